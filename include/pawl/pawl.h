@@ -1,0 +1,106 @@
+/* pawl: what every part of the library shares.
+ *
+ * Conventions of all <pawl/...> headers
+ *
+ *   Status      A call that can fail returns pawl_status. On anything but PAWL_OK it leaves its
+ *               `ret_` outputs alone and fills `reterr`, unless that is NULL.
+ *   Arguments   Object, inputs, `ret_` outputs, `reterr`, in this order.
+ *   Ownership   A pawl_view is borrowed for the call. What a function hands out through `ret_`
+ *               belongs to the caller, who ends it with the type's _close or _free; those take
+ *               NULL and cannot fail.
+ *   Durability  PAWL_OK from a call that writes means: on disk, survives a power cut. A weaker
+ *               mode exists only where its header names it.
+ *   Threads     Any function may be called from any thread unless its header says otherwise.
+ *   Process     The library never exits, aborts on bad input, prints, or touches signals. */
+#ifndef PAWL_PAWL_H
+#define PAWL_PAWL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define PAWL_API __attribute__((visibility("default")))
+#define PAWL_MUST_USE __attribute__((warn_unused_result))
+#else
+#define PAWL_API
+#define PAWL_MUST_USE
+#endif
+
+/* Every status, the exit code the `pawl` command ends with, and its text.
+ *
+ * There is one status for each thing a caller would do differently, and no more. Add new ones at
+ * the end: the numbers are part of the ABI. */
+#define PAWL_STATUS_MAP(X)                                              \
+    X(OK, 0, "ok")                                                      \
+    X(FAILED, 1, "failed")                                              \
+    X(INVALID, 2, "bad usage or input")                                 \
+    X(NOT_FOUND, 3, "not found")                                        \
+    X(CONFLICT, 4, "conflicts with what is stored")                     \
+    X(LEASE_LOST, 4, "lease expired or taken by another owner")         \
+    X(BUSY, 5, "busy or locked by another process")                     \
+    X(UNAVAILABLE, 5, "a server or peer cannot be reached")             \
+    X(TIMEOUT, 5, "deadline passed")                                    \
+    X(NO_SPACE, 5, "no space left")                                     \
+    X(CORRUPT, 6, "stored data is damaged")                             \
+    X(UNSUPPORTED, 2, "made by a newer version, or not supported here") \
+    X(DENIED, 1, "permission denied or read-only")                      \
+    X(IO, 1, "input or output failed")                                  \
+    X(NOMEM, 1, "out of memory")                                        \
+    X(CANCELLED, 1, "cancelled")                                        \
+    X(CLOSED, 1, "already closed")
+
+typedef enum pawl_status {
+#define PAWL_STATUS_ENUM_(name, exit_code, text) PAWL_##name,
+    PAWL_STATUS_MAP(PAWL_STATUS_ENUM_)
+#undef PAWL_STATUS_ENUM_
+} pawl_status;
+
+#define PAWL_ERROR_MESSAGE_SIZE 512
+
+/* What went wrong, for reading. It holds no pointers, so it can be copied, needs no free and works
+ * when memory is what ran out. Start with PAWL_ERROR_INIT. */
+typedef struct pawl_error {
+    pawl_status status;
+    bool retryable;   /* the same call may succeed later, unchanged */
+    int native;       /* errno, sqlite3 extended code, ...; 0: none */
+    char sqlstate[6]; /* NUL-terminated; empty when the store has none */
+    char message[PAWL_ERROR_MESSAGE_SIZE];
+} pawl_error;
+
+#define PAWL_ERROR_INIT           \
+    {                             \
+        PAWL_OK, false, 0, "", "" \
+    }
+
+/* Bytes that belong to somebody else; not NUL-terminated. An empty view may have NULL data. */
+typedef struct pawl_view {
+    const char *data;
+    size_t len;
+} pawl_view;
+
+/* The view of a NUL-terminated string; NULL gives the empty view. */
+PAWL_API pawl_view pawl_view_of(const char *text);
+
+/* "CONFLICT"; "UNKNOWN" for a number that is no status. Static. */
+PAWL_API const char *pawl_status_name(pawl_status status);
+
+/* "conflicts with what is stored". Static. */
+PAWL_API const char *pawl_status_text(pawl_status status);
+
+/* The exit code of the `pawl` command for a status: 0 done, 1 failed, 2 bad usage or input,
+ * 3 nothing found, 4 conflict or lease lost, 5 busy or unavailable, 6 checked and found wrong. */
+PAWL_API int pawl_status_exit_code(pawl_status status);
+
+/* The version of the library that is running, "0.1.0". Static. */
+PAWL_API const char *pawl_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

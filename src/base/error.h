@@ -1,0 +1,32 @@
+/* Failing is one statement; whoever knows the nouns adds context on the way up.
+ *
+ *     return pawl__fail(reterr, PAWL_INVALID, "id has %zu bytes, the limit is 200", id.len);
+ *     ...
+ *     return pawl__fail_context(reterr, "open '%s'", path);   -> "open 'x.db': database is locked"
+ */
+#ifndef PAWL_BASE_ERROR_H
+#define PAWL_BASE_ERROR_H
+
+#include <pawl/pawl.h>
+
+#include "base/macros.h"
+
+/* Fills `reterr` (which may be NULL) and returns `status`. native, sqlstate and retryable are
+ * reset; retryable is true for BUSY, UNAVAILABLE and TIMEOUT. A message that does not fit ends
+ * in "...". */
+PRINTF_LIKE(3, 4)
+pawl_status pawl__fail(pawl_error *reterr, pawl_status status, const char *format, ...);
+
+/* The same for a failed system call: the status that `error_number` means, ": <strerror>" behind
+ * the message, native = error_number. */
+PRINTF_LIKE(3, 4)
+pawl_status pawl__fail_errno(pawl_error *reterr, int error_number, const char *format, ...);
+
+/* Puts "context: " before the message that is there and returns `status`, keeping all else. */
+PRINTF_LIKE(3, 4)
+pawl_status pawl__fail_context(pawl_error *reterr, pawl_status status, const char *format, ...);
+
+/* ENOSPC and EDQUOT are NO_SPACE, EACCES, EPERM and EROFS are DENIED, and so on; else IO. */
+pawl_status pawl__status_of_errno(int error_number);
+
+#endif

@@ -1,0 +1,203 @@
+#include "base/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/failpoint.h"
+
+static void free_text(char **text)
+{
+    free(*text);
+}
+
+void pawl__fs_close(int *fd)
+{
+    if (*fd >= 0) {
+        close(*fd);
+        *fd = -1;
+    }
+}
+
+char *pawl__fs_join(const char *dir, const char *name)
+{
+    size_t dir_len = strlen(dir);
+
+    while (dir_len > 1 && dir[dir_len - 1] == '/') {
+        dir_len--;
+    }
+    const char *slash = dir_len > 0 && dir[dir_len - 1] == '/' ? "" : "/";
+    size_t size = dir_len + strlen(slash) + strlen(name) + 1;
+    char *path = malloc(size);
+    if (path != NULL) {
+        snprintf(path, size, "%.*s%s%s", (int)dir_len, dir, slash, name);
+    }
+    return path;
+}
+
+/* The directory that holds `path`, malloc'ed: "." for a bare name, "/" for what stands in the root.
+ */
+static char *parent_of(const char *path)
+{
+    size_t len = strlen(path);
+
+    while (len > 1 && path[len - 1] == '/') {
+        len--;
+    }
+    while (len > 0 && path[len - 1] != '/') {
+        len--;
+    }
+    while (len > 1 && path[len - 1] == '/') {
+        len--;
+    }
+    return len == 0 ? strdup(".") : strndup(path, len);
+}
+
+pawl_status pawl__fs_sync_dir(const char *path, pawl_error *reterr)
+{
+    AUTO(pawl__fs_close) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0) {
+        return pawl__fail_errno(reterr, errno, "open directory '%s'", path);
+    }
+    FAILPOINT("fs.sync_dir.before", reterr);
+    if (fsync(fd) != 0) {
+        return pawl__fail_errno(reterr, errno, "fsync of directory '%s'", path);
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__fs_sync_parent(const char *path, pawl_error *reterr)
+{
+    AUTO(free_text) char *parent = parent_of(path);
+
+    if (parent == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+    }
+    return pawl__fs_sync_dir(parent, reterr);
+}
+
+pawl_status pawl__fs_make_dir(const char *path, pawl_error *reterr)
+{
+    struct stat info;
+
+    if (stat(path, &info) == 0) {
+        return S_ISDIR(info.st_mode) ? PAWL_OK : pawl__fail_errno(reterr, ENOTDIR, "'%s'", path);
+    }
+    if (errno != ENOENT) {
+        return pawl__fail_errno(reterr, errno, "look at '%s'", path);
+    }
+    AUTO(free_text) char *parent = parent_of(path);
+    if (parent == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+    }
+    /* Every level is one component shorter, so the depth is bounded by PATH_MAX. */
+    pawl_status status = pawl__fs_make_dir(parent, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        return pawl__fail_errno(reterr, errno, "create directory '%s'", path);
+    }
+    return pawl__fs_sync_dir(parent, reterr);
+}
+
+static pawl_status write_all(int fd, pawl_view content, const char *path, pawl_error *reterr)
+{
+    for (size_t done = 0; done < content.len;) {
+        ssize_t written = write(fd, content.data + done, content.len - done);
+        if (written < 0 && errno != EINTR) {
+            return pawl__fail_errno(reterr, errno, "write '%s'", path);
+        }
+        done += written > 0 ? (size_t)written : 0;
+    }
+    return PAWL_OK;
+}
+
+static pawl_status write_durably(int fd, pawl_view content, const char *path, pawl_error *reterr)
+{
+    pawl_status status = write_all(fd, content, path, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    FAILPOINT("fs.replace.sync.before", reterr);
+    if (fsync(fd) != 0) {
+        return pawl__fail_errno(reterr, errno, "fsync '%s'", path);
+    }
+    return PAWL_OK;
+}
+
+static pawl_status rename_over(const char *from, const char *to, pawl_error *reterr)
+{
+    FAILPOINT("fs.replace.rename.before", reterr);
+    if (rename(from, to) != 0) {
+        return pawl__fail_errno(reterr, errno, "rename '%s' to '%s'", from, to);
+    }
+    return pawl__fs_sync_parent(to, reterr);
+}
+
+pawl_status pawl__fs_replace(const char *path, pawl_view content, pawl_error *reterr)
+{
+    size_t size = strlen(path) + sizeof(".XXXXXX");
+    AUTO(free_text) char *temporary = malloc(size);
+
+    if (temporary == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+    }
+    snprintf(temporary, size, "%s.XXXXXX", path);
+    AUTO(pawl__fs_close) int fd = mkostemp(temporary, O_CLOEXEC); /* mode 0600 */
+    if (fd < 0) {
+        return pawl__fail_errno(reterr, errno, "create a file beside '%s'", path);
+    }
+    pawl_status status = write_durably(fd, content, temporary, reterr);
+    if (status == PAWL_OK) {
+        status = rename_over(temporary, path, reterr);
+    }
+    if (status != PAWL_OK) {
+        unlink(temporary);
+    }
+    return status;
+}
+
+pawl_status pawl__fs_read_small(
+    const char *path, char *ret_text, size_t size, size_t *ret_len, pawl_error *reterr)
+{
+    AUTO(pawl__fs_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t len = 0;
+
+    REQUIRE(size > 0);
+    if (fd < 0) {
+        return pawl__fail_errno(reterr, errno, "open '%s'", path);
+    }
+    for (ssize_t got = 1; got != 0 && len < size;) {
+        got = read(fd, ret_text + len, size - len);
+        if (got < 0 && errno != EINTR) {
+            return pawl__fail_errno(reterr, errno, "read '%s'", path);
+        }
+        len += got > 0 ? (size_t)got : 0;
+    }
+    if (len == size) {
+        return pawl__fail(reterr, PAWL_INVALID, "'%s' has more than %zu bytes", path, size - 1);
+    }
+    ret_text[len] = '\0';
+    *ret_len = len;
+    return PAWL_OK;
+}
+
+pawl_status pawl__fs_free_bytes(const char *path, uint64_t *ret_bytes, pawl_error *reterr)
+{
+    struct statvfs info;
+
+    if (statvfs(path, &info) != 0) {
+        return pawl__fail_errno(reterr, errno, "look at the file system of '%s'", path);
+    }
+    *ret_bytes = (uint64_t)info.f_bavail * info.f_frsize;
+    return PAWL_OK;
+}

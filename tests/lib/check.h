@@ -1,0 +1,49 @@
+/* cmocka with what every test here needs.
+ *
+ * Assert only on the test's own thread: a failure is a longjmp, which also skips AUTO. */
+#ifndef TESTS_CHECK_H
+#define TESTS_CHECK_H
+
+/* cmocka needs these before it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include <pawl/pawl.h>
+
+/* Fails with the error's own message instead of "4 != 0". */
+#define assert_ok(status, error)                                                           \
+    do {                                                                                   \
+        pawl_status checked_ = (status);                                                   \
+        if (checked_ != PAWL_OK) {                                                         \
+            fail_msg("%s: %s: %s", #status, pawl_status_name(checked_), (error)->message); \
+        }                                                                                  \
+    } while (0)
+
+/* Expects exactly this status; prints the one that came with its message. */
+#define assert_status(status, expected, error)   \
+    do {                                         \
+        pawl_status checked_ = (status);         \
+        if (checked_ != (expected)) {            \
+            fail_msg("%s: %s instead of %s: %s", \
+                     #status,                    \
+                     pawl_status_name(checked_), \
+                     pawl_status_name(expected), \
+                     (error)->message);          \
+        }                                        \
+    } while (0)
+
+/* The message is part of the contract: `text` must stand somewhere in it. */
+#define assert_message(error, text)                                    \
+    do {                                                               \
+        if (strstr((error)->message, (text)) == NULL) {                \
+            fail_msg("'%s' is not in '%s'", (text), (error)->message); \
+        }                                                              \
+    } while (0)
+
+#endif

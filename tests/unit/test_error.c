@@ -1,0 +1,85 @@
+#include "lib/check.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static void test_every_status_has_name_text_and_exit_code(void **state)
+{
+    (void)state;
+    assert_string_equal(pawl_status_name(PAWL_LEASE_LOST), "LEASE_LOST");
+    assert_int_equal(pawl_status_exit_code(PAWL_OK), 0);
+    assert_int_equal(pawl_status_exit_code(PAWL_INVALID), 2);
+    assert_int_equal(pawl_status_exit_code(PAWL_NOT_FOUND), 3);
+    assert_int_equal(pawl_status_exit_code(PAWL_LEASE_LOST), 4);
+    assert_int_equal(pawl_status_exit_code(PAWL_BUSY), 5);
+    assert_int_equal(pawl_status_exit_code(PAWL_CORRUPT), 6);
+    assert_string_equal(pawl_status_name((pawl_status)1000), "UNKNOWN");
+    assert_int_equal(pawl_status_exit_code((pawl_status)1000), 1);
+}
+
+static void test_fail_resets_what_an_earlier_failure_left(void **state)
+{
+    (void)state;
+    pawl_error error = { .status = PAWL_BUSY, .retryable = true, .native = 5, .sqlstate = "40001" };
+
+    assert_int_equal(pawl__fail(&error, PAWL_INVALID, "id has %d bytes", 201), PAWL_INVALID);
+    assert_int_equal(error.status, PAWL_INVALID);
+    assert_false(error.retryable);
+    assert_int_equal(error.native, 0);
+    assert_string_equal(error.sqlstate, "");
+    assert_string_equal(error.message, "id has 201 bytes");
+    assert_int_equal(pawl__fail(NULL, PAWL_BUSY, "nobody listens"), PAWL_BUSY);
+}
+
+static void test_errno_becomes_a_status_with_its_text(void **state)
+{
+    (void)state;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    assert_int_equal(pawl__fail_errno(&error, ENOSPC, "write '%s'", "x"), PAWL_NO_SPACE);
+    assert_string_equal(error.message, "write 'x': No space left on device");
+    assert_int_equal(error.native, ENOSPC);
+    assert_int_equal(pawl__fail_errno(&error, EROFS, "open"), PAWL_DENIED);
+    assert_int_equal(pawl__fail_errno(&error, EIO, "read"), PAWL_IO);
+}
+
+static void test_context_goes_before_and_keeps_the_rest(void **state)
+{
+    (void)state;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    pawl__fail_errno(&error, EAGAIN, "lock");
+    assert_int_equal(pawl__fail_context(&error, PAWL_BUSY, "open '%s'", "a.db"), PAWL_BUSY);
+    assert_string_equal(error.message, "open 'a.db': lock: Resource temporarily unavailable");
+    assert_int_equal(error.native, EAGAIN);
+    assert_true(error.retryable);
+}
+
+static void test_a_long_message_ends_in_dots_on_a_whole_character(void **state)
+{
+    (void)state;
+    pawl_error error = PAWL_ERROR_INIT;
+    char text[PAWL_ERROR_MESSAGE_SIZE * 2];
+
+    for (size_t i = 0; i + 2 < sizeof(text); i += 2) {
+        memcpy(text + i, "é", 2);
+    }
+    text[sizeof(text) - 2] = '\0';
+    pawl__fail(&error, PAWL_INVALID, "%s", text);
+    assert_int_equal(strlen(error.message) % 2, 1); /* whole two-byte characters, then "..." */
+    assert_string_equal(error.message + strlen(error.message) - 3, "...");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_status_has_name_text_and_exit_code),
+        cmocka_unit_test(test_fail_resets_what_an_earlier_failure_left),
+        cmocka_unit_test(test_errno_becomes_a_status_with_its_text),
+        cmocka_unit_test(test_context_goes_before_and_keeps_the_rest),
+        cmocka_unit_test(test_a_long_message_ends_in_dots_on_a_whole_character),
+    };
+    return cmocka_run_group_tests_name("error", tests, NULL, NULL);
+}
