@@ -84,12 +84,14 @@ void pawl__time_rfc3339(int64_t wall_us, char ret_text[PAWL__TIME_SIZE])
     format_time(wall_us, 'T', "Z", ret_text);
 }
 
+/* Exactly `count` digits; anything else leaves the view unmoved. */
 static bool take_digits(pawl_view *in, size_t count, int64_t *ret_value)
 {
+    pawl_view rest = *in;
     pawl_view digits;
     int64_t value = 0;
 
-    if (!pawl__view_take(in, count, &digits)) {
+    if (!pawl__view_take(&rest, count, &digits)) {
         return false;
     }
     for (size_t i = 0; i < count; i++) {
@@ -98,6 +100,7 @@ static bool take_digits(pawl_view *in, size_t count, int64_t *ret_value)
         }
         value = value * 10 + (digits.data[i] - '0');
     }
+    *in = rest;
     *ret_value = value;
     return true;
 }
@@ -214,13 +217,15 @@ pawl_status pawl__time_parse(pawl_view text, int64_t *ret_wall_us, pawl_error *r
     if (good && !(between == ' ' && in.len == 0)) {
         good = take_zone(&in, &zone_us);
     }
-    if (!good || in.len > 0) {
+    int64_t wall_us = good ? days * 86400 * US_PER_S + clock_us - zone_us : 0;
+    /* An offset can push the first and the last day out of the years that we can write. */
+    if (!good || in.len > 0 || wall_us < WALL_US_MIN || wall_us > WALL_US_MAX) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "'%.*s' is no time; write 2026-01-29T10:20:30Z",
                           (int)MIN(text.len, (size_t)40),
                           text.data == NULL ? "" : text.data);
     }
-    *ret_wall_us = days * 86400 * US_PER_S + clock_us - zone_us;
+    *ret_wall_us = wall_us;
     return PAWL_OK;
 }
