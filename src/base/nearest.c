@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-static char lower(char c)
+static int lower(char c)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c;
 }
 
 static bool same(pawl_view a, size_t i, pawl_view b, size_t j)
