@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# A stranger's program builds against the installed library through pkg-config and runs.
+set -uo pipefail
+# shellcheck source=tests/lib/tap.sh
+. "$PAWL_SOURCE/tests/lib/tap.sh"
+
+prefix=$tap_dir/usr/local
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+
+cat >"$tap_dir/hello.c" <<'C'
+#include <pawl/pawl.h>
+#include <stdio.h>
+
+int main(void)
+{
+    printf("%s %s %d\n", pawl_version(), pawl_status_name(PAWL_LEASE_LOST),
+           pawl_status_exit_code(PAWL_CORRUPT));
+    return 0;
+}
+C
+
+# A sanitizer's runtime must come first; only the plain build is what users get.
+if [ "${PAWL_TEST_VARIANT:-plain}" != plain ]; then
+    it "is covered by the plain build" true
+    tap_done
+    exit
+fi
+
+it "installs" env DESTDIR="$tap_dir" meson install -C "$PAWL_BUILD" --no-rebuild --quiet
+it "pkg-config knows it" pkg-config --define-prefix --exists pawl
+version=$(pkg-config --define-prefix --modversion pawl)
+
+# shellcheck disable=SC2046 # flags are words
+compile() { "${CC:-cc}" -Wall -Werror -o "$tap_dir/hello" "$tap_dir/hello.c" $(pkg-config --define-prefix --cflags --libs pawl); }
+it "a program outside the tree compiles" compile
+runs() { [ "$(LD_LIBRARY_PATH=$prefix/lib "$tap_dir/hello")" = "$version LEASE_LOST 6" ]; }
+it "and runs" runs
+
+# shellcheck disable=SC2046
+compile_static() {
+    "${CC:-cc}" -Wall -Werror -o "$tap_dir/hello-static" "$tap_dir/hello.c" $(pkg-config --define-prefix --cflags pawl) \
+        "$prefix/lib/libpawl.a" $(pkg-config --define-prefix --static --libs pawl)
+}
+it "the archive links too" compile_static
+runs_static() { [ "$(LD_LIBRARY_PATH=$prefix/lib/pawl "$tap_dir/hello-static")" = "$version LEASE_LOST 6" ]; }
+it "and runs" runs_static
+
+no_foreign_symbols() {
+    local names
+    names=$(nm -D --defined-only "$prefix/lib/libpawl.so" | awk '{print $3}')
+    grep -q '^pawl_version$' <<<"$names" && ! grep -vE '^pawl_[^_]' <<<"$names"
+}
+it "exports only pawl_ names" no_foreign_symbols
+it "finds its own parts wherever it is put" fails grep -q 'not found' <(ldd "$prefix/lib/libpawl.so")
+tap_done

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# The checks that guard the tree are themselves seen to fail.
+set -uo pipefail
+# shellcheck source=tests/lib/tap.sh
+. "$PAWL_SOURCE/tests/lib/tap.sh"
+
+tree=$tap_dir/tree
+mkdir -p "$tree/src" "$tree/include/pawl" "$tree/scripts"
+cp "$PAWL_SOURCE/scripts/check-layers" "$tree/scripts/"
+mkdir "$tree"/src/{base,store,ledger,work,cli}
+echo '#include <stddef.h>' >"$tree/include/pawl/pawl.h"
+echo '#include "base/x.h"' >"$tree/src/store/good.c"
+echo '#include "base/x.h"' >"$tree/src/ledger/good.c"
+
+it "allows includes along the arrows" "$tree/scripts/check-layers"
+
+planted() { # file, line
+    echo "$2" >"$tree/$1"
+    local code=0
+    "$tree/scripts/check-layers" >"$tap_dir/said" 2>&1 || code=$?
+    rm "$tree/$1"
+    [ "$code" -ne 0 ] && grep -qF "$1" "$tap_dir/said"
+}
+it "refuses base including store" planted src/base/bad.c '#include "store/sqlite.h"'
+it "refuses store including a capability" planted src/store/bad.h '#  include "ledger/event.h"'
+it "refuses one capability including another" planted src/work/bad.c '#include "ledger/event.h"'
+it "refuses the command including a capability" planted src/cli/bad.c '#include "work/item.h"'
+it "refuses a public header including a private one" planted include/pawl/bad.h '#include "base/buf.h"'
+unlisted() { mkdir "$tree/src/extra"; ! "$tree/scripts/check-layers"; }
+it "refuses a folder without a place" unlisted
+
+it "bootstrap lists without installing" grep -q '^libsqlite3-dev$' <("$PAWL_SOURCE/scripts/bootstrap" --list)
+it "bootstrap names an unknown argument" \
+    grep -q "unknown argument '--al'" <("$PAWL_SOURCE/scripts/bootstrap" --al 2>&1)
+
+# A system without apt-get: the list, and a failure.
+no_apt() {
+    mkdir "$tap_dir/bin"
+    local name
+    for name in bash dirname fold printf env; do ln -s "$(command -v $name)" "$tap_dir/bin/$name"; done
+    PATH=$tap_dir/bin bash "$PAWL_SOURCE/scripts/bootstrap" >"$tap_dir/said" 2>&1 && return 1
+    grep -q 'no apt-get' "$tap_dir/said" && grep -q 'librocksdb-dev' "$tap_dir/said"
+}
+it "bootstrap lists what to install on another system" no_apt
+
+nothing_ran() {
+    mkdir -p "$tap_dir/t/scripts" "$tap_dir/t/build-plain"
+    cp "$PAWL_SOURCE/scripts/test" "$tap_dir/t/scripts/"
+    printf '#!/bin/sh\n' >"$tap_dir/t/scripts/build"
+    chmod +x "$tap_dir/t/scripts/build"
+    ! "$tap_dir/t/scripts/test" plain >"$tap_dir/said" 2>&1 && tail -n 1 "$tap_dir/said" | grep -q '^0 passed'
+}
+it "a run of no tests fails" nothing_ran
+tap_done
