@@ -1,0 +1,3 @@
+-- version: 0.31.0
+ALTER TABLE probe ADD COLUMN note TEXT;
+CREATE INDEX probe_note ON probe (note);
