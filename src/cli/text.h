@@ -1,0 +1,33 @@
+/* Text for people: harmless on a terminal, wrapped to a width. */
+#ifndef PAWL_CLI_TEXT_H
+#define PAWL_CLI_TEXT_H
+
+#include <pawl/pawl.h>
+
+#include "base/buf.h"
+
+/* Adds `text` with control characters and bytes that are no UTF-8 as \xNN, so that no argument,
+ * path or message can move a cursor or hide a line. */
+void pawl__text_add_safe(struct pawl__buf *buf, pawl_view text);
+
+/* An argument as a message shows it: safe, in quotes, a long one cut. */
+#define QUOTED_SIZE 96
+struct pawl__quoted {
+    char text[QUOTED_SIZE];
+};
+const char *pawl__quote(const char *text, struct pawl__quoted *ret_quoted);
+
+/* Adds `text` wrapped at spaces so that no line is longer than `width` columns (a longer word
+ * stands alone). Lines after the first are indented by `indent` columns; `column` is where the
+ * first one starts. "\n" in the text starts a new line. Ends with a newline. */
+struct pawl__wrap {
+    size_t width;
+    size_t indent;
+    size_t column;
+};
+void pawl__text_wrap(struct pawl__buf *buf, const char *text, struct pawl__wrap wrap);
+
+/* Adds spaces up to `column`, given where the line is now. */
+void pawl__text_pad(struct pawl__buf *buf, size_t from_column, size_t column);
+
+#endif
