@@ -1,6 +1,8 @@
 #include "base/buf.h"
 
+#include <float.h>
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +27,17 @@ void pawl__buf_clear(struct pawl__buf *buf)
     buf->nomem = false;
     if (buf->data != NULL) {
         buf->data[0] = '\0';
+    }
+}
+
+void pawl__buf_cut(struct pawl__buf *buf, size_t len)
+{
+    REQUIRE(len <= buf->len);
+    buf->len = len;
+    buf->broken = false;
+    buf->nomem = false;
+    if (buf->data != NULL) {
+        buf->data[len] = '\0';
     }
 }
 
@@ -103,6 +116,28 @@ void pawl__buf_add_format(struct pawl__buf *buf, const char *format, ...)
         vsnprintf(start, (size_t)needed + 1, format, args);
         va_end(args);
     }
+}
+
+void pawl__buf_add_real(struct pawl__buf *buf, double value)
+{
+    char text[32];
+
+    REQUIRE(isfinite(value));
+    for (int digits = 15; digits <= DBL_DECIMAL_DIG; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, value);
+        if (strtod(text, NULL) == value) {
+            break;
+        }
+    }
+    /* printf writes the decimal point of the process's locale, which may be several bytes. */
+    size_t len = 0;
+    for (size_t i = 0; text[i] != '\0'; i++) {
+        bool plain = strchr("0123456789+-e", text[i]) != NULL;
+        if (plain || len == 0 || text[len - 1] != '.') {
+            text[len++] = plain ? text[i] : '.';
+        }
+    }
+    pawl__buf_add(buf, (pawl_view){ text, len });
 }
 
 void pawl__buf_add_u8(struct pawl__buf *buf, uint8_t value)

@@ -23,13 +23,27 @@ struct pawl__buf {
         .max = (bytes_max)  \
     }
 
+/* Over memory of the caller's, an array that outlives the buffer: it allocates nothing, its ceiling
+ * is the array, and it must not be given to _done or _steal. */
+#define BUF_OVER(array)                                                 \
+    {                                                                   \
+        .data = (array), .cap = sizeof(array), .max = sizeof(array) - 1 \
+    }
+
 void pawl__buf_done(struct pawl__buf *buf);  /* frees the bytes; the buffer may be used again */
 void pawl__buf_clear(struct pawl__buf *buf); /* len 0, not broken; keeps the memory */
+
+void pawl__buf_cut(struct pawl__buf *buf, size_t len); /* back to an earlier len; not broken */
 
 void pawl__buf_add(struct pawl__buf *buf, pawl_view bytes);
 void pawl__buf_add_text(struct pawl__buf *buf, const char *text);
 void pawl__buf_add_char(struct pawl__buf *buf, char c);
 PRINTF_LIKE(2, 3) void pawl__buf_add_format(struct pawl__buf *buf, const char *format, ...);
+
+/* The shortest decimal form that reads back as `value`, which must be finite; a point in every
+ * locale. */
+void pawl__buf_add_real(struct pawl__buf *buf, double value);
+
 void pawl__buf_add_u8(struct pawl__buf *buf, uint8_t value);
 void pawl__buf_add_u32le(struct pawl__buf *buf, uint32_t value);
 void pawl__buf_add_u64le(struct pawl__buf *buf, uint64_t value);

@@ -1,5 +1,6 @@
 #include "lib/check.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,6 +122,42 @@ static void test_utf8_is_told_from_what_only_looks_like_it(void **state)
     }
 }
 
+static void test_a_buffer_over_an_array_ends_where_the_array_does(void **state)
+{
+    (void)state;
+    char array[6];
+    struct pawl__buf buf = BUF_OVER(array);
+
+    pawl__buf_add_text(&buf, "12345");
+    assert_false(buf.broken);
+    assert_ptr_equal(buf.data, array);
+    pawl__buf_add_char(&buf, '6');
+    assert_true(buf.broken);
+    pawl__buf_cut(&buf, 3);
+    assert_false(buf.broken);
+    pawl__buf_add_text(&buf, "ab");
+    assert_string_equal(array, "123ab");
+}
+
+static void test_a_real_is_short_and_reads_back(void **state)
+{
+    (void)state;
+    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(64);
+    static const double values[] = {
+        0.1, 1e300, -2.5e-7, 1.0 / 3, DBL_MAX, DBL_TRUE_MIN, 12345678
+    };
+
+    for (size_t i = 0; i < COUNT_OF(values); i++) {
+        pawl__buf_clear(&buf);
+        pawl__buf_add_real(&buf, values[i]);
+        assert_true(strtod(buf.data, NULL) == values[i]);
+    }
+    assert_string_equal(buf.data, "12345678");
+    pawl__buf_clear(&buf);
+    pawl__buf_add_real(&buf, 0.1);
+    assert_string_equal(buf.data, "0.1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +167,8 @@ int main(void)
         cmocka_unit_test(test_steal_gives_a_string_even_when_empty),
         cmocka_unit_test(test_split_walks_the_parts),
         cmocka_unit_test(test_utf8_is_told_from_what_only_looks_like_it),
+        cmocka_unit_test(test_a_buffer_over_an_array_ends_where_the_array_does),
+        cmocka_unit_test(test_a_real_is_short_and_reads_back),
     };
     return cmocka_run_group_tests_name("buf", tests, NULL, NULL);
 }
