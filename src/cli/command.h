@@ -8,7 +8,7 @@
  *         .summary = "list failed events, newest first",
  *         .flags = FLAGS({ .name = "status",
  *                          .value = "STATUS",
- *                          .help = "only these",
+ *                          .help = "Only these.",
  *                          .choices = CHOICES("pending", "resolved") }),
  *         .examples = EXAMPLES({ .line = "pawl failed list --status pending",
  *                                .says = "what waits for a person" }),
@@ -20,9 +20,9 @@
  *         .commands = COMMANDS(&list, &show, &retry),
  *     };
  *
- * Texts are one sentence or more in plain ASCII, in lower case without a final stop where they
- * stand in a list (summary, help), and as prose in `description`, where an empty line ("\n\n")
- * starts a paragraph. */
+ * A summary is a few words in lower case without a stop ("list failed events"), `help` is one or
+ * more sentences, `description` is prose in which an empty line ("\n\n") starts a paragraph. ASCII,
+ * all of them. */
 #ifndef PAWL_CLI_COMMAND_H
 #define PAWL_CLI_COMMAND_H
 

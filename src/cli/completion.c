@@ -9,7 +9,7 @@
 static const char bash_script[] =
     "# bash completion for pawl\n"
     "_pawl() {\n"
-    "    local word= answer rule=:none i\n"
+    "    local word='' answer rule=:none i\n"
     "    local -a asked=()\n"
     "    for ((i = 1; i <= COMP_CWORD; i++)); do\n"
     "        if [[ ${COMP_WORDS[i]} == [=:]* || ${COMP_WORDS[i - 1]} == [=:] ]]; then\n"

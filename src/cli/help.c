@@ -39,57 +39,41 @@ void pawl__help_flag(struct pawl__buf *buf, const struct pawl__flag *flag)
     }
 }
 
-static void add_note(struct pawl__buf *buf, bool *first, const char *note)
+/* "One of a, b or c." */
+static void add_choices(struct pawl__buf *buf, const char *const *choices)
 {
-    pawl__buf_add_format(buf, "%s%s", *first ? " (" : "; ", note);
-    *first = false;
-}
-
-static void add_choices(struct pawl__buf *buf, bool *first, const char *const *choices)
-{
-    for (size_t i = 0; choices != NULL && choices[i] != NULL; i++) {
-        if (i == 0) {
-            add_note(buf, first, choices[0]);
-        } else {
-            pawl__buf_add_format(buf, "%s%s", choices[i + 1] == NULL ? " or " : ", ", choices[i]);
-        }
+    if (choices == NULL || choices[0] == NULL) {
+        return;
     }
+    pawl__buf_add_format(buf, " %s%s", choices[1] == NULL ? "Only " : "One of ", choices[0]);
+    for (size_t i = 1; choices[i] != NULL; i++) {
+        pawl__buf_add_format(buf, "%s%s", choices[i + 1] == NULL ? " or " : ", ", choices[i]);
+    }
+    pawl__buf_add_char(buf, '.');
 }
 
-static void add_bounds(struct pawl__buf *buf, bool *first, int64_t min, int64_t max)
+static void add_bounds(struct pawl__buf *buf, int64_t min, int64_t max)
 {
     if (min != 0 || max != 0) {
-        add_note(buf, first, "");
-        pawl__buf_add_format(buf, "%lld to %lld", (long long)min, (long long)max);
+        pawl__buf_add_format(buf, " From %lld to %lld.", (long long)min, (long long)max);
     }
 }
 
 void pawl__help_flag_notes(struct pawl__buf *buf, const struct pawl__flag *flag)
 {
-    bool first = true;
-
-    add_choices(buf, &first, flag->choices);
-    add_bounds(buf, &first, flag->min, flag->max);
-    if (flag->required) {
-        add_note(buf, &first, "required");
-    }
-    if (flag->repeats) {
-        add_note(buf, &first, "may be given several times");
-    }
+    add_choices(buf, flag->choices);
+    add_bounds(buf, flag->min, flag->max);
+    pawl__buf_add_text(buf, flag->required ? " Required." : "");
+    pawl__buf_add_text(buf, flag->repeats ? " May be given several times." : "");
     if (flag->fallback != NULL) {
-        add_note(buf, &first, "default: ");
-        pawl__buf_add_text(buf, flag->fallback);
+        pawl__buf_add_format(buf, " Default: %s.", flag->fallback);
     }
-    pawl__buf_add_text(buf, first ? "" : ")");
 }
 
 void pawl__help_operand_notes(struct pawl__buf *buf, const struct pawl__operand *operand)
 {
-    bool first = true;
-
-    add_choices(buf, &first, operand->choices);
-    add_bounds(buf, &first, operand->min, operand->max);
-    pawl__buf_add_text(buf, first ? "" : ")");
+    add_choices(buf, operand->choices);
+    add_bounds(buf, operand->min, operand->max);
 }
 
 /* A list of names with texts beside them: collected first, because the widest name decides where

@@ -27,7 +27,7 @@ void pawl__help_usage(struct pawl__buf *buf, const struct pawl__path *path);
 /* "-j, --jobs N" */
 void pawl__help_flag(struct pawl__buf *buf, const struct pawl__flag *flag);
 
-/* What the help of a flag or an operand says beyond its text: required, default, allowed values. */
+/* What the table says beyond the text, as sentences: allowed values, bounds, required, default. */
 void pawl__help_flag_notes(struct pawl__buf *buf, const struct pawl__flag *flag);
 void pawl__help_operand_notes(struct pawl__buf *buf, const struct pawl__operand *operand);
 

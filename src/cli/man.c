@@ -1,11 +1,15 @@
 #include "cli/man.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
-#include "base/fs.h"
 #include "base/macros.h"
 #include "cli/help.h"
 
@@ -96,8 +100,8 @@ static void add_operands(struct pawl__buf *buf, const struct pawl__operand *oper
 
 static void add_examples(struct pawl__buf *buf, const struct pawl__example *examples)
 {
-    for (; examples != NULL && examples->line != NULL; examples++) {
-        pawl__buf_add_text(buf, ".PP\n");
+    for (size_t i = 0; examples != NULL && examples->line != NULL; examples++, i++) {
+        pawl__buf_add_text(buf, i > 0 ? ".PP\n" : "");
         add_roff(buf, examples->says);
         pawl__buf_add_text(buf, ":\n.PP\n.RS 4\n.nf\n");
         add_roff(buf, examples->line);
@@ -140,6 +144,7 @@ static void add_below(struct pawl__buf *buf, struct pawl__path *path)
         add_operands(buf, command->operands);
         add_flags(buf, command->flags);
         if (has_examples(path)) {
+            pawl__buf_add_text(buf, ".PP\n");
             add_examples(buf, command->examples);
         }
         if (path->depth < COMMAND_DEPTH_MAX) {
@@ -275,7 +280,7 @@ static pawl_status write_page(const struct pawl__cli *cli,
     }
     FILE *file = fopen(path.data, "we");
     if (file == NULL) {
-        return pawl__fail(reterr, PAWL_IO, "cannot write '%s'", path.data);
+        return pawl__fail_errno(reterr, errno, "write '%s'", path.data);
     }
     bool written = fwrite(page.data, 1, page.len, file) == page.len;
     /* fclose writes what is still buffered, so it is asked even after a failure. */
@@ -285,10 +290,40 @@ static pawl_status write_page(const struct pawl__cli *cli,
     return PAWL_OK;
 }
 
+static void close_dir(DIR **dir)
+{
+    if (*dir != NULL) {
+        closedir(*dir);
+    }
+}
+
+/* An empty place for the pages: one that is left over from an older table would be installed. */
+static pawl_status clear_place(const char *path, const char *name, pawl_error *reterr)
+{
+    if (mkdir(path, 0755) != 0 && errno != EEXIST) {
+        return pawl__fail_errno(reterr, errno, "create directory '%s'", path);
+    }
+    AUTO(close_dir) DIR *dir = opendir(path);
+    if (dir == NULL) {
+        return pawl__fail_errno(reterr, errno, "open directory '%s'", path);
+    }
+    for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        bool page = strncmp(entry->d_name, name, strlen(name)) == 0
+                    && fnmatch("*.1", entry->d_name, 0) == 0;
+        if (page && unlinkat(dirfd(dir), entry->d_name, 0) != 0) {
+            return pawl__fail_errno(reterr, errno, "remove '%s/%s'", path, entry->d_name);
+        }
+    }
+    return PAWL_OK;
+}
+
 pawl_status pawl__man_write(const struct pawl__cli *cli, const char *dir, pawl_error *reterr)
 {
-    pawl_status status = write_page(cli, cli->root, dir, reterr);
+    pawl_status status = clear_place(dir, cli->root->name, reterr);
 
+    if (status == PAWL_OK) {
+        status = write_page(cli, cli->root, dir, reterr);
+    }
     for (size_t i = 0; status == PAWL_OK && cli->root->commands[i] != NULL; i++) {
         if (!cli->root->commands[i]->hidden) {
             status = write_page(cli, cli->root->commands[i], dir, reterr);

@@ -13,7 +13,8 @@ void pawl__man_page(struct pawl__buf *buf,
                     const struct pawl__cli *cli,
                     const struct pawl__command *command);
 
-/* Writes every page into the existing directory `dir`. */
+/* Writes every page into the directory `dir`, which is created when it is missing, in place of the
+ * pages of pawl that are there. */
 PAWL_MUST_USE pawl_status pawl__man_write(const struct pawl__cli *cli,
                                           const char *dir,
                                           pawl_error *reterr);

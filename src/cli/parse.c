@@ -27,7 +27,6 @@ static pawl_status refuse_choice(const char *what,
                                  const char *const *choices,
                                  pawl_error *reterr)
 {
-    struct pawl__quoted quoted;
     struct pawl__buf list = BUF_INIT(LIST_BYTES_MAX);
 
     for (size_t i = 0; choices[i] != NULL; i++) {
@@ -37,7 +36,7 @@ static pawl_status refuse_choice(const char *what,
                                     PAWL_INVALID,
                                     "%s is %s; allowed: %s",
                                     what,
-                                    pawl__quote(value, &quoted),
+                                    pawl__quote(value).text,
                                     list.data == NULL ? "" : list.data);
     pawl__buf_done(&list);
     return status;
@@ -46,7 +45,6 @@ static pawl_status refuse_choice(const char *what,
 static pawl_status check_number(
     const char *what, const char *value, int64_t min, int64_t max, pawl_error *reterr)
 {
-    struct pawl__quoted quoted;
     int64_t number = 0;
     bool bounded = min != 0 || max != 0;
 
@@ -55,7 +53,7 @@ static pawl_status check_number(
                           PAWL_INVALID,
                           "%s is %s, which is not a whole number",
                           what,
-                          pawl__quote(value, &quoted));
+                          pawl__quote(value).text);
     }
     if (bounded && (number < min || number > max)) {
         return pawl__fail(reterr,
@@ -82,14 +80,13 @@ static pawl_status check_value(const char *what,
                                struct rule rule,
                                pawl_error *reterr)
 {
-    struct pawl__quoted quoted;
 
     if (rule.kind == VALUE_FILE || rule.kind == VALUE_DIR) {
         return value[0] != '\0' ? PAWL_OK : pawl__fail(reterr, PAWL_INVALID, "%s is empty", what);
     }
     if (!pawl__view_is_utf8(pawl_view_of(value))) {
         return pawl__fail(
-            reterr, PAWL_INVALID, "%s is not UTF-8: %s", what, pawl__quote(value, &quoted));
+            reterr, PAWL_INVALID, "%s is not UTF-8: %s", what, pawl__quote(value).text);
     }
     if (rule.kind == VALUE_NUMBER) {
         return check_number(what, value, rule.min, rule.max, reterr);
@@ -138,7 +135,6 @@ static bool may_be_value(const char *argument)
 static pawl_status give_next(struct parse *parse, const struct pawl__flag *flag, pawl_error *reterr)
 {
     const char *next = parse->at < parse->argc ? parse->argv[parse->at] : NULL;
-    struct pawl__quoted quoted;
 
     if (next == NULL) {
         return pawl__fail(reterr,
@@ -153,7 +149,7 @@ static pawl_status give_next(struct parse *parse, const struct pawl__flag *flag,
                           PAWL_INVALID,
                           "'--%s' needs a value before %s; a value with a dash is written --%s=%s",
                           flag->name,
-                          pawl__quote(next, &quoted),
+                          pawl__quote(next).text,
                           flag->name,
                           flag->value);
     }
@@ -167,7 +163,6 @@ static pawl_status take_long(struct parse *parse, const char *argument, pawl_err
     pawl_view name = { argument + 2,
                        equals == NULL ? strlen(argument + 2) : (size_t)(equals - argument - 2) };
     const struct pawl__flag *flag = pawl__flag_named(parse->args.cli, &parse->args.path, name);
-    struct pawl__quoted quoted;
 
     if (flag == NULL) {
         return pawl__unknown_flag(parse->args.cli, &parse->args.path, name, reterr);
@@ -178,7 +173,7 @@ static pawl_status take_long(struct parse *parse, const char *argument, pawl_err
                                            PAWL_INVALID,
                                            "'--%s' takes no value, but got %s",
                                            flag->name,
-                                           pawl__quote(equals + 1, &quoted));
+                                           pawl__quote(equals + 1).text);
     }
     return equals == NULL ? give_next(parse, flag, reterr) : give(parse, flag, equals + 1, reterr);
 }
@@ -207,14 +202,15 @@ static pawl_status take_letters(struct parse *parse, const char *argument, pawl_
 static pawl_status refuse_operand(const struct parse *parse, const char *word, pawl_error *reterr)
 {
     char path[COMMAND_PATH_SIZE];
-    struct pawl__quoted quoted;
     size_t count = parse->args.operand_count;
 
     pawl__path_text(&parse->args.path, path);
-    pawl__quote(word, &quoted);
     if (count == 0) {
-        return pawl__fail(
-            reterr, PAWL_INVALID, "'%s' takes no arguments, but got %s", path, quoted.text);
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "'%s' takes no arguments, but got %s",
+                          path,
+                          pawl__quote(word).text);
     }
     return pawl__fail(reterr,
                       PAWL_INVALID,
@@ -222,7 +218,7 @@ static pawl_status refuse_operand(const struct parse *parse, const char *word, p
                       path,
                       count,
                       count == 1 ? "" : "s",
-                      quoted.text);
+                      pawl__quote(word).text);
 }
 
 /* A word is the next command while the path is not at its end, and an operand behind it. */
@@ -270,20 +266,30 @@ static pawl_status take_argument(struct parse *parse, pawl_error *reterr)
                               : take_letters(parse, argument, reterr);
 }
 
-/* What has to be there and is not. */
+/* The operand that is required and missing, or NULL. */
+static const struct pawl__operand *missing_operand(const struct pawl__command *leaf, size_t count)
+{
+    const struct pawl__operand *next = pawl__operand_at(leaf, count);
+    bool repeated = count > 0 && pawl__operand_at(leaf, count - 1) == next;
+
+    return next == NULL || next->optional || repeated ? NULL : next;
+}
+
 static pawl_status check_complete(const struct pawl__args *args, pawl_error *reterr)
 {
-    const struct pawl__command *leaf = pawl__path_leaf(&args->path);
-    const struct pawl__operand *operand = pawl__operand_at(leaf, args->operand_count);
+    const struct pawl__operand *operand =
+        missing_operand(pawl__path_leaf(&args->path), args->operand_count);
     struct pawl__flag_walk walk = { 0 };
     char path[COMMAND_PATH_SIZE];
 
     pawl__path_text(&args->path, path);
-    bool repeated = operand != NULL && operand->repeats
-                    && pawl__operand_at(leaf, args->operand_count - 1) == operand;
-    if (operand != NULL && !operand->optional && !(args->operand_count > 0 && repeated)) {
-        return pawl__fail(
-            reterr, PAWL_INVALID, "'%s' needs %s: %s", path, operand->name, operand->help);
+    if (operand != NULL) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "'%s' needs %s; '%s --help' explains it",
+                          path,
+                          operand->name,
+                          path);
     }
     for (const struct pawl__flag *flag = pawl__flag_next(args->cli, &args->path, &walk);
          flag != NULL;

@@ -37,8 +37,32 @@ void pawl__text_add_safe(struct pawl__buf *buf, pawl_view text)
     }
 }
 
-const char *pawl__quote(const char *text, struct pawl__quoted *ret_quoted)
+void pawl__text_add_json(struct pawl__buf *buf, pawl_view text)
 {
+    pawl_view part;
+
+    pawl__buf_add_char(buf, '"');
+    while (text.len > 0) {
+        unsigned char first = (unsigned char)text.data[0];
+        size_t len = printable_length(text);
+
+        if (!pawl__view_take(&text, len == 0 ? 1 : len, &part)) {
+            return;
+        }
+        if (first == '"' || first == '\\') {
+            pawl__buf_add_format(buf, "\\%c", first);
+        } else if (len > 0) {
+            pawl__buf_add(buf, part);
+        } else {
+            pawl__buf_add_format(buf, "\\u%04x", first < 0x80 ? first : 0xFFFDu);
+        }
+    }
+    pawl__buf_add_char(buf, '"');
+}
+
+struct pawl__quoted pawl__quote(const char *text)
+{
+    struct pawl__quoted quoted;
     struct pawl__buf buf = BUF_INIT(QUOTED_SIZE - sizeof("''..."));
     pawl_view rest = pawl_view_of(text);
 
@@ -52,13 +76,13 @@ const char *pawl__quote(const char *text, struct pawl__quoted *ret_quoted)
             pawl__text_add_safe(&buf, part);
         }
     }
-    snprintf(ret_quoted->text,
-             sizeof(ret_quoted->text),
+    snprintf(quoted.text,
+             sizeof(quoted.text),
              "'%s%s'",
              buf.data == NULL ? "" : buf.data,
              buf.broken ? "..." : "");
     pawl__buf_done(&buf);
-    return ret_quoted->text;
+    return quoted;
 }
 
 static size_t columns_of(pawl_view text)

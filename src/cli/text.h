@@ -10,12 +10,16 @@
  * path or message can move a cursor or hide a line. */
 void pawl__text_add_safe(struct pawl__buf *buf, pawl_view text);
 
-/* An argument as a message shows it: safe, in quotes, a long one cut. */
+/* Adds `text` as a JSON string with its quotes. Bytes that are no UTF-8 become U+FFFD. */
+void pawl__text_add_json(struct pawl__buf *buf, pawl_view text);
+
+/* An argument as a message shows it: safe, in quotes, a long one cut. The text lives to the end of
+ * the expression it is made in: pawl__fail(..., "no file %s", pawl__quote(name).text). */
 #define QUOTED_SIZE 96
 struct pawl__quoted {
     char text[QUOTED_SIZE];
 };
-const char *pawl__quote(const char *text, struct pawl__quoted *ret_quoted);
+struct pawl__quoted pawl__quote(const char *text);
 
 /* Adds `text` wrapped at spaces so that no line is longer than `width` columns (a longer word
  * stands alone). Lines after the first are indented by `indent` columns; `column` is where the

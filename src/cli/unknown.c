@@ -18,7 +18,6 @@ pawl_status pawl__unknown_command(const struct pawl__path *path,
     const struct pawl__command *leaf = pawl__path_leaf(path);
     struct pawl__nearest nearest = pawl__nearest_to(pawl_view_of(word));
     AUTO(pawl__buf_done) struct pawl__buf hint = BUF_INIT(HINT_BYTES_MAX);
-    struct pawl__quoted quoted;
     char text[COMMAND_PATH_SIZE];
 
     for (size_t i = 0; leaf->commands[i] != NULL; i++) {
@@ -33,7 +32,7 @@ pawl_status pawl__unknown_command(const struct pawl__path *path,
     return pawl__fail(reterr,
                       PAWL_INVALID,
                       "no command %s in '%s'%s",
-                      pawl__quote(word, &quoted),
+                      pawl__quote(word).text,
                       pawl__path_text(path, text),
                       hint.data == NULL ? "" : hint.data);
 }
@@ -99,7 +98,6 @@ pawl_status pawl__unknown_flag(const struct pawl__cli *cli,
     AUTO(pawl__buf_done) struct pawl__buf word = BUF_INIT(name.len + sizeof("--"));
     AUTO(pawl__buf_done) struct pawl__buf hint = BUF_INIT(HINT_BYTES_MAX);
     struct pawl__path owner = { .commands = { cli->root }, .depth = 1 };
-    struct pawl__quoted quoted;
     char text[COMMAND_PATH_SIZE];
 
     pawl__buf_add_text(&word, "--");
@@ -112,7 +110,7 @@ pawl_status pawl__unknown_flag(const struct pawl__cli *cli,
     return pawl__fail(reterr,
                       PAWL_INVALID,
                       "no flag %s in '%s'%s",
-                      pawl__quote(word.data == NULL ? "--" : word.data, &quoted),
+                      pawl__quote(word.data == NULL ? "--" : word.data).text,
                       pawl__path_text(path, text),
                       hint.data == NULL ? "" : hint.data);
 }
@@ -122,8 +120,6 @@ pawl_status pawl__unknown_letter(const struct pawl__path *path,
                                  const char *argument,
                                  pawl_error *reterr)
 {
-    struct pawl__quoted whole;
-    struct pawl__quoted quoted;
     char text[COMMAND_PATH_SIZE];
     char word[] = { '-', *letter, '\0' };
     bool bundled = argument[2] != '\0';
@@ -131,9 +127,9 @@ pawl_status pawl__unknown_letter(const struct pawl__path *path,
     return pawl__fail(reterr,
                       PAWL_INVALID,
                       "no flag %s%s%s in '%s'%s",
-                      pawl__quote(word, &quoted),
+                      pawl__quote(word).text,
                       bundled ? " of " : "",
-                      bundled ? pawl__quote(argument, &whole) : "",
+                      bundled ? pawl__quote(argument).text : "",
                       pawl__path_text(path, text),
                       bundled ? "; a long flag has two dashes" : "");
 }

@@ -19,14 +19,14 @@ static const struct pawl__command table_append = {
     .description = "Appends one event, or one a line from standard input.\n\nAn event that is "
                    "there already is answered with its first offset.",
     .flags = FLAGS(
-        { .name = "tag", .letter = 't', .value = "TAG", .help = "mark the event", .repeats = true },
+        { .name = "tag", .letter = 't', .value = "TAG", .help = "Mark the event.", .repeats = true },
         { .name = "format",
           .value = "FORMAT",
-          .help = "how input is written",
+          .help = "How input is written.",
           .choices = CHOICES("json", "jsonl", "text"),
           .fallback = "json" }),
     .operands =
-        OPERANDS({ .name = "FILE", .help = "to read", .kind = VALUE_FILE, .optional = true }),
+        OPERANDS({ .name = "FILE", .help = "To read.", .kind = VALUE_FILE, .optional = true }),
     .examples = EXAMPLES(
         { .line = "pawl ledger append --tag a -", .says = "one event from standard input" }),
     .run = table_run,
@@ -35,12 +35,12 @@ static const struct pawl__command table_append = {
 static const struct pawl__command table_tail = {
     .name = "tail",
     .summary = "print events from an offset on",
-    .flags = FLAGS({ .name = "follow", .letter = 'f', .help = "wait for more" },
-                   { .name = "quiet", .letter = 'q', .help = "ids only" },
+    .flags = FLAGS({ .name = "follow", .letter = 'f', .help = "Wait for more." },
+                   { .name = "quiet", .letter = 'q', .help = "Ids only." },
                    { .name = "from",
                      .letter = 'n',
                      .value = "OFFSET",
-                     .help = "first offset",
+                     .help = "First offset.",
                      .kind = VALUE_NUMBER,
                      .fallback = "0" }),
     .run = table_run,
@@ -49,25 +49,25 @@ static const struct pawl__command table_tail = {
 static const struct pawl__command table_work_run = {
     .name = "run",
     .summary = "run a command for each item",
-    .flags = FLAGS({ .name = "type", .value = "TYPE", .help = "of the items", .required = true },
+    .flags = FLAGS({ .name = "type", .value = "TYPE", .help = "Of the items.", .required = true },
                    { .name = "jobs",
                      .letter = 'j',
                      .value = "N",
-                     .help = "at the same time",
+                     .help = "At the same time.",
                      .kind = VALUE_NUMBER,
                      .min = 1,
                      .max = 64,
                      .fallback = "1" }),
     .operands =
-        OPERANDS({ .name = "COMMAND", .help = "what to run" },
-                 { .name = "ARGUMENT", .help = "of it", .optional = true, .repeats = true }),
+        OPERANDS({ .name = "COMMAND", .help = "What to run." },
+                 { .name = "ARGUMENT", .help = "Of it.", .optional = true, .repeats = true }),
     .run = table_run,
 };
 
 static const struct pawl__command table_checkpoint_add = {
     .name = "add",
     .summary = "store a checkpoint",
-    .operands = OPERANDS({ .name = "ID", .help = "of the task", .repeats = true }),
+    .operands = OPERANDS({ .name = "ID", .help = "Of the task.", .repeats = true }),
     .run = table_run,
 };
 
@@ -80,7 +80,7 @@ static const struct pawl__command table_checkpoint = {
 static const struct pawl__command table_work = {
     .name = "work",
     .summary = "leased work items",
-    .flags = FLAGS({ .name = "queue", .value = "NAME", .help = "which queue" }),
+    .flags = FLAGS({ .name = "queue", .value = "NAME", .help = "Which queue." }),
     .commands = COMMANDS(&table_work_run, &table_checkpoint),
 };
 
@@ -94,7 +94,7 @@ static const struct pawl__command table_help = {
     .name = "help",
     .summary = "explain a command",
     .operands = OPERANDS({ .name = "COMMAND",
-                           .help = "to explain",
+                           .help = "To explain.",
                            .kind = VALUE_COMMAND,
                            .optional = true,
                            .repeats = true }),
@@ -117,12 +117,12 @@ static const struct pawl__command table_root = {
 static const struct pawl__cli table_cli = {
     .root = &table_root,
     .common =
-        FLAGS({ .name = "data", .value = "DIR", .help = "where stores are", .kind = VALUE_DIR },
-              { .name = "json", .help = "print JSON" },
-              { .name = "help", .letter = 'h', .help = "print this" }),
+        FLAGS({ .name = "data", .value = "DIR", .help = "Where stores are.", .kind = VALUE_DIR },
+              { .name = "json", .help = "Print JSON." },
+              { .name = "help", .letter = 'h', .help = "Print this." }),
     .settings = FLAGS({ .name = "log-level",
                         .value = "LEVEL",
-                        .help = "least that is logged",
+                        .help = "Least that is logged.",
                         .choices = CHOICES("debug", "info", "warning"),
                         .fallback = "info" }),
 };

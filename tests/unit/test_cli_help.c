@@ -49,16 +49,17 @@ static void test_help_shows_usage_flags_notes_and_examples(void **state)
         "An event that is there already is answered with its first offset.\n"
         "\n"
         "Arguments:\n"
-        "  FILE  to read\n"
+        "  FILE  To read.\n"
         "\n"
         "Flags:\n"
-        "  -t, --tag TAG    mark the event (may be given several times)\n"
-        "  --format FORMAT  how input is written (json, jsonl or text; default: json)\n"
+        "  -t, --tag TAG    Mark the event. May be given several times.\n"
+        "  --format FORMAT  How input is written. One of json, jsonl or text. Default:\n"
+        "                   json.\n"
         "\n"
         "Common flags:\n"
-        "  --data DIR  where stores are\n"
-        "  --json      print JSON\n"
-        "  -h, --help  print this\n"
+        "  --data DIR  Where stores are.\n"
+        "  --json      Print JSON.\n"
+        "  -h, --help  Print this.\n"
         "\n"
         "Examples:\n"
         "  # one event from standard input\n"
@@ -85,8 +86,8 @@ static void test_help_of_a_command_shows_the_flags_of_its_groups(void **state)
     (void)state;
     assert_has(help_of(path, 80), "Usage: pawl work run [flags] COMMAND [ARGUMENT...]\n");
     assert_has(out.data, "--queue NAME");
-    assert_has(out.data, "at the same time (1 to 64; default: 1)");
-    assert_has(out.data, "of the items (required)");
+    assert_has(out.data, "At the same time. From 1 to 64. Default: 1.");
+    assert_has(out.data, "Of the items. Required.");
 }
 
 static void test_no_line_is_wider_than_the_terminal(void **state)
@@ -198,16 +199,15 @@ static void test_every_shell_has_a_script(void **state)
 
 static void test_text_is_harmless_on_a_terminal(void **state)
 {
-    struct pawl__quoted quoted;
 
     (void)state;
-    assert_string_equal(pawl__quote("a\tb\x7f", &quoted), "'a\\x09b\\x7f'");
-    assert_string_equal(pawl__quote("gr\xc3\xbc\xc3\x9f", &quoted), "'gr\xc3\xbc\xc3\x9f'");
+    assert_string_equal(pawl__quote("a\tb\x7f").text, "'a\\x09b\\x7f'");
+    assert_string_equal(pawl__quote("gr\xc3\xbc\xc3\x9f").text, "'gr\xc3\xbc\xc3\x9f'");
     assert_string_equal(pawl__quote("\xc2\x9b"
-                                    "2J",
-                                    &quoted),
+                                    "2J")
+                            .text,
                         "'\\xc2\\x9b2J'"); /* CSI */
-    assert_string_equal(pawl__quote("\xc3", &quoted), "'\\xc3'");
+    assert_string_equal(pawl__quote("\xc3").text, "'\\xc3'");
     pawl__text_add_safe(&out, (pawl_view){ "a\0b", 3 });
     assert_string_equal(out.data, "a\\x00b");
 }

@@ -193,7 +193,10 @@ static void test_a_value_too_few_or_too_many_is_refused(void **state)
 static void test_operands_too_few_or_too_many_are_refused(void **state)
 {
     (void)state;
-    assert_refused("'pawl work checkpoint add' needs ID: of the task", "work", "checkpoint", "add");
+    assert_refused("'pawl work checkpoint add' needs ID; 'pawl work checkpoint add --help'",
+                   "work",
+                   "checkpoint",
+                   "add");
     assert_refused("'pawl ledger tail' takes no arguments, but got 'x'", "ledger", "tail", "x");
     assert_refused(
         "'pawl ledger append' takes 1 argument, but got 'b' as well", "ledger", "append", "a", "b");

@@ -1,0 +1,14 @@
+/* Every command directly below `pawl`. A new one: its table in cmd_NAME.c, a line here, a line in
+ * commands.c. */
+#ifndef PAWL_CLI_COMMANDS_H
+#define PAWL_CLI_COMMANDS_H
+
+#include "cli/command.h"
+
+extern const struct pawl__command pawl__cmd_complete;
+extern const struct pawl__command pawl__cmd_completion;
+extern const struct pawl__command pawl__cmd_help;
+extern const struct pawl__command pawl__cmd_man;
+extern const struct pawl__command pawl__cmd_version;
+
+#endif

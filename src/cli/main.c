@@ -1,0 +1,94 @@
+/* pawl: arguments, settings, command, exit code. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/macros.h"
+#include "cli/args.h"
+#include "cli/commands.h"
+#include "cli/help.h"
+#include "cli/run.h"
+
+/* Known before the arguments are understood, because an error in them has to be reported, too. */
+static bool wants_json(int argc, const char *const *argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t terminal_width(void)
+{
+    struct winsize size;
+
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+static pawl_status print_help(const struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(HELP_BYTES_MAX);
+
+    pawl__help_full(&text, run->args->cli, &run->args->path, run->width);
+    return pawl__out_add(&text, reterr);
+}
+
+/* A group without one of its commands: what there is, on standard error. */
+static pawl_status refuse_group(const struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(HELP_BYTES_MAX);
+    char path[COMMAND_PATH_SIZE];
+
+    if (!run->json) {
+        pawl__help_short(&text, &run->args->path, run->width);
+        (void)fwrite(text.data == NULL ? "" : text.data, 1, text.len, stderr);
+    }
+    return pawl__fail(
+        reterr, PAWL_INVALID, "'%s' needs a command", pawl__path_text(&run->args->path, path));
+}
+
+static pawl_status run_args(struct pawl__run *run, pawl_error *reterr)
+{
+    const struct pawl__command *leaf = pawl__path_leaf(&run->args->path);
+
+    if (run->args->help) {
+        return print_help(run, reterr);
+    }
+    if (pawl__args_has(run->args, "version")) {
+        return pawl__cmd_version.run(run, reterr);
+    }
+    if (leaf->run == NULL) {
+        return refuse_group(run, reterr);
+    }
+    return leaf->run(run, reterr);
+}
+
+static pawl_status run_line(int argc, const char *const *argv, bool json, pawl_error *reterr)
+{
+    const struct pawl__cli *cli = NULL;
+    AUTO(pawl__args_done) struct pawl__args args = { 0 };
+    struct pawl__run run = { .args = &args, .json = json, .width = terminal_width() };
+
+    pawl_status status = pawl__cli_init(&cli, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__args_parse(cli, argc, argv, &args, reterr);
+    }
+    return status == PAWL_OK ? run_args(&run, reterr) : status;
+}
+
+int main(int argc, char **argv)
+{
+    const char *const *words = (const char *const *)argv;
+    bool json = wants_json(argc, words);
+    pawl_error error = PAWL_ERROR_INIT;
+
+    pawl__out_start();
+    pawl_status status = run_line(argc, words, json, &error);
+    int code = pawl__out_finish(status, &error, json);
+    pawl__cli_done();
+    return code;
+}

@@ -1,0 +1,101 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/macros.h"
+#include "cli/report.h"
+#include "cli/run.h"
+
+/* Opened the wrong way round, so that reading or writing a closed stream still fails (EBADF)
+ * instead of pretending. */
+static void reopen_closed(int fd, int flags)
+{
+    if (fcntl(fd, F_GETFD) >= 0) {
+        return;
+    }
+    int opened = open("/dev/null", flags); /* the lowest free number: fd */
+    if (opened >= 0 && opened != fd) {
+        close(opened);
+    }
+}
+
+void pawl__out_start(void)
+{
+    reopen_closed(STDIN_FILENO, O_WRONLY);
+    reopen_closed(STDOUT_FILENO, O_RDONLY);
+    reopen_closed(STDERR_FILENO, O_RDONLY);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static pawl_status fail_output(int error_number, pawl_error *reterr)
+{
+    if (error_number == EPIPE) {
+        pawl__fail(reterr, PAWL_CLOSED, "nobody reads standard output any more");
+        if (reterr != NULL) {
+            reterr->native = EPIPE;
+        }
+        return PAWL_CLOSED;
+    }
+    pawl__fail_errno(reterr, error_number, "write standard output");
+    if (reterr != NULL) {
+        reterr->status = PAWL_IO; /* NO_SPACE and the like are for stores: callers act on them */
+        reterr->retryable = false;
+    }
+    return PAWL_IO;
+}
+
+pawl_status pawl__out_check(pawl_error *reterr)
+{
+    errno = 0;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        return fail_output(errno == 0 ? EIO : errno, reterr);
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__out_add(const struct pawl__buf *buf, pawl_error *reterr)
+{
+    pawl_status status = pawl__buf_check(buf, "output", reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    errno = 0;
+    if (buf->len > 0 && fwrite(buf->data, 1, buf->len, stdout) != buf->len) {
+        return fail_output(errno == 0 ? EIO : errno, reterr);
+    }
+    return PAWL_OK;
+}
+
+/* close() is the last chance to hear of a write that failed (network file systems). */
+static pawl_status close_output(pawl_error *reterr)
+{
+    pawl_status status = pawl__out_check(reterr);
+
+    errno = 0;
+    if (fclose(stdout) != 0 && status == PAWL_OK) {
+        status = fail_output(errno, reterr);
+    }
+    return status;
+}
+
+int pawl__out_finish(pawl_status status, const pawl_error *error, bool json)
+{
+    pawl_error late = PAWL_ERROR_INIT;
+    /* What was printed before a failure still belongs to its reader. */
+    pawl_status closing = close_output(&late);
+
+    if (status == PAWL_OK) {
+        status = closing;
+        error = &late;
+    }
+    bool reader_left = status == PAWL_CLOSED && error->native == EPIPE;
+    if (status != PAWL_OK && !reader_left) {
+        pawl__report(stderr, error, json);
+    }
+    return pawl_status_exit_code(status);
+}

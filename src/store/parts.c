@@ -1,0 +1,80 @@
+#include "store/parts.h"
+
+#include <assert.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cyaml/cyaml.h>
+#include <duckdb.h>
+#include <jansson.h>
+#include <libpq-fe.h>
+#include <openssl/crypto.h>
+#include <rocksdb/c.h>
+#include <sqlite3.h>
+
+#include "base/macros.h"
+#include "store/parts_config.h"
+
+static void libpq_version(char ret_version[PAWL__PART_VERSION_SIZE])
+{
+    int version = PQlibVersion(); /* 150020 is 15.20 */
+
+    snprintf(ret_version, PAWL__PART_VERSION_SIZE, "%d.%d", version / 10000, version % 10000);
+}
+
+/* RocksDB's C interface does not tell its version, but the name of the loaded file does:
+ * librocksdb.so.7.8.3. */
+static void rocksdb_version(char ret_version[PAWL__PART_VERSION_SIZE])
+{
+    char path[PATH_MAX];
+    Dl_info info;
+    void *symbol = dlsym(RTLD_DEFAULT, "rocksdb_open");
+    bool found = symbol != NULL && dladdr(symbol, &info) != 0 && realpath(info.dli_fname, path);
+    const char *suffix = found ? strstr(path, ".so.") : NULL;
+
+    snprintf(ret_version,
+             PAWL__PART_VERSION_SIZE,
+             "%s",
+             suffix == NULL ? PAWL_ROCKSDB_VERSION : suffix + strlen(".so."));
+}
+
+static const char *without_v(const char *version)
+{
+    return version[0] == 'v' ? version + 1 : version;
+}
+
+void pawl__parts(struct pawl__part ret_parts[PAWL__PARTS_COUNT])
+{
+    const struct {
+        const char *name;
+        const char *version;
+        void (*find)(char ret_version[PAWL__PART_VERSION_SIZE]);
+    } parts[] = {
+        { "SQLite", sqlite3_libversion(), NULL },
+        { "libpq", NULL, libpq_version },
+        { "DuckDB", without_v(duckdb_library_version()), NULL },
+        { "RocksDB", NULL, rocksdb_version },
+        { "jansson", jansson_version_str(), NULL },
+        { "libcyaml", cyaml_version_str, NULL },
+        { "OpenSSL", OpenSSL_version(OPENSSL_FULL_VERSION_STRING), NULL },
+        { "compiler", __VERSION__, NULL },
+    };
+    static_assert(COUNT_OF(parts) == PAWL__PARTS_COUNT, "one row a part");
+
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
+        ret_parts[i].name = parts[i].name;
+        if (parts[i].find != NULL) {
+            parts[i].find(ret_parts[i].version);
+        } else {
+            snprintf(ret_parts[i].version, PAWL__PART_VERSION_SIZE, "%s", parts[i].version);
+        }
+    }
+}
+
+const char *pawl__build_kind(void)
+{
+    return PAWL_BUILD_KIND;
+}
