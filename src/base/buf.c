@@ -361,26 +361,38 @@ static int utf8_tail(unsigned char lead, uint32_t *ret_bits, uint32_t *ret_lowes
     return -1;
 }
 
+bool pawl__view_take_utf8(pawl_view *in, uint32_t *ret_code)
+{
+    uint32_t code;
+    uint32_t lowest;
+    pawl_view taken;
+
+    if (in->len == 0) {
+        return false;
+    }
+    int tail = utf8_tail((unsigned char)in->data[0], &code, &lowest);
+    if (tail < 0 || (size_t)tail >= in->len) {
+        return false;
+    }
+    for (int i = 1; i <= tail; i++) {
+        unsigned char byte = (unsigned char)in->data[i];
+        if ((byte & 0xC0) != 0x80) {
+            return false;
+        }
+        code = code << 6 | (byte & 0x3FU);
+    }
+    if (code < lowest || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) {
+        return false;
+    }
+    *ret_code = code;
+    return pawl__view_take(in, (size_t)tail + 1, &taken);
+}
+
 bool pawl__view_is_utf8(pawl_view view)
 {
-    for (size_t i = 0; i < view.len;) {
-        uint32_t code;
-        uint32_t lowest;
-        int tail = utf8_tail((unsigned char)view.data[i++], &code, &lowest);
+    uint32_t code;
 
-        if (tail < 0 || (size_t)tail > view.len - i) {
-            return false;
-        }
-        for (; tail > 0; tail--, i++) {
-            unsigned char byte = (unsigned char)view.data[i];
-            if ((byte & 0xC0) != 0x80) {
-                return false;
-            }
-            code = code << 6 | (byte & 0x3FU);
-        }
-        if (code < lowest || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) {
-            return false;
-        }
+    while (pawl__view_take_utf8(&view, &code)) {
     }
-    return true;
+    return view.len == 0;
 }

@@ -158,6 +158,23 @@ static void test_a_real_is_short_and_reads_back(void **state)
     assert_string_equal(buf.data, "0.1");
 }
 
+static void test_code_points_are_taken_one_by_one(void **state)
+{
+    (void)state;
+    pawl_view in = pawl_view_of("a€\xF0\x9F\x90\xA7\xFF");
+    uint32_t code = 0;
+
+    assert_true(pawl__view_take_utf8(&in, &code));
+    assert_int_equal(code, 'a');
+    assert_true(pawl__view_take_utf8(&in, &code));
+    assert_int_equal(code, 0x20AC);
+    assert_true(pawl__view_take_utf8(&in, &code));
+    assert_int_equal(code, 0x1F427);
+    assert_false(pawl__view_take_utf8(&in, &code));
+    assert_int_equal(code, 0x1F427);
+    assert_int_equal(in.len, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_utf8_is_told_from_what_only_looks_like_it),
         cmocka_unit_test(test_a_buffer_over_an_array_ends_where_the_array_does),
         cmocka_unit_test(test_a_real_is_short_and_reads_back),
+        cmocka_unit_test(test_code_points_are_taken_one_by_one),
     };
     return cmocka_run_group_tests_name("buf", tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static void test_durations_are_read_in_every_unit(void **state)
     assert_int_equal(duration_of("30s"), 30 * NS_PER_S);
     assert_int_equal(duration_of("5m"), 300 * NS_PER_S);
     assert_int_equal(duration_of("2h"), 7200 * NS_PER_S);
-    assert_int_equal(duration_of("7d"), 7 * 86400 * NS_PER_S);
+    assert_int_equal(duration_of("7d"), 604800 * NS_PER_S);
     assert_int_equal(duration_of("1h30m"), 5400 * NS_PER_S);
     assert_int_equal(duration_of("1d0h0m1s500ms"), 86401 * NS_PER_S + 500 * NS_PER_MS);
     assert_int_equal(duration_of("9223372036854775807ns"), INT64_MAX);
@@ -209,7 +209,7 @@ static void test_the_form_is_the_one_a_person_would_write(void **state)
         { 90 * NS_PER_S, "90s" },
         { 3600 * NS_PER_S, "1h" },
         { 1500 * NS_PER_MS, "1500ms" },
-        { 7 * 86400 * NS_PER_S, "7d" },
+        { 604800 * NS_PER_S, "7d" },
         { INT64_MAX, "9223372036854775807ns" },
     };
     char text[PAWL__QUANTITY_SIZE];
