@@ -1,0 +1,31 @@
+/* Text on its way to a terminal: made safe, measured and cut in columns.
+ *
+ * What is stored came from strangers; written raw it could move the cursor, change the title or
+ * hide a line. Everything shown goes through pawl__display_add first. */
+#ifndef PAWL_BASE_DISPLAY_H
+#define PAWL_BASE_DISPLAY_H
+
+#include <pawl/pawl.h>
+
+#include "base/buf.h"
+
+/* Adds `text` with what a terminal would act on escaped: \n, \r, \t, \\ and \xNN for other control
+ * characters and for bytes that are not UTF-8, \u{NNNN} for C1 controls, line separators and
+ * characters that reverse the direction of writing. */
+void pawl__display_add(struct pawl__buf *buf, pawl_view text);
+
+/* Columns that safe text takes: two for wide (CJK, emoji), none for combining characters. Text with
+ * bytes that are not UTF-8 counts one for each of them. */
+size_t pawl__display_width(pawl_view text);
+
+/* Adds at most `columns` columns of safe text; when it is longer, it ends in "…" inside them. Never
+ * cuts a character, nor a combining mark from its base. */
+void pawl__display_add_cut(struct pawl__buf *buf, pawl_view text, size_t columns);
+
+/* Adds `count` spaces. */
+void pawl__display_add_spaces(struct pawl__buf *buf, size_t count);
+
+/* Adds 'text', safe and cut to something that fits a message. */
+void pawl__display_add_quoted(struct pawl__buf *buf, pawl_view text);
+
+#endif

@@ -1,0 +1,103 @@
+/* Every setting pawl knows: one row each in PAWL__SETTING_MAP, and nothing else to keep in step.
+ * The schema of pawl.yaml, the names of environment variables and flags, the checks, the defaults
+ * and what `pawl config show` prints all come from the row.
+ *
+ *   key          "log.level": `level` below `log:` in pawl.yaml. Rows of one section stand
+ * together. type         what a value must look like, see below default      as text, read like any
+ * other value; "" is 'not set', which only such a row allows limits       ANY, RANGE(min, max) or
+ * 0, 0, "a|b") also         an environment variable people know already, or NULL help         one
+ * sentence
+ *
+ * The environment variable is PAWL_LOG_LEVEL and the flag is --log-level: both follow from the key.
+ * Only settings that have an effect are in the table.
+ *
+ *   TEXT      UTF-8 without control characters
+ *   BOOL      true, false, yes, no, on, off
+ *   INTEGER, DURATION, SIZE   as in base/quantity.h
+ *   CHOICE    one of a few words
+ *   PATH      like TEXT; '~/' is the home directory, and a relative path in a file starts at the
+ *             directory of that file
+ *   URL       scheme://...; passwords in it are never shown
+ *   SECRET    like TEXT, never shown */
+#ifndef PAWL_BASE_SETTINGS_H
+#define PAWL_BASE_SETTINGS_H
+
+#include <pawl/pawl.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+
+enum pawl__setting_type {
+    PAWL__SETTING_TEXT,
+    PAWL__SETTING_BOOL,
+    PAWL__SETTING_INTEGER,
+    PAWL__SETTING_DURATION,
+    PAWL__SETTING_SIZE,
+    PAWL__SETTING_CHOICE,
+    PAWL__SETTING_PATH,
+    PAWL__SETTING_URL,
+    PAWL__SETTING_SECRET,
+};
+
+/* clang-format off */
+#define PAWL__SETTING_MAP(X) \
+    X(DATA, "data", PATH, "~/.local/share/pawl", 0, 0, NULL, NULL, "Directory that holds every store of this node.") \
+    X(DATABASE_URL, "database_url", URL, "", 0, 0, "postgresql|postgres", "DATABASE_URL", "PostgreSQL server that holds ledger and work instead of files in the data directory.") \
+    X(LOG_LEVEL, "log.level", CHOICE, "info", 0, 0, "debug|info|warning|error", NULL, "Least severe kind of event that is logged.") \
+    X(LOG_FORMAT, "log.format", CHOICE, "auto", 0, 0, "auto|logfmt|json", NULL, "Form of a log line; auto is logfmt on a terminal and JSON elsewhere.") \
+    X(STORE_BUSY_TIMEOUT, "store.busy_timeout", DURATION, "5s", 0, 3600 * NS_PER_S, NULL, NULL, "How long a store that another process holds is waited for.") \
+    X(STORE_FREE_SPACE_MIN, "store.free_space_min", SIZE, "256MiB", 0, INT64_MAX, NULL, NULL, "Free disk space below which stores refuse to write, before the disk is full.")
+/* clang-format on */
+
+enum pawl__setting_id {
+#define SETTING_ID_(id, key, type, text, min, max, one_of, also, help) PAWL__##id,
+    PAWL__SETTING_MAP(SETTING_ID_)
+#undef SETTING_ID_
+        PAWL__SETTING_COUNT
+};
+
+struct pawl__setting {
+    const char *key;
+    enum pawl__setting_type type;
+    const char *text; /* the default */
+    int64_t min;
+    int64_t max;
+    const char *one_of;
+    const char *also;
+    const char *help;
+};
+
+extern const struct pawl__setting pawl__settings[PAWL__SETTING_COUNT];
+
+enum {
+    PAWL__SETTING_NAME_SIZE = 128,        /* of a key, variable or flag, with its NUL */
+    PAWL__SETTING_VALUE_BYTES_MAX = 4096, /* of one value */
+};
+
+void pawl__setting_variable(const struct pawl__setting *setting,
+                            char ret_name[PAWL__SETTING_NAME_SIZE]); /* "PAWL_LOG_LEVEL" */
+void pawl__setting_flag(const struct pawl__setting *setting,
+                        char ret_name[PAWL__SETTING_NAME_SIZE]); /* "--log-level" */
+
+/* Checks a value. *ret_number is 0 or 1 for BOOL, the number for INTEGER, nanoseconds for DURATION,
+ * bytes for SIZE, the position in the list for CHOICE, else 0. INVALID says what is wrong and what
+ * is allowed, without the name of the setting; it shows the value unless that may hold a secret. */
+PAWL_MUST_USE pawl_status pawl__setting_parse(const struct pawl__setting *setting,
+                                              pawl_view text,
+                                              int64_t *ret_number,
+                                              pawl_error *reterr);
+
+/* Adds what may be put in: "one of auto, logfmt, json", "a duration from 0s to 1h". */
+void pawl__setting_add_allowed(const struct pawl__setting *setting, struct pawl__buf *buf);
+
+/* Adds a value as it may be shown: a SECRET as "********", a URL with its passwords hidden. */
+void pawl__setting_add_shown(const struct pawl__setting *setting,
+                             pawl_view text,
+                             struct pawl__buf *buf);
+
+/* Adds a URL with "***" for the password of user:password@ and of parameters whose name says that
+ * they are one (password, sslpassword, token, secret, key). What does not look like a URL is hidden
+ * whole: a password may be anywhere in it. */
+void pawl__url_add_masked(pawl_view url, struct pawl__buf *buf);
+
+#endif
