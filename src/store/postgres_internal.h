@@ -1,0 +1,176 @@
+/* What the files of the PostgreSQL wrapper share; nobody else includes it.
+ *
+ *   postgres_error.c     SQLSTATE and lost links become ours
+ *   postgres_wire.c      waiting: sockets, deadlines, interrupts, cancel requests
+ *   postgres_value.c     parameters and columns in binary form
+ *   postgres_connect.c   connect, session settings, reconnect
+ *   postgres_prepare.c   the table of statements
+ *   postgres.c           statements and transactions
+ *   postgres_pipeline.c  pipelines
+ *   postgres_listen.c    LISTEN and NOTIFY
+ *   postgres_migrate.c   the migration runner's methods
+ *
+ * The socket never blocks: libpq runs in its nonblocking mode, and all waiting is in one function.
+ */
+#ifndef PAWL_STORE_POSTGRES_INTERNAL_H
+#define PAWL_STORE_POSTGRES_INTERNAL_H
+
+#include <libpq-fe.h>
+#include <stdatomic.h>
+
+#include "store/postgres.h"
+
+enum {
+    PG_STATEMENTS_MAX = 256,
+    PG_WINDOW = 2048, /* statements of a pipeline that were sent and not answered */
+    PG_UNSENT_MAX =
+        64 << 10,       /* bytes that may wait in libpq before a pipeline stops to send them */
+    PG_GRACE_MS = 5000, /* how much longer than the server's own timeout we wait for it */
+};
+
+struct pg_prepared {
+    char name[24];
+    size_t param_count;
+};
+
+struct pg_pipeline {
+    bool open;
+    bool server_failed; /* the server skips everything up to the sync */
+    pawl__pg_on_rows *on_rows;
+    void *context;
+    size_t added;
+    size_t answered;
+    size_t unsent;              /* bytes since the output was last known to be empty */
+    pawl_error failure;         /* the first; status OK: none yet */
+    uint16_t window[PG_WINDOW]; /* the statement of number n is in window[n % PG_WINDOW] */
+};
+
+struct pawl__pg {
+    PGconn *conn; /* NULL: none */
+    bool broken;  /* conn is NULL or of no more use */
+    bool in_transaction;
+    int wake_fd; /* readable after an interrupt */
+    struct pawl__cancel_link cancel_link;
+    atomic_bool interrupted;
+    int64_t deadline_ns;
+    pawl_status gave_up; /* why the running statement was cancelled; OK: it was not */
+    int64_t patience_ns; /* when a cancelled statement must have answered */
+
+    PQconninfoOption *target; /* the URL in pieces; holds the password */
+    char *namespace;
+    char *application_name;
+    bool opened;                     /* migrated and prepared once: a reconnect prepares again */
+    struct pawl__pg_options options; /* defaults filled in; the texts are those above */
+    struct pawl__pg_server server;
+    struct pg_prepared *prepared; /* options.statement_count of them */
+    struct pg_pipeline pipeline;
+
+    char *channels[PAWL__PG_CHANNELS_MAX];
+    size_t channel_count;
+    bool missed;
+    PGnotify *notification; /* the one the caller is looking at */
+};
+
+/* postgres_error.c */
+
+/* The one place where a SQLSTATE becomes a status. `gave_up` tells who cancelled a statement. */
+pawl_status pawl__pg_status_of(const char *sqlstate, pawl_status gave_up);
+
+/* A failed result: the server's message and the constraint it names; a lost link when there is
+ * none. Marks the connection broken where the server has ended it. */
+pawl_status pawl__pg_fail_result(struct pawl__pg *pg, const PGresult *result, pawl_error *reterr);
+
+/* The connection is of no more use; says why as far as libpq knows. */
+pawl_status pawl__pg_fail_link(struct pawl__pg *pg, pawl_error *reterr);
+
+/* A connection that could not be made. */
+pawl_status pawl__pg_fail_connect(const PGconn *conn, pawl_error *reterr);
+
+/* After a failure of the last word of a transaction: whether it was stored is not known. */
+pawl_status pawl__pg_fail_unknown(pawl_error *reterr, const char *what);
+
+/* postgres_wire.c */
+
+/* Waits for the socket (`events` as for poll), the interrupt or the deadline: OK, CANCELLED or
+ * TIMEOUT without a message. A socket of -1 waits for the other two. */
+pawl_status pawl__pg_poll(struct pawl__pg *pg, int socket, short events, int64_t deadline_ns);
+
+/* Before anything is sent: not interrupted, not too late, connected (again, outside a transaction).
+ */
+pawl_status pawl__pg_ready(struct pawl__pg *pg, pawl_error *reterr);
+
+/* When the next answer has to be there. */
+int64_t pawl__pg_answer_deadline(const struct pawl__pg *pg);
+
+/* Sends and reads what the socket takes and gives, after waiting for one of the two. At the
+ * deadline or an interrupt it cancels the statement and gives it a moment to say so; then the link
+ * is lost. */
+pawl_status pawl__pg_step(struct pawl__pg *pg, int64_t deadline_ns, pawl_error *reterr);
+
+/* The next result of libpq, which is NULL at the end of each statement. */
+pawl_status pawl__pg_next(struct pawl__pg *pg, PGresult **ret_result, pawl_error *reterr);
+
+/* The only result of a statement that was sent outside a pipeline; it succeeded. */
+pawl_status pawl__pg_answer(struct pawl__pg *pg, PGresult **ret_result, pawl_error *reterr);
+
+/* Runs one of our own texts, or several without results. Connects nothing. */
+pawl_status pawl__pg_simple(struct pawl__pg *pg, const char *sql, pawl_error *reterr);
+
+void pawl__pg_drop(struct pawl__pg *pg); /* closes the link; what was open on it is gone */
+
+/* postgres_value.c */
+
+struct pg_bound {
+    const char *data[PAWL__PG_PARAMS_MAX];
+    int lengths[PAWL__PG_PARAMS_MAX];
+    int formats[PAWL__PG_PARAMS_MAX];
+    uint64_t words[PAWL__PG_PARAMS_MAX]; /* what `data` of fixed-width values points to */
+    size_t bytes;
+};
+
+pawl_status pawl__pg_bind(const char *types,
+                          const struct pawl__pg_value *values,
+                          size_t count,
+                          struct pg_bound *bound,
+                          pawl_error *reterr);
+Oid pawl__pg_param_type(char letter);
+bool pawl__pg_column_fits(char letter, Oid type);
+
+/* Takes the result over. */
+struct pawl__pg_rows pawl__pg_rows_of(PGresult *result, const char *columns);
+
+/* postgres_connect.c */
+pawl_status pawl__pg_reconnect_until(struct pawl__pg *pg, int64_t deadline_ns, pawl_error *reterr);
+
+/* postgres_prepare.c */
+
+/* Prepares the whole table in one round trip and checks its types. */
+pawl_status pawl__pg_prepare_all(struct pawl__pg *pg, pawl_error *reterr);
+
+/* postgres.c */
+
+/* Sends a prepared statement; `statement` is not of the table and not prepared when `name` is NULL.
+ */
+pawl_status pawl__pg_send(struct pawl__pg *pg,
+                          const struct pawl__pg_statement *statement,
+                          const char *name,
+                          const struct pg_bound *bound,
+                          size_t count);
+
+/* Sends one of our own texts and waits for its rows; outside the table, connects nothing. */
+pawl_status pawl__pg_query(struct pawl__pg *pg,
+                           const struct pawl__pg_statement *statement,
+                           const struct pawl__pg_value *values,
+                           size_t count,
+                           struct pawl__pg_rows *ret_rows,
+                           pawl_error *reterr);
+
+/* postgres_listen.c */
+pawl_status pawl__pg_listen_again(struct pawl__pg *pg, pawl_error *reterr);
+
+static inline void pawl__pg_result_clear(PGresult **result) /* for AUTO */
+{
+    PQclear(*result);
+}
+
+#endif

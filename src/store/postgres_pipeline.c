@@ -1,0 +1,298 @@
+/* Pipelines. Three things go wrong in hand-written ones, and are closed here:
+ *
+ *   Both sides write and nobody reads.  The socket never blocks; whenever it takes no more, what
+ * has arrived is read and handed out. Memory grows with the batch.  At most PG_WINDOW statements
+ * are unanswered and about PG_UNSENT_MAX bytes unsent; the server is asked to flush its answers
+ * twice a window, so that a full window is one that is being answered already, not a stall. Half a
+ * batch is committed.  There is one sync, at the end, so everything before it is in one
+ *       transaction. When our side fails (a bad value, on_rows, an abandoned pipeline) a statement
+ *       that must fail goes out before the sync and takes the rest with it. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/failpoint.h"
+#include "store/postgres_internal.h"
+
+/* Fails inside and outside a transaction, and its name explains it in the server's log. */
+#define UNDO_SQL "ROLLBACK TO SAVEPOINT pawl_pipeline_abandoned"
+
+pawl_status pawl__pg_pipeline_begin(struct pawl__pg *pg,
+                                    pawl__pg_on_rows *on_rows,
+                                    void *context,
+                                    pawl_error *reterr)
+{
+    pawl_status status = pawl__pg_ready(pg, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (PQenterPipelineMode(pg->conn) == 0) {
+        return pawl__pg_fail_link(pg, reterr);
+    }
+    struct pg_pipeline *pipeline = &pg->pipeline;
+    pipeline->open = true;
+    pipeline->server_failed = false;
+    pipeline->on_rows = on_rows;
+    pipeline->context = context;
+    pipeline->added = 0;
+    pipeline->answered = 0;
+    pipeline->unsent = 0;
+    pipeline->failure.status = PAWL_OK;
+    return PAWL_OK;
+}
+
+/* Returns the pipeline's failure, which is the first there was. */
+static pawl_status failed(const struct pg_pipeline *pipeline, pawl_error *reterr)
+{
+    if (reterr != NULL) {
+        *reterr = pipeline->failure;
+    }
+    return pipeline->failure.status;
+}
+
+static void keep_failure(struct pg_pipeline *pipeline, const pawl_error *error, size_t index)
+{
+    if (pipeline->failure.status == PAWL_OK) {
+        pipeline->failure = *error;
+        pawl__fail_context(&pipeline->failure, error->status, "statement %zu", index + 1);
+    }
+}
+
+/* One result of statement number `answered`. */
+static void take_result(struct pawl__pg *pg, PGresult *taken)
+{
+    AUTO(pawl__pg_result_clear) PGresult *result = taken;
+    struct pg_pipeline *pipeline = &pg->pipeline;
+    ExecStatusType kind = PQresultStatus(result);
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (kind == PGRES_PIPELINE_ABORTED) {
+        return; /* skipped because of the failure we have seen */
+    }
+    if (kind != PGRES_TUPLES_OK && kind != PGRES_COMMAND_OK) {
+        pipeline->server_failed = true;
+        error.status = pawl__pg_fail_result(pg, result, &error);
+        keep_failure(pipeline, &error, pipeline->answered);
+        return;
+    }
+    if (pipeline->on_rows == NULL || pipeline->failure.status != PAWL_OK) {
+        return;
+    }
+    size_t statement = pipeline->window[pipeline->answered % PG_WINDOW];
+    AUTO(pawl__pg_rows_done)
+    struct pawl__pg_rows rows =
+        pawl__pg_rows_of(STEAL(result), pg->options.statements[statement].columns);
+    error.status = pipeline->on_rows(pipeline->context, pipeline->answered, &rows, &error);
+    if (error.status != PAWL_OK) {
+        keep_failure(pipeline, &error, pipeline->answered);
+    }
+}
+
+/* Hands out what has arrived, without waiting. */
+static void take_ready(struct pawl__pg *pg)
+{
+    struct pg_pipeline *pipeline = &pg->pipeline;
+
+    while (pipeline->answered < pipeline->added && !pg->broken && !PQisBusy(pg->conn)) {
+        PGresult *result = PQgetResult(pg->conn);
+
+        if (PQstatus(pg->conn) == CONNECTION_BAD) {
+            pg->broken = true;
+        }
+        if (result == NULL) {
+            pipeline->answered++;
+        } else {
+            take_result(pg, result);
+        }
+    }
+}
+
+static pawl_status link_failed(struct pawl__pg *pg, pawl_error *reterr)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+
+    pawl__pg_fail_link(pg, &error);
+    keep_failure(&pg->pipeline, &error, pg->pipeline.added);
+    return failed(&pg->pipeline, reterr);
+}
+
+/* Sends until the output is empty and the window has room, reading all the while. */
+static pawl_status relieve(struct pawl__pg *pg, pawl_error *reterr)
+{
+    struct pg_pipeline *pipeline = &pg->pipeline;
+    int64_t deadline_ns = pawl__pg_answer_deadline(pg);
+    size_t answered = pipeline->answered;
+
+    for (;;) {
+        take_ready(pg);
+        int unsent = pg->broken ? -1 : PQflush(pg->conn);
+        if (unsent < 0) {
+            return link_failed(pg, reterr);
+        }
+        if (unsent == 0 && pipeline->added - pipeline->answered < PG_WINDOW) {
+            pipeline->unsent = 0;
+            return PAWL_OK;
+        }
+        if (pipeline->answered != answered) {
+            answered = pipeline->answered;
+            deadline_ns = pawl__pg_answer_deadline(pg); /* it moves: that is all we ask for */
+        }
+        pawl_error error = PAWL_ERROR_INIT;
+        if (pawl__pg_step(pg, deadline_ns, &error) != PAWL_OK) {
+            keep_failure(pipeline, &error, pipeline->answered);
+            return failed(pipeline, reterr);
+        }
+    }
+}
+
+pawl_status pawl__pg_pipeline_add(struct pawl__pg *pg,
+                                  size_t statement,
+                                  const struct pawl__pg_value *values,
+                                  size_t value_count,
+                                  pawl_error *reterr)
+{
+    struct pg_pipeline *pipeline = &pg->pipeline;
+    struct pg_bound bound;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    REQUIRE(pipeline->open);
+    REQUIRE(statement < pg->options.statement_count);
+    REQUIRE(value_count == pg->prepared[statement].param_count);
+    if (pipeline->failure.status != PAWL_OK) {
+        return failed(pipeline, reterr);
+    }
+    const struct pawl__pg_statement *text = &pg->options.statements[statement];
+    if (pawl__pg_bind(text->params, values, value_count, &bound, &error) != PAWL_OK) {
+        keep_failure(pipeline, &error, pipeline->added);
+        return failed(pipeline, reterr);
+    }
+    if (pawl__pg_send(pg, text, pg->prepared[statement].name, &bound, value_count) != PAWL_OK) {
+        return link_failed(pg, reterr);
+    }
+    pipeline->window[pipeline->added % PG_WINDOW] = (uint16_t)statement;
+    pipeline->added++;
+    pipeline->unsent += bound.bytes;
+    if (pipeline->added % (PG_WINDOW / 2) == 0 && PQsendFlushRequest(pg->conn) == 0) {
+        return link_failed(pg, reterr);
+    }
+    bool full = pipeline->added - pipeline->answered == PG_WINDOW;
+    return full || pipeline->unsent > PG_UNSENT_MAX ? relieve(pg, reterr) : PAWL_OK;
+}
+
+/* Waits for the answer to the sync; everything before it is handed out on the way. */
+static pawl_status read_to_sync(struct pawl__pg *pg, pawl_error *reterr)
+{
+    struct pg_pipeline *pipeline = &pg->pipeline;
+
+    for (;;) {
+        PGresult *result = NULL;
+        pawl_status status = pawl__pg_next(pg, &result, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
+            PQclear(result);
+            return PAWL_OK;
+        }
+        if (result != NULL) {
+            take_result(pg, result);
+        } else if (pipeline->answered < pipeline->added) {
+            pipeline->answered++;
+        }
+        if (pg->broken) {
+            return pawl__pg_fail_link(pg, reterr);
+        }
+    }
+}
+
+/* Everything from the last statement to the answer of the sync. */
+static pawl_status synchronise(struct pawl__pg *pg, pawl_error *reterr)
+{
+    struct pg_pipeline *pipeline = &pg->pipeline;
+
+    if (pg->broken) {
+        return pawl__pg_fail_link(pg, reterr);
+    }
+    if (pipeline->failure.status != PAWL_OK && !pipeline->server_failed
+        && PQsendQueryParams(pg->conn, UNDO_SQL, 0, NULL, NULL, NULL, NULL, 1) == 0) {
+        return pawl__pg_fail_link(pg, reterr);
+    }
+    if (PQpipelineSync(pg->conn) == 0) {
+        return pawl__pg_fail_link(pg, reterr);
+    }
+    pawl_status status = read_to_sync(pg, reterr);
+    if (status == PAWL_OK && PQexitPipelineMode(pg->conn) == 0) {
+        return pawl__pg_fail_link(pg, reterr);
+    }
+    return status;
+}
+
+/* The link died on the way. Without a transaction around it, a pipeline that had not failed may
+ * have been committed. */
+static pawl_status end_without_answer(struct pawl__pg *pg, pawl_error *reterr)
+{
+    bool failed_before = pg->pipeline.failure.status != PAWL_OK;
+
+    pawl__pg_drop(pg);
+    if (failed_before) {
+        return failed(&pg->pipeline, reterr);
+    }
+    return pg->in_transaction ? PAWL_UNAVAILABLE : pawl__pg_fail_unknown(reterr, "pipeline");
+}
+
+static pawl_status end_now(struct pawl__pg *pg, pawl_error *reterr)
+{
+    struct pg_pipeline *pipeline = &pg->pipeline;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    pipeline->open = false;
+    pawl_status status = synchronise(pg, &error);
+    if (status != PAWL_OK) {
+        if (reterr != NULL) {
+            *reterr = error;
+        }
+        return end_without_answer(pg, reterr);
+    }
+    return pipeline->failure.status == PAWL_OK ? PAWL_OK : failed(pipeline, reterr);
+}
+
+static pawl_status fail_before(pawl_error *reterr)
+{
+    FAILPOINT("postgres.pipeline.before", reterr);
+    return PAWL_OK;
+}
+
+pawl_status pawl__pg_pipeline_end(struct pawl__pg *pg, pawl_error *reterr)
+{
+    struct pg_pipeline *pipeline = &pg->pipeline;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    REQUIRE(pipeline->open);
+    if (fail_before(&error) != PAWL_OK) {
+        keep_failure(pipeline, &error, pipeline->added);
+    }
+    pawl_status status = end_now(pg, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    FAILPOINT("postgres.pipeline.after", reterr);
+    return PAWL_OK;
+}
+
+void pawl__pg_pipeline_abandon(struct pawl__pg *pg)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (pg == NULL || !pg->pipeline.open) {
+        return;
+    }
+    pawl__fail(&error, PAWL_CANCELLED, "the pipeline was abandoned");
+    keep_failure(&pg->pipeline, &error, pg->pipeline.added);
+    /* Like a rollback, it has its own moment and then the link is closed. */
+    pg->gave_up = PAWL_CANCELLED;
+    pg->patience_ns = pawl__monotonic_ns(pawl__clock_real()) + PG_GRACE_MS * NS_PER_MS;
+    pawl_status expected = end_now(pg, NULL);
+    REQUIRE(expected != PAWL_OK);
+    pg->gave_up = PAWL_OK;
+}
