@@ -145,7 +145,7 @@ static bool integer_of(const json_t *json, int64_t *ret_value)
         return false;
     }
     double value = json_real_value(json);
-    if (trunc(value) != value || fabs(value) >= EXACT_MAX) {
+    if (fabs(value) >= EXACT_MAX || (double)(int64_t)value != value) {
         return false;
     }
     *ret_value = (int64_t)value;

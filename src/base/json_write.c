@@ -130,7 +130,7 @@ static void write_real(struct writer *writer, double value)
     double size = fabs(value);
 
     REQUIRE(isfinite(value)); /* jansson makes no others */
-    if (size < EXACT_MAX && trunc(size) == size) {
+    if (size < EXACT_MAX && (double)(long long)size == size) {
         bool minus = signbit(value) && (size > 0 || !writer->canonical);
         pawl__buf_add_format(writer->buf,
                              "%s%lld%s",
