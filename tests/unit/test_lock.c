@@ -48,7 +48,7 @@ static int teardown(void **state)
 /* A child that takes the lock, says so and then waits to be killed. */
 struct holder {
     pid_t pid;
-    int said; /* 'y' or 'n' */
+    char said; /* 'y' or 'n' */
 };
 
 static struct holder start_holder(const char *store)

@@ -1,0 +1,501 @@
+/* Opening and closing. A file is looked at before anything is written to it: one that is not ours,
+ * or newer than we are, stays as it was, byte for byte. */
+#include "store/sqlite_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/failpoint.h"
+#include "base/fs.h"
+#include "base/thread.h"
+
+enum {
+    PROGRESS_INSTRUCTIONS = 1000, /* between two looks at the interrupt flag */
+    LOG_BYTES_KEPT = 64 << 20,    /* a longer log is cut when it has been moved into the file */
+    PRAGMA_SIZE = 80,
+};
+
+static const char *const own_sql[OWN_COUNT] = {
+    /* The write lock before the first read: two writers cannot both decide on the same state. */
+    [OWN_BEGIN_IMMEDIATE] = "BEGIN IMMEDIATE",
+    [OWN_BEGIN_DEFERRED] = "BEGIN DEFERRED",
+    [OWN_COMMIT] = "COMMIT",
+    [OWN_ROLLBACK] = "ROLLBACK",
+    [OWN_DATA_VERSION] = "PRAGMA data_version",
+};
+
+/* Every open passes here before SQLite gets to see the file. A thread that creates it has closed
+ * its descriptor by then: a close later would drop the locks of another thread's connection. */
+static struct pawl__lock creating = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+/* SQLite itself would create the file readable for everybody the umask lets. */
+static pawl_status create_locked(const char *path, pawl_error *reterr) REQUIRES_LOCK(creating)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0 && errno != EEXIST) {
+        return pawl__fail_errno(reterr, errno, "create '%s'", path);
+    }
+    pawl__fs_close(&fd);
+    return PAWL_OK;
+}
+
+static pawl_status prepare_file(const char *path, enum pawl__sqlite_mode mode, pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+    struct stat info;
+
+    pawl__lock(&creating);
+    if (mode == PAWL__SQLITE_CREATE) {
+        status = create_locked(path, reterr);
+    }
+    pawl__unlock(&creating);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (stat(path, &info) != 0) {
+        return pawl__fail_errno(reterr, errno, "open '%s'", path);
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return pawl__fail(reterr, PAWL_INVALID, "'%s' is not a file", path);
+    }
+    return PAWL_OK;
+}
+
+static int on_progress(void *context)
+{
+    struct pawl__sqlite *db = context;
+
+    return !db->shielded
+           && (atomic_load_explicit(&db->stop, memory_order_relaxed) & STOP_INTERRUPTED);
+}
+
+static int on_commit(void *context, sqlite3 *native, const char *name, int pages)
+{
+    struct pawl__sqlite *db = context;
+
+    (void)native;
+    (void)name;
+    db->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+/* What SQLite would read out of a name (":memory:", "file:x?y", "") means a file here. */
+static int open_native(const char *path, bool read_only, sqlite3 **ret_native)
+{
+    const int flags = (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE)
+                      | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE;
+    size_t size = strlen(path) + sizeof("./");
+    char *plain = malloc(size);
+
+    if (plain == NULL) {
+        return SQLITE_NOMEM;
+    }
+    snprintf(plain, size, "%s%s", path[0] == '/' ? "" : "./", path);
+    int rc = sqlite3_open_v2(plain, ret_native, flags, NULL);
+    free(plain);
+    return rc;
+}
+
+pawl_status pawl__sqlite_prepare(struct pawl__sqlite *db,
+                                 const char *sql,
+                                 bool lasting,
+                                 sqlite3_stmt **ret_stmt,
+                                 pawl_error *reterr)
+{
+    const char *tail = NULL;
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v3(
+        db->native, sql, -1, lasting ? SQLITE_PREPARE_PERSISTENT : 0, &stmt, &tail);
+
+    if (rc != SQLITE_OK) {
+        return pawl__sqlite_fail(db, rc, reterr);
+    }
+    if (stmt == NULL || tail[strspn(tail, " \t\n;")] != '\0') {
+        sqlite3_finalize(stmt);
+        return pawl__fail(reterr, PAWL_FAILED, "not one statement: %s", sql);
+    }
+    *ret_stmt = stmt;
+    return PAWL_OK;
+}
+
+pawl_status pawl__sqlite_prepare_once(struct pawl__sqlite *db,
+                                      const char *sql,
+                                      struct pawl__sqlite_stmt *ret_stmt,
+                                      pawl_error *reterr)
+{
+    pawl_status status = pawl__sqlite_prepare(db, sql, false, &ret_stmt->native, reterr);
+
+    if (status == PAWL_OK) {
+        ret_stmt->db = db;
+    }
+    return status;
+}
+
+void pawl__sqlite_finalize(struct pawl__sqlite_stmt *stmt)
+{
+    sqlite3_finalize(stmt->native);
+    stmt->native = NULL;
+}
+
+static pawl_status query_i64(struct pawl__sqlite *db,
+                             const char *sql,
+                             int64_t *ret_value,
+                             pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
+    bool row = false;
+    pawl_status status = pawl__sqlite_prepare_once(db, sql, &stmt, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__sqlite_next(&stmt, &row, reterr);
+    }
+    if (status == PAWL_OK) {
+        REQUIRE(row);
+        *ret_value = pawl__sqlite_i64(&stmt, 0);
+    }
+    return status;
+}
+
+static pawl_status set_pragma(struct pawl__sqlite *db,
+                              const char *name,
+                              int64_t value,
+                              pawl_error *reterr)
+{
+    char sql[PRAGMA_SIZE];
+
+    snprintf(sql, sizeof(sql), "PRAGMA %s=%lld", name, (long long)value);
+    return pawl__sqlite_exec(db, sql, reterr);
+}
+
+/* What holds for the connection alone and touches no file. */
+static pawl_status configure(struct pawl__sqlite *db, pawl_error *reterr)
+{
+    static const struct {
+        int option;
+        int value;
+    } settings[] = {
+        { SQLITE_DBCONFIG_ENABLE_FKEY, 1 },
+        { SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0 }, /* a planted view or trigger calls no function */
+        { SQLITE_DBCONFIG_DEFENSIVE, 1 },
+        { SQLITE_DBCONFIG_DQS_DML, 0 }, /* "x" is a column, never a text: a typo fails */
+        { SQLITE_DBCONFIG_DQS_DDL, 0 },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(settings); i++) {
+        int rc = sqlite3_db_config(db->native, settings[i].option, settings[i].value, NULL);
+        if (rc != SQLITE_OK) {
+            return pawl__sqlite_fail(db, rc, reterr);
+        }
+    }
+    sqlite3_busy_handler(db->native, pawl__sqlite_busy, db);
+    sqlite3_progress_handler(db->native, PROGRESS_INSTRUCTIONS, on_progress, db);
+    sqlite3_wal_hook(db->native, on_commit, db); /* instead of SQLite's own checkpoints */
+    return pawl__sqlite_exec(db, "PRAGMA cell_size_check=ON", reterr);
+}
+
+/* Is it ours? *ret_new when it is still empty and may become ours. */
+static pawl_status identify(struct pawl__sqlite *db,
+                            const struct pawl__sqlite_options *options,
+                            bool *ret_new,
+                            pawl_error *reterr)
+{
+    int64_t id = 0;
+    int64_t objects = 0;
+    pawl_status status = query_i64(db, "PRAGMA application_id", &id, reterr);
+
+    if (status == PAWL_OK && id != options->application_id) {
+        status = query_i64(db, "SELECT count(*) FROM sqlite_schema", &objects, reterr);
+    }
+    if (status != PAWL_OK || id == options->application_id) {
+        *ret_new = false;
+        return status;
+    }
+    if (id != 0 || objects != 0) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "'%s' is an SQLite database, but not this store (application id "
+                          "0x%08x instead of 0x%08x): choose another path",
+                          db->path,
+                          (unsigned)id,
+                          (unsigned)options->application_id);
+    }
+    if (options->mode != PAWL__SQLITE_CREATE) {
+        return pawl__fail(reterr, PAWL_NOT_FOUND, "'%s' is empty: no store yet", db->path);
+    }
+    *ret_new = true;
+    return PAWL_OK;
+}
+
+static pawl_status switch_to_wal(struct pawl__sqlite *db, pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
+    bool row = false;
+    pawl_status status = pawl__sqlite_prepare_once(db, "PRAGMA journal_mode=WAL", &stmt, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__sqlite_next(&stmt, &row, reterr);
+    }
+    if (status == PAWL_OK && !pawl__view_is(pawl__sqlite_text(&stmt, 0), "wal")) {
+        return pawl__fail(reterr,
+                          PAWL_UNSUPPORTED,
+                          "'%s': the file system cannot share memory between processes, which "
+                          "SQLite's write-ahead log needs",
+                          db->path);
+    }
+    return status;
+}
+
+/* The switch needs the file for itself, and SQLite does not always ask the busy handler on the way:
+ * two processes that create a store together would see BUSY at once. */
+static pawl_status ensure_wal(struct pawl__sqlite *db, pawl_error *reterr)
+{
+    int64_t deadline = pawl__monotonic_ns(db->clock) + db->busy_ns_max;
+
+    for (;;) {
+        pawl_status status = switch_to_wal(db, reterr);
+        int64_t now = pawl__monotonic_ns(db->clock);
+
+        if (status != PAWL_BUSY || now >= deadline) {
+            return status;
+        }
+        pawl__sleep_until(db->clock, MIN(now + 2 * NS_PER_MS, deadline));
+    }
+}
+
+static pawl_status set_up_writing(struct pawl__sqlite *db,
+                                  const struct pawl__sqlite_options *options,
+                                  pawl_error *reterr)
+{
+    const char *sync = "PRAGMA synchronous=FULL"; /* COMMIT returns when the log is on disk */
+    pawl_status status = ensure_wal(db, reterr);
+
+    if (options->unsafe_skip_sync) {
+        sync = "PRAGMA synchronous=OFF";
+    } else if (options->sync_normal) {
+        sync = "PRAGMA synchronous=NORMAL";
+    }
+    if (status == PAWL_OK) {
+        status = pawl__sqlite_exec(db, sync, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = set_pragma(db, "journal_size_limit", LOG_BYTES_KEPT, reterr);
+    }
+    return status;
+}
+
+static pawl_status set_up_reading(struct pawl__sqlite *db,
+                                  const struct pawl__sqlite_options *options,
+                                  pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    if (options->cache_kib > 0) {
+        status = set_pragma(db, "cache_size", -options->cache_kib, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = set_pragma(db, "mmap_size", options->mmap_bytes, reterr);
+    }
+    return status;
+}
+
+static pawl_status prepare_own(struct pawl__sqlite *db, pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; status == PAWL_OK && i < OWN_COUNT; i++) {
+        status = pawl__sqlite_prepare(db, own_sql[i], true, &db->own[i], reterr);
+    }
+    return status;
+}
+
+static pawl_status prepare_table(struct pawl__sqlite *db,
+                                 const struct pawl__sqlite_options *options,
+                                 pawl_error *reterr)
+{
+    for (size_t i = 0; i < options->statement_count; i++) {
+        if (options->statements[i] == NULL) {
+            return pawl__fail(reterr, PAWL_FAILED, "statement %zu has no text", i);
+        }
+        pawl_status status =
+            pawl__sqlite_prepare(db, options->statements[i], true, &db->statements[i], reterr);
+        if (status != PAWL_OK) {
+            return pawl__fail_context(reterr, status, "statement %zu", i);
+        }
+    }
+    return PAWL_OK;
+}
+
+/* Makes an empty file ours. Another process may be doing the same, so look again under the lock. */
+static pawl_status claim(struct pawl__sqlite *db, int32_t application_id, pawl_error *reterr)
+{
+    int64_t id = 0;
+    pawl_status status = pawl__fs_sync_parent(db->path, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = query_i64(db, "PRAGMA application_id", &id, reterr);
+    if (status == PAWL_OK && id == 0) {
+        status = set_pragma(db, "application_id", application_id, reterr);
+    }
+    if (status != PAWL_OK) {
+        pawl__sqlite_rollback(db);
+        return status;
+    }
+    return pawl__sqlite_commit(db, reterr);
+}
+
+static pawl_status migrate(struct pawl__sqlite *db,
+                           const struct pawl__sqlite_options *options,
+                           pawl_error *reterr)
+{
+    const struct pawl__schema *schema = options->schema;
+    size_t pending = 0;
+
+    if (schema == NULL) {
+        return PAWL_OK;
+    }
+    if (options->mode != PAWL__SQLITE_READ_ONLY) {
+        return pawl__migrate(&pawl__sqlite_migrate_ops, db, schema, reterr);
+    }
+    pawl_status status =
+        pawl__migrate_pending(&pawl__sqlite_migrate_ops, db, schema, &pending, reterr);
+    if (status == PAWL_OK && pending > 0) {
+        return pawl__fail(reterr,
+                          PAWL_UNSUPPORTED,
+                          "the schema of '%s' is %zu migrations behind version %s and cannot be "
+                          "changed read-only: open the store for writing once",
+                          schema->component,
+                          pending,
+                          pawl__schema_version(schema));
+    }
+    return status;
+}
+
+/* SQLite opens a file that may not be written as read-only and says nothing until the first write.
+ */
+static pawl_status check_writable(struct pawl__sqlite *db, bool read_only, pawl_error *reterr)
+{
+    if (!read_only && sqlite3_db_readonly(db->native, "main") == 1) {
+        return pawl__fail(reterr, PAWL_DENIED, "'%s' may not be written by this user", db->path);
+    }
+    return PAWL_OK;
+}
+
+/* From a connection to a store that is ours, current and ready. */
+static pawl_status set_up(struct pawl__sqlite *db,
+                          const struct pawl__sqlite_options *options,
+                          pawl_error *reterr)
+{
+    bool read_only = options->mode == PAWL__SQLITE_READ_ONLY;
+    bool is_new = false;
+    pawl_status status = configure(db, reterr);
+
+    if (status == PAWL_OK) {
+        status = check_writable(db, read_only, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = identify(db, options, &is_new, reterr);
+    }
+    if (status == PAWL_DENIED && read_only) {
+        return pawl__fail_context(reterr, status, "reading needs a directory that may be written");
+    }
+    if (status == PAWL_OK) {
+        status = set_up_reading(db, options, reterr);
+    }
+    if (status == PAWL_OK && !read_only) {
+        status = set_up_writing(db, options, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = prepare_own(db, reterr);
+    }
+    if (status == PAWL_OK && is_new) {
+        status = claim(db, options->application_id, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = migrate(db, options, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = prepare_table(db, options, reterr);
+    }
+    return status;
+}
+
+static struct pawl__sqlite *allocate(const char *path, const struct pawl__sqlite_options *options)
+{
+    size_t count = options->statement_count;
+    struct pawl__sqlite *db = calloc(1, sizeof(*db) + count * sizeof(db->statements[0]));
+
+    if (db == NULL) {
+        return NULL;
+    }
+    db->path = strdup(path);
+    db->statement_count = count;
+    db->clock = options->clock == NULL ? pawl__clock_real() : options->clock;
+    db->busy_ns_max = options->busy_ms_max * NS_PER_MS;
+    db->wal_pages_max = options->wal_pages_max;
+    atomic_init(&db->stop, 0);
+    return db;
+}
+
+pawl_status pawl__sqlite_open(const char *path,
+                              const struct pawl__sqlite_options *options,
+                              struct pawl__sqlite **ret_db,
+                              pawl_error *reterr)
+{
+    REQUIRE(options->application_id != 0);
+    REQUIRE(options->busy_ms_max >= 0);
+    if (path[0] == '\0') {
+        return pawl__fail(reterr, PAWL_INVALID, "the path of an SQLite store is empty");
+    }
+    AUTO(pawl__sqlite_close_p) struct pawl__sqlite *db = allocate(path, options);
+    if (db == NULL || db->path == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an SQLite handle");
+    }
+    pawl_status status = prepare_file(path, options->mode, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    int rc = open_native(path, options->mode == PAWL__SQLITE_READ_ONLY, &db->native);
+    if (rc != SQLITE_OK) {
+        return pawl__sqlite_fail(db, rc, reterr);
+    }
+    status = set_up(db, options, reterr);
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "open '%s'", path);
+    }
+    *ret_db = STEAL(db);
+    return PAWL_OK;
+}
+
+void pawl__sqlite_close(struct pawl__sqlite *db)
+{
+    if (db == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < OWN_COUNT; i++) {
+        sqlite3_finalize(db->own[i]);
+    }
+    for (size_t i = 0; i < db->statement_count; i++) {
+        sqlite3_finalize(db->statements[i]);
+    }
+    if (db->native != NULL && (atomic_load(&db->stop) & STOP_POISONED)) {
+        /* The last one to close moves the log into the file and removes it. After a failed fsync
+         * the log is what the next open recovers from. */
+        sqlite3_db_config(db->native, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    }
+    REQUIRE(sqlite3_close(db->native) == SQLITE_OK); /* a statement in use would keep it open */
+    free(db->path);
+    free(db);
+}

@@ -1,0 +1,71 @@
+/* What the files of the SQLite wrapper share. Nobody else includes this. */
+#ifndef PAWL_STORE_SQLITE_IMPL_H
+#define PAWL_STORE_SQLITE_IMPL_H
+
+#include <stdatomic.h>
+
+#include <sqlite3.h>
+
+#include "store/sqlite.h"
+
+/* Why no statement may run. */
+enum {
+    STOP_INTERRUPTED = 1, /* set by any thread */
+    STOP_POISONED = 2,    /* an fsync failed; for good */
+    STOP_ABORTED = 4,     /* SQLite took our transaction back; until we do */
+};
+
+/* Statements of the wrapper itself. */
+enum {
+    OWN_BEGIN_IMMEDIATE,
+    OWN_BEGIN_DEFERRED,
+    OWN_COMMIT,
+    OWN_ROLLBACK,
+    OWN_DATA_VERSION,
+    OWN_COUNT
+};
+
+struct pawl__sqlite {
+    sqlite3 *native;
+    char *path;
+    struct pawl__clock *clock;
+    atomic_uint stop;
+    bool in_transaction; /* between our begin and our commit or rollback */
+    bool shielded;       /* COMMIT or ROLLBACK runs: an interrupt waits */
+    int wal_pages;       /* in the log after the last commit */
+    int wal_pages_max;
+    int64_t busy_ns_max;
+    int64_t busy_since_ns;
+    int64_t busy_waited_ns; /* of the call that runs */
+    sqlite3_stmt *own[OWN_COUNT];
+    size_t statement_count;
+    sqlite3_stmt *statements[]; /* the store's table */
+};
+
+/* The one place where SQLite's codes become ours. Keeps the extended code in `native`, names the
+ * store, and notes what the failure means for the handle. */
+pawl_status pawl__sqlite_fail(struct pawl__sqlite *db, int rc, pawl_error *reterr);
+
+/* PAWL_OK, or why this handle runs nothing now. */
+pawl_status pawl__sqlite_check_stop(struct pawl__sqlite *db, pawl_error *reterr);
+
+/* Prepares one statement; nothing may stand behind it. `lasting` when it is kept. */
+pawl_status pawl__sqlite_prepare(struct pawl__sqlite *db,
+                                 const char *sql,
+                                 bool lasting,
+                                 sqlite3_stmt **ret_stmt,
+                                 pawl_error *reterr);
+
+/* A statement for one use; ends in the finalizer below. */
+pawl_status pawl__sqlite_prepare_once(struct pawl__sqlite *db,
+                                      const char *sql,
+                                      struct pawl__sqlite_stmt *ret_stmt,
+                                      pawl_error *reterr);
+void pawl__sqlite_finalize(struct pawl__sqlite_stmt *stmt); /* for AUTO */
+
+/* SQLite's busy callback; `context` is the handle. */
+int pawl__sqlite_busy(void *context, int count);
+
+extern const struct pawl__migrate_ops pawl__sqlite_migrate_ops;
+
+#endif

@@ -1,0 +1,740 @@
+/* The SQLite wrapper on the real engine: opening, statements, transactions, care. */
+#include "lib/check.h"
+
+#include <float.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+#include "base/thread.h"
+#include "lib/sqlite_probe.h"
+#include "test_schemas.h"
+
+static void test_a_new_store_is_private_and_set_up_our_way(void **state)
+{
+    struct probe *probe = *state;
+    struct pawl__sqlite *db = probe_open(probe);
+    struct stat info;
+    char wal[128];
+
+    assert_int_equal(stat(probe->path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+    snprintf(wal, sizeof(wal), "%s-wal", probe->path);
+    assert_int_equal(stat(wal, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+    pawl__sqlite_close(db);
+
+    assert_int_equal(probe_pragma(probe, "PRAGMA synchronous"), 2); /* FULL */
+    assert_int_equal(probe_pragma(probe, "PRAGMA foreign_keys"), 1);
+    assert_int_equal(probe_pragma(probe, "PRAGMA trusted_schema"), 0);
+    assert_int_equal(probe_pragma(probe, "PRAGMA cell_size_check"), 1);
+    assert_int_equal(probe_pragma(probe, "PRAGMA application_id"), PROBE_APPLICATION_ID);
+    assert_int_equal(
+        probe_pragma(probe, "SELECT count(*) FROM schema_version WHERE version = '0.30.0'"), 2);
+    probe->options.sync_normal = true;
+    probe->options.cache_kib = 4096;
+    probe->options.mmap_bytes = 1 << 20;
+    assert_int_equal(probe_pragma(probe, "PRAGMA synchronous"), 1);
+    assert_int_equal(probe_pragma(probe, "PRAGMA cache_size"), -4096);
+    assert_int_equal(probe_pragma(probe, "PRAGMA mmap_size"), 1 << 20);
+    probe->options.unsafe_skip_sync = true;
+    assert_int_equal(probe_pragma(probe, "PRAGMA synchronous"), 0);
+}
+
+static void test_a_migrated_text_arrives_as_it_was_written(void **state)
+{
+    struct pawl__sqlite *db = probe_open(*state);
+    struct pawl__sqlite_stmt get = pawl__sqlite_use(db, PROBE_GET);
+    pawl_error error = PAWL_ERROR_INIT;
+    bool row = false;
+
+    pawl__sqlite_bind_i64(&get, 1, 1);
+    assert_ok(pawl__sqlite_next(&get, &row, &error), &error);
+    assert_string_equal(pawl__sqlite_text(&get, 0).data, "what?\?=' \"é\\n\" /* ; */");
+    pawl__sqlite_reset(&get);
+    pawl__sqlite_close(db);
+}
+
+static void put_all(
+    struct pawl__sqlite *db, int64_t id, pawl_view name, pawl_view body, double size)
+{
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt put = pawl__sqlite_use(db, PROBE_PUT_ALL);
+    pawl_error error = PAWL_ERROR_INIT;
+
+    pawl__sqlite_bind_i64(&put, 1, id);
+    pawl__sqlite_bind_text(&put, 2, name);
+    pawl__sqlite_bind_blob(&put, 3, body);
+    pawl__sqlite_bind_double(&put, 4, size);
+    assert_ok(pawl__sqlite_run(&put, &error), &error);
+    assert_int_equal(pawl__sqlite_changes(db), 1);
+    assert_int_equal(pawl__sqlite_last_rowid(db), id);
+}
+
+static void test_values_come_back_as_they_were_bound(void **state)
+{
+    struct pawl__sqlite *db = probe_open(*state);
+    pawl_error error = PAWL_ERROR_INIT;
+    const int64_t ids[] = { INT64_MIN, INT64_MAX, 0 };
+    const pawl_view names[] = { { "a\0b", 3 }, { "é", 2 }, { NULL, 0 } };
+    bool row = false;
+
+    for (size_t i = 0; i < COUNT_OF(ids); i++) {
+        put_all(db, ids[i], names[i], names[i], DBL_MAX);
+        AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt get = pawl__sqlite_use(db, PROBE_GET);
+        pawl__sqlite_bind_i64(&get, 1, ids[i]);
+        assert_ok(pawl__sqlite_next(&get, &row, &error), &error);
+        assert_true(row);
+        assert_int_equal(pawl__sqlite_text(&get, 0).len, names[i].len);
+        assert_false(pawl__sqlite_is_null(&get, 0)); /* empty is not NULL */
+        assert_false(pawl__sqlite_is_null(&get, 1));
+        assert_int_equal(pawl__sqlite_blob(&get, 1).len, names[i].len);
+        if (names[i].len > 0) {
+            assert_memory_equal(pawl__sqlite_text(&get, 0).data, names[i].data, names[i].len);
+            assert_memory_equal(pawl__sqlite_blob(&get, 1).data, names[i].data, names[i].len);
+        }
+        assert_true(pawl__sqlite_double(&get, 2) == DBL_MAX);
+        assert_ok(pawl__sqlite_next(&get, &row, &error), &error);
+        assert_false(row);
+    }
+    pawl__sqlite_close(db);
+}
+
+static void test_null_is_told_from_empty(void **state)
+{
+    struct pawl__sqlite *db = probe_open(*state);
+    pawl_error error = PAWL_ERROR_INIT;
+    bool row = false;
+
+    {
+        AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt put = pawl__sqlite_use(db, PROBE_PUT_ALL);
+        pawl__sqlite_bind_i64(&put, 1, 7);
+        pawl__sqlite_bind_text(&put, 2, pawl_view_of("x"));
+        pawl__sqlite_bind_null(&put, 3);
+        assert_ok(pawl__sqlite_run(&put, &error), &error); /* 4 was never bound: NULL */
+    }
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt get = pawl__sqlite_use(db, PROBE_GET);
+    pawl__sqlite_bind_i64(&get, 1, 7);
+    assert_ok(pawl__sqlite_next(&get, &row, &error), &error);
+    assert_true(pawl__sqlite_is_null(&get, 1));
+    assert_true(pawl__sqlite_is_null(&get, 2));
+    assert_null(pawl__sqlite_text(&get, 1).data);
+    assert_int_equal(pawl__sqlite_i64(&get, 2), 0);
+    pawl__sqlite_reset(&get);
+    pawl__sqlite_close(db);
+}
+
+static void test_a_wrong_parameter_is_reported_by_the_step(void **state)
+{
+    struct pawl__sqlite *db = probe_open(*state);
+    pawl_error error = PAWL_ERROR_INIT;
+    struct pawl__sqlite_stmt put = pawl__sqlite_use(db, PROBE_PUT);
+
+    pawl__sqlite_bind_text(&put, 1, pawl_view_of("x"));
+    pawl__sqlite_bind_i64(&put, 2, 1);
+    assert_status(pawl__sqlite_run(&put, &error), PAWL_FAILED, &error);
+    assert_int_equal(error.native, SQLITE_RANGE);
+    pawl__sqlite_reset(&put);
+    struct pawl__sqlite_stmt rows = pawl__sqlite_use(db, PROBE_ROWS);
+    assert_status(pawl__sqlite_run(&rows, &error), PAWL_FAILED, &error);
+    assert_message(&error, "rows from a statement that gives none");
+    pawl__sqlite_reset(&rows);
+    assert_rows(db, 1);
+    pawl__sqlite_close(db);
+}
+
+static void test_a_bad_statement_table_fails_at_open(void **state)
+{
+    struct probe *probe = *state;
+    static const struct {
+        const char *text;
+        const char *says;
+    } bad[] = {
+        { "SELECT nmae FROM probe", "no such column: nmae" },
+        { "SELECT \"name FROM probe", "unrecognized token" },
+        { "SELECT 1 WHERE \"text\" = 'x'", "no such column: text" },
+        { "SELECT 1; SELECT 2", "not one statement" },
+        { "-- nothing", "not one statement" },
+        { NULL, "statement 1 has no text" },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        const char *const table[] = { "SELECT 1;\n", bad[i].text };
+        struct pawl__sqlite *db = NULL;
+        pawl_error error = PAWL_ERROR_INIT;
+
+        probe->options.statements = table;
+        probe->options.statement_count = COUNT_OF(table);
+        assert_status(
+            pawl__sqlite_open(probe->path, &probe->options, &db, &error), PAWL_FAILED, &error);
+        assert_message(&error, bad[i].says);
+        assert_message(&error, "statement");
+        assert_null(db);
+    }
+}
+
+static void test_a_missing_or_empty_store_is_not_found(void **state)
+{
+    struct probe *probe = *state;
+    struct pawl__sqlite *db = NULL;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    for (int mode = PAWL__SQLITE_MUST_EXIST; mode <= PAWL__SQLITE_READ_ONLY; mode++) {
+        probe->options.mode = (enum pawl__sqlite_mode)mode;
+        assert_status(
+            pawl__sqlite_open(probe->path, &probe->options, &db, &error), PAWL_NOT_FOUND, &error);
+        assert_int_equal(access(probe->path, F_OK), -1); /* and not created */
+    }
+    probe_write_file(probe->path, "", 0);
+    for (int mode = PAWL__SQLITE_MUST_EXIST; mode <= PAWL__SQLITE_READ_ONLY; mode++) {
+        probe->options.mode = (enum pawl__sqlite_mode)mode;
+        assert_status(
+            pawl__sqlite_open(probe->path, &probe->options, &db, &error), PAWL_NOT_FOUND, &error);
+    }
+    assert_status(pawl__sqlite_open("", &probe->options, &db, &error), PAWL_INVALID, &error);
+    assert_status(
+        pawl__sqlite_open(probe->dir, &probe->options, &db, &error), PAWL_INVALID, &error);
+    assert_null(db);
+    probe->options.mode = PAWL__SQLITE_CREATE; /* what a crash right after the creation leaves */
+    db = probe_open(probe);
+    assert_rows(db, 1);
+    pawl__sqlite_close(db);
+}
+
+static void test_a_read_only_handle_reads_and_does_not_write(void **state)
+{
+    struct probe *probe = *state;
+    struct pawl__sqlite *writer = probe_open(probe);
+    pawl_error error = PAWL_ERROR_INIT;
+
+    probe->options.mode = PAWL__SQLITE_READ_ONLY;
+    struct pawl__sqlite *reader = probe_open(probe);
+    assert_rows(reader, 1);
+    assert_ok(probe_put_committed(writer, "x", &error), &error);
+    assert_rows(reader, 2); /* what another handle committed */
+    assert_status(probe_put(reader, "y", &error), PAWL_DENIED, &error);
+    pawl__sqlite_close(reader);
+    pawl__sqlite_close(writer);
+    reader = probe_open(probe); /* with no writer around */
+    assert_rows(reader, 2);
+    pawl__sqlite_close(reader);
+}
+
+static void test_special_names_of_sqlite_are_files_here(void **state)
+{
+    struct probe *probe = *state;
+    static const char *const names[] = { ":memory:", "file:x?mode=memory", "file::memory:" };
+    char before[PATH_MAX];
+
+    assert_non_null(getcwd(before, sizeof(before)));
+    assert_int_equal(chdir(probe->dir), 0);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        struct pawl__sqlite *db = NULL;
+        pawl_error error = PAWL_ERROR_INIT;
+
+        assert_ok(pawl__sqlite_open(names[i], &probe->options, &db, &error), &error);
+        pawl__sqlite_close(db);
+        assert_int_equal(access(names[i], F_OK), 0);
+    }
+    assert_int_equal(chdir(before), 0);
+}
+
+/* Opens in every mode; each must fail with `expected` and leave the file as it was. */
+static void assert_refused(struct probe *probe, pawl_status expected, const char *says)
+{
+    size_t size = 0;
+    char *before = probe_read_file(probe->path, &size);
+    char wal[128];
+
+    snprintf(wal, sizeof(wal), "%s-wal", probe->path);
+    for (int mode = PAWL__SQLITE_CREATE; mode <= PAWL__SQLITE_READ_ONLY; mode++) {
+        struct pawl__sqlite *db = NULL;
+        pawl_error error = PAWL_ERROR_INIT;
+        size_t size_after = 0;
+
+        probe->options.mode = (enum pawl__sqlite_mode)mode;
+        assert_status(
+            pawl__sqlite_open(probe->path, &probe->options, &db, &error), expected, &error);
+        assert_message(&error, says);
+        assert_message(&error, probe->path);
+        assert_null(db);
+        char *after = probe_read_file(probe->path, &size_after);
+        assert_int_equal(size_after, size);
+        assert_memory_equal(after, before, size);
+        free(after);
+        if (mode != PAWL__SQLITE_READ_ONLY) { /* a reader may not clear its empty log away */
+            assert_int_equal(access(wal, F_OK), -1);
+        }
+    }
+    free(before);
+}
+
+static void make_foreign(const char *path, const char *sql)
+{
+    sqlite3 *native = NULL;
+
+    assert_int_equal(sqlite3_open(path, &native), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(native, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(native), SQLITE_OK);
+}
+
+static void test_a_database_of_others_is_refused_and_not_touched(void **state)
+{
+    struct probe *probe = *state;
+
+    make_foreign(probe->path, "CREATE TABLE bookmarks (url)");
+    assert_refused(probe, PAWL_INVALID, "application id 0x00000000 instead of 0x7061776c");
+    assert_int_equal(unlink(probe->path), 0);
+    make_foreign(probe->path, "PRAGMA application_id=252006673"); /* even without tables */
+    assert_refused(probe, PAWL_INVALID, "not this store (application id 0x0f055111");
+}
+
+static void test_what_is_no_database_is_refused_and_not_touched(void **state)
+{
+    struct probe *probe = *state;
+    char garbage[8192];
+
+    memset(garbage, 'x', sizeof(garbage));
+    probe_write_file(probe->path, garbage, sizeof(garbage));
+    assert_refused(probe, PAWL_CORRUPT, "file is not a database");
+    probe_write_file(probe->path, "hello\n", 6);
+    assert_refused(probe, PAWL_CORRUPT, "file is not a database");
+}
+
+static void test_a_newer_schema_is_refused_and_not_touched(void **state)
+{
+    struct probe *probe = *state;
+    const struct pawl__schema older = { "probe", pawl__schema_sqlite_probe.migrations, 2 };
+
+    pawl__sqlite_close(probe_open(probe));
+    probe->options.schema = &older;
+    assert_refused(probe,
+                   PAWL_UNSUPPORTED,
+                   "'probe' is version 0.31.0 (migration 3), this program knows version 0.30.0");
+}
+
+static void test_an_older_schema_is_migrated_but_not_by_a_reader(void **state)
+{
+    struct probe *probe = *state;
+    const struct pawl__schema older = { "probe", pawl__schema_sqlite_probe.migrations, 1 };
+    struct pawl__sqlite *db = NULL;
+    pawl_error error = PAWL_ERROR_INIT;
+    struct pawl__sqlite_options options = probe->options;
+
+    options.schema = &older;
+    options.statement_count = 0;
+    assert_ok(pawl__sqlite_open(probe->path, &options, &db, &error), &error);
+    pawl__sqlite_close(db);
+    probe->options.mode = PAWL__SQLITE_READ_ONLY;
+    assert_status(
+        pawl__sqlite_open(probe->path, &probe->options, &db, &error), PAWL_UNSUPPORTED, &error);
+    assert_message(&error, "2 migrations behind version 0.31.0");
+    probe->options.mode = PAWL__SQLITE_MUST_EXIST;
+    pawl__sqlite_close(probe_open(probe));
+    assert_int_equal(probe_pragma(probe, "SELECT count(*) FROM schema_version"), 3);
+}
+
+static void test_a_failing_migration_leaves_the_old_schema(void **state)
+{
+    struct probe *probe = *state;
+    const struct pawl__migration bad[] = {
+        pawl__schema_sqlite_probe.migrations[0],
+        { 2, "0.31.0", "half", "CREATE TABLE half (x); INSERT INTO nowhere VALUES (1);" },
+        { 3, "0.31.0", "ends", "CREATE TABLE half (x); COMMIT; CREATE TABLE rest (x);" },
+    };
+    struct pawl__schema schema = { "probe", bad, 1 };
+    struct pawl__sqlite *db = NULL;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    probe->options.statement_count = 0;
+    probe->options.schema = &schema;
+    pawl__sqlite_close(probe_open(probe));
+    schema.count = 2;
+    assert_status(
+        pawl__sqlite_open(probe->path, &probe->options, &db, &error), PAWL_FAILED, &error);
+    assert_message(&error, "migrate 'probe': migration 2 'half': ");
+    assert_message(&error, "no such table: nowhere");
+    schema.count = 1;
+    assert_int_equal(probe_pragma(probe, "SELECT count(*) FROM sqlite_schema WHERE name = 'half'"),
+                     0);
+    assert_int_equal(probe_pragma(probe, "SELECT max(migration) FROM schema_version"), 1);
+}
+
+static void test_a_broken_constraint_is_a_conflict_that_names_it(void **state)
+{
+    struct pawl__sqlite *db = probe_open(*state);
+    pawl_error error = PAWL_ERROR_INIT;
+
+    assert_ok(probe_put(db, "x", &error), &error);
+    assert_status(probe_put(db, "x", &error), PAWL_CONFLICT, &error);
+    assert_message(&error, "probe.name");
+    assert_int_equal(error.native, SQLITE_CONSTRAINT_UNIQUE);
+    assert_false(error.retryable);
+
+    struct pawl__sqlite_stmt put = pawl__sqlite_use(db, PROBE_PUT_ALL);
+    pawl__sqlite_bind_text(&put, 2, pawl_view_of("y"));
+    pawl__sqlite_bind_double(&put, 4, -1);
+    assert_status(pawl__sqlite_run(&put, &error), PAWL_CONFLICT, &error);
+    assert_message(&error, "probe_size_positive");
+    pawl__sqlite_reset(&put);
+
+    struct pawl__sqlite_stmt child = pawl__sqlite_use(db, PROBE_PUT_CHILD);
+    pawl__sqlite_bind_i64(&child, 1, 99);
+    assert_status(pawl__sqlite_run(&child, &error), PAWL_CONFLICT, &error);
+    assert_message(&error, "FOREIGN KEY");
+    pawl__sqlite_reset(&child);
+
+    child = pawl__sqlite_use(db, PROBE_PUT_CHILD);
+    pawl__sqlite_bind_i64(&child, 1, 1);
+    assert_ok(pawl__sqlite_run(&child, &error), &error);
+    pawl__sqlite_reset(&child);
+    struct pawl__sqlite_stmt drop = pawl__sqlite_use(db, PROBE_DROP_CHILDREN);
+    assert_status(pawl__sqlite_run(&drop, &error), PAWL_CONFLICT, &error);
+    assert_message(&error, "children stay");
+    pawl__sqlite_reset(&drop);
+    assert_rows(db, 2);
+    pawl__sqlite_close(db);
+}
+
+static void test_a_transaction_is_all_or_nothing(void **state)
+{
+    struct probe *probe = *state;
+    struct pawl__sqlite *db = probe_open(probe);
+    pawl_error error = PAWL_ERROR_INIT;
+
+    assert_ok(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), &error);
+    assert_true(pawl__sqlite_in_transaction(db));
+    assert_ok(probe_put(db, "a", &error), &error);
+    assert_status(probe_put(db, "a", &error), PAWL_CONFLICT, &error); /* the row, not the rest */
+    assert_ok(probe_put(db, "b", &error), &error);
+    assert_ok(pawl__sqlite_commit(db, &error), &error);
+    assert_false(pawl__sqlite_in_transaction(db));
+    assert_rows(db, 3);
+    assert_ok(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), &error);
+    assert_ok(probe_put(db, "c", &error), &error);
+    pawl__sqlite_rollback(db);
+    pawl__sqlite_rollback(db); /* nothing to do */
+    assert_rows(db, 3);
+    assert_ok(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), &error);
+    assert_ok(probe_put(db, "d", &error), &error);
+    pawl__sqlite_close(db); /* takes it back */
+    db = probe_open(probe);
+    assert_rows(db, 3);
+    pawl__sqlite_close(db);
+}
+
+static void test_a_full_store_takes_the_transaction_back_as_a_whole(void **state)
+{
+    struct pawl__sqlite *db = probe_open(*state);
+    pawl_error error = PAWL_ERROR_INIT;
+    static char big[60000];
+
+    memset(big, 'x', sizeof(big) - 1);
+    assert_ok(pawl__sqlite_exec(db, "PRAGMA max_page_count=20", &error), &error);
+    assert_ok(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), &error);
+    assert_ok(probe_put(db, "a", &error), &error);
+    assert_status(probe_put(db, big, &error), PAWL_NO_SPACE, &error);
+    /* SQLite has rolled back: "b" alone would be committed at once, without "a". */
+    assert_status(probe_put(db, "b", &error), PAWL_FAILED, &error);
+    assert_message(&error, "roll it back and start again");
+    assert_status(pawl__sqlite_commit(db, &error), PAWL_FAILED, &error);
+    assert_rows(db, 1);
+    assert_ok(probe_put_committed(db, "c", &error), &error);
+    assert_rows(db, 2);
+    pawl__sqlite_close(db);
+}
+
+static void test_a_writer_waits_as_long_as_it_was_told(void **state)
+{
+    struct probe *probe = *state;
+    struct pawl__sqlite *holder = probe_open(probe);
+    struct pawl__clock_virtual clock = pawl__clock_virtual_at(0, 0);
+    pawl_error error = PAWL_ERROR_INIT;
+
+    probe->options.clock = &clock.base;
+    probe->options.busy_ms_max = 250;
+    struct pawl__sqlite *waiter = probe_open(probe);
+    assert_ok(pawl__sqlite_begin(holder, PAWL__SQLITE_IMMEDIATE, &error), &error);
+    int64_t before = pawl__monotonic_ns(&clock.base);
+    assert_status(pawl__sqlite_begin(waiter, PAWL__SQLITE_IMMEDIATE, &error), PAWL_BUSY, &error);
+    assert_int_equal(pawl__monotonic_ns(&clock.base) - before, 250 * NS_PER_MS);
+    assert_message(&error, "database is locked, waited 250 ms");
+    assert_true(error.retryable);
+    assert_int_equal(error.native, SQLITE_BUSY);
+    assert_rows(waiter, 1); /* readers do not wait */
+    pawl__sqlite_rollback(holder);
+    assert_ok(probe_put_committed(waiter, "x", &error), &error);
+    pawl__sqlite_close(waiter);
+    pawl__sqlite_close(holder);
+}
+
+static void test_a_stale_snapshot_cannot_write(void **state)
+{
+    struct probe *probe = *state;
+    struct pawl__sqlite *one = probe_open(probe);
+    struct pawl__sqlite *two = probe_open(probe);
+    pawl_error error = PAWL_ERROR_INIT;
+    int64_t before = 0;
+    int64_t after = 0;
+
+    assert_ok(pawl__sqlite_data_version(one, &before, &error), &error);
+    assert_ok(pawl__sqlite_begin(one, PAWL__SQLITE_DEFERRED, &error), &error);
+    assert_rows(one, 1);
+    assert_ok(probe_put_committed(two, "x", &error), &error);
+    assert_rows(one, 1); /* still its snapshot */
+    assert_status(probe_put(one, "y", &error), PAWL_BUSY, &error);
+    assert_int_equal(error.native, SQLITE_BUSY_SNAPSHOT);
+    pawl__sqlite_rollback(one);
+    assert_rows(one, 2);
+    assert_ok(pawl__sqlite_data_version(one, &after, &error), &error);
+    assert_int_not_equal(before, after);
+    assert_ok(probe_put_committed(one, "y", &error), &error);
+    assert_ok(pawl__sqlite_data_version(one, &before, &error), &error);
+    assert_int_equal(before, after); /* our own commits are no news */
+    pawl__sqlite_close(two);
+    pawl__sqlite_close(one);
+}
+
+/* --- interrupts --- */
+
+struct stopper {
+    struct pawl__sqlite *db;
+};
+
+static void stop(void *context)
+{
+    struct stopper *stopper = context;
+
+    pawl__sqlite_interrupt(stopper->db);
+}
+
+static void test_another_thread_stops_a_long_query(void **state)
+{
+    struct pawl__sqlite *db = probe_open(*state);
+    struct stopper stopper = { db };
+    struct pawl__thread thread = { 0 };
+    pawl_error error = PAWL_ERROR_INIT;
+    bool row = false;
+
+    assert_ok(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), &error);
+    assert_ok(probe_put(db, "x", &error), &error);
+    /* Whether the interrupt comes before or during the query makes no difference. */
+    assert_ok(pawl__thread_start(&thread, "stop", stop, &stopper, &error), &error);
+    struct pawl__sqlite_stmt forever = pawl__sqlite_use(db, PROBE_FOREVER);
+    assert_status(pawl__sqlite_next(&forever, &row, &error), PAWL_CANCELLED, &error);
+    pawl__sqlite_reset(&forever);
+    pawl__thread_join(&thread);
+    assert_status(probe_put(db, "y", &error), PAWL_CANCELLED, &error); /* it holds */
+    assert_status(pawl__sqlite_commit(db, &error), PAWL_CANCELLED, &error);
+    pawl__sqlite_interrupt_clear(db);
+    assert_rows(db, 1);
+    assert_ok(probe_put_committed(db, "z", &error), &error);
+    pawl__sqlite_close(db);
+}
+
+static void test_another_thread_stops_a_wait(void **state)
+{
+    struct probe *probe = *state;
+    struct pawl__sqlite *holder = probe_open(probe);
+    struct pawl__thread thread = { 0 };
+    pawl_error error = PAWL_ERROR_INIT;
+
+    probe->options.busy_ms_max = INT64_C(3600) * 1000;
+    struct pawl__sqlite *waiter = probe_open(probe);
+    struct stopper stopper = { waiter };
+    assert_ok(pawl__sqlite_begin(holder, PAWL__SQLITE_IMMEDIATE, &error), &error);
+    assert_ok(pawl__thread_start(&thread, "stop", stop, &stopper, &error), &error);
+    pawl_status status = pawl__sqlite_begin(waiter, PAWL__SQLITE_IMMEDIATE, &error);
+    pawl__thread_join(&thread);
+    assert_status(status, PAWL_CANCELLED, &error);
+    pawl__sqlite_close(waiter);
+    pawl__sqlite_close(holder);
+}
+
+/* --- care --- */
+
+static off_t size_of(const char *path, const char *suffix)
+{
+    char name[128];
+    struct stat info;
+
+    snprintf(name, sizeof(name), "%s%s", path, suffix);
+    return stat(name, &info) == 0 ? info.st_size : -1;
+}
+
+static void put_many(struct pawl__sqlite *db, const char *prefix, int count)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    char name[32];
+
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "%s-%d", prefix, i);
+        assert_ok(probe_put_committed(db, name, &error), &error);
+    }
+}
+
+static void test_commits_keep_the_log_short(void **state)
+{
+    struct probe *probe = *state;
+
+    probe->options.unsafe_skip_sync = true; /* quicker; the log is the same */
+    probe->options.wal_pages_max = 20;
+    struct pawl__sqlite *db = probe_open(probe);
+    put_many(db, "a", 300);
+    assert_true(size_of(probe->path, "-wal") < (off_t)4200 * 40);
+    pawl__sqlite_close(db);
+    probe->options.wal_pages_max = 0;
+    db = probe_open(probe);
+    put_many(db, "b", 300);
+    assert_true(size_of(probe->path, "-wal") > (off_t)4096 * 300);
+    pawl__sqlite_close(db);
+}
+
+static void test_a_checkpoint_moves_the_log_into_the_file(void **state)
+{
+    struct probe *probe = *state;
+    pawl_error error = PAWL_ERROR_INIT;
+    int left = -1;
+
+    probe->options.busy_ms_max = 0;
+    struct pawl__sqlite *db = probe_open(probe);
+    struct pawl__sqlite *reader = probe_open(probe);
+    put_many(db, "a", 10);
+    assert_ok(pawl__sqlite_begin(reader, PAWL__SQLITE_DEFERRED, &error), &error);
+    assert_rows(reader, 11);
+    put_many(db, "b", 10);
+    assert_ok(pawl__sqlite_checkpoint(db, PAWL__SQLITE_PASSIVE, &left, &error), &error);
+    assert_true(left > 0); /* what the reader must not see yet */
+    assert_status(
+        pawl__sqlite_checkpoint(db, PAWL__SQLITE_TRUNCATE, &left, &error), PAWL_BUSY, &error);
+    pawl__sqlite_rollback(reader);
+    assert_ok(pawl__sqlite_checkpoint(db, PAWL__SQLITE_TRUNCATE, &left, &error), &error);
+    assert_int_equal(left, 0);
+    assert_int_equal(size_of(probe->path, "-wal"), 0);
+    pawl__sqlite_close(reader);
+    pawl__sqlite_close(db);
+}
+
+struct watcher {
+    struct pawl__sqlite *writer;
+    uint64_t last_done;
+    int calls;
+    bool went_back;
+    int cancel_at;
+};
+
+static bool watch(void *context, uint64_t done_pages, uint64_t all_pages)
+{
+    struct watcher *watcher = context;
+    char name[32];
+
+    watcher->went_back = watcher->went_back || done_pages < watcher->last_done;
+    watcher->last_done = done_pages;
+    assert_true(done_pages <= all_pages);
+    snprintf(name, sizeof(name), "during-%d", watcher->calls);
+    if (probe_put_committed(watcher->writer, name, NULL) != PAWL_OK) {
+        return false;
+    }
+    return ++watcher->calls != watcher->cancel_at;
+}
+
+static void test_a_live_store_is_copied_as_it_was(void **state)
+{
+    struct probe *probe = *state;
+    struct pawl__sqlite *db = probe_open(probe);
+    struct watcher watcher = { .writer = probe_open(probe) };
+    struct pawl__sqlite_backup_options options = { .step_pages = 1,
+                                                   .progress = watch,
+                                                   .context = &watcher };
+    pawl_error error = PAWL_ERROR_INIT;
+    struct probe copy = *probe;
+
+    put_many(db, "a", 200);
+    snprintf(copy.path, sizeof(copy.path), "%s/copy.sqlite", probe->dir);
+    assert_ok(pawl__sqlite_backup(db, copy.path, &options, &error), &error);
+    assert_true(watcher.calls > 3); /* it wrote in between, and the copy did not start again */
+    assert_false(watcher.went_back);
+    assert_rows(db, 201 + watcher.calls);
+    assert_false(pawl__sqlite_in_transaction(db));
+
+    struct stat info;
+    assert_int_equal(stat(copy.path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+    copy.options.mode = PAWL__SQLITE_MUST_EXIST;
+    struct pawl__sqlite *copied = probe_open(&copy);
+    assert_rows(copied, 201);
+    assert_ok(pawl__sqlite_quick_check(copied, &error), &error);
+    assert_ok(probe_put_committed(copied, "new", &error), &error); /* a store like any other */
+    pawl__sqlite_close(copied);
+    pawl__sqlite_close(watcher.writer);
+    pawl__sqlite_close(db);
+}
+
+static void test_a_cancelled_copy_leaves_the_old_one(void **state)
+{
+    struct probe *probe = *state;
+    struct pawl__sqlite *db = probe_open(probe);
+    struct watcher watcher = { .writer = probe_open(probe), .cancel_at = 2 };
+    struct pawl__sqlite_backup_options options = { .step_pages = 1,
+                                                   .progress = watch,
+                                                   .context = &watcher };
+    pawl_error error = PAWL_ERROR_INIT;
+    char copy[128];
+    size_t size = 0;
+
+    snprintf(copy, sizeof(copy), "%s/copy", probe->dir);
+    probe_write_file(copy, "old", 3);
+    assert_status(pawl__sqlite_backup(db, copy, &options, &error), PAWL_CANCELLED, &error);
+    char *bytes = probe_read_file(copy, &size);
+    assert_int_equal(size, 3);
+    free(bytes);
+    assert_status(
+        pawl__sqlite_backup(db, "/nonexistent/copy", NULL, &error), PAWL_NOT_FOUND, &error);
+    pawl__sqlite_interrupt(db);
+    assert_status(pawl__sqlite_backup(db, copy, NULL, &error), PAWL_CANCELLED, &error);
+    pawl__sqlite_interrupt_clear(db);
+    assert_ok(pawl__sqlite_backup(db, copy, NULL, &error), &error);
+    pawl__sqlite_close(watcher.writer);
+    pawl__sqlite_close(db);
+
+    char command[128]; /* no temporary file stays: probe.sqlite and copy */
+    snprintf(command, sizeof(command), "test $(ls '%s' | wc -l) = 2", probe->dir);
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a path of our own making */
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, probe_setup, probe_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_a_new_store_is_private_and_set_up_our_way),
+        CASE(test_a_migrated_text_arrives_as_it_was_written),
+        CASE(test_values_come_back_as_they_were_bound),
+        CASE(test_null_is_told_from_empty),
+        CASE(test_a_wrong_parameter_is_reported_by_the_step),
+        CASE(test_a_bad_statement_table_fails_at_open),
+        CASE(test_a_missing_or_empty_store_is_not_found),
+        CASE(test_a_read_only_handle_reads_and_does_not_write),
+        CASE(test_special_names_of_sqlite_are_files_here),
+        CASE(test_a_database_of_others_is_refused_and_not_touched),
+        CASE(test_what_is_no_database_is_refused_and_not_touched),
+        CASE(test_a_newer_schema_is_refused_and_not_touched),
+        CASE(test_an_older_schema_is_migrated_but_not_by_a_reader),
+        CASE(test_a_failing_migration_leaves_the_old_schema),
+        CASE(test_a_broken_constraint_is_a_conflict_that_names_it),
+        CASE(test_a_transaction_is_all_or_nothing),
+        CASE(test_a_full_store_takes_the_transaction_back_as_a_whole),
+        CASE(test_a_writer_waits_as_long_as_it_was_told),
+        CASE(test_a_stale_snapshot_cannot_write),
+        CASE(test_another_thread_stops_a_long_query),
+        CASE(test_another_thread_stops_a_wait),
+        CASE(test_commits_keep_the_log_short),
+        CASE(test_a_checkpoint_moves_the_log_into_the_file),
+        CASE(test_a_live_store_is_copied_as_it_was),
+        CASE(test_a_cancelled_copy_leaves_the_old_one),
+    };
+    return cmocka_run_group_tests_name("sqlite", tests, NULL, NULL);
+}
