@@ -101,16 +101,14 @@ static pawl_status note_problem(struct loader *loader,
                                 const struct pawl__config_entry *entry,
                                 pawl_error *problem)
 {
-    AUTO(pawl__buf_done) struct pawl__buf place = BUF_INIT(PAWL_ERROR_MESSAGE_SIZE);
+    char place_text[PAWL_ERROR_MESSAGE_SIZE] = "";
+    struct pawl__buf place = BUF_OVER(place_text);
 
     pawl__config_entry_add_origin(entry, &place);
-    if (place.nomem) {
-        return PAWL_NOMEM;
-    }
     if (entry->origin == PAWL__ORIGIN_FILE || entry->origin == PAWL__ORIGIN_DEFAULT) {
         pawl__fail_context(problem, problem->status, "%s", pawl__settings[id].key);
     }
-    pawl__fail_context(problem, problem->status, "%s", place.data == NULL ? "" : place.data);
+    pawl__fail_context(problem, problem->status, "%s", place_text);
     return pawl__problems_add(&loader->problems, problem);
 }
 

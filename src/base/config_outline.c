@@ -174,7 +174,8 @@ static bool find_section(const char *path, size_t *ret_first)
 
 static pawl_status refuse_key(struct outline *outline, size_t line, pawl_view key)
 {
-    AUTO(pawl__buf_done) struct pawl__buf message = BUF_INIT(PAWL_ERROR_MESSAGE_SIZE - 1);
+    char message_text[PAWL_ERROR_MESSAGE_SIZE] = "";
+    struct pawl__buf message = BUF_OVER(message_text);
     struct pawl__nearest nearest = pawl__nearest_to(pawl_view_of(outline->path));
     size_t id;
 
@@ -190,10 +191,7 @@ static pawl_status refuse_key(struct outline *outline, size_t line, pawl_view ke
         }
         pawl__nearest_add_hint(&nearest, &message);
     }
-    if (message.nomem) {
-        return PAWL_NOMEM;
-    }
-    return add_problem(outline, line, "%s", message.data);
+    return add_problem(outline, line, "%s", message_text);
 }
 
 /* Notes a problem with the current node and goes on behind it. */
@@ -206,7 +204,8 @@ static pawl_status skip_after(struct outline *outline, pawl_status status)
 
 static pawl_status note_value(struct outline *outline, size_t id, size_t line)
 {
-    AUTO(pawl__buf_done) struct pawl__buf allowed = BUF_INIT(PAWL_ERROR_MESSAGE_SIZE);
+    char allowed_text[PAWL_ERROR_MESSAGE_SIZE] = "";
+    struct pawl__buf allowed = BUF_OVER(allowed_text);
     const char *key = pawl__settings[id].key;
 
     if (outline->lines[id] != 0) {
@@ -220,15 +219,12 @@ static pawl_status note_value(struct outline *outline, size_t id, size_t line)
                    : PAWL_OK;
     }
     pawl__setting_add_allowed(&pawl__settings[id], &allowed);
-    if (allowed.nomem) {
-        return PAWL_NOMEM;
-    }
     return SKIP_WITH(outline,
                      line,
                      "%s: is %s where one value belongs; allowed: %s",
                      key,
                      event_word(&outline->event),
-                     allowed.data);
+                     allowed_text);
 }
 
 static pawl_status walk_section(struct outline *outline, size_t depth);

@@ -150,16 +150,15 @@ void pawl__display_add_spaces(struct pawl__buf *buf, size_t count)
 
 void pawl__display_add_quoted(struct pawl__buf *buf, pawl_view text)
 {
-    /* An escape is at most 8 bytes for one, and what is cut away need not be looked at. */
+    /* Escapes make of one byte at most four, of three bytes eight; what is cut away need not be
+     * looked at. */
+    char safe_text[16 * QUOTED_COLUMNS_MAX + 1] = "";
+    struct pawl__buf safe = BUF_OVER(safe_text);
+
     text.len = MIN(text.len, (size_t)4 * QUOTED_COLUMNS_MAX);
-    AUTO(pawl__buf_done) struct pawl__buf safe = BUF_INIT((size_t)32 * QUOTED_COLUMNS_MAX);
 
     pawl__display_add(&safe, text);
     pawl__buf_add_char(buf, '\'');
     pawl__display_add_cut(buf, pawl__buf_view(&safe), QUOTED_COLUMNS_MAX);
     pawl__buf_add_char(buf, '\'');
-    if (safe.nomem) {
-        buf->broken = true;
-        buf->nomem = true;
-    }
 }

@@ -134,7 +134,8 @@ static pawl_status refuse(const struct pawl__setting *setting,
                           const char *reason,
                           pawl_error *reterr)
 {
-    AUTO(pawl__buf_done) struct pawl__buf message = BUF_INIT(PAWL_ERROR_MESSAGE_SIZE);
+    char message_text[PAWL_ERROR_MESSAGE_SIZE] = "";
+    struct pawl__buf message = BUF_OVER(message_text);
 
     if (may_be_shown(setting) && text.len > 0) {
         pawl__display_add_quoted(&message, text);
@@ -143,10 +144,7 @@ static pawl_status refuse(const struct pawl__setting *setting,
     }
     pawl__buf_add_format(&message, " %s; allowed: ", reason);
     pawl__setting_add_allowed(setting, &message);
-    if (message.nomem) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a message");
-    }
-    return pawl__fail(reterr, PAWL_INVALID, "%s", message.data);
+    return pawl__fail(reterr, PAWL_INVALID, "%s", message_text);
 }
 
 static bool has_control(pawl_view text)
