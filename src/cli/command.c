@@ -49,6 +49,17 @@ static const struct pawl__flag *flag_list(const struct pawl__cli *cli,
     return list == path->depth ? cli->common : cli->settings;
 }
 
+/* A setting that is shown among the common flags is not met a second time. */
+static bool is_common(const struct pawl__cli *cli, const struct pawl__flag *flag)
+{
+    const struct pawl__flag *common = cli->common;
+
+    while (common != NULL && common->name != NULL && strcmp(common->name, flag->name) != 0) {
+        common++;
+    }
+    return common != NULL && common->name != NULL;
+}
+
 const struct pawl__flag *pawl__flag_next(const struct pawl__cli *cli,
                                          const struct pawl__path *path,
                                          struct pawl__flag_walk *walk)
@@ -56,8 +67,12 @@ const struct pawl__flag *pawl__flag_next(const struct pawl__cli *cli,
     for (; walk->list < path->depth + 2; walk->list++, walk->index = 0) {
         const struct pawl__flag *flags = flag_list(cli, path, walk->list);
 
-        if (flags != NULL && flags[walk->index].name != NULL) {
-            return &flags[walk->index++];
+        while (flags != NULL && flags[walk->index].name != NULL) {
+            const struct pawl__flag *flag = &flags[walk->index++];
+
+            if (walk->list <= path->depth || !is_common(cli, flag)) {
+                return flag;
+            }
         }
     }
     return NULL;

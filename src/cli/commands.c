@@ -1,7 +1,10 @@
 #include "cli/commands.h"
 
+#include <string.h>
+
 #include "base/macros.h"
 #include "cli/run.h"
+#include "cli/settings.h"
 
 static const struct pawl__command root = {
     .name = "pawl",
@@ -16,7 +19,8 @@ static const struct pawl__command root = {
         "lost; 5 busy, unavailable or could not check; 6 checked and found wrong.\n\n"
         "A setting is a key of pawl.yaml, a variable of the environment or a flag; 'pawl help "
         "settings' lists them.",
-    .commands = COMMANDS(&pawl__cmd_help,
+    .commands = COMMANDS(&pawl__cmd_config,
+                         &pawl__cmd_help,
                          &pawl__cmd_version,
                          &pawl__cmd_completion,
                          &pawl__cmd_complete,
@@ -24,7 +28,11 @@ static const struct pawl__command root = {
     .examples = EXAMPLES({ .line = "pawl help", .says = "what there is", .runs = true }),
 };
 
-static const struct pawl__flag common[] = {
+/* Settings that people use so often that every --help shows them; the rest only `pawl help
+ * settings` does. */
+static const enum pawl__setting_id shown_settings[] = { PAWL__DATA, PAWL__LOG_LEVEL };
+
+static const struct pawl__flag own_flags[] = {
     { .name = "config",
       .value = "FILE",
       .help = "Read the settings from this file.",
@@ -32,18 +40,28 @@ static const struct pawl__flag common[] = {
     { .name = "json", .help = "Print JSON, one object a line." },
     { .name = "help", .letter = 'h', .help = "Explain the command and do nothing." },
     { .name = "version", .help = "Print the version and that of every part, and do nothing." },
-    { .name = NULL },
 };
 
-static struct pawl__cli cli = { .root = &root, .common = common };
+static struct pawl__setting_flags settings;
+static struct pawl__flag common[COUNT_OF(shown_settings) + COUNT_OF(own_flags) + 1];
+static const struct pawl__cli cli = { .root = &root, .common = common, .settings = settings.flags };
 
 pawl_status pawl__cli_init(const struct pawl__cli **ret_cli, pawl_error *reterr)
 {
-    (void)reterr;
+    pawl_status status = pawl__setting_flags_init(&settings, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < COUNT_OF(shown_settings); i++) {
+        common[i] = settings.flags[shown_settings[i]];
+    }
+    memcpy(common + COUNT_OF(shown_settings), own_flags, sizeof(own_flags));
     *ret_cli = &cli;
     return PAWL_OK;
 }
 
 void pawl__cli_done(void)
 {
+    pawl__setting_flags_done(&settings);
 }

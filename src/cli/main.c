@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/run.h"
+#include "cli/settings.h"
 
 /* Known before the arguments are understood, because an error in them has to be reported, too. */
 static bool wants_json(int argc, const char *const *argv)
@@ -64,6 +65,15 @@ static pawl_status run_args(struct pawl__run *run, pawl_error *reterr)
     if (leaf->run == NULL) {
         return refuse_group(run, reterr);
     }
+    AUTO(pawl__config_free_p) struct pawl__config *config = NULL;
+    if (!leaf->no_settings) {
+        pawl_status status =
+            pawl__settings_load(run->args, (struct pawl__problem_sink){ 0 }, &config, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    run->config = config;
     return leaf->run(run, reterr);
 }
 

@@ -19,7 +19,7 @@ struct parse {
 };
 
 /* Room for a message that lists choices or names. */
-#define LIST_BYTES_MAX 300
+#define LIST_SIZE 300
 #define WHAT_SIZE 80 /* "'--flag'" */
 
 static pawl_status refuse_choice(const char *what,
@@ -27,19 +27,14 @@ static pawl_status refuse_choice(const char *what,
                                  const char *const *choices,
                                  pawl_error *reterr)
 {
-    struct pawl__buf list = BUF_INIT(LIST_BYTES_MAX);
+    char list_text[LIST_SIZE] = "";
+    struct pawl__buf list = BUF_OVER(list_text);
 
     for (size_t i = 0; choices[i] != NULL; i++) {
         pawl__buf_add_format(&list, "%s%s", i == 0 ? "" : ", ", choices[i]);
     }
-    pawl_status status = pawl__fail(reterr,
-                                    PAWL_INVALID,
-                                    "%s is %s; allowed: %s",
-                                    what,
-                                    pawl__quote(value).text,
-                                    list.data == NULL ? "" : list.data);
-    pawl__buf_done(&list);
-    return status;
+    return pawl__fail(
+        reterr, PAWL_INVALID, "%s is %s; allowed: %s", what, pawl__quote(value).text, list_text);
 }
 
 static pawl_status check_number(

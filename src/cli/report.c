@@ -4,7 +4,7 @@
 #include "base/macros.h"
 #include "cli/text.h"
 
-#define REPORT_BYTES_MAX 8192 /* a whole message, every byte of it escaped */
+#define REPORT_SIZE (PAWL_ERROR_MESSAGE_SIZE * 6 + 256) /* every byte of a message escaped */
 
 static void add_json(struct pawl__buf *line, const pawl_error *error)
 {
@@ -27,17 +27,15 @@ static void add_text(struct pawl__buf *line, const pawl_error *error)
 
 void pawl__report(FILE *file, const pawl_error *error, bool json)
 {
-    AUTO(pawl__buf_done) struct pawl__buf line = BUF_INIT(REPORT_BYTES_MAX);
+    char text[REPORT_SIZE]; /* not from the heap: memory may be what ran out */
+    struct pawl__buf line = BUF_OVER(text);
 
     if (json) {
         add_json(&line, error);
     } else {
         add_text(&line, error);
     }
-    if (line.broken) { /* memory is what ran out */
-        (void)fprintf(file, "pawl: %s\n", pawl_status_text(error->status));
-    } else {
-        (void)fwrite(line.data, 1, line.len, file);
-    }
+    REQUIRE(!line.broken);
+    (void)fwrite(line.data, 1, line.len, file);
     (void)fflush(file);
 }

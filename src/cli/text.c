@@ -3,58 +3,53 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The length of the well-formed, printable UTF-8 character at the front; 0 when there is none. */
-static size_t printable_length(pawl_view text)
-{
-    unsigned char first = (unsigned char)text.data[0];
-    size_t len = first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-    pawl_view rest = text;
-    pawl_view character;
+#include "base/display.h"
+#include "base/macros.h"
 
-    if (first < 0x20 || first == 0x7F || !pawl__view_take(&rest, len, &character)
-        || !pawl__view_is_utf8(character)) {
-        return 0;
+/* Takes one character; false when it is a control character or no UTF-8, and then *ret_part is one
+ * byte, or the C1 control in its two. */
+static bool take_printable(pawl_view *text, pawl_view *ret_part)
+{
+    pawl_view before = *text;
+    uint32_t code = 0;
+    bool utf8 = pawl__view_take_utf8(text, &code);
+    bool taken = utf8 || pawl__view_take(text, 1, ret_part);
+
+    REQUIRE(taken); /* the caller looked whether there is something */
+    if (utf8) {
+        *ret_part = (pawl_view){ before.data, before.len - text->len };
     }
-    /* U+0080 to U+009F: control characters that some terminals obey. */
-    return len == 2 && first == 0xC2 && (unsigned char)character.data[1] < 0xA0 ? 0 : len;
+    /* U+0080 to U+009F are controls that some terminals obey. */
+    return utf8 && code >= 0x20 && (code < 0x7F || code >= 0xA0);
 }
 
 void pawl__text_add_safe(struct pawl__buf *buf, pawl_view text)
 {
-    pawl_view part;
-
     while (text.len > 0) {
-        size_t len = printable_length(text);
+        pawl_view part;
 
-        if (!pawl__view_take(&text, len == 0 ? 1 : len, &part)) {
-            return;
-        }
-        if (len == 0) {
-            pawl__buf_add_format(buf, "\\x%02x", (unsigned char)part.data[0]);
-        } else {
+        if (take_printable(&text, &part)) {
             pawl__buf_add(buf, part);
+            continue;
+        }
+        for (size_t i = 0; i < part.len; i++) {
+            pawl__buf_add_format(buf, "\\x%02X", (unsigned char)part.data[i]);
         }
     }
 }
 
 void pawl__text_add_json(struct pawl__buf *buf, pawl_view text)
 {
-    pawl_view part;
-
     pawl__buf_add_char(buf, '"');
     while (text.len > 0) {
-        unsigned char first = (unsigned char)text.data[0];
-        size_t len = printable_length(text);
+        pawl_view part;
 
-        if (!pawl__view_take(&text, len == 0 ? 1 : len, &part)) {
-            return;
-        }
-        if (first == '"' || first == '\\') {
-            pawl__buf_add_format(buf, "\\%c", first);
-        } else if (len > 0) {
-            pawl__buf_add(buf, part);
+        if (!take_printable(&text, &part)) {
+            unsigned char byte = (unsigned char)part.data[0];
+            pawl__buf_add_format(buf, "\\u%04x", byte < 0x80 ? byte : 0xFFFDu);
         } else {
-            pawl__buf_add_format(buf, "\\u%04x", first < 0x80 ? first : 0xFFFDu);
+            pawl__buf_add_text(buf, part.data[0] == '"' || part.data[0] == '\\' ? "\\" : "");
+            pawl__buf_add(buf, part);
         }
     }
     pawl__buf_add_char(buf, '"');
@@ -63,43 +58,19 @@ void pawl__text_add_json(struct pawl__buf *buf, pawl_view text)
 struct pawl__quoted pawl__quote(const char *text)
 {
     struct pawl__quoted quoted;
-    struct pawl__buf buf = BUF_INIT(QUOTED_SIZE - sizeof("''..."));
-    pawl_view rest = pawl_view_of(text);
+    struct pawl__buf buf = BUF_OVER(quoted.text);
 
-    /* The buffer's ceiling does the cutting: a character that does not fit leaves nothing behind.
-     */
-    while (rest.len > 0 && !buf.broken) {
-        size_t len = printable_length(rest);
-        pawl_view part;
-
-        if (pawl__view_take(&rest, len == 0 ? 1 : len, &part)) {
-            pawl__text_add_safe(&buf, part);
-        }
+    quoted.text[0] = '\0';
+    pawl__display_add_quoted(&buf, pawl_view_of(text));
+    if (buf.broken) { /* a tower of combining marks */
+        snprintf(quoted.text, sizeof(quoted.text), "'...'");
     }
-    snprintf(quoted.text,
-             sizeof(quoted.text),
-             "'%s%s'",
-             buf.data == NULL ? "" : buf.data,
-             buf.broken ? "..." : "");
-    pawl__buf_done(&buf);
     return quoted;
-}
-
-static size_t columns_of(pawl_view text)
-{
-    size_t columns = 0;
-
-    for (size_t i = 0; i < text.len; i++) {
-        columns += ((unsigned char)text.data[i] & 0xC0) != 0x80;
-    }
-    return columns;
 }
 
 void pawl__text_pad(struct pawl__buf *buf, size_t from_column, size_t column)
 {
-    for (; from_column < column; from_column++) {
-        pawl__buf_add_char(buf, ' ');
-    }
+    pawl__display_add_spaces(buf, column > from_column ? column - from_column : 0);
 }
 
 static void wrap_line(struct pawl__buf *buf, pawl_view line, struct pawl__wrap wrap)
@@ -109,7 +80,7 @@ static void wrap_line(struct pawl__buf *buf, pawl_view line, struct pawl__wrap w
     pawl_view word;
 
     while (pawl__view_split(&line, ' ', &word)) {
-        size_t columns = columns_of(word);
+        size_t columns = pawl__display_width(word);
 
         if (!fresh && column + 1 + columns > wrap.width) {
             pawl__buf_add_char(buf, '\n');

@@ -6,8 +6,9 @@
 
 #include "base/buf.h"
 
-/* Adds `text` with control characters and bytes that are no UTF-8 as \xNN, so that no argument,
- * path or message can move a cursor or hide a line. */
+/* Adds a whole message with control characters and bytes that are no UTF-8 as \xNN, so that nothing
+ * in it can move a cursor or hide a line. Names in it were quoted before (pawl__display_add), so
+ * that a backslash stays what it is. */
 void pawl__text_add_safe(struct pawl__buf *buf, pawl_view text);
 
 /* Adds `text` as a JSON string with its quotes. Bytes that are no UTF-8 become U+FFFD. */
@@ -15,7 +16,7 @@ void pawl__text_add_json(struct pawl__buf *buf, pawl_view text);
 
 /* An argument as a message shows it: safe, in quotes, a long one cut. The text lives to the end of
  * the expression it is made in: pawl__fail(..., "no file %s", pawl__quote(name).text). */
-#define QUOTED_SIZE 96
+#define QUOTED_SIZE 300
 struct pawl__quoted {
     char text[QUOTED_SIZE];
 };

@@ -9,7 +9,7 @@
 #include "base/nearest.h"
 #include "cli/text.h"
 
-#define HINT_BYTES_MAX 300
+#define HINT_SIZE 300
 
 pawl_status pawl__unknown_command(const struct pawl__path *path,
                                   const char *word,
@@ -17,7 +17,8 @@ pawl_status pawl__unknown_command(const struct pawl__path *path,
 {
     const struct pawl__command *leaf = pawl__path_leaf(path);
     struct pawl__nearest nearest = pawl__nearest_to(pawl_view_of(word));
-    AUTO(pawl__buf_done) struct pawl__buf hint = BUF_INIT(HINT_BYTES_MAX);
+    char hint_text[HINT_SIZE] = "";
+    struct pawl__buf hint = BUF_OVER(hint_text);
     char text[COMMAND_PATH_SIZE];
 
     for (size_t i = 0; leaf->commands[i] != NULL; i++) {
@@ -34,7 +35,7 @@ pawl_status pawl__unknown_command(const struct pawl__path *path,
                       "no command %s in '%s'%s",
                       pawl__quote(word).text,
                       pawl__path_text(path, text),
-                      hint.data == NULL ? "" : hint.data);
+                      hint_text);
 }
 
 static bool has_flag(const struct pawl__command *command, pawl_view name)
@@ -96,7 +97,8 @@ pawl_status pawl__unknown_flag(const struct pawl__cli *cli,
                                pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf word = BUF_INIT(name.len + sizeof("--"));
-    AUTO(pawl__buf_done) struct pawl__buf hint = BUF_INIT(HINT_BYTES_MAX);
+    char hint_text[HINT_SIZE] = "";
+    struct pawl__buf hint = BUF_OVER(hint_text);
     struct pawl__path owner = { .commands = { cli->root }, .depth = 1 };
     char text[COMMAND_PATH_SIZE];
 
@@ -112,7 +114,7 @@ pawl_status pawl__unknown_flag(const struct pawl__cli *cli,
                       "no flag %s in '%s'%s",
                       pawl__quote(word.data == NULL ? "--" : word.data).text,
                       pawl__path_text(path, text),
-                      hint.data == NULL ? "" : hint.data);
+                      hint_text);
 }
 
 pawl_status pawl__unknown_letter(const struct pawl__path *path,

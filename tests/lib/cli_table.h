@@ -18,13 +18,16 @@ static const struct pawl__command table_append = {
     .summary = "append events",
     .description = "Appends one event, or one a line from standard input.\n\nAn event that is "
                    "there already is answered with its first offset.",
-    .flags = FLAGS(
-        { .name = "tag", .letter = 't', .value = "TAG", .help = "Mark the event.", .repeats = true },
-        { .name = "format",
-          .value = "FORMAT",
-          .help = "How input is written.",
-          .choices = CHOICES("json", "jsonl", "text"),
-          .fallback = "json" }),
+    .flags = FLAGS({ .name = "tag",
+                     .letter = 't',
+                     .value = "TAG",
+                     .help = "Mark the event.",
+                     .repeats = true },
+                   { .name = "format",
+                     .value = "FORMAT",
+                     .help = "How input is written.",
+                     .choices = CHOICES("json", "jsonl", "text"),
+                     .fallback = "json" }),
     .operands =
         OPERANDS({ .name = "FILE", .help = "To read.", .kind = VALUE_FILE, .optional = true }),
     .examples = EXAMPLES(
@@ -120,11 +123,13 @@ static const struct pawl__cli table_cli = {
         FLAGS({ .name = "data", .value = "DIR", .help = "Where stores are.", .kind = VALUE_DIR },
               { .name = "json", .help = "Print JSON." },
               { .name = "help", .letter = 'h', .help = "Print this." }),
-    .settings = FLAGS({ .name = "log-level",
-                        .value = "LEVEL",
-                        .help = "Least that is logged.",
-                        .choices = CHOICES("debug", "info", "warning"),
-                        .fallback = "info" }),
+    .settings =
+        FLAGS({ .name = "data", .value = "DIR", .help = "Where stores are.", .kind = VALUE_DIR },
+              { .name = "log-level",
+                .value = "LEVEL",
+                .help = "Least that is logged.",
+                .choices = CHOICES("debug", "info", "warning"),
+                .fallback = "info" }),
 };
 
 #endif

@@ -201,15 +201,18 @@ static void test_text_is_harmless_on_a_terminal(void **state)
 {
 
     (void)state;
-    assert_string_equal(pawl__quote("a\tb\x7f").text, "'a\\x09b\\x7f'");
+    assert_string_equal(pawl__quote("a\tb\x7f").text, "'a\\tb\\x7F'");
     assert_string_equal(pawl__quote("gr\xc3\xbc\xc3\x9f").text, "'gr\xc3\xbc\xc3\x9f'");
     assert_string_equal(pawl__quote("\xc2\x9b"
                                     "2J")
                             .text,
-                        "'\\xc2\\x9b2J'"); /* CSI */
-    assert_string_equal(pawl__quote("\xc3").text, "'\\xc3'");
-    pawl__text_add_safe(&out, (pawl_view){ "a\0b", 3 });
-    assert_string_equal(out.data, "a\\x00b");
+                        "'\\u{009B}2J'"); /* CSI */
+    assert_string_equal(pawl__quote("\xc3").text, "'\\xC3'");
+    pawl__text_add_safe(&out, (pawl_view){ "a\0b\\n\xc2\x9b\xff\n", 9 });
+    assert_string_equal(out.data, "a\\x00b\\n\\xC2\\x9B\\xFF\\x0A");
+    pawl__buf_clear(&out);
+    pawl__text_add_json(&out, (pawl_view){ "a\0\"\\\xff\xc3\xbc\n", 8 });
+    assert_string_equal(out.data, "\"a\\u0000\\\"\\\\\\ufffd\xc3\xbc\\u000a\"");
 }
 
 static void test_memory_that_runs_out_breaks_the_buffer(void **state)

@@ -1,0 +1,32 @@
+/* A flag for every setting, made from the table of base/settings.h. */
+#ifndef PAWL_CLI_SETTINGS_H
+#define PAWL_CLI_SETTINGS_H
+
+#include "base/config.h"
+#include "base/settings.h"
+#include "cli/args.h"
+#include "cli/command.h"
+
+/* The flags of all settings, in their order, ended as the list of a table. */
+struct pawl__setting_flags {
+    struct pawl__flag flags[PAWL__SETTING_COUNT + 1];
+    const char *const *choices[PAWL__SETTING_COUNT]; /* what the flags point to */
+    char *texts[PAWL__SETTING_COUNT];
+};
+
+PAWL_MUST_USE pawl_status pawl__setting_flags_init(struct pawl__setting_flags *flags,
+                                                   pawl_error *reterr);
+void pawl__setting_flags_done(struct pawl__setting_flags *flags);
+
+/* Loads the configuration: the file, the environment and the settings among `args`. `problem` as in
+ * base/config.h; NULL: none. */
+struct pawl__problem_sink {
+    void (*problem)(void *context, const pawl_error *problem);
+    void *context;
+};
+PAWL_MUST_USE pawl_status pawl__settings_load(const struct pawl__args *args,
+                                              struct pawl__problem_sink sink,
+                                              struct pawl__config **ret_config,
+                                              pawl_error *reterr);
+
+#endif
