@@ -212,9 +212,36 @@ static pawl_status take(const char *store,
     return PAWL_OK;
 }
 
-pawl_status pawl__store_lock_beside(const char *path,
-                                    struct pawl__store_lock **ret_lock,
-                                    pawl_error *reterr)
+static pawl_status look_locked(const char *store, const char *file, pawl_error *reterr)
+    REQUIRES_LOCK(held.lock)
+{
+    struct flock query = { .l_type = F_WRLCK, .l_start = EXCLUDING_BYTE, .l_len = 1 };
+    struct stat info;
+
+    if (stat(file, &info) == 0 && is_held_here_locked(&info)) {
+        return fail_held_here(store, reterr); /* and the file must not be opened: see `held` */
+    }
+    AUTO(pawl__fs_close) int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) {
+        return errno == ENOENT ? PAWL_OK
+                               : pawl__fail_errno(reterr, errno, "open lock file '%s'", file);
+    }
+    if (fcntl(fd, F_OFD_GETLK, &query) != 0) {
+        return pawl__fail_errno(reterr, errno, "look at lock file '%s'", file);
+    }
+    return query.l_type == F_UNLCK ? PAWL_OK : fail_held_elsewhere(store, fd, reterr);
+}
+
+static pawl_status look(const char *store, const char *file, pawl_error *reterr)
+{
+    pawl__lock(&held.lock);
+    pawl_status status = look_locked(store, file, reterr);
+    pawl__unlock(&held.lock);
+    return status;
+}
+
+/* "<path>.lock" with symbolic links followed, malloc'ed. */
+static pawl_status name_beside(const char *path, char **ret_file, pawl_error *reterr)
 {
     AUTO(free_text) char *real = realpath(path, NULL);
 
@@ -223,24 +250,60 @@ pawl_status pawl__store_lock_beside(const char *path,
     }
     const char *store = real == NULL ? path : real;
     size_t size = strlen(store) + sizeof(".lock");
-    AUTO(free_text) char *file = malloc(size);
+    char *file = malloc(size);
     if (file == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
     }
     snprintf(file, size, "%s.lock", store);
-    return take(path, file, ret_lock, reterr);
+    *ret_file = file;
+    return PAWL_OK;
+}
+
+static pawl_status name_inside(const char *directory, char **ret_file, pawl_error *reterr)
+{
+    char *file = pawl__fs_join(directory, "pawl.lock");
+
+    if (file == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+    }
+    *ret_file = file;
+    return PAWL_OK;
+}
+
+pawl_status pawl__store_lock_beside(const char *path,
+                                    struct pawl__store_lock **ret_lock,
+                                    pawl_error *reterr)
+{
+    AUTO(free_text) char *file = NULL;
+    pawl_status status = name_beside(path, &file, reterr);
+
+    return status == PAWL_OK ? take(path, file, ret_lock, reterr) : status;
 }
 
 pawl_status pawl__store_lock_inside(const char *directory,
                                     struct pawl__store_lock **ret_lock,
                                     pawl_error *reterr)
 {
-    AUTO(free_text) char *file = pawl__fs_join(directory, "pawl.lock");
+    AUTO(free_text) char *file = NULL;
+    pawl_status status = name_inside(directory, &file, reterr);
 
-    if (file == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
-    }
-    return take(directory, file, ret_lock, reterr);
+    return status == PAWL_OK ? take(directory, file, ret_lock, reterr) : status;
+}
+
+pawl_status pawl__store_lock_look_beside(const char *path, pawl_error *reterr)
+{
+    AUTO(free_text) char *file = NULL;
+    pawl_status status = name_beside(path, &file, reterr);
+
+    return status == PAWL_OK ? look(path, file, reterr) : status;
+}
+
+pawl_status pawl__store_lock_look_inside(const char *directory, pawl_error *reterr)
+{
+    AUTO(free_text) char *file = NULL;
+    pawl_status status = name_inside(directory, &file, reterr);
+
+    return status == PAWL_OK ? look(directory, file, reterr) : status;
 }
 
 static void forget_locked(const struct pawl__store_lock *lock) REQUIRES_LOCK(held.lock)

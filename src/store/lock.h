@@ -35,6 +35,11 @@ PAWL_MUST_USE pawl_status pawl__store_lock_inside(const char *directory,
                                                   struct pawl__store_lock **ret_lock,
                                                   pawl_error *reterr);
 
+/* Whether the lock could be taken now: PAWL_OK or BUSY as above. Takes nothing and creates nothing;
+ * for `doctor`, since the answer may be old when it arrives. */
+PAWL_MUST_USE pawl_status pawl__store_lock_look_beside(const char *path, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__store_lock_look_inside(const char *directory, pawl_error *reterr);
+
 void pawl__store_lock_release(struct pawl__store_lock *lock); /* NULL is nothing */
 
 DEFINE_AUTO(struct pawl__store_lock *, pawl__store_lock_release)

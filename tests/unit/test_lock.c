@@ -130,6 +130,28 @@ static void test_a_second_process_is_told_who_holds_it(void **state)
     pawl__store_lock_release(lock);
 }
 
+static void test_a_look_takes_nothing_and_creates_nothing(void **state)
+{
+    struct fixture *f = *state;
+    pawl_error error = PAWL_ERROR_INIT;
+    struct pawl__store_lock *lock = NULL;
+
+    assert_ok(pawl__store_lock_look_beside(f->store, &error), &error);
+    assert_int_equal(access(f->file, F_OK), -1);
+    assert_ok(pawl__store_lock_look_inside(f->dir, &error), &error);
+
+    struct holder holder = start_holder(f->store);
+    assert_status(pawl__store_lock_look_beside(f->store, &error), PAWL_BUSY, &error);
+    assert_message(&error, "test_lock");
+    end_holder(&holder);
+
+    assert_ok(pawl__store_lock_look_beside(f->store, &error), &error);
+    assert_ok(pawl__store_lock_beside(f->store, &lock, &error), &error);
+    assert_status(pawl__store_lock_look_beside(f->store, &error), PAWL_BUSY, &error);
+    assert_int_equal(in_child(try_take, f), PAWL_BUSY); /* the look did not drop it */
+    pawl__store_lock_release(lock);
+}
+
 static void test_a_second_open_in_the_same_process_is_busy(void **state)
 {
     struct fixture *f = *state;
@@ -396,6 +418,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_a_second_process_is_told_who_holds_it),
+        CASE(test_a_look_takes_nothing_and_creates_nothing),
         CASE(test_a_second_open_in_the_same_process_is_busy),
         CASE(test_a_stranger_who_closes_the_file_does_not_unlock_it),
         CASE(test_a_child_of_fork_does_not_keep_the_lock),
