@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/config_internal.h"
+#include "base/environment.h"
 #include "base/error.h"
 #include "base/fs.h"
 #include "base/nearest.h"
@@ -27,20 +28,6 @@ static pawl_status fail_nomem(pawl_error *reterr)
     return pawl__fail(reterr, PAWL_NOMEM, "no memory for the config");
 }
 
-/* The value of a variable, NULL when it is not there or empty. */
-static const char *lookup(const char *const *environment, const char *name)
-{
-    size_t len = strlen(name);
-
-    for (; environment != NULL && *environment != NULL; environment++) {
-        if (strncmp(*environment, name, len) == 0 && (*environment)[len] == '=') {
-            const char *value = *environment + len + 1;
-            return *value == '\0' ? NULL : value;
-        }
-    }
-    return NULL;
-}
-
 /* "~/x" at home, and "x" of a file beside that file. */
 static pawl_status resolve_path(const struct loader *loader,
                                 const struct pawl__config_entry *entry,
@@ -51,7 +38,7 @@ static pawl_status resolve_path(const struct loader *loader,
     char *resolved = NULL;
 
     if (path[0] == '~' && (path[1] == '/' || path[1] == '\0')) {
-        const char *home = lookup(loader->sources->environment, "HOME");
+        const char *home = pawl__environment_get(loader->sources->environment, "HOME");
         if (home == NULL) {
             return pawl__fail(reterr,
                               PAWL_INVALID,
@@ -276,7 +263,7 @@ static pawl_status find_file(struct loader *loader, pawl_error *reterr)
     const char *named = sources->file;
 
     if (named == NULL) {
-        named = lookup(sources->environment, "PAWL_CONFIG");
+        named = pawl__environment_get(sources->environment, "PAWL_CONFIG");
     }
     if (named != NULL) {
         return take_file(loader, named, true, reterr);
@@ -291,7 +278,7 @@ static pawl_status find_file(struct loader *loader, pawl_error *reterr)
 
 static pawl_status take_variable(struct loader *loader, size_t id, char *name)
 {
-    const char *value = lookup(loader->sources->environment, name);
+    const char *value = pawl__environment_get(loader->sources->environment, name);
     const struct pawl__config_entry from = { .origin = PAWL__ORIGIN_ENVIRONMENT, .name = name };
 
     return value == NULL ? PAWL_OK : set_value(loader, id, value, &from);

@@ -15,6 +15,11 @@ static bool is_deceptive(uint32_t code)
            || code == 0x2029;
 }
 
+static bool is_unsafe(uint32_t code)
+{
+    return code < 0x20 || (code >= 0x7F && code < 0xA0) || is_deceptive(code);
+}
+
 static void add_code(struct pawl__buf *buf, uint32_t code, pawl_view bytes)
 {
     switch (code) {
@@ -35,7 +40,7 @@ static void add_code(struct pawl__buf *buf, uint32_t code, pawl_view bytes)
     }
     if (code < 0x20 || code == 0x7F) {
         pawl__buf_add_format(buf, "\\x%02X", code);
-    } else if ((code >= 0x80 && code < 0xA0) || is_deceptive(code)) {
+    } else if (is_unsafe(code)) {
         pawl__buf_add_format(buf, "\\u{%04X}", code);
     } else {
         pawl__buf_add(buf, bytes);
@@ -55,6 +60,30 @@ void pawl__display_add(struct pawl__buf *buf, pawl_view text)
             pawl__buf_add_format(buf, "\\x%02X", byte);
         }
     }
+}
+
+void pawl__display_add_json(struct pawl__buf *buf, pawl_view text)
+{
+    pawl__buf_add_char(buf, '"');
+    while (text.len > 0) {
+        pawl_view before = text;
+        uint32_t code;
+        uint8_t byte;
+
+        if (!pawl__view_take_utf8(&text, &code)) {
+            pawl__buf_add_text(buf, "\xEF\xBF\xBD");
+            REQUIRE(pawl__view_take_u8(&text, &byte));
+        } else if (code == '\n') {
+            pawl__buf_add_text(buf, "\\n");
+        } else if (is_unsafe(code)) {
+            pawl__buf_add_format(buf, "\\u%04x", code); /* all of them below U+10000 */
+        } else if (code == '"' || code == '\\') {
+            pawl__buf_add_format(buf, "\\%c", (char)code);
+        } else {
+            pawl__buf_add(buf, (pawl_view){ before.data, before.len - text.len });
+        }
+    }
+    pawl__buf_add_char(buf, '"');
 }
 
 static locale_t utf8_locale;

@@ -14,6 +14,10 @@
  * characters that reverse the direction of writing. */
 void pawl__display_add(struct pawl__buf *buf, pawl_view text);
 
+/* Adds `text` as a JSON string, with its quotes. Bytes that are not UTF-8 become U+FFFD; whatever
+ * pawl__display_add would escape is \uNNNN, so that JSON on a terminal is harmless, too. */
+void pawl__display_add_json(struct pawl__buf *buf, pawl_view text);
+
 /* Columns that safe text takes: two for wide (CJK, emoji), none for combining characters. Text with
  * bytes that are not UTF-8 counts one for each of them. */
 size_t pawl__display_width(pawl_view text);

@@ -20,10 +20,12 @@ static size_t lines_of(pawl_view text)
 static void check_problem(void *context, const pawl_error *problem)
 {
     const pawl_view *text = context;
-    size_t line = 0;
+    char *end = NULL;
 
     CHECK(problem->status == PAWL_INVALID);
-    CHECK(sscanf(problem->message, "f.yaml:%zu: ", &line) == 1);
+    CHECK(strncmp(problem->message, "f.yaml:", 7) == 0);
+    size_t line = strtoul(problem->message + 7, &end, 10);
+    CHECK(strncmp(end, ": ", 2) == 0);
     CHECK(line >= 1 && line <= lines_of(*text) + 1);
 }
 
