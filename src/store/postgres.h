@@ -239,8 +239,8 @@ bool pawl__pg_in_transaction(const struct pawl__pg *pg);
  * is a transaction of its own that `end` commits.
  *
  * Between begin and end only add is allowed. `on_rows` (may be NULL) sees the rows of every
- * statement in order, during add or end and before the outcome of the whole is known; it must not
- * touch the connection. When it returns another status than OK the pipeline fails with it. */
+ * statement in order, during add or end and before anything is committed; it must not touch the
+ * connection. When it returns another status than OK the pipeline fails with it. */
 typedef pawl_status pawl__pg_on_rows(void *context,
                                      size_t index,
                                      const struct pawl__pg_rows *rows,

@@ -25,7 +25,7 @@ enum {
     PG_WINDOW = 2048, /* statements of a pipeline that were sent and not answered */
     PG_UNSENT_MAX =
         64 << 10,       /* bytes that may wait in libpq before a pipeline stops to send them */
-    PG_GRACE_MS = 5000, /* how much longer than the server's own timeout we wait for it */
+    PG_GRACE_MS = 2000, /* how much longer than the server's own timeout we wait for it */
 };
 
 struct pg_prepared {
@@ -36,6 +36,7 @@ struct pg_prepared {
 struct pg_pipeline {
     bool open;
     bool server_failed; /* the server skips everything up to the sync */
+    bool synced;        /* the sync was sent, which commits */
     pawl__pg_on_rows *on_rows;
     void *context;
     size_t added;

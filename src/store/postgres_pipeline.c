@@ -33,6 +33,7 @@ pawl_status pawl__pg_pipeline_begin(struct pawl__pg *pg,
     struct pg_pipeline *pipeline = &pg->pipeline;
     pipeline->open = true;
     pipeline->server_failed = false;
+    pipeline->synced = false;
     pipeline->on_rows = on_rows;
     pipeline->context = context;
     pipeline->added = 0;
@@ -73,7 +74,10 @@ static void take_result(struct pawl__pg *pg, PGresult *taken)
     if (kind != PGRES_TUPLES_OK && kind != PGRES_COMMAND_OK) {
         pipeline->server_failed = true;
         error.status = pawl__pg_fail_result(pg, result, &error);
-        keep_failure(pipeline, &error, pipeline->answered);
+        /* After the sync a lost link says nothing about any statement: see end_without_answer. */
+        if (!pg->broken || !pipeline->synced) {
+            keep_failure(pipeline, &error, pipeline->answered);
+        }
         return;
     }
     if (pipeline->on_rows == NULL || pipeline->failure.status != PAWL_OK) {
@@ -117,8 +121,9 @@ static pawl_status link_failed(struct pawl__pg *pg, pawl_error *reterr)
     return failed(&pg->pipeline, reterr);
 }
 
-/* Sends until the output is empty and the window has room, reading all the while. */
-static pawl_status relieve(struct pawl__pg *pg, pawl_error *reterr)
+/* Sends until the output is empty and at most `open_max` statements are unanswered, reading all the
+ * while. */
+static pawl_status relieve(struct pawl__pg *pg, size_t open_max, pawl_error *reterr)
 {
     struct pg_pipeline *pipeline = &pg->pipeline;
     int64_t deadline_ns = pawl__pg_answer_deadline(pg);
@@ -130,7 +135,7 @@ static pawl_status relieve(struct pawl__pg *pg, pawl_error *reterr)
         if (unsent < 0) {
             return link_failed(pg, reterr);
         }
-        if (unsent == 0 && pipeline->added - pipeline->answered < PG_WINDOW) {
+        if (unsent == 0 && pipeline->added - pipeline->answered <= open_max) {
             pipeline->unsent = 0;
             return PAWL_OK;
         }
@@ -177,7 +182,7 @@ pawl_status pawl__pg_pipeline_add(struct pawl__pg *pg,
         return link_failed(pg, reterr);
     }
     bool full = pipeline->added - pipeline->answered == PG_WINDOW;
-    return full || pipeline->unsent > PG_UNSENT_MAX ? relieve(pg, reterr) : PAWL_OK;
+    return full || pipeline->unsent > PG_UNSENT_MAX ? relieve(pg, PG_WINDOW - 1, reterr) : PAWL_OK;
 }
 
 /* Waits for the answer to the sync; everything before it is handed out on the way. */
@@ -206,18 +211,29 @@ static pawl_status read_to_sync(struct pawl__pg *pg, pawl_error *reterr)
     }
 }
 
+/* Whoever looks at the rows may refuse one, and must see all of them before the sync commits. That
+ * costs a round trip. */
+static pawl_status show_all_rows(struct pawl__pg *pg, pawl_error *reterr)
+{
+    if (pg->pipeline.on_rows == NULL || pg->pipeline.failure.status != PAWL_OK) {
+        return PAWL_OK;
+    }
+    return PQsendFlushRequest(pg->conn) == 0 ? link_failed(pg, reterr) : relieve(pg, 0, reterr);
+}
+
 /* Everything from the last statement to the answer of the sync. */
 static pawl_status synchronise(struct pawl__pg *pg, pawl_error *reterr)
 {
     struct pg_pipeline *pipeline = &pg->pipeline;
 
-    if (pg->broken) {
+    if (pg->broken || (show_all_rows(pg, reterr) != PAWL_OK && pg->broken)) {
         return pawl__pg_fail_link(pg, reterr);
     }
     if (pipeline->failure.status != PAWL_OK && !pipeline->server_failed
         && PQsendQueryParams(pg->conn, UNDO_SQL, 0, NULL, NULL, NULL, NULL, 1) == 0) {
         return pawl__pg_fail_link(pg, reterr);
     }
+    pipeline->synced = true;
     if (PQpipelineSync(pg->conn) == 0) {
         return pawl__pg_fail_link(pg, reterr);
     }
@@ -238,7 +254,8 @@ static pawl_status end_without_answer(struct pawl__pg *pg, pawl_error *reterr)
     if (failed_before) {
         return failed(&pg->pipeline, reterr);
     }
-    return pg->in_transaction ? PAWL_UNAVAILABLE : pawl__pg_fail_unknown(reterr, "pipeline");
+    return pg->in_transaction || !pg->pipeline.synced ? PAWL_UNAVAILABLE
+                                                      : pawl__pg_fail_unknown(reterr, "pipeline");
 }
 
 static pawl_status end_now(struct pawl__pg *pg, pawl_error *reterr)
