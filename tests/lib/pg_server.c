@@ -35,6 +35,8 @@ enum {
     POLL_MS = 5,
 };
 
+#define DIR_PREFIX "pawl-pg."
+
 struct pg_server {
     struct pg_server *next; /* in `running`, for atexit */
     char bindir[PATH_SIZE];
@@ -272,13 +274,10 @@ static bool says_ready(const struct pg_server *server)
     char path[PATH_SIZE + 32];
     char text[1024];
     size_t len = 0;
-    int pid = 0;
 
     snprintf(path, sizeof(path), "%s/postmaster.pid", server->data);
     return pawl__fs_read_small(path, text, sizeof(text), &len, NULL) == PAWL_OK
-           && sscanf(text, "%d", &pid)
-                  == 1 /* NOLINT(cert-err34-c): a half-written file is not ready */
-           && pid == server->pid && strstr(text, "\nready") != NULL;
+           && strtol(text, NULL, 10) == server->pid && strstr(text, "\nready") != NULL;
 }
 
 static pawl_status launch(struct pg_server *server, pawl_error *reterr)
@@ -367,10 +366,11 @@ static void remove_leftovers(const char *parent)
     }
     for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
         char path[PATH_SIZE * 2];
-        int pid;
+        long pid = strncmp(entry->d_name, DIR_PREFIX, strlen(DIR_PREFIX)) != 0
+                       ? 0
+                       : strtol(entry->d_name + strlen(DIR_PREFIX), NULL, 10);
 
-        if (sscanf(entry->d_name, "pawl-pg.%d.", &pid) == 1 /* NOLINT(cert-err34-c): ours or not */
-            && kill(pid, 0) != 0 && errno == ESRCH) {
+        if (pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH) {
             snprintf(path, sizeof(path), "%s/%s", parent, entry->d_name);
             remove_tree(path);
         }
@@ -388,7 +388,7 @@ static pawl_status make_directory(struct pg_server *server,
         parent = "/tmp"; /* the socket's path has to fit into 107 bytes */
     }
     remove_leftovers(parent);
-    snprintf(server->dir, sizeof(server->dir), "%s/pawl-pg.%d.XXXXXX", parent, (int)getpid());
+    snprintf(server->dir, sizeof(server->dir), "%s/" DIR_PREFIX "%d.XXXXXX", parent, (int)getpid());
     if (mkdtemp(server->dir) == NULL) {
         return pawl__fail_errno(reterr, errno, "create '%s'", server->dir);
     }
@@ -455,8 +455,7 @@ static void remove_shared_memory(const struct pg_server *server)
     char path[PATH_SIZE + 32];
     char text[1024];
     size_t len = 0;
-    int id = 0;
-    const char *line = text;
+    char *line = text;
 
     snprintf(path, sizeof(path), "%s/postmaster.pid", server->data);
     if (pawl__fs_read_small(path, text, sizeof(text), &len, NULL) != PAWL_OK) {
@@ -466,9 +465,10 @@ static void remove_shared_memory(const struct pg_server *server)
         line = strchr(line, '\n');
         line = line == NULL ? NULL : line + 1;
     }
-    if (line != NULL && sscanf(line, "%*u %d", &id) == 1) { /* NOLINT(cert-err34-c): none is none */
-        shmctl(id, IPC_RMID, NULL);
+    if (line == NULL || strtoul(line, &line, 10) == 0) {
+        return;
     }
+    shmctl((int)strtol(line, NULL, 10), IPC_RMID, NULL);
 }
 
 void pg_server_free(struct pg_server *server)
@@ -555,7 +555,6 @@ static size_t children_of(pid_t pid, pid_t ret_pids[CHILDREN_MAX])
         char path[PATH_SIZE * 2];
         char text[512];
         size_t len;
-        int parent;
         char *end;
         long child = strtol(entry->d_name, &end, 10);
 
@@ -563,10 +562,10 @@ static size_t children_of(pid_t pid, pid_t ret_pids[CHILDREN_MAX])
         if (*end != '\0' || pawl__fs_read_small(path, text, sizeof(text), &len, NULL) != PAWL_OK) {
             continue;
         }
-        const char *after_name = strrchr(text, ')'); /* a name may hold anything */
+        /* "pid (name) state parent ..."; a name may hold anything */
+        const char *after_name = strrchr(text, ')');
         if (count < CHILDREN_MAX && after_name != NULL
-            && sscanf(after_name + 1, " %*c %d", &parent) == 1 /* NOLINT(cert-err34-c): kernel's */
-            && parent == pid) {
+            && strtol(after_name + strlen(") S "), NULL, 10) == pid) {
             ret_pids[count++] = (pid_t)child;
         }
     }
