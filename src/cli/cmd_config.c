@@ -37,25 +37,25 @@ static void on_problem(void *context, const pawl_error *problem)
     check->count++;
 }
 
-static void add_checked(struct pawl__buf *out, const struct pawl__config *config, bool json)
+static pawl_status add_checked(struct pawl__buf *out,
+                               const struct pawl__config *config,
+                               bool json,
+                               pawl_error *reterr)
 {
     const char *file = pawl__config_file(config);
 
     if (json) {
-        pawl__buf_add_text(out, "{\"ok\":true,\"file\":");
-        if (file == NULL) {
-            pawl__buf_add_text(out, "null");
-        } else {
-            pawl__text_add_json(out, pawl_view_of(file));
-        }
-        pawl__buf_add_text(out, "}\n");
-    } else if (file == NULL) {
+        json_t *shown = file == NULL ? json_null() : pawl__out_text(file);
+        return pawl__out_add_json(out, json_pack("{s:b, s:o}", "ok", 1, "file", shown), reterr);
+    }
+    if (file == NULL) {
         pawl__buf_add_text(out, "ok: no file, only defaults, environment and flags\n");
     } else {
         pawl__buf_add_text(out, "ok: ");
         pawl__text_add_safe(out, pawl_view_of(file));
         pawl__buf_add_char(out, '\n');
     }
+    return PAWL_OK;
 }
 
 static pawl_status check_run(struct pawl__run *run, pawl_error *reterr)
@@ -73,33 +73,32 @@ static pawl_status check_run(struct pawl__run *run, pawl_error *reterr)
     if (status != PAWL_OK) {
         return status;
     }
-    add_checked(&out, config, run->json);
-    return pawl__out_add(&out, reterr);
+    status = add_checked(&out, config, run->json, reterr);
+    return status == PAWL_OK ? pawl__out_add(&out, reterr) : status;
 }
 
-static void add_setting_json(struct pawl__buf *out,
-                             const struct pawl__config *config,
-                             enum pawl__setting_id id)
+static pawl_status add_setting_json(struct pawl__buf *out,
+                                    const struct pawl__config *config,
+                                    enum pawl__setting_id id,
+                                    pawl_error *reterr)
 {
-    char text[PAWL__SETTING_VALUE_BYTES_MAX + 1] = "";
-    struct pawl__buf value = BUF_OVER(text);
-    char origin_text[PAWL__SETTING_VALUE_BYTES_MAX + 1] = "";
-    struct pawl__buf origin = BUF_OVER(origin_text);
+    AUTO(pawl__buf_done) struct pawl__buf value = BUF_INIT(SHOWN_BYTES_MAX);
+    AUTO(pawl__buf_done) struct pawl__buf origin = BUF_INIT(SHOWN_BYTES_MAX);
+    bool set = pawl__config_text(config, id)[0] != '\0';
 
     pawl__config_add_shown(config, id, &value);
     pawl__config_add_origin(config, id, &origin);
-    pawl__buf_add_text(out, "{\"setting\":");
-    pawl__text_add_json(out, pawl_view_of(pawl__settings[id].key));
-    pawl__buf_add_text(out, ",\"value\":");
-    if (pawl__config_text(config, id)[0] == '\0') {
-        pawl__buf_add_text(out, "null");
-    } else {
-        pawl__text_add_json(out, pawl__buf_view(&value));
+    if ((set && value.broken) || origin.broken) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for the output");
     }
-    pawl__buf_add_text(out, ",\"origin\":");
-    pawl__text_add_json(out, pawl__buf_view(&origin));
-    pawl__buf_add_text(out, "}\n");
-    out->broken = out->broken || value.broken || origin.broken;
+    json_t *row = json_pack("{s:s, s:o, s:o}",
+                            "setting",
+                            pawl__settings[id].key,
+                            "value",
+                            set ? pawl__out_text(value.data) : json_null(),
+                            "origin",
+                            pawl__out_text(origin.data));
+    return pawl__out_add_json(out, row, reterr);
 }
 
 static void add_setting(struct pawl__buf *out,
@@ -121,14 +120,16 @@ static pawl_status show_run(struct pawl__run *run, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(SHOWN_BYTES_MAX);
 
-    for (size_t i = 0; i < PAWL__SETTING_COUNT; i++) {
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; status == PAWL_OK && i < PAWL__SETTING_COUNT; i++) {
         if (run->json) {
-            add_setting_json(&out, run->config, (enum pawl__setting_id)i);
+            status = add_setting_json(&out, run->config, (enum pawl__setting_id)i, reterr);
         } else {
             add_setting(&out, run->config, (enum pawl__setting_id)i);
         }
     }
-    return pawl__out_add(&out, reterr);
+    return status == PAWL_OK ? pawl__out_add(&out, reterr) : status;
 }
 
 static const struct pawl__command config_check = {

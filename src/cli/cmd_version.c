@@ -2,7 +2,6 @@
 #include "base/macros.h"
 #include "cli/commands.h"
 #include "cli/run.h"
-#include "cli/text.h"
 #include "store/parts.h"
 
 #define VERSION_BYTES_MAX 8192
@@ -15,18 +14,21 @@ static void add_text(struct pawl__buf *out, const struct pawl__part *parts)
     }
 }
 
-static void add_json(struct pawl__buf *out, const struct pawl__part *parts)
+static json_t *version_json(const struct pawl__part *parts)
 {
-    pawl__buf_add_format(out, "{\"version\":\"%s\",\"build\":", pawl_version());
-    pawl__text_add_json(out, pawl_view_of(pawl__build_kind()));
-    pawl__buf_add_text(out, ",\"parts\":{");
+    json_t *versions = json_object();
+
     for (size_t i = 0; i < PAWL__PARTS_COUNT; i++) {
-        pawl__buf_add_text(out, i == 0 ? "" : ",");
-        pawl__text_add_json(out, pawl_view_of(parts[i].name));
-        pawl__buf_add_char(out, ':');
-        pawl__text_add_json(out, pawl_view_of(parts[i].version));
+        /* What fails here for want of memory fails in json_pack, too. */
+        (void)json_object_set_new(versions, parts[i].name, json_string(parts[i].version));
     }
-    pawl__buf_add_text(out, "}}\n");
+    return json_pack("{s:s, s:s, s:o}",
+                     "version",
+                     pawl_version(),
+                     "build",
+                     pawl__build_kind(),
+                     "parts",
+                     versions);
 }
 
 static pawl_status version_run(struct pawl__run *run, pawl_error *reterr)
@@ -35,12 +37,12 @@ static pawl_status version_run(struct pawl__run *run, pawl_error *reterr)
     struct pawl__part parts[PAWL__PARTS_COUNT];
 
     pawl__parts(parts);
-    if (run->json) {
-        add_json(&out, parts);
-    } else {
+    if (!run->json) {
         add_text(&out, parts);
+        return pawl__out_add(&out, reterr);
     }
-    return pawl__out_add(&out, reterr);
+    pawl_status status = pawl__out_add_json(&out, version_json(parts), reterr);
+    return status == PAWL_OK ? pawl__out_add(&out, reterr) : status;
 }
 
 const struct pawl__command pawl__cmd_version = {

@@ -19,13 +19,18 @@ static const struct pawl__command root = {
         "lost; 5 busy, unavailable or could not check; 6 checked and found wrong.\n\n"
         "A setting is a key of pawl.yaml, a variable of the environment or a flag; 'pawl help "
         "settings' lists them.",
-    .commands = COMMANDS(&pawl__cmd_config,
+    .commands = COMMANDS(&pawl__cmd_doctor,
+                         &pawl__cmd_config,
                          &pawl__cmd_help,
                          &pawl__cmd_version,
                          &pawl__cmd_completion,
                          &pawl__cmd_complete,
                          &pawl__cmd_man),
-    .examples = EXAMPLES({ .line = "pawl help", .says = "what there is", .runs = true }),
+    .examples = EXAMPLES(
+        { .line = "pawl doctor --data ./data",
+          .says = "is this machine fit, and what works today?",
+          .runs = true },
+        { .line = "pawl help config show", .says = "everything about one command", .runs = true }),
 };
 
 /* Settings that people use so often that every --help shows them; the rest only `pawl help

@@ -9,6 +9,7 @@
 #include "base/macros.h"
 #include "cli/report.h"
 #include "cli/run.h"
+#include "cli/text.h"
 
 /* Opened the wrong way round, so that reading or writing a closed stream still fails (EBADF)
  * instead of pretending. */
@@ -69,6 +70,29 @@ pawl_status pawl__out_add(const struct pawl__buf *buf, pawl_error *reterr)
         return fail_output(errno == 0 ? EIO : errno, reterr);
     }
     return PAWL_OK;
+}
+
+pawl_status pawl__out_add_json(struct pawl__buf *buf, json_t *json, pawl_error *reterr)
+{
+    json_auto_t *owned = json;
+
+    if (owned == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for the output");
+    }
+    pawl_status status = pawl__json_dump(owned, buf, reterr);
+    pawl__buf_add_char(buf, '\n');
+    return status;
+}
+
+json_t *pawl__out_text(const char *text)
+{
+    AUTO(pawl__buf_done) struct pawl__buf safe = BUF_INIT(SIZE_MAX / 2);
+
+    if (pawl__view_is_utf8(pawl_view_of(text))) {
+        return json_string(text);
+    }
+    pawl__text_add_safe(&safe, pawl_view_of(text));
+    return safe.broken ? NULL : json_string(safe.data);
 }
 
 /* close() is the last chance to hear of a write that failed (network file systems). */

@@ -13,6 +13,7 @@
 #include <pawl/pawl.h>
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "cli/args.h"
 #include "cli/command.h"
 
@@ -36,6 +37,14 @@ void pawl__out_start(void);
 
 /* Writes the buffer to standard output. NOMEM when it is broken. */
 PAWL_MUST_USE pawl_status pawl__out_add(const struct pawl__buf *buf, pawl_error *reterr);
+
+/* Appends a value as a line of JSON, and frees it. NOMEM when it is NULL. */
+PAWL_MUST_USE pawl_status pawl__out_add_json(struct pawl__buf *buf,
+                                             json_t *json,
+                                             pawl_error *reterr);
+
+/* A JSON string of any bytes: those that are no UTF-8 are escaped. NULL without memory. */
+json_t *pawl__out_text(const char *text);
 
 /* Whether what was printed so far could be written: CLOSED when the reader went away. */
 PAWL_MUST_USE pawl_status pawl__out_check(pawl_error *reterr);
