@@ -179,7 +179,8 @@ pawl_status pawl__commit_new(const struct pawl__commit_options *options,
         return pawl__fail_context(reterr, status, "group commit '%s'", options->name);
     }
     struct pawl__commit *commit = calloc(1, sizeof(*commit));
-    struct pawl__commit_item **batch = calloc(options->limits.batch_items_max, sizeof(*batch));
+    struct pawl__commit_item **batch =
+        calloc(options->limits.batch_items_max, sizeof(struct pawl__commit_item *));
     if (commit == NULL || batch == NULL) {
         status = pawl__fail(reterr, PAWL_NOMEM, "no memory for group commit '%s'", options->name);
         goto sync_failed;

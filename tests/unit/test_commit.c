@@ -356,7 +356,7 @@ static void run_impatient(void *context)
             *entry = (struct entry){ .item.free = entry_free, .freed = &freed };
             item = &entry->item;
         }
-        int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + i % 50 * 1000;
+        int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + i % 50 * NS_PER_US;
         pawl_status status = pawl__commit_submit(appender->commit, &item, deadline_ns, NULL);
         left_behind += status == PAWL_TIMEOUT;
         appender->failures += (status == PAWL_TIMEOUT) != (item == NULL);
