@@ -96,6 +96,60 @@ PAWL_API const char *pawl_status_text(pawl_status status);
  * 3 nothing found, 4 conflict or lease lost, 5 busy or unavailable, 6 checked and found wrong. */
 PAWL_API int pawl_status_exit_code(pawl_status status);
 
+/* Log lines. The library itself says nothing unless it is given somewhere to say it: what fails is
+ * returned, and debug lines go to the sink that the program sets, or nowhere.
+ *
+ * One event is a constant message and fields with its particulars. Everything in it is borrowed for
+ * the call of the sink. New members go to the end of pawl_log_event; `size` says which there are.
+ */
+typedef enum pawl_log_level {
+    PAWL_LOG_DEBUG,
+    PAWL_LOG_INFO,
+    PAWL_LOG_WARNING,
+    PAWL_LOG_ERROR
+} pawl_log_level;
+
+typedef enum pawl_log_kind {
+    PAWL_LOG_TEXT,
+    PAWL_LOG_INTEGER,
+    PAWL_LOG_NATURAL,
+    PAWL_LOG_REAL,
+    PAWL_LOG_BOOLEAN
+} pawl_log_kind;
+
+typedef struct pawl_log_field {
+    const char *key;
+    pawl_log_kind kind; /* which of these is set */
+    union {
+        pawl_view text; /* any bytes */
+        int64_t integer;
+        uint64_t natural;
+        double real;
+        bool boolean;
+    } value;
+} pawl_log_field;
+
+typedef struct pawl_log_event {
+    size_t size; /* of this struct */
+    pawl_log_level level;
+    int64_t wall_us; /* microseconds since 1970, UTC */
+    const char *message;
+    const pawl_log_field *fields;
+    size_t field_count;
+} pawl_log_event;
+
+typedef void (*pawl_log_sink)(void *context, const pawl_log_event *event);
+
+/* Sends every event of `least` or above to `sink`; NULL is silence, and how it starts.
+ *
+ * The sink is called on the thread that logs, by several at once, and must neither log nor set a
+ * sink itself. When this returns the sink that was set before is no longer running and its context
+ * may go. */
+PAWL_API void pawl_set_log_sink(pawl_log_sink sink, void *context, pawl_log_level least);
+
+/* "debug", "info", "warning", "error"; "unknown" for a number that is no level. Static. */
+PAWL_API const char *pawl_log_level_name(pawl_log_level level);
+
 /* The version of the library that is running, "0.1.0". Static. */
 PAWL_API const char *pawl_version(void);
 
