@@ -180,13 +180,13 @@ static void test_the_limit_of_depth_holds_and_one_past_it_is_refused(void **stat
 static void test_wide_is_not_deep(void **state)
 {
     (void)state;
-    char text[602];
+    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(BYTES_MAX);
 
     for (size_t i = 0; i < 200; i++) {
-        memcpy(text + 3 * i, i == 0 ? "[[]" : ",[]", 3);
+        pawl__buf_add_text(&buf, i == 0 ? "[[]" : ",[]");
     }
-    memcpy(text + 600, "]", 2);
-    json_auto_t *json = parse(text);
+    pawl__buf_add_char(&buf, ']');
+    json_auto_t *json = parse(buf.data);
     assert_int_equal(json_array_size(json), 200);
 }
 
