@@ -124,7 +124,7 @@ static void add_text(struct line *line, pawl_view text, size_t bytes_max)
 
 static void add_key_bytes(struct line *line, const char *key)
 {
-    for (size_t i = 0; key[i] != '\0' && i < PAWL__LOG_KEY_MAX; i++) {
+    for (size_t i = 0; i < PAWL__LOG_KEY_MAX && key[i] != '\0'; i++) {
         char c = key[i];
         bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')
                      || c == '.' || c == '-';

@@ -29,10 +29,10 @@ enum pawl__log_format {
     PAWL__LOG_JSON,
 };
 
-/* Appends one line; `line` has room for PAWL__LOG_LINE_MAX more. */
+/* Appends one line; `buf` has room for PAWL__LOG_LINE_MAX more. */
 void pawl__log_line(const pawl_log_event *event,
                     enum pawl__log_format format,
-                    struct pawl__buf *line);
+                    struct pawl__buf *buf);
 
 struct pawl__log_writer {
     int fd;
@@ -43,7 +43,7 @@ struct pawl__log_writer {
 /* logfmt when `fd` is a terminal, JSON otherwise. */
 void pawl__log_writer_init(struct pawl__log_writer *writer, int fd);
 
-/* The sink: one write(2) a line. Its context is the writer. */
-void pawl__log_writer_sink(void *writer, const pawl_log_event *event);
+/* The sink: one write(2) a line. `context` is the writer. */
+void pawl__log_writer_sink(void *context, const pawl_log_event *event);
 
 #endif

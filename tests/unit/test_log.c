@@ -84,7 +84,7 @@ static void test_whatever_a_value_holds_it_stays_one_line(void **state)
     const pawl_log_field nul = LOG_VIEW("v", ((pawl_view){ "a\0b", 3 }));
     line_of(&line, PAWL__LOG_JSON, &nul, 1);
     assert_non_null(strstr(line.data, "\"v\":\"a\\u0000b\""));
-    const pawl_log_field odd[] = { LOG_REAL("a \"b", NAN), LOG_REAL("c", -INFINITY) };
+    const pawl_log_field odd[] = { LOG_REAL("a \"b", (double)NAN), LOG_REAL("c", -HUGE_VAL) };
     line_of(&line, PAWL__LOG_LOGFMT, odd, 2);
     assert_non_null(strstr(line.data, " a__b=NaN c=-Inf\n"));
     line_of(&line, PAWL__LOG_JSON, odd, 2);
