@@ -1,0 +1,378 @@
+#include "store/rocksdb.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fs.h"
+#include "store/rocksdb_internal.h"
+
+enum {
+    OPEN_FILES_MAX = 512,
+    INFO_LOGS_MAX = 5,
+    INFO_LOG_BYTES_MAX = 1 << 20,
+    BLOOM_BITS = 10, /* one lookup in a hundred of an absent key reads a block in vain */
+};
+
+static const size_t memtable_bytes_default = (size_t)64 << 20;
+static const size_t cache_bytes_default = (size_t)32 << 20;
+static const uint64_t free_space_min_default = UINT64_C(64) << 20;
+
+/* The engine's texts begin with the name of a code; what follows may carry strerror's words. */
+static const struct {
+    const char *start;
+    const char *within; /* NULL: any */
+    pawl_status status;
+} error_texts[] = {
+    { "IO error: ", "No space left on device", PAWL_NO_SPACE },
+    { "IO error: ", "Disk quota exceeded", PAWL_NO_SPACE },
+    { "IO error: ", "lock hold by current process", PAWL_BUSY },
+    { "IO error: While lock file", NULL, PAWL_BUSY },
+    { "IO error: ", "Permission denied", PAWL_DENIED },
+    { "IO error: ", "Read-only file system", PAWL_DENIED },
+    /* A file that the store's own records name and that is gone. */
+    { "IO error: ", "No such file or directory", PAWL_CORRUPT },
+    { "IO error: ", NULL, PAWL_IO },
+    { "Corruption: ", NULL, PAWL_CORRUPT },
+    { "NotFound: ", NULL, PAWL_NOT_FOUND },
+    { "Not implemented: ", NULL, PAWL_UNSUPPORTED },
+    { "Invalid argument: ", "Directory exists", PAWL_CONFLICT },
+    { "Invalid argument: ", NULL, PAWL_INVALID },
+    { "Operation timed out: ", NULL, PAWL_TIMEOUT },
+    { "Resource busy: ", NULL, PAWL_BUSY },
+    { "Operation failed. Try again.: ", NULL, PAWL_BUSY },
+    { "Shutdown in progress: ", NULL, PAWL_CLOSED },
+};
+
+static pawl_status status_of_text(const char *text)
+{
+    for (size_t i = 0; i < COUNT_OF(error_texts); i++) {
+        if (strncmp(text, error_texts[i].start, strlen(error_texts[i].start)) == 0
+            && (error_texts[i].within == NULL || strstr(text, error_texts[i].within) != NULL)) {
+            return error_texts[i].status;
+        }
+    }
+    return PAWL_FAILED;
+}
+
+pawl_status pawl__rocks_fail(char *text, pawl_error *reterr)
+{
+    pawl_status status = pawl__fail(reterr, status_of_text(text), "%s", text);
+
+    rocksdb_free(text);
+    return status;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t name_len = strlen(name);
+    size_t end_len = strlen(end);
+
+    return name_len > end_len && strcmp(name + name_len - end_len, end) == 0;
+}
+
+struct dir_content {
+    bool current;       /* the file CURRENT: a store is here */
+    bool data;          /* files that only a finished store has */
+    uint64_t log_bytes; /* what recovery will read and may write out again */
+};
+
+static void close_dir(DIR **stream)
+{
+    if (*stream != NULL) {
+        closedir(*stream);
+    }
+}
+
+static pawl_status look_into(const char *dir, struct dir_content *ret_content, pawl_error *reterr)
+{
+    AUTO(close_dir) DIR *stream = opendir(dir);
+    struct dir_content content = { 0 };
+
+    if (stream == NULL) {
+        return pawl__fail_errno(reterr, errno, "read directory '%s'", dir);
+    }
+    for (const struct dirent *entry; (entry = readdir(stream)) != NULL;) {
+        struct stat info;
+
+        content.current |= strcmp(entry->d_name, "CURRENT") == 0;
+        content.data |= ends_with(entry->d_name, ".sst") || ends_with(entry->d_name, ".log");
+        if (ends_with(entry->d_name, ".log")
+            && fstatat(dirfd(stream), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0) {
+            content.log_bytes += (uint64_t)info.st_size;
+        }
+    }
+    *ret_content = content;
+    return PAWL_OK;
+}
+
+/* Everything that would make the engine abort, or do harm, is asked for before it sees the
+ * directory. */
+static pawl_status check_dir(const struct pawl__rocks *db, bool *ret_exists, pawl_error *reterr)
+{
+    struct dir_content content = { 0 };
+    uint64_t free_bytes = 0;
+
+    if (faccessat(AT_FDCWD, db->dir, W_OK | X_OK, AT_EACCESS) != 0) {
+        return pawl__fail_errno(reterr, errno, "write into '%s'", db->dir);
+    }
+    pawl_status status = look_into(db->dir, &content, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__fs_free_bytes(db->dir, &free_bytes, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (!content.current && content.data) {
+        /* The engine would take this for a new store and remove the files it does not know. */
+        return pawl__fail(reterr, PAWL_CORRUPT, "data files but no file 'CURRENT'");
+    }
+    /* Recovery writes the logs' content out; a quarter of the reserve is for its own files. The
+     * guard of the writes leaves more than that. */
+    uint64_t needed = content.log_bytes + db->free_space_min / 4;
+    if (free_bytes < needed) {
+        return pawl__fail(reterr,
+                          PAWL_NO_SPACE,
+                          "%llu MiB free, opening needs %llu: make room or lower "
+                          "store.free_space_min",
+                          (unsigned long long)(free_bytes >> 20),
+                          (unsigned long long)((needed + (1 << 20) - 1) >> 20));
+    }
+    *ret_exists = content.current;
+    return PAWL_OK;
+}
+
+static rocksdb_options_t *make_options(const struct pawl__rocks_options *options)
+{
+    rocksdb_options_t *native = rocksdb_options_create();
+    rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
+    rocksdb_cache_t *cache = rocksdb_cache_create_lru(
+        options->cache_bytes != 0 ? options->cache_bytes : cache_bytes_default);
+
+    rocksdb_block_based_options_set_block_cache(table, cache);
+    rocksdb_block_based_options_set_filter_policy(table,
+                                                  rocksdb_filterpolicy_create_bloom(BLOOM_BITS));
+    rocksdb_options_set_block_based_table_factory(native, table);
+    rocksdb_block_based_options_destroy(table);
+    rocksdb_cache_destroy(cache); /* the table factory keeps its own reference */
+
+    rocksdb_options_set_create_if_missing(native, 1);
+    rocksdb_options_set_create_missing_column_families(native, 1);
+    rocksdb_options_set_wal_recovery_mode(native, rocksdb_tolerate_corrupted_tail_records_recovery);
+    rocksdb_options_set_write_buffer_size(
+        native, options->memtable_bytes != 0 ? options->memtable_bytes : memtable_bytes_default);
+    rocksdb_options_set_max_background_jobs(
+        native, options->background_jobs != 0 ? options->background_jobs : 2);
+    rocksdb_options_set_compression(
+        native, options->no_compression ? rocksdb_no_compression : rocksdb_snappy_compression);
+    if (options->blob_bytes_min > 0) {
+        rocksdb_options_set_enable_blob_files(native, 1);
+        rocksdb_options_set_min_blob_size(native, options->blob_bytes_min);
+        rocksdb_options_set_enable_blob_gc(native, 1);
+        rocksdb_options_set_blob_compression_type(
+            native, options->no_compression ? rocksdb_no_compression : rocksdb_snappy_compression);
+    }
+    rocksdb_options_set_max_open_files(native, OPEN_FILES_MAX);
+    rocksdb_options_set_keep_log_file_num(native, INFO_LOGS_MAX);
+    rocksdb_options_set_max_log_file_size(native, INFO_LOG_BYTES_MAX);
+    return native;
+}
+
+static bool is_listed(const struct pawl__rocks_options *options, const char *name)
+{
+    for (size_t i = 0; i < options->family_count; i++) {
+        if (strcmp(options->families[i], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The engine refuses a family that is not opened as well, but it names only the first problem of
+ * its own order, and after it has begun to write. */
+static pawl_status refuse_unknown_families(const struct pawl__rocks *db,
+                                           const struct pawl__rocks_options *options,
+                                           pawl_error *reterr)
+{
+    size_t count = 0;
+    char *text = NULL;
+    char **names = rocksdb_list_column_families(db->options, db->dir, &count, &text);
+    pawl_status status = PAWL_OK;
+
+    if (text != NULL) {
+        return pawl__rocks_fail(text, reterr);
+    }
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        if (strcmp(names[i], "default") != 0 && !is_listed(options, names[i])) {
+            status = pawl__fail(reterr,
+                                PAWL_UNSUPPORTED,
+                                "column family '%s' is not known to this version",
+                                names[i]);
+        }
+    }
+    rocksdb_list_column_families_destroy(names, count);
+    return status;
+}
+
+/* The engine wants "default" among the families; the caller need not. */
+static pawl_status open_native(struct pawl__rocks *db,
+                               const struct pawl__rocks_options *options,
+                               pawl_error *reterr)
+{
+    const char *names[PAWL__ROCKS_FAMILIES_MAX + 1];
+    const rocksdb_options_t *family_options[PAWL__ROCKS_FAMILIES_MAX + 1];
+    rocksdb_column_family_handle_t *handles[PAWL__ROCKS_FAMILIES_MAX + 1];
+    bool add_default = !is_listed(options, "default");
+    int count = (int)options->family_count + (add_default ? 1 : 0);
+    char *text = NULL;
+
+    for (int i = 0; i < count; i++) {
+        names[i] = i < (int)options->family_count ? options->families[i] : "default";
+        family_options[i] = db->options;
+    }
+    db->native = rocksdb_open_column_families(
+        db->options, db->dir, count, names, family_options, handles, &text);
+    if (text != NULL) {
+        return pawl__rocks_fail(text, reterr);
+    }
+    memcpy(db->families, handles, options->family_count * sizeof(handles[0]));
+    db->family_count = options->family_count;
+    db->default_family = add_default ? handles[count - 1] : NULL;
+    return PAWL_OK;
+}
+
+static pawl_status open_checked(struct pawl__rocks *db,
+                                const struct pawl__rocks_options *options,
+                                pawl_error *reterr)
+{
+    bool exists = false;
+    pawl_status status = check_dir(db, &exists, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    db->options = make_options(options);
+    if (exists) {
+        status = refuse_unknown_families(db, options, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = open_native(db, options, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    db->read_options = rocksdb_readoptions_create();
+    db->write_options = rocksdb_writeoptions_create();
+    rocksdb_writeoptions_set_sync(db->write_options, !options->unsafe_no_sync);
+    return PAWL_OK;
+}
+
+static pawl_status check_options(const struct pawl__rocks_options *options, pawl_error *reterr)
+{
+    if (options->family_count == 0 || options->family_count > PAWL__ROCKS_FAMILIES_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "%zu column families, 1 to %d are possible",
+                          options->family_count,
+                          PAWL__ROCKS_FAMILIES_MAX);
+    }
+    if (options->background_jobs < 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "%d background jobs", options->background_jobs);
+    }
+    return PAWL_OK;
+}
+
+static pawl_status rocks_new(const char *dir,
+                             const struct pawl__rocks_options *options,
+                             struct pawl__rocks **ret_db,
+                             pawl_error *reterr)
+{
+    AUTO(pawl__rocks_close_p) struct pawl__rocks *db = calloc(1, sizeof(*db));
+
+    if (db == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
+    }
+    pawl_status status = pawl__lock_init(&db->space.lock, reterr);
+    if (status != PAWL_OK) {
+        free(STEAL(db)); /* close would end a lock that never began */
+        return status;
+    }
+    db->dir = strdup(dir);
+    db->families = calloc(options->family_count, sizeof(db->families[0]));
+    if (db->dir == NULL || db->families == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
+    }
+    db->clock = options->clock != NULL ? options->clock : pawl__clock_real();
+    db->free_space_min =
+        options->free_space_min != 0 ? options->free_space_min : free_space_min_default;
+    *ret_db = STEAL(db);
+    return PAWL_OK;
+}
+
+pawl_status pawl__rocks_open(const char *dir,
+                             const struct pawl__rocks_options *options,
+                             struct pawl__rocks **ret_db,
+                             pawl_error *reterr)
+{
+    AUTO(pawl__rocks_close_p) struct pawl__rocks *db = NULL;
+    pawl_status status = check_options(options, reterr);
+
+    if (status == PAWL_OK) {
+        status = rocks_new(dir, options, &db, reterr);
+    }
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "open RocksDB store '%s'", dir);
+    }
+    status = pawl__fs_make_dir(dir, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__store_lock_inside(dir, &db->lock, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = open_checked(db, options, reterr);
+    }
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "open RocksDB store '%s'", dir);
+    }
+    *ret_db = STEAL(db);
+    return PAWL_OK;
+}
+
+static void close_native(struct pawl__rocks *db)
+{
+    for (size_t i = 0; i < db->family_count; i++) {
+        rocksdb_column_family_handle_destroy(db->families[i]);
+    }
+    if (db->default_family != NULL) {
+        rocksdb_column_family_handle_destroy(db->default_family);
+    }
+    rocksdb_close(db->native);
+}
+
+void pawl__rocks_close(struct pawl__rocks *db)
+{
+    if (db == NULL) {
+        return;
+    }
+    if (db->native != NULL) {
+        close_native(db);
+    }
+    if (db->write_options != NULL) {
+        rocksdb_writeoptions_destroy(db->write_options);
+    }
+    if (db->read_options != NULL) {
+        rocksdb_readoptions_destroy(db->read_options);
+    }
+    if (db->options != NULL) {
+        rocksdb_options_destroy(db->options);
+    }
+    pawl__store_lock_release(db->lock);
+    pawl__lock_done(&db->space.lock);
+    free(db->families);
+    free(db->dir);
+    free(db);
+}

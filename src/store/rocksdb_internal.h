@@ -1,0 +1,64 @@
+/* What the files of the RocksDB wrapper share; for nobody else. */
+#ifndef PAWL_STORE_ROCKSDB_INTERNAL_H
+#define PAWL_STORE_ROCKSDB_INTERNAL_H
+
+#include <rocksdb/c.h>
+
+#include <stdatomic.h>
+
+#include "base/thread.h"
+#include "store/lock.h"
+#include "store/rocksdb.h"
+
+/* Free space as last seen. A look costs a system call and the engine's mutex for each family, so
+ * it is taken again only after LOOK_BYTES were written or LOOK_NS have passed, or when the last one
+ * said no. */
+struct rocks_space {
+    struct pawl__lock lock; /* covers all below */
+    bool known;
+    int64_t looked_ns;
+    uint64_t free_bytes;
+    uint64_t owed_bytes; /* what flushes and compactions of data already taken may still write */
+    uint64_t spent_bytes;
+};
+
+struct pawl__rocks {
+    char *dir;
+    struct pawl__store_lock *lock;
+    struct pawl__clock *clock;
+    uint64_t free_space_min;
+    size_t family_count;
+
+    rocksdb_t *native;
+    rocksdb_options_t *options;
+    rocksdb_column_family_handle_t **families;      /* family_count, in the caller's order */
+    rocksdb_column_family_handle_t *default_family; /* NULL when the caller listed it */
+    rocksdb_writeoptions_t *write_options;
+    rocksdb_readoptions_t *read_options; /* of the latest state; never changed after open */
+
+    struct rocks_space space;
+    atomic_bool poisoned; /* set once, after `poison` is filled under space.lock */
+    pawl_error poison;
+};
+
+struct pawl__rocks_snapshot {
+    struct pawl__rocks *db;
+    const rocksdb_snapshot_t *native;
+    rocksdb_readoptions_t *read_options;
+};
+
+/* Turns the engine's text into our error and frees it. RocksDB's C interface gives no codes. */
+pawl_status pawl__rocks_fail(char *text, pawl_error *reterr);
+
+/* NO_SPACE when `bytes` more (twice of what a batch holds, say) could run into the reserve. */
+PAWL_MUST_USE pawl_status pawl__rocks_reserve(struct pawl__rocks *db,
+                                              uint64_t bytes,
+                                              bool only_deletes,
+                                              pawl_error *reterr);
+
+static inline const char *rocks_bytes(pawl_view view)
+{
+    return view.len == 0 ? "" : view.data;
+}
+
+#endif

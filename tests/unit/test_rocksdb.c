@@ -1,0 +1,580 @@
+/* What the RocksDB wrapper promises, on the real engine: batches, reads, iterators, families. */
+#include "lib/check.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/failpoint.h"
+#include "base/fs.h"
+#include "lib/fault.h"
+#include "lib/tempdir.h"
+#include "store/rocksdb.h"
+
+enum { EVENTS, META, FAMILY_COUNT };
+
+static const char *const families[] = { [EVENTS] = "events", [META] = "meta" };
+
+struct fixture {
+    char dir[TEMPDIR_SIZE];
+    char path[TEMPDIR_SIZE + 32];
+    struct pawl__rocks_options options;
+    struct pawl__rocks *db;
+    pawl_error error;
+};
+
+static void reopen(struct fixture *f)
+{
+    pawl__rocks_close(f->db);
+    f->db = NULL;
+    assert_ok(pawl__rocks_open(f->path, &f->options, &f->db, &f->error), &f->error);
+}
+
+static int setup(void **state)
+{
+    static struct fixture f;
+
+    f = (struct fixture){
+        .options = { .families = families,
+                     .family_count = FAMILY_COUNT,
+                     .free_space_min = 1 << 20 },
+    };
+    if (tempdir_make(f.dir, "pawl-rocksdb", &f.error) != PAWL_OK) {
+        return -1;
+    }
+    snprintf(f.path, sizeof(f.path), "%s/store", f.dir);
+    reopen(&f);
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    pawl_status status = pawl__failpoint_set(NULL, NULL);
+    pawl__rocks_close(f->db);
+    tempdir_remove(f->dir);
+    return status == PAWL_OK ? 0 : -1;
+}
+
+static pawl_view text(const char *value)
+{
+    return pawl_view_of(value);
+}
+
+static pawl_status put(struct fixture *f, size_t family, const char *key, const char *value)
+{
+    AUTO(pawl__rocks_batch_free_p) struct pawl__rocks_batch *batch = NULL;
+
+    assert_ok(pawl__rocks_batch_new(f->db, &batch, &f->error), &f->error);
+    pawl__rocks_put(batch, family, text(key), text(value));
+    return pawl__rocks_write(f->db, batch, &f->error);
+}
+
+static void put_keys(struct fixture *f, size_t family, const char *keys)
+{
+    for (const char *key = keys; *key != '\0'; key++) {
+        assert_ok(put(f, family, (char[]){ *key, '\0' }, "v"), &f->error);
+    }
+}
+
+static void assert_value(struct fixture *f, size_t family, const char *key, const char *expected)
+{
+    struct pawl__rocks_value value = { 0 };
+
+    assert_ok(pawl__rocks_get(f->db, NULL, family, text(key), &value, &f->error), &f->error);
+    assert_true(pawl__view_is(value.view, expected));
+    pawl__rocks_value_done(&value);
+}
+
+static void assert_absent(struct fixture *f, size_t family, const char *key)
+{
+    struct pawl__rocks_value value = { 0 };
+
+    assert_status(pawl__rocks_get(f->db, NULL, family, text(key), &value, &f->error),
+                  PAWL_NOT_FOUND,
+                  &f->error);
+    assert_null(value.pin);
+}
+
+/* The keys of a range, forward and then backward: "abc|cba". */
+static const char *keys_of(struct fixture *f,
+                           const struct pawl__rocks_snapshot *snapshot,
+                           struct pawl__rocks_range range)
+{
+    static char found[64];
+    AUTO(pawl__rocks_iter_close_p) struct pawl__rocks_iter *iter = NULL;
+    size_t len = 0;
+
+    assert_ok(pawl__rocks_iter_open(f->db, snapshot, EVENTS, range, &iter, &f->error), &f->error);
+    pawl_status status = pawl__rocks_iter_first(iter, &f->error);
+    for (; status == PAWL_OK && iter->valid; status = pawl__rocks_iter_next(iter, &f->error)) {
+        found[len++] = iter->key.data[iter->key.len - 1];
+    }
+    assert_ok(status, &f->error);
+    found[len++] = '|';
+    status = pawl__rocks_iter_last(iter, &f->error);
+    for (; status == PAWL_OK && iter->valid; status = pawl__rocks_iter_prev(iter, &f->error)) {
+        found[len++] = iter->key.data[iter->key.len - 1];
+    }
+    assert_ok(status, &f->error);
+    found[len] = '\0';
+    return found;
+}
+
+static const struct pawl__rocks_range everything;
+
+static void test_a_batch_reads_back_in_its_families(void **state)
+{
+    struct fixture *f = *state;
+    AUTO(pawl__rocks_batch_free_p) struct pawl__rocks_batch *batch = NULL;
+    struct pawl__rocks_value value = { 0 };
+    const pawl_view zeros = { "a\0b", 3 };
+
+    assert_ok(pawl__rocks_batch_new(f->db, &batch, &f->error), &f->error);
+    pawl__rocks_put(batch, EVENTS, text("k"), text("event"));
+    pawl__rocks_put(batch, META, text("k"), text(""));
+    pawl__rocks_put(batch, META, zeros, zeros);
+    assert_ok(pawl__rocks_write(f->db, batch, &f->error), &f->error);
+    reopen(f);
+    assert_value(f, EVENTS, "k", "event");
+    assert_value(f, META, "k", "");
+    assert_absent(f, EVENTS, "a");
+    assert_ok(pawl__rocks_get(f->db, NULL, META, zeros, &value, &f->error), &f->error);
+    assert_true(pawl__view_equal(value.view, zeros));
+    pawl__rocks_value_done(&value);
+}
+
+static void test_a_written_batch_is_empty_and_can_be_filled_again(void **state)
+{
+    struct fixture *f = *state;
+    AUTO(pawl__rocks_batch_free_p) struct pawl__rocks_batch *batch = NULL;
+
+    assert_ok(pawl__rocks_batch_new(f->db, &batch, &f->error), &f->error);
+    assert_ok(pawl__rocks_write(f->db, batch, &f->error), &f->error);
+    pawl__rocks_put(batch, EVENTS, text("a"), text("1"));
+    assert_ok(pawl__rocks_write(f->db, batch, &f->error), &f->error);
+    pawl__rocks_put(batch, EVENTS, text("a"), text("2"));
+    pawl__rocks_batch_clear(batch);
+    assert_ok(pawl__rocks_write(f->db, batch, &f->error), &f->error);
+    assert_value(f, EVENTS, "a", "1");
+}
+
+static void test_deletes_and_ranges_apply_in_order(void **state)
+{
+    struct fixture *f = *state;
+    AUTO(pawl__rocks_batch_free_p) struct pawl__rocks_batch *batch = NULL;
+
+    put_keys(f, EVENTS, "abcdefg");
+    assert_ok(pawl__rocks_batch_new(f->db, &batch, &f->error), &f->error);
+    pawl__rocks_delete(batch, EVENTS, text("a"));
+    pawl__rocks_delete_range(batch, EVENTS, text("c"), text("f"));
+    pawl__rocks_put(batch, EVENTS, text("d"), text("again"));
+    pawl__rocks_delete_range(batch, EVENTS, text("g"), text("g")); /* empty */
+    pawl__rocks_delete_range(batch, EVENTS, text("z"), text("a")); /* empty */
+    pawl__rocks_delete_range(batch, EVENTS, text("b"), text(""));  /* empty */
+    assert_ok(pawl__rocks_write(f->db, batch, &f->error), &f->error);
+    assert_string_equal(keys_of(f, NULL, everything), "bdfg|gfdb");
+    assert_value(f, EVENTS, "d", "again");
+}
+
+static void test_a_key_has_a_limit_and_one_past_it_breaks_the_batch(void **state)
+{
+    struct fixture *f = *state;
+    AUTO(pawl__rocks_batch_free_p) struct pawl__rocks_batch *batch = NULL;
+    char *key = calloc(1, PAWL__ROCKS_KEY_BYTES_MAX + 1);
+
+    assert_ok(pawl__rocks_batch_new(f->db, &batch, &f->error), &f->error);
+    pawl__rocks_put(batch, EVENTS, (pawl_view){ key, PAWL__ROCKS_KEY_BYTES_MAX }, text("v"));
+    assert_ok(pawl__rocks_write(f->db, batch, &f->error), &f->error);
+    pawl__rocks_put(batch, EVENTS, text("before"), text("v"));
+    pawl__rocks_put(batch, EVENTS, (pawl_view){ key, PAWL__ROCKS_KEY_BYTES_MAX + 1 }, text("v"));
+    pawl__rocks_put(batch, EVENTS, text("behind"), text("v"));
+    assert_status(pawl__rocks_write(f->db, batch, &f->error), PAWL_INVALID, &f->error);
+    assert_message(&f->error, "key has 65537 bytes, the limit is 65536");
+    assert_absent(f, EVENTS, "before");
+    assert_absent(f, EVENTS, "behind");
+    pawl__rocks_batch_clear(batch);
+    assert_ok(pawl__rocks_write(f->db, batch, &f->error), &f->error);
+    free(key);
+}
+
+static void test_a_batch_has_a_limit_and_one_past_it_breaks_it(void **state)
+{
+    struct fixture *f = *state;
+    AUTO(pawl__rocks_batch_free_p) struct pawl__rocks_batch *batch = NULL;
+    size_t fits = PAWL__ROCKS_BATCH_BYTES_MAX - 16 - 1; /* the entry's overhead and its key */
+    char *value = calloc(1, fits + 1);
+
+    assert_ok(pawl__rocks_batch_new(f->db, &batch, &f->error), &f->error);
+    pawl__rocks_put(batch, EVENTS, text("k"), (pawl_view){ value, fits + 1 });
+    assert_status(pawl__rocks_write(f->db, batch, &f->error), PAWL_INVALID, &f->error);
+    assert_message(&f->error, "batch has more than 268435456 bytes");
+
+    /* At the limit it gets as far as the engine; there is no need to write 256 MiB for that. */
+    assert_ok(pawl__failpoint_set("rocksdb.write.before=error:CANCELLED", &f->error), &f->error);
+    pawl__rocks_batch_clear(batch);
+    pawl__rocks_put(batch, EVENTS, text("k"), (pawl_view){ value, fits });
+    assert_status(pawl__rocks_write(f->db, batch, &f->error), PAWL_CANCELLED, &f->error);
+    free(value);
+}
+
+static void test_iterators_stay_in_their_range_both_ways(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_string_equal(keys_of(f, NULL, everything), "|");
+    put_keys(f, EVENTS, "abcdef");
+    assert_string_equal(keys_of(f, NULL, everything), "abcdef|fedcba");
+    assert_string_equal(
+        keys_of(f, NULL, (struct pawl__rocks_range){ .from = text("b"), .until = text("e") }),
+        "bcd|dcb");
+    assert_string_equal(keys_of(f, NULL, (struct pawl__rocks_range){ .from = text("d") }),
+                        "def|fed");
+    assert_string_equal(keys_of(f, NULL, (struct pawl__rocks_range){ .until = text("c") }),
+                        "ab|ba");
+}
+
+static void test_a_prefix_is_a_range_also_at_the_end_of_all_keys(void **state)
+{
+    struct fixture *f = *state;
+    char space[8];
+
+    assert_ok(put(f, EVENTS, "a", "v"), &f->error);
+    assert_ok(put(f, EVENTS, "b/1", "v"), &f->error);
+    assert_ok(put(f, EVENTS, "b/2", "v"), &f->error);
+    assert_ok(put(f, EVENTS, "b0", "v"), &f->error);
+    assert_ok(put(f, EVENTS, "\xff\xff", "v"), &f->error);
+    assert_ok(put(f,
+                  EVENTS,
+                  "\xff\xff"
+                  "9",
+                  "v"),
+              &f->error);
+    assert_string_equal(keys_of(f, NULL, pawl__rocks_prefix(text("b/"), space)), "12|21");
+    assert_string_equal(keys_of(f, NULL, pawl__rocks_prefix(text("\xff\xff"), space)),
+                        "\xff"
+                        "9|9\xff");
+    assert_string_equal(keys_of(f, NULL, pawl__rocks_prefix(text("b\xff"), space)), "|");
+    assert_string_equal(keys_of(f, NULL, pawl__rocks_prefix(text(""), space)),
+                        "a120\xff"
+                        "9|9\xff"
+                        "021a");
+}
+
+static void test_seeking_finds_the_neighbours(void **state)
+{
+    struct fixture *f = *state;
+    AUTO(pawl__rocks_iter_close_p) struct pawl__rocks_iter *iter = NULL;
+
+    put_keys(f, EVENTS, "bdf");
+    assert_ok(pawl__rocks_iter_open(f->db, NULL, EVENTS, everything, &iter, &f->error), &f->error);
+    assert_ok(pawl__rocks_iter_seek(iter, text("c"), &f->error), &f->error);
+    assert_true(pawl__view_is(iter->key, "d"));
+    assert_ok(pawl__rocks_iter_seek(iter, text("d"), &f->error), &f->error);
+    assert_true(pawl__view_is(iter->key, "d"));
+    assert_true(pawl__view_is(iter->value, "v"));
+    assert_ok(pawl__rocks_iter_seek_back(iter, text("e"), &f->error), &f->error);
+    assert_true(pawl__view_is(iter->key, "d"));
+    assert_ok(pawl__rocks_iter_seek(iter, text("g"), &f->error), &f->error);
+    assert_false(iter->valid);
+    assert_ok(pawl__rocks_iter_seek_back(iter, text("a"), &f->error), &f->error);
+    assert_false(iter->valid);
+}
+
+static void test_a_snapshot_and_an_open_iterator_do_not_see_later_writes(void **state)
+{
+    struct fixture *f = *state;
+    AUTO(pawl__rocks_snapshot_close_p) struct pawl__rocks_snapshot *snapshot = NULL;
+    AUTO(pawl__rocks_iter_close_p) struct pawl__rocks_iter *iter = NULL;
+    struct pawl__rocks_value value = { 0 };
+
+    put_keys(f, EVENTS, "ab");
+    assert_ok(pawl__rocks_snapshot_open(f->db, &snapshot, &f->error), &f->error);
+    assert_ok(pawl__rocks_iter_open(f->db, NULL, EVENTS, everything, &iter, &f->error), &f->error);
+    assert_ok(put(f, EVENTS, "a", "new"), &f->error);
+    put_keys(f, EVENTS, "c");
+    assert_string_equal(keys_of(f, snapshot, everything), "ab|ba");
+    assert_string_equal(keys_of(f, NULL, everything), "abc|cba");
+    assert_ok(pawl__rocks_get(f->db, snapshot, EVENTS, text("a"), &value, &f->error), &f->error);
+    assert_true(pawl__view_is(value.view, "v"));
+    pawl__rocks_value_done(&value);
+    assert_ok(pawl__rocks_iter_last(iter, &f->error), &f->error);
+    assert_true(pawl__view_is(iter->key, "b"));
+}
+
+static void test_many_keys_are_found_at_once_with_holes(void **state)
+{
+    enum { COUNT = 200 }; /* several of the engine's steps, the last one short */
+    struct fixture *f = *state;
+    AUTO(pawl__rocks_batch_free_p) struct pawl__rocks_batch *batch = NULL;
+    static char names[COUNT][8];
+    pawl_view keys[COUNT];
+    struct pawl__rocks_value values[COUNT];
+
+    assert_ok(pawl__rocks_batch_new(f->db, &batch, &f->error), &f->error);
+    for (size_t i = 0; i < COUNT; i++) {
+        snprintf(names[i], sizeof(names[i]), "k%zu", COUNT - i); /* not in the engine's order */
+        keys[i] = text(names[i]);
+        if (i % 3 != 0) {
+            pawl__rocks_put(batch, META, keys[i], keys[i]);
+        }
+    }
+    assert_ok(pawl__rocks_write(f->db, batch, &f->error), &f->error);
+    assert_ok(pawl__rocks_get_many(f->db, NULL, META, keys, COUNT, values, &f->error), &f->error);
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_int_equal(values[i].found, i % 3 != 0);
+        assert_true(!values[i].found || pawl__view_equal(values[i].view, keys[i]));
+        pawl__rocks_value_done(&values[i]);
+    }
+}
+
+static void test_families_are_added_and_unknown_ones_refused_by_name(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const more[] = { "events", "meta", "outbox", "default" };
+
+    assert_ok(put(f, EVENTS, "k", "v"), &f->error);
+    f->options.families = more;
+    f->options.family_count = COUNT_OF(more);
+    reopen(f);
+    assert_ok(put(f, 2, "new", "v"), &f->error);
+    assert_ok(put(f, 3, "default", "v"), &f->error);
+    assert_value(f, EVENTS, "k", "v");
+    pawl__rocks_close(f->db);
+    f->db = NULL;
+
+    f->options.families = families;
+    f->options.family_count = FAMILY_COUNT;
+    assert_status(
+        pawl__rocks_open(f->path, &f->options, &f->db, &f->error), PAWL_UNSUPPORTED, &f->error);
+    assert_message(&f->error, "column family 'outbox' is not known");
+    f->options.families = more;
+    f->options.family_count = COUNT_OF(more);
+    reopen(f); /* the refusal changed nothing */
+    assert_value(f, 2, "new", "v");
+}
+
+static void test_options_out_of_range_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    static const char *many[PAWL__ROCKS_FAMILIES_MAX + 1];
+    static char names[PAWL__ROCKS_FAMILIES_MAX + 1][8];
+    struct pawl__rocks_options options = { .families = many, .free_space_min = 1 };
+    struct pawl__rocks *db = NULL;
+    char path[TEMPDIR_SIZE + 32];
+
+    for (size_t i = 0; i < COUNT_OF(many); i++) {
+        snprintf(names[i], sizeof(names[i]), "f%zu", i);
+        many[i] = names[i];
+    }
+    snprintf(path, sizeof(path), "%s/many", f->dir);
+    assert_status(pawl__rocks_open(path, &options, &db, &f->error), PAWL_INVALID, &f->error);
+    options.family_count = PAWL__ROCKS_FAMILIES_MAX + 1;
+    assert_status(pawl__rocks_open(path, &options, &db, &f->error), PAWL_INVALID, &f->error);
+    assert_message(&f->error, "65 column families, 1 to 64 are possible");
+    options.family_count = PAWL__ROCKS_FAMILIES_MAX;
+    options.memtable_bytes = 64 << 10;
+    assert_ok(pawl__rocks_open(path, &options, &db, &f->error), &f->error);
+    pawl__rocks_close(db);
+}
+
+static void test_properties_count_and_unknown_ones_are_not_found(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t count = 0;
+
+    put_keys(f, EVENTS, "abc");
+    assert_ok(pawl__rocks_property(f->db, EVENTS, "rocksdb.estimate-num-keys", &count, &f->error),
+              &f->error);
+    assert_int_equal(count, 3);
+    assert_status(pawl__rocks_property(f->db, EVENTS, "rocksdb.nonsense", &count, &f->error),
+                  PAWL_NOT_FOUND,
+                  &f->error);
+}
+
+static void test_flush_and_compaction_keep_what_is_there(void **state)
+{
+    struct fixture *f = *state;
+    AUTO(pawl__rocks_batch_free_p) struct pawl__rocks_batch *batch = NULL;
+    uint64_t in_memory = 1;
+
+    put_keys(f, EVENTS, "abcdef");
+    assert_ok(pawl__rocks_flush(f->db, &f->error), &f->error);
+    assert_ok(pawl__rocks_property(
+                  f->db, EVENTS, "rocksdb.num-entries-active-mem-table", &in_memory, &f->error),
+              &f->error);
+    assert_int_equal(in_memory, 0);
+    assert_ok(pawl__rocks_batch_new(f->db, &batch, &f->error), &f->error);
+    pawl__rocks_delete_range(batch, EVENTS, text("b"), text("e"));
+    assert_ok(pawl__rocks_write(f->db, batch, &f->error), &f->error);
+    assert_ok(pawl__rocks_compact(f->db, EVENTS, everything, &f->error), &f->error);
+    reopen(f);
+    assert_string_equal(keys_of(f, NULL, everything), "aef|fea");
+}
+
+static void test_a_checkpoint_opens_as_a_store_of_its_own(void **state)
+{
+    struct fixture *f = *state;
+    char copy[TEMPDIR_SIZE + 32];
+    struct pawl__rocks *db = f->db;
+
+    snprintf(copy, sizeof(copy), "%s/copy", f->dir);
+    assert_ok(put(f, EVENTS, "k", "then"), &f->error);
+    assert_ok(pawl__rocks_checkpoint(f->db, copy, &f->error), &f->error);
+    assert_ok(put(f, EVENTS, "k", "now"), &f->error);
+    assert_status(pawl__rocks_checkpoint(f->db, copy, &f->error), PAWL_CONFLICT, &f->error);
+    f->db = NULL;
+    assert_ok(pawl__rocks_open(copy, &f->options, &f->db, &f->error), &f->error);
+    assert_value(f, EVENTS, "k", "then");
+    pawl__rocks_close(f->db);
+    f->db = db;
+    assert_value(f, EVENTS, "k", "now");
+}
+
+static bool has_file(const char *dir, const char *end)
+{
+    DIR *stream = opendir(dir);
+    bool found = false;
+
+    assert_non_null(stream);
+    for (const struct dirent *entry; (entry = readdir(stream)) != NULL;) {
+        const char *dot = strrchr(entry->d_name, '.');
+        found |= dot != NULL && strcmp(dot, end) == 0;
+    }
+    closedir(stream);
+    return found;
+}
+
+static void test_long_values_go_to_blob_files_when_asked(void **state)
+{
+    struct fixture *f = *state;
+    char value[512];
+
+    memset(value, 'x', sizeof(value) - 1);
+    value[sizeof(value) - 1] = '\0';
+    assert_ok(put(f, EVENTS, "k", value), &f->error);
+    assert_ok(pawl__rocks_flush(f->db, &f->error), &f->error);
+    assert_false(has_file(f->path, ".blob"));
+    f->options.blob_bytes_min = 256;
+    reopen(f);
+    assert_ok(put(f, EVENTS, "l", value), &f->error);
+    assert_ok(pawl__rocks_flush(f->db, &f->error), &f->error);
+    assert_true(has_file(f->path, ".blob"));
+    assert_value(f, EVENTS, "k", value);
+    assert_value(f, EVENTS, "l", value);
+}
+
+static void test_the_reserve_stops_puts_before_deletes(void **state)
+{
+    struct fixture *f = *state;
+    AUTO(pawl__rocks_batch_free_p) struct pawl__rocks_batch *batch = NULL;
+    uint64_t free_bytes = 0;
+
+    put_keys(f, EVENTS, "ab");
+    assert_ok(pawl__fs_free_bytes(f->dir, &free_bytes, &f->error), &f->error);
+    f->options.free_space_min =
+        free_bytes / 2 * 3; /* others use the disk, too: keep wide margins */
+    reopen(f);
+    assert_status(put(f, EVENTS, "c", "v"), PAWL_NO_SPACE, &f->error);
+    assert_message(&f->error, "store.free_space_min");
+    assert_status(put(f, EVENTS, "c", "v"), PAWL_NO_SPACE, &f->error);
+    assert_ok(pawl__rocks_batch_new(f->db, &batch, &f->error), &f->error);
+    pawl__rocks_delete(batch, EVENTS, text("a"));
+    assert_ok(pawl__rocks_write(f->db, batch, &f->error), &f->error);
+    assert_string_equal(keys_of(f, NULL, everything), "b|b");
+    pawl__rocks_put(batch, EVENTS, text("c"), text("v"));
+    assert_status(pawl__rocks_write(f->db, batch, &f->error), PAWL_NO_SPACE, &f->error);
+    f->options.free_space_min = 1 << 20;
+    pawl__rocks_batch_free(STEAL(batch));
+    reopen(f);
+    assert_ok(put(f, EVENTS, "c", "v"), &f->error); /* it was never poisoned */
+}
+
+static void test_opening_without_room_is_refused_and_makes_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct pawl__rocks *db = NULL;
+    char path[TEMPDIR_SIZE + 32];
+
+    snprintf(path, sizeof(path), "%s/full", f->dir);
+    f->options.free_space_min = UINT64_MAX / 2;
+    assert_status(pawl__rocks_open(path, &f->options, &db, &f->error), PAWL_NO_SPACE, &f->error);
+    assert_message(&f->error, "make room or lower store.free_space_min");
+    assert_false(has_file(path, ".log"));
+}
+
+static void test_failpoints_stand_on_both_sides_of_a_write(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_ok(pawl__failpoint_set("rocksdb.write.before=error:IO", &f->error), &f->error);
+    assert_status(put(f, EVENTS, "before", "v"), PAWL_IO, &f->error);
+    assert_ok(pawl__failpoint_set("rocksdb.write.after=error:IO", &f->error), &f->error);
+    assert_status(put(f, EVENTS, "after", "v"), PAWL_IO, &f->error);
+    assert_ok(pawl__failpoint_set(NULL, &f->error), &f->error);
+    assert_absent(f, EVENTS, "before");
+    assert_value(f, EVENTS, "after", "v"); /* failed for the caller, and yet there */
+}
+
+static void test_every_allocation_of_ours_may_fail(void **state)
+{
+    struct fixture *f = *state;
+
+    put_keys(f, EVENTS, "a");
+    pawl__rocks_close(STEAL(f->db));
+    FAULT_WALK (walk) {
+        AUTO(pawl__rocks_close_p) struct pawl__rocks *db = NULL;
+        struct pawl__rocks_batch *batch = NULL;
+        struct pawl__rocks_iter *iter = NULL;
+        struct pawl__rocks_snapshot *snapshot = NULL;
+        struct pawl__rocks_range range = { .from = text("a"), .until = text("z") };
+
+        pawl_status status = pawl__rocks_open(f->path, &f->options, &db, &f->error);
+        if (status == PAWL_OK) {
+            status = pawl__rocks_batch_new(db, &batch, &f->error);
+        }
+        if (status == PAWL_OK) {
+            status = pawl__rocks_snapshot_open(db, &snapshot, &f->error);
+        }
+        if (status == PAWL_OK) {
+            status = pawl__rocks_iter_open(db, snapshot, EVENTS, range, &iter, &f->error);
+        }
+        pawl__rocks_iter_close(iter);
+        pawl__rocks_snapshot_close(snapshot);
+        pawl__rocks_batch_free(batch);
+        assert_status(status, fault_fired() ? PAWL_NOMEM : PAWL_OK, &f->error);
+    }
+    reopen(f);
+    assert_value(f, EVENTS, "a", "v");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_batch_reads_back_in_its_families),
+        TEST(test_a_written_batch_is_empty_and_can_be_filled_again),
+        TEST(test_deletes_and_ranges_apply_in_order),
+        TEST(test_a_key_has_a_limit_and_one_past_it_breaks_the_batch),
+        TEST(test_a_batch_has_a_limit_and_one_past_it_breaks_it),
+        TEST(test_iterators_stay_in_their_range_both_ways),
+        TEST(test_a_prefix_is_a_range_also_at_the_end_of_all_keys),
+        TEST(test_seeking_finds_the_neighbours),
+        TEST(test_a_snapshot_and_an_open_iterator_do_not_see_later_writes),
+        TEST(test_many_keys_are_found_at_once_with_holes),
+        TEST(test_families_are_added_and_unknown_ones_refused_by_name),
+        TEST(test_options_out_of_range_are_refused),
+        TEST(test_properties_count_and_unknown_ones_are_not_found),
+        TEST(test_flush_and_compaction_keep_what_is_there),
+        TEST(test_a_checkpoint_opens_as_a_store_of_its_own),
+        TEST(test_long_values_go_to_blob_files_when_asked),
+        TEST(test_the_reserve_stops_puts_before_deletes),
+        TEST(test_opening_without_room_is_refused_and_makes_nothing),
+        TEST(test_failpoints_stand_on_both_sides_of_a_write),
+        TEST(test_every_allocation_of_ours_may_fail),
+    };
+    return cmocka_run_group_tests_name("rocksdb", tests, NULL, NULL);
+}
