@@ -273,6 +273,16 @@ static pawl_status flush(struct pawl__table *table, pawl_error *reterr)
     return status == PAWL_OK ? write_held(table, reterr) : status;
 }
 
+/* Once a column is measured, it stays what it is. */
+static void note_kinds(struct pawl__table *table, const struct pawl__cell *cells)
+{
+    for (size_t i = 0; !table->measured && i < table->count; i++) {
+        bool is_text = cells[i].kind == PAWL__CELL_TEXT || cells[i].kind == PAWL__CELL_BOOL;
+
+        table->numeric[i] = table->numeric[i] && !is_text;
+    }
+}
+
 static pawl_status hold(struct pawl__table *table,
                         const struct pawl__cell *cells,
                         pawl_error *reterr)
@@ -280,11 +290,6 @@ static pawl_status hold(struct pawl__table *table,
     size_t before = table->held.len;
 
     for (size_t i = 0; i < table->count; i++) {
-        bool number = cells[i].kind == PAWL__CELL_INTEGER || cells[i].kind == PAWL__CELL_REAL;
-
-        if (!table->measured) {
-            table->numeric[i] &= number || cells[i].kind == PAWL__CELL_NONE;
-        }
         if (cells[i].kind == PAWL__CELL_NONE) {
             pawl__buf_add_char(&table->held, '-');
         } else {
@@ -298,6 +303,7 @@ static pawl_status hold(struct pawl__table *table,
         return status;
     }
     table->held_rows++;
+    note_kinds(table, cells);
     bool full = table->held_rows >= PAWL__TABLE_MEASURED_MAX || table->held.len >= HELD_BYTES_MAX;
     return table->measured || full ? flush(table, reterr) : PAWL_OK;
 }

@@ -427,6 +427,8 @@ static void test_every_problem_is_reported_and_the_first_returned(void **state)
                                             .problem = collect,
                                             .problem_context = &all };
 
+    /* No HOME, but a default that needs one is no problem of somebody who has others. */
+    environment[0] = "USER=u";
     put_text(f, "x: [1, {a: b}]\nlog: {lvl: a, level: [x]}\n");
     assert_status(load_with(f, sources), PAWL_INVALID, &f->error);
     assert_string_equal(

@@ -224,6 +224,20 @@ static void test_a_reader_that_left_is_reported(void **state)
     assert_status(pawl__table_end(&f->table, &f->error), PAWL_CLOSED, &f->error);
 }
 
+/* A row that failed left no part of itself behind: the next one is whole. */
+static void assert_goes_on(struct fixture *f)
+{
+    static const char row[] = "0  next     -\n";
+
+    if (f->table.options.form == PAWL__TABLE_TERMINAL && !f->table.measured) {
+        pawl__buf_clear(&f->out);
+        add(f, 0, "next", pawl__cell_none());
+        assert_ok(pawl__table_end(&f->table, &f->error), &f->error);
+        assert_true(f->out.len > sizeof(row));
+        assert_string_equal(f->out.data + f->out.len - strlen(row), row);
+    }
+}
+
 static void test_allocation_failures_are_reported(void **state)
 {
     struct fixture *f = *state;
@@ -245,6 +259,7 @@ static void test_allocation_failures_are_reported(void **state)
             bool fired = fault_fired();
             fault_disarm();
             assert_status(status, fired ? PAWL_NOMEM : PAWL_OK, &f->error);
+            assert_goes_on(f);
         }
     }
 }
