@@ -90,22 +90,36 @@ static pawl_status start(struct lossfs_client *fs,
     return status != PAWL_OK ? status : receive(fs, text, sizeof(text), reterr);
 }
 
+static pawl_status choose_path(struct lossfs_client *fs, const char *at, pawl_error *reterr)
+{
+    const char *base = getenv("TMPDIR");
+    int len = at != NULL
+                  ? snprintf(fs->path, sizeof(fs->path), "%s", at)
+                  : snprintf(
+                      fs->path, sizeof(fs->path), "%s/lossfs-XXXXXX", base == NULL ? "/tmp" : base);
+
+    if (len < 0 || len >= (int)sizeof(fs->path)) {
+        return pawl__fail(reterr, PAWL_INVALID, "the mount point's path is too long");
+    }
+    if (at == NULL && mkdtemp(fs->path) == NULL) {
+        return pawl__fail_errno(reterr, errno, "mount point");
+    }
+    fs->made_path = at == NULL;
+    return PAWL_OK;
+}
+
 pawl_status lossfs_mount(struct lossfs_client *fs,
                          const struct lossfs_options *options,
                          pawl_error *reterr)
 {
-    const char *base = getenv("TMPDIR");
-
     *fs = (struct lossfs_client)LOSSFS_CLIENT_INIT;
     if (access("/dev/fuse", F_OK) != 0) {
         return pawl__fail(reterr, PAWL_UNAVAILABLE, "this machine has no /dev/fuse");
     }
-    snprintf(fs->path, sizeof(fs->path), "%s/lossfs-XXXXXX", base == NULL ? "/tmp" : base);
-    if (mkdtemp(fs->path) == NULL) {
-        fs->path[0] = '\0';
-        return pawl__fail_errno(reterr, errno, "mount point");
+    pawl_status status = choose_path(fs, options->at, reterr);
+    if (status == PAWL_OK) {
+        status = start(fs, options, reterr);
     }
-    pawl_status status = start(fs, options, reterr);
     if (status != PAWL_OK) {
         lossfs_unmount(fs);
         return pawl__fail_context(reterr, status, "mount lossfs");
@@ -184,7 +198,7 @@ void lossfs_unmount(struct lossfs_client *fs)
         }
         waitpid(fs->pid, NULL, 0);
     }
-    if (fs->path[0] != '\0') {
+    if (fs->made_path) {
         rmdir(fs->path);
     }
     *fs = (struct lossfs_client)LOSSFS_CLIENT_INIT;

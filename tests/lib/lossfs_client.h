@@ -19,12 +19,14 @@
 
 struct lossfs_options {
     const char *live; /* existing directory; what is in it counts as durable */
+    const char *at;   /* empty directory to mount it on; NULL: a temporary one */
     bool strict;      /* names are durable only after an fsync of their directory */
     bool other_users; /* may use it too: a server that will not run as root */
 };
 
 struct lossfs_client {
-    char path[64]; /* where it is mounted */
+    char path[128]; /* where it is mounted */
+    bool made_path;
     pid_t pid;
     int control;
 };
@@ -53,7 +55,7 @@ PAWL_MUST_USE pawl_status lossfs_counter(struct lossfs_client *fs,
                                          uint64_t *ret_value,
                                          pawl_error *reterr);
 
-/* Unmounts, even with files still open, and removes the mount point. */
+/* Unmounts, even with files still open, and removes the mount point if we made it. */
 void lossfs_unmount(struct lossfs_client *fs);
 
 #endif

@@ -447,6 +447,21 @@ static void test_an_open_file_without_a_name_still_works(void **state)
     assert_saved(f, "gone", "");
 }
 
+static void test_sync_makes_everything_durable(void **state)
+{
+    struct fixture *f = *state;
+
+    mount_or_skip(f, true);
+    assert_int_equal(mkdir(below(f->fs.path, "dir"), 0700), 0);
+    int fd = open_file(f, "dir/a", 0);
+    append(fd, "kept");
+    assert_told(f, "sync");
+    append(fd, " lost");
+    close(fd);
+    cut_and_save(f, "drop");
+    assert_saved(f, "dir/a", "kept");
+}
+
 static void test_a_wrong_command_says_so(void **state)
 {
     struct fixture *f = *state;
@@ -496,6 +511,7 @@ int main(void)
         TEST(test_read_only_refuses_changes_and_still_reads),
         TEST(test_a_shared_mapping_is_seen_by_another_opener),
         TEST(test_an_open_file_without_a_name_still_works),
+        TEST(test_sync_makes_everything_durable),
         TEST(test_a_wrong_command_says_so),
         TEST(test_it_unmounts_with_files_open),
     };

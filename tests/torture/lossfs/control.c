@@ -8,6 +8,7 @@
  *   slow-fsync N           an fsync takes N microseconds longer
  *   lying-fsync N          1: fsync does nothing and says it did
  *   read-only N            1: changes fail with EROFS
+ *   sync                   everything so far is durable, as by sync(2)
  *   save DIR               writes the durable image into the empty directory DIR
  *   show                   counters, "name=number" each
  *
@@ -126,6 +127,14 @@ static bool do_read_only(struct lossfs *fs, char *arguments) REQUIRES_LOCK(fs->l
     return take_switch(arguments, &fs->faults.read_only);
 }
 
+static bool do_sync(struct lossfs *fs, char *arguments) REQUIRES_LOCK(fs->lock)
+{
+    (void)arguments;
+    loss_names_sync_all(&fs->names);
+    loss_names_sync_files(&fs->names);
+    return true;
+}
+
 static const struct {
     const char *name;
     bool (*run)(struct lossfs *fs, char *arguments);
@@ -138,6 +147,7 @@ static const struct {
     { "slow-fsync", do_slow_fsync },
     { "lying-fsync", do_lying_fsync },
     { "read-only", do_read_only },
+    { "sync", do_sync },
 };
 
 static void answer_save(struct lossfs *fs, const char *path, char *ret_answer, size_t size)

@@ -50,6 +50,12 @@ static int import_link(struct loss_node *node, int directory, const char *name)
     return node->target == NULL ? -ENOMEM : 0;
 }
 
+/* Sockets and FIFOs mean nothing after a restart. */
+static bool is_kept(mode_t mode)
+{
+    return S_ISREG(mode) || S_ISDIR(mode) || S_ISLNK(mode);
+}
+
 static int import_directory(struct loss_names *names, int fd, const char *path);
 
 static int import_entry(struct loss_names *names,
@@ -65,6 +71,9 @@ static int import_entry(struct loss_names *names,
     }
     if (fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
         return -errno;
+    }
+    if (!is_kept(info.st_mode)) {
+        return 0;
     }
     struct loss_node *node = loss_names_create(names, path, info.st_mode);
     node->uid = info.st_uid;
@@ -169,7 +178,7 @@ static int save_directory(const struct loss_node *node, int fd)
         return -errno;
     }
     for (const struct loss_entry *entry = node->durable; entry != NULL; entry = entry->next) {
-        int result = save_node(entry->node, owned, entry->name);
+        int result = is_kept(entry->node->mode) ? save_node(entry->node, owned, entry->name) : 0;
         if (result != 0) {
             return result;
         }

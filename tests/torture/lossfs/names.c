@@ -343,6 +343,19 @@ void loss_names_sync_all(struct loss_names *names)
     }
 }
 
+static void sync_files(struct loss_node *directory)
+{
+    for (struct loss_entry *entry = directory->durable; entry != NULL; entry = entry->next) {
+        loss_file_sync(&entry->node->file);
+        sync_files(entry->node);
+    }
+}
+
+void loss_names_sync_files(struct loss_names *names)
+{
+    sync_files(names->root);
+}
+
 void loss_names_sync(struct loss_names *names, struct loss_node *node)
 {
     if (names->metadata == LOSS_METADATA_JOURNAL) {

@@ -81,8 +81,9 @@ void loss_names_hide(struct loss_names *names, const char *from, const char *to)
 /* What an fsync of `node` makes durable among the names. */
 void loss_names_sync(struct loss_names *names, struct loss_node *node);
 
-/* Everything, whatever the mode: for what was there before the mount. */
+/* All names, whatever the mode; the contents of all files that have one. */
 void loss_names_sync_all(struct loss_names *names);
+void loss_names_sync_files(struct loss_names *names);
 
 struct loss_lost {
     size_t names;  /* steps of the journal */

@@ -215,6 +215,19 @@ static int op_mkdir(const char *path, mode_t mode)
     return result != 0 ? result : adopt(fs, path, S_IFDIR | (mode & 07777), &node);
 }
 
+/* Sockets and FIFOs: a server may put one beside its data. */
+static int op_mknod(const char *path, mode_t mode, dev_t device)
+{
+    ENTER(fs);
+    struct loss_node *node = NULL;
+    int result = begin_change(fs);
+
+    if (result == 0) {
+        result = result_of(mknodat(fs->live, live_path(path), mode, device));
+    }
+    return result != 0 ? result : adopt(fs, path, mode, &node);
+}
+
 static int op_symlink(const char *target, const char *path)
 {
     ENTER(fs);
@@ -567,6 +580,7 @@ const struct fuse_operations lossfs_operations = {
     .read = op_read,
     .statfs = op_statfs,
     .mkdir = op_mkdir,
+    .mknod = op_mknod,
     .symlink = op_symlink,
     .link = op_link,
     .unlink = op_unlink,
