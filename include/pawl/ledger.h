@@ -1,0 +1,449 @@
+/* <pawl/ledger.h>: an append-only event log that is the source of truth.
+ *
+ * Events have an id that the caller chooses and an offset that the ledger gives: 1, 2, 3, ...
+ * without holes. Appending the same event again returns its first offset; the same id with other
+ * content is a conflict. Each event carries a SHA-256 over its content and the hash before it, so
+ * that a ledger can prove that nothing in it was changed, removed, inserted or cut off.
+ *
+ * The same program runs on three backends, chosen by location:
+ *
+ *   memory:                      a ledger in this process, gone when it is closed
+ *   runs/village.db              SQLite; also written sqlite:runs/village.db. Any number of
+ * processes postgres://user@host/db      PostgreSQL, in the schema `pawl`. Any number of machines
+ *
+ * `?durability=normal` behind a SQLite location trades the last commits at a power cut for speed.
+ *
+ * Threads: a pawl_ledger may be used by any number of threads at once; appends of threads that wait
+ * at the same time share one transaction and one fsync. Readers and turns belong to one thread. */
+#ifndef PAWL_LEDGER_H
+#define PAWL_LEDGER_H
+
+#include <pawl/pawl.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PAWL_LEDGER_NAME_BYTES_MAX 200 /* id, run_id, kind, actor */
+#define PAWL_LEDGER_HASH_BYTES 32
+#define PAWL_LEDGER_BATCH_MAX 100000 /* events in one append */
+
+typedef struct pawl_ledger pawl_ledger;
+
+typedef struct pawl_ledger_options {
+    size_t size;                /* sizeof(pawl_ledger_options): PAWL_LEDGER_OPTIONS_INIT sets it */
+    uint32_t payload_bytes_max; /* one payload; 1 MiB */
+    uint32_t busy_ms_max;       /* how long to wait for another process's lock; 5000 */
+    bool must_exist;            /* do not create; NOT_FOUND when there is none */
+    bool read_only;             /* never write, not even a migration */
+} pawl_ledger_options;
+
+#define PAWL_LEDGER_OPTIONS_INIT                                  \
+    {                                                             \
+        sizeof(pawl_ledger_options), 1U << 20, 5000, false, false \
+    }
+
+/* One event. Text is UTF-8 without NUL bytes; views are borrowed.
+ *
+ * To append: id, run_id, turn, kind, actor, payload; created_at_us 0 means now, schema_version 0
+ * means 1, offset and hash are ignored. Kinds that begin with "pawl." are the ledger's own. */
+typedef struct pawl_event {
+    uint64_t offset;
+    pawl_view id;           /* 1 to 200 bytes */
+    pawl_view run_id;       /* 1 to 200 bytes */
+    int64_t turn;           /* 0 or more */
+    pawl_view kind;         /* 1 to 200 bytes */
+    pawl_view actor;        /* 1 to 200 bytes */
+    pawl_view payload;      /* a JSON value, stored as it was given */
+    int64_t created_at_us;  /* UTC microseconds since 1970; shown, never decides anything */
+    int64_t schema_version; /* 1 to 2^31 - 1 */
+    uint8_t hash[PAWL_LEDGER_HASH_BYTES];
+} pawl_event;
+
+typedef struct pawl_append_result {
+    uint64_t offset;     /* the event's first offset */
+    bool duplicate;      /* it was there already, with the same content */
+    char derived_id[40]; /* the id that a turn gave it; empty when the caller brought one */
+} pawl_append_result;
+
+/* Opens the ledger at `location`, creating or migrating it unless the options say otherwise. NULL
+ * takes DATABASE_URL from the environment. `options` may be NULL.
+ *
+ * CORRUPT: the anchor beside the file says that acknowledged events are gone or changed; nothing is
+ * modified. UNSUPPORTED: made by a newer pawl. INVALID: no ledger but something else; a database of
+ * the original schema without hashes is named as such, with the command that imports it. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_open(const char *location,
+                                                    const pawl_ledger_options *options,
+                                                    pawl_ledger **ret_ledger,
+                                                    pawl_error *reterr);
+
+/* Ends the ledger in bounded time. Appends under way finish or fail first; no call may start once
+ * this one has. NULL is fine. */
+PAWL_API void pawl_ledger_close(pawl_ledger *ledger);
+
+/* Appends one event. On PAWL_OK it is durable.
+ *
+ * CONFLICT: the id is taken by an event with other content (run_id, turn, kind, actor, canonical
+ * payload or schema_version; created_at does not count). INVALID names the field. TIMEOUT and
+ * UNAVAILABLE leave the outcome unknown: append the same event again. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_append(pawl_ledger *ledger,
+                                                      const pawl_event *event,
+                                                      pawl_append_result *ret_result,
+                                                      pawl_error *reterr);
+
+/* Appends `count` events in order, all or none, with consecutive offsets for the new ones.
+ * `ret_results` has `count` entries, or is NULL. An error names the event by its index. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_append_many(pawl_ledger *ledger,
+                                                           const pawl_event *events,
+                                                           size_t count,
+                                                           pawl_append_result *ret_results,
+                                                           pawl_error *reterr);
+
+/* --- Reading ---------------------------------------------------------------------------------- */
+
+/* Which events: every field that is set must match. */
+typedef struct pawl_event_filter {
+    size_t size;
+    pawl_view run_id; /* empty: any */
+    pawl_view kind;
+    pawl_view actor;
+    int64_t turn_min; /* both ends belong to it */
+    int64_t turn_max;
+    int64_t time_min_us; /* created_at; from this one on ... */
+    int64_t time_max_us; /* ... and before this one */
+} pawl_event_filter;
+
+#define PAWL_EVENT_FILTER_INIT                                                                     \
+    {                                                                                              \
+        sizeof(pawl_event_filter), { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, 0, INT64_MAX, INT64_MIN, \
+            INT64_MAX                                                                              \
+    }
+
+typedef struct pawl_reader pawl_reader;
+
+typedef struct pawl_reader_options {
+    size_t size;
+    uint64_t from;  /* the last offset already consumed: reading starts behind it */
+    uint64_t up_to; /* stop behind this offset; 0: no end */
+    bool
+        complete_turns; /* only what is outside turns or in a committed one; waits at an open one */
+    const pawl_event_filter *filter; /* copied; NULL: all */
+} pawl_reader_options;
+
+#define PAWL_READER_OPTIONS_INIT                       \
+    {                                                  \
+        sizeof(pawl_reader_options), 0, 0, false, NULL \
+    }
+
+/* A reader walks events in offset order, in pages, with memory that does not grow. It belongs to
+ * one thread and must be closed before its ledger. It holds no lock between calls. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_reader_open(pawl_ledger *ledger,
+                                                    const pawl_reader_options *options,
+                                                    pawl_reader **ret_reader,
+                                                    pawl_error *reterr);
+
+/* The next event, valid until the next call on this reader. NOT_FOUND: nothing more for now; call
+ * again later, or pawl_reader_wait. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_reader_next(pawl_reader *reader,
+                                                    const pawl_event **ret_event,
+                                                    pawl_error *reterr);
+
+/* Blocks until there may be more, at most `timeout_ms`; TIMEOUT then. New events wake it at once,
+ * also those of other processes; a poll is the safety net. CANCELLED after pawl_reader_cancel. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_reader_wait(pawl_reader *reader,
+                                                    uint32_t timeout_ms,
+                                                    pawl_error *reterr);
+
+/* Wakes a pawl_reader_wait, now and for ever. From any thread or signal handler. */
+PAWL_API void pawl_reader_cancel(pawl_reader *reader);
+
+/* The offset to hand in as `from` to go on later: everything up to it was returned or filtered out.
+ */
+PAWL_API uint64_t pawl_reader_position(const pawl_reader *reader);
+
+PAWL_API void pawl_reader_close(pawl_reader *reader);
+
+/* 0 for an empty ledger. For display: a follower keeps pawl_reader_position, never this. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_latest_offset(pawl_ledger *ledger,
+                                                             uint64_t *ret_offset,
+                                                             pawl_error *reterr);
+
+/* The highest turn of a run, or of all when `run_id` is empty. NOT_FOUND without events. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_max_turn(pawl_ledger *ledger,
+                                                        pawl_view run_id,
+                                                        int64_t *ret_turn,
+                                                        pawl_error *reterr);
+
+/* Finds one event by id or by offset; the view memory belongs to the reader-like handle `ret_copy`,
+ * ended with pawl_event_free. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_get(
+    pawl_ledger *ledger, pawl_view id, uint64_t offset, pawl_event **ret_event, pawl_error *reterr);
+PAWL_API void pawl_event_free(pawl_event *event);
+
+typedef enum pawl_count_by {
+    PAWL_COUNT_BY_RUN,
+    PAWL_COUNT_BY_KIND,
+    PAWL_COUNT_BY_ACTOR
+} pawl_count_by;
+
+typedef bool (*pawl_count_visit)(void *context, pawl_view name, uint64_t count);
+
+/* Calls `visit` for each name in order of the name until it returns false. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_counts(pawl_ledger *ledger,
+                                                      pawl_count_by by,
+                                                      const pawl_event_filter *filter,
+                                                      pawl_count_visit visit,
+                                                      void *context,
+                                                      pawl_error *reterr);
+
+/* --- Turns ------------------------------------------------------------------------------------ */
+
+/* A turn is a piece of a run that counts as a whole: begin, append, commit. What a crash leaves
+ * half written is abandoned by the next attempt and skipped by folds. A turn handle is the fence:
+ * once another attempt began, every call on the old one is LEASE_LOST.
+ *
+ * Inside a turn ids may be empty: they are derived from run, turn, attempt, actor, kind and the
+ * ordinal of the event among those of its actor and kind, so that appending again after a lost
+ * answer makes the same ids. */
+typedef struct pawl_turn pawl_turn;
+
+/* Starts an attempt at a turn. An attempt that was left open is recorded as abandoned first, in the
+ * same transaction. CONFLICT: this turn is committed already. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_turn_begin(
+    pawl_ledger *ledger, pawl_view run_id, int64_t turn, pawl_turn **ret_turn, pawl_error *reterr);
+
+/* Events of this turn: run_id may be empty and turn is ignored, the handle knows them. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_turn_append(pawl_turn *turn,
+                                                    const pawl_event *events,
+                                                    size_t count,
+                                                    pawl_append_result *ret_results,
+                                                    pawl_error *reterr);
+
+/* Appending and committing again after a lost answer is fine: the second finds the first. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_turn_commit(pawl_turn *turn, pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_turn_abandon(pawl_turn *turn,
+                                                     pawl_view reason,
+                                                     pawl_error *reterr);
+PAWL_API uint32_t pawl_turn_attempt(const pawl_turn *turn);
+
+/* Frees the handle; an open turn stays open, as after a crash. */
+PAWL_API void pawl_turn_free(pawl_turn *turn);
+
+typedef enum pawl_turn_state {
+    PAWL_TURN_OPEN,
+    PAWL_TURN_COMMITTED,
+    PAWL_TURN_ABANDONED
+} pawl_turn_state;
+
+typedef struct pawl_turn_info {
+    pawl_view run_id;
+    int64_t turn;
+    uint32_t attempt;
+    pawl_turn_state state;
+    uint64_t begin_offset;
+    uint64_t end_offset; /* of its commit or abandon event; 0 while open */
+} pawl_turn_info;
+
+typedef bool (*pawl_turn_visit)(void *context, const pawl_turn_info *info);
+
+/* Every attempt of every turn of a run (of all runs when empty), in order of begin_offset. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_turns(pawl_ledger *ledger,
+                                                     pawl_view run_id,
+                                                     pawl_turn_visit visit,
+                                                     void *context,
+                                                     pawl_error *reterr);
+
+/* The highest turn that was committed: a conductor goes on with the one after it. NOT_FOUND when
+ * the run has none. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_last_complete_turn(pawl_ledger *ledger,
+                                                                  pawl_view run_id,
+                                                                  int64_t *ret_turn,
+                                                                  pawl_error *reterr);
+
+/* --- Folding ---------------------------------------------------------------------------------- */
+
+/* Called for each event that counts, in order; another status than PAWL_OK ends the fold with it.
+ */
+typedef pawl_status (*pawl_fold_step)(void *context, const pawl_event *event, pawl_error *reterr);
+
+typedef struct pawl_fold_options {
+    size_t size;
+    uint64_t from;         /* the projection already covers this offset */
+    uint64_t up_to;        /* as of this offset; 0: as of now */
+    int64_t up_to_time_us; /* as of this created_at, inclusive; INT64_MAX: any */
+    const pawl_event_filter *filter;
+} pawl_fold_options;
+
+#define PAWL_FOLD_OPTIONS_INIT                           \
+    {                                                    \
+        sizeof(pawl_fold_options), 0, 0, INT64_MAX, NULL \
+    }
+
+/* Rebuilds a projection from the log: every event but those of abandoned attempts and the ledger's
+ * own kinds. Events of a turn that is still open are not complete and are left out too.
+ * `ret_covered` is the offset that the projection now covers; hand it in as `from` next time. It
+ * stays before the first open turn. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_fold(pawl_ledger *ledger,
+                                                    const pawl_fold_options *options,
+                                                    pawl_fold_step step,
+                                                    void *context,
+                                                    uint64_t *ret_covered,
+                                                    pawl_error *reterr);
+
+/* --- Proof ------------------------------------------------------------------------------------ */
+
+/* Progress of a long call: `done` of `total`; return false to stop it (CANCELLED). */
+typedef bool (*pawl_progress)(void *context, uint64_t done, uint64_t total);
+
+typedef struct pawl_ledger_head {
+    uint64_t offset; /* also the number of events */
+    uint8_t hash[PAWL_LEDGER_HASH_BYTES];
+} pawl_ledger_head;
+
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_get_head(pawl_ledger *ledger,
+                                                        pawl_ledger_head *ret_head,
+                                                        pawl_error *reterr);
+
+typedef struct pawl_verify_options {
+    size_t size;
+    pawl_ledger_head from;          /* go on from here; offset 0: from the beginning */
+    const pawl_ledger_head *expect; /* a head noted earlier that must be part of the chain */
+    pawl_progress progress;
+    void *progress_context;
+} pawl_verify_options;
+
+#define PAWL_VERIFY_OPTIONS_INIT                                    \
+    {                                                               \
+        sizeof(pawl_verify_options), { 0, { 0 } }, NULL, NULL, NULL \
+    }
+
+typedef struct pawl_verify_report {
+    pawl_ledger_head verified; /* everything up to here is what was appended; resume from it */
+    uint64_t first_bad_offset; /* 0: none */
+    char what[160];            /* what is wrong there; empty: nothing */
+} pawl_verify_report;
+
+/* Walks the chain, the turns and the anchor. CORRUPT: the report (filled then, too) names the first
+ * offset that was changed, removed, inserted, reordered or cut off. CANCELLED: `verified` says how
+ * far it came. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_verify(pawl_ledger *ledger,
+                                                      const pawl_verify_options *options,
+                                                      pawl_verify_report *ret_report,
+                                                      pawl_error *reterr);
+
+/* --- Snapshots -------------------------------------------------------------------------------- */
+
+/* Copies the ledger as of now into a SQLite ledger file while writers go on: written beside it,
+ * fsynced, verified, renamed into place. An existing file is a CONFLICT. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
+                                                           const char *path,
+                                                           pawl_progress progress,
+                                                           void *progress_context,
+                                                           pawl_ledger_head *ret_head,
+                                                           pawl_error *reterr);
+
+/* Takes a snapshot into `directory` when at least `every_turns` turns were committed since the
+ * newest one there (0: always), then removes all but the newest `keep`. `ret_taken` may be NULL.
+ * The file's name holds its offset. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_snapshot_schedule(pawl_ledger *ledger,
+                                                                 const char *directory,
+                                                                 uint32_t every_turns,
+                                                                 uint32_t keep,
+                                                                 bool *ret_taken,
+                                                                 pawl_error *reterr);
+
+/* Removes all but the newest `keep` (at least 1) good snapshots of `directory`. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_snapshot_prune(const char *directory,
+                                                       uint32_t keep,
+                                                       uint32_t *ret_removed,
+                                                       pawl_error *reterr);
+
+/* Copies a snapshot to `target` (NULL: <name>.restored-N.db beside it), never writing into the
+ * snapshot, and appends what `tail_location` (a surviving ledger; NULL: none) has behind it. The
+ * result is verified. `ret_path` has PATH_MAX bytes or is NULL. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_snapshot_restore(const char *snapshot,
+                                                         const char *target,
+                                                         const char *tail_location,
+                                                         char *ret_path,
+                                                         pawl_error *reterr);
+
+typedef struct pawl_proof {
+    char snapshot[512]; /* the newest one, which was restored */
+    uint64_t snapshot_offset;
+    uint64_t replayed;     /* events of the tail that were appended to it */
+    pawl_ledger_head head; /* of the restored copy; equal to the ledger's */
+    int64_t proven_at_us;
+    int64_t snapshot_taken_at_us;
+} pawl_proof;
+
+/* Proves that the newest snapshot of `directory` restores: into a scratch file, tail replayed, head
+ * compared with the ledger's. CORRUPT when it does not match. The time of the last success is kept
+ * in the directory and read back by pawl_ledger_last_proof (NOT_FOUND: never). */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_prove(pawl_ledger *ledger,
+                                                     const char *directory,
+                                                     pawl_proof *ret_proof,
+                                                     pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_last_proof(const char *directory,
+                                                          pawl_proof *ret_proof,
+                                                          pawl_error *reterr);
+
+/* --- Recall ----------------------------------------------------------------------------------- */
+
+#define PAWL_EMBEDDING_DIMENSIONS_MAX 16000
+
+typedef struct pawl_recalled {
+    uint64_t offset;
+    double similarity; /* cosine, -1 to 1 */
+} pawl_recalled;
+
+/* Attaches an embedding to the event at `offset`, replacing an earlier one. All embeddings of a
+ * ledger have the same number of dimensions; finite, not all zero. It is derived data: not part of
+ * the chain. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_embed(pawl_ledger *ledger,
+                                                     uint64_t offset,
+                                                     const float *values,
+                                                     size_t dimensions,
+                                                     pawl_error *reterr);
+
+/* The `count` events nearest to `values`, best first, ties by lower offset. Exact; on PostgreSQL
+ * with pgvector the server searches. `ret_found` has `count` entries. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_recall(pawl_ledger *ledger,
+                                                      const float *values,
+                                                      size_t dimensions,
+                                                      const pawl_event_filter *filter,
+                                                      pawl_recalled *ret_found,
+                                                      size_t count,
+                                                      size_t *ret_count,
+                                                      pawl_error *reterr);
+
+/* --- Import and export ------------------------------------------------------------------------ */
+
+typedef enum pawl_file_format {
+    PAWL_FORMAT_JSONL,
+    PAWL_FORMAT_PARQUET,
+    PAWL_FORMAT_SEED_SQLITE
+} pawl_file_format;
+
+/* Writes the events that match to a new file, fsynced and renamed into place ("-": JSONL to
+ * standard output). `ret_count` may be NULL. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_export(pawl_ledger *ledger,
+                                                      const char *path,
+                                                      pawl_file_format format,
+                                                      const pawl_event_filter *filter,
+                                                      uint64_t *ret_count,
+                                                      pawl_error *reterr);
+
+/* Appends the events of a file, in batches; already present ones are duplicates. An error names the
+ * line or row; what was appended before it stays and is found again by the next try. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_import(pawl_ledger *ledger,
+                                                      const char *path,
+                                                      pawl_file_format format,
+                                                      uint64_t *ret_appended,
+                                                      uint64_t *ret_duplicates,
+                                                      pawl_error *reterr);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,87 @@
+#include "ledger/anchor.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/crc32c.h"
+#include "base/error.h"
+#include "base/fs.h"
+#include "base/sha256.h"
+
+enum { ANCHOR_BYTES_MAX = 160 };
+
+char *pawl__anchor_path(const char *ledger_path)
+{
+    struct pawl__buf path = BUF_INIT(strlen(ledger_path) + sizeof(".anchor"));
+
+    pawl__buf_add_text(&path, ledger_path);
+    pawl__buf_add_text(&path, ".anchor");
+    char *text = pawl__buf_steal(&path);
+    pawl__buf_done(&path);
+    return text;
+}
+
+/* Everything but the checksum, with the space before it. */
+static void add_body(struct pawl__buf *buf, const pawl_ledger_head *head)
+{
+    struct pawl__sha256 hash;
+    char hex[PAWL__SHA256_HEX_SIZE];
+
+    memcpy(hash.bytes, head->hash, sizeof(hash.bytes));
+    pawl__sha256_hex(&hash, hex);
+    pawl__buf_add_format(buf, "pawl-anchor 1 %" PRIu64 " %s ", head->offset, hex);
+}
+
+pawl_status pawl__anchor_write(const char *path, const pawl_ledger_head *head, pawl_error *reterr)
+{
+    char space[ANCHOR_BYTES_MAX];
+    struct pawl__buf text = BUF_OVER(space);
+
+    add_body(&text, head);
+    pawl__buf_add_format(&text, "%08" PRIx32 "\n", pawl__crc32c(pawl__buf_view(&text)));
+    REQUIRE(!text.broken);
+    return pawl__fs_replace(path, pawl__buf_view(&text), reterr);
+}
+
+static bool parse_head(const char *text, pawl_ledger_head *ret_head)
+{
+    uint64_t offset;
+    char hex[PAWL__SHA256_HEX_SIZE];
+    struct pawl__sha256 hash;
+    int end = 0;
+
+    if (sscanf(text, "pawl-anchor 1 %20" SCNu64 " %64s %n", &offset, hex, &end) != 2 || end == 0
+        || pawl__sha256_parse(pawl_view_of(hex), &hash, NULL) != PAWL_OK) {
+        return false;
+    }
+    ret_head->offset = offset;
+    memcpy(ret_head->hash, hash.bytes, sizeof(ret_head->hash));
+    return true;
+}
+
+pawl_status pawl__anchor_read(const char *path, pawl_ledger_head *ret_head, pawl_error *reterr)
+{
+    char text[ANCHOR_BYTES_MAX];
+    char again[ANCHOR_BYTES_MAX];
+    struct pawl__buf expected = BUF_OVER(again);
+    pawl_ledger_head head;
+    size_t len;
+
+    pawl_status status = pawl__fs_read_small(path, text, sizeof(text), &len, reterr);
+    if (status != PAWL_OK) {
+        return status == PAWL_INVALID ? pawl__fail_context(reterr, PAWL_CORRUPT, "anchor") : status;
+    }
+    /* Writing what was read must give the same bytes: that checks every character, once. */
+    if (parse_head(text, &head)) {
+        add_body(&expected, &head);
+        pawl__buf_add_format(&expected, "%08" PRIx32 "\n", pawl__crc32c(pawl__buf_view(&expected)));
+        if (pawl__view_equal(pawl__buf_view(&expected), (pawl_view){ text, len })) {
+            *ret_head = head;
+            return PAWL_OK;
+        }
+    }
+    return pawl__fail(reterr, PAWL_CORRUPT, "'%s' is damaged: it is not what pawl wrote", path);
+}

@@ -1,0 +1,122 @@
+/* Shared by the files of the SQLite backend: backend_sqlite.c (open, write), sqlite_read.c (the
+ * reading side) and sqlite_watch.c (news from other processes). */
+#ifndef PAWL_LEDGER_BACKEND_SQLITE_H
+#define PAWL_LEDGER_BACKEND_SQLITE_H
+
+#include "base/thread.h"
+#include "ledger/backend.h"
+#include "store/sqlite.h"
+
+#define PAWL__LEDGER_APPLICATION_ID 0x70776C31 /* "pwl1" */
+
+enum {
+    SQL_HEAD,
+    SQL_INSERT,
+    SQL_BY_ID,
+    SQL_BY_OFFSET,
+    SQL_READ,
+    SQL_READ_FILTER,
+    SQL_READ_RUN,
+    SQL_READ_KIND,
+    SQL_READ_ACTOR,
+    SQL_TURN_GET,
+    SQL_TURN_PUT,
+    SQL_TURNS,
+    SQL_LAST_COMPLETE,
+    SQL_MAX_TURN,
+    SQL_COUNT_RUN,
+    SQL_COUNT_KIND,
+    SQL_COUNT_ACTOR,
+    SQL_EMBED,
+    SQL_EMBED_ANY,
+    SQL_EMBEDDINGS,
+    SQL_COUNT
+};
+
+enum { LEDGER_READERS_KEPT = 8 };
+
+struct sqlite_backend {
+    struct ledger_backend base;
+    char *path;
+    char *anchor_path;
+    struct pawl__sqlite_options options;
+    struct pawl__sqlite *writer;  /* the committer's; NULL when read-only */
+    struct pawl__sqlite *settler; /* the settling thread's, opened when it first writes */
+    pawl_ledger_head anchored;    /* the settling thread's: what the anchor says */
+
+    struct pawl__lock lock; /* covers the pool below */
+    struct pawl__sqlite *readers[LEDGER_READERS_KEPT];
+    size_t reader_count;
+
+    struct pawl__sqlite *watcher; /* the watcher thread's */
+    int inotify_fd;               /* -1: not opened yet, or not to be had */
+    int64_t data_version;
+};
+
+/* A handle to read with, from the pool or newly opened; give it back with _return. */
+PAWL_MUST_USE pawl_status pawl__ledger_reader_take(struct sqlite_backend *backend,
+                                                   struct pawl__sqlite **ret_db,
+                                                   pawl_error *reterr);
+void pawl__ledger_reader_return(struct sqlite_backend *backend, struct pawl__sqlite *db);
+
+/* The head as this handle sees it; offset 0 for an empty ledger. */
+PAWL_MUST_USE pawl_status pawl__ledger_sqlite_head(struct pawl__sqlite *db,
+                                                   pawl_ledger_head *ret_head,
+                                                   pawl_error *reterr);
+
+/* The row that `stmt` stands on. CORRUPT when a column is not what the ledger writes. */
+PAWL_MUST_USE pawl_status pawl__ledger_sqlite_row(struct pawl__sqlite_stmt *stmt,
+                                                  pawl_event *ret_event,
+                                                  pawl_error *reterr);
+
+/* Calls the sink with the event that has this id; NOT_FOUND. */
+pawl_status pawl__ledger_sqlite_lookup(struct pawl__sqlite *db,
+                                       pawl_view id,
+                                       ledger_event_sink sink,
+                                       void *context,
+                                       pawl_error *reterr);
+/* Methods of the table in backend_sqlite.c. */
+pawl_status pawl__ledger_sqlite_read(struct ledger_backend *base,
+                                     const struct ledger_query *query,
+                                     ledger_event_sink sink,
+                                     void *context,
+                                     pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_get_head(struct ledger_backend *base,
+                                         pawl_ledger_head *ret_head,
+                                         pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_get(struct ledger_backend *base,
+                                    pawl_view id,
+                                    uint64_t offset,
+                                    ledger_event_sink sink,
+                                    void *context,
+                                    pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_max_turn(struct ledger_backend *base,
+                                         pawl_view run_id,
+                                         int64_t *ret_turn,
+                                         pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_counts(struct ledger_backend *base,
+                                       pawl_count_by by,
+                                       const pawl_event_filter *filter,
+                                       pawl_count_visit visit,
+                                       void *context,
+                                       pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_turns(struct ledger_backend *base,
+                                      pawl_view run_id,
+                                      pawl_turn_visit visit,
+                                      void *context,
+                                      pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_last_complete_turn(struct ledger_backend *base,
+                                                   pawl_view run_id,
+                                                   int64_t *ret_turn,
+                                                   pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_embeddings(struct ledger_backend *base,
+                                           const pawl_event_filter *filter,
+                                           ledger_vector_sink visit,
+                                           void *context,
+                                           pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_watch(struct ledger_backend *base,
+                                      int64_t deadline_ns,
+                                      struct pawl__cancel *cancel,
+                                      pawl_error *reterr);
+
+#endif

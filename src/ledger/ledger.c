@@ -1,0 +1,251 @@
+#include "ledger/ledger_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#define CLOSE_NS (10 * NS_PER_S) /* closing ends within this, though the store hangs */
+
+typedef pawl_status (*backend_open)(const struct ledger_location *location,
+                                    const pawl_ledger_options *options,
+                                    struct ledger_backend **ret_backend,
+                                    pawl_error *reterr);
+
+static const backend_open backends[] = {
+    [LEDGER_MEMORY] = pawl__ledger_memory_open,
+    [LEDGER_SQLITE] = pawl__ledger_sqlite_open,
+};
+
+/* --- the group commit --- */
+
+static struct ledger_request *request_of(struct pawl__commit_item *item)
+{
+    return (struct ledger_request *)((char *)item - offsetof(struct ledger_request, item));
+}
+
+/* Runs on the committer thread. What it was told to write is durable, or it says otherwise. */
+static pawl_status commit_group(void *context,
+                                struct pawl__commit_item *const *items,
+                                size_t count,
+                                pawl_error *reterr)
+{
+    pawl_ledger *ledger = context;
+    struct ledger_request *requests[LEDGER_GROUP_MAX];
+    pawl_ledger_head head;
+
+    REQUIRE(count <= LEDGER_GROUP_MAX);
+    for (size_t i = 0; i < count; i++) {
+        requests[i] = request_of(items[i]);
+    }
+    pawl_status status = pawl__write_group(&ledger->writer, requests, count, &head, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__watch_bump(&ledger->watch);
+    return PAWL_OK;
+}
+
+pawl_status pawl__ledger_submit(pawl_ledger *ledger,
+                                struct ledger_request *request,
+                                pawl_error *reterr)
+{
+    struct pawl__commit_item *item = &request->item;
+
+    if (ledger->commit == NULL) {
+        return pawl__fail(reterr, PAWL_DENIED, "the ledger was opened read-only");
+    }
+    /* The committer's own waits are bounded (busy_ms_max, the server's timeouts), so this is too.
+     */
+    return pawl__commit_submit(ledger->commit, &item, INT64_MAX, reterr);
+}
+
+/* --- the anchor --- */
+
+#define SETTLE_EVERY_NS (500 * NS_PER_MS) /* promised: within a second */
+
+/* Waits for commits, lets some more come, then settles all of them at once. What fails is tried
+ * again: the events themselves are durable whatever becomes of the anchor. */
+static void settle_main(void *context)
+{
+    pawl_ledger *ledger = context;
+    struct ledger_backend *backend = ledger->backend;
+    struct pawl__clock *clock = pawl__clock_real();
+    uint64_t settled = 0;
+
+    while (!pawl__cancelled(&ledger->settler_cancel)) {
+        pawl__watch_wait(&ledger->watch, settled, INT64_MAX);
+        uint64_t generation = pawl__watch_generation(&ledger->watch);
+        int64_t next_ns = pawl__monotonic_ns(clock) + SETTLE_EVERY_NS;
+        if (!pawl__cancel_wait_until(&ledger->settler_cancel, next_ns)
+            && backend->ops->settle(backend, NULL) == PAWL_OK) {
+            settled = generation;
+        }
+    }
+}
+
+static pawl_status start_settler(pawl_ledger *ledger, pawl_error *reterr)
+{
+    pawl_status status = pawl__cancel_init(&ledger->settler_cancel, NULL, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    ledger->settler_ready = true;
+    return pawl__thread_start(&ledger->settler, "pawl-settle", settle_main, ledger, reterr);
+}
+
+static void stop_settler(pawl_ledger *ledger)
+{
+    if (ledger->settler_ready) {
+        pawl__cancel_now(&ledger->settler_cancel);
+        pawl__watch_bump(&ledger->watch);
+        pawl__thread_join(&ledger->settler);
+        pawl__cancel_done(&ledger->settler_cancel);
+        /* On the closing thread: the settler's handle has no other user any more. */
+        (void)!ledger->backend->ops->settle(ledger->backend, NULL);
+    }
+}
+
+/* --- open and close --- */
+
+static pawl_status start_writing(pawl_ledger *ledger, pawl_error *reterr)
+{
+    struct pawl__commit_options options = {
+        .name = "ledger",
+        .commit = commit_group,
+        .context = ledger,
+        .limits = PAWL__COMMIT_LIMITS_DEFAULT,
+    };
+
+    options.limits.batch_items_max = LEDGER_GROUP_MAX;
+    options.limits.batch_bytes_max = LEDGER_GROUP_BYTES_MAX;
+    pawl_status status = pawl__commit_new(&options, &ledger->commit, reterr);
+    if (status == PAWL_OK && ledger->backend->ops->settle != NULL) {
+        status = start_settler(ledger, reterr);
+    }
+    return status;
+}
+
+static pawl_status open_backend(pawl_ledger *ledger, const char *text, pawl_error *reterr)
+{
+    AUTO(pawl__location_done) struct ledger_location location = { 0 };
+    pawl_status status = pawl__location_parse(text, &location, reterr);
+
+    if (status == PAWL_OK && location.scheme == LEDGER_POSTGRES) {
+        return pawl__fail(reterr, PAWL_UNSUPPORTED, "PostgreSQL comes with backend_postgres.c");
+    }
+    if (status == PAWL_OK) {
+        status = backends[location.scheme](&location, &ledger->options, &ledger->backend, reterr);
+    }
+    if (status == PAWL_OK && ledger->backend->ops->check_anchor != NULL) {
+        status = ledger->backend->ops->check_anchor(ledger->backend, reterr);
+    }
+    return status;
+}
+
+static pawl_status open_ledger(pawl_ledger *ledger, const char *location, pawl_error *reterr)
+{
+    pawl_status status = open_backend(ledger, location, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    ledger->writer = (struct ledger_writer)LEDGER_WRITER_INIT(ledger->backend);
+    status = pawl__watch_init(&ledger->watch, ledger->backend, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    ledger->watch_ready = true;
+    return ledger->options.read_only ? PAWL_OK : start_writing(ledger, reterr);
+}
+
+static pawl_status take_options(const pawl_ledger_options *given,
+                                pawl_ledger_options *options,
+                                pawl_error *reterr)
+{
+    *options = (pawl_ledger_options)PAWL_LEDGER_OPTIONS_INIT;
+    if (given != NULL) {
+        /* A caller compiled against an older header has fewer fields; the rest are defaults. */
+        if (given->size < sizeof(given->size) || given->size > sizeof(*options)) {
+            return pawl__fail(reterr,
+                              PAWL_INVALID,
+                              "options: size is %zu; use PAWL_LEDGER_OPTIONS_INIT",
+                              given->size);
+        }
+        memcpy(options, given, given->size);
+    }
+    if (options->payload_bytes_max == 0
+        || options->payload_bytes_max > LEDGER_PAYLOAD_BYTES_LIMIT) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "payload_bytes_max: is %u, must be 1 to %u",
+                          options->payload_bytes_max,
+                          LEDGER_PAYLOAD_BYTES_LIMIT);
+    }
+    return PAWL_OK;
+}
+
+/* For messages: a password in a URL is nobody's business. */
+static const char *shown(const char *location)
+{
+    return strncmp(location, "postgres", 8) == 0 ? "postgres" : location;
+}
+
+pawl_status pawl_ledger_open(const char *location,
+                             const pawl_ledger_options *options,
+                             pawl_ledger **ret_ledger,
+                             pawl_error *reterr)
+{
+    if (ret_ledger == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "ret_ledger: is NULL");
+    }
+    if (location == NULL) {
+        location = getenv("DATABASE_URL");
+    }
+    if (location == NULL || location[0] == '\0') {
+        return pawl__fail(
+            reterr, PAWL_INVALID, "no ledger named: give a location or set DATABASE_URL");
+    }
+    pawl_ledger *ledger = calloc(1, sizeof(*ledger));
+    if (ledger == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a ledger");
+    }
+    pawl_status status = take_options(options, &ledger->options, reterr);
+    if (status == PAWL_OK) {
+        status = open_ledger(ledger, location, reterr);
+    }
+    if (status != PAWL_OK) {
+        pawl_ledger_close(ledger);
+        return pawl__fail_context(reterr, status, "open ledger '%s'", shown(location));
+    }
+    *ret_ledger = ledger;
+    return PAWL_OK;
+}
+
+void pawl_ledger_close(pawl_ledger *ledger)
+{
+    if (ledger == NULL) {
+        return;
+    }
+    if (ledger->commit != NULL) {
+        int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + CLOSE_NS;
+        if (pawl__commit_stop(ledger->commit, true, deadline_ns, NULL) != PAWL_OK) {
+            /* The store hangs in a write. Its thread still uses all of this: leave it behind; what
+             * was acknowledged is on disk. */
+            pawl__commit_free(ledger->commit);
+            return;
+        }
+        pawl__commit_free(ledger->commit);
+    }
+    stop_settler(ledger);
+    if (ledger->watch_ready) {
+        pawl__watch_done(&ledger->watch);
+    }
+    pawl__writer_done(&ledger->writer);
+    if (ledger->backend != NULL) {
+        ledger->backend->ops->close(ledger->backend);
+    }
+    free(ledger);
+}

@@ -1,0 +1,116 @@
+#include "ledger/location.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+
+void pawl__location_done(struct ledger_location *location)
+{
+    free(location->path);
+    location->path = NULL;
+}
+
+static bool take_prefix(pawl_view *text, const char *prefix)
+{
+    pawl_view taken;
+    pawl_view rest = *text;
+
+    if (!pawl__view_take(&rest, strlen(prefix), &taken) || !pawl__view_is(taken, prefix)) {
+        return false;
+    }
+    *text = rest;
+    return true;
+}
+
+static pawl_status set_parameter(struct ledger_location *location,
+                                 pawl_view parameter,
+                                 pawl_error *reterr)
+{
+    pawl_view value = parameter;
+    pawl_view name = { NULL, 0 };
+
+    if (!pawl__view_split(&value, '=', &name) || !pawl__view_is(name, "durability")) {
+        return pawl__fail(
+            reterr, PAWL_INVALID, "unknown parameter '%.*s'; known: durability", VIEW_ARGS(name));
+    }
+    if (!pawl__view_is(value, "full") && !pawl__view_is(value, "normal")) {
+        return pawl__fail(
+            reterr, PAWL_INVALID, "durability is '%.*s'; allowed: full, normal", VIEW_ARGS(value));
+    }
+    location->durability_normal = pawl__view_is(value, "normal");
+    return PAWL_OK;
+}
+
+static pawl_status parse_file(pawl_view text, struct ledger_location *location, pawl_error *reterr)
+{
+    pawl_view path = { NULL, 0 };
+    pawl_view parameter;
+
+    location->scheme = LEDGER_SQLITE;
+    if (!pawl__view_split(&text, '?', &path) || path.len == 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "no path");
+    }
+    while (pawl__view_split(&text, '&', &parameter)) {
+        pawl_status status = set_parameter(location, parameter, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    location->path = pawl__view_dup(path);
+    return location->path != NULL ? PAWL_OK
+                                  : pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+}
+
+/* "file:x" or "mysql://..." is a mistake, "C:x" and "a/b:c" may be paths. */
+static bool looks_like_a_scheme(pawl_view text)
+{
+    const char *colon = text.len == 0 ? NULL : memchr(text.data, ':', text.len);
+    size_t len = colon == NULL ? 0 : (size_t)(colon - text.data);
+
+    if (len < 2 || memchr(text.data, '/', len) != NULL || memchr(text.data, '.', len) != NULL) {
+        return false;
+    }
+    return true;
+}
+
+static pawl_status parse(const char *text, struct ledger_location *location, pawl_error *reterr)
+{
+    pawl_view rest = pawl_view_of(text);
+
+    if (take_prefix(&rest, "memory:")) {
+        location->scheme = LEDGER_MEMORY;
+        return rest.len == 0
+                   ? PAWL_OK
+                   : pawl__fail(reterr, PAWL_INVALID, "nothing may stand behind 'memory:'");
+    }
+    if (strncmp(text, "postgres://", 11) == 0 || strncmp(text, "postgresql://", 13) == 0) {
+        location->scheme = LEDGER_POSTGRES;
+        location->path = strdup(text);
+        return location->path != NULL ? PAWL_OK
+                                      : pawl__fail(reterr, PAWL_NOMEM, "no memory for a URL");
+    }
+    if (!take_prefix(&rest, "sqlite:") && looks_like_a_scheme(rest)) {
+        return pawl__fail(
+            reterr,
+            PAWL_INVALID,
+            "unknown kind of ledger; allowed: memory:, a path, sqlite:PATH, postgres://");
+    }
+    return parse_file(rest, location, reterr);
+}
+
+pawl_status pawl__location_parse(const char *text,
+                                 struct ledger_location *ret_location,
+                                 pawl_error *reterr)
+{
+    struct ledger_location location = { 0 };
+    pawl_status status = parse(text, &location, reterr);
+
+    if (status != PAWL_OK) {
+        pawl__location_done(&location);
+        return status;
+    }
+    *ret_location = location;
+    return PAWL_OK;
+}

@@ -1,0 +1,363 @@
+#include "ledger/backend_sqlite.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+static struct sqlite_backend *of(struct ledger_backend *base)
+{
+    return (struct sqlite_backend *)base; /* base is its first member */
+}
+
+/* A pool handle for one function, given back at the end of its scope. */
+struct borrowed {
+    struct sqlite_backend *backend;
+    struct pawl__sqlite *db;
+};
+
+static void give_back(struct borrowed *borrowed)
+{
+    if (borrowed->db != NULL) {
+        pawl__ledger_reader_return(borrowed->backend, borrowed->db);
+    }
+}
+
+static pawl_status borrow(struct ledger_backend *base,
+                          struct borrowed *ret_borrowed,
+                          pawl_error *reterr)
+{
+    ret_borrowed->backend = of(base);
+    return pawl__ledger_reader_take(of(base), &ret_borrowed->db, reterr);
+}
+
+static void bind_name(struct pawl__sqlite_stmt *stmt, int parameter, pawl_view name)
+{
+    if (name.len == 0) {
+        pawl__sqlite_bind_null(stmt, parameter);
+    } else {
+        pawl__sqlite_bind_text(stmt, parameter, name);
+    }
+}
+
+/* Times are compared as text, which sorts as they do. The texts must outlive the statement's use.
+ */
+struct filter_texts {
+    char from[PAWL__TIME_SIZE];
+    char until[PAWL__TIME_SIZE];
+};
+
+/* Parameters from `first` on: run, kind, actor, two turns, two times. */
+static void bind_filter(struct pawl__sqlite_stmt *stmt,
+                        int first,
+                        const pawl_event_filter *filter,
+                        struct filter_texts *texts)
+{
+    bind_name(stmt, first, filter->run_id);
+    bind_name(stmt, first + 1, filter->kind);
+    bind_name(stmt, first + 2, filter->actor);
+    pawl__sqlite_bind_i64(stmt, first + 3, filter->turn_min);
+    pawl__sqlite_bind_i64(stmt, first + 4, filter->turn_max);
+    pawl__time_store(filter->time_min_us, texts->from);
+    pawl__sqlite_bind_text(stmt, first + 5, pawl_view_of(texts->from));
+    if (filter->time_max_us == INT64_MAX) {
+        pawl__sqlite_bind_text(stmt, first + 6, pawl_view_of("a")); /* above every digit */
+    } else {
+        pawl__time_store(filter->time_max_us, texts->until);
+        pawl__sqlite_bind_text(stmt, first + 6, pawl_view_of(texts->until));
+    }
+}
+
+pawl_status pawl__ledger_sqlite_row(struct pawl__sqlite_stmt *stmt,
+                                    pawl_event *ret_event,
+                                    pawl_error *reterr)
+{
+    pawl_view hash = pawl__sqlite_blob(stmt, 9);
+    pawl_event event = {
+        .offset = (uint64_t)pawl__sqlite_i64(stmt, 0),
+        .id = pawl__sqlite_text(stmt, 1),
+        .run_id = pawl__sqlite_text(stmt, 2),
+        .turn = pawl__sqlite_i64(stmt, 3),
+        .kind = pawl__sqlite_text(stmt, 4),
+        .actor = pawl__sqlite_text(stmt, 5),
+        .payload = pawl__sqlite_text(stmt, 6),
+        .schema_version = pawl__sqlite_i64(stmt, 8),
+    };
+
+    if (hash.len != sizeof(event.hash)) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "the hash of offset %llu has %zu bytes instead of %zu",
+                          (unsigned long long)event.offset,
+                          hash.len,
+                          sizeof(event.hash));
+    }
+    memcpy(event.hash, hash.data, sizeof(event.hash));
+    if (pawl__time_parse(pawl__sqlite_text(stmt, 7), &event.created_at_us, reterr) != PAWL_OK) {
+        return pawl__fail_context(
+            reterr, PAWL_CORRUPT, "created_at of offset %llu", (unsigned long long)event.offset);
+    }
+    *ret_event = event;
+    return PAWL_OK;
+}
+
+static pawl_status each_row(struct pawl__sqlite_stmt *stmt,
+                            ledger_event_sink sink,
+                            void *context,
+                            uint64_t *ret_rows,
+                            pawl_error *reterr)
+{
+    for (uint64_t rows = 0;; rows++) {
+        bool row;
+        pawl_event event;
+        pawl_status status = pawl__sqlite_next(stmt, &row, reterr);
+
+        if (status == PAWL_OK && row) {
+            status = pawl__ledger_sqlite_row(stmt, &event, reterr);
+        }
+        if (status == PAWL_OK && row) {
+            status = sink(context, &event, reterr);
+        }
+        if (status != PAWL_OK || !row) {
+            *ret_rows = rows;
+            return status;
+        }
+    }
+}
+
+/* The index that narrows most, as far as one can know without counting. */
+static size_t read_statement(const pawl_event_filter *filter)
+{
+    if (filter == NULL) {
+        return SQL_READ;
+    }
+    if (filter->run_id.len > 0) {
+        return SQL_READ_RUN;
+    }
+    if (filter->actor.len > 0) {
+        return SQL_READ_ACTOR;
+    }
+    return filter->kind.len > 0 ? SQL_READ_KIND : SQL_READ_FILTER;
+}
+
+pawl_status pawl__ledger_sqlite_read(struct ledger_backend *base,
+                                     const struct ledger_query *query,
+                                     ledger_event_sink sink,
+                                     void *context,
+                                     pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    struct filter_texts texts;
+    uint64_t rows;
+
+    pawl_status status = borrow(base, &borrowed, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, read_statement(query->filter));
+    pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(query->from, (uint64_t)INT64_MAX));
+    pawl__sqlite_bind_i64(&stmt, 2, (int64_t)MIN(query->up_to, (uint64_t)INT64_MAX));
+    pawl__sqlite_bind_i64(&stmt, 3, query->limit);
+    if (query->filter != NULL) {
+        bind_filter(&stmt, 4, query->filter, &texts);
+    }
+    return each_row(&stmt, sink, context, &rows, reterr);
+}
+
+pawl_status pawl__ledger_sqlite_get_head(struct ledger_backend *base,
+                                         pawl_ledger_head *ret_head,
+                                         pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    pawl_status status = borrow(base, &borrowed, reterr);
+
+    return status == PAWL_OK ? pawl__ledger_sqlite_head(borrowed.db, ret_head, reterr) : status;
+}
+
+pawl_status pawl__ledger_sqlite_lookup(struct pawl__sqlite *db,
+                                       pawl_view id,
+                                       ledger_event_sink sink,
+                                       void *context,
+                                       pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_BY_ID);
+    uint64_t rows;
+
+    pawl__sqlite_bind_text(&stmt, 1, id);
+    pawl_status status = each_row(&stmt, sink, context, &rows, reterr);
+    if (status == PAWL_OK && rows == 0) {
+        return pawl__fail(reterr, PAWL_NOT_FOUND, "no event with id '%.*s'", VIEW_ARGS(id));
+    }
+    return status;
+}
+
+pawl_status pawl__ledger_sqlite_get(struct ledger_backend *base,
+                                    pawl_view id,
+                                    uint64_t offset,
+                                    ledger_event_sink sink,
+                                    void *context,
+                                    pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    uint64_t rows;
+
+    pawl_status status = borrow(base, &borrowed, reterr);
+    if (status != PAWL_OK || id.len > 0) {
+        return status != PAWL_OK
+                   ? status
+                   : pawl__ledger_sqlite_lookup(borrowed.db, id, sink, context, reterr);
+    }
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, SQL_BY_OFFSET);
+    pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(offset, (uint64_t)INT64_MAX));
+    status = each_row(&stmt, sink, context, &rows, reterr);
+    if (status == PAWL_OK && rows == 0) {
+        return pawl__fail(
+            reterr, PAWL_NOT_FOUND, "no event at offset %llu", (unsigned long long)offset);
+    }
+    return status;
+}
+
+/* One number for a run; NOT_FOUND when it is NULL, because nothing was there to take it of. */
+static pawl_status one_turn(struct ledger_backend *base,
+                            size_t statement,
+                            pawl_view run_id,
+                            int64_t *ret_turn,
+                            pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    bool row;
+
+    pawl_status status = borrow(base, &borrowed, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, statement);
+    bind_name(&stmt, 1, run_id);
+    status = pawl__sqlite_next(&stmt, &row, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (!row || pawl__sqlite_is_null(&stmt, 0)) {
+        return pawl__fail(reterr, PAWL_NOT_FOUND, "no turn in run '%.*s'", VIEW_ARGS(run_id));
+    }
+    *ret_turn = pawl__sqlite_i64(&stmt, 0);
+    return PAWL_OK;
+}
+
+pawl_status pawl__ledger_sqlite_max_turn(struct ledger_backend *base,
+                                         pawl_view run_id,
+                                         int64_t *ret_turn,
+                                         pawl_error *reterr)
+{
+    return one_turn(base, SQL_MAX_TURN, run_id, ret_turn, reterr);
+}
+
+pawl_status pawl__ledger_sqlite_last_complete_turn(struct ledger_backend *base,
+                                                   pawl_view run_id,
+                                                   int64_t *ret_turn,
+                                                   pawl_error *reterr)
+{
+    return one_turn(base, SQL_LAST_COMPLETE, run_id, ret_turn, reterr);
+}
+
+pawl_status pawl__ledger_sqlite_counts(struct ledger_backend *base,
+                                       pawl_count_by by,
+                                       const pawl_event_filter *filter,
+                                       pawl_count_visit visit,
+                                       void *context,
+                                       pawl_error *reterr)
+{
+    static const size_t statements[] = {
+        [PAWL_COUNT_BY_RUN] = SQL_COUNT_RUN,
+        [PAWL_COUNT_BY_KIND] = SQL_COUNT_KIND,
+        [PAWL_COUNT_BY_ACTOR] = SQL_COUNT_ACTOR,
+    };
+    static const pawl_event_filter all = PAWL_EVENT_FILTER_INIT;
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    struct filter_texts texts;
+
+    pawl_status status = borrow(base, &borrowed, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, statements[by]);
+    bind_filter(&stmt, 1, filter == NULL ? &all : filter, &texts);
+    for (bool row = true; row;) {
+        status = pawl__sqlite_next(&stmt, &row, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        if (row
+            && !visit(context, pawl__sqlite_text(&stmt, 0), (uint64_t)pawl__sqlite_i64(&stmt, 1))) {
+            break;
+        }
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__ledger_sqlite_turns(struct ledger_backend *base,
+                                      pawl_view run_id,
+                                      pawl_turn_visit visit,
+                                      void *context,
+                                      pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+
+    pawl_status status = borrow(base, &borrowed, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, SQL_TURNS);
+    bind_name(&stmt, 1, run_id);
+    for (bool row = true; row;) {
+        status = pawl__sqlite_next(&stmt, &row, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        pawl_turn_info info = {
+            .run_id = pawl__sqlite_text(&stmt, 0),
+            .turn = pawl__sqlite_i64(&stmt, 1),
+            .attempt = (uint32_t)pawl__sqlite_i64(&stmt, 2),
+            .state = (pawl_turn_state)pawl__sqlite_i64(&stmt, 3),
+            .begin_offset = (uint64_t)pawl__sqlite_i64(&stmt, 4),
+            .end_offset = (uint64_t)pawl__sqlite_i64(&stmt, 5),
+        };
+        if (row && !visit(context, &info)) {
+            break;
+        }
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__ledger_sqlite_embeddings(struct ledger_backend *base,
+                                           const pawl_event_filter *filter,
+                                           ledger_vector_sink visit,
+                                           void *context,
+                                           pawl_error *reterr)
+{
+    static const pawl_event_filter all = PAWL_EVENT_FILTER_INIT;
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    struct filter_texts texts;
+
+    pawl_status status = borrow(base, &borrowed, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, SQL_EMBEDDINGS);
+    bind_filter(&stmt, 1, filter == NULL ? &all : filter, &texts);
+    for (bool row = true; status == PAWL_OK && row;) {
+        status = pawl__sqlite_next(&stmt, &row, reterr);
+        if (status == PAWL_OK && row) {
+            status = visit(
+                context, (uint64_t)pawl__sqlite_i64(&stmt, 0), pawl__sqlite_blob(&stmt, 1), reterr);
+        }
+    }
+    return status;
+}

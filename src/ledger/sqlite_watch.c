@@ -1,0 +1,111 @@
+/* News from other processes: inotify says at once that somebody writes to the log file, and
+ * SQLite's data_version says whether a commit became visible. The write comes before the commit
+ * (and its fsync) is done, so after every sign of life we look again at short intervals; without
+ * inotify, or when it missed something, the longest interval is the safety net. */
+#include "ledger/backend_sqlite.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fs.h"
+
+#define LOOK_AGAIN_NS_MIN (1 * NS_PER_MS)
+#define LOOK_AGAIN_NS_MAX (100 * NS_PER_MS)
+
+static pawl_status open_watcher(struct sqlite_backend *backend, pawl_error *reterr)
+{
+    pawl_status status = pawl__ledger_reader_take(backend, &backend->watcher, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    AUTO(pawl__buf_done) struct pawl__buf wal = BUF_INIT(65536);
+    pawl__buf_add_format(&wal, "%s-wal", backend->path);
+    backend->inotify_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    /* Without inotify (no more instances, an odd file system) the poll alone goes on. */
+    if (backend->inotify_fd >= 0
+        && (wal.broken || inotify_add_watch(backend->inotify_fd, wal.data, IN_MODIFY) < 0)) {
+        pawl__fs_close(&backend->inotify_fd);
+    }
+    return pawl__sqlite_data_version(backend->watcher, &backend->data_version, reterr);
+}
+
+static void wake_eventfd(void *context)
+{
+    uint64_t one = 1;
+
+    /* Failing means that the counter is full: whoever reads it wakes all the same. */
+    (void)!write(*(int *)context, &one, sizeof(one));
+}
+
+/* Waits for a sign of life, cancellation or the time; true when there was a sign. */
+static bool wait_for_sign(struct sqlite_backend *backend, int cancel_fd, int64_t ns)
+{
+    struct pollfd fds[] = {
+        { .fd = backend->inotify_fd, .events = POLLIN }, /* -1 is left alone */
+        { .fd = cancel_fd, .events = POLLIN },
+    };
+    struct timespec timeout = { .tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S };
+    char events[4096];
+
+    if (ppoll(fds, COUNT_OF(fds), &timeout, NULL) <= 0 || (fds[0].revents & POLLIN) == 0) {
+        return false;
+    }
+    while (read(backend->inotify_fd, events, sizeof(events)) > 0) {
+    }
+    return true;
+}
+
+static pawl_status wait_for_change(struct sqlite_backend *backend,
+                                   int64_t deadline_ns,
+                                   const struct pawl__cancel *cancel,
+                                   int cancel_fd,
+                                   pawl_error *reterr)
+{
+    struct pawl__clock *clock = pawl__clock_real();
+    int64_t interval_ns = LOOK_AGAIN_NS_MIN;
+
+    for (;;) {
+        int64_t version;
+        pawl_status status = pawl__sqlite_data_version(backend->watcher, &version, reterr);
+        int64_t left_ns = deadline_ns - pawl__monotonic_ns(clock);
+
+        if (status != PAWL_OK) {
+            return status;
+        }
+        if (version != backend->data_version || left_ns <= 0 || pawl__cancelled(cancel)) {
+            backend->data_version = version;
+            return PAWL_OK;
+        }
+        bool sign = wait_for_sign(backend, cancel_fd, MIN(interval_ns, left_ns));
+        interval_ns = sign ? LOOK_AGAIN_NS_MIN : MIN(interval_ns * 2, LOOK_AGAIN_NS_MAX);
+    }
+}
+
+pawl_status pawl__ledger_sqlite_watch(struct ledger_backend *base,
+                                      int64_t deadline_ns,
+                                      struct pawl__cancel *cancel,
+                                      pawl_error *reterr)
+{
+    struct sqlite_backend *backend = (struct sqlite_backend *)base;
+    AUTO(pawl__fs_close) int cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct pawl__cancel_link link;
+
+    if (cancel_fd < 0) {
+        return pawl__fail(reterr, PAWL_FAILED, "no eventfd to be had");
+    }
+    if (backend->watcher == NULL) {
+        /* What was committed before this is no change any more: let the readers look at once. */
+        return open_watcher(backend, reterr);
+    }
+    pawl__cancel_link(cancel, &link, wake_eventfd, &cancel_fd);
+    pawl_status status = wait_for_change(backend, deadline_ns, cancel, cancel_fd, reterr);
+    pawl__cancel_unlink(cancel, &link);
+    return status;
+}

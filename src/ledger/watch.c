@@ -1,0 +1,99 @@
+#include "ledger/watch.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+
+/* A backend that fails (a server that is away) is asked again after this; readers poll meanwhile.
+ */
+#define RETRY_NS (200 * NS_PER_MS)
+#define WATCH_NS (1 * NS_PER_S)
+
+pawl_status pawl__watch_init(struct ledger_watch *watch,
+                             struct ledger_backend *backend,
+                             pawl_error *reterr)
+{
+    *watch = (struct ledger_watch){ .backend = backend };
+    pawl_status status = pawl__lock_init(&watch->lock, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = pawl__cond_init(&watch->changed, reterr);
+    if (status != PAWL_OK) {
+        pawl__lock_done(&watch->lock);
+        return status;
+    }
+    status = pawl__cancel_init(&watch->cancel, NULL, reterr);
+    if (status != PAWL_OK) {
+        pawl__cond_done(&watch->changed);
+        pawl__lock_done(&watch->lock);
+    }
+    return status;
+}
+
+void pawl__watch_done(struct ledger_watch *watch)
+{
+    pawl__cancel_now(&watch->cancel);
+    pawl__thread_join(&watch->thread);
+    pawl__cancel_done(&watch->cancel);
+    pawl__cond_done(&watch->changed);
+    pawl__lock_done(&watch->lock);
+}
+
+void pawl__watch_bump(struct ledger_watch *watch)
+{
+    pawl__lock(&watch->lock);
+    watch->generation++;
+    pawl__cond_broadcast(&watch->changed);
+    pawl__unlock(&watch->lock);
+}
+
+uint64_t pawl__watch_generation(struct ledger_watch *watch)
+{
+    pawl__lock(&watch->lock);
+    uint64_t generation = watch->generation;
+    pawl__unlock(&watch->lock);
+    return generation;
+}
+
+static void watch_main(void *context)
+{
+    struct ledger_watch *watch = context;
+    struct ledger_backend *backend = watch->backend;
+    struct pawl__clock *clock = pawl__clock_real();
+
+    while (!pawl__cancelled(&watch->cancel)) {
+        int64_t now_ns = pawl__monotonic_ns(clock);
+        pawl_status status = backend->ops->watch(backend, now_ns + WATCH_NS, &watch->cancel, NULL);
+        if (status != PAWL_OK) {
+            pawl__cancel_wait_until(&watch->cancel, now_ns + RETRY_NS);
+        }
+        /* Also after an error and at the deadline: looking once a second is the safety net. */
+        pawl__watch_bump(watch);
+    }
+}
+
+pawl_status pawl__watch_outside(struct ledger_watch *watch, pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    pawl__lock(&watch->lock);
+    if (!watch->started && watch->backend->ops->watch != NULL) {
+        status = pawl__thread_start(&watch->thread, "pawl-watch", watch_main, watch, reterr);
+        watch->started = status == PAWL_OK;
+    }
+    pawl__unlock(&watch->lock);
+    return status;
+}
+
+bool pawl__watch_wait(struct ledger_watch *watch, uint64_t generation, int64_t deadline_ns)
+{
+    bool in_time = true;
+
+    pawl__lock(&watch->lock);
+    while (in_time && watch->generation == generation) {
+        in_time = pawl__cond_wait_until(&watch->changed, &watch->lock, deadline_ns);
+    }
+    bool changed = watch->generation != generation;
+    pawl__unlock(&watch->lock);
+    return changed;
+}

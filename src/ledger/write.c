@@ -1,0 +1,190 @@
+/* Most events are new. So the first try looks nothing up: it gives every event the next offset and
+ * inserts them all; the unique index of the store finds out about duplicates, and then the group is
+ * rolled back and planned again with what is stored under its ids. Duplicates come in runs (a job
+ * that starts over, a file imported twice), so the careful way is kept for a while. */
+#include "ledger/write.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+
+enum { CAREFUL_GROUPS = 16 };
+
+void pawl__writer_done(struct ledger_writer *writer)
+{
+    pawl__plan_done(&writer->plan);
+}
+
+static pawl_status load_turns(struct ledger_writer *writer,
+                              struct ledger_request *const *requests,
+                              size_t count,
+                              pawl_error *reterr)
+{
+    struct ledger_backend *backend = writer->backend;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct ledger_request *request = requests[i];
+        struct ledger_turn newest;
+
+        if (!request->in_turn
+            || pawl__plan_knows_turn(&writer->plan, request->run_id, request->turn)) {
+            continue;
+        }
+        pawl_status status =
+            backend->ops->turn_get(backend, request->run_id, request->turn, &newest, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        pawl__plan_turn(&writer->plan, &newest);
+    }
+    return PAWL_OK;
+}
+
+static pawl_status keep_stored(void *context, const pawl_event *event, pawl_error *reterr)
+{
+    return pawl__plan_stored(context, event, reterr);
+}
+
+static void free_ids(pawl_view **ids)
+{
+    free(*ids);
+}
+
+/* Asks the store for every id of the group at once. */
+static pawl_status load_stored(struct ledger_writer *writer,
+                               struct ledger_request *const *requests,
+                               size_t count,
+                               pawl_error *reterr)
+{
+    size_t total = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        total += requests[i]->count;
+    }
+    if (total == 0) {
+        return PAWL_OK;
+    }
+    AUTO(free_ids) pawl_view *ids = calloc(total, sizeof(*ids));
+    if (ids == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory to look up %zu ids", total);
+    }
+    size_t next = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < requests[i]->count; j++) {
+            ids[next++] = requests[i]->events[j].id;
+        }
+    }
+    return writer->backend->ops->lookup(
+        writer->backend, ids, total, keep_stored, &writer->plan, reterr);
+}
+
+/* An embedding that does not fit fails alone: the statement leaves no trace. */
+static pawl_status write_embeddings(struct ledger_writer *writer,
+                                    struct ledger_request *const *requests,
+                                    size_t count,
+                                    pawl_error *reterr)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct ledger_request *request = requests[i];
+        if (request->kind != LEDGER_EMBED) {
+            continue;
+        }
+        pawl_status status = writer->backend->ops->embed(
+            writer->backend, request->offset, request->vector, &request->item.outcome);
+        if (status == PAWL_OK) {
+            writer->embedded++;
+        } else if (status != PAWL_INVALID && status != PAWL_NOT_FOUND) {
+            *reterr = request->item.outcome;
+            return status;
+        }
+    }
+    return PAWL_OK;
+}
+
+/* From the write lock to the last row, everything but the commit. */
+static pawl_status write_rows(struct ledger_writer *writer,
+                              struct ledger_request *const *requests,
+                              size_t count,
+                              bool careful,
+                              pawl_error *reterr)
+{
+    struct ledger_backend *backend = writer->backend;
+    struct ledger_plan *plan = &writer->plan;
+    pawl_ledger_head head;
+
+    pawl_status status = backend->ops->begin(backend, &head, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = pawl__plan_start(plan, &head, requests, count, careful, reterr);
+    if (status == PAWL_OK) {
+        status = load_turns(writer, requests, count, reterr);
+    }
+    if (status == PAWL_OK && careful) {
+        status = load_stored(writer, requests, count, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        pawl__plan_request(plan, requests[i]);
+    }
+    if (plan->insert_count > 0) {
+        status = backend->ops->insert(backend, plan->inserts, plan->insert_count, reterr);
+    }
+    for (size_t i = 0; i < plan->change_count && status == PAWL_OK; i++) {
+        status = backend->ops->turn_put(backend, &plan->changes[i], reterr);
+    }
+    writer->embedded = 0;
+    return status == PAWL_OK ? write_embeddings(writer, requests, count, reterr) : status;
+}
+
+static pawl_status write_with_retry(struct ledger_writer *writer,
+                                    struct ledger_request *const *requests,
+                                    size_t count,
+                                    pawl_error *reterr)
+{
+    struct ledger_backend *backend = writer->backend;
+    bool careful = writer->careful > 0;
+    pawl_status status = write_rows(writer, requests, count, careful, reterr);
+
+    if (status == PAWL_CONFLICT && !careful) {
+        backend->ops->rollback(backend);
+        writer->careful = CAREFUL_GROUPS;
+        careful = true;
+        status = write_rows(writer, requests, count, careful, reterr);
+    }
+    if (status == PAWL_CONFLICT) {
+        /* The lookup saw everything under the write lock: a store that finds more is not ours. */
+        return pawl__fail_context(reterr, PAWL_CORRUPT, "an id appeared that was not there");
+    }
+    if (status == PAWL_OK && careful && writer->plan.duplicate_count == 0) {
+        writer->careful--;
+    }
+    return status;
+}
+
+pawl_status pawl__write_group(struct ledger_writer *writer,
+                              struct ledger_request *const *requests,
+                              size_t count,
+                              pawl_ledger_head *ret_head,
+                              pawl_error *reterr)
+{
+    struct ledger_backend *backend = writer->backend;
+    pawl_status status = write_with_retry(writer, requests, count, reterr);
+
+    if (status != PAWL_OK) {
+        backend->ops->rollback(backend);
+        return status;
+    }
+    if (writer->plan.insert_count == 0 && writer->embedded == 0) {
+        backend->ops->rollback(backend); /* nothing but duplicates and refusals: no fsync */
+    } else {
+        status = backend->ops->commit(backend, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    *ret_head = writer->plan.head;
+    return PAWL_OK;
+}

@@ -1,0 +1,31 @@
+/* Carries out a group of write requests as one transaction of a backend. */
+#ifndef PAWL_LEDGER_WRITE_H
+#define PAWL_LEDGER_WRITE_H
+
+#include "ledger/backend.h"
+#include "ledger/plan.h"
+
+/* Belongs to the committer thread. */
+struct ledger_writer {
+    struct ledger_backend *backend;
+    struct ledger_plan plan;
+    size_t embedded;  /* embeddings that this group wrote */
+    unsigned careful; /* groups that look ids up first, because duplicates came lately */
+};
+
+#define LEDGER_WRITER_INIT(of_backend)                    \
+    {                                                     \
+        .backend = (of_backend), .plan = LEDGER_PLAN_INIT \
+    }
+
+void pawl__writer_done(struct ledger_writer *writer);
+
+/* PAWL_OK: each request has its own answer in item.outcome, and those with PAWL_OK are durable.
+ * Anything else holds for all of them; `reterr` is not NULL. *ret_head is the head after it. */
+PAWL_MUST_USE pawl_status pawl__write_group(struct ledger_writer *writer,
+                                            struct ledger_request *const *requests,
+                                            size_t count,
+                                            pawl_ledger_head *ret_head,
+                                            pawl_error *reterr);
+
+#endif
