@@ -8,8 +8,8 @@
  * The same program runs on three backends, chosen by location:
  *
  *   memory:                      a ledger in this process, gone when it is closed
- *   runs/village.db              SQLite; also written sqlite:runs/village.db. Any number of
- * processes postgres://user@host/db      PostgreSQL, in the schema `pawl`. Any number of machines
+ *   runs/village.db              SQLite, any number of processes; also sqlite:runs/village.db
+ *   postgres://user@host/db      PostgreSQL, any number of machines; in the schema `pawl`
  *
  * `?durability=normal` behind a SQLite location trades the last commits at a power cut for speed.
  *
@@ -123,10 +123,9 @@ typedef struct pawl_reader pawl_reader;
 
 typedef struct pawl_reader_options {
     size_t size;
-    uint64_t from;  /* the last offset already consumed: reading starts behind it */
-    uint64_t up_to; /* stop behind this offset; 0: no end */
-    bool
-        complete_turns; /* only what is outside turns or in a committed one; waits at an open one */
+    uint64_t from;       /* the last offset already consumed: reading starts behind it */
+    uint64_t up_to;      /* stop behind this offset; 0: no end */
+    bool complete_turns; /* only what is outside turns or in a committed one; see below */
     const pawl_event_filter *filter; /* copied; NULL: all */
 } pawl_reader_options;
 
@@ -136,7 +135,13 @@ typedef struct pawl_reader_options {
     }
 
 /* A reader walks events in offset order, in pages, with memory that does not grow. It belongs to
- * one thread and must be closed before its ledger. It holds no lock between calls. */
+ * one thread and must be closed before its ledger. It holds no lock between calls.
+ *
+ * It shows every event, those of the ledger's own kinds, of open and of abandoned turns too. With
+ * complete_turns it holds back at the first turn that is open (of those that the filter lets
+ * through; with up_to, one whose commit is behind it counts as open), shows a committed turn with
+ * its begin and commit, and of an abandoned attempt nothing. An event belongs to an attempt when it
+ * has its run and turn and stands between its begin and its end. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_reader_open(pawl_ledger *ledger,
                                                     const pawl_reader_options *options,
                                                     pawl_reader **ret_reader,
@@ -148,13 +153,15 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_reader_next(pawl_reader *reader,
                                                     const pawl_event **ret_event,
                                                     pawl_error *reterr);
 
-/* Blocks until there may be more, at most `timeout_ms`; TIMEOUT then. New events wake it at once,
- * also those of other processes; a poll is the safety net. CANCELLED after pawl_reader_cancel. */
+/* Blocks until there is another event, at most `timeout_ms`; TIMEOUT then. New events wake it at
+ * once, also those of other processes; a poll is the safety net. CANCELLED after
+ * pawl_reader_cancel; NOT_FOUND when the reader is at its `up_to`. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_reader_wait(pawl_reader *reader,
                                                     uint32_t timeout_ms,
                                                     pawl_error *reterr);
 
-/* Wakes a pawl_reader_wait, now and for ever. From any thread or signal handler. */
+/* Ends a pawl_reader_wait, now and for ever, and a long search of pawl_reader_next. From any thread
+ * while the reader is open, but not from a signal handler. */
 PAWL_API void pawl_reader_cancel(pawl_reader *reader);
 
 /* The offset to hand in as `from` to go on later: everything up to it was returned or filtered out.
@@ -174,8 +181,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_max_turn(pawl_ledger *ledger,
                                                         int64_t *ret_turn,
                                                         pawl_error *reterr);
 
-/* Finds one event by id or by offset; the view memory belongs to the reader-like handle `ret_copy`,
- * ended with pawl_event_free. */
+/* Finds one event by its id, or by its offset when the id is empty. A copy, ended with
+ * pawl_event_free. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_get(
     pawl_ledger *ledger, pawl_view id, uint64_t offset, pawl_event **ret_event, pawl_error *reterr);
 PAWL_API void pawl_event_free(pawl_event *event);
@@ -188,7 +195,7 @@ typedef enum pawl_count_by {
 
 typedef bool (*pawl_count_visit)(void *context, pawl_view name, uint64_t count);
 
-/* Calls `visit` for each name in order of the name until it returns false. */
+/* Calls `visit` for each name in order of its bytes until it returns false. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_counts(pawl_ledger *ledger,
                                                       pawl_count_by by,
                                                       const pawl_event_filter *filter,
@@ -280,9 +287,13 @@ typedef struct pawl_fold_options {
     }
 
 /* Rebuilds a projection from the log: every event but those of abandoned attempts and the ledger's
- * own kinds. Events of a turn that is still open are not complete and are left out too.
- * `ret_covered` is the offset that the projection now covers; hand it in as `from` next time. It
- * stays before the first open turn. */
+ * own kinds. It ends before the first turn that is still open, or was at `up_to`: turns that the
+ * filter refuses do not count. `ret_covered` (may be NULL) is the offset that the projection now
+ * covers; hand it in as `from` next time, and it meets no event twice.
+ *
+ * As of a time, an event counts when its created_at is not later, and one of a turn when that of
+ * the turn's commit is not, too. Times need not be in order: `ret_covered` stays before the first
+ * event that was left out. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_fold(pawl_ledger *ledger,
                                                     const pawl_fold_options *options,
                                                     pawl_fold_step step,

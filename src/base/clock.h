@@ -61,6 +61,8 @@ PAWL_MUST_USE pawl_status pawl__clock_boot_id(char ret_id[PAWL__BOOT_ID_SIZE], p
  * Parsing takes either form, 0 to 9 decimals (cut to microseconds) and, in the second, a numeric
  * offset as well as Z. Years 0001 to 9999. */
 #define PAWL__TIME_SIZE 28
+#define PAWL__WALL_US_MIN (INT64_C(-62135596800) * US_PER_S)     /* 0001-01-01 */
+#define PAWL__WALL_US_MAX (INT64_C(253402300800) * US_PER_S - 1) /* the end of 9999 */
 void pawl__time_store(int64_t wall_us, char ret_text[PAWL__TIME_SIZE]);
 void pawl__time_rfc3339(int64_t wall_us, char ret_text[PAWL__TIME_SIZE]);
 PAWL_MUST_USE pawl_status pawl__time_parse(pawl_view text,

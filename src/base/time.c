@@ -33,16 +33,12 @@ static void date_of_days(int64_t days, int64_t *ret_year, int64_t *ret_month, in
     *ret_year = year_of_era + era * 400 + (*ret_month <= 2);
 }
 
-/* 0001-01-01 and the last microsecond of 9999: what four digits can hold. */
-#define WALL_US_MIN (INT64_C(-62135596800) * US_PER_S)
-#define WALL_US_MAX (INT64_C(253402300800) * US_PER_S - 1)
-
 static void format_time(int64_t wall_us,
                         char between,
                         const char *end,
                         char ret_text[PAWL__TIME_SIZE])
 {
-    wall_us = MIN(MAX(wall_us, WALL_US_MIN), WALL_US_MAX);
+    wall_us = MIN(MAX(wall_us, PAWL__WALL_US_MIN), PAWL__WALL_US_MAX);
     int64_t seconds = wall_us / US_PER_S;
     int64_t micros = wall_us % US_PER_S;
     if (micros < 0) {
@@ -219,7 +215,7 @@ pawl_status pawl__time_parse(pawl_view text, int64_t *ret_wall_us, pawl_error *r
     }
     int64_t wall_us = good ? days * 86400 * US_PER_S + clock_us - zone_us : 0;
     /* An offset can push the first and the last day out of the years that we can write. */
-    if (!good || in.len > 0 || wall_us < WALL_US_MIN || wall_us > WALL_US_MAX) {
+    if (!good || in.len > 0 || wall_us < PAWL__WALL_US_MIN || wall_us > PAWL__WALL_US_MAX) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "'%.*s' is no time; write 2026-01-29T10:20:30Z",

@@ -8,72 +8,95 @@
 #include "ledger/event.h"
 #include "ledger/ledger_internal.h"
 
-static void fill_in(const pawl_event *given, int64_t now_us, pawl_event *ret_event)
+enum { ROW_BYTES = 256 }; /* about what an event costs beside its payload */
+
+pawl_status pawl__batch_init(struct ledger_batch *batch,
+                             const pawl_event *given,
+                             size_t count,
+                             pawl_error *reterr)
 {
-    *ret_event = *given;
-    if (ret_event->created_at_us == 0) {
-        ret_event->created_at_us = now_us;
+    *batch = (struct ledger_batch){ .count = count };
+    if (count > PAWL_LEDGER_BATCH_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "a batch of %zu events, the limit is %d",
+                          count,
+                          PAWL_LEDGER_BATCH_MAX);
     }
-    if (ret_event->schema_version == 0) {
-        ret_event->schema_version = 1;
+    if (count <= 1) {
+        batch->events = &batch->one_event;
+        batch->results = &batch->one_result;
+    } else {
+        batch->events = malloc(count * sizeof(*batch->events));
+        batch->results = calloc(count, sizeof(*batch->results));
+    }
+    if (batch->events == NULL || batch->results == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a batch of %zu events", count);
+    }
+    if (count > 0) {
+        memcpy(batch->events, given, count * sizeof(*given));
+    }
+    return PAWL_OK;
+}
+
+void pawl__batch_done(struct ledger_batch *batch)
+{
+    if (batch->events != &batch->one_event) {
+        free(batch->events);
+        free(batch->results);
     }
 }
 
-pawl_status pawl__ledger_prepare(const pawl_ledger *ledger,
-                                 const pawl_event *given,
-                                 size_t count,
-                                 int64_t now_us,
-                                 pawl_event *ret_events,
-                                 size_t *ret_bytes,
-                                 pawl_error *reterr)
+static pawl_status check_one(const pawl_ledger *ledger, const pawl_event *event, pawl_error *reterr)
+{
+    pawl_status status = pawl__event_check_kind(event, reterr);
+
+    return status == PAWL_OK ? pawl__event_check(event, ledger->options.payload_bytes_max, reterr)
+                             : status;
+}
+
+pawl_status pawl__batch_check(const pawl_ledger *ledger,
+                              struct ledger_batch *batch,
+                              pawl_error *reterr)
+{
+    int64_t now_us = pawl__wall_us(pawl__clock_real());
+
+    for (size_t i = 0; i < batch->count; i++) {
+        pawl_event *event = &batch->events[i];
+        if (event->created_at_us == 0) {
+            event->created_at_us = now_us;
+        }
+        if (event->schema_version == 0) {
+            event->schema_version = 1;
+        }
+        pawl_status status = check_one(ledger, event, reterr);
+        if (status != PAWL_OK) {
+            return batch->count == 1 ? status : pawl__fail_context(reterr, status, "event %zu", i);
+        }
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__batch_submit(pawl_ledger *ledger,
+                               struct ledger_batch *batch,
+                               struct ledger_request *request,
+                               pawl_append_result *ret_results,
+                               pawl_error *reterr)
 {
     size_t bytes = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        fill_in(&given[i], now_us, &ret_events[i]);
-        pawl_status status =
-            pawl__event_check(&ret_events[i], ledger->options.payload_bytes_max, reterr);
-        if (status == PAWL_OK) {
-            status = pawl__event_check_kind(&ret_events[i], reterr);
-        }
-        if (status != PAWL_OK) {
-            return count == 1 ? status : pawl__fail_context(reterr, status, "event %zu", i);
-        }
-        bytes += ret_events[i].payload.len + 256;
+    for (size_t i = 0; i < batch->count; i++) {
+        bytes += batch->events[i].payload.len + ROW_BYTES;
     }
-    *ret_bytes = MIN(bytes, (size_t)LEDGER_GROUP_BYTES_MAX);
-    return PAWL_OK;
-}
-
-/* What one call needs while it waits: the events with their defaults, and answers that reach the
- * caller only when all of it is durable. A single event needs no allocation. */
-struct append {
-    pawl_event *events;
-    pawl_append_result *results;
-    pawl_event one_event;
-    pawl_append_result one_result;
-};
-
-static void append_done(struct append *append)
-{
-    if (append->events != &append->one_event) {
-        free(append->events);
-        free(append->results);
+    request->events = batch->events;
+    request->results = batch->results;
+    request->count = batch->count;
+    request->item.bytes = MIN(bytes, LEDGER_GROUP_BYTES_MAX);
+    pawl_status status = pawl__ledger_submit(ledger, request, reterr);
+    if (status == PAWL_OK && ret_results != NULL) {
+        memcpy(ret_results, batch->results, batch->count * sizeof(*ret_results));
     }
-}
-
-static pawl_status append_init(struct append *append, size_t count, pawl_error *reterr)
-{
-    append->events = &append->one_event;
-    append->results = &append->one_result;
-    if (count > 1) {
-        append->events = calloc(count, sizeof(*append->events));
-        append->results = calloc(count, sizeof(*append->results));
-        if (append->events == NULL || append->results == NULL) {
-            return pawl__fail(reterr, PAWL_NOMEM, "no memory for a batch of %zu events", count);
-        }
-    }
-    return PAWL_OK;
+    return status;
 }
 
 pawl_status pawl_ledger_append_many(pawl_ledger *ledger,
@@ -82,40 +105,20 @@ pawl_status pawl_ledger_append_many(pawl_ledger *ledger,
                                     pawl_append_result *ret_results,
                                     pawl_error *reterr)
 {
+    AUTO(pawl__batch_done) struct ledger_batch batch = { 0 };
+    struct ledger_request request = { .kind = LEDGER_APPEND };
+
     if (ledger == NULL || (events == NULL && count > 0)) {
         return pawl__fail(reterr, PAWL_INVALID, "ledger or events: is NULL");
     }
-    if (count > PAWL_LEDGER_BATCH_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "a batch of %zu events, the limit is %d",
-                          count,
-                          PAWL_LEDGER_BATCH_MAX);
-    }
-    if (count == 0) {
-        return PAWL_OK;
-    }
-    AUTO(append_done) struct append append = { NULL, NULL, { 0 }, { 0 } };
-    struct ledger_request request = { .kind = LEDGER_APPEND, .count = count };
-    pawl_status status = append_init(&append, count, reterr);
+    pawl_status status = pawl__batch_init(&batch, events, count, reterr);
     if (status == PAWL_OK) {
-        status = pawl__ledger_prepare(ledger,
-                                      events,
-                                      count,
-                                      pawl__wall_us(pawl__clock_real()),
-                                      append.events,
-                                      &request.item.bytes,
-                                      reterr);
+        status = pawl__batch_check(ledger, &batch, reterr);
     }
-    request.events = append.events;
-    request.results = append.results;
-    if (status == PAWL_OK) {
-        status = pawl__ledger_submit(ledger, &request, reterr);
+    if (status != PAWL_OK || count == 0) {
+        return status;
     }
-    if (status == PAWL_OK && ret_results != NULL) {
-        memcpy(ret_results, append.results, count * sizeof(*ret_results));
-    }
-    return status;
+    return pawl__batch_submit(ledger, &batch, &request, ret_results, reterr);
 }
 
 pawl_status pawl_ledger_append(pawl_ledger *ledger,

@@ -147,6 +147,15 @@ struct ledger_backend_ops {
 
     /* --- optional from here on; NULL: the general way is good enough --- */
 
+    /* Every attempt that is open, and every abandoned one whose end_offset is greater than `since`,
+     * in any order. Readers ask again and again: it must not walk the committed ones, of which a
+     * long log has millions. */
+    pawl_status (*unfinished)(struct ledger_backend *backend,
+                              uint64_t since,
+                              pawl_turn_visit visit,
+                              void *context,
+                              pawl_error *reterr);
+
     /* Writes down how far the log certainly reaches. Called by a thread of its own within a second
      * after commits, and once before close. */
     pawl_status (*settle)(struct ledger_backend *backend, pawl_error *reterr);

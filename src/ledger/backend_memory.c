@@ -44,6 +44,8 @@ struct memory_backend {
     struct ledger_turn *turns; /* their run_ids are malloc'ed */
     size_t turn_count;
     size_t turn_cap;
+    size_t *unfinished; /* rows of `turns` that are not committed; as much room as `turns` has */
+    size_t unfinished_count;
     size_t vector_bytes; /* of every embedding; 0: none yet */
 };
 
@@ -105,30 +107,11 @@ static pawl_status memory_lookup(struct ledger_backend *base,
 /* One allocation an event: its texts stand behind it. */
 static struct memory_event *copy_event(const pawl_event *event)
 {
-    const pawl_view texts[] = {
-        event->id, event->run_id, event->kind, event->actor, event->payload
-    };
-    size_t bytes = 0;
+    struct memory_event *copy = malloc(sizeof(*copy) + pawl__event_text_bytes(event));
 
-    for (size_t i = 0; i < COUNT_OF(texts); i++) {
-        bytes += texts[i].len;
-    }
-    struct memory_event *copy = malloc(sizeof(*copy) + bytes);
-    if (copy == NULL) {
-        return NULL;
-    }
-    pawl_view *const copies[] = { &copy->event.id,
-                                  &copy->event.run_id,
-                                  &copy->event.kind,
-                                  &copy->event.actor,
-                                  &copy->event.payload };
-    copy->event = *event;
-    copy->vector = (struct pawl__buf)BUF_INIT(PAWL_EMBEDDING_DIMENSIONS_MAX * sizeof(float));
-    size_t next = 0;
-    for (size_t i = 0; i < COUNT_OF(texts); i++) {
-        memcpy(copy->texts + next, texts[i].data, texts[i].len);
-        *copies[i] = (pawl_view){ copy->texts + next, texts[i].len };
-        next += texts[i].len;
+    if (copy != NULL) {
+        pawl__event_place(event, copy->texts, &copy->event);
+        copy->vector = (struct pawl__buf)BUF_INIT(PAWL_EMBEDDING_DIMENSIONS_MAX * sizeof(float));
     }
     return copy;
 }
@@ -297,9 +280,9 @@ static struct ledger_turn *find_turn_locked(struct memory_backend *backend,
                                             const struct ledger_turn *wanted)
     REQUIRES_LOCK(backend->lock)
 {
-    for (size_t i = 0; i < backend->turn_count; i++) {
-        if (is_attempt(&backend->turns[i], wanted)) {
-            return &backend->turns[i];
+    for (size_t i = backend->turn_count; i > 0; i--) { /* most likely one of the last */
+        if (is_attempt(&backend->turns[i - 1], wanted)) {
+            return &backend->turns[i - 1];
         }
     }
     return NULL;
@@ -312,27 +295,60 @@ static pawl_status reserve_turns_locked(struct memory_backend *backend, pawl_err
 
     while (status == PAWL_OK
            && backend->turn_count + backend->staged_turn_count > backend->turn_cap) {
+        size_t cap = backend->turn_cap; /* the second array moves it */
         void *turns = backend->turns;
-        status =
-            grow(&turns, backend->turn_cap, &backend->turn_cap, sizeof(*backend->turns), reterr);
+        status = grow(&turns, cap, &cap, sizeof(*backend->turns), reterr);
         backend->turns = turns;
+        void *unfinished = backend->unfinished;
+        if (status == PAWL_OK) {
+            status = grow(&unfinished,
+                          backend->turn_cap,
+                          &backend->turn_cap,
+                          sizeof(*backend->unfinished),
+                          reterr);
+        }
+        backend->unfinished = unfinished;
     }
     return status;
+}
+
+static void finish_row_locked(struct memory_backend *backend, size_t row)
+    REQUIRES_LOCK(backend->lock)
+{
+    size_t i = backend->unfinished_count;
+
+    while (i > 0 && backend->unfinished[i - 1] != row) { /* most likely one of the last */
+        i--;
+    }
+    REQUIRE(i > 0);
+    backend->unfinished[i - 1] = backend->unfinished[--backend->unfinished_count];
+}
+
+static void apply_turn_locked(struct memory_backend *backend, const struct ledger_turn *staged)
+    REQUIRES_LOCK(backend->lock)
+{
+    struct ledger_turn *found = find_turn_locked(backend, staged);
+
+    if (found == NULL) {
+        if (staged->state != PAWL_TURN_COMMITTED) {
+            backend->unfinished[backend->unfinished_count++] = backend->turn_count;
+        }
+        backend->turns[backend->turn_count++] = *staged;
+        return;
+    }
+    if (found->state != PAWL_TURN_COMMITTED && staged->state == PAWL_TURN_COMMITTED) {
+        finish_row_locked(backend, (size_t)(found - backend->turns));
+    }
+    pawl_view kept = found->run_id;
+    free((void *)(uintptr_t)staged->run_id.data);
+    *found = *staged;
+    found->run_id = kept;
 }
 
 static void apply_locked(struct memory_backend *backend) REQUIRES_LOCK(backend->lock)
 {
     for (size_t i = 0; i < backend->staged_turn_count; i++) {
-        struct ledger_turn *staged = &backend->staged_turns[i];
-        struct ledger_turn *found = find_turn_locked(backend, staged);
-        if (found == NULL) {
-            backend->turns[backend->turn_count++] = *staged;
-        } else {
-            pawl_view kept = found->run_id;
-            free((void *)(uintptr_t)staged->run_id.data);
-            *found = *staged;
-            found->run_id = kept;
-        }
+        apply_turn_locked(backend, &backend->staged_turns[i]);
     }
     for (size_t i = 0; i < backend->staged_embed_count; i++) {
         struct memory_embed *staged = &backend->staged_embeds[i];
@@ -396,7 +412,7 @@ static pawl_status memory_read(struct ledger_backend *base,
 
     for (size_t i = (size_t)MIN(query->from, (uint64_t)end); i < end && left > 0; i++) {
         const pawl_event *event = &at(backend, i)->event;
-        if (query->filter != NULL && !pawl__event_matches(query->filter, event)) {
+        if (!pawl__event_matches(query->filter, event)) {
             continue;
         }
         status = sink(context, event, reterr);
@@ -530,7 +546,7 @@ static size_t collect(struct memory_backend *backend,
 
     for (size_t i = 0; i < count; i++) {
         const pawl_event *event = &at(backend, i)->event;
-        if (filter == NULL || pawl__event_matches(filter, event)) {
+        if (pawl__event_matches(filter, event)) {
             ret_entries[found++] = (struct counted){ name_of(event, by), 1 };
         }
     }
@@ -565,6 +581,34 @@ static pawl_status memory_counts(struct ledger_backend *base,
     return PAWL_OK;
 }
 
+static pawl_turn_info info_of(const struct ledger_turn *turn)
+{
+    return (pawl_turn_info){ turn->run_id, turn->turn,         turn->attempt,
+                             turn->state,  turn->begin_offset, turn->end_offset };
+}
+
+static pawl_status memory_unfinished(struct ledger_backend *base,
+                                     uint64_t since,
+                                     pawl_turn_visit visit,
+                                     void *context,
+                                     pawl_error *reterr)
+{
+    struct memory_backend *backend = of(base);
+
+    (void)reterr;
+    /* Held over the visits: rows leave this list. The visitors of this method only copy. */
+    pawl__lock(&backend->lock);
+    for (size_t i = 0; i < backend->unfinished_count; i++) {
+        const struct ledger_turn *turn = &backend->turns[backend->unfinished[i]];
+        pawl_turn_info info = info_of(turn);
+        if ((turn->state == PAWL_TURN_OPEN || turn->end_offset > since) && !visit(context, &info)) {
+            break;
+        }
+    }
+    pawl__unlock(&backend->lock);
+    return PAWL_OK;
+}
+
 static pawl_status memory_turns(struct ledger_backend *base,
                                 pawl_view run_id,
                                 pawl_turn_visit visit,
@@ -588,8 +632,7 @@ static pawl_status memory_turns(struct ledger_backend *base,
             break;
         }
         if (run_id.len == 0 || pawl__view_equal(run_id, turn.run_id)) {
-            pawl_turn_info info = { turn.run_id, turn.turn,         turn.attempt,
-                                    turn.state,  turn.begin_offset, turn.end_offset };
+            pawl_turn_info info = info_of(&turn);
             going = visit(context, &info);
         }
     }
@@ -609,7 +652,7 @@ static pawl_status memory_embeddings(struct ledger_backend *base,
 
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         struct memory_event *event = at(backend, i);
-        if (filter != NULL && !pawl__event_matches(filter, &event->event)) {
+        if (!pawl__event_matches(filter, &event->event)) {
             continue;
         }
         /* Held over the visit: an embedding may be replaced, and visiting is arithmetic. */
@@ -637,6 +680,7 @@ static void memory_close(struct ledger_backend *base)
         free((void *)(uintptr_t)backend->turns[i].run_id.data);
     }
     free(backend->turns);
+    free(backend->unfinished);
     free(backend->staged_turns);
     free(backend->staged_embeds);
     pawl__map_free(backend->ids);
@@ -661,6 +705,7 @@ static const struct ledger_backend_ops memory_ops = {
     .max_turn = memory_max_turn,
     .counts = memory_counts,
     .turns = memory_turns,
+    .unfinished = memory_unfinished,
     .last_complete_turn = memory_last_complete_turn,
     .embeddings = memory_embeddings,
 };

@@ -57,6 +57,11 @@ static const char *const sql_text[SQL_COUNT] = {
                      " DO UPDATE SET state = ?4, begin_offset = ?5, end_offset = ?6",
     [SQL_TURNS] = "SELECT run_id, turn, attempt, state, begin_offset, end_offset FROM turns"
                   " WHERE ?1 IS NULL OR run_id = ?1 ORDER BY begin_offset",
+    [SQL_TURNS_UNFINISHED] =
+        "SELECT run_id, turn, attempt, state, begin_offset, end_offset FROM turns"
+        " INDEXED BY idx_turns_unfinished WHERE state <> 1 AND end_offset = 0"
+        " UNION ALL SELECT run_id, turn, attempt, state, begin_offset, end_offset FROM turns"
+        " INDEXED BY idx_turns_unfinished WHERE state <> 1 AND end_offset > ?1",
     [SQL_LAST_COMPLETE] = "SELECT max(turn) FROM turns WHERE run_id = ?1 AND state = 1",
     [SQL_MAX_TURN] = "SELECT max(turn) FROM events WHERE ?1 IS NULL OR run_id = ?1",
     [SQL_COUNT_RUN] = "SELECT run_id, count(*) FROM events" MATCHING " GROUP BY 1 ORDER BY 1",
@@ -439,6 +444,7 @@ static const struct ledger_backend_ops sqlite_ops = {
     .max_turn = pawl__ledger_sqlite_max_turn,
     .counts = pawl__ledger_sqlite_counts,
     .turns = pawl__ledger_sqlite_turns,
+    .unfinished = pawl__ledger_sqlite_unfinished,
     .last_complete_turn = pawl__ledger_sqlite_last_complete_turn,
     .embeddings = pawl__ledger_sqlite_embeddings,
     .watch = pawl__ledger_sqlite_watch,

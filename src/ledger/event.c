@@ -2,11 +2,12 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/sha256.h"
 
-static pawl_status check_text(const char *field, pawl_view text, pawl_error *reterr)
+pawl_status pawl__event_check_name(const char *field, pawl_view text, pawl_error *reterr)
 {
     if (text.len == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "%s: missing", field);
@@ -60,7 +61,7 @@ pawl_status pawl__event_check(const pawl_event *event,
     };
 
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
-        pawl_status status = check_text(texts[i].field, texts[i].text, reterr);
+        pawl_status status = pawl__event_check_name(texts[i].field, texts[i].text, reterr);
         if (status != PAWL_OK) {
             return status;
         }
@@ -76,14 +77,23 @@ pawl_status pawl__event_check(const pawl_event *event,
                           (long long)event->schema_version,
                           PAWL__SCHEMA_VERSION_MAX);
     }
+    /* What the stores can write down: another time would come back changed, under another hash. */
+    if (event->created_at_us < PAWL__WALL_US_MIN || event->created_at_us > PAWL__WALL_US_MAX) {
+        return pawl__fail(reterr, PAWL_INVALID, "created_at: is outside the years 1 to 9999");
+    }
     return check_payload(event->payload, payload_bytes_max, reterr);
+}
+
+bool pawl__event_is_reserved(const pawl_event *event)
+{
+    size_t prefix = sizeof(PAWL__KIND_RESERVED) - 1;
+
+    return event->kind.len >= prefix && memcmp(event->kind.data, PAWL__KIND_RESERVED, prefix) == 0;
 }
 
 pawl_status pawl__event_check_kind(const pawl_event *event, pawl_error *reterr)
 {
-    size_t prefix = sizeof(PAWL__KIND_RESERVED) - 1;
-
-    if (event->kind.len >= prefix && memcmp(event->kind.data, PAWL__KIND_RESERVED, prefix) == 0) {
+    if (pawl__event_is_reserved(event)) {
         return pawl__fail(
             reterr,
             PAWL_INVALID,
@@ -204,14 +214,42 @@ pawl_status pawl__event_turn_payload(uint32_t attempt,
     return pawl__json_dump(json, buf, reterr);
 }
 
+size_t pawl__event_text_bytes(const pawl_event *event)
+{
+    return event->id.len + event->run_id.len + event->kind.len + event->actor.len
+           + event->payload.len;
+}
+
+static void place(char *space, size_t *next, pawl_view text, pawl_view *ret_copy)
+{
+    if (text.len > 0) {
+        memcpy(&space[*next], text.data, text.len);
+    }
+    *ret_copy = (pawl_view){ &space[*next], text.len };
+    *next += text.len;
+}
+
+void pawl__event_place(const pawl_event *event, char *space, pawl_event *ret_copy)
+{
+    size_t next = 0;
+
+    *ret_copy = *event;
+    place(space, &next, event->id, &ret_copy->id);
+    place(space, &next, event->run_id, &ret_copy->run_id);
+    place(space, &next, event->kind, &ret_copy->kind);
+    place(space, &next, event->actor, &ret_copy->actor);
+    place(space, &next, event->payload, &ret_copy->payload);
+}
+
 bool pawl__event_copy(struct pawl__arena *arena, const pawl_event *event, pawl_event *ret_copy)
 {
-    *ret_copy = *event;
-    return pawl__arena_copy(arena, event->id, &ret_copy->id)
-           && pawl__arena_copy(arena, event->run_id, &ret_copy->run_id)
-           && pawl__arena_copy(arena, event->kind, &ret_copy->kind)
-           && pawl__arena_copy(arena, event->actor, &ret_copy->actor)
-           && pawl__arena_copy(arena, event->payload, &ret_copy->payload);
+    char *space = pawl__arena_take(arena, pawl__event_text_bytes(event));
+
+    if (space == NULL) {
+        return false;
+    }
+    pawl__event_place(event, space, ret_copy);
+    return true;
 }
 
 static bool is_or_any(pawl_view wanted, pawl_view actual)
@@ -221,6 +259,9 @@ static bool is_or_any(pawl_view wanted, pawl_view actual)
 
 bool pawl__event_matches(const pawl_event_filter *filter, const pawl_event *event)
 {
+    if (filter == NULL) {
+        return true;
+    }
     return is_or_any(filter->run_id, event->run_id) && is_or_any(filter->kind, event->kind)
            && is_or_any(filter->actor, event->actor) && event->turn >= filter->turn_min
            && event->turn <= filter->turn_max && event->created_at_us >= filter->time_min_us

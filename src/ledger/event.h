@@ -45,12 +45,26 @@ PAWL_MUST_USE pawl_status pawl__event_turn_payload(uint32_t attempt,
                                                    struct pawl__buf *buf,
                                                    pawl_error *reterr);
 
+/* One text field of an event, or of a question about events. INVALID names it. */
+PAWL_MUST_USE pawl_status pawl__event_check_name(const char *field,
+                                                 pawl_view text,
+                                                 pawl_error *reterr);
+
+/* True for the kinds that begin with "pawl.". */
+bool pawl__event_is_reserved(const pawl_event *event);
+
+/* The bytes that pawl__event_place needs for the texts of the event. */
+size_t pawl__event_text_bytes(const pawl_event *event);
+
+/* A copy whose texts stand in `space`, one behind the other. */
+void pawl__event_place(const pawl_event *event, char *space, pawl_event *ret_copy);
+
 /* A copy whose texts live in the arena; false without memory. */
 PAWL_MUST_USE bool pawl__event_copy(struct pawl__arena *arena,
                                     const pawl_event *event,
                                     pawl_event *ret_copy);
 
-/* True when the filter lets the event through. */
+/* True when the filter (NULL: all) lets the event through. */
 bool pawl__event_matches(const pawl_event_filter *filter, const pawl_event *event);
 
 #endif

@@ -166,15 +166,9 @@ static pawl_status take_options(const pawl_ledger_options *given,
                                 pawl_error *reterr)
 {
     *options = (pawl_ledger_options)PAWL_LEDGER_OPTIONS_INIT;
-    if (given != NULL) {
-        /* A caller compiled against an older header has fewer fields; the rest are defaults. */
-        if (given->size < sizeof(given->size) || given->size > sizeof(*options)) {
-            return pawl__fail(reterr,
-                              PAWL_INVALID,
-                              "options: size is %zu; use PAWL_LEDGER_OPTIONS_INIT",
-                              given->size);
-        }
-        memcpy(options, given, given->size);
+    pawl_status status = pawl__take_sized("options", given, options, sizeof(*options), reterr);
+    if (status != PAWL_OK) {
+        return status;
     }
     if (options->payload_bytes_max == 0
         || options->payload_bytes_max > LEDGER_PAYLOAD_BYTES_LIMIT) {

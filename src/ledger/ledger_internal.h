@@ -30,14 +30,44 @@ PAWL_MUST_USE pawl_status pawl__ledger_submit(pawl_ledger *ledger,
                                               struct ledger_request *request,
                                               pawl_error *reterr);
 
-/* Copies events to append, fills in what they leave out and checks every field. *ret_bytes is their
- * share of a group. */
-PAWL_MUST_USE pawl_status pawl__ledger_prepare(const pawl_ledger *ledger,
-                                               const pawl_event *given,
-                                               size_t count,
-                                               int64_t now_us,
-                                               pawl_event *ret_events,
-                                               size_t *ret_bytes,
-                                               pawl_error *reterr);
+/* Events on their way into the log: copies with everything filled in, and answers that reach the
+ * caller only when all of it is durable. A single event needs no allocation. */
+struct ledger_batch {
+    size_t count;
+    pawl_event *events;
+    pawl_append_result *results;
+    pawl_event one_event;
+    pawl_append_result one_result;
+};
+
+/* INVALID for more than PAWL_LEDGER_BATCH_MAX events. Ended with _done, also when it failed. */
+PAWL_MUST_USE pawl_status pawl__batch_init(struct ledger_batch *batch,
+                                           const pawl_event *given,
+                                           size_t count,
+                                           pawl_error *reterr);
+void pawl__batch_done(struct ledger_batch *batch);
+
+/* Fills in what the events leave out and checks every field. */
+PAWL_MUST_USE pawl_status pawl__batch_check(const pawl_ledger *ledger,
+                                            struct ledger_batch *batch,
+                                            pawl_error *reterr);
+
+/* Appends them as `request` says and hands the answers out; `ret_results` may be NULL. */
+PAWL_MUST_USE pawl_status pawl__batch_submit(pawl_ledger *ledger,
+                                             struct ledger_batch *batch,
+                                             struct ledger_request *request,
+                                             pawl_append_result *ret_results,
+                                             pawl_error *reterr);
+
+/* Copies a caller's struct that begins with its size over `taken`, which holds the defaults: one
+ * compiled against an older header has fewer fields, and the rest stay as they are. NULL leaves all
+ * of them. */
+PAWL_MUST_USE pawl_status
+pawl__take_sized(const char *what, const void *given, void *taken, size_t size, pawl_error *reterr);
+
+/* A filter as the caller gave it (NULL: all), checked. Its texts are still the caller's. */
+PAWL_MUST_USE pawl_status pawl__take_filter(const pawl_event_filter *given,
+                                            pawl_event_filter *ret_filter,
+                                            pawl_error *reterr);
 
 #endif

@@ -61,7 +61,7 @@ static void bind_filter(struct pawl__sqlite_stmt *stmt,
     pawl__sqlite_bind_i64(stmt, first + 4, filter->turn_max);
     pawl__time_store(filter->time_min_us, texts->from);
     pawl__sqlite_bind_text(stmt, first + 5, pawl_view_of(texts->from));
-    if (filter->time_max_us == INT64_MAX) {
+    if (filter->time_max_us > PAWL__WALL_US_MAX) {
         pawl__sqlite_bind_text(stmt, first + 6, pawl_view_of("a")); /* above every digit */
     } else {
         pawl__time_store(filter->time_max_us, texts->until);
@@ -300,6 +300,32 @@ pawl_status pawl__ledger_sqlite_counts(struct ledger_backend *base,
     return PAWL_OK;
 }
 
+static pawl_status each_turn(struct pawl__sqlite_stmt *stmt,
+                             pawl_turn_visit visit,
+                             void *context,
+                             pawl_error *reterr)
+{
+    for (;;) {
+        bool row;
+        pawl_status status = pawl__sqlite_next(stmt, &row, reterr);
+
+        if (status != PAWL_OK || !row) {
+            return status;
+        }
+        pawl_turn_info info = {
+            .run_id = pawl__sqlite_text(stmt, 0),
+            .turn = pawl__sqlite_i64(stmt, 1),
+            .attempt = (uint32_t)pawl__sqlite_i64(stmt, 2),
+            .state = (pawl_turn_state)pawl__sqlite_i64(stmt, 3),
+            .begin_offset = (uint64_t)pawl__sqlite_i64(stmt, 4),
+            .end_offset = (uint64_t)pawl__sqlite_i64(stmt, 5),
+        };
+        if (!visit(context, &info)) {
+            return PAWL_OK;
+        }
+    }
+}
+
 pawl_status pawl__ledger_sqlite_turns(struct ledger_backend *base,
                                       pawl_view run_id,
                                       pawl_turn_visit visit,
@@ -315,24 +341,25 @@ pawl_status pawl__ledger_sqlite_turns(struct ledger_backend *base,
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, SQL_TURNS);
     bind_name(&stmt, 1, run_id);
-    for (bool row = true; row;) {
-        status = pawl__sqlite_next(&stmt, &row, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
-        pawl_turn_info info = {
-            .run_id = pawl__sqlite_text(&stmt, 0),
-            .turn = pawl__sqlite_i64(&stmt, 1),
-            .attempt = (uint32_t)pawl__sqlite_i64(&stmt, 2),
-            .state = (pawl_turn_state)pawl__sqlite_i64(&stmt, 3),
-            .begin_offset = (uint64_t)pawl__sqlite_i64(&stmt, 4),
-            .end_offset = (uint64_t)pawl__sqlite_i64(&stmt, 5),
-        };
-        if (row && !visit(context, &info)) {
-            break;
-        }
+    return each_turn(&stmt, visit, context, reterr);
+}
+
+pawl_status pawl__ledger_sqlite_unfinished(struct ledger_backend *base,
+                                           uint64_t since,
+                                           pawl_turn_visit visit,
+                                           void *context,
+                                           pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+
+    pawl_status status = borrow(base, &borrowed, reterr);
+    if (status != PAWL_OK) {
+        return status;
     }
-    return PAWL_OK;
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, SQL_TURNS_UNFINISHED);
+    pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(since, (uint64_t)INT64_MAX));
+    return each_turn(&stmt, visit, context, reterr);
 }
 
 pawl_status pawl__ledger_sqlite_embeddings(struct ledger_backend *base,

@@ -1,7 +1,7 @@
 /* A turn's handle: which attempt it is, and which ordinal the next event of an actor and kind has.
  *
- * Ordinals move only when an append is known to be durable. So a caller that appends the same events
- * again after a lost answer gives them the same ids and finds them stored. */
+ * Ordinals move only when an append is known to be durable. So a caller that appends the same
+ * events again after a lost answer gives them the same ids and finds them stored. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,12 +15,21 @@
 
 enum { ORDINALS_MAX = 1000000 }; /* pairs of actor and kind in one turn */
 
+/* The events of one actor and kind that brought no id. */
+struct ordinal {
+    uint64_t durable; /* ... and are known to be stored */
+    uint64_t under_way;
+    struct ordinal *next; /* of those with some under way */
+};
+
 struct pawl_turn {
     pawl_ledger *ledger;
     char *run_id;
     int64_t turn;
     uint32_t attempt;
-    struct pawl__map *ordinals; /* actor, NUL, kind -> how many, plus one */
+    struct pawl__map *ordinals; /* actor, NUL, kind -> struct ordinal in the arena */
+    struct ordinal *under_way;
+    struct pawl__arena arena;
 };
 
 static pawl_view run_of(const pawl_turn *turn)
@@ -55,8 +64,7 @@ static pawl_status check_turn(pawl_view run_id, int64_t number, pawl_error *rete
     return pawl__event_check(&probe, 1, reterr);
 }
 
-static pawl_status
-begin(pawl_turn *turn, pawl_view run_id, pawl_error *reterr)
+static pawl_status begin(pawl_turn *turn, pawl_view run_id, pawl_error *reterr)
 {
     turn->run_id = pawl__view_dup(run_id);
     if (turn->run_id == NULL) {
@@ -72,11 +80,8 @@ begin(pawl_turn *turn, pawl_view run_id, pawl_error *reterr)
     return status;
 }
 
-pawl_status pawl_turn_begin(pawl_ledger *ledger,
-                            pawl_view run_id,
-                            int64_t turn,
-                            pawl_turn **ret_turn,
-                            pawl_error *reterr)
+pawl_status pawl_turn_begin(
+    pawl_ledger *ledger, pawl_view run_id, int64_t turn, pawl_turn **ret_turn, pawl_error *reterr)
 {
     if (ledger == NULL || ret_turn == NULL) {
         return pawl__fail(reterr, PAWL_INVALID, "ledger or ret_turn: is NULL");
@@ -89,6 +94,7 @@ pawl_status pawl_turn_begin(pawl_ledger *ledger,
     if (handle == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a turn");
     }
+    handle->arena = (struct pawl__arena)ARENA_INIT;
     handle->ledger = ledger;
     handle->turn = turn;
     status = begin(handle, run_id, reterr);
@@ -104,6 +110,7 @@ void pawl_turn_free(pawl_turn *turn)
 {
     if (turn != NULL) {
         pawl__map_free(turn->ordinals);
+        pawl__arena_done(&turn->arena);
         free(turn->run_id);
         free(turn);
     }
@@ -114,8 +121,142 @@ uint32_t pawl_turn_attempt(const pawl_turn *turn)
     return turn->attempt;
 }
 
+/* --- appending --- */
+
+/* Finds or makes the ordinal of an actor and kind, both checked; NULL without memory. */
+static struct ordinal *ordinal_of(pawl_turn *turn, const pawl_event *event, pawl_error *reterr)
+{
+    char space[2 * PAWL_LEDGER_NAME_BYTES_MAX + 2];
+    struct pawl__buf key = BUF_OVER(space);
+
+    pawl__buf_add(&key, event->actor);
+    pawl__buf_add_u8(&key, 0); /* stands in no name, so no two pairs share a key */
+    pawl__buf_add(&key, event->kind);
+    REQUIRE(!key.broken);
+    struct ordinal *ordinal = pawl__map_get(turn->ordinals, pawl__buf_view(&key));
+    if (ordinal != NULL) {
+        return ordinal;
+    }
+    ordinal = pawl__arena_take(&turn->arena, sizeof(*ordinal));
+    if (ordinal == NULL
+        || pawl__map_put(turn->ordinals, pawl__buf_view(&key), ordinal, NULL, NULL) != PAWL_OK) {
+        pawl__fail(reterr, PAWL_NOMEM, "no memory for the ordinals of a turn");
+        return NULL;
+    }
+    *ordinal = (struct ordinal){ 0 };
+    return ordinal;
+}
+
+static bool is_derived(const struct ledger_batch *batch, size_t i)
+{
+    return batch->events[i].id.data == batch->results[i].derived_id;
+}
+
+/* Gives every event its place: run, turn and, where it brought none, room for an id. What stands in
+ * that room until the event is checked is an id that passes. */
+static pawl_status place_events(const pawl_turn *turn,
+                                struct ledger_batch *batch,
+                                pawl_error *reterr)
+{
+    static const char room[] = "t-00000000000000000000000000000000";
+
+    for (size_t i = 0; i < batch->count; i++) {
+        pawl_event *event = &batch->events[i];
+        if (event->run_id.len > 0 && !pawl__view_equal(event->run_id, run_of(turn))) {
+            return pawl__fail(reterr,
+                              PAWL_INVALID,
+                              "event %zu: run_id: is not '%s', the run of this turn",
+                              i,
+                              turn->run_id);
+        }
+        event->run_id = run_of(turn);
+        event->turn = turn->turn;
+        if (event->id.len == 0) {
+            memcpy(batch->results[i].derived_id, room, sizeof(room));
+            event->id = pawl_view_of(batch->results[i].derived_id);
+        }
+    }
+    return PAWL_OK;
+}
+
+static pawl_status derive_id(pawl_turn *turn,
+                             const pawl_event *event,
+                             char ret_id[PAWL__EVENT_ID_SIZE],
+                             pawl_error *reterr)
+{
+    struct ordinal *ordinal = ordinal_of(turn, event, reterr);
+
+    if (ordinal == NULL) {
+        return PAWL_NOMEM;
+    }
+    pawl_status status = pawl__event_derive_id(
+        event, turn->attempt, ordinal->durable + ordinal->under_way, ret_id, reterr);
+    if (status == PAWL_OK && ordinal->under_way++ == 0) {
+        ordinal->next = turn->under_way;
+        turn->under_way = ordinal;
+    }
+    return status;
+}
+
+static pawl_status derive_ids(pawl_turn *turn, struct ledger_batch *batch, pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < batch->count && status == PAWL_OK; i++) {
+        if (is_derived(batch, i)) {
+            status = derive_id(turn, &batch->events[i], batch->results[i].derived_id, reterr);
+        }
+    }
+    return status;
+}
+
+/* What is under way is stored, or was for nothing. */
+static void settle_ordinals(pawl_turn *turn, bool stored)
+{
+    for (struct ordinal *ordinal = turn->under_way; ordinal != NULL; ordinal = ordinal->next) {
+        ordinal->durable += stored ? ordinal->under_way : 0;
+        ordinal->under_way = 0;
+    }
+    turn->under_way = NULL;
+}
+
+pawl_status pawl_turn_append(pawl_turn *turn,
+                             const pawl_event *events,
+                             size_t count,
+                             pawl_append_result *ret_results,
+                             pawl_error *reterr)
+{
+    AUTO(pawl__batch_done) struct ledger_batch batch = { 0 };
+
+    if (turn == NULL || (events == NULL && count > 0)) {
+        return pawl__fail(reterr, PAWL_INVALID, "turn or events: is NULL");
+    }
+    pawl_status status = pawl__batch_init(&batch, events, count, reterr);
+    if (status == PAWL_OK) {
+        status = place_events(turn, &batch, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__batch_check(turn->ledger, &batch, reterr);
+    }
+    if (status != PAWL_OK || count == 0) {
+        return status;
+    }
+    struct ledger_request request = request_for(turn, LEDGER_APPEND);
+    status = derive_ids(turn, &batch, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__batch_submit(turn->ledger, &batch, &request, ret_results, reterr);
+    }
+    settle_ordinals(turn, status == PAWL_OK);
+    return status;
+}
+
+/* --- the end --- */
+
 pawl_status pawl_turn_commit(pawl_turn *turn, pawl_error *reterr)
 {
+    if (turn == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "turn: is NULL");
+    }
     struct ledger_request request = request_for(turn, LEDGER_TURN_COMMIT);
 
     return pawl__ledger_submit(turn->ledger, &request, reterr);
@@ -123,13 +264,14 @@ pawl_status pawl_turn_commit(pawl_turn *turn, pawl_error *reterr)
 
 pawl_status pawl_turn_abandon(pawl_turn *turn, pawl_view reason, pawl_error *reterr)
 {
+    if (turn == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "turn: is NULL");
+    }
     struct ledger_request request = request_for(turn, LEDGER_TURN_ABANDON);
-
-    if (reason.len > PAWL_LEDGER_NAME_BYTES_MAX || !pawl__view_is_utf8(reason)) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "reason: must be UTF-8 of at most %d bytes",
-                          PAWL_LEDGER_NAME_BYTES_MAX);
+    pawl_status status =
+        reason.len == 0 ? PAWL_OK : pawl__event_check_name("reason", reason, reterr);
+    if (status != PAWL_OK) {
+        return status;
     }
     request.reason = reason;
     return pawl__ledger_submit(turn->ledger, &request, reterr);

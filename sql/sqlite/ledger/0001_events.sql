@@ -28,7 +28,8 @@ CREATE TABLE turns (
     PRIMARY KEY (run_id, turn, attempt)
 ) WITHOUT ROWID;
 CREATE INDEX idx_turns_begin ON turns(begin_offset);
-CREATE INDEX idx_turns_open ON turns(begin_offset) WHERE state = 0;
+-- Few, however long the log is: what holds readers of complete turns back, and what they skip.
+CREATE INDEX idx_turns_unfinished ON turns(end_offset) WHERE state <> 1;
 
 -- Derived data: unit vectors of 32-bit floats, little-endian.
 CREATE TABLE embeddings (
