@@ -45,6 +45,16 @@ it "the archive links too" compile_static
 runs_static() { [ "$(LD_LIBRARY_PATH=$prefix/lib/pawl "$tap_dir/hello-static")" = "$version LEASE_LOST 6" ]; }
 it "and runs" runs_static
 
+# shellcheck disable=SC2046
+compile_example() {
+    "${CC:-cc}" -Wall -Werror -o "$tap_dir/$1" "$PAWL_SOURCE/examples/$1.c" $(pkg-config --define-prefix --cflags --libs pawl)
+}
+for example in "$PAWL_SOURCE"/examples/*.c; do
+    name=$(basename "$example" .c)
+    it "the example '$name' compiles outside the tree" compile_example "$name"
+done
+it "and runs" env LD_LIBRARY_PATH="$prefix/lib" "$tap_dir/village" --turns 1 memory:
+
 no_foreign_symbols() {
     local names
     names=$(nm -D --defined-only "$prefix/lib/libpawl.so" | awk '{print $3}')
