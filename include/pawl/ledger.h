@@ -233,6 +233,18 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_turn_abandon(pawl_turn *turn,
                                                      pawl_error *reterr);
 PAWL_API uint32_t pawl_turn_attempt(const pawl_turn *turn);
 
+/* A handle to an attempt that another process, or an earlier life of this one, began. Nothing is
+ * read or written: every call on the handle finds out whether the attempt is still the newest.
+ * `ordinal` is that of the next event of each actor and kind without an id: 0 to repeat the attempt
+ * from its first event, how many there were to go on behind them. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_turn_resume(pawl_ledger *ledger,
+                                                    pawl_view run_id,
+                                                    int64_t turn,
+                                                    uint32_t attempt,
+                                                    uint64_t ordinal,
+                                                    pawl_turn **ret_turn,
+                                                    pawl_error *reterr);
+
 /* Frees the handle; an open turn stays open, as after a crash. */
 PAWL_API void pawl_turn_free(pawl_turn *turn);
 
@@ -429,28 +441,63 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_recall(pawl_ledger *ledger,
 
 /* --- Import and export ------------------------------------------------------------------------ */
 
+/* Reads an event from a JSON object with the names of its fields:
+ *
+ *   {"id":"e-1","run_id":"village","turn":7,"kind":"say","actor":"ada","payload":{"text":"hello"},
+ *    "created_at":"2026-01-29T10:20:30.5Z","schema_version":1}
+ *
+ * created_at is RFC 3339. The payload is kept as it is written, to the letter; it can also be a
+ * string, `payload_text`, that holds it. `offset` and `hash` may be there; any other name is
+ * INVALID. What is left out, or null, comes from `defaults` (NULL: none) and is empty when it has
+ * none; only a turn must come from one of the two, where a negative one is none. Limits and the
+ * payload's JSON are checked when the event is appended. Ended with pawl_event_free. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_event_from_json(pawl_view json,
+                                                        const pawl_event *defaults,
+                                                        pawl_event **ret_event,
+                                                        pawl_error *reterr);
+
+/* Writes an event as such an object, without line breaks, so that reading it gives the same event
+ * back. It is malloc'ed and ends with a NUL: free() it. `ret_len` may be NULL. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_event_to_json(const pawl_event *event,
+                                                      char **ret_json,
+                                                      size_t *ret_len,
+                                                      pawl_error *reterr);
+
 typedef enum pawl_file_format {
-    PAWL_FORMAT_JSONL,
-    PAWL_FORMAT_PARQUET,
-    PAWL_FORMAT_SEED_SQLITE
+    PAWL_FORMAT_JSONL,      /* an object of pawl_event_to_json a line */
+    PAWL_FORMAT_PARQUET,    /* a column a field; created_at is a TIMESTAMP in UTC, hash a BLOB */
+    PAWL_FORMAT_SEED_SQLITE /* import only: a database of the original schema, without hashes */
 } pawl_file_format;
 
-/* Writes the events that match to a new file, fsynced and renamed into place ("-": JSONL to
- * standard output). `ret_count` may be NULL. */
+/* Writes the events that match, as of now, to a new file, fsynced and renamed into place ("-":
+ * JSONL to standard output). CONFLICT: the file exists. `progress` counts offsets; it and
+ * `ret_count` may be NULL. Embeddings stay behind. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_export(pawl_ledger *ledger,
                                                       const char *path,
                                                       pawl_file_format format,
                                                       const pawl_event_filter *filter,
+                                                      pawl_progress progress,
+                                                      void *progress_context,
                                                       uint64_t *ret_count,
                                                       pawl_error *reterr);
 
-/* Appends the events of a file, in batches; already present ones are duplicates. An error names the
- * line or row; what was appended before it stays and is found again by the next try. */
+typedef struct pawl_import_report {
+    uint64_t appended;
+    uint64_t duplicates; /* were there already, with the same content */
+} pawl_import_report;
+
+/* Appends the events of a file ("-": JSONL from standard input) in batches, turns included. What is
+ * there already is a duplicate, so importing again after a failure goes on where it stopped. An
+ * error names the line, row or offset, and everything before it was appended; `ret_report`, which
+ * may be NULL, is filled then, too. `progress` counts bytes of JSONL, otherwise events.
+ *
+ * Into an empty ledger, the export of a whole ledger gives the same offsets and hashes. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_import(pawl_ledger *ledger,
                                                       const char *path,
                                                       pawl_file_format format,
-                                                      uint64_t *ret_appended,
-                                                      uint64_t *ret_duplicates,
+                                                      pawl_progress progress,
+                                                      void *progress_context,
+                                                      pawl_import_report *ret_report,
                                                       pawl_error *reterr);
 
 #ifdef __cplusplus

@@ -77,6 +77,25 @@ pawl_status pawl__batch_check(const pawl_ledger *ledger,
     return PAWL_OK;
 }
 
+pawl_status pawl__batch_check_copy(const pawl_ledger *ledger,
+                                   const struct ledger_batch *batch,
+                                   pawl_error *reterr)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        const pawl_event *event = &batch->events[i];
+        uint32_t attempt;
+        pawl_status status = pawl__event_check(event, ledger->options.payload_bytes_max, reterr);
+
+        if (status == PAWL_OK && pawl__event_is_reserved(event)) {
+            status = pawl__event_turn_attempt(event, &attempt, reterr);
+        }
+        if (status != PAWL_OK) {
+            return pawl__fail_context(reterr, status, "event %zu", i);
+        }
+    }
+    return PAWL_OK;
+}
+
 pawl_status pawl__batch_submit(pawl_ledger *ledger,
                                struct ledger_batch *batch,
                                struct ledger_request *request,
@@ -127,4 +146,26 @@ pawl_status pawl_ledger_append(pawl_ledger *ledger,
                                pawl_error *reterr)
 {
     return pawl_ledger_append_many(ledger, event, 1, ret_result, reterr);
+}
+
+pawl_status pawl__ledger_copy(pawl_ledger *ledger,
+                              const pawl_event *events,
+                              size_t count,
+                              pawl_append_result *ret_results,
+                              pawl_error *reterr)
+{
+    AUTO(pawl__batch_done) struct ledger_batch batch = { 0 };
+    struct ledger_request request = { .kind = LEDGER_COPY };
+
+    pawl_status status = pawl__batch_init(&batch, events, count, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__batch_check_copy(ledger, &batch, reterr);
+    }
+    if (status != PAWL_OK || count == 0) {
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        request.turn_events += pawl__event_is_reserved(&batch.events[i]);
+    }
+    return pawl__batch_submit(ledger, &batch, &request, ret_results, reterr);
 }

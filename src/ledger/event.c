@@ -214,6 +214,54 @@ pawl_status pawl__event_turn_payload(uint32_t attempt,
     return pawl__json_dump(json, buf, reterr);
 }
 
+static bool is_turn_kind(pawl_view kind)
+{
+    return pawl__view_is(kind, PAWL__KIND_TURN_BEGIN) || pawl__view_is(kind, PAWL__KIND_TURN_COMMIT)
+           || pawl__view_is(kind, PAWL__KIND_TURN_ABANDON);
+}
+
+static pawl_status read_attempt(pawl_view payload, int64_t *ret_attempt, pawl_error *reterr)
+{
+    json_auto_t *json = NULL;
+    struct pawl__json_node object;
+    pawl_status status = pawl__json_parse(payload, payload.len, &json, reterr);
+
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "payload");
+    }
+    status = pawl__json_object(pawl__json_root(json, "payload"), &object, reterr);
+    return status == PAWL_OK ? pawl__json_int(
+               pawl__json_key(&object, "attempt"), 1, UINT32_MAX, ret_attempt, reterr)
+                             : status;
+}
+
+pawl_status pawl__event_turn_attempt(const pawl_event *event,
+                                     uint32_t *ret_attempt,
+                                     pawl_error *reterr)
+{
+    char id[PAWL__EVENT_ID_SIZE];
+    int64_t attempt;
+
+    if (!is_turn_kind(event->kind)) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "kind: '%.*s' is reserved, and none that this version knows",
+                          VIEW_ARGS(event->kind));
+    }
+    pawl_status status = read_attempt(event->payload, &attempt, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__event_derive_id(event, (uint32_t)attempt, 0, id, reterr);
+    }
+    if (status == PAWL_OK && !pawl__view_is(event->id, id)) {
+        status =
+            pawl__fail(reterr, PAWL_INVALID, "id: is not '%s', the one of this turn event", id);
+    }
+    if (status == PAWL_OK) {
+        *ret_attempt = (uint32_t)attempt;
+    }
+    return status;
+}
+
 size_t pawl__event_text_bytes(const pawl_event *event)
 {
     return event->id.len + event->run_id.len + event->kind.len + event->actor.len

@@ -45,6 +45,12 @@ PAWL_MUST_USE pawl_status pawl__event_turn_payload(uint32_t attempt,
                                                    struct pawl__buf *buf,
                                                    pawl_error *reterr);
 
+/* Which attempt an event of a turn kind is about. INVALID when it is none that the ledger writes:
+ * another reserved kind, no attempt in its payload, or an id that does not follow from it. */
+PAWL_MUST_USE pawl_status pawl__event_turn_attempt(const pawl_event *event,
+                                                   uint32_t *ret_attempt,
+                                                   pawl_error *reterr);
+
 /* One text field of an event, or of a question about events. INVALID names it. */
 PAWL_MUST_USE pawl_status pawl__event_check_name(const char *field,
                                                  pawl_view text,

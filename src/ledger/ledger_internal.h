@@ -52,12 +52,27 @@ PAWL_MUST_USE pawl_status pawl__batch_check(const pawl_ledger *ledger,
                                             struct ledger_batch *batch,
                                             pawl_error *reterr);
 
+/* The same for events of another ledger: what they say stays as it is, created_at 0 and the
+ * ledger's own kinds included. */
+PAWL_MUST_USE pawl_status pawl__batch_check_copy(const pawl_ledger *ledger,
+                                                 const struct ledger_batch *batch,
+                                                 pawl_error *reterr);
+
 /* Appends them as `request` says and hands the answers out; `ret_results` may be NULL. */
 PAWL_MUST_USE pawl_status pawl__batch_submit(pawl_ledger *ledger,
                                              struct ledger_batch *batch,
                                              struct ledger_request *request,
                                              pawl_append_result *ret_results,
                                              pawl_error *reterr);
+
+/* Appends events of another ledger or an archive, in their order, all or none, with the turns that
+ * the ledger's own kinds among them tell of. Offsets and hashes are given anew. An error names
+ * the event by its index. */
+PAWL_MUST_USE pawl_status pawl__ledger_copy(pawl_ledger *ledger,
+                                            const pawl_event *events,
+                                            size_t count,
+                                            pawl_append_result *ret_results,
+                                            pawl_error *reterr);
 
 /* Copies a caller's struct that begins with its size over `taken`, which holds the defaults: one
  * compiled against an older header has fewer fields, and the rest stay as they are. NULL leaves all

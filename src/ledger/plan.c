@@ -80,7 +80,7 @@ pawl_status pawl__plan_start(struct ledger_plan *plan,
 
     for (size_t i = 0; i < count; i++) {
         events += requests[i]->count;
-        turns += requests[i]->in_turn;
+        turns += requests[i]->in_turn ? 1 : requests[i]->turn_events;
     }
     plan->head = *head;
     plan->insert_count = 0;
@@ -359,6 +359,105 @@ static pawl_status in_turn(struct ledger_plan *plan,
     return PAWL_OK;
 }
 
+/* --- copies --- */
+
+static pawl_status odd_turn(const pawl_event *event,
+                            const struct ledger_turn *turn,
+                            uint32_t attempt,
+                            pawl_error *reterr)
+{
+    static const char *const states[] = {
+        [PAWL_TURN_OPEN] = "open",
+        [PAWL_TURN_COMMITTED] = "committed",
+        [PAWL_TURN_ABANDONED] = "abandoned",
+    };
+
+    return pawl__fail(reterr,
+                      PAWL_CONFLICT,
+                      "a %.*s of attempt %u at turn %lld of run '%.*s', but here attempt %u is %s",
+                      VIEW_ARGS(event->kind),
+                      attempt,
+                      (long long)event->turn,
+                      VIEW_ARGS(event->run_id),
+                      turn->attempt,
+                      turn->attempt == 0 ? "not known" : states[turn->state]);
+}
+
+/* The row of the attempt that a copied event is about. The events of one ledger, in their order,
+ * always fit; those of two that used the same run may not. */
+static pawl_status copy_turn(struct ledger_plan *plan, const pawl_event *event, pawl_error *reterr)
+{
+    struct ledger_turn *turn = find_attempt(plan, event->run_id, event->turn);
+    uint32_t attempt;
+    pawl_status status = pawl__event_turn_attempt(event, &attempt, reterr);
+
+    REQUIRE(turn != NULL);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (pawl__view_is(event->kind, PAWL__KIND_TURN_BEGIN)) {
+        bool over = turn->attempt == 0 || turn->state == PAWL_TURN_ABANDONED;
+        if (!over || attempt <= turn->attempt) {
+            return odd_turn(event, turn, attempt, reterr);
+        }
+        turn->attempt = attempt;
+        turn->state = PAWL_TURN_OPEN;
+        turn->begin_offset = plan->head.offset;
+        turn->end_offset = 0;
+    } else {
+        if (attempt != turn->attempt || turn->state != PAWL_TURN_OPEN) {
+            return odd_turn(event, turn, attempt, reterr);
+        }
+        bool commits = pawl__view_is(event->kind, PAWL__KIND_TURN_COMMIT);
+        turn->state = commits ? PAWL_TURN_COMMITTED : PAWL_TURN_ABANDONED;
+        turn->end_offset = plan->head.offset;
+    }
+    change_turn(plan, turn);
+    return PAWL_OK;
+}
+
+static pawl_status copy_event(struct ledger_plan *plan,
+                              const pawl_event *event,
+                              pawl_append_result *ret_result,
+                              pawl_error *reterr)
+{
+    pawl_status status = append_event(plan, event, ret_result, reterr);
+
+    return status == PAWL_OK && !ret_result->duplicate && pawl__event_is_reserved(event)
+               ? copy_turn(plan, event, reterr)
+               : status;
+}
+
+static pawl_status copy_events(struct ledger_plan *plan, struct ledger_request *request)
+{
+    for (size_t i = 0; i < request->count; i++) {
+        pawl_append_result *result = &request->results[i];
+        pawl_status status = copy_event(plan, &request->events[i], result, &request->item.outcome);
+        if (status != PAWL_OK) {
+            return pawl__fail_context(&request->item.outcome, status, "event %zu", i);
+        }
+    }
+    return PAWL_OK;
+}
+
+static pawl_status plan_copy(struct ledger_plan *plan, struct ledger_request *request)
+{
+    size_t bytes = plan->attempt_count * sizeof(*plan->attempts);
+    struct ledger_turn *before = pawl__arena_take(&plan->arena, MAX(bytes, (size_t)1));
+
+    if (before == NULL) {
+        return no_memory(&request->item.outcome);
+    }
+    if (bytes > 0) {
+        memcpy(before, plan->attempts, bytes);
+    }
+    pawl_status status = copy_events(plan, request);
+    if (status != PAWL_OK && bytes > 0) {
+        memcpy(plan->attempts, before, bytes);
+    }
+    return status;
+}
+
 /* Nothing of a failed request may be taken for stored by the requests behind it. */
 static void go_back(struct ledger_plan *plan, const struct mark *mark)
 {
@@ -396,6 +495,8 @@ void pawl__plan_request(struct ledger_plan *plan, struct ledger_request *request
         status = plan_in_turn(plan, request);
     } else if (request->kind == LEDGER_APPEND) {
         status = append_events(plan, request);
+    } else if (request->kind == LEDGER_COPY) {
+        status = plan_copy(plan, request);
     }
     if (status != PAWL_OK) {
         REQUIRE(request->item.outcome.status == status);

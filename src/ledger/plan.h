@@ -19,6 +19,7 @@
 
 enum ledger_request_kind {
     LEDGER_APPEND,
+    LEDGER_COPY, /* events of another ledger, its own kinds included */
     LEDGER_TURN_BEGIN,
     LEDGER_TURN_COMMIT,
     LEDGER_TURN_ABANDON,
@@ -29,11 +30,12 @@ enum ledger_request_kind {
 struct ledger_request {
     enum ledger_request_kind kind;
 
-    const pawl_event *events; /* LEDGER_APPEND: validated, nothing left to fill in */
+    const pawl_event *events; /* APPEND and COPY: validated, nothing left to fill in */
     size_t count;
+    size_t turn_events;          /* COPY: how many of them are about turns */
     pawl_append_result *results; /* `count` of them; NULL: nobody asks */
 
-    bool in_turn; /* always, but for an append outside a turn */
+    bool in_turn; /* always, but for a copy and an append outside a turn */
     pawl_view run_id;
     int64_t turn;
     uint32_t attempt; /* the fence; for a begin the answer */

@@ -17,7 +17,7 @@ enum { ORDINALS_MAX = 1000000 }; /* pairs of actor and kind in one turn */
 
 /* The events of one actor and kind that brought no id. */
 struct ordinal {
-    uint64_t durable; /* ... and are known to be stored */
+    uint64_t durable; /* ... and are known to be stored, or said to be when it was resumed */
     uint64_t under_way;
     struct ordinal *next; /* of those with some under way */
 };
@@ -27,6 +27,7 @@ struct pawl_turn {
     char *run_id;
     int64_t turn;
     uint32_t attempt;
+    uint64_t first_ordinal;
     struct pawl__map *ordinals; /* actor, NUL, kind -> struct ordinal in the arena */
     struct ordinal *under_way;
     struct pawl__arena arena;
@@ -64,23 +65,13 @@ static pawl_status check_turn(pawl_view run_id, int64_t number, pawl_error *rete
     return pawl__event_check(&probe, 1, reterr);
 }
 
-static pawl_status begin(pawl_turn *turn, pawl_view run_id, pawl_error *reterr)
+static void free_turn(pawl_turn **turn)
 {
-    turn->run_id = pawl__view_dup(run_id);
-    if (turn->run_id == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a turn");
-    }
-    pawl_status status = pawl__map_new(ORDINALS_MAX, &turn->ordinals, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
-    struct ledger_request request = request_for(turn, LEDGER_TURN_BEGIN);
-    status = pawl__ledger_submit(turn->ledger, &request, reterr);
-    turn->attempt = request.attempt;
-    return status;
+    pawl_turn_free(*turn);
 }
 
-pawl_status pawl_turn_begin(
+/* A handle to no attempt yet. */
+static pawl_status new_turn(
     pawl_ledger *ledger, pawl_view run_id, int64_t turn, pawl_turn **ret_turn, pawl_error *reterr)
 {
     if (ledger == NULL || ret_turn == NULL) {
@@ -90,20 +81,60 @@ pawl_status pawl_turn_begin(
     if (status != PAWL_OK) {
         return status;
     }
-    pawl_turn *handle = calloc(1, sizeof(*handle));
+    AUTO(free_turn) pawl_turn *handle = calloc(1, sizeof(*handle));
     if (handle == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a turn");
     }
-    handle->arena = (struct pawl__arena)ARENA_INIT;
-    handle->ledger = ledger;
-    handle->turn = turn;
-    status = begin(handle, run_id, reterr);
+    *handle = (pawl_turn){ .ledger = ledger, .turn = turn, .arena = ARENA_INIT };
+    handle->run_id = pawl__view_dup(run_id);
+    if (handle->run_id == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a turn");
+    }
+    status = pawl__map_new(ORDINALS_MAX, &handle->ordinals, reterr);
+    if (status == PAWL_OK) {
+        *ret_turn = STEAL(handle);
+    }
+    return status;
+}
+
+pawl_status pawl_turn_begin(
+    pawl_ledger *ledger, pawl_view run_id, int64_t turn, pawl_turn **ret_turn, pawl_error *reterr)
+{
+    AUTO(free_turn) pawl_turn *handle = NULL;
+    pawl_status status = new_turn(ledger, run_id, turn, ret_turn == NULL ? NULL : &handle, reterr);
+
     if (status != PAWL_OK) {
-        pawl_turn_free(handle);
         return status;
     }
-    *ret_turn = handle;
-    return PAWL_OK;
+    struct ledger_request request = request_for(handle, LEDGER_TURN_BEGIN);
+    status = pawl__ledger_submit(ledger, &request, reterr);
+    if (status == PAWL_OK) {
+        handle->attempt = request.attempt;
+        *ret_turn = STEAL(handle);
+    }
+    return status;
+}
+
+pawl_status pawl_turn_resume(pawl_ledger *ledger,
+                             pawl_view run_id,
+                             int64_t turn,
+                             uint32_t attempt,
+                             uint64_t ordinal,
+                             pawl_turn **ret_turn,
+                             pawl_error *reterr)
+{
+    pawl_turn *handle = NULL;
+
+    if (attempt == 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "attempt: is 0, they count from 1");
+    }
+    pawl_status status = new_turn(ledger, run_id, turn, ret_turn == NULL ? NULL : &handle, reterr);
+    if (status == PAWL_OK) {
+        handle->attempt = attempt;
+        handle->first_ordinal = ordinal;
+        *ret_turn = handle;
+    }
+    return status;
 }
 
 void pawl_turn_free(pawl_turn *turn)
@@ -143,7 +174,7 @@ static struct ordinal *ordinal_of(pawl_turn *turn, const pawl_event *event, pawl
         pawl__fail(reterr, PAWL_NOMEM, "no memory for the ordinals of a turn");
         return NULL;
     }
-    *ordinal = (struct ordinal){ 0 };
+    *ordinal = (struct ordinal){ .durable = turn->first_ordinal };
     return ordinal;
 }
 

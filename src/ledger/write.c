@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "ledger/event.h"
 
 enum { CAREFUL_GROUPS = 16 };
 
@@ -15,29 +16,55 @@ void pawl__writer_done(struct ledger_writer *writer)
     pawl__plan_done(&writer->plan);
 }
 
+static pawl_status load_turn(struct ledger_writer *writer,
+                             pawl_view run_id,
+                             int64_t turn,
+                             pawl_error *reterr)
+{
+    struct ledger_backend *backend = writer->backend;
+    struct ledger_turn newest;
+
+    if (pawl__plan_knows_turn(&writer->plan, run_id, turn)) {
+        return PAWL_OK;
+    }
+    pawl_status status = backend->ops->turn_get(backend, run_id, turn, &newest, reterr);
+    if (status == PAWL_OK) {
+        pawl__plan_turn(&writer->plan, &newest);
+    }
+    return status;
+}
+
+static pawl_status load_copied_turns(struct ledger_writer *writer,
+                                     const struct ledger_request *request,
+                                     pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < request->count && status == PAWL_OK; i++) {
+        const pawl_event *event = &request->events[i];
+        if (pawl__event_is_reserved(event)) {
+            status = load_turn(writer, event->run_id, event->turn, reterr);
+        }
+    }
+    return status;
+}
+
 static pawl_status load_turns(struct ledger_writer *writer,
                               struct ledger_request *const *requests,
                               size_t count,
                               pawl_error *reterr)
 {
-    struct ledger_backend *backend = writer->backend;
+    pawl_status status = PAWL_OK;
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         const struct ledger_request *request = requests[i];
-        struct ledger_turn newest;
-
-        if (!request->in_turn
-            || pawl__plan_knows_turn(&writer->plan, request->run_id, request->turn)) {
-            continue;
+        if (request->in_turn) {
+            status = load_turn(writer, request->run_id, request->turn, reterr);
+        } else if (request->turn_events > 0) {
+            status = load_copied_turns(writer, request, reterr);
         }
-        pawl_status status =
-            backend->ops->turn_get(backend, request->run_id, request->turn, &newest, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
-        pawl__plan_turn(&writer->plan, &newest);
     }
-    return PAWL_OK;
+    return status;
 }
 
 static pawl_status keep_stored(void *context, const pawl_event *event, pawl_error *reterr)
@@ -139,13 +166,24 @@ static pawl_status write_rows(struct ledger_writer *writer,
     return status == PAWL_OK ? write_embeddings(writer, requests, count, reterr) : status;
 }
 
+/* A turn that begins again is a conflict, unless its event is known to be a duplicate. */
+static bool copies_turns(struct ledger_request *const *requests, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (requests[i]->turn_events > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static pawl_status write_with_retry(struct ledger_writer *writer,
                                     struct ledger_request *const *requests,
                                     size_t count,
                                     pawl_error *reterr)
 {
     struct ledger_backend *backend = writer->backend;
-    bool careful = writer->careful > 0;
+    bool careful = writer->careful > 0 || copies_turns(requests, count);
     pawl_status status = write_rows(writer, requests, count, careful, reterr);
 
     if (status == PAWL_CONFLICT && !careful) {
@@ -158,7 +196,7 @@ static pawl_status write_with_retry(struct ledger_writer *writer,
         /* The lookup saw everything under the write lock: a store that finds more is not ours. */
         return pawl__fail_context(reterr, PAWL_CORRUPT, "an id appeared that was not there");
     }
-    if (status == PAWL_OK && careful && writer->plan.duplicate_count == 0) {
+    if (status == PAWL_OK && writer->careful > 0 && writer->plan.duplicate_count == 0) {
         writer->careful--;
     }
     return status;
