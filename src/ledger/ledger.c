@@ -72,11 +72,11 @@ static void settle_main(void *context)
     pawl_ledger *ledger = context;
     struct ledger_backend *backend = ledger->backend;
     struct pawl__clock *clock = pawl__clock_real();
-    uint64_t settled = 0;
+    uint32_t settled = 0;
 
     while (!pawl__cancelled(&ledger->settler_cancel)) {
         pawl__watch_wait(&ledger->watch, settled, INT64_MAX);
-        uint64_t generation = pawl__watch_generation(&ledger->watch);
+        uint32_t generation = pawl__watch_generation(&ledger->watch);
         int64_t next_ns = pawl__monotonic_ns(clock) + SETTLE_EVERY_NS;
         if (!pawl__cancel_wait_until(&ledger->settler_cancel, next_ns)
             && backend->ops->settle(backend, NULL) == PAWL_OK) {

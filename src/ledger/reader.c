@@ -35,7 +35,7 @@ struct pawl_reader {
 
     uint64_t position;   /* up to here returned or left out */
     uint64_t round_end;  /* up to here everything is decided */
-    uint64_t generation; /* the watch's, from before the look that found nothing */
+    uint32_t generation; /* the watch's, from before the look that found nothing */
     struct ledger_turn_index index;
 
     struct pawl__arena page;
@@ -211,7 +211,7 @@ static void drop_page(pawl_reader *reader)
  * position where it was: the next call asks again. */
 static pawl_status fill_page(pawl_reader *reader, pawl_error *reterr)
 {
-    uint64_t generation = pawl__watch_generation(&reader->ledger->watch);
+    uint32_t generation = pawl__watch_generation(&reader->ledger->watch);
 
     drop_page(reader);
     while (reader->count == 0) {

@@ -1,5 +1,11 @@
 #include "ledger/watch.h"
 
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 
@@ -17,14 +23,8 @@ pawl_status pawl__watch_init(struct ledger_watch *watch,
     if (status != PAWL_OK) {
         return status;
     }
-    status = pawl__cond_init(&watch->changed, reterr);
-    if (status != PAWL_OK) {
-        pawl__lock_done(&watch->lock);
-        return status;
-    }
     status = pawl__cancel_init(&watch->cancel, NULL, reterr);
     if (status != PAWL_OK) {
-        pawl__cond_done(&watch->changed);
         pawl__lock_done(&watch->lock);
     }
     return status;
@@ -35,24 +35,21 @@ void pawl__watch_done(struct ledger_watch *watch)
     pawl__cancel_now(&watch->cancel);
     pawl__thread_join(&watch->thread);
     pawl__cancel_done(&watch->cancel);
-    pawl__cond_done(&watch->changed);
     pawl__lock_done(&watch->lock);
 }
 
 void pawl__watch_bump(struct ledger_watch *watch)
 {
-    pawl__lock(&watch->lock);
-    watch->generation++;
-    pawl__cond_broadcast(&watch->changed);
-    pawl__unlock(&watch->lock);
+    int before = errno; /* a signal handler's caller has its own */
+
+    atomic_fetch_add(&watch->generation, 1);
+    syscall(SYS_futex, &watch->generation, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    errno = before;
 }
 
-uint64_t pawl__watch_generation(struct ledger_watch *watch)
+uint32_t pawl__watch_generation(struct ledger_watch *watch)
 {
-    pawl__lock(&watch->lock);
-    uint64_t generation = watch->generation;
-    pawl__unlock(&watch->lock);
-    return generation;
+    return atomic_load(&watch->generation);
 }
 
 static void watch_main(void *context)
@@ -85,15 +82,24 @@ pawl_status pawl__watch_outside(struct ledger_watch *watch, pawl_error *reterr)
     return status;
 }
 
-bool pawl__watch_wait(struct ledger_watch *watch, uint64_t generation, int64_t deadline_ns)
+bool pawl__watch_wait(struct ledger_watch *watch, uint32_t generation, int64_t deadline_ns)
 {
-    bool in_time = true;
+    deadline_ns = MAX(deadline_ns, INT64_C(0)); /* the past, however far */
+    struct timespec deadline = { deadline_ns / NS_PER_S, deadline_ns % NS_PER_S };
 
-    pawl__lock(&watch->lock);
-    while (in_time && watch->generation == generation) {
-        in_time = pawl__cond_wait_until(&watch->changed, &watch->lock, deadline_ns);
+    while (atomic_load(&watch->generation) == generation) {
+        /* Sleeps only if the generation is still the same; until a monotonic time, not for a while.
+         * Whatever else it returns for, the generation says. */
+        long rc = syscall(SYS_futex,
+                          &watch->generation,
+                          FUTEX_WAIT_BITSET_PRIVATE,
+                          generation,
+                          &deadline,
+                          NULL,
+                          FUTEX_BITSET_MATCH_ANY);
+        if (rc != 0 && errno == ETIMEDOUT) {
+            return atomic_load(&watch->generation) != generation;
+        }
     }
-    bool changed = watch->generation != generation;
-    pawl__unlock(&watch->lock);
-    return changed;
+    return true;
 }
