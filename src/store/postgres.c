@@ -117,6 +117,107 @@ pawl_status pawl__pg_exec(struct pawl__pg *pg,
                               : run_alone(pg, text, name, &bound, ret_rows, reterr);
 }
 
+/* --- rows as they arrive --- */
+
+/* What a walk was told to stop with, kept while the rest of the answer is read away. */
+struct walk {
+    pawl__pg_on_rows *on_row;
+    void *context;
+    const char *columns;
+    size_t index;
+    pawl_error stopped; /* status OK: it goes on */
+    size_t thrown_away; /* bytes since then */
+};
+
+static size_t row_bytes(const PGresult *result)
+{
+    size_t bytes = 0;
+
+    for (int i = 0; i < PQnfields(result); i++) {
+        bytes += (size_t)PQgetlength(result, 0, i);
+    }
+    return bytes;
+}
+
+/* A cancel request is a connection of its own: a short rest is read away for less. */
+static void throw_away(struct pawl__pg *pg, struct walk *walk, const PGresult *result)
+{
+    size_t before = walk->thrown_away;
+
+    walk->thrown_away += row_bytes(result) + 1;
+    if (before <= PG_REST_BYTES_MAX && walk->thrown_away > PG_REST_BYTES_MAX) {
+        pawl__pg_cancel_running(pg);
+    }
+}
+
+static void show_row(struct walk *walk, PGresult **result)
+{
+    AUTO(pawl__pg_rows_done)
+    struct pawl__pg_rows rows = pawl__pg_rows_of(STEAL(*result), walk->columns);
+
+    walk->stopped.status = walk->on_row(walk->context, walk->index, &rows, &walk->stopped);
+    walk->index++;
+}
+
+static pawl_status walk_rows(struct pawl__pg *pg, struct walk *walk, pawl_error *reterr)
+{
+    pawl_status outcome = PAWL_OK;
+
+    for (;;) {
+        AUTO(pawl__pg_result_clear) PGresult *result = NULL;
+        pawl_status status = pawl__pg_next(pg, &result, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        if (result == NULL) {
+            break;
+        }
+        ExecStatusType kind = PQresultStatus(result);
+        if (kind == PGRES_SINGLE_TUPLE && walk->stopped.status != PAWL_OK) {
+            throw_away(pg, walk, result);
+        } else if (kind == PGRES_SINGLE_TUPLE) {
+            show_row(walk, &result);
+        } else if (kind != PGRES_TUPLES_OK && outcome == PAWL_OK) {
+            outcome = pawl__pg_fail_result(pg, result, reterr);
+        }
+    }
+    if (walk->stopped.status != PAWL_OK) {
+        if (reterr != NULL) {
+            *reterr = walk->stopped;
+        }
+        return walk->stopped.status;
+    }
+    return outcome == PAWL_OK && pg->broken ? pawl__pg_fail_link(pg, reterr) : outcome;
+}
+
+pawl_status pawl__pg_each(struct pawl__pg *pg,
+                          size_t statement,
+                          const struct pawl__pg_value *values,
+                          size_t value_count,
+                          pawl__pg_on_rows *on_row,
+                          void *context,
+                          pawl_error *reterr)
+{
+    struct pg_bound bound;
+
+    REQUIRE(statement < pg->options.statement_count);
+    const struct pawl__pg_statement *text = &pg->options.statements[statement];
+    REQUIRE(value_count == pg->prepared[statement].param_count);
+    pawl_status status = pawl__pg_bind(text->params, values, value_count, &bound, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__pg_ready(pg, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (pawl__pg_send(pg, text, pg->prepared[statement].name, &bound, value_count) != PAWL_OK
+        || PQsetSingleRowMode(pg->conn) == 0) {
+        return pawl__pg_fail_link(pg, reterr);
+    }
+    struct walk walk = { on_row, context, text->columns, 0, PAWL_ERROR_INIT, 0 };
+    return walk_rows(pg, &walk, reterr);
+}
+
 pawl_status pawl__pg_script(struct pawl__pg *pg, const char *sql, pawl_error *reterr)
 {
     pawl_status status = pawl__pg_ready(pg, reterr);

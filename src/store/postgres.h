@@ -25,6 +25,7 @@
 
 #include <pawl/pawl.h>
 
+#include "base/buf.h"
 #include "base/cancel.h"
 #include "base/macros.h"
 #include "store/migrate.h"
@@ -44,6 +45,7 @@
  *   x  bytes as a view     bytea; as a column also uuid (16 bytes)
  *   b  bool                boolean
  *   z  time                timestamptz, microseconds since 1970 UTC
+ *   I T X Z                arrays of i, t, x, z; parameters only, see struct pawl__pg_array
  *
  * A jsonb or uuid parameter is text with a cast: `$1::jsonb`. */
 struct pawl__pg_statement {
@@ -125,6 +127,7 @@ struct pawl__pg_value {
         double d;
         pawl_view view;
         bool b;
+        const struct pawl__buf *array;
     } as;
 };
 
@@ -164,6 +167,31 @@ static inline struct pawl__pg_value pawl__pg_bool(bool value)
 static inline struct pawl__pg_value pawl__pg_time(int64_t wall_us)
 {
     return (struct pawl__pg_value){ .type = 'z', .as.i64 = wall_us };
+}
+
+/* An array as one parameter: many rows in one statement (`unnest`), many keys in one look-up (`=
+ * ANY`). Start it with the number of elements, add exactly that many, pass its value, end it with
+ * _done. It may be started again, which keeps its memory. Too many bytes or no memory is found out
+ * when the value is bound. */
+struct pawl__pg_array {
+    struct pawl__buf bytes;
+    char letter;
+};
+
+#define PG_ARRAY_INIT                                \
+    {                                                \
+        .bytes = BUF_INIT(PAWL__PG_VALUE_BYTES_MAX), \
+    }
+
+void pawl__pg_array_start(struct pawl__pg_array *array, char letter, size_t count);
+void pawl__pg_array_add_i64(struct pawl__pg_array *array, int64_t value);
+void pawl__pg_array_add_view(struct pawl__pg_array *array, pawl_view value); /* text or bytes */
+void pawl__pg_array_add_time(struct pawl__pg_array *array, int64_t wall_us);
+void pawl__pg_array_done(struct pawl__pg_array *array); /* for AUTO, too */
+
+static inline struct pawl__pg_value pawl__pg_array_value(const struct pawl__pg_array *array)
+{
+    return (struct pawl__pg_value){ .type = array->letter, .as.array = &array->bytes };
 }
 
 /* The parameters of one statement, in order: PG_ARGS(pawl__pg_i64(1), pawl__pg_null()). */
@@ -206,6 +234,24 @@ PAWL_MUST_USE pawl_status pawl__pg_exec(struct pawl__pg *pg,
                                         struct pawl__pg_rows *ret_rows,
                                         pawl_error *reterr);
 
+/* Sees rows; what it returns but OK ends the call with it. */
+typedef pawl_status pawl__pg_on_rows(void *context,
+                                     size_t index,
+                                     const struct pawl__pg_rows *rows,
+                                     pawl_error *reterr);
+
+/* Runs a statement and shows its rows one after the other as they arrive, so that memory does not
+ * grow with their number. `on_row` gets rows with one row each (row 0) and their index; it must not
+ * touch the connection and should be quick: the server waits, and its statement_timeout goes on.
+ * Another status than OK from it ends the statement (by a cancel request) and is returned. */
+PAWL_MUST_USE pawl_status pawl__pg_each(struct pawl__pg *pg,
+                                        size_t statement,
+                                        const struct pawl__pg_value *values,
+                                        size_t value_count,
+                                        pawl__pg_on_rows *on_row,
+                                        void *context,
+                                        pawl_error *reterr);
+
 /* Runs a script of any number of statements without parameters: migrations and set-up. Outside a
  * transaction the script is one of its own. */
 PAWL_MUST_USE pawl_status pawl__pg_script(struct pawl__pg *pg, const char *sql, pawl_error *reterr);
@@ -241,10 +287,6 @@ bool pawl__pg_in_transaction(const struct pawl__pg *pg);
  * Between begin and end only add is allowed. `on_rows` (may be NULL) sees the rows of every
  * statement in order, during add or end and before anything is committed; it must not touch the
  * connection. When it returns another status than OK the pipeline fails with it. */
-typedef pawl_status pawl__pg_on_rows(void *context,
-                                     size_t index,
-                                     const struct pawl__pg_rows *rows,
-                                     pawl_error *reterr);
 
 PAWL_MUST_USE pawl_status pawl__pg_pipeline_begin(struct pawl__pg *pg,
                                                   pawl__pg_on_rows *on_rows,

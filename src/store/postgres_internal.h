@@ -24,8 +24,9 @@ enum {
     PG_STATEMENTS_MAX = 256,
     PG_WINDOW = 2048, /* statements of a pipeline that were sent and not answered */
     PG_UNSENT_MAX =
-        64 << 10,       /* bytes that may wait in libpq before a pipeline stops to send them */
-    PG_GRACE_MS = 2000, /* how much longer than the server's own timeout we wait for it */
+        64 << 10, /* bytes that may wait in libpq before a pipeline stops to send them */
+    PG_REST_BYTES_MAX = 1 << 20, /* of an answer that nobody wants, before it is cancelled */
+    PG_GRACE_MS = 2000,          /* how much longer than the server's own timeout we wait for it */
 };
 
 struct pg_prepared {
@@ -107,6 +108,10 @@ int64_t pawl__pg_answer_deadline(const struct pawl__pg *pg);
  * deadline or an interrupt it cancels the statement and gives it a moment to say so; then the link
  * is lost. */
 pawl_status pawl__pg_step(struct pawl__pg *pg, int64_t deadline_ns, pawl_error *reterr);
+
+/* Asks the server to stop the running statement, whose answer is still to be read: within
+ * PG_GRACE_MS, or the link is lost. */
+void pawl__pg_cancel_running(struct pawl__pg *pg);
 
 /* The next result of libpq, which is NULL at the end of each statement. */
 pawl_status pawl__pg_next(struct pawl__pg *pg, PGresult **ret_result, pawl_error *reterr);

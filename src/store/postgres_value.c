@@ -21,9 +21,13 @@ enum { /* pg_type.oid; fixed since there are such numbers */
        OID_JSON = 114,
        OID_FLOAT4 = 700,
        OID_FLOAT8 = 701,
+       OID_BYTEA_ARRAY = 1001,
+       OID_TEXT_ARRAY = 1009,
+       OID_INT8_ARRAY = 1016,
        OID_BPCHAR = 1042,
        OID_VARCHAR = 1043,
        OID_TIMESTAMPTZ = 1184,
+       OID_TIMESTAMPTZ_ARRAY = 1185,
        OID_UUID = 2950,
        OID_JSONB = 3802,
 };
@@ -39,6 +43,10 @@ static const struct {
     { 'x', { OID_BYTEA, OID_UUID } },
     { 'b', { OID_BOOL } },
     { 'z', { OID_TIMESTAMPTZ } },
+    { 'I', { OID_INT8_ARRAY } },
+    { 'T', { OID_TEXT_ARRAY } },
+    { 'X', { OID_BYTEA_ARRAY } },
+    { 'Z', { OID_TIMESTAMPTZ_ARRAY } },
 };
 
 static const Oid *types_of(char letter)
@@ -87,12 +95,19 @@ static void bind_bool(struct pg_bound *bound, size_t i, bool value)
     bound->lengths[i] = 1;
 }
 
+/* Microseconds since 2000; false when they do not fit. */
+static bool stored_time(int64_t wall_us, int64_t *ret_stored)
+{
+    *ret_stored = wall_us;
+    return wall_us == PAWL__PG_TIME_INFINITY || wall_us == PAWL__PG_TIME_MINUS_INFINITY
+           || !__builtin_sub_overflow(wall_us, EPOCH_US, ret_stored);
+}
+
 static pawl_status bind_time(struct pg_bound *bound, size_t i, int64_t wall_us, pawl_error *reterr)
 {
-    int64_t value = wall_us;
+    int64_t value;
 
-    if (wall_us != PAWL__PG_TIME_INFINITY && wall_us != PAWL__PG_TIME_MINUS_INFINITY
-        && __builtin_sub_overflow(wall_us, EPOCH_US, &value)) {
+    if (!stored_time(wall_us, &value)) {
         return pawl__fail(reterr, PAWL_INVALID, "parameter %zu: time out of range", i + 1);
     }
     bind_word(bound, i, value);
@@ -120,6 +135,21 @@ static pawl_status bind_view(
     return PAWL_OK;
 }
 
+static pawl_status bind_array(struct pg_bound *bound,
+                              size_t i,
+                              const struct pawl__buf *bytes,
+                              pawl_error *reterr)
+{
+    pawl_status status = pawl__buf_check(bytes, "an array", reterr);
+
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "parameter %zu", i + 1);
+    }
+    bound->data[i] = bytes->data;
+    bound->lengths[i] = (int)bytes->len;
+    return PAWL_OK;
+}
+
 static pawl_status bind_one(struct pg_bound *bound,
                             size_t i,
                             const struct pawl__pg_value *value,
@@ -140,6 +170,11 @@ static pawl_status bind_one(struct pg_bound *bound,
     case 't':
     case 'x':
         return bind_view(bound, i, value->as.view, value->type == 't', reterr);
+    case 'I':
+    case 'T':
+    case 'X':
+    case 'Z':
+        return bind_array(bound, i, value->as.array, reterr);
     default:
         REQUIRE(value->type == 0);
         bound->data[i] = NULL;
@@ -165,6 +200,60 @@ pawl_status pawl__pg_bind(const char *types,
         bound->bytes += (size_t)bound->lengths[i] + 4;
     }
     return PAWL_OK;
+}
+
+/* The binary form of an array: dimensions (1), whether there are nulls (no), the elements' type,
+ * how many, the first index; then each element behind its length. An empty array has 0 dimensions.
+ */
+void pawl__pg_array_start(struct pawl__pg_array *array, char letter, size_t count)
+{
+    static const struct {
+        char letter;
+        Oid element;
+    } elements[] = {
+        { 'I', OID_INT8 }, { 'T', OID_TEXT }, { 'X', OID_BYTEA }, { 'Z', OID_TIMESTAMPTZ }
+    };
+    size_t i = 0;
+
+    while (elements[i].letter != letter) {
+        i++;
+        REQUIRE(i < COUNT_OF(elements));
+    }
+    REQUIRE(count <= INT32_MAX);
+    array->letter = letter;
+    pawl__buf_clear(&array->bytes);
+    pawl__buf_add_u32be(&array->bytes, count > 0);
+    pawl__buf_add_u32be(&array->bytes, 0);
+    pawl__buf_add_u32be(&array->bytes, elements[i].element);
+    if (count > 0) {
+        pawl__buf_add_u32be(&array->bytes, (uint32_t)count);
+        pawl__buf_add_u32be(&array->bytes, 1);
+    }
+}
+
+void pawl__pg_array_add_i64(struct pawl__pg_array *array, int64_t value)
+{
+    pawl__buf_add_u32be(&array->bytes, sizeof(value));
+    pawl__buf_add_u64be(&array->bytes, (uint64_t)value);
+}
+
+void pawl__pg_array_add_view(struct pawl__pg_array *array, pawl_view value)
+{
+    pawl__buf_add_u32be(&array->bytes, (uint32_t)value.len);
+    pawl__buf_add(&array->bytes, value);
+}
+
+void pawl__pg_array_add_time(struct pawl__pg_array *array, int64_t wall_us)
+{
+    int64_t value;
+
+    array->bytes.broken |= !stored_time(wall_us, &value);
+    pawl__pg_array_add_i64(array, value);
+}
+
+void pawl__pg_array_done(struct pawl__pg_array *array)
+{
+    pawl__buf_done(&array->bytes);
 }
 
 struct pawl__pg_rows pawl__pg_rows_of(PGresult *result, const char *columns)

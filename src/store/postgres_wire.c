@@ -135,6 +135,11 @@ static void request_cancel(struct pawl__pg *pg, pawl_status why)
     pg->patience_ns = now_ns() + PG_GRACE_MS * NS_PER_MS;
 }
 
+void pawl__pg_cancel_running(struct pawl__pg *pg)
+{
+    request_cancel(pg, PAWL_CANCELLED);
+}
+
 static pawl_status give_up(struct pawl__pg *pg, pawl_status why, pawl_error *reterr)
 {
     if (pg->gave_up == PAWL_OK) {
