@@ -413,6 +413,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_last_proof(const char *directory,
 /* --- Recall ----------------------------------------------------------------------------------- */
 
 #define PAWL_EMBEDDING_DIMENSIONS_MAX 16000
+#define PAWL_RECALL_COUNT_MAX 10000
 
 typedef struct pawl_recalled {
     uint64_t offset;
@@ -428,8 +429,9 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_embed(pawl_ledger *ledger,
                                                      size_t dimensions,
                                                      pawl_error *reterr);
 
-/* The `count` events nearest to `values`, best first, ties by lower offset. Exact; on PostgreSQL
- * with pgvector the server searches. `ret_found` has `count` entries. */
+/* The `count` (1 to PAWL_RECALL_COUNT_MAX) events nearest to `values`, best first, ties by lower
+ * offset. Exact; on PostgreSQL with pgvector the server searches. `ret_found` has `count` entries.
+ */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_recall(pawl_ledger *ledger,
                                                       const float *values,
                                                       size_t dimensions,

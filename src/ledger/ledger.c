@@ -16,6 +16,7 @@ typedef pawl_status (*backend_open)(const struct ledger_location *location,
 static const backend_open backends[] = {
     [LEDGER_MEMORY] = pawl__ledger_memory_open,
     [LEDGER_SQLITE] = pawl__ledger_sqlite_open,
+    [LEDGER_POSTGRES] = pawl__ledger_postgres_open,
 };
 
 /* --- the group commit --- */
@@ -133,9 +134,6 @@ static pawl_status open_backend(pawl_ledger *ledger, const char *text, pawl_erro
     AUTO(pawl__location_done) struct ledger_location location = { 0 };
     pawl_status status = pawl__location_parse(text, &location, reterr);
 
-    if (status == PAWL_OK && location.scheme == LEDGER_POSTGRES) {
-        return pawl__fail(reterr, PAWL_UNSUPPORTED, "PostgreSQL comes with backend_postgres.c");
-    }
     if (status == PAWL_OK) {
         status = backends[location.scheme](&location, &ledger->options, &ledger->backend, reterr);
     }

@@ -6,6 +6,8 @@
 #include "base/buf.h"
 #include "base/error.h"
 
+enum { LEDGER_CONNECTIONS_MAX = 256, URL_BYTES_MAX = 8192 };
+
 void pawl__location_done(struct ledger_location *location)
 {
     free(location->path);
@@ -63,6 +65,48 @@ static pawl_status parse_file(pawl_view text, struct ledger_location *location, 
                                   : pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
 }
 
+static bool parse_connections(pawl_view text, uint32_t *ret_connections)
+{
+    uint32_t number = 0;
+
+    for (size_t i = 0; i < text.len && number <= LEDGER_CONNECTIONS_MAX; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9') {
+            return false;
+        }
+        number = number * 10 + (uint32_t)(text.data[i] - '0');
+    }
+    *ret_connections = number;
+    return number >= 1 && number <= LEDGER_CONNECTIONS_MAX;
+}
+
+/* The URL is libpq's but for our own parameters, which libpq would refuse. Nothing of it is shown:
+ * it may hold a password. */
+static pawl_status parse_url(pawl_view text, struct ledger_location *location, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf url = BUF_INIT(URL_BYTES_MAX);
+    pawl_view base = { NULL, 0 };
+    pawl_view parameter;
+    char before = '?';
+
+    location->scheme = LEDGER_POSTGRES;
+    (void)!pawl__view_split(&text, '?', &base);
+    pawl__buf_add(&url, base);
+    while (pawl__view_split(&text, '&', &parameter)) {
+        pawl_view rest = parameter;
+        if (!take_prefix(&rest, "connections=")) {
+            pawl__buf_add_char(&url, before);
+            pawl__buf_add(&url, parameter);
+            before = '&';
+        } else if (!parse_connections(rest, &location->connections)) {
+            return pawl__fail(
+                reterr, PAWL_INVALID, "connections: must be 1 to %d", LEDGER_CONNECTIONS_MAX);
+        }
+    }
+    pawl_status status = pawl__buf_check(&url, "the URL", reterr);
+    location->path = status == PAWL_OK ? pawl__buf_steal(&url) : NULL;
+    return status;
+}
+
 /* "file:x" or "mysql://..." is a mistake, "C:x" and "a/b:c" may be paths. */
 static bool looks_like_a_scheme(pawl_view text)
 {
@@ -86,10 +130,7 @@ static pawl_status parse(const char *text, struct ledger_location *location, paw
                    : pawl__fail(reterr, PAWL_INVALID, "nothing may stand behind 'memory:'");
     }
     if (strncmp(text, "postgres://", 11) == 0 || strncmp(text, "postgresql://", 13) == 0) {
-        location->scheme = LEDGER_POSTGRES;
-        location->path = strdup(text);
-        return location->path != NULL ? PAWL_OK
-                                      : pawl__fail(reterr, PAWL_NOMEM, "no memory for a URL");
+        return parse_url(rest, location, reterr);
     }
     if (!take_prefix(&rest, "sqlite:") && looks_like_a_scheme(rest)) {
         return pawl__fail(

@@ -1,4 +1,5 @@
-/* Where a ledger lives: memory:, a path, sqlite:path?durability=normal, postgres://... */
+/* Where a ledger lives: memory:, a path, sqlite:path?durability=normal,
+ * postgres://...?connections=4 */
 #ifndef PAWL_LEDGER_LOCATION_H
 #define PAWL_LEDGER_LOCATION_H
 
@@ -10,6 +11,7 @@ struct ledger_location {
     enum ledger_scheme scheme;
     char *path; /* a file's path, or the whole postgres:// URL; NULL for memory */
     bool durability_normal;
+    uint32_t connections; /* PostgreSQL: at the most this many; 0: the backend's default */
 };
 
 void pawl__location_done(struct ledger_location *location);

@@ -3,18 +3,44 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lib/pg_fixture.h"
+
 enum { TEXT_BYTES_MAX = 1 << 20 };
 
 static const char *suite_backend;
 
+/* One server for the program; each test begins with an empty database. */
+static struct pg_fixture postgres;
+
+static int start_backend(void **state)
+{
+    (void)state;
+    if (strcmp(suite_backend, "postgres") != 0) {
+        return 0;
+    }
+    pawl_status status = pg_server_start(
+        &(struct pg_server_options){ .settings = NULL }, &postgres.server, &postgres.err);
+    if (status != PAWL_OK && status != PAWL_UNSUPPORTED) {
+        print_error("%s\n", postgres.err.message);
+    }
+    return status == PAWL_OK || status == PAWL_UNSUPPORTED ? 0 : -1;
+}
+
+static int stop_backend(void **state)
+{
+    (void)state;
+    pg_server_free(postgres.server);
+    return 0;
+}
+
 int ledger_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t count)
 {
     if (argc != 2) {
-        fprintf(stderr, "usage: %s memory|sqlite\n", argv[0]);
+        fprintf(stderr, "usage: %s memory|sqlite|postgres\n", argv[0]);
         return 2;
     }
     suite_backend = argv[1];
-    return _cmocka_run_group_tests(suite_backend, tests, count, NULL, NULL);
+    return _cmocka_run_group_tests(suite_backend, tests, count, start_backend, stop_backend);
 }
 
 static bool is(const struct ledger_fixture *f, const char *backend)
@@ -34,6 +60,12 @@ int ledger_fixture_setup(void **state)
         snprintf(f->location, sizeof(f->location), "memory:");
     } else if (is(f, "sqlite")) {
         snprintf(f->location, sizeof(f->location), "%s/ledger.db", f->dir);
+    } else if (is(f, "postgres")) {
+        if (postgres.server == NULL) {
+            skip();
+        }
+        pg_admin(&postgres, "DROP SCHEMA IF EXISTS pawl CASCADE");
+        snprintf(f->location, sizeof(f->location), "%s", pg_server_url(postgres.server));
     } else {
         fail_msg("no backend '%s'", f->backend);
     }
