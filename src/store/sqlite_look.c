@@ -117,11 +117,10 @@ static void close_look(struct pawl__sqlite **db)
     }
 }
 
-static pawl_status open_and_inspect(const char *path,
-                                    bool immutable,
-                                    const struct pawl__sqlite_look *look,
-                                    struct pawl__sqlite_facts *facts,
-                                    pawl_error *reterr)
+static pawl_status open_look(const char *path,
+                             bool immutable,
+                             struct pawl__sqlite **ret_db,
+                             pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf uri = BUF_INIT(PATH_BYTES_MAX);
     AUTO(close_look) struct pawl__sqlite *db = calloc(1, sizeof(*db));
@@ -138,7 +137,31 @@ static pawl_status open_and_inspect(const char *path,
     if (rc != SQLITE_OK) {
         return pawl__sqlite_fail(db, rc, reterr);
     }
-    return inspect(db, look, facts, reterr);
+    *ret_db = STEAL(db);
+    return PAWL_OK;
+}
+
+static pawl_status open_and_inspect(const char *path,
+                                    bool immutable,
+                                    const struct pawl__sqlite_look *look,
+                                    struct pawl__sqlite_facts *facts,
+                                    pawl_error *reterr)
+{
+    AUTO(close_look) struct pawl__sqlite *db = NULL;
+    pawl_status status = open_look(path, immutable, &db, reterr);
+
+    return status == PAWL_OK ? inspect(db, look, facts, reterr) : status;
+}
+
+bool pawl__sqlite_answers(const char *path, const char *sql)
+{
+    AUTO(close_look) struct pawl__sqlite *db = NULL;
+    AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
+    bool log = false;
+
+    (void)size_of_log(path, &log);
+    return open_look(path, !log, &db, NULL) == PAWL_OK
+           && pawl__sqlite_prepare_once(db, sql, &stmt, NULL) == PAWL_OK;
 }
 
 pawl_status pawl__sqlite_look(const char *path,

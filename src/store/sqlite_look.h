@@ -30,4 +30,8 @@ PAWL_MUST_USE pawl_status pawl__sqlite_look(const char *path,
                                             struct pawl__sqlite_facts *ret_facts,
                                             pawl_error *reterr);
 
+/* Whether `path` is a database that understands this one statement: tells foreign schemas apart.
+ * As above, it leaves nothing behind. */
+bool pawl__sqlite_answers(const char *path, const char *sql);
+
 #endif
