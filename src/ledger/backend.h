@@ -160,8 +160,16 @@ struct ledger_backend_ops {
      * after commits, and once before close. */
     pawl_status (*settle)(struct ledger_backend *backend, pawl_error *reterr);
 
-    /* What stands beside the log must agree with it: CORRUPT says what does not. */
-    pawl_status (*check_anchor)(struct ledger_backend *backend, pawl_error *reterr);
+    /* How far the log certainly reaches, as it was written down. NOT_FOUND: it was not. CORRUPT:
+     * what is written there is damaged. */
+    pawl_status (*anchor)(struct ledger_backend *backend,
+                          pawl_ledger_head *ret_head,
+                          pawl_error *reterr);
+
+    /* What no walk from the first event to the last would see: something before or behind them.
+     * CORRUPT says what it is, and *ret_bad which offset is the first one concerned. Called at
+     * every open. */
+    pawl_status (*check)(struct ledger_backend *backend, uint64_t *ret_bad, pawl_error *reterr);
 
     /* Copies everything, as of now, into a new SQLite file. */
     pawl_status (*copy_to)(struct ledger_backend *backend,

@@ -242,7 +242,9 @@ static pawl_status postgres_commit(struct ledger_backend *base, pawl_error *rete
 
 /* The row that writers lock says how long the log is: events that went missing at its end without
  * it are noticed here. */
-static pawl_status postgres_check_anchor(struct ledger_backend *base, pawl_error *reterr)
+static pawl_status postgres_check(struct ledger_backend *base,
+                                  uint64_t *ret_bad,
+                                  pawl_error *reterr)
 {
     AUTO(pawl__ledger_pg_give_back) struct pg_borrowed borrowed = { NULL, NULL };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
@@ -255,12 +257,14 @@ static pawl_status postgres_check_anchor(struct ledger_backend *base, pawl_error
         return status;
     }
     if (rows.count != 1) {
+        *ret_bad = 1;
         return pawl__fail(
             reterr, PAWL_CORRUPT, "ledger_head has %zu rows instead of one", rows.count);
     }
     int64_t head = pawl__pg_get_i64(&rows, 0, 0);
     int64_t last = pawl__pg_get_i64(&rows, 0, 2); /* 0 when there is none */
     if (head != last) {
+        *ret_bad = (uint64_t)MIN(head, last) + 1;
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
                           "the log ends at offset %lld, its head is at %lld: acknowledged events "
@@ -270,6 +274,7 @@ static pawl_status postgres_check_anchor(struct ledger_backend *base, pawl_error
     }
     if (head > 0
         && !pawl__view_equal(pawl__pg_get_bytes(&rows, 0, 1), pawl__pg_get_bytes(&rows, 0, 3))) {
+        *ret_bad = (uint64_t)head;
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
                           "offset %lld has another hash than the head: events were changed",
@@ -316,7 +321,7 @@ static const struct ledger_backend_ops postgres_ops = {
     .last_complete_turn = pawl__ledger_pg_last_complete_turn,
     .embeddings = pawl__ledger_pg_embeddings,
     .watch = pawl__ledger_pg_watch,
-    .check_anchor = postgres_check_anchor,
+    .check = postgres_check,
     .nearest = pawl__ledger_pg_nearest,
 };
 

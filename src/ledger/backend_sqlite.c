@@ -1,20 +1,21 @@
 /* A ledger in one SQLite file, open in any number of processes.
  *
  * One handle writes and belongs to the committer. Readers take a handle of their own from a small
- * pool, so that in WAL mode nobody waits for anybody. The anchor is written under the write lock;
- * see anchor.h. */
+ * pool, so that in WAL mode nobody waits for anybody. */
 #include "ledger/backend_sqlite.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "ledger/anchor.h"
-#include "ledger/chain.h"
 #include "store/schemas.h"
+#include "store/sqlite_look.h"
 
 #define COLUMNS "offset, id, run_id, turn, kind, actor, payload, created_at, schema_version, hash"
 #define IN_RANGE " AND offset > ?1 AND offset <= ?2"
@@ -33,6 +34,7 @@
 
 static const char *const sql_text[SQL_COUNT] = {
     [SQL_HEAD] = "SELECT offset, hash FROM events ORDER BY offset DESC LIMIT 1",
+    [SQL_FIRST] = "SELECT offset FROM events ORDER BY offset LIMIT 1",
     [SQL_INSERT] =
         "INSERT INTO events (" COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     [SQL_BY_ID] = "SELECT " COLUMNS " FROM events WHERE id = ?1",
@@ -294,100 +296,6 @@ static void sqlite_rollback(struct ledger_backend *base)
     pawl__sqlite_rollback(of(base)->writer);
 }
 
-/* --- the anchor --- */
-
-/* Under the write lock, so that of two processes the one with the longer log writes last. */
-static pawl_status write_anchor_locked(struct sqlite_backend *backend, pawl_error *reterr)
-{
-    pawl_ledger_head head;
-    pawl_status status = pawl__ledger_sqlite_head(backend->settler, &head, reterr);
-
-    if (status != PAWL_OK || head.offset <= backend->anchored.offset) {
-        return status;
-    }
-    status = pawl__anchor_write(backend->anchor_path, &head, reterr);
-    if (status == PAWL_OK) {
-        backend->anchored = head;
-    }
-    return status;
-}
-
-static pawl_status open_settler(struct sqlite_backend *backend, pawl_error *reterr)
-{
-    struct pawl__sqlite_options options = backend->options;
-
-    options.mode = PAWL__SQLITE_MUST_EXIST;
-    return pawl__sqlite_open(backend->path, &options, &backend->settler, reterr);
-}
-
-static pawl_status sqlite_settle(struct ledger_backend *base, pawl_error *reterr)
-{
-    struct sqlite_backend *backend = of(base);
-    pawl_status status = backend->settler == NULL ? open_settler(backend, reterr) : PAWL_OK;
-
-    if (status == PAWL_OK && backend->options.sync_normal) {
-        /* Commits are not synced one by one here; moving the log into the file syncs it first. */
-        status = pawl__sqlite_checkpoint(backend->settler, PAWL__SQLITE_PASSIVE, NULL, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__sqlite_begin(backend->settler, PAWL__SQLITE_IMMEDIATE, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = write_anchor_locked(backend, reterr);
-    pawl__sqlite_rollback(backend->settler);
-    return status;
-}
-
-static pawl_status keep_event_hash(void *context, const pawl_event *event, pawl_error *reterr)
-{
-    pawl_ledger_head *at = context;
-
-    (void)reterr;
-    at->offset = event->offset;
-    memcpy(at->hash, event->hash, sizeof(at->hash));
-    return PAWL_OK;
-}
-
-static pawl_status sqlite_check_anchor(struct ledger_backend *base, pawl_error *reterr)
-{
-    struct sqlite_backend *backend = of(base);
-    pawl_ledger_head anchor;
-    pawl_ledger_head at;
-
-    pawl_status status = pawl__anchor_read(backend->anchor_path, &anchor, reterr);
-    if (status == PAWL_NOT_FOUND) {
-        return PAWL_OK;
-    }
-    if (status != PAWL_OK || anchor.offset == 0) {
-        return status;
-    }
-    status =
-        base->ops->get(base, (pawl_view){ NULL, 0 }, anchor.offset, keep_event_hash, &at, reterr);
-    if (status == PAWL_NOT_FOUND) {
-        pawl_ledger_head head;
-        status = base->ops->head(base, &head, reterr);
-        return status != PAWL_OK ? status
-                                 : pawl__fail(reterr,
-                                              PAWL_CORRUPT,
-                                              "the log ends at offset %llu, its anchor is at %llu: "
-                                              "acknowledged events are gone",
-                                              (unsigned long long)head.offset,
-                                              (unsigned long long)anchor.offset);
-    }
-    if (status == PAWL_OK && !pawl__chain_hash_equal(at.hash, anchor.hash)) {
-        return pawl__fail(reterr,
-                          PAWL_CORRUPT,
-                          "offset %llu has another hash than its anchor: events were changed",
-                          (unsigned long long)anchor.offset);
-    }
-    if (status == PAWL_OK) {
-        backend->anchored = anchor;
-    }
-    return status;
-}
-
 /* --- the whole --- */
 
 static pawl_status sqlite_copy_to(struct ledger_backend *base,
@@ -422,6 +330,7 @@ static void sqlite_close(struct ledger_backend *base)
         close(backend->inotify_fd);
     }
     pawl__lock_done(&backend->lock);
+    free(backend->log_path);
     free(backend->anchor_path);
     free(backend->path);
     free(backend);
@@ -448,10 +357,68 @@ static const struct ledger_backend_ops sqlite_ops = {
     .last_complete_turn = pawl__ledger_sqlite_last_complete_turn,
     .embeddings = pawl__ledger_sqlite_embeddings,
     .watch = pawl__ledger_sqlite_watch,
-    .settle = sqlite_settle,
-    .check_anchor = sqlite_check_anchor,
+    .settle = pawl__ledger_sqlite_settle,
+    .anchor = pawl__ledger_sqlite_anchor,
+    .check = pawl__ledger_sqlite_check,
     .copy_to = sqlite_copy_to,
 };
+
+/* --- opening --- */
+
+static pawl_status no_memory(pawl_error *reterr)
+{
+    return pawl__fail(reterr, PAWL_NOMEM, "no memory for a ledger");
+}
+
+static char *with_suffix(const char *path, const char *suffix)
+{
+    struct pawl__buf buf = BUF_INIT(strlen(path) + strlen(suffix));
+
+    pawl__buf_add_text(&buf, path);
+    pawl__buf_add_text(&buf, suffix);
+    char *text = pawl__buf_steal(&buf);
+    pawl__buf_done(&buf);
+    return text;
+}
+
+/* Two names of one file must mean one anchor. *ret_exists: whether something is in such a file. */
+static pawl_status set_paths(struct sqlite_backend *backend,
+                             const char *path,
+                             bool *ret_exists,
+                             pawl_error *reterr)
+{
+    char *real = realpath(path, NULL);
+    struct stat info;
+
+    if (real == NULL && errno != ENOENT) {
+        return pawl__fail_errno(reterr, errno, "open '%s'", path);
+    }
+    *ret_exists = real != NULL && stat(real, &info) == 0 && info.st_size > 0;
+    free(backend->path);
+    free(backend->anchor_path);
+    free(backend->log_path);
+    backend->path = real != NULL ? real : strdup(path);
+    backend->anchor_path = backend->path == NULL ? NULL : pawl__anchor_path(backend->path);
+    backend->log_path = backend->path == NULL ? NULL : with_suffix(backend->path, "-wal");
+    return backend->anchor_path != NULL && backend->log_path != NULL ? PAWL_OK : no_memory(reterr);
+}
+
+/* Before anything is created or migrated. */
+static pawl_status check_paths(struct sqlite_backend *backend, bool exists, pawl_error *reterr)
+{
+    pawl_ledger_head anchor;
+    pawl_status status = pawl__anchor_read(backend->anchor_path, &anchor, reterr);
+
+    if (status == PAWL_OK && anchor.offset > 0 && !exists) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "cut off: there is no log, but its anchor is at offset %llu; to begin "
+                          "anew, remove '%s'",
+                          (unsigned long long)anchor.offset,
+                          backend->anchor_path);
+    }
+    return status == PAWL_NOT_FOUND ? PAWL_OK : status;
+}
 
 static enum pawl__sqlite_mode open_mode(const pawl_ledger_options *options)
 {
@@ -461,13 +428,25 @@ static enum pawl__sqlite_mode open_mode(const pawl_ledger_options *options)
     return options->must_exist ? PAWL__SQLITE_MUST_EXIST : PAWL__SQLITE_CREATE;
 }
 
-static pawl_status open_writer(struct sqlite_backend *backend,
-                               const pawl_ledger_options *options,
-                               pawl_error *reterr)
+/* The columns of the table that others keep without hashes. */
+static const char original_schema[] =
+    "SELECT offset, id, run_id, turn, kind, actor, payload, created_at FROM events LIMIT 0";
+
+static pawl_status open_first(struct sqlite_backend *backend,
+                              const pawl_ledger_options *options,
+                              pawl_error *reterr)
 {
-    backend->options.mode = open_mode(options);
     struct pawl__sqlite *db;
+
+    backend->options.mode = open_mode(options);
     pawl_status status = pawl__sqlite_open(backend->path, &backend->options, &db, reterr);
+    if (status == PAWL_INVALID && pawl__sqlite_answers(backend->path, original_schema)) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "'%s' holds events of the original schema, without hashes: `pawl ledger "
+                          "import` takes them into a new ledger",
+                          backend->path);
+    }
     if (status != PAWL_OK) {
         return status;
     }
@@ -479,6 +458,23 @@ static pawl_status open_writer(struct sqlite_backend *backend,
     return PAWL_OK;
 }
 
+static pawl_status open_at(struct sqlite_backend *backend,
+                           const char *path,
+                           const pawl_ledger_options *options,
+                           pawl_error *reterr)
+{
+    bool exists = false;
+    pawl_status status = set_paths(backend, path, &exists, reterr);
+
+    if (status == PAWL_OK) {
+        status = check_paths(backend, exists, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = open_first(backend, options, reterr);
+    }
+    return status == PAWL_OK && !exists ? set_paths(backend, path, &exists, reterr) : status;
+}
+
 pawl_status pawl__ledger_sqlite_open(const struct ledger_location *location,
                                      const pawl_ledger_options *options,
                                      struct ledger_backend **ret_backend,
@@ -487,7 +483,7 @@ pawl_status pawl__ledger_sqlite_open(const struct ledger_location *location,
     struct sqlite_backend *backend = calloc(1, sizeof(*backend));
 
     if (backend == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a ledger");
+        return no_memory(reterr);
     }
     backend->base.ops = &sqlite_ops;
     backend->inotify_fd = -1;
@@ -503,13 +499,7 @@ pawl_status pawl__ledger_sqlite_open(const struct ledger_location *location,
         free(backend);
         return status;
     }
-    backend->path = strdup(location->path);
-    backend->anchor_path = pawl__anchor_path(location->path);
-    if (backend->path == NULL || backend->anchor_path == NULL) {
-        status = pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
-    } else {
-        status = open_writer(backend, options, reterr);
-    }
+    status = open_at(backend, location->path, options, reterr);
     if (status != PAWL_OK) {
         sqlite_close(&backend->base);
         return status;

@@ -1,5 +1,5 @@
 /* Shared by the files of the SQLite backend: backend_sqlite.c (open, write), sqlite_read.c (the
- * reading side) and sqlite_watch.c (news from other processes). */
+ * reading side), sqlite_anchor.c and sqlite_watch.c (news from other processes). */
 #ifndef PAWL_LEDGER_BACKEND_SQLITE_H
 #define PAWL_LEDGER_BACKEND_SQLITE_H
 
@@ -11,6 +11,7 @@
 
 enum {
     SQL_HEAD,
+    SQL_FIRST,
     SQL_INSERT,
     SQL_BY_ID,
     SQL_BY_OFFSET,
@@ -38,12 +39,13 @@ enum { LEDGER_READERS_KEPT = 8 };
 
 struct sqlite_backend {
     struct ledger_backend base;
-    char *path;
+    char *path; /* of the file itself: no symbolic link, and the same after a chdir */
     char *anchor_path;
+    char *log_path; /* "<path>-wal" */
     struct pawl__sqlite_options options;
     struct pawl__sqlite *writer;  /* the committer's; NULL when read-only */
     struct pawl__sqlite *settler; /* the settling thread's, opened when it first writes */
-    pawl_ledger_head anchored;    /* the settling thread's: what the anchor says */
+    bool anchor_spoilt;           /* the settling thread's: the log could not be synced */
 
     struct pawl__lock lock; /* covers the pool below */
     struct pawl__sqlite *readers[LEDGER_READERS_KEPT];
@@ -85,6 +87,9 @@ pawl_status pawl__ledger_sqlite_read(struct ledger_backend *base,
 pawl_status pawl__ledger_sqlite_get_head(struct ledger_backend *base,
                                          pawl_ledger_head *ret_head,
                                          pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_check(struct ledger_backend *base,
+                                      uint64_t *ret_bad,
+                                      pawl_error *reterr);
 pawl_status pawl__ledger_sqlite_get(struct ledger_backend *base,
                                     pawl_view id,
                                     uint64_t offset,
@@ -120,6 +125,10 @@ pawl_status pawl__ledger_sqlite_embeddings(struct ledger_backend *base,
                                            ledger_vector_sink visit,
                                            void *context,
                                            pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_settle(struct ledger_backend *base, pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_anchor(struct ledger_backend *base,
+                                       pawl_ledger_head *ret_head,
+                                       pawl_error *reterr);
 pawl_status pawl__ledger_sqlite_watch(struct ledger_backend *base,
                                       int64_t deadline_ns,
                                       struct pawl__cancel *cancel,

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "ledger/verify.h"
 
 #define CLOSE_NS (10 * NS_PER_S) /* closing ends within this, though the store hangs */
 
@@ -137,10 +138,7 @@ static pawl_status open_backend(pawl_ledger *ledger, const char *text, pawl_erro
     if (status == PAWL_OK) {
         status = backends[location.scheme](&location, &ledger->options, &ledger->backend, reterr);
     }
-    if (status == PAWL_OK && ledger->backend->ops->check_anchor != NULL) {
-        status = ledger->backend->ops->check_anchor(ledger->backend, reterr);
-    }
-    return status;
+    return status == PAWL_OK ? pawl__verify_ends(ledger->backend, reterr) : status;
 }
 
 static pawl_status open_ledger(pawl_ledger *ledger, const char *location, pawl_error *reterr)

@@ -69,6 +69,12 @@ static void bind_filter(struct pawl__sqlite_stmt *stmt,
     }
 }
 
+/* "2026-01-29 10:20:30.123456": of all that can be read as a time, only what was written. */
+static bool is_stored_form(pawl_view time)
+{
+    return time.len == 26 && time.data[10] == ' ' && time.data[25] >= '0' && time.data[25] <= '9';
+}
+
 pawl_status pawl__ledger_sqlite_row(struct pawl__sqlite_stmt *stmt,
                                     pawl_event *ret_event,
                                     pawl_error *reterr)
@@ -94,9 +100,15 @@ pawl_status pawl__ledger_sqlite_row(struct pawl__sqlite_stmt *stmt,
                           sizeof(event.hash));
     }
     memcpy(event.hash, hash.data, sizeof(event.hash));
-    if (pawl__time_parse(pawl__sqlite_text(stmt, 7), &event.created_at_us, reterr) != PAWL_OK) {
-        return pawl__fail_context(
-            reterr, PAWL_CORRUPT, "created_at of offset %llu", (unsigned long long)event.offset);
+    pawl_view created_at = pawl__sqlite_text(stmt, 7);
+    if (!is_stored_form(created_at)
+        || pawl__time_parse(created_at, &event.created_at_us, NULL) != PAWL_OK) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "created_at of offset %llu is '%.*s'",
+                          (unsigned long long)event.offset,
+                          (int)MIN(created_at.len, (size_t)40),
+                          created_at.len == 0 ? "" : created_at.data);
     }
     *ret_event = event;
     return PAWL_OK;
@@ -174,6 +186,31 @@ pawl_status pawl__ledger_sqlite_get_head(struct ledger_backend *base,
     pawl_status status = borrow(base, &borrowed, reterr);
 
     return status == PAWL_OK ? pawl__ledger_sqlite_head(borrowed.db, ret_head, reterr) : status;
+}
+
+/* Offsets begin at 1 and every read does, too; a look-up by id would find what stands before. */
+pawl_status pawl__ledger_sqlite_check(struct ledger_backend *base,
+                                      uint64_t *ret_bad,
+                                      pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    bool row;
+
+    pawl_status status = borrow(base, &borrowed, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, SQL_FIRST);
+    status = pawl__sqlite_next(&stmt, &row, reterr);
+    if (status == PAWL_OK && row && pawl__sqlite_i64(&stmt, 0) < 1) {
+        *ret_bad = 1;
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "inserted: an event stands before the first, at %lld",
+                          (long long)pawl__sqlite_i64(&stmt, 0));
+    }
+    return status;
 }
 
 pawl_status pawl__ledger_sqlite_lookup(struct pawl__sqlite *db,

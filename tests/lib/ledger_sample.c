@@ -1,0 +1,186 @@
+#include "lib/ledger_sample.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/macros.h"
+#include "ledger/anchor.h"
+
+int sample_setup(void **state)
+{
+    struct sample *sample = calloc(1, sizeof(*sample));
+
+    assert_non_null(sample);
+    *state = sample;
+    assert_ok(tempdir_make(sample->dir, "sample", &sample->err), &sample->err);
+    snprintf(sample->path, sizeof(sample->path), "%s/ledger.db", sample->dir);
+    snprintf(sample->anchor, sizeof(sample->anchor), "%s.anchor", sample->path);
+    pawl_ledger *ledger = sample_open(sample, sample->path);
+    sample_fill(sample, ledger);
+    pawl_ledger_close(ledger);
+    return 0;
+}
+
+int sample_teardown(void **state)
+{
+    struct sample *sample = *state;
+
+    tempdir_remove(sample->dir);
+    free(sample);
+    return 0;
+}
+
+pawl_ledger *sample_open(struct sample *sample, const char *location)
+{
+    pawl_ledger *ledger = NULL;
+
+    assert_ok(pawl_ledger_open(location, NULL, &ledger, &sample->err), &sample->err);
+    return ledger;
+}
+
+void sample_append(struct sample *sample, pawl_ledger *ledger, int first, int last)
+{
+    enum { BATCH = 1000 };
+    static char texts[BATCH][2][64];
+    static pawl_event events[BATCH];
+
+    while (first <= last) {
+        int count = MIN(last - first + 1, (int)BATCH);
+        for (int i = 0; i < count; i++) {
+            snprintf(texts[i][0], sizeof(texts[i][0]), "e-%d", first + i);
+            snprintf(texts[i][1],
+                     sizeof(texts[i][1]),
+                     "{\"n\":%d,\"text\":\"marker-%04d\"}",
+                     first + i,
+                     first + i);
+            events[i] = (pawl_event){
+                .id = pawl_view_of(texts[i][0]),
+                .run_id = pawl_view_of("r"),
+                .kind = pawl_view_of("said"),
+                .actor = pawl_view_of("ada"),
+                .payload = pawl_view_of(texts[i][1]),
+            };
+        }
+        assert_ok(pawl_ledger_append_many(ledger, events, (size_t)count, NULL, &sample->err),
+                  &sample->err);
+        first += count;
+    }
+}
+
+static void take_turn(
+    struct sample *sample, pawl_ledger *ledger, int64_t number, int events, bool commit)
+{
+    pawl_turn *turn = NULL;
+    pawl_event event = { .kind = pawl_view_of("did"),
+                         .actor = pawl_view_of("bob"),
+                         .payload = pawl_view_of("[1,2]") };
+
+    assert_ok(pawl_turn_begin(ledger, pawl_view_of("r"), number, &turn, &sample->err),
+              &sample->err);
+    for (int i = 0; i < events; i++) {
+        assert_ok(pawl_turn_append(turn, &event, 1, NULL, &sample->err), &sample->err);
+    }
+    if (commit) {
+        assert_ok(pawl_turn_commit(turn, &sample->err), &sample->err);
+    }
+    pawl_turn_free(turn);
+}
+
+void sample_fill(struct sample *sample, pawl_ledger *ledger)
+{
+    sample_append(sample, ledger, 1, 10);
+    take_turn(sample, ledger, 1, 3, true);
+    take_turn(sample, ledger, 2, 1, false);
+    take_turn(sample, ledger, 2, 1, true);
+    take_turn(sample, ledger, 3, 1, false);
+    sample_append(sample, ledger, 24, SAMPLE_EVENTS);
+}
+
+pawl_ledger_head sample_head(struct sample *sample, pawl_ledger *ledger)
+{
+    pawl_ledger_head head = { 0 };
+
+    assert_ok(pawl_ledger_get_head(ledger, &head, &sample->err), &sample->err);
+    return head;
+}
+
+void assert_verifies(struct sample *sample, pawl_ledger *ledger, uint64_t offset)
+{
+    pawl_verify_report report;
+
+    assert_ok(pawl_ledger_verify(ledger, NULL, &report, &sample->err), &sample->err);
+    assert_int_equal(report.verified.offset, offset);
+    assert_int_equal(report.first_bad_offset, 0);
+    assert_string_equal(report.what, "");
+}
+
+void sample_sql(const char *path, const char *sql)
+{
+    sqlite3 *db = NULL;
+    char *message = NULL;
+
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    sqlite3_busy_timeout(db, 5000);
+    if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK) {
+        fail_msg("%s: %s", sql, message);
+    }
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+void sample_await_anchor(struct sample *sample, uint64_t offset)
+{
+    struct pawl__clock *clock = pawl__clock_real();
+    int64_t deadline = pawl__monotonic_ns(clock) + 30 * NS_PER_S;
+    pawl_ledger_head anchor = { 0 };
+
+    while (pawl__anchor_read(sample->anchor, &anchor, NULL) != PAWL_OK || anchor.offset < offset) {
+        int64_t now = pawl__monotonic_ns(clock);
+        assert_true(now < deadline);
+        pawl__sleep_until(clock, now + 5 * NS_PER_MS);
+    }
+}
+
+char *sample_read(const char *path, size_t *ret_size)
+{
+    FILE *file = fopen(path, "rbe");
+
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 0, SEEK_END), 0);
+    long size = ftell(file);
+    assert_true(size >= 0);
+    rewind(file);
+    char *bytes = malloc((size_t)size + 1);
+    assert_non_null(bytes);
+    assert_int_equal(fread(bytes, 1, (size_t)size, file), (size_t)size);
+    assert_int_equal(fclose(file), 0);
+    *ret_size = (size_t)size;
+    return bytes;
+}
+
+void sample_write(const char *path, const char *bytes, size_t size)
+{
+    FILE *file = fopen(path, "wbe");
+
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+void sample_copy(const char *from, const char *to)
+{
+    size_t size;
+    char *bytes = sample_read(from, &size);
+
+    sample_write(to, bytes, size);
+    free(bytes);
+}
+
+size_t sample_find(const char *bytes, size_t size, const char *text)
+{
+    const char *found = memmem(bytes, size, text, strlen(text));
+
+    assert_non_null(found);
+    return (size_t)(found - bytes);
+}
