@@ -166,6 +166,38 @@ pawl_status pawl__fs_replace(const char *path, pawl_view content, pawl_error *re
     return status;
 }
 
+/* Some file systems know no rename that keeps what is there; a second name does the same. */
+static int rename_new(const char *from, const char *to)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) {
+        return 0;
+    }
+    if (errno != EINVAL && errno != ENOSYS) {
+        return -1;
+    }
+    return link(from, to) == 0 ? unlink(from) : -1;
+}
+
+pawl_status pawl__fs_publish(const char *temporary, const char *path, pawl_error *reterr)
+{
+    AUTO(pawl__fs_close) int fd = open(temporary, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        return pawl__fail_errno(reterr, errno, "open '%s'", temporary);
+    }
+    FAILPOINT("fs.publish.sync.before", reterr);
+    if (fsync(fd) != 0) {
+        return pawl__fail_errno(reterr, errno, "fsync '%s'", temporary);
+    }
+    FAILPOINT("fs.publish.rename.before", reterr);
+    if (rename_new(temporary, path) != 0) {
+        return errno == EEXIST
+                   ? pawl__fail(reterr, PAWL_CONFLICT, "'%s' exists", path)
+                   : pawl__fail_errno(reterr, errno, "rename '%s' to '%s'", temporary, path);
+    }
+    return pawl__fs_sync_parent(path, reterr);
+}
+
 pawl_status pawl__fs_read_small(
     const char *path, char *ret_text, size_t size, size_t *ret_len, pawl_error *reterr)
 {

@@ -22,6 +22,12 @@ PAWL_MUST_USE pawl_status pawl__fs_sync_parent(const char *path, pawl_error *ret
  * the directory. Mode 0600. */
 PAWL_MUST_USE pawl_status pawl__fs_replace(const char *path, pawl_view content, pawl_error *reterr);
 
+/* Gives a finished file its name, unless that is taken (CONFLICT): fsync, rename, fsync of the
+ * directory. Both are on the same file system. */
+PAWL_MUST_USE pawl_status pawl__fs_publish(const char *temporary,
+                                           const char *path,
+                                           pawl_error *reterr);
+
 /* Reads a whole file of at most size - 1 bytes and ends it with a NUL; a larger one is INVALID. */
 PAWL_MUST_USE pawl_status pawl__fs_read_small(
     const char *path, char *ret_text, size_t size, size_t *ret_len, pawl_error *reterr);

@@ -90,7 +90,7 @@ pawl_status pawl__batch_check_copy(const pawl_ledger *ledger,
             status = pawl__event_turn_attempt(event, &attempt, reterr);
         }
         if (status != PAWL_OK) {
-            return pawl__fail_context(reterr, status, "event %zu", i);
+            return batch->count == 1 ? status : pawl__fail_context(reterr, status, "event %zu", i);
         }
     }
     return PAWL_OK;

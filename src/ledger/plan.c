@@ -434,7 +434,9 @@ static pawl_status copy_events(struct ledger_plan *plan, struct ledger_request *
         pawl_append_result *result = &request->results[i];
         pawl_status status = copy_event(plan, &request->events[i], result, &request->item.outcome);
         if (status != PAWL_OK) {
-            return pawl__fail_context(&request->item.outcome, status, "event %zu", i);
+            return request->count == 1
+                       ? status
+                       : pawl__fail_context(&request->item.outcome, status, "event %zu", i);
         }
     }
     return PAWL_OK;

@@ -454,7 +454,8 @@ pawl_status pawl__sqlite_open(const char *path,
                               struct pawl__sqlite **ret_db,
                               pawl_error *reterr)
 {
-    REQUIRE(options->application_id != 0);
+    REQUIRE(options->application_id != PAWL__SQLITE_UNMARKED
+            || options->mode == PAWL__SQLITE_READ_ONLY);
     REQUIRE(options->busy_ms_max >= 0);
     if (path[0] == '\0') {
         return pawl__fail(reterr, PAWL_INVALID, "the path of an SQLite store is empty");

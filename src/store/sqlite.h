@@ -40,9 +40,12 @@ enum pawl__sqlite_mode {
                               * readers of a WAL database share a memory file beside it */
 };
 
+/* The mark of files that nobody marked: to read somebody else's, read-only. */
+#define PAWL__SQLITE_UNMARKED 0
+
 struct pawl__sqlite_options {
     enum pawl__sqlite_mode mode;
-    int32_t application_id;            /* marks our files; another one is refused. Never 0. */
+    int32_t application_id;            /* marks our files; another one is refused */
     const struct pawl__schema *schema; /* migrated at open; NULL: none */
     const char *const *statements;     /* each one statement; prepared at open */
     size_t statement_count;
