@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "ledger/anchor.h"
+#include "ledger/transfer.h"
 #include "store/schemas.h"
 #include "store/sqlite_look.h"
 
@@ -432,6 +433,26 @@ static enum pawl__sqlite_mode open_mode(const pawl_ledger_options *options)
 static const char original_schema[] =
     "SELECT offset, id, run_id, turn, kind, actor, payload, created_at FROM events LIMIT 0";
 
+/* What SQLite says about a file that is not ours helps nobody. */
+static pawl_status explain(const struct sqlite_backend *backend,
+                           pawl_status status,
+                           pawl_error *reterr)
+{
+    if (status == PAWL_INVALID && pawl__sqlite_answers(backend->path, original_schema)) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "'%s' holds events of the original schema, without hashes: `pawl ledger "
+                          "import` takes them into a new ledger",
+                          backend->path);
+    }
+    /* With an anchor beside it, it was a ledger once. */
+    if (status == PAWL_CORRUPT && access(backend->anchor_path, F_OK) != 0
+        && !pawl__begins_like_sqlite(backend->path)) {
+        return pawl__fail(reterr, PAWL_INVALID, "it is no ledger, and no SQLite database at all");
+    }
+    return status;
+}
+
 static pawl_status open_first(struct sqlite_backend *backend,
                               const pawl_ledger_options *options,
                               pawl_error *reterr)
@@ -440,15 +461,8 @@ static pawl_status open_first(struct sqlite_backend *backend,
 
     backend->options.mode = open_mode(options);
     pawl_status status = pawl__sqlite_open(backend->path, &backend->options, &db, reterr);
-    if (status == PAWL_INVALID && pawl__sqlite_answers(backend->path, original_schema)) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "'%s' holds events of the original schema, without hashes: `pawl ledger "
-                          "import` takes them into a new ledger",
-                          backend->path);
-    }
     if (status != PAWL_OK) {
-        return status;
+        return explain(backend, status, reterr);
     }
     if (options->read_only) {
         pawl__ledger_reader_return(backend, db);

@@ -1,10 +1,13 @@
 /* Databases of the original schema: the same table without hashes, times as ISO-8601 in whatever
  * form its writer's language has, ids that are UUIDs. They are only read. */
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fs.h"
 #include "ledger/transfer.h"
 #include "store/sqlite.h"
 
@@ -38,6 +41,16 @@ static pawl_status open_foreign(const char *path,
     return pawl__sqlite_open(path, &options, ret_db, reterr);
 }
 
+bool pawl__begins_like_sqlite(const char *path)
+{
+    static const char magic[] = "SQLite format 3"; /* and its NUL */
+    AUTO(pawl__fs_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char start[sizeof(magic)];
+
+    return fd >= 0 && read(fd, start, sizeof(start)) == sizeof(start)
+           && memcmp(start, magic, sizeof(magic)) == 0;
+}
+
 static pawl_status query_count(struct pawl__sqlite *db,
                                size_t statement,
                                int64_t *ret_count,
@@ -60,6 +73,9 @@ static pawl_status check_table(const char *path, pawl_error *reterr)
     int64_t columns = 0;
     pawl_status status = open_foreign(path, look_text, COUNT_OF(look_text), &db, reterr);
 
+    if (status == PAWL_CORRUPT && !pawl__begins_like_sqlite(path)) {
+        return pawl__fail(reterr, PAWL_INVALID, "it is no SQLite database");
+    }
     if (status == PAWL_OK) {
         status = query_count(db, SQL_TABLE, &columns, reterr);
     }
@@ -68,11 +84,6 @@ static pawl_status check_table(const char *path, pawl_error *reterr)
             pawl__fail(reterr, PAWL_INVALID, "it has no table of events with the nine columns");
     }
     return status;
-}
-
-bool pawl__is_seed(const char *path)
-{
-    return check_table(path, NULL) == PAWL_OK;
 }
 
 /* --- times --- */

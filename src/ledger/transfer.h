@@ -78,7 +78,8 @@ PAWL_MUST_USE pawl_status pawl__export_parquet(struct ledger_export *export,
                                                const char *path,
                                                pawl_error *reterr);
 
-/* True for an SQLite file with the original table of events: no hashes, not marked as ours. */
-bool pawl__is_seed(const char *path);
+/* False for a file that was never SQLite's. Only for one that SQLite refused: opening and closing
+ * it drops the locks of connections that have it open. */
+bool pawl__begins_like_sqlite(const char *path);
 
 #endif
