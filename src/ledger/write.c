@@ -194,6 +194,7 @@ static pawl_status write_with_retry(struct ledger_writer *writer,
     }
     if (status == PAWL_CONFLICT) {
         /* The lookup saw everything under the write lock: a store that finds more is not ours. */
+        reterr->status = PAWL_CORRUPT;
         return pawl__fail_context(reterr, PAWL_CORRUPT, "an id appeared that was not there");
     }
     if (status == PAWL_OK && writer->careful > 0 && writer->plan.duplicate_count == 0) {

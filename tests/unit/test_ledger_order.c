@@ -293,6 +293,7 @@ static void join_all(struct worker *workers, size_t count)
     }
     for (size_t i = 0; i < count; i++) {
         if (workers[i].failed) {
+            atomic_store(&stopped, true); /* nobody waits for what will not come */
             fail_msg("worker %zu: %s", i, workers[i].err.message);
         }
     }
