@@ -161,7 +161,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_reader_wait(pawl_reader *reader,
                                                     pawl_error *reterr);
 
 /* Ends a pawl_reader_wait, now and for ever, and a long search of pawl_reader_next. From any thread
- * while the reader is open, but not from a signal handler. */
+ * or signal handler while the reader is open. */
 PAWL_API void pawl_reader_cancel(pawl_reader *reader);
 
 /* The offset to hand in as `from` to go on later: everything up to it was returned or filtered out.

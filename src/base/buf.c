@@ -388,11 +388,35 @@ bool pawl__view_take_utf8(pawl_view *in, uint32_t *ret_code)
     return pawl__view_take(in, (size_t)tail + 1, &taken);
 }
 
+size_t pawl__view_ascii_run(pawl_view view)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    const uint64_t tops = ones << 7;
+    size_t run = 0;
+    uint64_t eight;
+
+    for (; view.len - run >= sizeof(eight); run += sizeof(eight)) {
+        memcpy(&eight, &view.data[run], sizeof(eight));
+        /* A byte that is 0 borrows from its top bit, one above 127 has it set. */
+        if (((eight | (eight - ones)) & tops) != 0) {
+            break;
+        }
+    }
+    while (run < view.len && view.data[run] != 0 && ((unsigned char)view.data[run] & 0x80) == 0) {
+        run++;
+    }
+    return run;
+}
+
 bool pawl__view_is_utf8(pawl_view view)
 {
+    pawl_view ascii;
     uint32_t code;
 
-    while (pawl__view_take_utf8(&view, &code)) {
-    }
+    do {
+        if (!pawl__view_take(&view, pawl__view_ascii_run(view), &ascii)) {
+            return false;
+        }
+    } while (pawl__view_take_utf8(&view, &code));
     return view.len == 0;
 }

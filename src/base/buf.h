@@ -85,6 +85,9 @@ char *pawl__view_dup(pawl_view view);
 /* One code point of well-formed UTF-8; false, `in` unmoved, when there is none at the front. */
 PAWL_MUST_USE bool pawl__view_take_utf8(pawl_view *in, uint32_t *ret_code);
 
+/* How many bytes at the front are ASCII and not NUL; looks at several at a time. */
+size_t pawl__view_ascii_run(pawl_view view);
+
 /* Well-formed UTF-8 by RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 bool pawl__view_is_utf8(pawl_view view);
 

@@ -1,17 +1,23 @@
-/* Reading JSON (json.h). jansson's own reader is not used: where memory runs out while it collects
- * a token it goes on without the missing bytes and may return another value than was written, and
- * it takes a NUL byte behind the value for the end. */
+/* Reading JSON (json.h), into values or, where `ret_json` is NULL, for nothing but the errors.
+ * jansson's own reader is not used: where memory runs out while it collects a token it goes on
+ * without the missing bytes and may return another value than was written, and it takes a NUL byte
+ * behind the value for the end. */
 #include "base/json.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/hex.h"
+#include "base/json_keys.h"
 
-enum { EXPONENT_MAX = 1000000 }; /* so far beyond any double that more digits change nothing */
+enum {
+    EXPONENT_MAX = 1000000, /* so far beyond any double that more digits change nothing */
+    DIGITS_IN_RANGE = DBL_MAX_10_EXP,
+};
 
 struct parser {
     pawl_view text;
@@ -213,7 +219,7 @@ static pawl_status parse_string(struct parser *parser, json_t **ret_json)
     pawl_view text;
     pawl_status status = parse_text(parser, &text);
 
-    if (status != PAWL_OK) {
+    if (status != PAWL_OK || ret_json == NULL) {
         return status;
     }
     *ret_json = json_stringn_nocheck(text.len == 0 ? "" : text.data, text.len);
@@ -279,6 +285,9 @@ static pawl_status parse_real(struct parser *parser, size_t start, json_t **ret_
     if (!isfinite(value)) {
         return fail_at(parser, start, "real number out of range");
     }
+    if (ret_json == NULL) {
+        return PAWL_OK;
+    }
     *ret_json = json_real(value);
     return *ret_json == NULL ? fail_memory(parser) : PAWL_OK;
 }
@@ -299,7 +308,8 @@ static pawl_status parse_number(struct parser *parser, json_t **ret_json)
     if (is_real && !take_digits(parser)) {
         return fail_here(parser, "expected a digit");
     }
-    if (take(parser, 'e') || take(parser, 'E')) {
+    bool has_exponent = take(parser, 'e') || take(parser, 'E');
+    if (has_exponent) {
         is_real = true;
         if (!take(parser, '+')) {
             take(parser, '-');
@@ -309,10 +319,15 @@ static pawl_status parse_number(struct parser *parser, json_t **ret_json)
         }
     }
     if (is_real) {
-        return parse_real(parser, start, ret_json);
+        /* Without an exponent it takes more digits than these to leave the range. */
+        bool is_small = !has_exponent && parser->at - start < DIGITS_IN_RANGE;
+        return ret_json == NULL && is_small ? PAWL_OK : parse_real(parser, start, ret_json);
     }
     if (!integer_of(since(parser, start), &value)) {
         return fail_at(parser, start, "integer out of range (64 bits)");
+    }
+    if (ret_json == NULL) {
+        return PAWL_OK;
     }
     *ret_json = json_integer(value);
     return *ret_json == NULL ? fail_memory(parser) : PAWL_OK;
@@ -330,12 +345,16 @@ static pawl_status parse_word(struct parser *parser, json_t **ret_json)
         if (parser->text.len - parser->at >= len
             && memcmp(&parser->text.data[parser->at], words[i].word, len) == 0) {
             parser->at += len;
-            *ret_json = words[i].make();
+            if (ret_json != NULL) {
+                *ret_json = words[i].make();
+            }
             return PAWL_OK;
         }
     }
     return fail_here(parser, "expected a value");
 }
+
+/* --- arrays and objects --- */
 
 /* Behind an item or a member: true when another one follows, false at the end. */
 static pawl_status next_or_end(struct parser *parser, char end, bool *ret_next)
@@ -351,9 +370,9 @@ static pawl_status next_or_end(struct parser *parser, char end, bool *ret_next)
 static pawl_status parse_item(struct parser *parser, int depth, json_t *array)
 {
     json_t *item = NULL;
-    pawl_status status = parse_value(parser, depth, &item);
+    pawl_status status = parse_value(parser, depth, array == NULL ? NULL : &item);
 
-    if (status != PAWL_OK) {
+    if (status != PAWL_OK || array == NULL) {
         return status;
     }
     /* Frees the item, too, when it fails. */
@@ -362,8 +381,8 @@ static pawl_status parse_item(struct parser *parser, int depth, json_t *array)
 
 static pawl_status parse_array(struct parser *parser, int depth, json_t **ret_json)
 {
-    json_auto_t *array = json_array();
-    pawl_status status = array == NULL ? fail_memory(parser) : PAWL_OK;
+    json_auto_t *array = ret_json == NULL ? NULL : json_array();
+    pawl_status status = ret_json != NULL && array == NULL ? fail_memory(parser) : PAWL_OK;
 
     parser->at++;
     skip_space(parser);
@@ -374,13 +393,37 @@ static pawl_status parse_array(struct parser *parser, int depth, json_t **ret_js
             status = next_or_end(parser, ']', &more);
         }
     }
-    if (status == PAWL_OK) {
+    if (status == PAWL_OK && ret_json != NULL) {
         *ret_json = STEAL(array);
     }
     return status;
 }
 
-static pawl_status parse_key(struct parser *parser, json_t *object, pawl_view *ret_key)
+/* Where the keys of an object are that were read so far: in it, or where none is made, aside. */
+struct keys {
+    json_t *object;
+    struct pawl__json_keys aside;
+};
+
+static void keys_done(struct keys *keys)
+{
+    pawl__json_keys_done(&keys->aside);
+}
+
+static bool has_key(const struct keys *keys, pawl_view key)
+{
+    return keys->object != NULL ? json_object_getn(keys->object, key.data, key.len) != NULL
+                                : pawl__json_keys_has(&keys->aside, key);
+}
+
+static pawl_status put_aside(struct parser *parser, struct keys *keys, pawl_view key)
+{
+    bool in_text = key.data != parser->scratch.data;
+
+    return pawl__json_keys_add(&keys->aside, key, in_text) ? PAWL_OK : fail_memory(parser);
+}
+
+static pawl_status parse_key(struct parser *parser, const struct keys *keys, pawl_view *ret_key)
 {
     skip_space(parser);
     size_t start = parser->at;
@@ -388,7 +431,7 @@ static pawl_status parse_key(struct parser *parser, json_t *object, pawl_view *r
         return fail_here(parser, "expected a key in double quotes");
     }
     pawl_status status = parse_text(parser, ret_key);
-    if (status == PAWL_OK && json_object_getn(object, ret_key->data, ret_key->len) != NULL) {
+    if (status == PAWL_OK && has_key(keys, *ret_key)) {
         return fail_at(parser, start, "the same key again in one object");
     }
     return status;
@@ -399,13 +442,33 @@ static void free_text(char **text)
     free(*text);
 }
 
+static pawl_status take_colon(struct parser *parser)
+{
+    skip_space(parser);
+    return take(parser, ':') ? PAWL_OK : fail_here(parser, "expected ':'");
+}
+
+static pawl_status check_member(struct parser *parser, int depth, struct keys *keys)
+{
+    pawl_view key;
+    pawl_status status = parse_key(parser, keys, &key);
+
+    if (status == PAWL_OK) {
+        status = put_aside(parser, keys, key);
+    }
+    if (status == PAWL_OK) {
+        status = take_colon(parser);
+    }
+    return status == PAWL_OK ? parse_value(parser, depth, NULL) : status;
+}
+
 /* One `"key": value` into the object. */
-static pawl_status parse_member(struct parser *parser, int depth, json_t *object)
+static pawl_status parse_member(struct parser *parser, int depth, struct keys *keys)
 {
     AUTO(free_text) char *copy = NULL;
     json_t *value = NULL;
     pawl_view key;
-    pawl_status status = parse_key(parser, object, &key);
+    pawl_status status = parse_key(parser, keys, &key);
 
     if (status != PAWL_OK) {
         return status;
@@ -417,35 +480,38 @@ static pawl_status parse_member(struct parser *parser, int depth, json_t *object
         }
         key.data = copy;
     }
-    skip_space(parser);
-    if (!take(parser, ':')) {
-        return fail_here(parser, "expected ':'");
+    status = take_colon(parser);
+    if (status == PAWL_OK) {
+        status = parse_value(parser, depth, &value);
     }
-    status = parse_value(parser, depth, &value);
     if (status != PAWL_OK) {
         return status;
     }
     /* Frees the value, too, when it fails. */
-    return json_object_setn_new_nocheck(object, key.data, key.len, value) == 0
+    return json_object_setn_new_nocheck(keys->object, key.data, key.len, value) == 0
                ? PAWL_OK
                : fail_memory(parser);
 }
 
 static pawl_status parse_object(struct parser *parser, int depth, json_t **ret_json)
 {
-    json_auto_t *object = json_object();
-    pawl_status status = object == NULL ? fail_memory(parser) : PAWL_OK;
+    json_auto_t *object = ret_json == NULL ? NULL : json_object();
+    pawl_status status = ret_json != NULL && object == NULL ? fail_memory(parser) : PAWL_OK;
+    AUTO(keys_done) struct keys keys;
 
+    keys.object = object;
+    pawl__json_keys_init(&keys.aside);
     parser->at++;
     skip_space(parser);
     bool more = !take(parser, '}');
     while (status == PAWL_OK && more) {
-        status = parse_member(parser, depth, object);
+        status = object == NULL ? check_member(parser, depth, &keys)
+                                : parse_member(parser, depth, &keys);
         if (status == PAWL_OK) {
             status = next_or_end(parser, '}', &more);
         }
     }
-    if (status == PAWL_OK) {
+    if (status == PAWL_OK && ret_json != NULL) {
         *ret_json = STEAL(object);
     }
     return status;
@@ -478,13 +544,15 @@ static_assert(PAWL__JSON_DEPTH_MAX == 64, "the message above says 64");
 static pawl_status check_bytes(const struct parser *parser)
 {
     pawl_view rest = parser->text;
-    uint32_t code;
+    pawl_view ascii;
+    uint32_t code = 1;
 
-    while (pawl__view_take_utf8(&rest, &code)) {
+    do {
         if (code == 0) {
             return fail_at(parser, parser->text.len - rest.len - 1, "NUL byte");
         }
-    }
+        REQUIRE(pawl__view_take(&rest, pawl__view_ascii_run(rest), &ascii));
+    } while (pawl__view_take_utf8(&rest, &code));
     return rest.len == 0 ? PAWL_OK : fail_at(parser, parser->text.len - rest.len, "not UTF-8");
 }
 
@@ -494,7 +562,7 @@ static pawl_status parse_whole(struct parser *parser, json_t **ret_json)
     pawl_status status = check_bytes(parser);
 
     if (status == PAWL_OK) {
-        status = parse_value(parser, 0, &json);
+        status = parse_value(parser, 0, ret_json == NULL ? NULL : &json);
     }
     if (status != PAWL_OK) {
         return status;
@@ -503,14 +571,13 @@ static pawl_status parse_whole(struct parser *parser, json_t **ret_json)
     if (parser->at < parser->text.len) {
         return fail_here(parser, "expected nothing behind the value");
     }
-    *ret_json = STEAL(json);
+    if (ret_json != NULL) {
+        *ret_json = STEAL(json);
+    }
     return PAWL_OK;
 }
 
-pawl_status pawl__json_parse(pawl_view text,
-                             size_t bytes_max,
-                             json_t **ret_json,
-                             pawl_error *reterr)
+static pawl_status parse(pawl_view text, size_t bytes_max, json_t **ret_json, pawl_error *reterr)
 {
     if (text.len > bytes_max) {
         return pawl__fail(
@@ -524,4 +591,18 @@ pawl_status pawl__json_parse(pawl_view text,
     pawl_status status = parse_whole(&parser, ret_json);
     pawl__buf_done(&parser.scratch);
     return status;
+}
+
+pawl_status pawl__json_parse(pawl_view text,
+                             size_t bytes_max,
+                             json_t **ret_json,
+                             pawl_error *reterr)
+{
+    REQUIRE(ret_json != NULL);
+    return parse(text, bytes_max, ret_json, reterr);
+}
+
+pawl_status pawl__json_check(pawl_view text, size_t bytes_max, pawl_error *reterr)
+{
+    return parse(text, bytes_max, NULL, reterr);
 }

@@ -41,8 +41,7 @@ static pawl_status check_payload(pawl_view payload, uint32_t bytes_max, pawl_err
                           payload.len,
                           bytes_max);
     }
-    json_auto_t *json = NULL;
-    pawl_status status = pawl__json_parse(payload, bytes_max, &json, reterr);
+    pawl_status status = pawl__json_check(payload, bytes_max, reterr);
     return status == PAWL_OK ? status : pawl__fail_context(reterr, status, "payload");
 }
 

@@ -41,6 +41,15 @@ static void check_against_jansson(pawl_view text, json_t *json, const pawl_error
     json_decref(other);
 }
 
+/* Checking says what reading says, to the letter. */
+static void check_alike(pawl_view text, const pawl_error *error)
+{
+    pawl_error checked = PAWL_ERROR_INIT;
+
+    CHECK(pawl__json_check(text, INPUT_BYTES_MAX, &checked) == error->status);
+    CHECK(strcmp(checked.message, error->message) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     pawl_view text = { (const char *)data, size };
@@ -54,9 +63,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CHECK(json == NULL);
         CHECK(error.status == PAWL_INVALID);
         CHECK(error.message[0] != '\0');
+        check_alike(text, &error);
         check_against_jansson(text, NULL, &error);
         return 0;
     }
+    check_alike(text, &error);
     check_against_jansson(text, json, &error);
     CHECK(pawl__view_is_utf8(text));
     CHECK(pawl__json_canonical(json, &first, &error) == PAWL_OK);

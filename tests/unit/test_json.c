@@ -15,6 +15,7 @@ static json_t *parse(const char *text)
     pawl_error error = PAWL_ERROR_INIT;
 
     assert_ok(pawl__json_parse(pawl_view_of(text), BYTES_MAX, &json, &error), &error);
+    assert_ok(pawl__json_check(pawl_view_of(text), BYTES_MAX, &error), &error);
     return json;
 }
 
@@ -26,6 +27,45 @@ static void assert_refused(pawl_view text, const char *message)
     assert_status(pawl__json_parse(text, BYTES_MAX, &json, &error), PAWL_INVALID, &error);
     assert_message(&error, message);
     assert_null(json);
+    pawl_error checked = PAWL_ERROR_INIT;
+    assert_status(pawl__json_check(text, BYTES_MAX, &checked), PAWL_INVALID, &checked);
+    assert_string_equal(checked.message, error.message);
+}
+
+/* An object with `count` keys, a10 and so on, the last one written as `last`. */
+static void add_object(struct pawl__buf *text, int count, const char *last)
+{
+    pawl__buf_add_char(text, '{');
+    for (int i = 0; i < count - 1; i++) {
+        pawl__buf_add_format(text, "\"a%d\":%d,", 10 + i, i);
+    }
+    pawl__buf_add_format(text, "\"%s\":0}", last);
+}
+
+static void test_a_key_that_comes_twice_is_found_however_many_there_are(void **state)
+{
+    (void)state;
+    struct pawl__buf text = BUF_INIT(BYTES_MAX);
+
+    for (int count = 2; count < 80; count++) {
+        static const char *const last[] = { "a10", "\\u0061\\u0031\\u0030" };
+        for (size_t i = 0; i < COUNT_OF(last); i++) {
+            pawl__buf_clear(&text);
+            add_object(&text, count, last[i]);
+            assert_refused(pawl__buf_view(&text), "the same key again in one object");
+        }
+        pawl__buf_clear(&text);
+        add_object(&text, count, "b");
+        json_decref(parse(text.data));
+        pawl__buf_clear(&text);
+        add_object(&text, count, "\\u0062");
+        json_decref(parse(text.data));
+    }
+    json_decref(parse("{\"a\":{\"a\":{\"a\":1},\"b\":2},\"b\":{\"\\u0061\":1}}"));
+    assert_refused(pawl_view_of("{\"\\n\":1,\"\\u000a\":2}"), "the same key again");
+    assert_refused(pawl_view_of("{\"\":1,\"\":2}"), "the same key again");
+    assert_refused(pawl_view_of("{\"\\n\":{\"\\t\":1,\"\\t\":1}}"), "column 15: the same key");
+    pawl__buf_done(&text);
 }
 
 static void test_every_type_is_read(void **state)
@@ -419,10 +459,43 @@ static void test_reading_survives_every_failed_allocation(void **state)
     json_set_alloc_funcs(malloc, free);
 }
 
+static void test_checking_survives_every_failed_allocation(void **state)
+{
+    (void)state;
+    struct pawl__buf text = BUF_INIT(BYTES_MAX);
+
+    add_object(&text, 40, "\\n\\u20ac");
+    FAULT_WALK (walk) {
+        pawl_error error = PAWL_ERROR_INIT;
+        pawl_status status = pawl__json_check(pawl__buf_view(&text), BYTES_MAX, &error);
+        assert_int_equal(status, fault_fired() ? PAWL_NOMEM : PAWL_OK);
+    }
+    pawl__buf_done(&text);
+}
+
+static void test_long_numbers_are_in_range_or_not(void **state)
+{
+    (void)state;
+    char digits[340];
+
+    for (size_t len = 290; len < 330; len++) { /* around the largest double */
+        memset(digits, '9', len);
+        memcpy(&digits[len], ".5", 3);
+        if (len <= 308) {
+            json_decref(parse(digits));
+        } else {
+            assert_refused(pawl_view_of(digits), "real number out of range");
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_type_is_read),
+        cmocka_unit_test(test_a_key_that_comes_twice_is_found_however_many_there_are),
+        cmocka_unit_test(test_checking_survives_every_failed_allocation),
+        cmocka_unit_test(test_long_numbers_are_in_range_or_not),
         cmocka_unit_test(test_bad_text_is_refused_with_its_place),
         cmocka_unit_test(test_the_limit_of_bytes_holds_and_one_past_it_is_refused),
         cmocka_unit_test(test_the_limit_of_depth_holds_and_one_past_it_is_refused),
