@@ -176,9 +176,29 @@ static pawl_status parse_escape(struct parser *parser)
     return fail_here(parser, "no such escape");
 }
 
+/* True when one of the eight bytes may be a quote, a backslash or a control character: subtracting
+ * borrows from the top bit of the bytes that are too small. Bytes above 127 are taken for it, too,
+ * and looked at one by one. */
+static bool may_end(uint64_t eight)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t quotes = eight ^ (ones * '"');
+    uint64_t escapes = eight ^ (ones * '\\');
+
+    return (((eight - ones * 0x20) | (quotes - ones) | (escapes - ones) | eight) & ones << 7) != 0;
+}
+
 /* Where a run of plain characters of a string ends. */
 static void skip_plain(struct parser *parser)
 {
+    uint64_t eight;
+
+    for (; parser->text.len - parser->at >= sizeof(eight); parser->at += sizeof(eight)) {
+        memcpy(&eight, &parser->text.data[parser->at], sizeof(eight));
+        if (may_end(eight)) {
+            break;
+        }
+    }
     for (unsigned char c = (unsigned char)peek(parser); c >= 0x20 && c != '"' && c != '\\';
          c = (unsigned char)peek(parser)) {
         parser->at++;

@@ -18,6 +18,10 @@
 #include "store/schemas.h"
 #include "store/sqlite_look.h"
 
+/* The four indexes of a long log are written all over: what SQLite keeps by itself is too little.
+ */
+enum { WRITER_CACHE_KIB = 16 << 10 };
+
 #define COLUMNS "offset, id, run_id, turn, kind, actor, payload, created_at, schema_version, hash"
 #define IN_RANGE " AND offset > ?1 AND offset <= ?2"
 /* ?4 run, ?5 kind, ?6 actor, ?7 and ?8 turns, ?9 and ?10 times. The unary plus keeps a column from
@@ -40,7 +44,7 @@ static const char *const sql_text[SQL_COUNT] = {
         "INSERT INTO events (" COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     [SQL_BY_ID] = "SELECT " COLUMNS " FROM events WHERE id = ?1",
     [SQL_BY_OFFSET] = "SELECT " COLUMNS " FROM events WHERE offset = ?1",
-    [SQL_READ] = "SELECT " COLUMNS " FROM events WHERE true" IN_RANGE IN_ORDER,
+    [SQL_READ] = "SELECT " COLUMNS " FROM events WHERE offset > ?1 ORDER BY offset LIMIT ?3",
     [SQL_READ_FILTER] =
         "SELECT " COLUMNS
         " FROM events WHERE true" IN_RANGE BY_RUN BY_KIND BY_ACTOR BY_TURN_AND_TIME IN_ORDER,
@@ -457,10 +461,12 @@ static pawl_status open_first(struct sqlite_backend *backend,
                               const pawl_ledger_options *options,
                               pawl_error *reterr)
 {
+    backend->options.mode = open_mode(options);
+    struct pawl__sqlite_options writing = backend->options;
     struct pawl__sqlite *db;
 
-    backend->options.mode = open_mode(options);
-    pawl_status status = pawl__sqlite_open(backend->path, &backend->options, &db, reterr);
+    writing.cache_kib = WRITER_CACHE_KIB;
+    pawl_status status = pawl__sqlite_open(backend->path, &writing, &db, reterr);
     if (status != PAWL_OK) {
         return explain(backend, status, reterr);
     }

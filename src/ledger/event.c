@@ -20,6 +20,9 @@ pawl_status pawl__event_check_name(const char *field, pawl_view text, pawl_error
                           text.len,
                           PAWL_LEDGER_NAME_BYTES_MAX);
     }
+    if (pawl__view_ascii_run(text) == text.len) {
+        return PAWL_OK;
+    }
     if (memchr(text.data, '\0', text.len) != NULL) {
         return pawl__fail(reterr, PAWL_INVALID, "%s: has a NUL byte in it", field);
     }

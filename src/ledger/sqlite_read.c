@@ -80,37 +80,34 @@ pawl_status pawl__ledger_sqlite_row(struct pawl__sqlite_stmt *stmt,
                                     pawl_error *reterr)
 {
     pawl_view hash = pawl__sqlite_blob(stmt, 9);
-    pawl_event event = {
-        .offset = (uint64_t)pawl__sqlite_i64(stmt, 0),
-        .id = pawl__sqlite_text(stmt, 1),
-        .run_id = pawl__sqlite_text(stmt, 2),
-        .turn = pawl__sqlite_i64(stmt, 3),
-        .kind = pawl__sqlite_text(stmt, 4),
-        .actor = pawl__sqlite_text(stmt, 5),
-        .payload = pawl__sqlite_text(stmt, 6),
-        .schema_version = pawl__sqlite_i64(stmt, 8),
-    };
 
-    if (hash.len != sizeof(event.hash)) {
+    ret_event->offset = (uint64_t)pawl__sqlite_i64(stmt, 0);
+    ret_event->id = pawl__sqlite_text(stmt, 1);
+    ret_event->run_id = pawl__sqlite_text(stmt, 2);
+    ret_event->turn = pawl__sqlite_i64(stmt, 3);
+    ret_event->kind = pawl__sqlite_text(stmt, 4);
+    ret_event->actor = pawl__sqlite_text(stmt, 5);
+    ret_event->payload = pawl__sqlite_text(stmt, 6);
+    ret_event->schema_version = pawl__sqlite_i64(stmt, 8);
+    if (hash.len != sizeof(ret_event->hash)) {
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
                           "the hash of offset %llu has %zu bytes instead of %zu",
-                          (unsigned long long)event.offset,
+                          (unsigned long long)ret_event->offset,
                           hash.len,
-                          sizeof(event.hash));
+                          sizeof(ret_event->hash));
     }
-    memcpy(event.hash, hash.data, sizeof(event.hash));
+    memcpy(ret_event->hash, hash.data, sizeof(ret_event->hash));
     pawl_view created_at = pawl__sqlite_text(stmt, 7);
     if (!is_stored_form(created_at)
-        || pawl__time_parse(created_at, &event.created_at_us, NULL) != PAWL_OK) {
+        || pawl__time_parse(created_at, &ret_event->created_at_us, NULL) != PAWL_OK) {
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
                           "created_at of offset %llu is '%.*s'",
-                          (unsigned long long)event.offset,
+                          (unsigned long long)ret_event->offset,
                           (int)MIN(created_at.len, (size_t)40),
                           created_at.len == 0 ? "" : created_at.data);
     }
-    *ret_event = event;
     return PAWL_OK;
 }
 
@@ -136,6 +133,24 @@ static pawl_status each_row(struct pawl__sqlite_stmt *stmt,
             return status;
         }
     }
+}
+
+struct up_to {
+    uint64_t offset;
+    ledger_event_sink sink;
+    void *context;
+    bool passed;
+};
+
+static pawl_status sink_up_to(void *context, const pawl_event *event, pawl_error *reterr)
+{
+    struct up_to *up_to = context;
+
+    if (event->offset > up_to->offset) {
+        up_to->passed = true;
+        return PAWL_CANCELLED;
+    }
+    return up_to->sink(up_to->context, event, reterr);
 }
 
 /* The index that narrows most, as far as one can know without counting. */
@@ -170,12 +185,16 @@ pawl_status pawl__ledger_sqlite_read(struct ledger_backend *base,
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, read_statement(query->filter));
     pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(query->from, (uint64_t)INT64_MAX));
-    pawl__sqlite_bind_i64(&stmt, 2, (int64_t)MIN(query->up_to, (uint64_t)INT64_MAX));
     pawl__sqlite_bind_i64(&stmt, 3, query->limit);
     if (query->filter != NULL) {
+        pawl__sqlite_bind_i64(&stmt, 2, (int64_t)MIN(query->up_to, (uint64_t)INT64_MAX));
         bind_filter(&stmt, 4, query->filter, &texts);
+        return each_row(&stmt, sink, context, &rows, reterr);
     }
-    return each_row(&stmt, sink, context, &rows, reterr);
+    /* The end is looked for here: in the statement it costs as much as reading a column. */
+    struct up_to up_to = { query->up_to, sink, context, false };
+    status = each_row(&stmt, sink_up_to, &up_to, &rows, reterr);
+    return up_to.passed ? PAWL_OK : status;
 }
 
 pawl_status pawl__ledger_sqlite_get_head(struct ledger_backend *base,

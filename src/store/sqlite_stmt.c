@@ -134,11 +134,11 @@ bool pawl__sqlite_is_null(struct pawl__sqlite_stmt *stmt, int column)
 
 pawl_view pawl__sqlite_text(struct pawl__sqlite_stmt *stmt, int column)
 {
-    bool is_null = pawl__sqlite_is_null(stmt, column);
     const char *text = (const char *)sqlite3_column_text(stmt->native, column);
 
-    if (text == NULL) {
-        note(stmt, is_null ? SQLITE_OK : SQLITE_NOMEM);
+    if (text == NULL) { /* it is NULL, or a conversion found no memory */
+        bool no_memory = sqlite3_errcode(stmt->db->native) == SQLITE_NOMEM;
+        note(stmt, no_memory ? SQLITE_NOMEM : SQLITE_OK);
         return (pawl_view){ 0 };
     }
     return (pawl_view){ .data = text, .len = (size_t)sqlite3_column_bytes(stmt->native, column) };
