@@ -87,21 +87,28 @@ static int on_commit(void *context, sqlite3 *native, const char *name, int pages
     return SQLITE_OK;
 }
 
-/* What SQLite would read out of a name (":memory:", "file:x?y", "") means a file here. */
-static int open_native(const char *path, bool read_only, sqlite3 **ret_native)
+static bool is_read_only(enum pawl__sqlite_mode mode)
 {
-    const int flags = (read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE)
-                      | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE;
-    size_t size = strlen(path) + sizeof("./");
-    char *plain = malloc(size);
+    return mode == PAWL__SQLITE_READ_ONLY || mode == PAWL__SQLITE_AT_REST;
+}
 
-    if (plain == NULL) {
+/* What SQLite would read out of a name (":memory:", "file:x?y", "") means a file here. */
+static int open_native(const char *path, enum pawl__sqlite_mode mode, sqlite3 **ret_native)
+{
+    const int flags = (is_read_only(mode) ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE)
+                      | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE;
+    bool at_rest = mode == PAWL__SQLITE_AT_REST;
+    AUTO(pawl__buf_done) struct pawl__buf name = BUF_INIT(4 * strlen(path) + 64);
+
+    if (at_rest) {
+        pawl__sqlite_add_uri(&name, path, true);
+    } else {
+        pawl__buf_add_format(&name, "%s%s", path[0] == '/' ? "" : "./", path);
+    }
+    if (name.broken) {
         return SQLITE_NOMEM;
     }
-    snprintf(plain, size, "%s%s", path[0] == '/' ? "" : "./", path);
-    int rc = sqlite3_open_v2(plain, ret_native, flags, NULL);
-    free(plain);
-    return rc;
+    return sqlite3_open_v2(name.data, ret_native, flags | (at_rest ? SQLITE_OPEN_URI : 0), NULL);
 }
 
 pawl_status pawl__sqlite_prepare(struct pawl__sqlite *db,
@@ -366,7 +373,7 @@ static pawl_status migrate(struct pawl__sqlite *db,
     if (schema == NULL) {
         return PAWL_OK;
     }
-    if (options->mode != PAWL__SQLITE_READ_ONLY) {
+    if (!is_read_only(options->mode)) {
         return pawl__migrate(&pawl__sqlite_migrate_ops, db, schema, reterr);
     }
     pawl_status status =
@@ -398,7 +405,7 @@ static pawl_status set_up(struct pawl__sqlite *db,
                           const struct pawl__sqlite_options *options,
                           pawl_error *reterr)
 {
-    bool read_only = options->mode == PAWL__SQLITE_READ_ONLY;
+    bool read_only = is_read_only(options->mode);
     bool is_new = false;
     pawl_status status = configure(db, reterr);
 
@@ -468,7 +475,7 @@ pawl_status pawl__sqlite_open(const char *path,
     if (status != PAWL_OK) {
         return status;
     }
-    int rc = open_native(path, options->mode == PAWL__SQLITE_READ_ONLY, &db->native);
+    int rc = open_native(path, options->mode, &db->native);
     if (rc != SQLITE_OK) {
         return pawl__sqlite_fail(db, rc, reterr);
     }

@@ -38,6 +38,8 @@ enum pawl__sqlite_mode {
     PAWL__SQLITE_MUST_EXIST, /* NOT_FOUND when missing or empty */
     PAWL__SQLITE_READ_ONLY,  /* must exist; its directory must be writable all the same, because
                               * readers of a WAL database share a memory file beside it */
+    PAWL__SQLITE_AT_REST,    /* must exist, and nobody writes to it: read-only without a lock, and
+                              * without a file beside it. A log that is there is not read. */
 };
 
 /* The mark of files that nobody marked: to read somebody else's, read-only. */

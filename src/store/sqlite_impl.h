@@ -6,6 +6,7 @@
 
 #include <sqlite3.h>
 
+#include "base/buf.h"
 #include "store/sqlite.h"
 
 /* Why no statement may run. */
@@ -67,5 +68,9 @@ void pawl__sqlite_finalize(struct pawl__sqlite_stmt *stmt); /* for AUTO */
 int pawl__sqlite_busy(void *context, int count);
 
 extern const struct pawl__migrate_ops pawl__sqlite_migrate_ops;
+
+/* file:PATH?immutable=1, where the path may hold anything. Immutable: SQLite takes no lock and
+ * makes no file; otherwise it only reads. */
+void pawl__sqlite_add_uri(struct pawl__buf *uri, const char *path, bool immutable);
 
 #endif

@@ -58,9 +58,7 @@ static uint64_t size_of_log(const char *path, bool *ret_exists)
     return *ret_exists ? (uint64_t)info.st_size : 0;
 }
 
-/* file:PATH?immutable=1, where the path may hold anything. Immutable: SQLite takes no lock and
- * makes no file. */
-static void add_uri(struct pawl__buf *uri, const char *path, bool immutable)
+void pawl__sqlite_add_uri(struct pawl__buf *uri, const char *path, bool immutable)
 {
     /* An absolute path stands behind an empty host: "//x" alone would be a host called x. */
     pawl__buf_add_text(uri, path[0] == '/' ? "file://" : "file:");
@@ -125,7 +123,7 @@ static pawl_status open_look(const char *path,
     AUTO(pawl__buf_done) struct pawl__buf uri = BUF_INIT(PATH_BYTES_MAX);
     AUTO(close_look) struct pawl__sqlite *db = calloc(1, sizeof(*db));
 
-    add_uri(&uri, path, immutable);
+    pawl__sqlite_add_uri(&uri, path, immutable);
     if (db == NULL || uri.broken || (db->path = strdup(path)) == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory to look at '%s'", path);
     }
