@@ -41,6 +41,17 @@ char *pawl__fs_join(const char *dir, const char *name)
     return path;
 }
 
+char *pawl__fs_with_suffix(const char *path, const char *suffix)
+{
+    size_t size = strlen(path) + strlen(suffix) + 1;
+    char *whole = malloc(size);
+
+    if (whole != NULL) {
+        snprintf(whole, size, "%s%s", path, suffix);
+    }
+    return whole;
+}
+
 /* The directory that holds `path`, malloc'ed: "." for a bare name, "/" for what stands in the root.
  */
 static char *parent_of(const char *path)

@@ -40,4 +40,7 @@ PAWL_MUST_USE pawl_status pawl__fs_free_bytes(const char *path,
 /* "dir/name" in malloc'ed memory, with exactly one slash between; NULL without memory. */
 char *pawl__fs_join(const char *dir, const char *name);
 
+/* "path" with something behind it, as in "x.db-wal"; malloc'ed, NULL without memory. */
+char *pawl__fs_with_suffix(const char *path, const char *suffix);
+
 #endif
