@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "lib/pg_fixture.h"
+#include "lib/pglite.h"
 
 enum { TEXT_BYTES_MAX = 1 << 20 };
 
@@ -11,36 +12,44 @@ static const char *suite_backend;
 
 /* One server for the program; each test begins with an empty database. */
 static struct pg_fixture postgres;
+static struct pglite pglite;
 
-static int start_backend(void **state)
+static pawl_status start_server(pawl_error *reterr)
 {
-    (void)state;
-    if (strcmp(suite_backend, "postgres") != 0) {
-        return 0;
+    if (strcmp(suite_backend, "postgres") == 0) {
+        return pg_server_start(
+            &(struct pg_server_options){ .settings = NULL }, &postgres.server, reterr);
     }
-    pawl_status status = pg_server_start(
-        &(struct pg_server_options){ .settings = NULL }, &postgres.server, &postgres.err);
-    if (status != PAWL_OK && status != PAWL_UNSUPPORTED) {
-        print_error("%s\n", postgres.err.message);
-    }
-    return status == PAWL_OK || status == PAWL_UNSUPPORTED ? 0 : -1;
+    return strcmp(suite_backend, "pgvector") == 0 ? pglite_start(&pglite, reterr) : PAWL_OK;
 }
 
-static int stop_backend(void **state)
+static void stop_server(void)
 {
-    (void)state;
     pg_server_free(postgres.server);
-    return 0;
+    pglite_stop(&pglite);
 }
 
 int ledger_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t count)
 {
+    pawl_error error = PAWL_ERROR_INIT;
+
     if (argc != 2) {
-        fprintf(stderr, "usage: %s memory|sqlite|postgres\n", argv[0]);
+        fprintf(stderr, "usage: %s memory|sqlite|postgres|pgvector\n", argv[0]);
         return 2;
     }
     suite_backend = argv[1];
-    return _cmocka_run_group_tests(suite_backend, tests, count, start_backend, stop_backend);
+    pawl_status status = start_server(&error);
+    if (status == PAWL_UNSUPPORTED) {
+        printf("1..0 # SKIP %s\n", error.message);
+        return 0;
+    }
+    if (status != PAWL_OK) {
+        fprintf(stderr, "%s\n", error.message);
+        return 1;
+    }
+    int failed = _cmocka_run_group_tests(suite_backend, tests, count, NULL, NULL);
+    stop_server();
+    return failed;
 }
 
 static bool is(const struct ledger_fixture *f, const char *backend)
@@ -61,11 +70,11 @@ int ledger_fixture_setup(void **state)
     } else if (is(f, "sqlite")) {
         snprintf(f->location, sizeof(f->location), "%s/ledger.db", f->dir);
     } else if (is(f, "postgres")) {
-        if (postgres.server == NULL) {
-            skip();
-        }
         pg_admin(&postgres, "DROP SCHEMA IF EXISTS pawl CASCADE");
         snprintf(f->location, sizeof(f->location), "%s", pg_server_url(postgres.server));
+    } else if (is(f, "pgvector")) {
+        assert_ok(pglite_admin(&pglite, "DROP SCHEMA IF EXISTS pawl CASCADE", &f->err), &f->err);
+        snprintf(f->location, sizeof(f->location), "%s", pglite.url);
     } else {
         fail_msg("no backend '%s'", f->backend);
     }
