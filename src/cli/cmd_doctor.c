@@ -149,7 +149,7 @@ static pawl_status doctor_run(struct pawl__run *run, pawl_error *reterr)
     if (run->json) {
         status = add_json(&out, &doctor, reterr);
     } else {
-        add_text(&out, &doctor, MAX(run->width, (size_t)80));
+        add_text(&out, &doctor, MAX(run->term.width, (size_t)80));
     }
     if (status == PAWL_OK) {
         status = pawl__out_add(&out, reterr);

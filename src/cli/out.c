@@ -58,18 +58,38 @@ pawl_status pawl__out_check(pawl_error *reterr)
     return PAWL_OK;
 }
 
+static pawl_status write_output(void *context, pawl_view bytes, pawl_error *reterr)
+{
+    (void)context;
+    errno = 0;
+    if (bytes.len > 0 && fwrite(bytes.data, 1, bytes.len, stdout) != bytes.len) {
+        return fail_output(errno == 0 ? EIO : errno, reterr);
+    }
+    return PAWL_OK;
+}
+
+struct pawl__sink pawl__out_sink(void)
+{
+    return (struct pawl__sink){ .write = write_output };
+}
+
 pawl_status pawl__out_add(const struct pawl__buf *buf, pawl_error *reterr)
 {
     pawl_status status = pawl__buf_check(buf, "output", reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
-    errno = 0;
-    if (buf->len > 0 && fwrite(buf->data, 1, buf->len, stdout) != buf->len) {
-        return fail_output(errno == 0 ? EIO : errno, reterr);
-    }
-    return PAWL_OK;
+    return status == PAWL_OK ? write_output(NULL, pawl__buf_view(buf), reterr) : status;
+}
+
+struct pawl__table_options pawl__out_table(const struct pawl__run *run)
+{
+    return (struct pawl__table_options){
+        .form = run->json               ? PAWL__TABLE_JSON
+                : run->term.is_terminal ? PAWL__TABLE_TERMINAL
+                                        : PAWL__TABLE_PLAIN,
+        .width = run->term.width,
+        .colour = run->term.colour,
+        .sink = pawl__out_sink(),
+    };
 }
 
 pawl_status pawl__out_add_json(struct pawl__buf *buf, json_t *json, pawl_error *reterr)
