@@ -563,9 +563,10 @@ static void *op_init(struct fuse_conn_info *connection, struct fuse_config *conf
     (void)connection;
     config->use_ino = 1;     /* SQLite and others tell files apart by them */
     config->nullpath_ok = 1; /* open files are reached through their handles */
-    config->entry_timeout = 0;
-    config->negative_timeout = 0;
-    config->attr_timeout = 0;
+    /* Nobody changes the live directory but us, so the kernel may remember what it was told; asking
+     * again for every path costs a PostgreSQL start seconds. */
+    config->entry_timeout = 3600;
+    config->attr_timeout = 3600;
     if (send(fs->control, "ready", strlen("ready"), MSG_NOSIGNAL) < 0) {
         perror("lossfs: control");
     }
