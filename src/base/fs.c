@@ -32,7 +32,7 @@ char *pawl__fs_join(const char *dir, const char *name)
     while (dir_len > 1 && dir[dir_len - 1] == '/') {
         dir_len--;
     }
-    const char *slash = dir_len > 0 && dir[dir_len - 1] == '/' ? "" : "/";
+    const char *slash = dir_len == 0 || dir[dir_len - 1] == '/' ? "" : "/";
     size_t size = dir_len + strlen(slash) + strlen(name) + 1;
     char *path = malloc(size);
     if (path != NULL) {
@@ -70,6 +70,7 @@ pawl_status pawl__fs_sync_dir(const char *path, pawl_error *reterr)
     if (fsync(fd) != 0) {
         return pawl__fail_errno(reterr, errno, "fsync of directory '%s'", path);
     }
+    FAILPOINT("fs.sync_dir.after", reterr);
     return PAWL_OK;
 }
 
@@ -104,6 +105,13 @@ pawl_status pawl__fs_make_dir(const char *path, pawl_error *reterr)
     }
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {
         return pawl__fail_errno(reterr, errno, "create directory '%s'", path);
+    }
+    /* There already: by another process just now, or as a link that leads nowhere. */
+    if (stat(path, &info) != 0) {
+        return pawl__fail_errno(reterr, errno, "create directory '%s'", path);
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        return pawl__fail_errno(reterr, ENOTDIR, "'%s'", path);
     }
     return pawl__fs_sync_dir(parent, reterr);
 }
@@ -140,6 +148,7 @@ static pawl_status rename_over(const char *from, const char *to, pawl_error *ret
     if (rename(from, to) != 0) {
         return pawl__fail_errno(reterr, errno, "rename '%s' to '%s'", from, to);
     }
+    FAILPOINT("fs.replace.rename.after", reterr);
     return pawl__fs_sync_parent(to, reterr);
 }
 
