@@ -88,23 +88,28 @@ static bool find_bindir(char *ret_dir, size_t size)
     return any;
 }
 
+static bool take_user(struct pg_server *server, const char *name)
+{
+    struct passwd entry;
+    struct passwd *found = NULL;
+    char text[4096];
+
+    if (getpwnam_r(name, &entry, text, sizeof(text), &found) != 0 || found == NULL) {
+        return false;
+    }
+    server->uid = entry.pw_uid;
+    server->gid = entry.pw_gid;
+    return true;
+}
+
 /* PostgreSQL refuses to run as root. */
 static pawl_status choose_user(struct pg_server *server, pawl_error *reterr)
 {
     server->uid = geteuid();
     server->gid = getegid();
-    if (server->uid != 0) {
-        return PAWL_OK;
-    }
-    const struct passwd *user = getpwnam("postgres");
-    if (user == NULL) {
-        user = getpwnam("nobody");
-    }
-    if (user == NULL) {
+    if (server->uid == 0 && !take_user(server, "postgres") && !take_user(server, "nobody")) {
         return pawl__fail(reterr, PAWL_UNSUPPORTED, "neither user 'postgres' nor 'nobody' exists");
     }
-    server->uid = user->pw_uid;
-    server->gid = user->pw_gid;
     return PAWL_OK;
 }
 
@@ -255,14 +260,17 @@ static pawl_status configure(const struct pg_server *server,
 
 static pawl_status free_port(int *ret_port, pawl_error *reterr)
 {
-    AUTO(pawl__fs_close) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in address = { .sin_family = AF_INET,
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t size = sizeof(address);
+    bool found = fd >= 0 && bind(fd, (struct sockaddr *)&address, size) == 0
+                 && getsockname(fd, (struct sockaddr *)&address, &size) == 0;
+    int error = errno;
 
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) != 0
-        || getsockname(fd, (struct sockaddr *)&address, &size) != 0) {
-        return pawl__fail_errno(reterr, errno, "find a free port");
+    pawl__fs_close(&fd);
+    if (!found) {
+        return pawl__fail_errno(reterr, error, "find a free port");
     }
     *ret_port = ntohs(address.sin_port);
     return PAWL_OK;
