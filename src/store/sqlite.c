@@ -196,10 +196,12 @@ static pawl_status identify(struct pawl__sqlite *db,
 {
     int64_t id = 0;
     int64_t objects = 0;
-    pawl_status status = query_i64(db, "PRAGMA application_id", &id, reterr);
+    /* In this order: another process that is creating the store sets the mark before it makes the
+     * first table, so whoever sees a table sees the mark. */
+    pawl_status status = query_i64(db, "SELECT count(*) FROM sqlite_schema", &objects, reterr);
 
-    if (status == PAWL_OK && id != options->application_id) {
-        status = query_i64(db, "SELECT count(*) FROM sqlite_schema", &objects, reterr);
+    if (status == PAWL_OK) {
+        status = query_i64(db, "PRAGMA application_id", &id, reterr);
     }
     if (status != PAWL_OK || id == options->application_id) {
         *ret_new = false;
@@ -422,6 +424,7 @@ static pawl_status set_up(struct pawl__sqlite *db,
 static struct pawl__sqlite *allocate(const char *path, const struct pawl__sqlite_options *options)
 {
     size_t count = options->statement_count;
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers are what the array holds */
     struct pawl__sqlite *db = calloc(1, sizeof(*db) + count * sizeof(db->statements[0]));
 
     if (db == NULL) {
