@@ -112,9 +112,7 @@ static void checkpoint_if_due(struct pawl__sqlite *db)
     }
     db->wal_pages = 0;
     int rc = sqlite3_wal_checkpoint_v2(db->native, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    if (rc != SQLITE_OK) {
-        pawl__sqlite_fail(db, rc, NULL);
-    }
+    pawl__sqlite_note_sync(db, rc);
 }
 
 /* SQLITE_ROW, SQLITE_DONE or an error. */

@@ -17,9 +17,10 @@
 /* --- a file system that counts and refuses fsync: SQLite's own, with xSync in between --- */
 
 static struct {
-    int syncs;          /* calls so far */
-    int fail_next;      /* this many of the next ones fail */
-    int fail_next_main; /* the same, of the database file alone */
+    int syncs;                      /* calls so far */
+    int fail_next;                  /* this many of the next ones fail */
+    int fail_next_main;             /* the same, of the database file alone */
+    struct pawl__sqlite *interrupt; /* interrupted in the middle of the next one */
 } disk;
 
 struct file {
@@ -42,6 +43,10 @@ static int file_sync(sqlite3_file *file, int flags)
         behind(file)->is_main && disk.fail_next_main > 0 ? &disk.fail_next_main : &disk.fail_next;
 
     disk.syncs++;
+    if (disk.interrupt != NULL) {
+        pawl__sqlite_interrupt(disk.interrupt);
+        disk.interrupt = NULL;
+    }
     if (*fail > 0) {
         (*fail)--;
         return SQLITE_IOERR_FSYNC;
@@ -191,6 +196,49 @@ static void test_a_failed_fsync_after_the_commit_is_not_swallowed(void **state)
     assert_status(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), PAWL_IO, &error);
     pawl__sqlite_close(db);
     db = probe_open(probe);
+    assert_rows(db, 2);
+    pawl__sqlite_close(db);
+}
+
+/* --- interrupts that arrive while something is synced --- */
+
+static void test_an_interrupt_does_not_cut_a_commit_in_two(void **state)
+{
+    struct pawl__sqlite *db = probe_open(*state);
+    pawl_error error = PAWL_ERROR_INIT;
+
+    /* Often enough that SQLite looks for interrupts at the end of some COMMIT. */
+    for (int i = 0; i < 1200; i++) {
+        char name[32];
+
+        snprintf(name, sizeof(name), "row-%d", i);
+        assert_ok(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), &error);
+        assert_ok(probe_put(db, name, &error), &error);
+        disk.interrupt = db;
+        assert_ok(pawl__sqlite_commit(db, &error), &error); /* it was under way */
+        assert_null(disk.interrupt);
+        assert_status(
+            pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), PAWL_CANCELLED, &error);
+        pawl__sqlite_interrupt_clear(db);
+    }
+    assert_rows(db, 1201);
+    pawl__sqlite_close(db);
+}
+
+static void test_an_interrupt_between_two_statements_is_not_lost(void **state)
+{
+    struct pawl__sqlite *db = probe_open(*state);
+    pawl_error error = PAWL_ERROR_INIT;
+
+    disk.interrupt = db; /* in the sync of the INSERT; SQLite forgets it at the next statement */
+    assert_status(pawl__sqlite_exec(db,
+                                    "INSERT INTO probe (name) VALUES ('x');"
+                                    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
+                                    " WHERE i < 1000000000000) SELECT count(*) FROM n",
+                                    &error),
+                  PAWL_CANCELLED,
+                  &error);
+    pawl__sqlite_interrupt_clear(db);
     assert_rows(db, 2);
     pawl__sqlite_close(db);
 }
@@ -459,6 +507,8 @@ int main(void)
         CASE(test_a_commit_is_synced_unless_told_otherwise),
         CASE(test_a_failed_fsync_spoils_the_handle),
         CASE(test_a_failed_fsync_after_the_commit_is_not_swallowed),
+        QUICK(test_an_interrupt_does_not_cut_a_commit_in_two),
+        CASE(test_an_interrupt_between_two_statements_is_not_lost),
         CASE(test_failpoints_stand_on_both_sides_of_a_commit),
         CASE(test_a_copy_that_fails_late_leaves_nothing),
         QUICK(test_running_out_of_our_memory_is_reported),
