@@ -1,19 +1,19 @@
 /* The faults, one kind of round each. */
 #include "torture/torture.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/fs.h"
 
 #define BATCHES_SHORT 24
 #define BATCHES_LONG 200  /* now and then, for what happens only after a while */
+#define BATCHES_AHEAD 500 /* more than a writer does in the moment before it is killed */
 #define CHANGES_EARLY 100 /* of the disk: opening a store and its first batches */
 #define CHANGES_LATE 20   /* the batch under way, or a checkpoint that it starts */
+#define ERRORS_SOON 4     /* which of the next writes or fsyncs fails */
 #define KILL_DELAY_NS_MAX (2 * NS_PER_MS)
 #define POINTS_MAX 64
 #define POINT_SIZE 64
@@ -37,10 +37,9 @@ static void wait_a_moment(struct torture *t)
 static pawl_status round_kill(struct torture *t, pawl_error *reterr)
 {
     struct process writer;
-    uint64_t batches = draw_batches(t);
-    uint64_t after = 1 + pawl__prng_below(&t->random, batches - 1);
+    uint64_t after = 1 + pawl__prng_below(&t->random, draw_batches(t));
     bool through = false;
-    pawl_status status = torture_start_writer(t, batches, NULL, &writer, reterr);
+    pawl_status status = torture_start_writer(t, after + BATCHES_AHEAD, NULL, &writer, reterr);
 
     snprintf(t->round, sizeof(t->round), "kill after batch %llu", (unsigned long long)after);
     if (status != PAWL_OK) {
@@ -153,6 +152,56 @@ static pawl_status round_power(struct torture *t, pawl_error *reterr)
     return torture_judge(t, true, reterr);
 }
 
+/* The disk fails. */
+
+/* A writer whose store survived the error goes on; whatever it then acknowledges has to be there.
+ */
+static pawl_status run_into_error(struct torture *t,
+                                  const char *operation,
+                                  uint64_t nth,
+                                  uint64_t *ret_errors,
+                                  pawl_error *reterr)
+{
+    struct process writer;
+    bool through = false;
+    uint64_t after = 1 + pawl__prng_below(&t->random, BATCHES_SHORT - 1);
+    pawl_status status = torture_start_writer(t, BATCHES_SHORT, NULL, &writer, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = torture_follow(t, &writer, after, &through, reterr);
+    if (status == PAWL_OK) {
+        status = world_fail(&t->world, operation, nth, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = torture_follow(t, &writer, UINT64_MAX, &through, reterr);
+    }
+    pawl_status finished = torture_finish(t, &writer, &through, reterr);
+    status = status == PAWL_OK ? finished : status;
+    return status != PAWL_OK ? status : lossfs_counter(&t->world.fs, "errors", ret_errors, reterr);
+}
+
+static pawl_status round_disk(struct torture *t, pawl_error *reterr)
+{
+    const char *operation = pawl__prng_below(&t->random, 4) == 0 ? "write" : "fsync";
+    uint64_t nth = 1 + pawl__prng_below(&t->random, ERRORS_SOON);
+    uint64_t seed = pawl__prng_next(&t->random);
+    bool next_strict = draw_strict(t);
+    uint64_t errors = 0;
+
+    snprintf(t->round, sizeof(t->round), "%s %llu fails", operation, (unsigned long long)nth);
+    pawl_status status = run_into_error(t, operation, nth, &errors, reterr);
+    if (status == PAWL_OK) {
+        status = world_lose_power(&t->world, "drop", seed, next_strict, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    t->strict = next_strict;
+    return torture_judge(t, errors > 0, reterr);
+}
+
 /* kill -9 at every failpoint. */
 
 struct points {
@@ -260,16 +309,18 @@ static pawl_status walk_points(struct torture *t, pawl_error *reterr)
 
 pawl_status torture_run(struct torture *t, pawl_error *reterr)
 {
+    static pawl_status (*const round_of[])(struct torture *, pawl_error *) = {
+        [TORTURE_KILL] = round_kill,
+        [TORTURE_POWER] = round_power,
+        [TORTURE_DISK] = round_disk,
+    };
     pawl_status status = world_make(&t->world, &t->world_options, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
-    if (t->options.fault == TORTURE_FAILPOINT) {
+    if (status == PAWL_OK && t->options.fault == TORTURE_FAILPOINT) {
         return walk_points(t, reterr);
     }
     for (uint64_t i = 0; status == PAWL_OK && i < t->options.rounds; i++) {
-        status = t->options.fault == TORTURE_KILL ? round_kill(t, reterr) : round_power(t, reterr);
+        status = round_of[t->options.fault](t, reterr);
     }
     return status;
 }

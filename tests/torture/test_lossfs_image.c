@@ -395,6 +395,7 @@ static void test_faults_hit_the_operation_they_name(void **state)
     assert_int_equal(loss_faults_write(&faults), EIO);
     assert_int_equal(loss_faults_write(&faults), 0);
     assert_int_equal(loss_faults_fsync(&faults), EIO);
+    assert_int_equal(faults.errors, 2);
     assert_int_equal(loss_faults_grow(&faults, 50, 100), 0);
     assert_int_equal(loss_faults_grow(&faults, 50, 101), ENOSPC);
     assert_int_equal(loss_faults_grow(&faults, 150, 120), 0); /* less is always allowed */

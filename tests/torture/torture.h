@@ -9,12 +9,18 @@
 #include "torture/process.h"
 #include "torture/world.h"
 
-enum torture_fault { TORTURE_KILL, TORTURE_POWER, TORTURE_FAILPOINT, TORTURE_FAULT_COUNT };
+enum torture_fault {
+    TORTURE_KILL,
+    TORTURE_POWER,
+    TORTURE_DISK,
+    TORTURE_FAILPOINT,
+    TORTURE_FAULT_COUNT
+};
 
 struct torture_options {
     const char *store;
     enum torture_fault fault;
-    uint64_t rounds; /* of kill and power; failpoint has as many as there are points */
+    uint64_t rounds; /* failpoint has as many as there are points */
     uint64_t seed;
     bool control; /* without fsync */
     bool verbose;

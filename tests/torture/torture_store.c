@@ -22,7 +22,7 @@
 #include "base/clock.h"
 #include "torture/torture.h"
 
-static const char *const fault_names[] = { "kill", "power", "failpoint" };
+static const char *const fault_names[] = { "kill", "power", "disk", "failpoint" };
 _Static_assert(COUNT_OF(fault_names) == TORTURE_FAULT_COUNT, "one name a fault");
 
 volatile sig_atomic_t torture_interrupted;
@@ -104,7 +104,7 @@ static struct world_options choose_world(const struct torture_options *options)
     bool server = strcmp(options->store, "postgres") == 0;
 
     return (struct world_options){
-        .power = options->fault == TORTURE_POWER,
+        .power = options->fault == TORTURE_POWER || options->fault == TORTURE_DISK,
         .strict = options->control && !server,
         .server = server,
         /* Asynchronous commits shall be caught before the server writes them out by itself. */
@@ -154,7 +154,7 @@ int main(int argc, char **argv)
 
     if (!parse(argc, argv, &t.options)) {
         fprintf(stderr,
-                "usage: torture_store STORE kill|power|failpoint "
+                "usage: torture_store STORE kill|power|disk|failpoint "
                 "[--rounds N] [--seed N] [--control] [--verbose]\n");
         return 2;
     }

@@ -156,12 +156,13 @@ static void answer_show(const struct lossfs *fs, char *ret_answer, size_t size)
 {
     snprintf(ret_answer,
              size,
-             "ok cut=%d operations=%llu writes=%llu fsyncs=%llu bytes=%llu pending_names=%zu "
-             "lost_names=%zu lost_writes=%zu",
+             "ok cut=%d operations=%llu writes=%llu fsyncs=%llu errors=%llu bytes=%llu "
+             "pending_names=%zu lost_names=%zu lost_writes=%zu",
              fs->faults.cut_done,
              (unsigned long long)fs->faults.operations,
              (unsigned long long)fs->faults.writes,
              (unsigned long long)fs->faults.fsyncs,
+             (unsigned long long)fs->faults.errors,
              (unsigned long long)fs->names.live_bytes,
              fs->names.pending,
              fs->lost.names,
