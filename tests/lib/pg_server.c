@@ -456,29 +456,6 @@ pawl_status pg_server_start(const struct pg_server_options *options,
     return PAWL_OK;
 }
 
-/* A killed server leaves its System V segment (the seventh line of postmaster.pid: key and id). A
- * restart takes it over; at the end somebody has to remove it. */
-static void remove_shared_memory(const struct pg_server *server)
-{
-    char path[PATH_SIZE + 32];
-    char text[1024];
-    size_t len = 0;
-    char *line = text;
-
-    snprintf(path, sizeof(path), "%s/postmaster.pid", server->data);
-    if (pawl__fs_read_small(path, text, sizeof(text), &len, NULL) != PAWL_OK) {
-        return;
-    }
-    for (int i = 1; i < 7 && line != NULL; i++) {
-        line = strchr(line, '\n');
-        line = line == NULL ? NULL : line + 1;
-    }
-    if (line == NULL || strtoul(line, &line, 10) == 0) {
-        return;
-    }
-    shmctl((int)strtol(line, NULL, 10), IPC_RMID, NULL);
-}
-
 void pg_server_free(struct pg_server *server)
 {
     if (server == NULL) {
@@ -495,7 +472,6 @@ void pg_server_free(struct pg_server *server)
         }
     }
     if (server->data[0] != '\0') {
-        remove_shared_memory(server);
         remove_tree(server->dir);
     }
     free(server);
@@ -581,6 +557,25 @@ static size_t children_of(pid_t pid, pid_t ret_pids[CHILDREN_MAX])
     return count;
 }
 
+/* The seventh line of postmaster.pid is key and id of the server's System V segment. */
+static int shared_memory_of(const struct pg_server *server)
+{
+    char path[PATH_SIZE + 32];
+    char text[1024];
+    size_t len = 0;
+    char *line = text;
+
+    snprintf(path, sizeof(path), "%s/postmaster.pid", server->data);
+    if (pawl__fs_read_small(path, text, sizeof(text), &len, NULL) != PAWL_OK) {
+        return 0;
+    }
+    for (int i = 1; i < 7 && line != NULL; i++) {
+        line = strchr(line, '\n');
+        line = line == NULL ? NULL : line + 1;
+    }
+    return line == NULL || strtoul(line, &line, 10) == 0 ? 0 : (int)strtol(line, NULL, 10);
+}
+
 pawl_status pg_server_kill(struct pg_server *server, pawl_error *reterr)
 {
     pid_t children[CHILDREN_MAX];
@@ -590,6 +585,7 @@ pawl_status pg_server_kill(struct pg_server *server, pawl_error *reterr)
     }
     /* Stopped first, it can start no new children; as subreaper we inherit the orphans and can wait
      * for them. A new server starts only when the last of them is gone. */
+    int shared_memory = shared_memory_of(server);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     kill(server->pid, SIGSTOP);
     size_t count = children_of(server->pid, children);
@@ -602,6 +598,10 @@ pawl_status pg_server_kill(struct pg_server *server, pawl_error *reterr)
         status = wait_for_end(children[i], reterr);
     }
     server->pid = 0;
+    /* A restart would take the segment over, unless a power cut took the file that names it. */
+    if (status == PAWL_OK && shared_memory > 0) {
+        shmctl(shared_memory, IPC_RMID, NULL);
+    }
     return status;
 }
 
