@@ -15,7 +15,7 @@
 #include "store/postgres.h"
 #include "store/sqlite_look.h"
 
-#define CHECK_BYTES_MAX                                                      \
+#define CHECK_BYTES_MAX \
     (UINT64_C(256) << 20) /* a second or two of reading; --full reads it all \
                            */
 #define CONNECT_MS_MAX 5000
