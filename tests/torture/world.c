@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "lib/pg_server.h"
@@ -21,7 +22,7 @@ static pawl_status mount_disk(struct world *world, bool strict, pawl_error *rete
         .live = world->disk,
         .at = world->place,
         .strict = strict,
-        .other_users = world->has_server,
+        .other_users = world->has_server && geteuid() == 0, /* the server then has its own user */
     };
 
     return lossfs_mount(&world->fs, &options, reterr);
