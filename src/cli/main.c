@@ -66,6 +66,9 @@ static pawl_status run_args(struct pawl__run *run, pawl_error *reterr)
         }
     }
     run->config = config;
+    if (config != NULL) {
+        pawl__log_start(config);
+    }
     return leaf->run(run, reterr);
 }
 

@@ -33,6 +33,9 @@ struct pawl__run {
 PAWL_MUST_USE pawl_status pawl__cli_init(const struct pawl__cli **ret_cli, pawl_error *reterr);
 void pawl__cli_done(void);
 
+/* Log lines go to standard error from here on, as the settings say. */
+void pawl__log_start(const struct pawl__config *config);
+
 /* Before anything else: a closed standard stream is opened on nothing, so that no store gets its
  * number and is written over by a message; and SIGPIPE becomes an error of write(). A program that
  * starts others gives them back the default. */

@@ -142,14 +142,6 @@ def reader_that_leaves():
     assert result.returncode == 1 and result.stderr == b"", result
 
 
-def closed_descriptors_are_not_reused():
-    """A store opened as descriptor 1 would have the next message written into it."""
-    data = os.path.join(HOME, "closed")
-    subprocess.run(["bash", "-c", f"exec '{PAWL}' doctor --data '{data}' <&- >&- 2>&-"],
-                   env=ENV, check=False, timeout=60)
-    assert os.listdir(data) == [], os.listdir(data)
-
-
 def manual():
     pages = sorted(os.listdir(os.path.join(BUILD, "man1")))
     top = sorted({command.split()[1] for command in commands()[1] if " " in command})
@@ -240,7 +232,6 @@ it("has examples for every command, and they work", examples)
 it("tells the version of every part", versions)
 it("says so when its output cannot be written", closed_output)
 it("ends quietly when nobody reads any more", reader_that_leaves)
-it("keeps closed descriptors closed to its stores", closed_descriptors_are_not_reused)
 it("has a manual page for every command that man accepts", manual)
 it("completes in bash", bash_completion)
 it("completes in zsh", zsh_completion)
