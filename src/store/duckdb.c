@@ -335,8 +335,11 @@ pawl_status pawl__duck_checkpoint(struct pawl__duck *db,
                                   pawl_error *reterr)
 {
     AUTO(pawl__duck_disconnect_p) struct pawl__duck_conn *conn = NULL;
-    pawl_status status = pawl__duck_connect(db, &conn, reterr);
 
+    if (mode == PAWL__DUCK_CHECKPOINT_TRY && atomic_load(&db->streams) > 0) {
+        return pawl__fail(reterr, PAWL_BUSY, "checkpoint '%s': rows are being read", db->path);
+    }
+    pawl_status status = pawl__duck_connect(db, &conn, reterr);
     if (status != PAWL_OK) {
         return status;
     }

@@ -59,11 +59,11 @@ void pawl__duck_close(struct pawl__duck *db);
 DEFINE_AUTO(struct pawl__duck *, pawl__duck_close)
 
 enum pawl__duck_checkpoint_mode {
-    PAWL__DUCK_CHECKPOINT_TRY,   /* BUSY while a transaction that writes is open */
+    PAWL__DUCK_CHECKPOINT_TRY,   /* BUSY while rows or a transaction that writes are open */
     PAWL__DUCK_CHECKPOINT_FORCE, /* waits for them; none may be the caller's own */
 };
 
-/* Moves the log into the file and makes both durable. Readers go on. */
+/* Moves the log into the file and makes both durable. Snapshots stay as they are. */
 PAWL_MUST_USE pawl_status pawl__duck_checkpoint(struct pawl__duck *db,
                                                 enum pawl__duck_checkpoint_mode mode,
                                                 pawl_error *reterr);

@@ -4,6 +4,8 @@
 
 #include <duckdb.h>
 
+#include <stdatomic.h>
+
 #include "base/thread.h"
 #include "store/duckdb.h"
 #include "store/lock.h"
@@ -25,6 +27,7 @@ struct pawl__duck {
     bool read_only;
     bool unsafe_no_sync;
     duckdb_database native;
+    atomic_int streams; /* open rows; each holds a lock on its tables that a checkpoint waits for */
     struct duck_watch watch;
     bool watching;              /* the lock, condition and thread of `watch` are there */
     struct pawl__lock wal_lock; /* covers wal_fd */
@@ -102,6 +105,8 @@ struct duck_exec {
     bool owns_statement;
     bool has_result;
     bool alone; /* in a transaction that exists only for it */
+    bool streams;
+    bool at_end; /* of the stream: all was read */
 };
 
 /* Binds, executes and, outside a transaction, commits; everything is undone when it fails. With
