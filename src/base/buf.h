@@ -88,6 +88,9 @@ PAWL_MUST_USE bool pawl__view_take_utf8(pawl_view *in, uint32_t *ret_code);
 /* Well-formed UTF-8 by RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 bool pawl__view_is_utf8(pawl_view view);
 
+/* ASCII without a NUL: what most text is, and found out quickly. */
+bool pawl__view_is_plain(pawl_view view);
+
 /* Arguments for "%.*s". */
 #define VIEW_ARGS(view) (int)(view).len, (view).data == NULL ? "" : (view).data
 
