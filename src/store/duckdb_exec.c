@@ -66,7 +66,10 @@ pawl_status pawl__duck_check_text(pawl_view text, pawl_error *reterr)
                           text.len,
                           PAWL__DUCK_VALUE_BYTES_MAX);
     }
-    if (text.len > 0 && memchr(text.data, '\0', text.len) != NULL) {
+    if (pawl__view_is_plain(text)) {
+        return PAWL_OK;
+    }
+    if (memchr(text.data, '\0', text.len) != NULL) {
         return pawl__fail(reterr, PAWL_INVALID, "text has a NUL inside");
     }
     if (!pawl__view_is_utf8(text)) {
