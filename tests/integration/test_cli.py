@@ -51,6 +51,9 @@ def bad_usage():
     refuses("'pawl completion' needs SHELL", "completion")
     refuses("'pawl version' takes no arguments, but got 'x'", "version", "x")
     refuses("no command 'nothing' in 'pawl config'", "help", "config", "nothing")
+    refuses("no command 'x' in 'pawl version', which has no commands", "help", "version", "x")
+    refuses("no command 'x' in 'pawl config show', which has no commands", "help", "config", "show",
+            "x", "y")
 
 
 def odd_arguments():
