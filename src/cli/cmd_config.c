@@ -10,7 +10,6 @@
 #include "cli/report.h"
 #include "cli/run.h"
 #include "cli/settings.h"
-#include "cli/text.h"
 
 #define SHOWN_BYTES_MAX (1u << 20)
 
@@ -52,7 +51,7 @@ static pawl_status add_checked(struct pawl__buf *out,
         pawl__buf_add_text(out, "ok: no file, only defaults, environment and flags\n");
     } else {
         pawl__buf_add_text(out, "ok: ");
-        pawl__text_add_safe(out, pawl_view_of(file));
+        pawl__display_add_message(out, pawl_view_of(file));
         pawl__buf_add_char(out, '\n');
     }
     return PAWL_OK;

@@ -24,7 +24,7 @@ static void add_wrapped(struct pawl__buf *out, const char *before, const char *t
     AUTO(pawl__buf_done) struct pawl__buf safe = BUF_INIT(DOCTOR_BYTES_MAX);
 
     pawl__buf_add_text(&safe, before);
-    pawl__text_add_safe(&safe, pawl_view_of(text));
+    pawl__display_add_message(&safe, pawl_view_of(text));
     pawl__text_wrap(out,
                     safe.data == NULL ? "" : safe.data,
                     (struct pawl__wrap){ width, TEXT_COLUMN, TEXT_COLUMN });

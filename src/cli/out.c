@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/display.h"
 #include "base/error.h"
 #include "base/macros.h"
 #include "cli/report.h"
 #include "cli/run.h"
-#include "cli/text.h"
 
 /* Opened the wrong way round, so that reading or writing a closed stream still fails (EBADF)
  * instead of pretending. */
@@ -111,7 +111,7 @@ json_t *pawl__out_text(const char *text)
     if (pawl__view_is_utf8(pawl_view_of(text))) {
         return json_string(text);
     }
-    pawl__text_add_safe(&safe, pawl_view_of(text));
+    pawl__display_add_message(&safe, pawl_view_of(text));
     return safe.broken ? NULL : json_string(safe.data);
 }
 
