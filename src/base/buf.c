@@ -334,6 +334,11 @@ char *pawl__view_dup(pawl_view view)
     return copy;
 }
 
+void pawl__text_free(char **text)
+{
+    free(*text);
+}
+
 /* How many continuation bytes follow a leading byte, and the lowest code point that may be written
  * with that many; 0 for ASCII, -1 for a byte that cannot lead. */
 static int utf8_tail(unsigned char lead, uint32_t *ret_bits, uint32_t *ret_lowest)

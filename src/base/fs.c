@@ -9,13 +9,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/failpoint.h"
-
-static void free_text(char **text)
-{
-    free(*text);
-}
 
 void pawl__fs_close(int *fd)
 {
@@ -56,7 +52,7 @@ static char *parent_of(const char *path)
     while (len > 1 && path[len - 1] == '/') {
         len--;
     }
-    return len == 0 ? strdup(".") : strndup(path, len);
+    return pawl__view_dup(len == 0 ? pawl_view_of(".") : (pawl_view){ path, len });
 }
 
 pawl_status pawl__fs_sync_dir(const char *path, pawl_error *reterr)
@@ -76,7 +72,7 @@ pawl_status pawl__fs_sync_dir(const char *path, pawl_error *reterr)
 
 pawl_status pawl__fs_sync_parent(const char *path, pawl_error *reterr)
 {
-    AUTO(free_text) char *parent = parent_of(path);
+    AUTO(pawl__text_free) char *parent = parent_of(path);
 
     if (parent == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
@@ -94,7 +90,7 @@ pawl_status pawl__fs_make_dir(const char *path, pawl_error *reterr)
     if (errno != ENOENT) {
         return pawl__fail_errno(reterr, errno, "look at '%s'", path);
     }
-    AUTO(free_text) char *parent = parent_of(path);
+    AUTO(pawl__text_free) char *parent = parent_of(path);
     if (parent == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
     }
@@ -155,7 +151,7 @@ static pawl_status rename_over(const char *from, const char *to, pawl_error *ret
 pawl_status pawl__fs_replace(const char *path, pawl_view content, pawl_error *reterr)
 {
     size_t size = strlen(path) + sizeof(".XXXXXX");
-    AUTO(free_text) char *temporary = malloc(size);
+    AUTO(pawl__text_free) char *temporary = malloc(size);
 
     if (temporary == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");

@@ -394,15 +394,10 @@ static pawl_status parse_key(struct parser *parser, json_t *object, pawl_view *r
     return status;
 }
 
-static void free_text(char **text)
-{
-    free(*text);
-}
-
 /* One `"key": value` into the object. */
 static pawl_status parse_member(struct parser *parser, int depth, json_t *object)
 {
-    AUTO(free_text) char *copy = NULL;
+    AUTO(pawl__text_free) char *copy = NULL;
     json_t *value = NULL;
     pawl_view key;
     pawl_status status = parse_key(parser, object, &key);

@@ -1,10 +1,10 @@
 /* The stores in the data directory, and the server beyond it. Doctor has no store open, so it may
  * look at their files. */
 #include <dirent.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/buf.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "base/fs.h"
@@ -19,11 +19,6 @@
     (UINT64_C(256) << 20) /* a second or two of reading; --full reads it all \
                            */
 #define CONNECT_MS_MAX 5000
-
-static void free_text(char **text)
-{
-    free(*text);
-}
 
 /* What a failure costs, and what to do. */
 static struct pawl__finding refused_store(const char *check,
@@ -121,7 +116,7 @@ static void look_at_apps(struct pawl__doctor *doctor,
         return;
     }
     for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
-        AUTO(free_text) char *app = pawl__fs_join(path, entry->d_name);
+        AUTO(pawl__text_free) char *app = pawl__fs_join(path, entry->d_name);
         struct stat info;
 
         if (entry->d_name[0] != '.' && app != NULL && stat(app, &info) == 0
@@ -138,7 +133,7 @@ void pawl__look_at_stores(struct pawl__doctor *doctor)
 
     for (size_t i = 0; i < PAWL__PLACES_COUNT; i++) {
         const struct pawl__place *place = &pawl__places[i];
-        AUTO(free_text) char *path = pawl__fs_join(doctor->data, place->name);
+        AUTO(pawl__text_free) char *path = pawl__fs_join(doctor->data, place->name);
         struct stat info;
 
         if (path == NULL || stat(path, &info) != 0) {
