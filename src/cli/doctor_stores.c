@@ -1,6 +1,7 @@
 /* The stores in the data directory, and the server beyond it. Doctor has no store open, so it may
  * look at their files. */
 #include <dirent.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -106,6 +107,14 @@ static void look_at_owned(struct pawl__doctor *doctor,
                                        : refused_store(place->name, path, &error));
 }
 
+static void add_unreachable(struct pawl__doctor *doctor, const char *name, int error_number)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+
+    pawl__fail_errno(&error, error_number, "look at '%s'", name);
+    pawl__doctor_add(doctor, refused_store(name, name, &error));
+}
+
 static void look_at_apps(struct pawl__doctor *doctor,
                          const struct pawl__place *place,
                          const char *path)
@@ -113,6 +122,7 @@ static void look_at_apps(struct pawl__doctor *doctor,
     DIR *dir = opendir(path);
 
     if (dir == NULL) {
+        add_unreachable(doctor, place->name, errno);
         return;
     }
     for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
@@ -135,11 +145,19 @@ void pawl__look_at_stores(struct pawl__doctor *doctor)
         const struct pawl__place *place = &pawl__places[i];
         AUTO(pawl__text_free) char *path = pawl__fs_join(doctor->data, place->name);
         struct stat info;
+        int failure = path == NULL ? ENOMEM : 0;
 
-        if (path == NULL || stat(path, &info) != 0) {
+        if (path != NULL && stat(path, &info) != 0) {
+            failure = errno;
+        }
+        if (failure == ENOENT) {
             continue; /* a store that is not there yet is made when it is needed */
         }
         found++;
+        if (failure != 0) {
+            add_unreachable(doctor, place->name, failure);
+            continue;
+        }
         switch (place->kind) {
         case PAWL__PLACE_SQLITE:
             look_at_sqlite(doctor, place, path);

@@ -244,6 +244,15 @@ def store_in_use():
         assert findings("--data", folder, code=0)[name]["verdict"] == "ok"
 
 
+def store_that_cannot_be_reached():
+    folder = place()
+    write(f"{folder}/wal", b"a file where a directory belongs")
+    write(f"{folder}/apps", b"the same")
+    found = findings("--data", folder, code=2)
+    problem("wal/producer", "INVALID", "Not a directory", found)
+    problem("apps", "INVALID", "Not a directory", found)
+
+
 def ledger(folder, application_id=LEDGER_ID, rows=()):
     path = f"{folder}/ledger.sqlite"
     with sqlite3.connect(path) as database:
@@ -355,6 +364,7 @@ it("refuses a file system mounted read-only", file_system_that_is_read_only)
 it("finds that the disk is full", disk_that_is_full)
 it("finds no room for a new directory", full_disk_for_a_new_directory)
 it("names the process that holds a store", store_in_use)
+it("does not take a store that cannot be reached for a missing one", store_that_cannot_be_reached)
 it("refuses a store of a newer version", store_of_a_newer_version)
 it("refuses a store of somebody else", store_of_somebody_else)
 it("finds a damaged store", store_that_is_damaged)
