@@ -122,7 +122,7 @@ static pawl_status close_output(pawl_error *reterr)
 
     errno = 0;
     if (fclose(stdout) != 0 && status == PAWL_OK) {
-        status = fail_output(errno, reterr);
+        status = fail_output(errno == 0 ? EIO : errno, reterr);
     }
     return status;
 }
