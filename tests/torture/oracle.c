@@ -12,7 +12,7 @@ static uint64_t mix(uint64_t number)
 
 uint64_t batch_len(uint64_t first)
 {
-    return 1 + mix(first) % 4;
+    return mix(first) % 8 == 0 ? BATCH_LEN_MAX : 1 + mix(first) % 4;
 }
 
 size_t record_text(uint64_t number, char ret_text[RECORD_BYTES_MAX])

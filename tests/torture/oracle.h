@@ -15,7 +15,9 @@
 
 #define RECORD_BYTES_MAX 2048
 
-/* How many records the batch that starts with this number has: 1 to 4. */
+/* How many records the batch that starts with this number has: a few as a rule, now and then so many
+ * that no store writes them at once, and only a part of them may reach the disk. */
+#define BATCH_LEN_MAX 24
 uint64_t batch_len(uint64_t first);
 
 /* What record `number` must say; its length varies with the number. Returns the length. */
