@@ -9,7 +9,8 @@
 void pawl__fs_close(int *fd); /* for AUTO; -1 is nothing */
 
 /* Creates a directory and its missing parents, mode 0700, each made durable in its parent. A
- * directory that is there is fine. */
+ * directory that is there is fine; its name is made durable as well, since nobody knows whether its
+ * maker lived long enough to do so. */
 PAWL_MUST_USE pawl_status pawl__fs_make_dir(const char *path, pawl_error *reterr);
 
 /* fsync of the directory itself: names that were created, renamed or removed in it. */
