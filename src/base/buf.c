@@ -334,6 +334,11 @@ char *pawl__view_dup(pawl_view view)
     return copy;
 }
 
+void pawl__text_free(char **text)
+{
+    free(*text);
+}
+
 /* How many continuation bytes follow a leading byte, and the lowest code point that may be written
  * with that many; 0 for ASCII, -1 for a byte that cannot lead. */
 static int utf8_tail(unsigned char lead, uint32_t *ret_bits, uint32_t *ret_lowest)
@@ -406,6 +411,35 @@ size_t pawl__view_ascii_run(pawl_view view)
         run++;
     }
     return run;
+}
+
+/* Eight bytes at a time: a byte over 0x7F has the high bit, a NUL gets it when one is taken away. */
+static bool word_is_plain(const char *bytes)
+{
+    uint64_t word;
+
+    memcpy(&word, bytes, sizeof(word));
+    return ((word | (word - UINT64_C(0x0101010101010101))) & UINT64_C(0x8080808080808080)) == 0;
+}
+
+bool pawl__view_is_plain(pawl_view view)
+{
+    const size_t step = sizeof(uint64_t);
+
+    for (size_t at = 0; at + step <= view.len; at += step) {
+        if (!word_is_plain(view.data + at)) {
+            return false;
+        }
+    }
+    if (view.len >= step) {
+        return word_is_plain(view.data + view.len - step);
+    }
+    for (size_t i = 0; i < view.len; i++) {
+        if ((signed char)view.data[i] <= 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 bool pawl__view_is_utf8(pawl_view view)

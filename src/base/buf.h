@@ -82,6 +82,8 @@ bool pawl__view_is(pawl_view view, const char *text);
 /* A malloc'ed NUL-terminated copy; NULL without memory. A NUL inside is copied as it is. */
 char *pawl__view_dup(pawl_view view);
 
+void pawl__text_free(char **text); /* free, for AUTO */
+
 /* One code point of well-formed UTF-8; false, `in` unmoved, when there is none at the front. */
 PAWL_MUST_USE bool pawl__view_take_utf8(pawl_view *in, uint32_t *ret_code);
 
@@ -90,6 +92,9 @@ size_t pawl__view_ascii_run(pawl_view view);
 
 /* Well-formed UTF-8 by RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 bool pawl__view_is_utf8(pawl_view view);
+
+/* ASCII without a NUL: what most text is, and found out quickly. */
+bool pawl__view_is_plain(pawl_view view);
 
 /* Arguments for "%.*s". */
 #define VIEW_ARGS(view) (int)(view).len, (view).data == NULL ? "" : (view).data

@@ -25,7 +25,8 @@
 
 /* Commits the items, in this order, as one. PAWL_OK: the batch is durable, but for those items that
  * it failed by their own with pawl__fail(&item->outcome, ...): those must have left no trace.
- * Anything else: none of it is durable, and every item gets that error. Runs on the committer
+ * Anything else: every item gets that error, and none of it is durable, unless the status is one of
+ * an unknown outcome (docs/errors.md). Runs on the committer
  * thread only. It should have a bound on its time: nobody can end it from outside. */
 typedef pawl_status (*pawl__commit_fn)(void *context,
                                        struct pawl__commit_item *const *items,

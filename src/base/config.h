@@ -3,8 +3,9 @@
  *
  * Which file    --config FILE, else PAWL_CONFIG, else ./pawl.yaml, else /etc/pawl/pawl.yaml. The
  *               first of them is read, alone. A file that was named must exist; the other two may
- * be missing. Its form      YAML with sections and plain values: no lists, anchors, aliases, tags
- * or second documents. UTF-8, at most PAWL__CONFIG_BYTES_MAX bytes. An empty file is fine.
+ *               be missing.
+ * Its form      YAML with sections and plain values: no lists, anchors, aliases, tags or second
+ *               documents. UTF-8, at most PAWL__CONFIG_BYTES_MAX bytes. An empty file is fine.
  * Environment   PAWL_<KEY>, then the name people know already (DATABASE_URL). An empty variable is
  *               one that is not set. A PAWL_ variable that is no setting, but nearly one, is an
  *               error; others are left alone, since a container platform may set PAWL_SERVICE_HOST.
@@ -13,7 +14,7 @@
  * Every value is checked, even one that a stronger source replaces. A message names file, line and
  * key, or the variable, or the flag, and says what is allowed:
  *
- *     pawl.yaml:3: log.level: 'loud' is not allowed; write one of debug, info, warning, error
+ *     pawl.yaml:3: log.level: 'loud' is unknown; allowed: one of debug, info, ...
  *     environment variable PAWL_LOG_LEVEL: ...
  *     --log-level: ...
  *

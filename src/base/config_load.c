@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/config_internal.h"
 #include "base/environment.h"
 #include "base/error.h"
@@ -17,11 +18,6 @@ struct loader {
     struct pawl__config *config;
     struct pawl__problems problems;
 };
-
-static void free_text(char **text)
-{
-    free(*text);
-}
 
 static pawl_status fail_nomem(pawl_error *reterr)
 {
@@ -49,7 +45,7 @@ static pawl_status resolve_path(const struct loader *loader,
         resolved = pawl__fs_join(home, path[1] == '\0' ? "" : path + 2);
     } else if (entry->origin == PAWL__ORIGIN_FILE && path[0] != '/' && path[0] != '\0'
                && strchr(entry->name, '/') != NULL) {
-        AUTO(free_text)
+        AUTO(pawl__text_free)
         char *directory = pawl__view_dup(
             (pawl_view){ entry->name, (size_t)(strrchr(entry->name, '/') - entry->name) + 1 });
         resolved = directory == NULL ? NULL : pawl__fs_join(directory, path);
@@ -131,7 +127,7 @@ static pawl_status set_value(struct loader *loader,
 static pawl_status read_file(
     struct loader *loader, const char *path, bool named, char **ret_text, size_t *ret_len)
 {
-    AUTO(free_text) char *text = malloc(PAWL__CONFIG_BYTES_MAX + 1);
+    AUTO(pawl__text_free) char *text = malloc(PAWL__CONFIG_BYTES_MAX + 1);
     pawl_error problem = PAWL_ERROR_INIT;
 
     if (text == NULL) {
@@ -242,7 +238,7 @@ static pawl_status take_file(struct loader *loader,
                              bool named,
                              pawl_error *reterr)
 {
-    AUTO(free_text) char *text = NULL;
+    AUTO(pawl__text_free) char *text = NULL;
     size_t len = 0;
     pawl_status status = read_file(loader, path, named, &text, &len);
 

@@ -32,9 +32,6 @@ static void add_code(struct pawl__buf *buf, uint32_t code, pawl_view bytes)
     case '\t':
         pawl__buf_add_text(buf, "\\t");
         return;
-    case '\\':
-        pawl__buf_add_text(buf, "\\\\");
-        return;
     default:
         break;
     }
@@ -47,7 +44,7 @@ static void add_code(struct pawl__buf *buf, uint32_t code, pawl_view bytes)
     }
 }
 
-void pawl__display_add(struct pawl__buf *buf, pawl_view text)
+static void add_safe(struct pawl__buf *buf, pawl_view text, const char *backslash)
 {
     while (text.len > 0) {
         pawl_view before = text;
@@ -55,11 +52,22 @@ void pawl__display_add(struct pawl__buf *buf, pawl_view text)
         uint8_t byte;
 
         if (pawl__view_take_utf8(&text, &code)) {
-            add_code(buf, code, (pawl_view){ before.data, before.len - text.len });
+            pawl_view bytes = { before.data, before.len - text.len };
+            add_code(buf, code, code == '\\' ? pawl_view_of(backslash) : bytes);
         } else if (pawl__view_take_u8(&text, &byte)) {
             pawl__buf_add_format(buf, "\\x%02X", byte);
         }
     }
+}
+
+void pawl__display_add(struct pawl__buf *buf, pawl_view text)
+{
+    add_safe(buf, text, "\\\\");
+}
+
+void pawl__display_add_message(struct pawl__buf *buf, pawl_view text)
+{
+    add_safe(buf, text, "\\");
 }
 
 void pawl__display_add_json(struct pawl__buf *buf, pawl_view text)

@@ -14,6 +14,9 @@
  * characters that reverse the direction of writing. */
 void pawl__display_add(struct pawl__buf *buf, pawl_view text);
 
+/* The same for a whole message, in which names were escaped before: a backslash stays what it is. */
+void pawl__display_add_message(struct pawl__buf *buf, pawl_view text);
+
 /* Adds `text` as a JSON string, with its quotes. Bytes that are not UTF-8 become U+FFFD; whatever
  * pawl__display_add would escape is \uNNNN, so that JSON on a terminal is harmless, too. */
 void pawl__display_add_json(struct pawl__buf *buf, pawl_view text);

@@ -2,7 +2,7 @@
  *
  *     return pawl__fail(reterr, PAWL_INVALID, "id has %zu bytes, the limit is 200", id.len);
  *     ...
- *     return pawl__fail_context(reterr, "open '%s'", path);   -> "open 'x.db': database is locked"
+ *     return pawl__fail_context(reterr, status, "open '%s'", path);    "open 'x.db': database is locked"
  */
 #ifndef PAWL_BASE_ERROR_H
 #define PAWL_BASE_ERROR_H

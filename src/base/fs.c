@@ -9,13 +9,9 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/failpoint.h"
-
-static void free_text(char **text)
-{
-    free(*text);
-}
 
 void pawl__fs_close(int *fd)
 {
@@ -32,7 +28,7 @@ char *pawl__fs_join(const char *dir, const char *name)
     while (dir_len > 1 && dir[dir_len - 1] == '/') {
         dir_len--;
     }
-    const char *slash = dir_len > 0 && dir[dir_len - 1] == '/' ? "" : "/";
+    const char *slash = dir_len == 0 || dir[dir_len - 1] == '/' ? "" : "/";
     size_t size = dir_len + strlen(slash) + strlen(name) + 1;
     char *path = malloc(size);
     if (path != NULL) {
@@ -67,7 +63,7 @@ static char *parent_of(const char *path)
     while (len > 1 && path[len - 1] == '/') {
         len--;
     }
-    return len == 0 ? strdup(".") : strndup(path, len);
+    return pawl__view_dup(len == 0 ? pawl_view_of(".") : (pawl_view){ path, len });
 }
 
 pawl_status pawl__fs_sync_dir(const char *path, pawl_error *reterr)
@@ -81,12 +77,13 @@ pawl_status pawl__fs_sync_dir(const char *path, pawl_error *reterr)
     if (fsync(fd) != 0) {
         return pawl__fail_errno(reterr, errno, "fsync of directory '%s'", path);
     }
+    FAILPOINT("fs.sync_dir.after", reterr);
     return PAWL_OK;
 }
 
 pawl_status pawl__fs_sync_parent(const char *path, pawl_error *reterr)
 {
-    AUTO(free_text) char *parent = parent_of(path);
+    AUTO(pawl__text_free) char *parent = parent_of(path);
 
     if (parent == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
@@ -104,7 +101,7 @@ pawl_status pawl__fs_make_dir(const char *path, pawl_error *reterr)
     if (errno != ENOENT) {
         return pawl__fail_errno(reterr, errno, "look at '%s'", path);
     }
-    AUTO(free_text) char *parent = parent_of(path);
+    AUTO(pawl__text_free) char *parent = parent_of(path);
     if (parent == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
     }
@@ -115,6 +112,13 @@ pawl_status pawl__fs_make_dir(const char *path, pawl_error *reterr)
     }
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {
         return pawl__fail_errno(reterr, errno, "create directory '%s'", path);
+    }
+    /* There already: by another process just now, or as a link that leads nowhere. */
+    if (stat(path, &info) != 0) {
+        return pawl__fail_errno(reterr, errno, "create directory '%s'", path);
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        return pawl__fail_errno(reterr, ENOTDIR, "'%s'", path);
     }
     return pawl__fs_sync_dir(parent, reterr);
 }
@@ -151,13 +155,14 @@ static pawl_status rename_over(const char *from, const char *to, pawl_error *ret
     if (rename(from, to) != 0) {
         return pawl__fail_errno(reterr, errno, "rename '%s' to '%s'", from, to);
     }
+    FAILPOINT("fs.replace.rename.after", reterr);
     return pawl__fs_sync_parent(to, reterr);
 }
 
 pawl_status pawl__fs_replace(const char *path, pawl_view content, pawl_error *reterr)
 {
     size_t size = strlen(path) + sizeof(".XXXXXX");
-    AUTO(free_text) char *temporary = malloc(size);
+    AUTO(pawl__text_free) char *temporary = malloc(size);
 
     if (temporary == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");

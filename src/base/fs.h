@@ -19,7 +19,8 @@ PAWL_MUST_USE pawl_status pawl__fs_sync_dir(const char *path, pawl_error *reterr
 PAWL_MUST_USE pawl_status pawl__fs_sync_parent(const char *path, pawl_error *reterr);
 
 /* Replaces a file by new content, all or nothing: temporary file beside it, fsync, rename, fsync of
- * the directory. Mode 0600. */
+ * the directory. Mode 0600. A call that failed has left the old content or the new one, whole, and
+ * nothing beside it. */
 PAWL_MUST_USE pawl_status pawl__fs_replace(const char *path, pawl_view content, pawl_error *reterr);
 
 /* Gives a finished file its name, unless that is taken (CONFLICT): fsync, rename, fsync of the
@@ -28,7 +29,8 @@ PAWL_MUST_USE pawl_status pawl__fs_publish(const char *temporary,
                                            const char *path,
                                            pawl_error *reterr);
 
-/* Reads a whole file of at most size - 1 bytes and ends it with a NUL; a larger one is INVALID. */
+/* Reads a whole file of at most size - 1 bytes and ends it with a NUL; a larger one is INVALID.
+ * What is in `ret_text` after a failure means nothing. */
 PAWL_MUST_USE pawl_status pawl__fs_read_small(
     const char *path, char *ret_text, size_t size, size_t *ret_len, pawl_error *reterr);
 
@@ -37,7 +39,8 @@ PAWL_MUST_USE pawl_status pawl__fs_free_bytes(const char *path,
                                               uint64_t *ret_bytes,
                                               pawl_error *reterr);
 
-/* "dir/name" in malloc'ed memory, with exactly one slash between; NULL without memory. */
+/* "dir/name" in malloc'ed memory, with exactly one slash between; NULL without memory. An empty
+ * `dir` is the current directory, never the root. */
 char *pawl__fs_join(const char *dir, const char *name);
 
 /* "path" with something behind it, as in "x.db-wal"; malloc'ed, NULL without memory. */

@@ -457,11 +457,6 @@ static pawl_status parse_key(struct parser *parser, const struct keys *keys, paw
     return status;
 }
 
-static void free_text(char **text)
-{
-    free(*text);
-}
-
 static pawl_status take_colon(struct parser *parser)
 {
     skip_space(parser);
@@ -485,7 +480,7 @@ static pawl_status check_member(struct parser *parser, int depth, struct keys *k
 /* One `"key": value` into the object. */
 static pawl_status parse_member(struct parser *parser, int depth, struct keys *keys)
 {
-    AUTO(free_text) char *copy = NULL;
+    AUTO(pawl__text_free) char *copy = NULL;
     json_t *value = NULL;
     pawl_view key;
     pawl_status status = parse_key(parser, keys, &key);

@@ -19,7 +19,7 @@ struct node {
 };
 
 struct slot {
-    uint32_t tag;  /* high half of the hash: most other keys are told apart without a look */
+    uint32_t tag;  /* low half of the hash: tells most other keys apart, and where home is */
     uint32_t node; /* its number plus one; 0: empty */
 };
 
@@ -100,8 +100,8 @@ static uint64_t hash_of(const struct pawl__lru *lru, struct pawl__lru_key key)
 /* The slot of the key, or the empty one where it would be put. */
 static uint32_t find(const struct pawl__lru *lru, uint64_t hash, struct pawl__lru_key key)
 {
-    uint32_t tag = (uint32_t)(hash >> 32);
-    uint32_t i = (uint32_t)hash & lru->mask;
+    uint32_t tag = (uint32_t)hash;
+    uint32_t i = tag & lru->mask;
 
     for (; lru->slots[i].node != 0; i = (i + 1) & lru->mask) {
         if (lru->slots[i].tag == tag) {
@@ -165,13 +165,11 @@ const uint64_t *pawl__lru_peek(const struct pawl__lru *lru, struct pawl__lru_key
     return number == 0 ? NULL : &lru->nodes[number - 1].value;
 }
 
-/* As in map.c: followers move up, so that no key stands behind an empty slot. A follower's home
- * comes from its key, since the slot keeps only half of the hash. */
+/* As in map.c: followers move up, so that no key stands behind an empty slot. */
 static void close_hole(struct pawl__lru *lru, uint32_t hole)
 {
     for (uint32_t i = (hole + 1) & lru->mask; lru->slots[i].node != 0; i = (i + 1) & lru->mask) {
-        struct pawl__lru_key key = lru->nodes[lru->slots[i].node - 1].key;
-        uint32_t home = (uint32_t)hash_of(lru, key) & lru->mask;
+        uint32_t home = lru->slots[i].tag & lru->mask;
         if (((i - home) & lru->mask) >= ((i - hole) & lru->mask)) {
             lru->slots[hole] = lru->slots[i];
             hole = i;
@@ -223,7 +221,7 @@ bool pawl__lru_put(struct pawl__lru *lru,
     lru->nodes[number].key = key;
     lru->nodes[number].value = value;
     link_as_newest(lru, number);
-    lru->slots[slot] = (struct slot){ (uint32_t)(hash >> 32), number + 1 };
+    lru->slots[slot] = (struct slot){ (uint32_t)hash, number + 1 };
     lru->count++;
     return forgets;
 }

@@ -128,7 +128,7 @@ static bool may_be_shown(const struct pawl__setting *setting)
     return setting->type != PAWL__SETTING_SECRET && setting->type != PAWL__SETTING_URL;
 }
 
-/* "'7w' is no duration; ...; write a duration from 1s to 1h". */
+/* "'7w' is no duration; write ...; allowed: a duration from 1s to 1h". */
 static pawl_status refuse(const struct pawl__setting *setting,
                           pawl_view text,
                           const char *reason,

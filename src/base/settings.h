@@ -2,14 +2,16 @@
  * The schema of pawl.yaml, the names of environment variables and flags, the checks, the defaults
  * and what `pawl config show` prints all come from the row.
  *
- *   key          "log.level": `level` below `log:` in pawl.yaml. Rows of one section stand
- * together. type         what a value must look like, see below default      as text, read like any
- * other value; "" is 'not set', which only such a row allows limits       ANY, RANGE(min, max) or
- * 0, 0, "a|b") also         an environment variable people know already, or NULL help         one
- * sentence
+ *   key      "log.level": `level` below `log:` in pawl.yaml. Rows of one section stand together.
+ *   type     what a value must look like, see below
+ *   default  as text, read like any other value; "" is 'not set', which only such a row allows
+ *   min, max the range of a number; 0, 0 for what is none
+ *   one_of   "a|b": the words of a CHOICE, the schemes of a URL; NULL elsewhere
+ *   also     an environment variable that people know already, or NULL
+ *   help     one sentence
  *
  * The environment variable is PAWL_LOG_LEVEL and the flag is --log-level: both follow from the key.
- * Only settings that have an effect are in the table.
+ * Settings that nothing reads do not belong here; store.busy_timeout waits for the ledger.
  *
  *   TEXT      UTF-8 without control characters
  *   BOOL      true, false, yes, no, on, off

@@ -10,7 +10,6 @@
 #include "cli/report.h"
 #include "cli/run.h"
 #include "cli/settings.h"
-#include "cli/text.h"
 
 #define SHOWN_BYTES_MAX (1u << 20)
 
@@ -52,7 +51,7 @@ static pawl_status add_checked(struct pawl__buf *out,
         pawl__buf_add_text(out, "ok: no file, only defaults, environment and flags\n");
     } else {
         pawl__buf_add_text(out, "ok: ");
-        pawl__text_add_safe(out, pawl_view_of(file));
+        pawl__display_add_message(out, pawl_view_of(file));
         pawl__buf_add_char(out, '\n');
     }
     return PAWL_OK;
@@ -77,10 +76,10 @@ static pawl_status check_run(struct pawl__run *run, pawl_error *reterr)
     return status == PAWL_OK ? pawl__out_add(&out, reterr) : status;
 }
 
-static pawl_status add_setting_json(struct pawl__buf *out,
-                                    const struct pawl__config *config,
-                                    enum pawl__setting_id id,
-                                    pawl_error *reterr)
+static pawl_status add_setting(struct pawl__table *table,
+                               const struct pawl__config *config,
+                               enum pawl__setting_id id,
+                               pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf value = BUF_INIT(SHOWN_BYTES_MAX);
     AUTO(pawl__buf_done) struct pawl__buf origin = BUF_INIT(SHOWN_BYTES_MAX);
@@ -88,48 +87,31 @@ static pawl_status add_setting_json(struct pawl__buf *out,
 
     pawl__config_add_shown(config, id, &value);
     pawl__config_add_origin(config, id, &origin);
-    if ((set && value.broken) || origin.broken) {
+    if (value.broken || origin.broken) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for the output");
     }
-    json_t *row = json_pack("{s:s, s:o, s:o}",
-                            "setting",
-                            pawl__settings[id].key,
-                            "value",
-                            set ? pawl__out_text(value.data) : json_null(),
-                            "origin",
-                            pawl__out_text(origin.data));
-    return pawl__out_add_json(out, row, reterr);
-}
-
-static void add_setting(struct pawl__buf *out,
-                        const struct pawl__config *config,
-                        enum pawl__setting_id id)
-{
-    pawl__buf_add_format(out, "%s = ", pawl__settings[id].key);
-    if (pawl__config_text(config, id)[0] == '\0') {
-        pawl__buf_add_text(out, "(not set)");
-    } else {
-        pawl__config_add_shown(config, id, out);
-    }
-    pawl__buf_add_text(out, "  # ");
-    pawl__config_add_origin(config, id, out);
-    pawl__buf_add_char(out, '\n');
+    const struct pawl__cell cells[] = {
+        pawl__cell_text(pawl_view_of(pawl__settings[id].key)),
+        set ? pawl__cell_text(pawl__buf_view(&value)) : pawl__cell_none(),
+        pawl__cell_text(pawl__buf_view(&origin)),
+    };
+    return pawl__table_add(table, cells, reterr);
 }
 
 static pawl_status show_run(struct pawl__run *run, pawl_error *reterr)
 {
-    AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(SHOWN_BYTES_MAX);
-
+    static const struct pawl__column columns[] = { { "setting", true },
+                                                   { "value", false },
+                                                   { "origin", false } };
+    struct pawl__table_options options = pawl__out_table(run);
+    AUTO(pawl__table_done) struct pawl__table table = { 0 };
     pawl_status status = PAWL_OK;
 
+    pawl__table_init(&table, columns, COUNT_OF(columns), &options);
     for (size_t i = 0; status == PAWL_OK && i < PAWL__SETTING_COUNT; i++) {
-        if (run->json) {
-            status = add_setting_json(&out, run->config, (enum pawl__setting_id)i, reterr);
-        } else {
-            add_setting(&out, run->config, (enum pawl__setting_id)i);
-        }
+        status = add_setting(&table, run->config, (enum pawl__setting_id)i, reterr);
     }
-    return status == PAWL_OK ? pawl__out_add(&out, reterr) : status;
+    return status == PAWL_OK ? pawl__table_end(&table, reterr) : status;
 }
 
 static const struct pawl__command config_check = {

@@ -24,7 +24,7 @@ static void add_wrapped(struct pawl__buf *out, const char *before, const char *t
     AUTO(pawl__buf_done) struct pawl__buf safe = BUF_INIT(DOCTOR_BYTES_MAX);
 
     pawl__buf_add_text(&safe, before);
-    pawl__text_add_safe(&safe, pawl_view_of(text));
+    pawl__display_add_message(&safe, pawl_view_of(text));
     pawl__text_wrap(out,
                     safe.data == NULL ? "" : safe.data,
                     (struct pawl__wrap){ width, TEXT_COLUMN, TEXT_COLUMN });
@@ -149,7 +149,7 @@ static pawl_status doctor_run(struct pawl__run *run, pawl_error *reterr)
     if (run->json) {
         status = add_json(&out, &doctor, reterr);
     } else {
-        add_text(&out, &doctor, MAX(run->width, (size_t)80));
+        add_text(&out, &doctor, MAX(run->term.width, (size_t)80));
     }
     if (status == PAWL_OK) {
         status = pawl__out_add(&out, reterr);

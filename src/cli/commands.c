@@ -25,7 +25,8 @@ static const struct pawl__command root = {
                          &pawl__cmd_version,
                          &pawl__cmd_completion,
                          &pawl__cmd_complete,
-                         &pawl__cmd_man),
+                         &pawl__cmd_man,
+                         &pawl__cmd_examples),
     .examples = EXAMPLES(
         { .line = "pawl doctor --data ./data",
           .says = "is this machine fit, and what works today?",

@@ -9,6 +9,7 @@ extern const struct pawl__command pawl__cmd_complete;
 extern const struct pawl__command pawl__cmd_completion;
 extern const struct pawl__command pawl__cmd_config;
 extern const struct pawl__command pawl__cmd_doctor;
+extern const struct pawl__command pawl__cmd_examples;
 extern const struct pawl__command pawl__cmd_help;
 extern const struct pawl__command pawl__cmd_man;
 extern const struct pawl__command pawl__cmd_version;

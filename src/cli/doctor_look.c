@@ -16,6 +16,7 @@
 #include "base/fs.h"
 #include "base/macros.h"
 #include "cli/doctor_checks.h"
+#include "cli/run.h"
 #include "cli/settings.h"
 #include "store/parts.h"
 
@@ -50,6 +51,7 @@ static void look_at_settings(struct pawl__doctor *doctor)
         }
         return;
     }
+    pawl__log_start(doctor->config);
     doctor->data = pawl__config_text(doctor->config, PAWL__DATA);
     const char *file = pawl__config_file(doctor->config);
     pawl__doctor_add(doctor,

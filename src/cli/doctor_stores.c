@@ -1,10 +1,11 @@
 /* The stores in the data directory, and the server beyond it. Doctor has no store open, so it may
  * look at their files. */
 #include <dirent.h>
-#include <stdlib.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/buf.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "base/fs.h"
@@ -15,14 +16,10 @@
 #include "store/postgres.h"
 #include "store/sqlite_look.h"
 
-#define CHECK_BYTES_MAX (UINT64_C(256) << 20) /* a second or two of reading; --full reads it all \
-                                               */
+#define CHECK_BYTES_MAX \
+    (UINT64_C(256) << 20) /* a second or two of reading; --full reads it all \
+                           */
 #define CONNECT_MS_MAX 5000
-
-static void free_text(char **text)
-{
-    free(*text);
-}
 
 /* What a failure costs, and what to do. */
 static struct pawl__finding refused_store(const char *check,
@@ -110,6 +107,14 @@ static void look_at_owned(struct pawl__doctor *doctor,
                                        : refused_store(place->name, path, &error));
 }
 
+static void add_unreachable(struct pawl__doctor *doctor, const char *name, int error_number)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+
+    pawl__fail_errno(&error, error_number, "look at '%s'", name);
+    pawl__doctor_add(doctor, refused_store(name, name, &error));
+}
+
 static void look_at_apps(struct pawl__doctor *doctor,
                          const struct pawl__place *place,
                          const char *path)
@@ -117,10 +122,11 @@ static void look_at_apps(struct pawl__doctor *doctor,
     DIR *dir = opendir(path);
 
     if (dir == NULL) {
+        add_unreachable(doctor, place->name, errno);
         return;
     }
     for (struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
-        AUTO(free_text) char *app = pawl__fs_join(path, entry->d_name);
+        AUTO(pawl__text_free) char *app = pawl__fs_join(path, entry->d_name);
         struct stat info;
 
         if (entry->d_name[0] != '.' && app != NULL && stat(app, &info) == 0
@@ -137,13 +143,21 @@ void pawl__look_at_stores(struct pawl__doctor *doctor)
 
     for (size_t i = 0; i < PAWL__PLACES_COUNT; i++) {
         const struct pawl__place *place = &pawl__places[i];
-        AUTO(free_text) char *path = pawl__fs_join(doctor->data, place->name);
+        AUTO(pawl__text_free) char *path = pawl__fs_join(doctor->data, place->name);
         struct stat info;
+        int failure = path == NULL ? ENOMEM : 0;
 
-        if (path == NULL || stat(path, &info) != 0) {
+        if (path != NULL && stat(path, &info) != 0) {
+            failure = errno;
+        }
+        if (failure == ENOENT) {
             continue; /* a store that is not there yet is made when it is needed */
         }
         found++;
+        if (failure != 0) {
+            add_unreachable(doctor, place->name, failure);
+            continue;
+        }
         switch (place->kind) {
         case PAWL__PLACE_SQLITE:
             look_at_sqlite(doctor, place, path);

@@ -1,7 +1,6 @@
 /* pawl: arguments, settings, command, exit code. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -23,18 +22,11 @@ static bool wants_json(int argc, const char *const *argv)
     return false;
 }
 
-static size_t terminal_width(void)
-{
-    struct winsize size;
-
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
 static pawl_status print_help(const struct pawl__run *run, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(HELP_BYTES_MAX);
 
-    pawl__help_full(&text, run->args->cli, &run->args->path, run->width);
+    pawl__help_full(&text, run->args->cli, &run->args->path, run->term.width);
     return pawl__out_add(&text, reterr);
 }
 
@@ -45,7 +37,7 @@ static pawl_status refuse_group(const struct pawl__run *run, pawl_error *reterr)
     char path[COMMAND_PATH_SIZE];
 
     if (!run->json) {
-        pawl__help_short(&text, &run->args->path, run->width);
+        pawl__help_short(&text, &run->args->path, run->term.width);
         (void)fwrite(text.data == NULL ? "" : text.data, 1, text.len, stderr);
     }
     return pawl__fail(
@@ -74,6 +66,9 @@ static pawl_status run_args(struct pawl__run *run, pawl_error *reterr)
         }
     }
     run->config = config;
+    if (config != NULL) {
+        pawl__log_start(config);
+    }
     return leaf->run(run, reterr);
 }
 
@@ -81,7 +76,11 @@ static pawl_status run_line(int argc, const char *const *argv, bool json, pawl_e
 {
     const struct pawl__cli *cli = NULL;
     AUTO(pawl__args_done) struct pawl__args args = { 0 };
-    struct pawl__run run = { .args = &args, .json = json, .width = terminal_width() };
+    struct pawl__run run = {
+        .args = &args,
+        .json = json,
+        .term = pawl__term_look(STDOUT_FILENO, (const char *const *)environ),
+    };
 
     pawl_status status = pawl__cli_init(&cli, reterr);
     if (status == PAWL_OK) {

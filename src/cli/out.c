@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/display.h"
 #include "base/error.h"
 #include "base/macros.h"
 #include "cli/report.h"
 #include "cli/run.h"
-#include "cli/text.h"
 
 /* Opened the wrong way round, so that reading or writing a closed stream still fails (EBADF)
  * instead of pretending. */
@@ -58,18 +58,38 @@ pawl_status pawl__out_check(pawl_error *reterr)
     return PAWL_OK;
 }
 
+static pawl_status write_output(void *context, pawl_view bytes, pawl_error *reterr)
+{
+    (void)context;
+    errno = 0;
+    if (bytes.len > 0 && fwrite(bytes.data, 1, bytes.len, stdout) != bytes.len) {
+        return fail_output(errno == 0 ? EIO : errno, reterr);
+    }
+    return PAWL_OK;
+}
+
+struct pawl__sink pawl__out_sink(void)
+{
+    return (struct pawl__sink){ .write = write_output };
+}
+
 pawl_status pawl__out_add(const struct pawl__buf *buf, pawl_error *reterr)
 {
     pawl_status status = pawl__buf_check(buf, "output", reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
-    errno = 0;
-    if (buf->len > 0 && fwrite(buf->data, 1, buf->len, stdout) != buf->len) {
-        return fail_output(errno == 0 ? EIO : errno, reterr);
-    }
-    return PAWL_OK;
+    return status == PAWL_OK ? write_output(NULL, pawl__buf_view(buf), reterr) : status;
+}
+
+struct pawl__table_options pawl__out_table(const struct pawl__run *run)
+{
+    return (struct pawl__table_options){
+        .form = run->json               ? PAWL__TABLE_JSON
+                : run->term.is_terminal ? PAWL__TABLE_TERMINAL
+                                        : PAWL__TABLE_PLAIN,
+        .width = run->term.width,
+        .colour = run->term.colour,
+        .sink = pawl__out_sink(),
+    };
 }
 
 pawl_status pawl__out_add_json(struct pawl__buf *buf, json_t *json, pawl_error *reterr)
@@ -91,7 +111,7 @@ json_t *pawl__out_text(const char *text)
     if (pawl__view_is_utf8(pawl_view_of(text))) {
         return json_string(text);
     }
-    pawl__text_add_safe(&safe, pawl_view_of(text));
+    pawl__display_add_message(&safe, pawl_view_of(text));
     return safe.broken ? NULL : json_string(safe.data);
 }
 
@@ -102,7 +122,7 @@ static pawl_status close_output(pawl_error *reterr)
 
     errno = 0;
     if (fclose(stdout) != 0 && status == PAWL_OK) {
-        status = fail_output(errno, reterr);
+        status = fail_output(errno == 0 ? EIO : errno, reterr);
     }
     return status;
 }

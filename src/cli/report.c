@@ -1,8 +1,8 @@
 #include "cli/report.h"
 
 #include "base/buf.h"
+#include "base/display.h"
 #include "base/macros.h"
-#include "cli/text.h"
 
 #define REPORT_SIZE (PAWL_ERROR_MESSAGE_SIZE * 6 + 256) /* every byte of a message escaped */
 
@@ -14,14 +14,14 @@ static void add_json(struct pawl__buf *line, const pawl_error *error)
                          pawl_status_name(error->status),
                          pawl_status_exit_code(error->status),
                          error->retryable ? "true" : "false");
-    pawl__text_add_json(line, pawl_view_of(error->message));
+    pawl__display_add_json(line, pawl_view_of(error->message));
     pawl__buf_add_text(line, "}}\n");
 }
 
 static void add_text(struct pawl__buf *line, const pawl_error *error)
 {
     pawl__buf_add_text(line, "pawl: ");
-    pawl__text_add_safe(line, pawl_view_of(error->message));
+    pawl__display_add_message(line, pawl_view_of(error->message));
     pawl__buf_add_char(line, '\n');
 }
 

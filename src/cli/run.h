@@ -14,6 +14,9 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/sink.h"
+#include "base/table.h"
+#include "base/term.h"
 #include "cli/args.h"
 #include "cli/command.h"
 
@@ -23,12 +26,15 @@ struct pawl__run {
     const struct pawl__args *args;
     const struct pawl__config *config; /* NULL for a command with no_settings */
     bool json;
-    size_t width; /* columns of the terminal */
+    struct pawl__term term; /* standard output */
 };
 
 /* The whole command line of this program. Made once, by main; static. */
 PAWL_MUST_USE pawl_status pawl__cli_init(const struct pawl__cli **ret_cli, pawl_error *reterr);
 void pawl__cli_done(void);
+
+/* Log lines go to standard error from here on, as the settings say. */
+void pawl__log_start(const struct pawl__config *config);
 
 /* Before anything else: a closed standard stream is opened on nothing, so that no store gets its
  * number and is written over by a message; and SIGPIPE becomes an error of write(). A program that
@@ -45,6 +51,12 @@ PAWL_MUST_USE pawl_status pawl__out_add_json(struct pawl__buf *buf,
 
 /* A JSON string of any bytes: those that are no UTF-8 are escaped. NULL without memory. */
 json_t *pawl__out_text(const char *text);
+
+/* Standard output for those who write to a sink. */
+struct pawl__sink pawl__out_sink(void);
+
+/* A table in the form that fits: JSON with --json, aligned on a terminal, tabs in a pipe. */
+struct pawl__table_options pawl__out_table(const struct pawl__run *run);
 
 /* Whether what was printed so far could be written: CLOSED when the reader went away. */
 PAWL_MUST_USE pawl_status pawl__out_check(pawl_error *reterr);

@@ -1,59 +1,8 @@
 #include "cli/text.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/display.h"
-#include "base/macros.h"
-
-/* Takes one character; false when it is a control character or no UTF-8, and then *ret_part is one
- * byte, or the C1 control in its two. */
-static bool take_printable(pawl_view *text, pawl_view *ret_part)
-{
-    pawl_view before = *text;
-    uint32_t code = 0;
-    bool utf8 = pawl__view_take_utf8(text, &code);
-    bool taken = utf8 || pawl__view_take(text, 1, ret_part);
-
-    REQUIRE(taken); /* the caller looked whether there is something */
-    if (utf8) {
-        *ret_part = (pawl_view){ before.data, before.len - text->len };
-    }
-    /* U+0080 to U+009F are controls that some terminals obey. */
-    return utf8 && code >= 0x20 && (code < 0x7F || code >= 0xA0);
-}
-
-void pawl__text_add_safe(struct pawl__buf *buf, pawl_view text)
-{
-    while (text.len > 0) {
-        pawl_view part;
-
-        if (take_printable(&text, &part)) {
-            pawl__buf_add(buf, part);
-            continue;
-        }
-        for (size_t i = 0; i < part.len; i++) {
-            pawl__buf_add_format(buf, "\\x%02X", (unsigned char)part.data[i]);
-        }
-    }
-}
-
-void pawl__text_add_json(struct pawl__buf *buf, pawl_view text)
-{
-    pawl__buf_add_char(buf, '"');
-    while (text.len > 0) {
-        pawl_view part;
-
-        if (!take_printable(&text, &part)) {
-            unsigned char byte = (unsigned char)part.data[0];
-            pawl__buf_add_format(buf, "\\u%04x", byte < 0x80 ? byte : 0xFFFDu);
-        } else {
-            pawl__buf_add_text(buf, part.data[0] == '"' || part.data[0] == '\\' ? "\\" : "");
-            pawl__buf_add(buf, part);
-        }
-    }
-    pawl__buf_add_char(buf, '"');
-}
 
 struct pawl__quoted pawl__quote(const char *text)
 {

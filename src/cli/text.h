@@ -1,18 +1,10 @@
-/* Text for people: harmless on a terminal, wrapped to a width. */
+/* Text for people: quoted for a message, wrapped to a width. base/display.h makes it harmless. */
 #ifndef PAWL_CLI_TEXT_H
 #define PAWL_CLI_TEXT_H
 
 #include <pawl/pawl.h>
 
 #include "base/buf.h"
-
-/* Adds a whole message with control characters and bytes that are no UTF-8 as \xNN, so that nothing
- * in it can move a cursor or hide a line. Names in it were quoted before (pawl__display_add), so
- * that a backslash stays what it is. */
-void pawl__text_add_safe(struct pawl__buf *buf, pawl_view text);
-
-/* Adds `text` as a JSON string with its quotes. Bytes that are no UTF-8 become U+FFFD. */
-void pawl__text_add_json(struct pawl__buf *buf, pawl_view text);
 
 /* An argument as a message shows it: safe, in quotes, a long one cut. The text lives to the end of
  * the expression it is made in: pawl__fail(..., "no file %s", pawl__quote(name).text). */

@@ -21,13 +21,15 @@ pawl_status pawl__unknown_command(const struct pawl__path *path,
     struct pawl__buf hint = BUF_OVER(hint_text);
     char text[COMMAND_PATH_SIZE];
 
-    for (size_t i = 0; leaf->commands[i] != NULL; i++) {
+    for (size_t i = 0; leaf->commands != NULL && leaf->commands[i] != NULL; i++) {
         if (!leaf->commands[i]->hidden) {
             pawl__nearest_offer(&nearest, leaf->commands[i]->name);
         }
     }
     pawl__nearest_add_hint(&nearest, &hint);
-    if (hint.len == 0) {
+    if (leaf->commands == NULL) {
+        pawl__buf_add_text(&hint, ", which has no commands");
+    } else if (hint.len == 0) {
         pawl__buf_add_format(&hint, "; '%s --help' lists them all", pawl__path_text(path, text));
     }
     return pawl__fail(reterr,

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 
+/* Also for a path that has no commands at all. */
 pawl_status pawl__unknown_command(const struct pawl__path *path,
                                   const char *word,
                                   pawl_error *reterr);

@@ -224,6 +224,35 @@ static pawl_status check_file(const struct pawl__duck *db, pawl_error *reterr)
     return PAWL_OK;
 }
 
+/* A file that does not open because of an unfinished transaction at the end of its log opens without
+ * it. Whatever else is wrong stays as it was, and so does the first error. */
+static pawl_status open_or_cut(struct pawl__duck *db,
+                               const struct pawl__duck_options *options,
+                               pawl_error *reterr)
+{
+    uint64_t cut_bytes = 0;
+    pawl_error why = PAWL_ERROR_INIT;
+    pawl_status status = open_native(db, options, reterr);
+
+    if (status != PAWL_CORRUPT || db->read_only) {
+        return status;
+    }
+    /* Without memory or space we do not know; CORRUPT would have it thrown away. */
+    pawl_status looked = pawl__duck_cut_log(db, &cut_bytes, &why);
+    if (looked == PAWL_OK && cut_bytes == 0) {
+        return status;
+    }
+    bool opened = looked == PAWL_OK && open_native(db, options, NULL) == PAWL_OK;
+    if (looked == PAWL_OK) {
+        looked = pawl__duck_end_cut(db, !opened, &why);
+    }
+    if (looked != PAWL_OK && reterr != NULL) {
+        *reterr = why;
+    }
+    db->cut_bytes = opened ? cut_bytes : 0;
+    return looked == PAWL_OK && !opened ? status : looked;
+}
+
 static pawl_status open_locked(struct pawl__duck *db,
                                const struct pawl__duck_options *options,
                                pawl_error *reterr)
@@ -234,7 +263,7 @@ static pawl_status open_locked(struct pawl__duck *db,
         status = check_file(db, reterr);
     }
     if (status == PAWL_OK) {
-        status = open_native(db, options, reterr);
+        status = open_or_cut(db, options, reterr);
     }
     if (status == PAWL_OK) {
         status = restrict_sql(db, options, reterr);
@@ -265,6 +294,11 @@ pawl_status pawl__duck_open(const char *path,
     }
     *ret_db = STEAL(db);
     return PAWL_OK;
+}
+
+uint64_t pawl__duck_cut_bytes(const struct pawl__duck *db)
+{
+    return db->cut_bytes;
 }
 
 void pawl__duck_close(struct pawl__duck *db)
@@ -335,8 +369,11 @@ pawl_status pawl__duck_checkpoint(struct pawl__duck *db,
                                   pawl_error *reterr)
 {
     AUTO(pawl__duck_disconnect_p) struct pawl__duck_conn *conn = NULL;
-    pawl_status status = pawl__duck_connect(db, &conn, reterr);
 
+    if (mode == PAWL__DUCK_CHECKPOINT_TRY && atomic_load(&db->streams) > 0) {
+        return pawl__fail(reterr, PAWL_BUSY, "checkpoint '%s': rows are being read", db->path);
+    }
+    pawl_status status = pawl__duck_connect(db, &conn, reterr);
     if (status != PAWL_OK) {
         return status;
     }

@@ -6,21 +6,26 @@
  *                 database is closed.
  *   Durability    PAWL_OK from a commit, or from a statement outside a transaction, means: in the
  *                 log, on disk, and the log's name in its directory too (DuckDB syncs only the
- * file, and a new log is lost with its name). Checkpoints   Only pawl__duck_checkpoint moves the
- * log into the file. DuckDB's own moments (a log over 16 MiB, the close) are off: cut short by a
- * power loss they left a file that does not open. Keep what fed this store until a checkpoint has
- * covered it. Damage        A file that does not open is CORRUPT: pawl__duck_quarantine moves it
- * aside, and the caller rebuilds, loudly. Transactions  The first failed call fails the
- * transaction. DuckDB would still answer COMMIT with success and roll back; here the commit returns
- * that first error. Writers       Two that change one row: BUSY, roll back and try again. An index
- * on a column that is updated makes that happen whenever a snapshot is open elsewhere: have none.
+ *                 file, and a new log is lost with its name).
+ *   Checkpoints   Only pawl__duck_checkpoint moves the log into the file. DuckDB's own moments (a
+ *                 log over 16 MiB, the close) are off: cut short by a power loss they left a file
+ *                 that does not open. Keep what fed this store until a checkpoint has covered it.
+ *   Power cuts    A transaction that was under way may leave holes at the end of the log, which
+ *                 DuckDB refuses to read. Opening takes that transaction away, as it does one that
+ *                 is merely too short; pawl__duck_cut_bytes says so.
+ *   Damage        A file that does not open is CORRUPT: pawl__duck_quarantine moves it aside, and
+ *                 the caller rebuilds, loudly.
+ *   Transactions  The first failed call fails the transaction. DuckDB would still answer COMMIT
+ *                 with success and roll back; here the commit returns that first error.
+ *   Writers       Two that change one row: BUSY, roll back and try again. An index on a column that
+ *                 is updated makes that happen whenever a snapshot is open elsewhere: have none.
  *                 A key that is deleted and inserted again in a later transaction is a CONFLICT as
  *                 long as an older snapshot is open, ON CONFLICT included: update it instead, or
  *                 delete and insert in one transaction.
  *   SQL           Sees no files and no network, loads nothing, changes no settings. In it,
  *                 `ON CONFLICT DO UPDATE SET x = now()`: CURRENT_TIMESTAMP does not bind there.
  *
- * Failpoints: duckdb.{commit,checkpoint}.{before,after}, duckdb.quarantine.before. */
+ * Failpoints: duckdb.{commit,checkpoint}.{before,after}, duckdb.{cut,quarantine}.before. */
 #ifndef PAWL_STORE_DUCKDB_H
 #define PAWL_STORE_DUCKDB_H
 
@@ -54,16 +59,20 @@ PAWL_MUST_USE pawl_status pawl__duck_open(const char *path,
                                           struct pawl__duck **ret_db,
                                           pawl_error *reterr);
 
+/* How much of an unfinished transaction was cut off the log when it was opened; 0 as a rule. Worth a
+ * line in the program's log. */
+uint64_t pawl__duck_cut_bytes(const struct pawl__duck *db);
+
 /* Leaves the log as it is; the next open reads it. To leave none: checkpoint first. */
 void pawl__duck_close(struct pawl__duck *db);
 DEFINE_AUTO(struct pawl__duck *, pawl__duck_close)
 
 enum pawl__duck_checkpoint_mode {
-    PAWL__DUCK_CHECKPOINT_TRY,   /* BUSY while a transaction that writes is open */
+    PAWL__DUCK_CHECKPOINT_TRY,   /* BUSY while rows or a transaction that writes are open */
     PAWL__DUCK_CHECKPOINT_FORCE, /* waits for them; none may be the caller's own */
 };
 
-/* Moves the log into the file and makes both durable. Readers go on. */
+/* Moves the log into the file and makes both durable. Snapshots stay as they are. */
 PAWL_MUST_USE pawl_status pawl__duck_checkpoint(struct pawl__duck *db,
                                                 enum pawl__duck_checkpoint_mode mode,
                                                 pawl_error *reterr);

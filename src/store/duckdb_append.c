@@ -4,8 +4,12 @@
 #include "base/error.h"
 #include "store/duckdb_internal.h"
 
+/* A chunk of DuckDB's: only the end of its last row does more than count. */
+enum { CHUNK_ROWS = 2048 };
+
 struct pawl__duck_appender {
     struct pawl__duck_conn *conn;
+    uint64_t rows;
     struct pawl__duck_appender *next;
     duckdb_appender native; /* NULL: finished, or dead with its transaction */
     pawl_error failure;     /* the first of a value in this row; PAWL_OK: none */
@@ -287,6 +291,11 @@ pawl_status pawl__duck_append_row_end(struct pawl__duck_appender *appender, pawl
             *reterr = appender->failure;
         }
         return die(appender, appender->failure.status, &appender->failure);
+    }
+    if (++appender->rows % CHUNK_ROWS != 0) {
+        return duckdb_appender_end_row(appender->native) == DuckDBSuccess
+                   ? PAWL_OK
+                   : die(appender, native_fail(appender->conn, appender->native, reterr), reterr);
     }
     pawl_status status = call_native(appender, duckdb_appender_end_row, reterr);
     return status == PAWL_OK ? PAWL_OK : die(appender, status, reterr);

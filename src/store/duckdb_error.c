@@ -13,17 +13,22 @@ static const struct {
     const char *within; /* NULL: any */
     pawl_status status;
 } rows[] = {
-    { DUCKDB_ERROR_FATAL, "FATAL Error", "No space left on device", PAWL_NO_SPACE },
-    { DUCKDB_ERROR_IO, "IO Error", "No space left on device", PAWL_NO_SPACE },
+    { -1, "", "No space left on device", PAWL_NO_SPACE },
+    { -1, "", "Disk quota exceeded", PAWL_NO_SPACE },
+    { -1, "", "Input/output error", PAWL_IO },
+    /* Files: what their headers, checksums and lengths say. */
     { DUCKDB_ERROR_IO, "IO Error", "Could not set lock on file", PAWL_BUSY },
     { DUCKDB_ERROR_IO, "IO Error", "Permission denied", PAWL_DENIED },
     { DUCKDB_ERROR_IO, "IO Error", "Read-only file system", PAWL_DENIED },
     { DUCKDB_ERROR_IO, "IO Error", "newer version of DuckDB", PAWL_UNSUPPORTED },
+    { DUCKDB_ERROR_IO, "IO Error", "database file with version number", PAWL_UNSUPPORTED },
+    { DUCKDB_ERROR_IO, "IO Error", "Failed to read WAL of version", PAWL_UNSUPPORTED },
     { DUCKDB_ERROR_IO, "IO Error", "not a valid DuckDB database file", PAWL_CORRUPT },
-    { DUCKDB_ERROR_IO, "IO Error", "Corrupt database file", PAWL_CORRUPT },
-    { DUCKDB_ERROR_IO, "IO Error", "Corrupt WAL file", PAWL_CORRUPT },
-    { DUCKDB_ERROR_IO, "IO Error", NULL, PAWL_IO },
+    { DUCKDB_ERROR_IO, "IO Error", "Could not read enough bytes", PAWL_CORRUPT },
+    { -1, "", "Corrupt database file", PAWL_CORRUPT },
+    { -1, "", "while replaying WAL", PAWL_CORRUPT },
     { DUCKDB_ERROR_SERIALIZATION, "Serialization Error", NULL, PAWL_CORRUPT },
+    { DUCKDB_ERROR_IO, "IO Error", NULL, PAWL_IO },
     { DUCKDB_ERROR_FATAL, "FATAL Error", NULL, PAWL_IO },
     { DUCKDB_ERROR_INTERNAL, "INTERNAL Error", NULL, PAWL_FAILED },
     { DUCKDB_ERROR_CONSTRAINT, "Constraint Error", NULL, PAWL_CONFLICT },

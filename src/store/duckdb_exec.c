@@ -66,7 +66,10 @@ pawl_status pawl__duck_check_text(pawl_view text, pawl_error *reterr)
                           text.len,
                           PAWL__DUCK_VALUE_BYTES_MAX);
     }
-    if (text.len > 0 && memchr(text.data, '\0', text.len) != NULL) {
+    if (pawl__view_is_plain(text)) {
+        return PAWL_OK;
+    }
+    if (memchr(text.data, '\0', text.len) != NULL) {
         return pawl__fail(reterr, PAWL_INVALID, "text has a NUL inside");
     }
     if (!pawl__view_is_utf8(text)) {
@@ -165,6 +168,10 @@ static pawl_status execute_native(struct pawl__duck_conn *conn,
                                 : duckdb_execute_prepared(exec->statement, &exec->result);
     pawl__duck_leave(conn);
     exec->has_result = true;
+    exec->streams = stream && state == DuckDBSuccess;
+    if (exec->streams) {
+        atomic_fetch_add(&conn->db->streams, 1);
+    }
     return state == DuckDBSuccess ? PAWL_OK
                                   : pawl__duck_conn_fail(conn,
                                                          duckdb_result_error_type(&exec->result),
@@ -248,6 +255,14 @@ pawl_status pawl__duck_exec(struct pawl__duck_conn *conn,
     return PAWL_OK;
 }
 
+static void run_quietly(struct pawl__duck_conn *conn, const char *sql)
+{
+    duckdb_result result;
+
+    (void)duckdb_query(conn->native, sql, &result);
+    duckdb_destroy_result(&result);
+}
+
 void pawl__duck_exec_end(struct pawl__duck_conn *conn, struct duck_exec *exec)
 {
     if (exec->has_result) {
@@ -257,11 +272,15 @@ void pawl__duck_exec_end(struct pawl__duck_conn *conn, struct duck_exec *exec)
         duckdb_destroy_prepare(&exec->statement);
     }
     if (exec->alone) {
-        duckdb_result result;
-
         /* It only read, or it failed; a COMMIT that failed has ended it already. */
-        (void)duckdb_query(conn->native, "ROLLBACK", &result);
-        duckdb_destroy_result(&result);
+        run_quietly(conn, "ROLLBACK");
+    } else if (exec->streams && !exec->at_end) {
+        /* A query that was not read to its end keeps its locks, destroyed or not, until the
+         * connection runs another one. */
+        run_quietly(conn, "SELECT 1");
+    }
+    if (exec->streams) {
+        atomic_fetch_sub(&conn->db->streams, 1);
     }
     *exec = (struct duck_exec){ 0 };
 }

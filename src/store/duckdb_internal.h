@@ -4,6 +4,8 @@
 
 #include <duckdb.h>
 
+#include <stdatomic.h>
+
 #include "base/thread.h"
 #include "store/duckdb.h"
 #include "store/lock.h"
@@ -24,7 +26,9 @@ struct pawl__duck {
     struct pawl__store_lock *lock;
     bool read_only;
     bool unsafe_no_sync;
+    uint64_t cut_bytes; /* of the log, when it was opened */
     duckdb_database native;
+    atomic_int streams; /* open rows; each holds a lock on its tables that a checkpoint waits for */
     struct duck_watch watch;
     bool watching;              /* the lock, condition and thread of `watch` are there */
     struct pawl__lock wal_lock; /* covers wal_fd */
@@ -85,6 +89,16 @@ void pawl__duck_leave(struct pawl__duck_conn *conn);
 /* The name of the log that the last commit went to is durable when this returns. */
 PAWL_MUST_USE pawl_status pawl__duck_sync_wal_name(struct pawl__duck *db, pawl_error *reterr);
 
+/* The log of a file that does not open: takes away its last transaction when a power cut left holes
+ * in it. *ret_bytes 0: that is not what is wrong with it. Otherwise pawl__duck_end_cut must follow
+ * the next attempt to open it. */
+PAWL_MUST_USE pawl_status pawl__duck_cut_log(const struct pawl__duck *db,
+                                             uint64_t *ret_bytes,
+                                             pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__duck_end_cut(const struct pawl__duck *db,
+                                             bool undo,
+                                             pawl_error *reterr);
+
 /* Runs constant text and ignores its rows. */
 PAWL_MUST_USE pawl_status pawl__duck_command(struct pawl__duck_conn *conn,
                                              const char *sql,
@@ -102,6 +116,8 @@ struct duck_exec {
     bool owns_statement;
     bool has_result;
     bool alone; /* in a transaction that exists only for it */
+    bool streams;
+    bool at_end; /* of the stream: all was read */
 };
 
 /* Binds, executes and, outside a transaction, commits; everything is undone when it fails. With

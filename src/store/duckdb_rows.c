@@ -136,7 +136,8 @@ static pawl_status fetch_chunk(struct pawl__duck_rows *rows, pawl_error *reterr)
     }
     rows->chunk = duckdb_fetch_chunk(rows->exec.result);
     pawl__duck_leave(rows->conn);
-    if (rows->chunk == NULL) {
+    rows->exec.at_end = rows->chunk == NULL;
+    if (rows->exec.at_end) {
         const char *text = duckdb_result_error(&rows->exec.result);
 
         return text == NULL || text[0] == '\0'

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/fs.h"
 #include "base/thread.h"
@@ -28,11 +29,6 @@ static struct {
     struct pawl__lock lock; /* covers everything below */
     struct pawl__store_lock *first;
 } held = { .lock = { .mutex = PTHREAD_MUTEX_INITIALIZER } };
-
-static void free_text(char **text)
-{
-    free(*text);
-}
 
 static void before_fork(void) ACQUIRES_LOCK(held.lock)
 {
@@ -243,7 +239,7 @@ static pawl_status look(const char *store, const char *file, pawl_error *reterr)
 /* "<path>.lock" with symbolic links followed, malloc'ed. */
 static pawl_status name_beside(const char *path, char **ret_file, pawl_error *reterr)
 {
-    AUTO(free_text) char *real = realpath(path, NULL);
+    AUTO(pawl__text_free) char *real = realpath(path, NULL);
 
     if (real == NULL && errno != ENOENT) {
         return pawl__fail_errno(reterr, errno, "look at '%s'", path);
@@ -274,7 +270,7 @@ pawl_status pawl__store_lock_beside(const char *path,
                                     struct pawl__store_lock **ret_lock,
                                     pawl_error *reterr)
 {
-    AUTO(free_text) char *file = NULL;
+    AUTO(pawl__text_free) char *file = NULL;
     pawl_status status = name_beside(path, &file, reterr);
 
     return status == PAWL_OK ? take(path, file, ret_lock, reterr) : status;
@@ -284,7 +280,7 @@ pawl_status pawl__store_lock_inside(const char *directory,
                                     struct pawl__store_lock **ret_lock,
                                     pawl_error *reterr)
 {
-    AUTO(free_text) char *file = NULL;
+    AUTO(pawl__text_free) char *file = NULL;
     pawl_status status = name_inside(directory, &file, reterr);
 
     return status == PAWL_OK ? take(directory, file, ret_lock, reterr) : status;
@@ -292,7 +288,7 @@ pawl_status pawl__store_lock_inside(const char *directory,
 
 pawl_status pawl__store_lock_look_beside(const char *path, pawl_error *reterr)
 {
-    AUTO(free_text) char *file = NULL;
+    AUTO(pawl__text_free) char *file = NULL;
     pawl_status status = name_beside(path, &file, reterr);
 
     return status == PAWL_OK ? look(path, file, reterr) : status;
@@ -300,7 +296,7 @@ pawl_status pawl__store_lock_look_beside(const char *path, pawl_error *reterr)
 
 pawl_status pawl__store_lock_look_inside(const char *directory, pawl_error *reterr)
 {
-    AUTO(free_text) char *file = NULL;
+    AUTO(pawl__text_free) char *file = NULL;
     pawl_status status = name_inside(directory, &file, reterr);
 
     return status == PAWL_OK ? look(directory, file, reterr) : status;

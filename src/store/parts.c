@@ -14,6 +14,7 @@
 #include <openssl/crypto.h>
 #include <rocksdb/c.h>
 #include <sqlite3.h>
+#include <yaml.h>
 
 #include "base/macros.h"
 #include "store/parts_config.h"
@@ -59,6 +60,7 @@ void pawl__parts(struct pawl__part ret_parts[PAWL__PARTS_COUNT])
         { "RocksDB", NULL, rocksdb_version },
         { "jansson", jansson_version_str(), NULL },
         { "libcyaml", cyaml_version_str, NULL },
+        { "libyaml", yaml_get_version_string(), NULL },
         { "OpenSSL", OpenSSL_version(OPENSSL_FULL_VERSION_STRING), NULL },
         { "compiler", __VERSION__, NULL },
     };

@@ -31,7 +31,6 @@
 #include "store/migrate.h"
 
 #define PAWL__PG_PARAMS_MAX 32
-#define PAWL__PG_COLUMNS_MAX 64
 #define PAWL__PG_VALUE_BYTES_MAX (64 << 20) /* one parameter */
 #define PAWL__PG_NOTIFY_BYTES_MAX 7999      /* the server's own limit of a payload */
 #define PAWL__PG_NAME_BYTES_MAX 63          /* the server cuts longer names silently; we refuse */

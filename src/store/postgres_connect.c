@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fs.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "store/postgres_internal.h"
 
@@ -167,7 +168,21 @@ static void args_fill(struct connect_args *args, const struct pawl__pg *pg, size
     args_add(args, "client_encoding", "UTF8");
 }
 
-static void notice_to_log(void *context, const PGresult *notice);
+/* libpq itself would print notices on stderr. */
+static void notice_to_log(void *context, const PGresult *notice)
+{
+    struct pawl__pg *pg = context;
+    const char *message = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
+    const char *sqlstate = PQresultErrorField(notice, PG_DIAG_SQLSTATE);
+
+    if (pawl__pg_is_fatal(notice)) {
+        pg->broken = true; /* a server that hangs up on an idle session says so here */
+    }
+    LOG_DEBUG("notice of the PostgreSQL server",
+              LOG_TEXT("server", pg->server.location),
+              LOG_TEXT("sqlstate", sqlstate == NULL ? "" : sqlstate),
+              LOG_TEXT("text", message == NULL ? PQresultErrorMessage(notice) : message));
+}
 
 static pawl_status connect_host(struct pawl__pg *pg,
                                 size_t host,
@@ -478,15 +493,4 @@ void pawl__pg_close(struct pawl__pg *pg)
     free(pg->application_name);
     free(pg->namespace);
     free(pg);
-}
-
-static void notice_to_log(void *context, const PGresult *notice)
-{
-    struct pawl__pg *pg = context;
-    const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
-
-    /* A server that hangs up on an idle session says so here. */
-    if (severity != NULL && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0)) {
-        pg->broken = true;
-    }
 }

@@ -55,7 +55,7 @@ static void keep_sqlstate(pawl_error *reterr, const char *sqlstate)
     }
 }
 
-static bool is_fatal(const PGresult *result)
+bool pawl__pg_is_fatal(const PGresult *result)
 {
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
 
@@ -71,7 +71,7 @@ pawl_status pawl__pg_fail_result(struct pawl__pg *pg, const PGresult *result, pa
     if (sqlstate == NULL || message == NULL) {
         return pawl__pg_fail_link(pg, reterr);
     }
-    if (is_fatal(result)) {
+    if (pawl__pg_is_fatal(result)) {
         pg->broken = true; /* the server hangs up after this */
     }
     pawl_status status = pawl__pg_status_of(sqlstate, pg->gave_up);

@@ -78,6 +78,9 @@ struct pawl__pg {
 /* The one place where a SQLSTATE becomes a status. `gave_up` tells who cancelled a statement. */
 pawl_status pawl__pg_status_of(const char *sqlstate, pawl_status gave_up);
 
+/* The server ends the session after it has said this. */
+bool pawl__pg_is_fatal(const PGresult *result);
+
 /* A failed result: the server's message and the constraint it names; a lost link when there is
  * none. Marks the connection broken where the server has ended it. */
 pawl_status pawl__pg_fail_result(struct pawl__pg *pg, const PGresult *result, pawl_error *reterr);

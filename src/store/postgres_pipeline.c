@@ -1,12 +1,16 @@
 /* Pipelines. Three things go wrong in hand-written ones, and are closed here:
  *
- *   Both sides write and nobody reads.  The socket never blocks; whenever it takes no more, what
- * has arrived is read and handed out. Memory grows with the batch.  At most PG_WINDOW statements
- * are unanswered and about PG_UNSENT_MAX bytes unsent; the server is asked to flush its answers
- * twice a window, so that a full window is one that is being answered already, not a stall. Half a
- * batch is committed.  There is one sync, at the end, so everything before it is in one
- *       transaction. When our side fails (a bad value, on_rows, an abandoned pipeline) a statement
- *       that must fail goes out before the sync and takes the rest with it. */
+ *   Both sides write and nobody reads.
+ *       The socket never blocks; whenever it takes no more, what has arrived is read and handed
+ *       out.
+ *   Memory grows with the batch.
+ *       At most PG_WINDOW statements are unanswered and about PG_UNSENT_MAX bytes unsent; the
+ *       server is asked to flush its answers twice a window, so that a full window is one that is
+ *       being answered already, not a stall.
+ *   Half a batch is committed.
+ *       There is one sync, at the end, so everything before it is in one transaction. When our side
+ *       fails (a bad value, on_rows, an abandoned pipeline) a statement that must fail goes out
+ *       before the sync and takes the rest with it. */
 #include <string.h>
 
 #include "base/clock.h"

@@ -56,7 +56,7 @@ static const Oid *types_of(char letter)
             return letters[i].types;
         }
     }
-    abort(); /* a letter that is none stands in a table of ours */
+    pawl__require_failed("a letter of a type", __FILE__, __LINE__, __func__);
 }
 
 Oid pawl__pg_param_type(char letter)

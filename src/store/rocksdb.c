@@ -205,7 +205,7 @@ static pawl_status refuse_unknown_families(const struct pawl__rocks *db,
     pawl_status status = PAWL_OK;
 
     if (text != NULL) {
-        return pawl__rocks_fail(text, reterr);
+        status = pawl__rocks_fail(text, reterr); /* and names is an empty list to be freed */
     }
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         if (strcmp(names[i], "default") != 0 && !is_listed(options, names[i])) {

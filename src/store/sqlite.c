@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,26 +48,53 @@ static pawl_status create_locked(const char *path, pawl_error *reterr) REQUIRES_
     return PAWL_OK;
 }
 
-static pawl_status prepare_file(const char *path, enum pawl__sqlite_mode mode, pawl_error *reterr)
+static bool has_log(const char *path)
 {
-    pawl_status status = PAWL_OK;
+    char name[PATH_MAX];
     struct stat info;
 
-    pawl__lock(&creating);
-    if (mode == PAWL__SQLITE_CREATE) {
-        status = create_locked(path, reterr);
-    }
-    pawl__unlock(&creating);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    return snprintf(name, sizeof(name), "%s-wal", path) < (int)sizeof(name)
+           && stat(name, &info) == 0 && info.st_size > 0;
+}
+
+/* SQLite takes a file of 0 or 1 bytes for a new database, and deletes a log that lies beside one.
+ */
+static pawl_status check_file(const char *path, pawl_error *reterr)
+{
+    bool log =
+        has_log(path); /* before the file: a store that is being created gets its log later */
+    struct stat info;
+
     if (stat(path, &info) != 0) {
         return pawl__fail_errno(reterr, errno, "open '%s'", path);
     }
     if (!S_ISREG(info.st_mode)) {
         return pawl__fail(reterr, PAWL_INVALID, "'%s' is not a file", path);
     }
+    if (info.st_size == 1) {
+        return pawl__fail(reterr, PAWL_CORRUPT, "'%s': file is not a database", path);
+    }
+    if (info.st_size == 0 && log) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "'%s' is empty, but '%s-wal' is not: the store was cut off; restore it "
+                          "from a copy, or move both away",
+                          path,
+                          path);
+    }
     return PAWL_OK;
+}
+
+static pawl_status prepare_file(const char *path, enum pawl__sqlite_mode mode, pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    pawl__lock(&creating);
+    if (mode == PAWL__SQLITE_CREATE) {
+        status = create_locked(path, reterr);
+    }
+    pawl__unlock(&creating);
+    return status == PAWL_OK ? check_file(path, reterr) : status;
 }
 
 static int on_progress(void *context)
@@ -109,47 +137,6 @@ static int open_native(const char *path, enum pawl__sqlite_mode mode, sqlite3 **
         return SQLITE_NOMEM;
     }
     return sqlite3_open_v2(name.data, ret_native, flags | (at_rest ? SQLITE_OPEN_URI : 0), NULL);
-}
-
-pawl_status pawl__sqlite_prepare(struct pawl__sqlite *db,
-                                 const char *sql,
-                                 bool lasting,
-                                 sqlite3_stmt **ret_stmt,
-                                 pawl_error *reterr)
-{
-    const char *tail = NULL;
-    sqlite3_stmt *stmt = NULL;
-    int rc = sqlite3_prepare_v3(
-        db->native, sql, -1, lasting ? SQLITE_PREPARE_PERSISTENT : 0, &stmt, &tail);
-
-    if (rc != SQLITE_OK) {
-        return pawl__sqlite_fail(db, rc, reterr);
-    }
-    if (stmt == NULL || tail[strspn(tail, " \t\n;")] != '\0') {
-        sqlite3_finalize(stmt);
-        return pawl__fail(reterr, PAWL_FAILED, "not one statement: %s", sql);
-    }
-    *ret_stmt = stmt;
-    return PAWL_OK;
-}
-
-pawl_status pawl__sqlite_prepare_once(struct pawl__sqlite *db,
-                                      const char *sql,
-                                      struct pawl__sqlite_stmt *ret_stmt,
-                                      pawl_error *reterr)
-{
-    pawl_status status = pawl__sqlite_prepare(db, sql, false, &ret_stmt->native, reterr);
-
-    if (status == PAWL_OK) {
-        ret_stmt->db = db;
-    }
-    return status;
-}
-
-void pawl__sqlite_finalize(struct pawl__sqlite_stmt *stmt)
-{
-    sqlite3_finalize(stmt->native);
-    stmt->native = NULL;
 }
 
 static pawl_status query_i64(struct pawl__sqlite *db,
@@ -216,10 +203,12 @@ static pawl_status identify(struct pawl__sqlite *db,
 {
     int64_t id = 0;
     int64_t objects = 0;
-    pawl_status status = query_i64(db, "PRAGMA application_id", &id, reterr);
+    /* In this order: another process that is creating the store sets the mark before it makes the
+     * first table, so whoever sees a table sees the mark. */
+    pawl_status status = query_i64(db, "SELECT count(*) FROM sqlite_schema", &objects, reterr);
 
-    if (status == PAWL_OK && id != options->application_id) {
-        status = query_i64(db, "SELECT count(*) FROM sqlite_schema", &objects, reterr);
+    if (status == PAWL_OK) {
+        status = query_i64(db, "PRAGMA application_id", &id, reterr);
     }
     if (status != PAWL_OK || id == options->application_id) {
         *ret_new = false;
@@ -442,6 +431,7 @@ static pawl_status set_up(struct pawl__sqlite *db,
 static struct pawl__sqlite *allocate(const char *path, const struct pawl__sqlite_options *options)
 {
     size_t count = options->statement_count;
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers are what the array holds */
     struct pawl__sqlite *db = calloc(1, sizeof(*db) + count * sizeof(db->statements[0]));
 
     if (db == NULL) {

@@ -67,11 +67,6 @@ static void close_native(sqlite3 **native)
     sqlite3_close(*native);
 }
 
-static void free_text(char **text)
-{
-    free(*text);
-}
-
 /* Copies page by page from the snapshot that the caller's transaction holds, so that writers
  * elsewhere neither wait nor make it start again. */
 static pawl_status copy_pages(struct pawl__sqlite *db,
@@ -174,7 +169,7 @@ pawl_status pawl__sqlite_backup(struct pawl__sqlite *db,
 {
     static const struct pawl__sqlite_backup_options none;
     size_t size = strlen(path) + sizeof("./.XXXXXX");
-    AUTO(free_text) char *temporary = malloc(size);
+    AUTO(pawl__text_free) char *temporary = malloc(size);
 
     if (temporary == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");

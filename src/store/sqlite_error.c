@@ -71,9 +71,11 @@ static pawl_status status_of(struct pawl__sqlite *db, int rc)
     }
 }
 
-static bool is_failed_sync(int rc)
+void pawl__sqlite_note_sync(struct pawl__sqlite *db, int rc)
 {
-    return rc == SQLITE_IOERR_FSYNC || rc == SQLITE_IOERR_DIR_FSYNC;
+    if (rc == SQLITE_IOERR_FSYNC || rc == SQLITE_IOERR_DIR_FSYNC) {
+        atomic_fetch_or(&db->stop, STOP_POISONED);
+    }
 }
 
 /* The handle's last message belongs to `rc` only when the codes agree. */
@@ -87,9 +89,7 @@ pawl_status pawl__sqlite_fail(struct pawl__sqlite *db, int rc, pawl_error *reter
 {
     pawl_status status = status_of(db, rc);
 
-    if (is_failed_sync(rc)) {
-        atomic_fetch_or(&db->stop, STOP_POISONED);
-    }
+    pawl__sqlite_note_sync(db, rc);
     if (db->in_transaction && sqlite3_get_autocommit(db->native)) {
         atomic_fetch_or(&db->stop, STOP_ABORTED);
     }

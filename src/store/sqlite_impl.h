@@ -47,6 +47,9 @@ struct pawl__sqlite {
  * store, and notes what the failure means for the handle. */
 pawl_status pawl__sqlite_fail(struct pawl__sqlite *db, int rc, pawl_error *reterr);
 
+/* Spoils the handle when `rc` is a failed fsync; nothing else. */
+void pawl__sqlite_note_sync(struct pawl__sqlite *db, int rc);
+
 /* PAWL_OK, or why this handle runs nothing now. */
 pawl_status pawl__sqlite_check_stop(struct pawl__sqlite *db, pawl_error *reterr);
 

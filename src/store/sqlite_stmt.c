@@ -1,9 +1,52 @@
 /* Statements and transactions: the part of the wrapper that runs for every row. Nothing here
- * allocates. */
+ * allocates but the preparing. */
 #include "store/sqlite_impl.h"
+
+#include <string.h>
 
 #include "base/error.h"
 #include "base/failpoint.h"
+
+pawl_status pawl__sqlite_prepare(struct pawl__sqlite *db,
+                                 const char *sql,
+                                 bool lasting,
+                                 sqlite3_stmt **ret_stmt,
+                                 pawl_error *reterr)
+{
+    const char *tail = NULL;
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v3(
+        db->native, sql, -1, lasting ? SQLITE_PREPARE_PERSISTENT : 0, &stmt, &tail);
+
+    if (rc != SQLITE_OK) {
+        return pawl__sqlite_fail(db, rc, reterr);
+    }
+    if (stmt == NULL || tail[strspn(tail, " \t\n;")] != '\0') {
+        sqlite3_finalize(stmt);
+        return pawl__fail(reterr, PAWL_FAILED, "not one statement: %s", sql);
+    }
+    *ret_stmt = stmt;
+    return PAWL_OK;
+}
+
+pawl_status pawl__sqlite_prepare_once(struct pawl__sqlite *db,
+                                      const char *sql,
+                                      struct pawl__sqlite_stmt *ret_stmt,
+                                      pawl_error *reterr)
+{
+    pawl_status status = pawl__sqlite_prepare(db, sql, false, &ret_stmt->native, reterr);
+
+    if (status == PAWL_OK) {
+        ret_stmt->db = db;
+    }
+    return status;
+}
+
+void pawl__sqlite_finalize(struct pawl__sqlite_stmt *stmt)
+{
+    sqlite3_finalize(stmt->native);
+    stmt->native = NULL;
+}
 
 struct pawl__sqlite_stmt pawl__sqlite_use(struct pawl__sqlite *db, size_t id)
 {
@@ -69,9 +112,7 @@ static void checkpoint_if_due(struct pawl__sqlite *db)
     }
     db->wal_pages = 0;
     int rc = sqlite3_wal_checkpoint_v2(db->native, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-    if (rc != SQLITE_OK) {
-        pawl__sqlite_fail(db, rc, NULL);
-    }
+    pawl__sqlite_note_sync(db, rc);
 }
 
 /* SQLITE_ROW, SQLITE_DONE or an error. */

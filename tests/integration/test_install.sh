@@ -62,4 +62,19 @@ no_foreign_symbols() {
 }
 it "exports only pawl_ names" no_foreign_symbols
 it "finds its own parts wherever it is put" fails grep -q 'not found' <(ldd "$prefix/lib/libpawl.so")
+command_runs() { env -u LD_LIBRARY_PATH "$prefix/bin/pawl" --version | grep -q "^pawl $version "; }
+it "the command runs from where it was put" command_runs
+readable() {
+    local file
+    for file in "$@"; do
+        if [ ! -s "$file" ] || [ "$(stat -c %a "$file")" != 644 ]; then
+            echo "$file"
+            return 1
+        fi
+    done
+}
+it "its manual is readable by everybody" readable "$prefix"/share/man/man1/pawl{,-doctor,-config}.1
+it "so is the directory" test "$(stat -c %a "$prefix/share/man/man1")" = 755
+it "its completions are where shells look" readable "$prefix/share/bash-completion/completions/pawl.bash" \
+    "$prefix/share/zsh/site-functions/_pawl" "$prefix/share/fish/vendor_completions.d/pawl.fish"
 tap_done

@@ -43,6 +43,10 @@ no_apt() {
 }
 it "bootstrap lists what to install on another system" no_apt
 
+it "torture lists what it would run" grep -qx 'sqlite power control' <("$PAWL_SOURCE/scripts/torture" --list)
+it "torture names what it does not know" \
+    grep -q "nothing is called 'oracle'" <("$PAWL_SOURCE/scripts/torture" oracle 2>&1)
+
 nothing_ran() {
     mkdir -p "$tap_dir/t/scripts" "$tap_dir/t/build-plain"
     cp "$PAWL_SOURCE/scripts/test" "$tap_dir/t/scripts/"

@@ -88,23 +88,28 @@ static bool find_bindir(char *ret_dir, size_t size)
     return any;
 }
 
+static bool take_user(struct pg_server *server, const char *name)
+{
+    struct passwd entry;
+    struct passwd *found = NULL;
+    char text[4096];
+
+    if (getpwnam_r(name, &entry, text, sizeof(text), &found) != 0 || found == NULL) {
+        return false;
+    }
+    server->uid = entry.pw_uid;
+    server->gid = entry.pw_gid;
+    return true;
+}
+
 /* PostgreSQL refuses to run as root. */
 static pawl_status choose_user(struct pg_server *server, pawl_error *reterr)
 {
     server->uid = geteuid();
     server->gid = getegid();
-    if (server->uid != 0) {
-        return PAWL_OK;
-    }
-    const struct passwd *user = getpwnam("postgres");
-    if (user == NULL) {
-        user = getpwnam("nobody");
-    }
-    if (user == NULL) {
+    if (server->uid == 0 && !take_user(server, "postgres") && !take_user(server, "nobody")) {
         return pawl__fail(reterr, PAWL_UNSUPPORTED, "neither user 'postgres' nor 'nobody' exists");
     }
-    server->uid = user->pw_uid;
-    server->gid = user->pw_gid;
     return PAWL_OK;
 }
 
@@ -255,14 +260,17 @@ static pawl_status configure(const struct pg_server *server,
 
 static pawl_status free_port(int *ret_port, pawl_error *reterr)
 {
-    AUTO(pawl__fs_close) int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in address = { .sin_family = AF_INET,
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t size = sizeof(address);
+    bool found = fd >= 0 && bind(fd, (struct sockaddr *)&address, size) == 0
+                 && getsockname(fd, (struct sockaddr *)&address, &size) == 0;
+    int error = errno;
 
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) != 0
-        || getsockname(fd, (struct sockaddr *)&address, &size) != 0) {
-        return pawl__fail_errno(reterr, errno, "find a free port");
+    pawl__fs_close(&fd);
+    if (!found) {
+        return pawl__fail_errno(reterr, error, "find a free port");
     }
     *ret_port = ntohs(address.sin_port);
     return PAWL_OK;
@@ -448,29 +456,6 @@ pawl_status pg_server_start(const struct pg_server_options *options,
     return PAWL_OK;
 }
 
-/* A killed server leaves its System V segment (the seventh line of postmaster.pid: key and id). A
- * restart takes it over; at the end somebody has to remove it. */
-static void remove_shared_memory(const struct pg_server *server)
-{
-    char path[PATH_SIZE + 32];
-    char text[1024];
-    size_t len = 0;
-    char *line = text;
-
-    snprintf(path, sizeof(path), "%s/postmaster.pid", server->data);
-    if (pawl__fs_read_small(path, text, sizeof(text), &len, NULL) != PAWL_OK) {
-        return;
-    }
-    for (int i = 1; i < 7 && line != NULL; i++) {
-        line = strchr(line, '\n');
-        line = line == NULL ? NULL : line + 1;
-    }
-    if (line == NULL || strtoul(line, &line, 10) == 0) {
-        return;
-    }
-    shmctl((int)strtol(line, NULL, 10), IPC_RMID, NULL);
-}
-
 void pg_server_free(struct pg_server *server)
 {
     if (server == NULL) {
@@ -487,7 +472,6 @@ void pg_server_free(struct pg_server *server)
         }
     }
     if (server->data[0] != '\0') {
-        remove_shared_memory(server);
         remove_tree(server->dir);
     }
     free(server);
@@ -573,6 +557,25 @@ static size_t children_of(pid_t pid, pid_t ret_pids[CHILDREN_MAX])
     return count;
 }
 
+/* The seventh line of postmaster.pid is key and id of the server's System V segment. */
+static int shared_memory_of(const struct pg_server *server)
+{
+    char path[PATH_SIZE + 32];
+    char text[1024];
+    size_t len = 0;
+    char *line = text;
+
+    snprintf(path, sizeof(path), "%s/postmaster.pid", server->data);
+    if (pawl__fs_read_small(path, text, sizeof(text), &len, NULL) != PAWL_OK) {
+        return 0;
+    }
+    for (int i = 1; i < 7 && line != NULL; i++) {
+        line = strchr(line, '\n');
+        line = line == NULL ? NULL : line + 1;
+    }
+    return line == NULL || strtoul(line, &line, 10) == 0 ? 0 : (int)strtol(line, NULL, 10);
+}
+
 pawl_status pg_server_kill(struct pg_server *server, pawl_error *reterr)
 {
     pid_t children[CHILDREN_MAX];
@@ -582,6 +585,7 @@ pawl_status pg_server_kill(struct pg_server *server, pawl_error *reterr)
     }
     /* Stopped first, it can start no new children; as subreaper we inherit the orphans and can wait
      * for them. A new server starts only when the last of them is gone. */
+    int shared_memory = shared_memory_of(server);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     kill(server->pid, SIGSTOP);
     size_t count = children_of(server->pid, children);
@@ -594,6 +598,10 @@ pawl_status pg_server_kill(struct pg_server *server, pawl_error *reterr)
         status = wait_for_end(children[i], reterr);
     }
     server->pid = 0;
+    /* A restart would take the segment over, unless a power cut took the file that names it. */
+    if (status == PAWL_OK && shared_memory > 0) {
+        shmctl(shared_memory, IPC_RMID, NULL);
+    }
     return status;
 }
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "test_schemas.h"
 
@@ -19,13 +19,12 @@ static const char *const statements[PROBE_COUNT] = {
                        " WHERE i < 1000000000000) SELECT count(*) FROM n"),
 };
 
-int probe_setup(void **state)
+static int setup_in(const char *parent, void **state)
 {
     static struct probe probe;
-    const char *tmp = getenv("TMPDIR");
 
     probe = (struct probe){ .options = PAWL__SQLITE_OPTIONS_INIT };
-    snprintf(probe.dir, sizeof(probe.dir), "%.40s/pawl-sqlite-XXXXXX", tmp == NULL ? "/tmp" : tmp);
+    snprintf(probe.dir, sizeof(probe.dir), "%.40s/pawl-sqlite-XXXXXX", parent);
     if (mkdtemp(probe.dir) == NULL) {
         return -1;
     }
@@ -36,6 +35,18 @@ int probe_setup(void **state)
     probe.options.statement_count = PROBE_COUNT;
     *state = &probe;
     return 0;
+}
+
+int probe_setup(void **state)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    return setup_in(tmp == NULL ? "/tmp" : tmp, state);
+}
+
+int probe_setup_in_memory(void **state)
+{
+    return access("/dev/shm", W_OK) == 0 ? setup_in("/dev/shm", state) : probe_setup(state);
 }
 
 int probe_teardown(void **state)

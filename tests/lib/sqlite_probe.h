@@ -23,7 +23,8 @@ struct probe {
     struct pawl__sqlite_options options;
 };
 
-int probe_setup(void **state); /* *state is a struct probe * */
+int probe_setup(void **state);           /* *state is a struct probe * */
+int probe_setup_in_memory(void **state); /* for what opens it thousands of times */
 int probe_teardown(void **state);
 
 /* These return what the wrapper returns, so that a child of fork can use them too. */

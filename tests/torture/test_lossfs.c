@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -13,32 +12,23 @@
 
 #include "base/fs.h"
 #include "lib/lossfs_client.h"
+#include "lib/tempdir.h"
 
 struct fixture {
-    char dir[64];
-    char live[80];
-    char saved[80];
+    char dir[TEMPDIR_SIZE];
+    char live[TEMPDIR_SIZE + 8];
+    char saved[TEMPDIR_SIZE + 8];
     struct lossfs_client fs;
     pawl_error error;
 };
 
-static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
-{
-    (void)info;
-    (void)type;
-    (void)walk;
-    return remove(path);
-}
-
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    const char *base = getenv("TMPDIR");
 
     assert_non_null(f);
     f->fs = (struct lossfs_client)LOSSFS_CLIENT_INIT;
-    snprintf(f->dir, sizeof(f->dir), "%s/test-lossfs-XXXXXX", base == NULL ? "/tmp" : base);
-    assert_non_null(mkdtemp(f->dir));
+    assert_ok(tempdir_make(f->dir, "test-lossfs", &f->error), &f->error);
     snprintf(f->live, sizeof(f->live), "%s/live", f->dir);
     snprintf(f->saved, sizeof(f->saved), "%s/saved", f->dir);
     assert_int_equal(mkdir(f->live, 0700), 0);
@@ -52,7 +42,7 @@ static int tear_down(void **state)
     struct fixture *f = *state;
 
     lossfs_unmount(&f->fs);
-    nftw(f->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    tempdir_remove(f->dir);
     free(f);
     return 0;
 }

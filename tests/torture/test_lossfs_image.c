@@ -25,7 +25,9 @@ static void assert_durable(const struct loss_file *file, const char *expected)
 
 static void cut_file(struct loss_file *file, enum loss_cut cut, uint64_t seed)
 {
-    loss_file_cut(file, cut, &seed);
+    struct pawl__prng random = pawl__prng_seeded(seed);
+
+    loss_file_cut(file, cut, &random);
 }
 
 static void test_a_cut_drops_what_was_not_synced(void **state)
@@ -82,10 +84,10 @@ static void test_a_synced_write_survives_older_unsynced_ones(void **state)
     assert_memory_equal(file.durable, "\0N", 2);
     loss_file_done(&file);
 
-    put(&file, 0, "old");
+    put(&file, 0, "o_E");
     loss_file_write(&file, 1, "N", 1, true);
     loss_file_sync(&file); /* in the order they were made */
-    assert_durable(&file, "oNd");
+    assert_durable(&file, "oNE");
     loss_file_done(&file);
 }
 
@@ -393,6 +395,7 @@ static void test_faults_hit_the_operation_they_name(void **state)
     assert_int_equal(loss_faults_write(&faults), EIO);
     assert_int_equal(loss_faults_write(&faults), 0);
     assert_int_equal(loss_faults_fsync(&faults), EIO);
+    assert_int_equal(faults.errors, 2);
     assert_int_equal(loss_faults_grow(&faults, 50, 100), 0);
     assert_int_equal(loss_faults_grow(&faults, 50, 101), ENOSPC);
     assert_int_equal(loss_faults_grow(&faults, 150, 120), 0); /* less is always allowed */

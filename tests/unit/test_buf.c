@@ -175,6 +175,28 @@ static void test_code_points_are_taken_one_by_one(void **state)
     assert_int_equal(in.len, 1);
 }
 
+static void test_plain_is_ascii_without_nul_at_every_place(void **state)
+{
+    (void)state;
+    char text[20];
+
+    for (size_t len = 0; len <= sizeof(text); len++) {
+        memset(text, 'a', sizeof(text));
+        assert_true(pawl__view_is_plain((pawl_view){ text, len }));
+        for (size_t at = 0; at < sizeof(text); at++) {
+            static const char others[] = { '\0', (char)0x80, (char)0xFF };
+
+            for (size_t i = 0; i < COUNT_OF(others); i++) {
+                text[at] = others[i];
+                assert_int_equal(pawl__view_is_plain((pawl_view){ text, len }), at >= len);
+            }
+            text[at] = (char)(at % 2 == 0 ? 0x7F : 0x01);
+            assert_true(pawl__view_is_plain((pawl_view){ text, len }));
+        }
+    }
+    assert_true(pawl__view_is_plain((pawl_view){ NULL, 0 }));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +209,7 @@ int main(void)
         cmocka_unit_test(test_a_buffer_over_an_array_ends_where_the_array_does),
         cmocka_unit_test(test_a_real_is_short_and_reads_back),
         cmocka_unit_test(test_code_points_are_taken_one_by_one),
+        cmocka_unit_test(test_plain_is_ascii_without_nul_at_every_place),
     };
     return cmocka_run_group_tests_name("buf", tests, NULL, NULL);
 }

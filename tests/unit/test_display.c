@@ -34,6 +34,15 @@ static void test_what_a_terminal_would_act_on_is_escaped(void **state)
     assert_added(pawl_view_of("\xED\xA0\x80"), "\\xED\\xA0\\x80"); /* half a pair */
 }
 
+static void test_a_message_keeps_its_backslashes(void **state)
+{
+    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(1000);
+
+    (void)state;
+    pawl__display_add_message(&buf, (pawl_view){ "a\0b\\n\xC2\x9B\xFF\n\xE2\x80\xAE", 12 });
+    assert_string_equal(buf.data, "a\\x00b\\n\\u{009B}\\xFF\\n\\u{202E}");
+}
+
 static void test_json_strings_are_harmless_and_always_utf8(void **state)
 {
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(1000);
@@ -114,6 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_a_terminal_would_act_on_is_escaped),
+        cmocka_unit_test(test_a_message_keeps_its_backslashes),
         cmocka_unit_test(test_json_strings_are_harmless_and_always_utf8),
         cmocka_unit_test(test_width_is_counted_in_columns),
         cmocka_unit_test(test_width_leaves_the_locale_alone),

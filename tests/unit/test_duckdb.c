@@ -8,10 +8,8 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/failpoint.h"
+#include "lib/duck_fixture.h"
 #include "lib/fault.h"
-#include "lib/tempdir.h"
-#include "store/duckdb.h"
 #include "test_schemas.h"
 
 enum { SQL_INSERT, SQL_ALL, SQL_COUNT_ROWS, SQL_COUNT };
@@ -22,90 +20,28 @@ static const char *const sql_text[SQL_COUNT] = {
     [SQL_COUNT_ROWS] = "SELECT count(*) FROM kinds",
 };
 
-struct fixture {
-    char dir[TEMPDIR_SIZE];
-    char path[TEMPDIR_SIZE + 32];
-    struct pawl__duck_options options;
-    struct pawl__duck *db;
-    struct pawl__duck_conn *conn;
-    pawl_error error;
-};
-
 static pawl_view text(const char *value)
 {
     return pawl_view_of(value);
 }
 
-static void open_all(struct fixture *f)
-{
-    assert_ok(pawl__duck_open(f->path, &f->options, &f->db, &f->error), &f->error);
-    assert_ok(pawl__duck_connect(f->db, &f->conn, &f->error), &f->error);
-}
-
-static void close_all(struct fixture *f)
-{
-    pawl__duck_disconnect(STEAL(f->conn));
-    pawl__duck_close(STEAL(f->db));
-}
-
-static void script(struct fixture *f, const char *sql)
-{
-    assert_ok(pawl__duck_script(f->conn, sql, &f->error), &f->error);
-}
-
 static int setup(void **state)
 {
-    static struct fixture f;
-
-    f = (struct fixture){ .options = { .threads = 2, .memory_bytes_max = 256 << 20 } };
-    if (tempdir_make(f.dir, "pawl-duckdb", &f.error) != PAWL_OK) {
+    if (duck_setup(state) != 0) {
         return -1;
     }
-    snprintf(f.path, sizeof(f.path), "%s/analytics.duckdb", f.dir);
-    open_all(&f);
-    script(&f,
-           "CREATE TABLE kinds (i BIGINT, u UBIGINT, d DOUBLE, b BOOLEAN, t TEXT, x BLOB,"
-           " z TIMESTAMP)");
-    assert_ok(pawl__duck_prepare(f.conn, sql_text, SQL_COUNT, &f.error), &f.error);
-    *state = &f;
+    struct duck_fixture *f = *state;
+    duck_script(f,
+                f->conn,
+                "CREATE TABLE kinds (i BIGINT, u UBIGINT, d DOUBLE, b BOOLEAN, t TEXT, x BLOB,"
+                " z TIMESTAMP)");
+    assert_ok(pawl__duck_prepare(f->conn, sql_text, SQL_COUNT, &f->error), &f->error);
     return 0;
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-    pawl_status status = pawl__failpoint_set(NULL, NULL);
-
-    close_all(f);
-    tempdir_remove(f->dir);
-    return status == PAWL_OK ? 0 : -1;
-}
-
-/* The one number that a query gives. */
-static int64_t number(struct fixture *f, const char *sql)
-{
-    AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
-
-    assert_ok(pawl__duck_query_text(f->conn, sql, DUCK_NO_ARGS, &rows, &f->error), &f->error);
-    assert_ok(pawl__duck_next(rows, &f->error), &f->error);
-    assert_true(pawl__duck_has_row(rows));
-    return pawl__duck_get_i64(rows, 0);
-}
-
-static pawl_status query(struct fixture *f, const char *sql)
-{
-    AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
-    pawl_status status = pawl__duck_query_text(f->conn, sql, DUCK_NO_ARGS, &rows, &f->error);
-
-    while (status == PAWL_OK && (status = pawl__duck_next(rows, &f->error)) == PAWL_OK
-           && pawl__duck_has_row(rows)) {
-    }
-    return status;
 }
 
 static void test_every_kind_of_value_comes_back(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
     AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
     const pawl_view bytes = { "\0\xff\x01", 3 };
     int64_t changed = 0;
@@ -143,7 +79,7 @@ static void test_every_kind_of_value_comes_back(void **state)
 
 static void test_nulls_read_as_nothing_and_say_so(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
     AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
     const struct pawl__duck_value nulls[7] = { { 0 } };
 
@@ -159,7 +95,7 @@ static void test_nulls_read_as_nothing_and_say_so(void **state)
 
 static void test_small_integers_widen_and_short_texts_stay_in_place(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
     AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
 
     assert_ok(pawl__duck_query_text(f->conn,
@@ -183,7 +119,7 @@ static void test_small_integers_widen_and_short_texts_stay_in_place(void **state
 
 static void test_rows_come_in_chunks_and_all_of_them(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
     AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
     int64_t expected = 0;
     pawl_status status = pawl__duck_query_text(f->conn,
@@ -209,21 +145,23 @@ static void test_rows_come_in_chunks_and_all_of_them(void **state)
 
 static void test_an_error_in_the_middle_is_not_an_end(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
 
     /* One thread: the rows before it are already handed out when it fails. */
-    assert_status(query(f,
-                        "SELECT CASE WHEN range = 900000 THEN error('boom') ELSE '' END"
-                        " FROM range(1000000)"),
+    assert_status(duck_drain(f,
+                             f->conn,
+                             "SELECT CASE WHEN range = 900000 THEN error('boom') ELSE '' END"
+                             " FROM range(1000000)"),
                   PAWL_INVALID,
                   &f->error);
     assert_message(&f->error, "boom");
-    assert_int_equal(number(f, "SELECT 7::BIGINT"), 7); /* and the connection goes on */
+    assert_int_equal(duck_number(f, f->conn, "SELECT 7::BIGINT"),
+                     7); /* and the connection goes on */
 }
 
 static void test_a_statement_that_does_not_fit_fails_when_it_is_prepared(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
     static const char *const wrong[] = { "SELECT 1", "SELECT colour FROM kinds" };
 
     assert_status(pawl__duck_prepare(f->conn, wrong, 2, &f->error), PAWL_INVALID, &f->error);
@@ -237,7 +175,7 @@ static void test_a_statement_that_does_not_fit_fails_when_it_is_prepared(void **
 
 static void test_values_must_match_the_parameters(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
 
     assert_status(
         pawl__duck_run(f->conn, SQL_INSERT, DUCK_ARGS(pawl__duck_i64(1)), NULL, &f->error),
@@ -246,7 +184,7 @@ static void test_values_must_match_the_parameters(void **state)
     assert_message(&f->error, "7 parameters, 1 values");
 }
 
-static void assert_text_refused(struct fixture *f, pawl_view value, const char *why)
+static void assert_text_refused(struct duck_fixture *f, pawl_view value, const char *why)
 {
     struct pawl__duck_value values[7] = { [4] = pawl__duck_text(value) };
 
@@ -258,17 +196,17 @@ static void assert_text_refused(struct fixture *f, pawl_view value, const char *
 
 static void test_text_that_is_none_never_reaches_the_engine(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
 
     assert_text_refused(f, (pawl_view){ "a\xff", 2 }, "not UTF-8");
     assert_text_refused(f, (pawl_view){ "a\0b", 3 }, "NUL inside");
     assert_text_refused(f, (pawl_view){ "\xed\xa0\x80", 3 }, "not UTF-8"); /* a surrogate */
-    assert_int_equal(number(f, "SELECT count(*) FROM kinds"), 0);
+    assert_int_equal(duck_number(f, f->conn, "SELECT count(*) FROM kinds"), 0);
 }
 
 static void test_a_value_has_a_limit(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
     char *value = malloc(PAWL__DUCK_VALUE_BYTES_MAX + 1);
 
     memset(value, 'x', PAWL__DUCK_VALUE_BYTES_MAX + 1);
@@ -280,22 +218,22 @@ static void test_a_value_has_a_limit(void **state)
 
 static void test_a_json_column_refuses_what_is_no_json(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
 
-    script(f, "CREATE TABLE j (doc JSON)");
+    duck_script(f, f->conn, "CREATE TABLE j (doc JSON)");
     assert_status(pawl__duck_script(f->conn, "INSERT INTO j VALUES ('{no')", &f->error),
                   PAWL_INVALID,
                   &f->error);
     assert_message(&f->error, "Malformed JSON");
-    script(f, "INSERT INTO j VALUES ('{\"yes\": 1}')");
-    assert_int_equal(number(f, "SELECT (doc->>'yes')::BIGINT FROM j"), 1);
+    duck_script(f, f->conn, "INSERT INTO j VALUES ('{\"yes\": 1}')");
+    assert_int_equal(duck_number(f, f->conn, "SELECT (doc->>'yes')::BIGINT FROM j"), 1);
 }
 
 static void test_a_script_stops_at_its_first_error_and_names_it(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
 
-    script(f, "  ; -- nothing\n");
+    duck_script(f, f->conn, "  ; -- nothing\n");
     assert_status(pawl__duck_script(f->conn,
                                     "CREATE TABLE a (n INTEGER); INSERT INTO nowhere VALUES (1);"
                                     " CREATE TABLE b (n INTEGER)",
@@ -304,18 +242,20 @@ static void test_a_script_stops_at_its_first_error_and_names_it(void **state)
                   &f->error);
     assert_message(&f->error, "statement 2 of 3");
     assert_int_equal(
-        number(f, "SELECT count(*) FROM duckdb_tables() WHERE table_name IN ('a','b')"), 1);
+        duck_number(
+            f, f->conn, "SELECT count(*) FROM duckdb_tables() WHERE table_name IN ('a','b')"),
+        1);
     assert_status(pawl__duck_script(f->conn, "SELEC 1", &f->error), PAWL_INVALID, &f->error);
 }
 
 static void test_words_of_transactions_are_not_for_sql_text(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
     static const char *const words[] = { "BEGIN", "COMMIT", "ROLLBACK" };
 
     for (size_t i = 0; i < COUNT_OF(words); i++) {
         assert_status(pawl__duck_script(f->conn, words[i], &f->error), PAWL_INVALID, &f->error);
-        assert_status(query(f, words[i]), PAWL_INVALID, &f->error);
+        assert_status(duck_drain(f, f->conn, words[i]), PAWL_INVALID, &f->error);
         assert_status(
             pawl__duck_prepare(f->conn, &words[i], 1, &f->error), PAWL_INVALID, &f->error);
     }
@@ -323,7 +263,7 @@ static void test_words_of_transactions_are_not_for_sql_text(void **state)
 
 static void test_sql_reaches_no_file_and_no_setting(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
     static const char *const forbidden[] = {
         "SELECT * FROM read_csv('/etc/passwd')",
         "SELECT * FROM '/etc/passwd'",
@@ -339,7 +279,7 @@ static void test_sql_reaches_no_file_and_no_setting(void **state)
     };
 
     for (size_t i = 0; i < COUNT_OF(forbidden); i++) {
-        pawl_status status = query(f, forbidden[i]);
+        pawl_status status = duck_drain(f, f->conn, forbidden[i]);
 
         if (status != PAWL_DENIED && status != PAWL_INVALID) {
             fail_msg("%s: %s", forbidden[i], pawl_status_name(status));
@@ -350,22 +290,22 @@ static void test_sql_reaches_no_file_and_no_setting(void **state)
 
 static void test_sql_reaches_the_directories_it_may(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
     char quoted[TEMPDIR_SIZE + 16];
     char statement[TEMPDIR_SIZE + 64];
     const char *allowed[] = { quoted };
 
     snprintf(quoted, sizeof(quoted), "%s/it's", f->dir); /* a quote in a path is no way out */
     assert_int_equal(mkdir(quoted, 0700), 0);
-    close_all(f);
+    duck_close(f);
     f->options.allowed_dirs = allowed;
     f->options.allowed_dir_count = 1;
-    open_all(f);
+    duck_open(f);
     snprintf(statement, sizeof(statement), "COPY (SELECT 1) TO '%s/it''s/one.csv'", f->dir);
-    script(f, statement);
+    duck_script(f, f->conn, statement);
     snprintf(statement, sizeof(statement), "COPY (SELECT 1) TO '%s/one.csv'", f->dir);
-    assert_status(query(f, statement), PAWL_DENIED, &f->error);
-    close_all(f);
+    assert_status(duck_drain(f, f->conn, statement), PAWL_DENIED, &f->error);
+    duck_close(f);
     allowed[0] = "relative";
     assert_status(
         pawl__duck_open(f->path, &f->options, &f->db, &f->error), PAWL_INVALID, &f->error);
@@ -374,35 +314,38 @@ static void test_sql_reaches_the_directories_it_may(void **state)
 
 static void test_work_beyond_the_memory_limit_uses_files_or_fails(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
 
-    close_all(f);
+    duck_close(f);
     f->options.memory_bytes_max = 32 << 20;
-    open_all(f);
-    assert_int_equal(number(f,
-                            "SELECT count(*) FROM (SELECT hash(range) h FROM range(4000000)"
-                            " ORDER BY h)"),
+    duck_open(f);
+    assert_int_equal(duck_number(f,
+                                 f->conn,
+                                 "SELECT count(*) FROM (SELECT hash(range) h FROM range(4000000)"
+                                 " ORDER BY h)"),
                      4000000);
-    assert_status(query(f, "SELECT list(range) FROM range(10000000)"), PAWL_NOMEM, &f->error);
+    assert_status(
+        duck_drain(f, f->conn, "SELECT list(range) FROM range(10000000)"), PAWL_NOMEM, &f->error);
 }
 
 static void test_a_deadline_ends_a_statement(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
     static const char endless[] = "SELECT count(*) FROM range(100000000000) a, range(1000) b";
     int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
 
     pawl__duck_set_deadline(f->conn, now_ns + 50 * NS_PER_MS);
-    assert_status(query(f, endless), PAWL_TIMEOUT, &f->error);
+    assert_status(duck_drain(f, f->conn, endless), PAWL_TIMEOUT, &f->error);
     assert_true(f->error.retryable);
-    assert_status(query(f, "SELECT 1"), PAWL_TIMEOUT, &f->error); /* it has passed for all */
+    assert_status(
+        duck_drain(f, f->conn, "SELECT 1"), PAWL_TIMEOUT, &f->error); /* it has passed for all */
     pawl__duck_set_deadline(f->conn, 0);
-    assert_int_equal(number(f, "SELECT 1::BIGINT"), 1);
+    assert_int_equal(duck_number(f, f->conn, "SELECT 1::BIGINT"), 1);
 }
 
 static void test_a_deadline_ends_rows_that_are_still_coming(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
     AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
     pawl_status status = pawl__duck_query_text(
         f->conn, "SELECT range FROM range(100000000000)", DUCK_NO_ARGS, &rows, &f->error);
@@ -418,17 +361,17 @@ static void test_a_deadline_ends_rows_that_are_still_coming(void **state)
 
 static void test_a_read_only_database_only_reads(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
 
-    script(f, "INSERT INTO kinds (i) VALUES (1)");
-    close_all(f);
+    duck_script(f, f->conn, "INSERT INTO kinds (i) VALUES (1)");
+    duck_close(f);
     f->options.read_only = true;
-    open_all(f);
-    assert_int_equal(number(f, "SELECT count(*) FROM kinds"),
+    duck_open(f);
+    assert_int_equal(duck_number(f, f->conn, "SELECT count(*) FROM kinds"),
                      1); /* from the log: no checkpoint yet */
     assert_status(
         pawl__duck_script(f->conn, "DELETE FROM kinds", &f->error), PAWL_DENIED, &f->error);
-    close_all(f);
+    duck_close(f);
     unlink(f->path);
     assert_status(
         pawl__duck_open(f->path, &f->options, &f->db, &f->error), PAWL_NOT_FOUND, &f->error);
@@ -436,10 +379,10 @@ static void test_a_read_only_database_only_reads(void **state)
 
 static void test_a_read_only_transaction_refuses_to_write(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
 
     assert_ok(pawl__duck_begin(f->conn, PAWL__DUCK_READ_ONLY, &f->error), &f->error);
-    assert_int_equal(number(f, "SELECT count(*) FROM kinds"), 0);
+    assert_int_equal(duck_number(f, f->conn, "SELECT count(*) FROM kinds"), 0);
     assert_ok(pawl__duck_commit(f->conn, &f->error), &f->error);
     assert_ok(pawl__duck_begin(f->conn, PAWL__DUCK_READ_ONLY, &f->error), &f->error);
     assert_status(pawl__duck_script(f->conn, "INSERT INTO kinds (i) VALUES (1)", &f->error),
@@ -447,12 +390,12 @@ static void test_a_read_only_transaction_refuses_to_write(void **state)
                   &f->error);
     assert_message(&f->error, "read-only");
     pawl__duck_rollback(f->conn);
-    assert_int_equal(number(f, "SELECT count(*) FROM kinds"), 0);
+    assert_int_equal(duck_number(f, f->conn, "SELECT count(*) FROM kinds"), 0);
 }
 
 static void test_migrations_run_once_and_survive(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
     size_t pending = 0;
 
     assert_ok(
@@ -464,16 +407,16 @@ static void test_migrations_run_once_and_survive(void **state)
         assert_ok(
             pawl__migrate(&pawl__duck_migrate_ops, f->conn, &pawl__schema_duckdb_probe, &f->error),
             &f->error);
-        close_all(f);
-        open_all(f);
+        duck_close(f);
+        duck_open(f);
     }
-    assert_int_equal(number(f, "SELECT count(*) FROM schema_version"), 2);
-    assert_int_equal(number(f, "SELECT count(*) FROM probe"), 1);
+    assert_int_equal(duck_number(f, f->conn, "SELECT count(*) FROM schema_version"), 2);
+    assert_int_equal(duck_number(f, f->conn, "SELECT count(*) FROM probe"), 1);
 }
 
 static void test_a_failed_migration_leaves_nothing(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
     static const struct pawl__migration steps[] = {
         { .number = 1, .version = "1", .name = "good", .sql = "CREATE TABLE half (n INTEGER)" },
         { .number = 2, .version = "2", .name = "bad", .sql = "INSERT INTO nowhere VALUES (1)" },
@@ -483,16 +426,17 @@ static void test_a_failed_migration_leaves_nothing(void **state)
     assert_status(pawl__migrate(&pawl__duck_migrate_ops, f->conn, &schema, &f->error),
                   PAWL_INVALID,
                   &f->error);
-    assert_int_equal(number(f,
-                            "SELECT count(*) FROM duckdb_tables()"
-                            " WHERE table_name IN ('half', 'schema_version')"),
+    assert_int_equal(duck_number(f,
+                                 f->conn,
+                                 "SELECT count(*) FROM duckdb_tables()"
+                                 " WHERE table_name IN ('half', 'schema_version')"),
                      0);
     assert_false(pawl__duck_in_transaction(f->conn));
 }
 
 static void test_every_allocation_of_ours_may_fail(void **state)
 {
-    struct fixture *f = *state;
+    struct duck_fixture *f = *state;
     char path[TEMPDIR_SIZE + 32];
 
     snprintf(path, sizeof(path), "%s/walk.duckdb", f->dir);
@@ -531,7 +475,7 @@ static void test_every_allocation_of_ours_may_fail(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, duck_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_every_kind_of_value_comes_back),
         TEST(test_nulls_read_as_nothing_and_say_so),

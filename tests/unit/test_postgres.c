@@ -552,6 +552,32 @@ static void test_failpoints_stand_before_and_after_the_commit(void **state)
     pawl__pg_close(pg);
 }
 
+static void keep_text(void *context, const pawl_log_event *event)
+{
+    char *text = context;
+
+    for (size_t i = 0; i < event->field_count; i++) {
+        if (strcmp(event->fields[i].key, "text") == 0 && event->level == PAWL_LOG_DEBUG) {
+            snprintf(text, 64, "%.*s", VIEW_ARGS(event->fields[i].value.text));
+        }
+    }
+}
+
+static void test_a_notice_goes_to_the_log(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg *pg = connect_to_items(f);
+    char text[64] = "";
+
+    pawl_set_log_sink(keep_text, text, PAWL_LOG_DEBUG);
+    pawl_status status =
+        pawl__pg_script(pg, "DO $$ BEGIN RAISE NOTICE 'for the log'; END $$", &f->err);
+    pawl_set_log_sink(NULL, NULL, PAWL_LOG_DEBUG);
+    assert_ok(status, &f->err);
+    assert_string_equal(text, "for the log");
+    pawl__pg_close(pg);
+}
+
 static void test_a_script_runs_whole_or_not_at_all(void **state)
 {
     struct pg_fixture *f = pg_fixture(state);
@@ -565,8 +591,6 @@ static void test_a_script_runs_whole_or_not_at_all(void **state)
         PAWL_CONFLICT,
         &f->err);
     assert_int_equal(count(f), 0);
-    assert_ok(pawl__pg_script(pg, "DO $$ BEGIN RAISE NOTICE 'for the log'; END $$", &f->err),
-              &f->err);
     assert_status(pawl__pg_script(pg, "COPY item FROM STDIN", &f->err), PAWL_UNAVAILABLE, &f->err);
     assert_ok(add(pg, "c", &f->err), &f->err);
     pawl__pg_close(pg);
@@ -616,6 +640,7 @@ int main(void)
         cmocka_unit_test(test_a_slow_statement_ends_by_the_servers_or_by_our_deadline),
         cmocka_unit_test(test_an_interrupt_before_a_call_stops_it_until_resume),
         cmocka_unit_test(test_failpoints_stand_before_and_after_the_commit),
+        cmocka_unit_test(test_a_notice_goes_to_the_log),
         cmocka_unit_test(test_a_script_runs_whole_or_not_at_all),
         cmocka_unit_test(test_open_survives_every_failed_allocation),
     };

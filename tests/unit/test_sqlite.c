@@ -146,6 +146,19 @@ static void test_a_wrong_parameter_is_reported_by_the_step(void **state)
     pawl__sqlite_close(db);
 }
 
+static void test_a_reset_forgets_what_was_bound(void **state)
+{
+    struct pawl__sqlite *db = probe_open(*state);
+    pawl_error error = PAWL_ERROR_INIT;
+
+    assert_ok(probe_put(db, "x", &error), &error);
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt put = pawl__sqlite_use(db, PROBE_PUT);
+    assert_status(pawl__sqlite_run(&put, &error), PAWL_CONFLICT, &error);
+    assert_int_equal(error.native, SQLITE_CONSTRAINT_NOTNULL);
+    pawl__sqlite_reset(&put);
+    pawl__sqlite_close(db);
+}
+
 static void test_a_bad_statement_table_fails_at_open(void **state)
 {
     struct probe *probe = *state;
@@ -471,6 +484,24 @@ static void test_a_writer_waits_as_long_as_it_was_told(void **state)
     pawl__sqlite_close(holder);
 }
 
+static void test_creating_waits_for_another_who_is_creating(void **state)
+{
+    struct probe *probe = *state;
+    struct pawl__clock_virtual clock = pawl__clock_virtual_at(0, 0);
+    struct pawl__sqlite *db = NULL;
+    pawl_error error = PAWL_ERROR_INIT;
+    sqlite3 *other = NULL;
+
+    assert_int_equal(sqlite3_open(probe->path, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    probe->options.clock = &clock.base;
+    probe->options.busy_ms_max = 100;
+    assert_status(pawl__sqlite_open(probe->path, &probe->options, &db, &error), PAWL_BUSY, &error);
+    assert_true(pawl__monotonic_ns(&clock.base) >= 100 * NS_PER_MS);
+    assert_int_equal(sqlite3_close(other), SQLITE_OK);
+    pawl__sqlite_close(probe_open(probe));
+}
+
 static void test_a_stale_snapshot_cannot_write(void **state)
 {
     struct probe *probe = *state;
@@ -715,6 +746,7 @@ int main(void)
         CASE(test_values_come_back_as_they_were_bound),
         CASE(test_null_is_told_from_empty),
         CASE(test_a_wrong_parameter_is_reported_by_the_step),
+        CASE(test_a_reset_forgets_what_was_bound),
         CASE(test_a_bad_statement_table_fails_at_open),
         CASE(test_a_missing_or_empty_store_is_not_found),
         CASE(test_a_read_only_handle_reads_and_does_not_write),
@@ -728,6 +760,7 @@ int main(void)
         CASE(test_a_transaction_is_all_or_nothing),
         CASE(test_a_full_store_takes_the_transaction_back_as_a_whole),
         CASE(test_a_writer_waits_as_long_as_it_was_told),
+        CASE(test_creating_waits_for_another_who_is_creating),
         CASE(test_a_stale_snapshot_cannot_write),
         CASE(test_another_thread_stops_a_long_query),
         CASE(test_another_thread_stops_a_wait),

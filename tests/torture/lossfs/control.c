@@ -127,14 +127,6 @@ static bool do_read_only(struct lossfs *fs, char *arguments) REQUIRES_LOCK(fs->l
     return take_switch(arguments, &fs->faults.read_only);
 }
 
-static bool do_sync(struct lossfs *fs, char *arguments) REQUIRES_LOCK(fs->lock)
-{
-    (void)arguments;
-    loss_names_sync_all(&fs->names);
-    loss_names_sync_files(&fs->names);
-    return true;
-}
-
 static const struct {
     const char *name;
     bool (*run)(struct lossfs *fs, char *arguments);
@@ -147,7 +139,6 @@ static const struct {
     { "slow-fsync", do_slow_fsync },
     { "lying-fsync", do_lying_fsync },
     { "read-only", do_read_only },
-    { "sync", do_sync },
 };
 
 static void answer_save(struct lossfs *fs, const char *path, char *ret_answer, size_t size)
@@ -165,12 +156,13 @@ static void answer_show(const struct lossfs *fs, char *ret_answer, size_t size)
 {
     snprintf(ret_answer,
              size,
-             "ok cut=%d operations=%llu writes=%llu fsyncs=%llu bytes=%llu pending_names=%zu "
-             "lost_names=%zu lost_writes=%zu",
+             "ok cut=%d operations=%llu writes=%llu fsyncs=%llu errors=%llu bytes=%llu "
+             "pending_names=%zu lost_names=%zu lost_writes=%zu",
              fs->faults.cut_done,
              (unsigned long long)fs->faults.operations,
              (unsigned long long)fs->faults.writes,
              (unsigned long long)fs->faults.fsyncs,
+             (unsigned long long)fs->faults.errors,
              (unsigned long long)fs->names.live_bytes,
              fs->names.pending,
              fs->lost.names,
@@ -185,6 +177,12 @@ static void answer_locked(struct lossfs *fs, char *command, char *ret_answer, si
 
     if (strcmp(name, "save") == 0) {
         answer_save(fs, arguments, ret_answer, size);
+        return;
+    }
+    if (strcmp(name, "sync") == 0) {
+        loss_names_sync_all(&fs->names);
+        loss_names_sync_files(&fs->names);
+        snprintf(ret_answer, size, "ok");
         return;
     }
     if (strcmp(name, "show") == 0) {

@@ -25,12 +25,21 @@ int loss_faults_grow(const struct loss_faults *faults, uint64_t bytes, uint64_t 
     return bytes_after > bytes && bytes_after > faults->quota ? ENOSPC : 0;
 }
 
+static int fail_at(struct loss_faults *faults, uint64_t number, uint64_t fail_number)
+{
+    if (number != fail_number) {
+        return 0;
+    }
+    faults->errors++;
+    return EIO;
+}
+
 int loss_faults_write(struct loss_faults *faults)
 {
-    return ++faults->writes == faults->fail_write ? EIO : 0;
+    return fail_at(faults, ++faults->writes, faults->fail_write);
 }
 
 int loss_faults_fsync(struct loss_faults *faults)
 {
-    return ++faults->fsyncs == faults->fail_fsync ? EIO : 0;
+    return fail_at(faults, ++faults->fsyncs, faults->fail_fsync);
 }

@@ -13,6 +13,7 @@ struct loss_faults {
     uint64_t operations; /* that change something, fsyncs included */
     uint64_t writes;
     uint64_t fsyncs;
+    uint64_t errors; /* that we made up: failed writes and fsyncs */
 
     uint64_t cut_at;     /* the power goes just before this operation; 0: never */
     uint64_t fail_write; /* this write fails with EIO; 0: none */

@@ -27,16 +27,6 @@ bool loss_cut_parse(const char *name, enum loss_cut *ret_cut)
     return false;
 }
 
-/* splitmix64: every seed, 0 too, starts a good sequence. */
-uint64_t loss_random(uint64_t *state)
-{
-    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 /* Test equipment: without memory it cannot go on, and says where. */
 static void reserve(struct loss_file *file, size_t len)
 {
@@ -138,21 +128,21 @@ void loss_file_forget(struct loss_file *file)
 
 /* How many bytes of a write that the cut interrupted reached the disk: whole sectors from its
  * start, never all of it. */
-static size_t torn_len(size_t len, uint64_t *random)
+static size_t torn_len(size_t len, struct pawl__prng *random)
 {
     size_t sectors = (len + LOSS_SECTOR_BYTES - 1) / LOSS_SECTOR_BYTES;
 
-    return sectors == 0 ? 0 : (size_t)(loss_random(random) % sectors) * LOSS_SECTOR_BYTES;
+    return sectors == 0 ? 0 : (size_t)pawl__prng_below(random, sectors) * LOSS_SECTOR_BYTES;
 }
 
-size_t loss_file_cut(struct loss_file *file, enum loss_cut cut, uint64_t *random)
+size_t loss_file_cut(struct loss_file *file, enum loss_cut cut, struct pawl__prng *random)
 {
     size_t kept_first = 0; /* PREFIX and TORN: so many unsynced changes from the oldest on */
     size_t position = 0;
     size_t lost = 0;
 
     if (cut == LOSS_CUT_PREFIX || cut == LOSS_CUT_TORN) {
-        kept_first = (size_t)(loss_random(random) % (file->pending + 1));
+        kept_first = (size_t)pawl__prng_below(random, file->pending + 1);
     }
     for (const struct loss_change *change = file->oldest; change != NULL; change = change->next) {
         if (change->synced) {
@@ -160,7 +150,7 @@ size_t loss_file_cut(struct loss_file *file, enum loss_cut cut, uint64_t *random
             continue;
         }
         bool keep = cut == LOSS_CUT_KEEP || position < kept_first
-                    || (cut == LOSS_CUT_RANDOM && loss_random(random) % 2 == 0);
+                    || (cut == LOSS_CUT_RANDOM && pawl__prng_below(random, 2) == 0);
         if (keep) {
             apply(file, change, change->len);
         } else {

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/random.h"
+
 /* A disk writes this many bytes at once or not at all. */
 #define LOSS_SECTOR_BYTES 512
 
@@ -59,10 +61,7 @@ void loss_file_sync(struct loss_file *file);
  * the changes are lost although the program still reads them. */
 void loss_file_forget(struct loss_file *file);
 
-/* Returns how many changes were lost, in whole or in part. `random` is the state of loss_random. */
-size_t loss_file_cut(struct loss_file *file, enum loss_cut cut, uint64_t *random);
-
-/* The next number of a seeded sequence. */
-uint64_t loss_random(uint64_t *state);
+/* Returns how many changes were lost, in whole or in part. */
+size_t loss_file_cut(struct loss_file *file, enum loss_cut cut, struct pawl__prng *random);
 
 #endif

@@ -365,7 +365,7 @@ void loss_names_sync(struct loss_names *names, struct loss_node *node)
     }
 }
 
-static size_t cut_files(struct loss_node *directory, enum loss_cut cut, uint64_t *random)
+static size_t cut_files(struct loss_node *directory, enum loss_cut cut, struct pawl__prng *random)
 {
     size_t lost = 0;
 
@@ -378,14 +378,14 @@ static size_t cut_files(struct loss_node *directory, enum loss_cut cut, uint64_t
 
 struct loss_lost loss_names_cut(struct loss_names *names, enum loss_cut cut, uint64_t seed)
 {
-    uint64_t random = seed;
+    struct pawl__prng random = pawl__prng_seeded(seed);
     size_t kept = 0;
 
     unhide(names);
     if (cut == LOSS_CUT_KEEP) {
         kept = names->pending;
     } else if (cut != LOSS_CUT_DROP) {
-        kept = (size_t)(loss_random(&random) % (names->pending + 1));
+        kept = (size_t)pawl__prng_below(&random, names->pending + 1);
     }
     for (; kept > 0; kept--) {
         step_apply(names, names->oldest);

@@ -1,0 +1,204 @@
+/* One writer's life and what is found after it. */
+#include "torture/torture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#define SILENCE_NS_MAX (60 * NS_PER_S) /* a writer that says nothing for so long hangs */
+#define BATCHES_MIN 3                  /* fewer acknowledged ones make a round void */
+
+static int64_t silence_deadline(void)
+{
+    return pawl__monotonic_ns(pawl__clock_real()) + SILENCE_NS_MAX;
+}
+
+pawl_status torture_start_writer(struct torture *t,
+                                 uint64_t batches,
+                                 const char *setting,
+                                 struct process *ret_writer,
+                                 pawl_error *reterr)
+{
+    char first[32];
+    char count[32];
+    const char *argv[] = {
+        STORE_WRITER, t->options.store, t->world.location, "write", first, count, NULL, NULL,
+    };
+    const char *settings[] = { setting, NULL };
+    struct process_options options = {
+        .argv = argv,
+        .settings = settings,
+        .errors = t->world.errors,
+    };
+
+    snprintf(first, sizeof(first), "%llu", (unsigned long long)t->oracle.next);
+    snprintf(count, sizeof(count), "%llu", (unsigned long long)batches);
+    argv[6] = t->options.control ? "unsafe" : NULL;
+    t->acknowledged = 0;
+    return process_start(ret_writer, &options, reterr);
+}
+
+static pawl_status take_acknowledgement(struct torture *t, const char *line, pawl_error *reterr)
+{
+    uint64_t before = t->oracle.next;
+
+    if (!oracle_acknowledge(&t->oracle, strtoull(line, NULL, 10))) {
+        return pawl__fail(reterr, PAWL_FAILED, "the writer said '%s'", line);
+    }
+    t->acknowledged++;
+    t->totals.acknowledged += t->oracle.next - before;
+    return PAWL_OK;
+}
+
+pawl_status torture_follow(struct torture *t,
+                           struct process *writer,
+                           uint64_t batches_max,
+                           bool *ret_through,
+                           pawl_error *reterr)
+{
+    while (t->acknowledged < batches_max) {
+        char line[64];
+        enum process_event event = process_next(writer, silence_deadline(), line, sizeof(line));
+        if (event == PROCESS_SILENT) {
+            return pawl__fail(reterr, PAWL_TIMEOUT, "the writer hangs");
+        }
+        if (event == PROCESS_INTERRUPTED || torture_interrupted) {
+            return pawl__fail(reterr, PAWL_CANCELLED, "interrupted");
+        }
+        if (event == PROCESS_EOF) {
+            return PAWL_OK;
+        }
+        if (strcmp(line, "end") == 0) {
+            *ret_through = true;
+            return PAWL_OK;
+        }
+        pawl_status status = take_acknowledgement(t, line, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    return PAWL_OK;
+}
+
+pawl_status torture_finish(struct torture *t,
+                           struct process *writer,
+                           bool *ret_through,
+                           pawl_error *reterr)
+{
+    process_kill(writer);
+    pawl_status status = torture_follow(t, writer, UINT64_MAX, ret_through, reterr);
+    process_end(writer);
+    return status;
+}
+
+pawl_status torture_drop_store(struct torture *t, pawl_error *reterr)
+{
+    const char *argv[] = { STORE_WRITER, t->options.store, t->world.location, "drop", NULL };
+    struct process_options options = { .argv = argv, .errors = t->world.errors };
+    struct process dropper;
+    pawl_status status = process_start(&dropper, &options, reterr);
+
+    if (status == PAWL_OK && process_end(&dropper) != 0) {
+        status = pawl__fail(reterr, PAWL_FAILED, "the store could not be dropped");
+    }
+    return status;
+}
+
+/* What the store says it has goes to the oracle. *ret_opened is false when it cannot be opened, or
+ * not read to the end. */
+static pawl_status list_store(struct torture *t, bool *ret_opened, pawl_error *reterr)
+{
+    const char *argv[] = { STORE_WRITER, t->options.store, t->world.location, "list", NULL };
+    struct process_options options = { .argv = argv, .errors = t->world.errors };
+    struct process lister;
+    char line[64];
+    enum process_event event = PROCESS_EOF;
+    pawl_status status = process_start(&lister, &options, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    while ((event = process_next(&lister, silence_deadline(), line, sizeof(line)))
+           == PROCESS_LINE) {
+        oracle_see(&t->oracle, strtoull(line, NULL, 10));
+    }
+    if (event != PROCESS_EOF) {
+        process_kill(&lister);
+    }
+    *ret_opened = process_end(&lister) == 0;
+    return event == PROCESS_INTERRUPTED ? pawl__fail(reterr, PAWL_CANCELLED, "interrupted")
+                                        : PAWL_OK;
+}
+
+static void print_complaints(const struct torture *t)
+{
+    char line[512];
+    char last[512] = "";
+    FILE *file = fopen(t->world.errors, "re");
+
+    while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
+        memcpy(last, line, sizeof(last));
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    last[strcspn(last, "\n")] = '\0';
+    printf("#   last complaint: %s\n", last);
+}
+
+/* The disk is useless: a new one. Numbers go on, so nothing is mistaken for something older. */
+static pawl_status replace_world(struct torture *t, pawl_error *reterr)
+{
+    world_end(&t->world);
+    t->strict = t->world_options.strict;
+    return world_make(&t->world, &t->world_options, reterr);
+}
+
+static void print_round(const struct torture *t, const struct oracle_finding *finding, bool opened)
+{
+    printf("# round %llu, %s: %llu batches acknowledged, %llu of %llu records lost, %llu twice, "
+           "%llu invented%s%s\n",
+           (unsigned long long)t->totals.rounds,
+           t->round,
+           (unsigned long long)t->acknowledged,
+           (unsigned long long)finding->lost,
+           (unsigned long long)finding->acknowledged,
+           (unsigned long long)finding->duplicated,
+           (unsigned long long)finding->invented,
+           finding->torn ? ", half a transaction" : "",
+           opened ? "" : ", DOES NOT OPEN");
+}
+
+pawl_status torture_judge(struct torture *t, bool happened, pawl_error *reterr)
+{
+    bool opened = false;
+    pawl_status status = list_store(t, &opened, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    struct oracle_finding finding = oracle_compare(&t->oracle);
+    bool wrong = !opened || finding.lost > 0 || finding.duplicated > 0 || finding.invented > 0
+                 || finding.torn;
+    t->totals.rounds++;
+    t->totals.faults += happened;
+    t->totals.lost += finding.lost;
+    t->totals.duplicated += finding.duplicated;
+    t->totals.invented += finding.invented;
+    t->totals.torn += finding.torn;
+    t->totals.broken += !opened;
+    t->totals.empty +=
+        t->options.fault == TORTURE_FAILPOINT ? !happened : t->acknowledged < BATCHES_MIN;
+    if (t->options.verbose || (wrong && !t->options.control)) {
+        print_round(t, &finding, opened);
+        if (!opened) {
+            print_complaints(t);
+        }
+        fflush(stdout);
+    }
+    return opened ? PAWL_OK : replace_world(t, reterr);
+}
