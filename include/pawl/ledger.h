@@ -356,8 +356,11 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_verify(pawl_ledger *ledger,
 
 /* --- Snapshots -------------------------------------------------------------------------------- */
 
-/* Copies the ledger as of now into a SQLite ledger file while writers go on: written beside it,
- * fsynced, verified, renamed into place. An existing file is a CONFLICT. */
+/* A snapshot is a SQLite ledger file like any other; it opens like one, too.
+ *
+ * Copies the ledger as of now into such a file while writers go on: written beside it, fsynced,
+ * verified, renamed into place. CONFLICT: there is such a file already, or one that would be taken
+ * for a part of it (-wal, -shm, .anchor). Whatever fails, no half of it stays behind. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
                                                            const char *path,
                                                            pawl_progress progress,
@@ -365,9 +368,10 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
                                                            pawl_ledger_head *ret_head,
                                                            pawl_error *reterr);
 
-/* Takes a snapshot into `directory` when at least `every_turns` turns were committed since the
- * newest one there (0: always), then removes all but the newest `keep`. `ret_taken` may be NULL.
- * The file's name holds its offset. */
+/* Takes a snapshot into `directory` (made when missing) when at least `every_turns` turns were
+ * committed since the newest one there (0: when anything was appended), then removes all but the
+ * newest `keep`. `ret_taken` may be NULL. The file's name holds its offset:
+ * snapshot-00000000000000001234.db. BUSY: another schedule, prune or proof works there. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_snapshot_schedule(pawl_ledger *ledger,
                                                                  const char *directory,
                                                                  uint32_t every_turns,
@@ -375,15 +379,38 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_snapshot_schedule(pawl_ledger *le
                                                                  bool *ret_taken,
                                                                  pawl_error *reterr);
 
-/* Removes all but the newest `keep` (at least 1) good snapshots of `directory`. */
+typedef struct pawl_snapshot_info {
+    const char *path;
+    uint64_t offset;     /* what its name says */
+    int64_t taken_at_us; /* when the file was written last */
+    pawl_status status;  /* PAWL_OK: it is good */
+    const char *problem; /* why it is not; empty */
+} pawl_snapshot_info;
+
+typedef bool (*pawl_snapshot_visit)(void *context, const pawl_snapshot_info *info);
+
+/* Verifies the snapshots of a directory, the newest first, and shows each to `visit` until it
+ * returns false. Other files are passed over. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_snapshot_list(const char *directory,
+                                                      pawl_snapshot_visit visit,
+                                                      void *context,
+                                                      pawl_error *reterr);
+
+/* Verifies snapshots from the newest on until `keep` (at least 1) good ones are found, and removes
+ * the older ones. Damaged ones before that stay to be looked at and do not count; what is no ledger
+ * file is never touched. `ret_removed` may be NULL. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_snapshot_prune(const char *directory,
                                                        uint32_t keep,
                                                        uint32_t *ret_removed,
                                                        pawl_error *reterr);
 
-/* Copies a snapshot to `target` (NULL: <name>.restored-N.db beside it), never writing into the
- * snapshot, and appends what `tail_location` (a surviving ledger; NULL: none) has behind it. The
- * result is verified. `ret_path` has PATH_MAX bytes or is NULL. */
+/* Copies a snapshot to `target` (NULL: <name>.restored-N.db beside it, N the first that is free),
+ * never writing into the snapshot, and appends what `tail_location` (a surviving ledger; NULL: none)
+ * has behind it. The result is verified. `ret_path` has PATH_MAX bytes or is NULL.
+ *
+ * `snapshot` is a file, or a directory: then the newest good snapshot in it, passing over damaged
+ * ones. CONFLICT: the target exists, or the tail is of another ledger: the snapshot's last event is
+ * not in it. A tail whose anchor says that it was cut off is taken as far as it goes. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_snapshot_restore(const char *snapshot,
                                                          const char *target,
                                                          const char *tail_location,
@@ -400,8 +427,9 @@ typedef struct pawl_proof {
 } pawl_proof;
 
 /* Proves that the newest snapshot of `directory` restores: into a scratch file, tail replayed, head
- * compared with the ledger's. CORRUPT when it does not match. The time of the last success is kept
- * in the directory and read back by pawl_ledger_last_proof (NOT_FOUND: never). */
+ * compared with the ledger's. CORRUPT when it does not match, or is damaged. The time of the last
+ * success is kept in the directory (proof.json) and read back by pawl_ledger_last_proof (NOT_FOUND:
+ * never). */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_prove(pawl_ledger *ledger,
                                                      const char *directory,
                                                      pawl_proof *ret_proof,

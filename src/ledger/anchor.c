@@ -15,13 +15,7 @@ enum { ANCHOR_BYTES_MAX = 160 };
 
 char *pawl__anchor_path(const char *ledger_path)
 {
-    struct pawl__buf path = BUF_INIT(strlen(ledger_path) + sizeof(".anchor"));
-
-    pawl__buf_add_text(&path, ledger_path);
-    pawl__buf_add_text(&path, ".anchor");
-    char *text = pawl__buf_steal(&path);
-    pawl__buf_done(&path);
-    return text;
+    return pawl__fs_with_suffix(ledger_path, ".anchor");
 }
 
 /* Everything but the checksum, with the space before it. */

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fs.h"
 #include "ledger/anchor.h"
 #include "ledger/transfer.h"
 #include "store/schemas.h"
@@ -104,7 +105,7 @@ pawl_status pawl__ledger_reader_take(struct sqlite_backend *backend,
         return PAWL_OK;
     }
     struct pawl__sqlite_options options = backend->options;
-    options.mode = PAWL__SQLITE_READ_ONLY;
+    options.mode = backend->reader_mode;
     return pawl__sqlite_open(backend->path, &options, ret_db, reterr);
 }
 
@@ -321,6 +322,11 @@ static pawl_status sqlite_copy_to(struct ledger_backend *base,
     return status;
 }
 
+pawl_status pawl__ledger_sqlite_flush(struct ledger_backend *base, pawl_error *reterr)
+{
+    return pawl__sqlite_checkpoint(of(base)->writer, PAWL__SQLITE_TRUNCATE, NULL, reterr);
+}
+
 static void sqlite_close(struct ledger_backend *base)
 {
     struct sqlite_backend *backend = of(base);
@@ -375,17 +381,6 @@ static pawl_status no_memory(pawl_error *reterr)
     return pawl__fail(reterr, PAWL_NOMEM, "no memory for a ledger");
 }
 
-static char *with_suffix(const char *path, const char *suffix)
-{
-    struct pawl__buf buf = BUF_INIT(strlen(path) + strlen(suffix));
-
-    pawl__buf_add_text(&buf, path);
-    pawl__buf_add_text(&buf, suffix);
-    char *text = pawl__buf_steal(&buf);
-    pawl__buf_done(&buf);
-    return text;
-}
-
 /* Two names of one file must mean one anchor. *ret_exists: whether something is in such a file. */
 static pawl_status set_paths(struct sqlite_backend *backend,
                              const char *path,
@@ -404,7 +399,7 @@ static pawl_status set_paths(struct sqlite_backend *backend,
     free(backend->log_path);
     backend->path = real != NULL ? real : strdup(path);
     backend->anchor_path = backend->path == NULL ? NULL : pawl__anchor_path(backend->path);
-    backend->log_path = backend->path == NULL ? NULL : with_suffix(backend->path, "-wal");
+    backend->log_path = backend->path == NULL ? NULL : pawl__fs_with_suffix(backend->path, "-wal");
     return backend->anchor_path != NULL && backend->log_path != NULL ? PAWL_OK : no_memory(reterr);
 }
 
@@ -427,9 +422,6 @@ static pawl_status check_paths(struct sqlite_backend *backend, bool exists, pawl
 
 static enum pawl__sqlite_mode open_mode(const pawl_ledger_options *options)
 {
-    if (options->read_only) {
-        return PAWL__SQLITE_READ_ONLY;
-    }
     return options->must_exist ? PAWL__SQLITE_MUST_EXIST : PAWL__SQLITE_CREATE;
 }
 
@@ -461,7 +453,7 @@ static pawl_status open_first(struct sqlite_backend *backend,
                               const pawl_ledger_options *options,
                               pawl_error *reterr)
 {
-    backend->options.mode = open_mode(options);
+    backend->options.mode = options->read_only ? backend->reader_mode : open_mode(options);
     struct pawl__sqlite_options writing = backend->options;
     struct pawl__sqlite *db;
 
@@ -486,7 +478,7 @@ static pawl_status open_at(struct sqlite_backend *backend,
     bool exists = false;
     pawl_status status = set_paths(backend, path, &exists, reterr);
 
-    if (status == PAWL_OK) {
+    if (status == PAWL_OK && !options->read_only) {
         status = check_paths(backend, exists, reterr);
     }
     if (status == PAWL_OK) {
@@ -514,6 +506,7 @@ pawl_status pawl__ledger_sqlite_open(const struct ledger_location *location,
     backend->options.statement_count = SQL_COUNT;
     backend->options.busy_ms_max = options->busy_ms_max;
     backend->options.sync_normal = location->durability_normal;
+    backend->reader_mode = location->at_rest ? PAWL__SQLITE_AT_REST : PAWL__SQLITE_READ_ONLY;
     pawl_status status = pawl__lock_init(&backend->lock, reterr);
     if (status != PAWL_OK) {
         free(backend);

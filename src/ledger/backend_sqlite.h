@@ -43,6 +43,7 @@ struct sqlite_backend {
     char *anchor_path;
     char *log_path; /* "<path>-wal" */
     struct pawl__sqlite_options options;
+    enum pawl__sqlite_mode reader_mode;
     struct pawl__sqlite *writer;  /* the committer's; NULL when read-only */
     struct pawl__sqlite *settler; /* the settling thread's, opened when it first writes */
     bool anchor_spoilt;           /* the settling thread's: the log could not be synced */
@@ -66,6 +67,11 @@ void pawl__ledger_reader_return(struct sqlite_backend *backend, struct pawl__sql
 PAWL_MUST_USE pawl_status pawl__ledger_sqlite_head(struct pawl__sqlite *db,
                                                    pawl_ledger_head *ret_head,
                                                    pawl_error *reterr);
+
+/* Moves the log into the file and empties it, so that the file alone is everything. Of a backend
+ * that nobody else has open. */
+PAWL_MUST_USE pawl_status pawl__ledger_sqlite_flush(struct ledger_backend *base,
+                                                    pawl_error *reterr);
 
 /* The row that `stmt` stands on. CORRUPT when a column is not what the ledger writes. */
 PAWL_MUST_USE pawl_status pawl__ledger_sqlite_row(struct pawl__sqlite_stmt *stmt,

@@ -130,21 +130,26 @@ static pawl_status start_writing(pawl_ledger *ledger, pawl_error *reterr)
     return status;
 }
 
-static pawl_status open_backend(pawl_ledger *ledger, const char *text, pawl_error *reterr)
+pawl_status pawl__ledger_backend_open(const char *location,
+                                      const pawl_ledger_options *options,
+                                      struct ledger_backend **ret_backend,
+                                      pawl_error *reterr)
 {
-    AUTO(pawl__location_done) struct ledger_location location = { 0 };
-    pawl_status status = pawl__location_parse(text, &location, reterr);
+    AUTO(pawl__location_done) struct ledger_location parsed = { 0 };
+    pawl_status status = pawl__location_parse(location, &parsed, reterr);
 
-    if (status == PAWL_OK) {
-        status = backends[location.scheme](&location, &ledger->options, &ledger->backend, reterr);
-    }
-    return status == PAWL_OK ? pawl__verify_ends(ledger->backend, reterr) : status;
+    return status == PAWL_OK ? backends[parsed.scheme](&parsed, options, ret_backend, reterr)
+                             : status;
 }
 
 static pawl_status open_ledger(pawl_ledger *ledger, const char *location, pawl_error *reterr)
 {
-    pawl_status status = open_backend(ledger, location, reterr);
+    pawl_status status =
+        pawl__ledger_backend_open(location, &ledger->options, &ledger->backend, reterr);
 
+    if (status == PAWL_OK) {
+        status = pawl__verify_ends(ledger->backend, reterr);
+    }
     if (status != PAWL_OK) {
         return status;
     }

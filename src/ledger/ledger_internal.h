@@ -85,4 +85,10 @@ PAWL_MUST_USE pawl_status pawl__take_filter(const pawl_event_filter *given,
                                             pawl_event_filter *ret_filter,
                                             pawl_error *reterr);
 
+/* The backend of a location alone: no threads, no anchor, nothing is checked. */
+PAWL_MUST_USE pawl_status pawl__ledger_backend_open(const char *location,
+                                                    const pawl_ledger_options *options,
+                                                    struct ledger_backend **ret_backend,
+                                                    pawl_error *reterr);
+
 #endif

@@ -11,6 +11,7 @@ struct ledger_location {
     enum ledger_scheme scheme;
     char *path; /* a file's path, or the whole postgres:// URL; NULL for memory */
     bool durability_normal;
+    bool at_rest;         /* SQLite, and not to be written in a location: see pawl__snapshot_open */
     uint32_t connections; /* PostgreSQL: at the most this many; 0: the backend's default */
 };
 

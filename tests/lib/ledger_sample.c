@@ -1,9 +1,11 @@
 #include "lib/ledger_sample.h"
 
+#include <dirent.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/macros.h"
 #include "ledger/anchor.h"
@@ -115,6 +117,119 @@ void assert_verifies(struct sample *sample, pawl_ledger *ledger, uint64_t offset
     assert_int_equal(report.first_bad_offset, 0);
     assert_string_equal(report.what, "");
 }
+
+/* --- comparing --- */
+
+static void add_events(struct sample *sample, pawl_ledger *ledger, struct pawl__buf *text)
+{
+    pawl_reader *reader = NULL;
+    const pawl_event *event = NULL;
+
+    assert_ok(pawl_reader_open(ledger, NULL, &reader, &sample->err), &sample->err);
+    while (pawl_reader_next(reader, &event, &sample->err) == PAWL_OK) {
+        pawl__buf_add_format(text,
+                             "%llu %lld %lld %lld ",
+                             (unsigned long long)event->offset,
+                             (long long)event->turn,
+                             (long long)event->created_at_us,
+                             (long long)event->schema_version);
+        pawl__buf_add(text, event->id);
+        pawl__buf_add(text, event->run_id);
+        pawl__buf_add(text, event->kind);
+        pawl__buf_add(text, event->actor);
+        pawl__buf_add(text, event->payload);
+        pawl__buf_add(text, (pawl_view){ (const char *)event->hash, sizeof(event->hash) });
+    }
+    pawl_reader_close(reader);
+}
+
+static bool add_turn(void *context, const pawl_turn_info *info)
+{
+    pawl__buf_add_format(context,
+                         "%.*s %lld %u %d %llu %llu\n",
+                         VIEW_ARGS(info->run_id),
+                         (long long)info->turn,
+                         info->attempt,
+                         (int)info->state,
+                         (unsigned long long)info->begin_offset,
+                         (unsigned long long)info->end_offset);
+    return true;
+}
+
+static void add_embeddings(struct sample *sample, pawl_ledger *ledger, struct pawl__buf *text)
+{
+    static const float query[] = { 1, 2, 3 };
+    pawl_recalled found[10];
+    size_t count = 0;
+
+    assert_ok(
+        pawl_ledger_recall(
+            ledger, query, COUNT_OF(query), NULL, found, COUNT_OF(found), &count, &sample->err),
+        &sample->err);
+    for (size_t i = 0; i < count; i++) {
+        pawl__buf_add_format(
+            text, "%llu %.5f\n", (unsigned long long)found[i].offset, found[i].similarity);
+    }
+}
+
+void assert_same_ledgers(struct sample *sample, pawl_ledger *a, pawl_ledger *b)
+{
+    pawl_ledger *const both[] = { a, b };
+    struct pawl__buf texts[] = { BUF_INIT(1 << 24), BUF_INIT(1 << 24) };
+    pawl_view all_runs = { NULL, 0 };
+
+    for (size_t i = 0; i < COUNT_OF(both); i++) {
+        add_events(sample, both[i], &texts[i]);
+        assert_ok(pawl_ledger_turns(both[i], all_runs, add_turn, &texts[i], &sample->err),
+                  &sample->err);
+        add_embeddings(sample, both[i], &texts[i]);
+        assert_false(texts[i].broken);
+    }
+    assert_int_equal(texts[0].len, texts[1].len);
+    assert_memory_equal(texts[0].data, texts[1].data, texts[0].len);
+    pawl__buf_done(&texts[0]);
+    pawl__buf_done(&texts[1]);
+}
+
+void assert_good_copy(struct sample *sample, const char *path, pawl_ledger *like, uint64_t offset)
+{
+    pawl_ledger *copy = sample_open(sample, path);
+
+    assert_verifies(sample, copy, offset);
+    if (like != NULL) {
+        assert_same_ledgers(sample, copy, like);
+    }
+    pawl_ledger_close(copy);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+void sample_names(const char *directory, char *ret_names, size_t size)
+{
+    static char names[64][128];
+    size_t count = 0;
+    DIR *dir = opendir(directory);
+
+    assert_non_null(dir);
+    for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+        if (entry->d_name[0] != '.') {
+            assert_true(count < COUNT_OF(names));
+            snprintf(names[count++], sizeof(names[0]), "%.120s", entry->d_name);
+        }
+    }
+    closedir(dir);
+    qsort(names, count, sizeof(names[0]), by_text);
+    ret_names[0] = '\0';
+    for (size_t i = 0; i < count; i++) {
+        size_t len = strlen(ret_names);
+        snprintf(ret_names + len, size - len, "%s ", names[i]);
+    }
+}
+
+/* --- behind its back --- */
 
 void sample_sql(const char *path, const char *sql)
 {

@@ -39,6 +39,15 @@ pawl_ledger_head sample_head(struct sample *sample, pawl_ledger *ledger);
 /* Verifies an open ledger: expects PAWL_OK with everything up to `offset`. */
 void assert_verifies(struct sample *sample, pawl_ledger *ledger, uint64_t offset);
 
+/* Both hold the same events with the same hashes, turns and embeddings. */
+void assert_same_ledgers(struct sample *sample, pawl_ledger *a, pawl_ledger *b);
+
+/* Opens the file, verifies it and compares it with `like` (NULL: does not). */
+void assert_good_copy(struct sample *sample, const char *path, pawl_ledger *like, uint64_t offset);
+
+/* The names in a directory, sorted, with a space behind each. */
+void sample_names(const char *directory, char *ret_names, size_t size);
+
 /* Runs SQL on the file with plain SQLite. */
 void sample_sql(const char *path, const char *sql);
 

@@ -1,0 +1,287 @@
+#include "ledger/snapshot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/failpoint.h"
+#include "base/fs.h"
+#include "ledger/backend_sqlite.h"
+#include "ledger/ledger_internal.h"
+#include "ledger/verify.h"
+
+const char *const pawl__ledger_side_suffixes[LEDGER_SIDE_FILES] = { "-wal", "-shm", ".anchor" };
+
+static void free_text(char **text)
+{
+    free(*text);
+}
+
+static pawl_status no_memory(pawl_error *reterr)
+{
+    return pawl__fail(reterr, PAWL_NOMEM, "no memory for a snapshot");
+}
+
+void pawl__backend_close(struct ledger_backend **backend)
+{
+    if (*backend != NULL) {
+        (*backend)->ops->close(*backend);
+        *backend = NULL;
+    }
+}
+
+/* --- files that are being made --- */
+
+pawl_status pawl__scratch_make(const char *path,
+                               struct ledger_scratch *ret_scratch,
+                               pawl_error *reterr)
+{
+    AUTO(free_text) char *name = pawl__fs_with_suffix(path, ".tmp-XXXXXX");
+
+    if (name == NULL) {
+        return no_memory(reterr);
+    }
+    AUTO(pawl__fs_close) int fd = mkostemp(name, O_CLOEXEC); /* mode 0600 */
+    if (fd < 0) {
+        return pawl__fail_errno(reterr, errno, "create a file beside '%s'", path);
+    }
+    ret_scratch->path = STEAL(name);
+    return PAWL_OK;
+}
+
+void pawl__scratch_done(struct ledger_scratch *scratch)
+{
+    if (scratch->path == NULL) {
+        return;
+    }
+    unlink(scratch->path);
+    for (size_t i = 0; i < LEDGER_SIDE_FILES; i++) {
+        AUTO(free_text)
+        char *side = pawl__fs_with_suffix(scratch->path, pawl__ledger_side_suffixes[i]);
+        if (side != NULL) {
+            unlink(side);
+        }
+    }
+    free(scratch->path);
+    scratch->path = NULL;
+}
+
+pawl_status pawl__scratch_publish(struct ledger_scratch *scratch,
+                                  const char *path,
+                                  pawl_error *reterr)
+{
+    pawl_status status = pawl__snapshot_check_free(path, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__fs_publish(scratch->path, path, reterr);
+    }
+    return status;
+}
+
+static pawl_status check_absent(const char *path, pawl_error *reterr)
+{
+    struct stat info;
+
+    if (lstat(path, &info) == 0) {
+        return pawl__fail(reterr, PAWL_CONFLICT, "'%s' exists", path);
+    }
+    return errno == ENOENT ? PAWL_OK : pawl__fail_errno(reterr, errno, "look at '%s'", path);
+}
+
+pawl_status pawl__snapshot_check_free(const char *path, pawl_error *reterr)
+{
+    pawl_status status = check_absent(path, reterr);
+
+    for (size_t i = 0; status == PAWL_OK && i < LEDGER_SIDE_FILES; i++) {
+        AUTO(free_text) char *side = pawl__fs_with_suffix(path, pawl__ledger_side_suffixes[i]);
+        status = side == NULL ? no_memory(reterr) : check_absent(side, reterr);
+    }
+    return status;
+}
+
+/* --- reading one --- */
+
+/* A snapshot that was opened as a ledger and not closed has a log beside it, which belongs to it:
+ * then it is read as any ledger is. */
+static bool has_log(const char *path)
+{
+    AUTO(free_text) char *log = pawl__fs_with_suffix(path, "-wal");
+    struct stat info;
+
+    return log != NULL && stat(log, &info) == 0 && info.st_size > 0;
+}
+
+pawl_status pawl__snapshot_open(const char *path,
+                                struct ledger_backend **ret_backend,
+                                pawl_error *reterr)
+{
+    AUTO(free_text) char *copy = strdup(path);
+    pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
+    struct ledger_location location = {
+        .scheme = LEDGER_SQLITE,
+        .path = copy,
+        .at_rest = !has_log(path),
+    };
+
+    if (copy == NULL) {
+        return no_memory(reterr);
+    }
+    options.read_only = true;
+    return pawl__ledger_sqlite_open(&location, &options, ret_backend, reterr);
+}
+
+pawl_status pawl__snapshot_verify(const char *path,
+                                  pawl_progress progress,
+                                  void *progress_context,
+                                  pawl_ledger_head *ret_head,
+                                  pawl_error *reterr)
+{
+    AUTO(pawl__backend_close) struct ledger_backend *backend = NULL;
+    pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
+    pawl_verify_report report;
+
+    options.progress = progress;
+    options.progress_context = progress_context;
+    pawl_status status = pawl__snapshot_open(path, &backend, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__verify(backend, &options, &report, reterr);
+    }
+    if (status == PAWL_OK && ret_head != NULL) {
+        *ret_head = report.verified;
+    }
+    return status;
+}
+
+/* --- taking one --- */
+
+/* Copying is the first half of the work, verifying the second; a thousandth is a step. */
+struct halves {
+    pawl_progress progress;
+    void *context;
+    uint64_t before;
+};
+
+enum { HALF = 500 };
+
+static bool report_half(void *context, uint64_t done, uint64_t total)
+{
+    const struct halves *halves = context;
+    uint64_t part = total == 0 ? HALF : (uint64_t)((double)done / (double)total * HALF);
+
+    return halves->progress == NULL
+           || halves->progress(halves->context, halves->before + part, 2 * (uint64_t)HALF);
+}
+
+/* From any backend into a new file, through the same statements that write a ledger. */
+static pawl_status fill(struct ledger_backend *source,
+                        const char *path,
+                        struct halves *halves,
+                        pawl_error *reterr)
+{
+    AUTO(pawl__backend_close) struct ledger_backend *target = NULL;
+    AUTO(free_text) char *name = strdup(path);
+    pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
+    /* It counts for nothing until it is published, and is synced then. */
+    struct ledger_location location = {
+        .scheme = LEDGER_SQLITE,
+        .path = name,
+        .durability_normal = true,
+    };
+    pawl_ledger_head head;
+
+    if (name == NULL) {
+        return no_memory(reterr);
+    }
+    pawl_status status = source->ops->head(source, &head, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__ledger_sqlite_open(&location, &options, &target, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    struct ledger_copy copy = {
+        .source = source,
+        .target = target,
+        .up_to = head.offset,
+        .progress = report_half,
+        .progress_context = halves,
+    };
+    status = pawl__copy(&copy, reterr);
+    return status == PAWL_OK ? pawl__ledger_sqlite_flush(target, reterr) : status;
+}
+
+pawl_status pawl__snapshot_make(struct ledger_backend *source,
+                                const struct ledger_scratch *scratch,
+                                pawl_progress progress,
+                                void *progress_context,
+                                pawl_ledger_head *ret_head,
+                                pawl_error *reterr)
+{
+    struct halves halves = { .progress = progress, .context = progress_context };
+    pawl_ledger_head head;
+
+    pawl_status status =
+        source->ops->copy_to != NULL
+            ? source->ops->copy_to(source, scratch->path, report_half, &halves, reterr)
+            : fill(source, scratch->path, &halves, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    FAILPOINT("ledger.snapshot.verify.before", reterr);
+    halves.before = HALF;
+    status = pawl__snapshot_verify(scratch->path, report_half, &halves, &head, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__verify_contains(source, &head, "the snapshot", NULL, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_head = head;
+    }
+    return status;
+}
+
+static pawl_status take(struct ledger_backend *source,
+                        const char *path,
+                        pawl_progress progress,
+                        void *progress_context,
+                        pawl_ledger_head *ret_head,
+                        pawl_error *reterr)
+{
+    AUTO(pawl__scratch_done) struct ledger_scratch scratch = { NULL };
+
+    pawl_status status = pawl__snapshot_check_free(path, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__scratch_make(path, &scratch, reterr);
+    }
+    if (status == PAWL_OK) {
+        status =
+            pawl__snapshot_make(source, &scratch, progress, progress_context, ret_head, reterr);
+    }
+    return status == PAWL_OK ? pawl__scratch_publish(&scratch, path, reterr) : status;
+}
+
+pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
+                                    const char *path,
+                                    pawl_progress progress,
+                                    void *progress_context,
+                                    pawl_ledger_head *ret_head,
+                                    pawl_error *reterr)
+{
+    pawl_ledger_head head;
+
+    if (ledger == NULL || path == NULL || path[0] == '\0') {
+        return pawl__fail(reterr, PAWL_INVALID, "ledger or path: is NULL or empty");
+    }
+    pawl_status status = take(ledger->backend, path, progress, progress_context, &head, reterr);
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "snapshot to '%s'", path);
+    }
+    if (ret_head != NULL) {
+        *ret_head = head;
+    }
+    return PAWL_OK;
+}

@@ -1,0 +1,108 @@
+/* Snapshots: a ledger's events, turns and embeddings in one SQLite file at rest.
+ *
+ * copy.c brings the content of one backend into another, snapshot.c makes a file of it,
+ * snapshot_dir.c looks after a directory of them, restore.c makes a ledger of one again and prove.c
+ * shows that it would. */
+#ifndef PAWL_LEDGER_SNAPSHOT_H
+#define PAWL_LEDGER_SNAPSHOT_H
+
+#include "ledger/backend.h"
+
+void pawl__backend_close(struct ledger_backend **backend); /* for AUTO; NULL is nothing */
+
+/* --- copy.c --- */
+
+struct ledger_copy {
+    struct ledger_backend *source;
+    struct ledger_backend *target; /* holds the events up to `from` already */
+    uint64_t from;
+    uint64_t up_to;         /* as of this offset, whatever was appended since */
+    pawl_progress progress; /* counts events; NULL: none */
+    void *progress_context;
+};
+
+/* Brings events with their offsets and hashes, the rows of turns as they were then, and embeddings
+ * into the target. Nothing is checked: verify the result. */
+PAWL_MUST_USE pawl_status pawl__copy(const struct ledger_copy *copy, pawl_error *reterr);
+
+/* --- snapshot.c --- */
+
+/* A name for a file that is being made: "<path>.tmp-XXXXXX", which exists and is empty. Ended with
+ * _done, which removes it and what SQLite has put beside it, unless it was published. */
+struct ledger_scratch {
+    char *path; /* NULL: none */
+};
+
+PAWL_MUST_USE pawl_status pawl__scratch_make(const char *path,
+                                             struct ledger_scratch *ret_scratch,
+                                             pawl_error *reterr);
+void pawl__scratch_done(struct ledger_scratch *scratch);
+
+/* Gives it its name; CONFLICT when that is taken. */
+PAWL_MUST_USE pawl_status pawl__scratch_publish(struct ledger_scratch *scratch,
+                                                const char *path,
+                                                pawl_error *reterr);
+
+/* "<path>-wal", "-shm" and ".anchor": what belongs to a ledger file. */
+#define LEDGER_SIDE_FILES 3
+extern const char *const pawl__ledger_side_suffixes[LEDGER_SIDE_FILES];
+
+/* CONFLICT when there is such a file, or one of those that would be taken for a part of it. */
+PAWL_MUST_USE pawl_status pawl__snapshot_check_free(const char *path, pawl_error *reterr);
+
+/* Opens a ledger file to read from, without writing to it or beside it. */
+PAWL_MUST_USE pawl_status pawl__snapshot_open(const char *path,
+                                              struct ledger_backend **ret_backend,
+                                              pawl_error *reterr);
+
+/* Opens it and verifies all of it. `ret_head` and `progress` may be NULL. */
+PAWL_MUST_USE pawl_status pawl__snapshot_verify(const char *path,
+                                                pawl_progress progress,
+                                                void *progress_context,
+                                                pawl_ledger_head *ret_head,
+                                                pawl_error *reterr);
+
+/* Copies `source` as of now into the scratch file and verifies the copy. */
+PAWL_MUST_USE pawl_status pawl__snapshot_make(struct ledger_backend *source,
+                                              const struct ledger_scratch *scratch,
+                                              pawl_progress progress,
+                                              void *progress_context,
+                                              pawl_ledger_head *ret_head,
+                                              pawl_error *reterr);
+
+/* --- snapshot_dir.c --- */
+
+struct pawl__store_lock;
+
+/* One schedule, prune or proof at a time works in a directory; BUSY. What a crash left half made in
+ * it is removed. */
+PAWL_MUST_USE pawl_status pawl__snapshot_lock(const char *directory,
+                                              struct pawl__store_lock **ret_lock,
+                                              pawl_error *reterr);
+
+/* The offsets in the names of the snapshots in a directory, highest first; malloc'ed. */
+PAWL_MUST_USE pawl_status pawl__snapshot_offsets(const char *directory,
+                                                 uint64_t **ret_offsets,
+                                                 size_t *ret_count,
+                                                 pawl_error *reterr);
+
+/* "<directory>/snapshot-<20 digits>.db", malloc'ed; NULL without memory. */
+char *pawl__snapshot_path(const char *directory, uint64_t offset);
+
+/* --- restore.c --- */
+
+struct ledger_restored {
+    pawl_ledger_head snapshot;
+    pawl_ledger_head head; /* of the whole */
+};
+
+/* Copies a snapshot into `scratch`, appends what `tail` (NULL: none) has behind it, as of up_to (0:
+ * as of now), and verifies the result. CONFLICT when the two are not of the same ledger. */
+PAWL_MUST_USE pawl_status pawl__restore_into(const char *snapshot,
+                                             struct ledger_backend *tail,
+                                             uint64_t up_to,
+                                             const struct ledger_scratch *scratch,
+                                             struct ledger_restored *ret_restored,
+                                             pawl_error *reterr);
+
+#endif
