@@ -35,13 +35,12 @@ static pawl_status commit_group(void *context,
 {
     pawl_ledger *ledger = context;
     struct ledger_request *requests[LEDGER_GROUP_MAX];
-    pawl_ledger_head head;
 
     REQUIRE(count <= LEDGER_GROUP_MAX);
     for (size_t i = 0; i < count; i++) {
         requests[i] = request_of(items[i]);
     }
-    pawl_status status = pawl__write_group(&ledger->writer, requests, count, &head, reterr);
+    pawl_status status = pawl__write_group(&ledger->writer, requests, count, reterr);
     if (status != PAWL_OK) {
         return status;
     }

@@ -310,6 +310,13 @@ static pawl_status lost_turn(const struct ledger_request *request,
         [PAWL_TURN_ABANDONED] = "was abandoned",
     };
 
+    if (turn->attempt == 0) { /* a handle that was resumed from somewhere else */
+        return pawl__fail(reterr,
+                          PAWL_LEASE_LOST,
+                          "turn %lld of run '%.*s' was never begun here",
+                          (long long)request->turn,
+                          VIEW_ARGS(request->run_id));
+    }
     return pawl__fail(reterr,
                       PAWL_LEASE_LOST,
                       "attempt %u at turn %lld of run '%.*s' is over: attempt %u %s",

@@ -192,38 +192,77 @@ static pawl_status write_with_retry(struct ledger_writer *writer,
         careful = true;
         status = write_rows(writer, requests, count, careful, reterr);
     }
-    if (status == PAWL_CONFLICT) {
-        /* The lookup saw everything under the write lock: a store that finds more is not ours. */
-        reterr->status = PAWL_CORRUPT;
-        return pawl__fail_context(reterr, PAWL_CORRUPT, "an id appeared that was not there");
-    }
     if (status == PAWL_OK && writer->careful > 0 && writer->plan.duplicate_count == 0) {
         writer->careful--;
     }
     return status;
 }
 
+static pawl_status finish(struct ledger_writer *writer, pawl_error *reterr)
+{
+    struct ledger_backend *backend = writer->backend;
+
+    if (writer->plan.insert_count == 0 && writer->embedded == 0) {
+        backend->ops->rollback(backend); /* nothing but duplicates and refusals: no fsync */
+        return PAWL_OK;
+    }
+    return backend->ops->commit(backend, reterr);
+}
+
+/* Every id that the request brought was looked up under the write lock. */
+static void fail_taken(struct ledger_request *request)
+{
+    bool is_turns_own = request->in_turn && request->kind != LEDGER_APPEND;
+
+    if (is_turns_own) {
+        pawl__fail(
+            &request->item.outcome,
+            PAWL_CONFLICT,
+            "somebody appended an event under the id that turn %lld of run '%.*s' has for its "
+            "own",
+            (long long)request->turn,
+            VIEW_ARGS(request->run_id));
+    } else {
+        pawl__fail(&request->item.outcome, PAWL_CORRUPT, "an id appeared that was not there");
+    }
+}
+
+/* When one of the requests cannot be carried out for a reason that only the store knows, so that
+ * the others do not fail with it. */
+static void write_one_by_one(struct ledger_writer *writer,
+                             struct ledger_request *const *requests,
+                             size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct ledger_request *request = requests[i];
+        pawl_error *reterr = &request->item.outcome;
+        pawl_status status = write_rows(writer, &request, 1, true, reterr);
+
+        if (status == PAWL_OK) {
+            (void)!finish(writer, reterr); /* the answer is in the outcome */
+            continue;
+        }
+        writer->backend->ops->rollback(writer->backend);
+        if (status == PAWL_CONFLICT) {
+            fail_taken(request);
+        }
+    }
+}
+
 pawl_status pawl__write_group(struct ledger_writer *writer,
                               struct ledger_request *const *requests,
                               size_t count,
-                              pawl_ledger_head *ret_head,
                               pawl_error *reterr)
 {
-    struct ledger_backend *backend = writer->backend;
     pawl_status status = write_with_retry(writer, requests, count, reterr);
 
-    if (status != PAWL_OK) {
-        backend->ops->rollback(backend);
-        return status;
+    if (status == PAWL_OK) {
+        return finish(writer, reterr);
     }
-    if (writer->plan.insert_count == 0 && writer->embedded == 0) {
-        backend->ops->rollback(backend); /* nothing but duplicates and refusals: no fsync */
-    } else {
-        status = backend->ops->commit(backend, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+    writer->backend->ops->rollback(writer->backend);
+    if (status == PAWL_CONFLICT) {
+        write_one_by_one(writer, requests, count);
+        return PAWL_OK;
     }
-    *ret_head = writer->plan.head;
-    return PAWL_OK;
+    return status;
 }

@@ -21,11 +21,10 @@ struct ledger_writer {
 void pawl__writer_done(struct ledger_writer *writer);
 
 /* PAWL_OK: each request has its own answer in item.outcome, and those with PAWL_OK are durable.
- * Anything else holds for all of them; `reterr` is not NULL. *ret_head is the head after it. */
+ * Anything else holds for all of them; `reterr` is not NULL. */
 PAWL_MUST_USE pawl_status pawl__write_group(struct ledger_writer *writer,
                                             struct ledger_request *const *requests,
                                             size_t count,
-                                            pawl_ledger_head *ret_head,
                                             pawl_error *reterr);
 
 #endif

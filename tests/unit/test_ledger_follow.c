@@ -1,0 +1,139 @@
+/* Following what another process writes: woken by it, each event once, in order. */
+#include "lib/ledger_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+#include "lib/child.h"
+
+enum { EVENTS = 300, LONG_MS = 60000 };
+
+/* --- the other process --- */
+
+static int fail_child(const pawl_error *error)
+{
+    child_say("failed: %s", error->message);
+    return 1;
+}
+
+static int write_events(pawl_ledger *ledger)
+{
+    for (int i = 0; i < EVENTS; i++) {
+        char id[32];
+        pawl_error error = PAWL_ERROR_INIT;
+        snprintf(id, sizeof(id), "child-%d", i);
+        pawl_event event = event_of(id, 0, "0");
+        if (pawl_ledger_append(ledger, &event, NULL, &error) != PAWL_OK) {
+            return fail_child(&error);
+        }
+    }
+    child_say("done");
+    return 0;
+}
+
+static int follow_events(pawl_ledger *ledger)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    const pawl_event *event;
+    pawl_reader *reader;
+    pawl_status status = pawl_reader_open(ledger, NULL, &reader, &error);
+
+    child_say("ready");
+    for (int seen = 0; seen < EVENTS && status == PAWL_OK;) {
+        status = pawl_reader_next(reader, &event, &error);
+        if (status == PAWL_OK) {
+            child_say("%llu", (unsigned long long)event->offset);
+            seen++;
+        } else if (status == PAWL_NOT_FOUND) {
+            status = pawl_reader_wait(reader, LONG_MS, &error);
+        }
+    }
+    pawl_reader_close(reader);
+    return status == PAWL_OK ? 0 : fail_child(&error);
+}
+
+static int run_child(char **argv)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_ledger *ledger;
+
+    if (pawl_ledger_open(argv[3], NULL, &ledger, &error) != PAWL_OK) {
+        return fail_child(&error);
+    }
+    int code = strcmp(argv[2], "write") == 0 ? write_events(ledger) : follow_events(ledger);
+    pawl_ledger_close(ledger);
+    return code;
+}
+
+/* --- this one --- */
+
+static void assert_ended_well(struct child *child)
+{
+    int status = child_end(child, 0);
+
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_events_of_another_process_arrive_once_and_in_order(void **state)
+{
+    struct ledger_fixture *f = *state;
+    const pawl_event *event;
+    pawl_reader *reader;
+    struct child child;
+
+    assert_ok(pawl_reader_open(f->ledger, NULL, &reader, &f->err), &f->err);
+    child_start(&child, (const char *const[]){ "write", f->location, NULL });
+    for (uint64_t next = 1; next <= EVENTS;) {
+        pawl_status status = pawl_reader_next(reader, &event, &f->err);
+        if (status == PAWL_OK) {
+            assert_int_equal(event->offset, next++);
+        } else {
+            assert_status(status, PAWL_NOT_FOUND, &f->err);
+            assert_ok(pawl_reader_wait(reader, LONG_MS, &f->err), &f->err);
+        }
+    }
+    assert_ended_well(&child);
+    pawl_reader_close(reader);
+}
+
+static void test_another_process_follows_this_one(void **state)
+{
+    struct ledger_fixture *f = *state;
+    struct child child;
+    char line[128];
+    char id[32];
+
+    child_start(&child, (const char *const[]){ "follow", f->location, NULL });
+    assert_true(child_line(&child, line, sizeof(line)));
+    assert_string_equal(line, "ready");
+    for (int i = 0; i < EVENTS; i++) {
+        snprintf(id, sizeof(id), "parent-%d", i);
+        append_one(f, id, 0, "0");
+        if (i % 50 == 0) { /* now and then it has nothing left to read, and must be woken */
+            for (int seen = i == 0 ? 0 : i - 49; seen <= i; seen++) {
+                assert_true(child_line(&child, line, sizeof(line)));
+                assert_int_equal(atoi(line), seen + 1);
+            }
+        }
+    }
+    for (int seen = EVENTS - 49; seen < EVENTS; seen++) {
+        assert_true(child_line(&child, line, sizeof(line)));
+        assert_int_equal(atoi(line), seen + 1);
+    }
+    assert_ended_well(&child);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        LEDGER_TEST(test_events_of_another_process_arrive_once_and_in_order),
+        LEDGER_TEST(test_another_process_follows_this_one),
+    };
+
+    if (child_is_one(argc, argv)) {
+        return run_child(argv);
+    }
+    return ledger_suite(argc, argv, tests, COUNT_OF(tests));
+}
