@@ -215,10 +215,12 @@ static pawl_status enqueue(struct pawl__commit *commit,
 
     pawl__lock(&commit->lock);
     pawl_status status = pawl__commit_core_submit(&commit->core, item, now, &wake, reterr);
-    pawl__unlock(&commit->lock);
     if (wake) {
+        /* Not behind the unlock: by then the item may be answered and, by a stop, all of this gone.
+         */
         pawl__cond_signal(&commit->wake);
     }
+    pawl__unlock(&commit->lock);
     return status;
 }
 
