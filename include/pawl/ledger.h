@@ -469,6 +469,15 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_recall(pawl_ledger *ledger,
                                                       size_t *ret_count,
                                                       pawl_error *reterr);
 
+/* The embedding of the event at `offset`, scaled to length 1. NOT_FOUND: it has none. INVALID: it
+ * has more dimensions than `ret_values` has room for; PAWL_EMBEDDING_DIMENSIONS_MAX is enough. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_get_embedding(pawl_ledger *ledger,
+                                                             uint64_t offset,
+                                                             float *ret_values,
+                                                             size_t room,
+                                                             size_t *ret_dimensions,
+                                                             pawl_error *reterr);
+
 /* --- Import and export ------------------------------------------------------------------------ */
 
 /* Reads an event from a JSON object with the names of its fields:

@@ -19,7 +19,8 @@ static const struct pawl__command root = {
         "lost; 5 busy, unavailable or could not check; 6 checked and found wrong.\n\n"
         "A setting is a key of pawl.yaml, a variable of the environment or a flag; 'pawl help "
         "settings' lists them.",
-    .commands = COMMANDS(&pawl__cmd_doctor,
+    .commands = COMMANDS(&pawl__cmd_ledger,
+                         &pawl__cmd_doctor,
                          &pawl__cmd_config,
                          &pawl__cmd_help,
                          &pawl__cmd_version,

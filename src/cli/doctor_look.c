@@ -86,7 +86,7 @@ static void look_at_choice(struct pawl__doctor *doctor)
     };
 
     pawl__config_add_origin(doctor->config, PAWL__DATABASE_URL, &origin);
-    doctor->postgres = set && !facts.data_flag;
+    doctor->postgres = pawl__settings_use_database(doctor->config);
     pawl__doctor_add(doctor, pawl__judge_choice(&facts));
 }
 

@@ -171,3 +171,9 @@ pawl_status pawl__settings_load(const struct pawl__args *args,
     free(flags);
     return status;
 }
+
+bool pawl__settings_use_database(const struct pawl__config *config)
+{
+    return pawl__config_text(config, PAWL__DATABASE_URL)[0] != '\0'
+           && pawl__config_origin(config, PAWL__DATA).kind != PAWL__ORIGIN_FLAG;
+}

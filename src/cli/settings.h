@@ -29,4 +29,7 @@ PAWL_MUST_USE pawl_status pawl__settings_load(const struct pawl__args *args,
                                               struct pawl__config **ret_config,
                                               pawl_error *reterr);
 
+/* Whether ledger and work live in PostgreSQL: it is configured, and no --data says otherwise. */
+bool pawl__settings_use_database(const struct pawl__config *config);
+
 #endif

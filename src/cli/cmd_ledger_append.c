@@ -1,0 +1,491 @@
+/* pawl ledger append: one event from flags, or a line each from standard input.
+ *
+ * Lines are appended in batches, as many as are there without waiting, so that a million of them is
+ * quick and a program that writes one and waits gets its answer at once. A line is answered only
+ * when it is durable, in the order of the input. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/display.h"
+#include "base/error.h"
+#include "base/fs.h"
+#include "base/lines.h"
+#include "base/macros.h"
+#include "base/uuid.h"
+#include "cli/ledger.h"
+#include "cli/text.h"
+
+enum {
+    BATCH_EVENTS_MAX = 2000,
+    BATCH_BYTES_MAX = 4 << 20,
+    PAYLOAD_BYTES_MAX = 1 << 20, /* the ledger's own limit, checked there */
+    /* A payload as a string with every byte escaped, and the other fields. */
+    LINE_BYTES_MAX = 12 * PAYLOAD_BYTES_MAX + (1 << 16),
+    ATOMIC_BYTES_MAX = 256 << 20,
+};
+
+struct append {
+    pawl_ledger *ledger;
+    pawl_turn *turn; /* NULL: outside turns */
+    pawl_event defaults;
+    bool new_ids;
+    bool atomic;
+
+    size_t cap; /* of the arrays */
+    size_t count;
+    size_t bytes;
+    pawl_event **owned;
+    pawl_event *events; /* the same, as the ledger takes them */
+    uint64_t *lines;    /* where they came from */
+    pawl_append_result *results;
+};
+
+static void drop_events(struct append *append)
+{
+    for (size_t i = 0; i < append->count; i++) {
+        pawl_event_free(append->owned[i]);
+    }
+    append->count = 0;
+    append->bytes = 0;
+}
+
+static void append_done(struct append *append)
+{
+    drop_events(append);
+    free(append->owned);
+    free(append->events);
+    free(append->lines);
+    free(append->results);
+    pawl_turn_free(append->turn);
+    pawl_ledger_close(append->ledger);
+}
+
+static pawl_status make_room(struct append *append, pawl_error *reterr)
+{
+    append->cap = append->atomic ? PAWL_LEDGER_BATCH_MAX : BATCH_EVENTS_MAX;
+    append->owned = calloc(append->cap, sizeof(*append->owned));
+    append->events = calloc(append->cap, sizeof(*append->events));
+    append->lines = calloc(append->cap, sizeof(*append->lines));
+    append->results = calloc(append->cap, sizeof(*append->results));
+    return append->owned == NULL || append->events == NULL || append->lines == NULL
+                   || append->results == NULL
+               ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a batch")
+               : PAWL_OK;
+}
+
+/* --- a batch --- */
+
+/* {"offset":7,"id":"e-1","duplicate":false} */
+static pawl_status answer(const struct append *append,
+                          size_t from,
+                          size_t count,
+                          pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(SIZE_MAX / 2);
+
+    for (size_t i = from; i < from + count; i++) {
+        const pawl_append_result *result = &append->results[i];
+        bool derived = result->derived_id[0] != '\0';
+
+        pawl__buf_add_format(&out, "{\"offset\":%llu,\"id\":", (unsigned long long)result->offset);
+        pawl__display_add_json(&out,
+                               derived ? pawl_view_of(result->derived_id) : append->events[i].id);
+        pawl__buf_add_format(&out, ",\"duplicate\":%s}\n", result->duplicate ? "true" : "false");
+    }
+    pawl_status status = pawl__out_add(&out, reterr);
+    return status == PAWL_OK ? pawl__out_check(reterr) : status;
+}
+
+static pawl_status submit(struct append *append, size_t from, size_t count, pawl_error *reterr)
+{
+    const pawl_event *events = &append->events[from];
+    pawl_append_result *results = &append->results[from];
+
+    return append->turn != NULL
+               ? pawl_turn_append(append->turn, events, count, results, reterr)
+               : pawl_ledger_append_many(append->ledger, events, count, results, reterr);
+}
+
+static pawl_status fail_at_line(uint64_t line, pawl_status status, pawl_error *reterr)
+{
+    return line == 0 ? status
+                     : pawl__fail_context(reterr, status, "line %llu", (unsigned long long)line);
+}
+
+/* "event 17: kind: missing" is about the line that the event came from. */
+static pawl_status fail_atomic(const struct append *append, pawl_status status, pawl_error *reterr)
+{
+    unsigned long index = 0;
+    int behind = 0;
+
+    if (sscanf(reterr->message, "event %lu: %n", &index, &behind) == 1 && behind > 0
+        && index < append->count) {
+        size_t len = strlen(reterr->message) + 1 - (size_t)behind;
+        memmove(reterr->message, &reterr->message[behind], len);
+        return fail_at_line(append->lines[index], status, reterr);
+    }
+    return status;
+}
+
+/* A batch that is refused is halved, until only what is at fault stays outside: everything before
+ * it is appended and answered, whatever the batches were. */
+static pawl_status append_range(struct append *append,
+                                size_t from,
+                                size_t count,
+                                pawl_error *reterr)
+{
+    pawl_status status = submit(append, from, count, reterr);
+    bool refused = status == PAWL_INVALID || status == PAWL_CONFLICT;
+
+    if (status == PAWL_OK) {
+        return answer(append, from, count, reterr);
+    }
+    if (append->atomic && count > 1) {
+        return fail_atomic(append, status, reterr);
+    }
+    if (count == 1 || !refused) {
+        return fail_at_line(append->lines[from], status, reterr);
+    }
+    size_t half = count / 2;
+    status = append_range(append, from, half, reterr);
+    return status == PAWL_OK ? append_range(append, from + half, count - half, reterr) : status;
+}
+
+static pawl_status flush(struct append *append, pawl_error *reterr)
+{
+    pawl_status status =
+        append->count == 0 ? PAWL_OK : append_range(append, 0, append->count, reterr);
+
+    drop_events(append);
+    return status;
+}
+
+/* --- lines --- */
+
+static pawl_status read_event(struct append *append,
+                              pawl_view line,
+                              pawl_event **ret_event,
+                              pawl_error *reterr)
+{
+    char text[PAWL__UUID_TEXT_SIZE];
+    struct pawl__uuid uuid;
+    pawl_event *event = NULL;
+
+    if (append->new_ids) {
+        pawl_status status = pawl__uuid_next(pawl__uuid_process(), &uuid, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        pawl__uuid_text(&uuid, text);
+        append->defaults.id = pawl_view_of(text);
+    }
+    pawl_status status = pawl_event_from_json(line, &append->defaults, &event, reterr);
+    append->defaults.id = (pawl_view){ NULL, 0 };
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (append->turn != NULL && event->turn != append->defaults.turn) {
+        pawl_event_free(event);
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "turn: is not %lld, the one of --turn",
+                          (long long)append->defaults.turn);
+    }
+    *ret_event = event;
+    return PAWL_OK;
+}
+
+static bool is_blank(pawl_view line)
+{
+    for (size_t i = 0; i < line.len; i++) {
+        if (strchr(" \t\r", line.data[i]) == NULL || line.data[i] == '\0') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static pawl_status hold(struct append *append, pawl_event *event, uint64_t line, pawl_error *reterr)
+{
+    if (append->count == append->cap || append->bytes > ATOMIC_BYTES_MAX) {
+        pawl_event_free(event);
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "--atomic takes at most %d events and %d MiB",
+                          PAWL_LEDGER_BATCH_MAX,
+                          ATOMIC_BYTES_MAX >> 20);
+    }
+    append->owned[append->count] = event;
+    append->events[append->count] = *event;
+    append->lines[append->count++] = line;
+    append->bytes += event->payload.len;
+    return PAWL_OK;
+}
+
+static pawl_status take_line(struct append *append,
+                             pawl_view line,
+                             struct pawl__lines *lines,
+                             pawl_error *reterr)
+{
+    pawl_event *event = NULL;
+    pawl_error bad = PAWL_ERROR_INIT;
+
+    if (is_blank(line)) {
+        return PAWL_OK;
+    }
+    pawl_status status = read_event(append, line, &event, &bad);
+    if (status == PAWL_OK) {
+        status = hold(append, event, lines->number, &bad);
+    }
+    if (status == PAWL_OK) {
+        return PAWL_OK;
+    }
+    /* What came before it is appended and answered first; it may itself be refused. */
+    pawl_status flushed = append->atomic ? PAWL_OK : flush(append, reterr);
+    if (flushed != PAWL_OK) {
+        return flushed;
+    }
+    *reterr = bad;
+    return fail_at_line(lines->number, status, reterr);
+}
+
+static bool is_full(const struct append *append)
+{
+    return append->count == append->cap || append->bytes >= BATCH_BYTES_MAX;
+}
+
+static pawl_status append_lines(struct append *append, pawl_error *reterr)
+{
+    AUTO(pawl__lines_done) struct pawl__lines lines = pawl__lines_of(STDIN_FILENO, LINE_BYTES_MAX);
+    pawl_error end = PAWL_ERROR_INIT;
+    pawl_view line;
+    pawl_status status;
+
+    while ((status = pawl__lines_next(&lines, &line, &end)) == PAWL_OK) {
+        status = take_line(append, line, &lines, reterr);
+        if (status == PAWL_OK && !append->atomic
+            && (is_full(append) || !pawl__lines_ready(&lines))) {
+            status = flush(append, reterr);
+        }
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    bool whole = status == PAWL_NOT_FOUND;
+    pawl_status flushed = append->atomic && !whole ? PAWL_OK : flush(append, reterr);
+    if (whole || flushed != PAWL_OK) {
+        return flushed;
+    }
+    *reterr = end;
+    return pawl__fail_context(reterr, status, "standard input");
+}
+
+/* --- one event --- */
+
+/* A literal, a file behind '@', or '-' for standard input. */
+static pawl_status read_payload(const char *given, char **ret_payload, pawl_error *reterr)
+{
+    const char *path = strcmp(given, "-") == 0 ? "/dev/stdin" : given + 1;
+    size_t len = 0;
+
+    if (given[0] != '@' && strcmp(given, "-") != 0) {
+        *ret_payload = strdup(given);
+        return *ret_payload == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a payload")
+                                    : PAWL_OK;
+    }
+    AUTO(pawl__text_free) char *text = malloc(PAYLOAD_BYTES_MAX + 2);
+    if (text == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a payload");
+    }
+    pawl_status status = pawl__fs_read_small(path, text, PAYLOAD_BYTES_MAX + 2, &len, reterr);
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "payload");
+    }
+    if (memchr(text, '\0', len) != NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "payload: has a NUL byte in it");
+    }
+    if (len > 0 && text[len - 1] == '\n') { /* an editor's, or echo's; not part of the value */
+        text[len - 1] = '\0';
+    }
+    *ret_payload = STEAL(text);
+    return PAWL_OK;
+}
+
+static pawl_status append_one(struct append *append,
+                              const struct pawl__run *run,
+                              pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *payload = NULL;
+    const char *id = pawl__args_value(run->args, "id");
+    char text[PAWL__UUID_TEXT_SIZE];
+    struct pawl__uuid uuid;
+    pawl_event *event = &append->events[0];
+
+    pawl_status status = read_payload(pawl__args_value(run->args, "payload"), &payload, reterr);
+    if (status == PAWL_OK && append->new_ids) {
+        status = pawl__uuid_next(pawl__uuid_process(), &uuid, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    *event = append->defaults;
+    event->id = pawl_view_of(id);
+    event->payload = pawl_view_of(payload);
+    if (append->new_ids) {
+        pawl__uuid_text(&uuid, text);
+        event->id = pawl_view_of(text);
+    }
+    if (event->turn < 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "turn: missing");
+    }
+    return append_range(append, 0, 1, reterr);
+}
+
+/* --- the command --- */
+
+static pawl_status take_flags(struct append *append,
+                              const struct pawl__run *run,
+                              pawl_error *reterr)
+{
+    const struct pawl__args *args = run->args;
+    const char *id = pawl__args_value(args, "id");
+    const char *created_at = pawl__args_value(args, "created-at");
+    pawl_event *defaults = &append->defaults;
+    pawl_status status = PAWL_OK;
+
+    defaults->run_id = pawl_view_of(pawl__args_value(args, "run"));
+    defaults->kind = pawl_view_of(pawl__args_value(args, "kind"));
+    defaults->actor = pawl_view_of(pawl__args_value(args, "actor"));
+    defaults->turn = pawl__args_has(args, "turn") ? pawl__args_number(args, "turn") : -1;
+    defaults->schema_version = pawl__args_number(args, "schema-version");
+    append->new_ids = id != NULL && strcmp(id, "new") == 0;
+    append->atomic = pawl__args_has(args, "atomic");
+    if (id != NULL && !append->new_ids && !pawl__args_has(args, "payload")) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "'--id' is for one event, with --payload; lines bring their own, or all "
+                          "get a random one with --id new");
+    }
+    if (created_at != NULL) {
+        status = pawl__ledger_time("created-at", created_at, &defaults->created_at_us, reterr);
+    }
+    if (status == PAWL_OK && pawl__args_has(args, "attempt")
+        && (defaults->run_id.len == 0 || defaults->turn < 0)) {
+        return pawl__fail(reterr, PAWL_INVALID, "'--attempt' needs --run and --turn beside it");
+    }
+    if (status == PAWL_OK && pawl__args_has(args, "ordinal") && !pawl__args_has(args, "attempt")) {
+        return pawl__fail(reterr, PAWL_INVALID, "'--ordinal' needs --attempt beside it");
+    }
+    return status;
+}
+
+static pawl_status resume_turn(struct append *append,
+                               const struct pawl__run *run,
+                               pawl_error *reterr)
+{
+    if (!pawl__args_has(run->args, "attempt")) {
+        return PAWL_OK;
+    }
+    return pawl_turn_resume(append->ledger,
+                            append->defaults.run_id,
+                            append->defaults.turn,
+                            (uint32_t)pawl__args_number(run->args, "attempt"),
+                            (uint64_t)pawl__args_number(run->args, "ordinal"),
+                            &append->turn,
+                            reterr);
+}
+
+static pawl_status append_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(append_done) struct append append = { .ledger = NULL };
+
+    pawl_status status = take_flags(&append, run, reterr);
+    if (status == PAWL_OK) {
+        status = make_room(&append, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__ledger_open(run, LEDGER_TO_CREATE, &append.ledger, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = resume_turn(&append, run, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    return pawl__args_has(run->args, "payload") ? append_one(&append, run, reterr)
+                                                : append_lines(&append, reterr);
+}
+
+const struct pawl__command pawl__cmd_ledger_append = {
+    .name = "append",
+    .summary = "append events, each once",
+    .description =
+        "Appends one event from flags when --payload is given, and otherwise one a line from "
+        "standard input: JSON objects with the fields id, run_id, turn, kind, actor, payload and, "
+        "if you like, created_at and schema_version. Flags fill in what lines leave out.\n\n"
+        "Each event is answered, in order and only when it is on disk, by a line "
+        "{\"offset\":7,\"id\":\"e-1\",\"duplicate\":false}. The same event again is a duplicate "
+        "with its first offset, so whoever got no answer just appends it again. The same id with "
+        "other content (created_at does not count) is a conflict, exit code 4.\n\n"
+        "A line that cannot be appended ends the command with its number: everything before it is "
+        "appended and answered, nothing behind it is. With --atomic the whole input, up to 100000 "
+        "events, is appended or nothing of it.\n\n"
+        "With --attempt the events belong to that attempt at the turn, and none is appended when "
+        "another attempt has begun (exit code 4). They may come without ids: these follow from "
+        "run, turn, attempt, actor, kind and which of its actor and kind an event is, counted in "
+        "the input from --ordinal on. So the same input again is a duplicate, and what goes on "
+        "behind an earlier call says with --ordinal how many there were.",
+    .flags = FLAGS(
+        { .name = "id",
+          .value = "ID",
+          .help =
+              "Of the event, up to 200 bytes; 'new' makes a random one, which no retry finds." },
+        { .name = "run", .value = "RUN", .help = "The run it belongs to." },
+        { .name = "turn",
+          .value = "N",
+          .help = "The turn of the run.",
+          .kind = VALUE_NUMBER,
+          .min = 0,
+          .max = INT64_MAX },
+        { .name = "kind", .value = "KIND", .help = "What happened." },
+        { .name = "actor", .value = "ACTOR", .help = "Who did it." },
+        { .name = "payload",
+          .value = "JSON",
+          .help = "What it says; @FILE reads a file, - standard input." },
+        { .name = "schema-version",
+          .value = "N",
+          .help = "Of the payload.",
+          .kind = VALUE_NUMBER,
+          .min = 1,
+          .max = INT32_MAX,
+          .fallback = "1" },
+        { .name = "created-at", .value = "TIME", .help = "When; now if it is left out." },
+        { .name = "attempt",
+          .value = "N",
+          .help = "Append to this attempt at the turn.",
+          .kind = VALUE_NUMBER,
+          .min = 1,
+          .max = UINT32_MAX },
+        { .name = "ordinal",
+          .value = "N",
+          .help = "How many events of an actor and kind the attempt has already.",
+          .kind = VALUE_NUMBER,
+          .min = 0,
+          .max = INT64_MAX,
+          .fallback = "0" },
+        { .name = "atomic", .help = "All of the input or nothing." }),
+    .examples = EXAMPLES(
+        { .line = "pawl ledger append --data ./data --id e-1 --run village --turn 1 --kind say "
+                  "--actor ada --payload '{\"text\":\"hello\"}'",
+          .says = "one event",
+          .runs = true },
+        { .line = "echo '{\"id\":\"e-1\",\"turn\":1,\"kind\":\"say\",\"actor\":\"ada\","
+                  "\"payload\":\"hello\"}' | pawl ledger append --data ./data --run village",
+          .says = "what a program writes, a line an event",
+          .runs = true }),
+    .run = append_run,
+};

@@ -1,0 +1,176 @@
+/* pawl ledger tail|show */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/quantity.h"
+#include "cli/ledger.h"
+#include "cli/text.h"
+
+enum { WAIT_MS = 60000 }; /* between two looks when nothing comes; any event ends it at once */
+
+/* Prints what there is, at most *left events. NOT_FOUND: nothing more for now. */
+static pawl_status print_there(const struct pawl__run *run,
+                               pawl_reader *reader,
+                               uint64_t *left,
+                               pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+    const pawl_event *event;
+
+    while (*left > 0 && !pawl__interrupted()
+           && (status = pawl_reader_next(reader, &event, reterr)) == PAWL_OK) {
+        status = pawl__ledger_print(run, event, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        (*left)--;
+    }
+    return status;
+}
+
+static pawl_status follow(const struct pawl__run *run,
+                          pawl_reader *reader,
+                          uint64_t left,
+                          pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    pawl__interrupt_catch();
+    pawl__interrupt_wakes(reader);
+    while (left > 0 && !pawl__interrupted()) {
+        status = print_there(run, reader, &left, reterr);
+        if (status != PAWL_OK && status != PAWL_NOT_FOUND) {
+            break;
+        }
+        status = pawl__out_check(reterr); /* whoever reads sees it before we wait */
+        if (status == PAWL_OK && left > 0) {
+            status = pawl_reader_wait(reader, WAIT_MS, reterr);
+        }
+        if (status != PAWL_OK && status != PAWL_TIMEOUT) {
+            break;
+        }
+    }
+    pawl__interrupt_wakes(NULL);
+    return pawl__interrupted() || status == PAWL_TIMEOUT ? PAWL_OK : status;
+}
+
+static pawl_status tail_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(pawl__reader_close_p) pawl_reader *reader = NULL;
+    pawl_event_filter filter;
+    pawl_reader_options options = PAWL_READER_OPTIONS_INIT;
+    uint64_t left = pawl__args_has(run->args, "limit")
+                        ? (uint64_t)pawl__args_number(run->args, "limit")
+                        : UINT64_MAX;
+
+    pawl_status status = pawl__ledger_filter(run, &filter, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
+    }
+    if (status == PAWL_OK) {
+        options.from = (uint64_t)pawl__args_number(run->args, "from");
+        options.complete_turns = pawl__args_has(run->args, "complete-turns");
+        options.filter = &filter;
+        status = pawl_reader_open(ledger, &options, &reader, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (pawl__args_has(run->args, "follow")) {
+        return follow(run, reader, left, reterr);
+    }
+    status = print_there(run, reader, &left, reterr);
+    return status == PAWL_NOT_FOUND ? PAWL_OK : status;
+}
+
+const struct pawl__command pawl__cmd_ledger_tail = {
+    .name = "tail",
+    .summary = "print events in order, and wait for more",
+    .description =
+        "Prints every event behind an offset, in order, each once: as JSON, one object a line, "
+        "into a pipe or with --json, and as a short line on a terminal. A program that follows "
+        "keeps the last offset it has dealt with and hands it in as --from when it starts "
+        "again.\n\n"
+        "With --follow it waits for more, from whatever process they come, until Ctrl-C, which is "
+        "exit code 0. With --complete-turns it shows only what is outside turns or in a turn that "
+        "was committed, and holds back at the first turn that is still open.",
+    .flags = FLAGS({ .name = "from",
+                     .value = "OFFSET",
+                     .help = "Only offsets greater than this one.",
+                     .kind = VALUE_NUMBER,
+                     .min = 0,
+                     .max = INT64_MAX,
+                     .fallback = "0" },
+                   { .name = "limit",
+                     .letter = 'n',
+                     .value = "N",
+                     .help = "End after this many events.",
+                     .kind = VALUE_NUMBER,
+                     .min = 1,
+                     .max = INT64_MAX },
+                   { .name = "follow", .letter = 'f', .help = "Wait for more." },
+                   { .name = "complete-turns", .help = "Only what counts for good." },
+                   LEDGER_FILTER_FLAGS),
+    .examples =
+        EXAMPLES({ .line = "pawl ledger tail --data ./data --from 100 --limit 10",
+                   .says = "events 101 to 110" },
+                 { .line = "pawl ledger tail --data ./data --follow --kind say | jq .payload",
+                   .says = "what is said, as it is said" }),
+    .run = tail_run,
+};
+
+/* --- show --- */
+
+static pawl_status find(pawl_ledger *ledger,
+                        const char *text,
+                        pawl_event **ret_event,
+                        pawl_error *reterr)
+{
+    int64_t offset = 0;
+    pawl_status status = PAWL_NOT_FOUND;
+
+    if (pawl__integer_parse(pawl_view_of(text), &offset, NULL) == PAWL_OK && offset > 0) {
+        status = pawl_ledger_get(ledger, pawl_view_of(NULL), (uint64_t)offset, ret_event, reterr);
+    }
+    if (status == PAWL_NOT_FOUND) {
+        status = pawl_ledger_get(ledger, pawl_view_of(text), 0, ret_event, reterr);
+    }
+    return status == PAWL_NOT_FOUND ? pawl__fail(
+               reterr, PAWL_NOT_FOUND, "no event has the offset or id %s", pawl__quote(text).text)
+                                    : status;
+}
+
+static pawl_status show_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(pawl__event_free_p) pawl_event *event = NULL;
+    AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(SIZE_MAX / 2);
+
+    pawl_status status = pawl__ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
+    if (status == PAWL_OK) {
+        status = find(ledger, pawl__args_operand(run->args, 0), &event, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__ledger_add_json(run, event, &out, reterr);
+    }
+    pawl__buf_add_char(&out, '\n');
+    return status == PAWL_OK ? pawl__out_add(&out, reterr) : status;
+}
+
+const struct pawl__command pawl__cmd_ledger_show = {
+    .name = "show",
+    .summary = "print one event whole",
+    .description = "Prints the event with this offset or id as JSON. A number is taken for an "
+                   "offset first. Exit code 3 when there is none.",
+    .operands = OPERANDS({ .name = "ID|OFFSET", .help = "Which event." }),
+    .examples =
+        EXAMPLES({ .line = "pawl ledger append --data ./data --id e-1 --run village --turn 1 "
+                           "--kind say --actor ada --payload '\"hello\"' && pawl ledger show "
+                           "--data ./data e-1",
+                   .says = "by id",
+                   .runs = true },
+                 { .line = "pawl ledger show --data ./data 12", .says = "by offset" }),
+    .run = show_run,
+};

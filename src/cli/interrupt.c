@@ -1,0 +1,76 @@
+/* Ctrl-C while something long runs: noticed, so that it ends in order. */
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "cli/ledger.h"
+
+static volatile sig_atomic_t interrupted;
+static _Atomic(pawl_reader *) woken; /* lock-free, so the handler may look at it */
+
+static void on_signal(int number)
+{
+    pawl_reader *reader = atomic_load(&woken);
+
+    (void)number;
+    interrupted = 1;
+    if (reader != NULL) {
+        pawl_reader_cancel(reader);
+    }
+}
+
+void pawl__interrupt_catch(void)
+{
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bool pawl__interrupted(void)
+{
+    return interrupted != 0;
+}
+
+void pawl__interrupt_wakes(pawl_reader *reader)
+{
+    atomic_store(&woken, reader);
+}
+
+struct pawl__long pawl__long_start(const char *label, bool bytes)
+{
+    pawl__interrupt_catch();
+    return (struct pawl__long){
+        .options = { .term = pawl__term_look(STDERR_FILENO, (const char *const *)environ),
+                     .clock = pawl__clock_real(),
+                     .label = label,
+                     .bytes = bytes },
+        .fd = STDERR_FILENO,
+    };
+}
+
+bool pawl__long_step(void *context, uint64_t done, uint64_t total)
+{
+    struct pawl__long *work = context;
+
+    if (!work->started) {
+        work->started = true;
+        work->options.fd = work->fd;
+        work->options.sink = pawl__sink_fd(&work->fd); /* here it stays where it is */
+        work->options.total = total;
+        work->options.already = done;
+        work->progress = pawl__progress_start(&work->options);
+    }
+    work->progress.options.total = total;
+    pawl__progress_update(&work->progress, done);
+    return !pawl__interrupted();
+}
+
+void pawl__long_done(struct pawl__long *work)
+{
+    if (work->started) {
+        pawl__progress_done(&work->progress);
+        work->started = false;
+    }
+}

@@ -1,0 +1,84 @@
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/display.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "cli/ledger.h"
+
+/* Control characters stand only in the strings of JSON, where \uNNNN means the same; line breaks
+ * were taken out before. */
+static void add_harmless(struct pawl__buf *buf, pawl_view json)
+{
+    while (json.len > 0) {
+        pawl_view before = json;
+        pawl_view taken;
+        uint32_t code;
+
+        if (!pawl__view_take_utf8(&json, &code)) {
+            return;
+        }
+        bool acts = (code >= 0x7F && code <= 0x9F) || (code >= 0x200E && code <= 0x200F)
+                    || (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+        if (acts) {
+            pawl__buf_add_format(buf, "\\u%04x", code);
+        } else if (pawl__view_take(&before, before.len - json.len, &taken)) {
+            pawl__buf_add(buf, taken);
+        }
+    }
+}
+
+pawl_status pawl__ledger_add_json(const struct pawl__run *run,
+                                  const pawl_event *event,
+                                  struct pawl__buf *buf,
+                                  pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *json = NULL;
+    size_t len = 0;
+    pawl_status status = pawl_event_to_json(event, &json, &len, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (run->term.is_terminal) {
+        add_harmless(buf, (pawl_view){ json, len });
+    } else {
+        pawl__buf_add(buf, (pawl_view){ json, len });
+    }
+    return PAWL_OK;
+}
+
+/* 12  2026-01-29T10:20:30.123456Z  village/7  ada  say  {"text":"hello"} */
+static void add_line(const struct pawl__run *run, const pawl_event *event, struct pawl__buf *buf)
+{
+    AUTO(pawl__buf_done) struct pawl__buf whole = BUF_INIT(SIZE_MAX / 2);
+    char time[PAWL__TIME_SIZE];
+
+    pawl__time_rfc3339(event->created_at_us, time);
+    pawl__buf_add_format(&whole, "%6llu  %s  ", (unsigned long long)event->offset, time);
+    pawl__display_add(&whole, event->run_id);
+    pawl__buf_add_format(&whole, "/%lld  ", (long long)event->turn);
+    pawl__display_add(&whole, event->actor);
+    pawl__buf_add_text(&whole, "  ");
+    pawl__display_add(&whole, event->kind);
+    pawl__buf_add_text(&whole, "  ");
+    pawl__display_add(&whole, event->payload);
+    pawl__display_add_cut(buf, pawl__buf_view(&whole), run->term.width);
+    buf->broken = buf->broken || whole.broken;
+}
+
+pawl_status pawl__ledger_print(const struct pawl__run *run,
+                               const pawl_event *event,
+                               pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf line = BUF_INIT(SIZE_MAX / 2);
+    pawl_status status = PAWL_OK;
+
+    if (run->json || !run->term.is_terminal) {
+        status = pawl__ledger_add_json(run, event, &line, reterr);
+    } else {
+        add_line(run, event, &line);
+    }
+    pawl__buf_add_char(&line, '\n');
+    return status == PAWL_OK ? pawl__out_add(&line, reterr) : status;
+}

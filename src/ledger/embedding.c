@@ -1,0 +1,78 @@
+/* One embedding, found on a walk over all of them: as long as a search, and as rare as one. */
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "ledger/ledger_internal.h"
+
+struct wanted {
+    uint64_t offset;
+    float *values;
+    size_t room;
+    size_t dimensions; /* 0: not found */
+    bool over;         /* the walk is ended from here */
+};
+
+static float float_of(uint32_t bits)
+{
+    float value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static pawl_status take_values(struct wanted *wanted, pawl_view vector, pawl_error *reterr)
+{
+    size_t dimensions = vector.len / sizeof(uint32_t);
+    uint32_t bits;
+
+    if (dimensions > wanted->room) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "the embedding has %zu dimensions, there is room for %zu",
+                          dimensions,
+                          wanted->room);
+    }
+    for (size_t i = 0; pawl__view_take_u32le(&vector, &bits); i++) {
+        wanted->values[i] = float_of(bits);
+    }
+    wanted->dimensions = dimensions;
+    return PAWL_OK;
+}
+
+static pawl_status visit(void *context, uint64_t offset, pawl_view vector, pawl_error *reterr)
+{
+    struct wanted *wanted = context;
+    pawl_status status = offset == wanted->offset ? take_values(wanted, vector, reterr) : PAWL_OK;
+
+    if (status == PAWL_OK && offset >= wanted->offset) {
+        wanted->over = true;
+        return pawl__fail(reterr, PAWL_CANCELLED, "nothing more is wanted");
+    }
+    return status;
+}
+
+pawl_status pawl_ledger_get_embedding(pawl_ledger *ledger,
+                                      uint64_t offset,
+                                      float *ret_values,
+                                      size_t room,
+                                      size_t *ret_dimensions,
+                                      pawl_error *reterr)
+{
+    struct wanted wanted = { .offset = offset, .values = ret_values, .room = room };
+
+    if (ledger == NULL || ret_values == NULL || ret_dimensions == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "ledger, ret_values or ret_dimensions: is NULL");
+    }
+    pawl_status status =
+        ledger->backend->ops->embeddings(ledger->backend, NULL, visit, &wanted, reterr);
+    if (status != PAWL_OK && !wanted.over) {
+        return status;
+    }
+    if (wanted.dimensions == 0) {
+        return pawl__fail(
+            reterr, PAWL_NOT_FOUND, "offset %llu has no embedding", (unsigned long long)offset);
+    }
+    *ret_dimensions = wanted.dimensions;
+    return PAWL_OK;
+}
