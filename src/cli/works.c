@@ -1,7 +1,7 @@
 #include "cli/works.h"
 
 const struct pawl__capability pawl__capabilities[PAWL__CAPABILITIES_COUNT] = {
-    { "ledger", false, "an idempotent, append-only event log" },
+    { "ledger", true, "an idempotent, append-only event log" },
     { "sequencer", false, "gap-aware numbers, recovered from the log" },
     { "work", false, "leased work items that resume where they died" },
     { "delivery", false, "exactly-once effect from a broker or a file into DuckDB" },
