@@ -16,6 +16,7 @@
 #include "base/fs.h"
 #include "ledger/anchor.h"
 #include "ledger/transfer.h"
+#include "store/layout.h"
 #include "store/schemas.h"
 #include "store/sqlite_look.h"
 

@@ -7,8 +7,6 @@
 #include "ledger/backend.h"
 #include "store/sqlite.h"
 
-#define PAWL__LEDGER_APPLICATION_ID 0x70776C31 /* "pwl1" */
-
 enum {
     SQL_HEAD,
     SQL_FIRST,

@@ -1,12 +1,16 @@
 #include "store/layout.h"
 
-/* Without migrations of its own yet, this program knows no version of these schemas: a file that
+#include "store/schemas.h"
+
+/* Without migrations of its own yet, this program knows no version of this schema: a file that
  * records one was made by a newer pawl. */
-static const struct pawl__schema ledger = { .component = "ledger" };
 static const struct pawl__schema work = { .component = "work" };
 
 const struct pawl__place pawl__places[PAWL__PLACES_COUNT] = {
-    { "ledger.sqlite", PAWL__PLACE_SQLITE, PAWL__LEDGER_APPLICATION_ID, &ledger },
+    { "ledger.sqlite",
+      PAWL__PLACE_SQLITE,
+      PAWL__LEDGER_APPLICATION_ID,
+      &pawl__schema_sqlite_ledger },
     { "work.sqlite", PAWL__PLACE_SQLITE, PAWL__WORK_APPLICATION_ID, &work },
     { "analytics.duckdb", PAWL__PLACE_DUCKDB, 0, NULL },
     { "wal/consumer", PAWL__PLACE_ROCKSDB, 0, NULL },

@@ -269,7 +269,7 @@ def ledger(folder, application_id=LEDGER_ID, rows=()):
 
 def store_of_a_newer_version():
     folder = place()
-    ledger(folder, rows=[("ledger", "99.0.0", 1, "future", "2099-01-01 00:00:00.000000")])
+    ledger(folder, rows=[("ledger", "99.0.0", 1000, "future", "2099-01-01 00:00:00.000000")])
     found = findings("--data", folder, code=2)
     problem("ledger.sqlite", "UNSUPPORTED", "99.0.0", found)
 
