@@ -53,6 +53,12 @@ static bool in_time(int64_t deadline_ns)
     return pawl__monotonic_ns(pawl__clock_real()) < deadline_ns && !atomic_load(&stopped);
 }
 
+/* A server that is away comes back; until then the answer is to ask again. */
+static bool is_passing(pawl_status status)
+{
+    return status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT || status == PAWL_BUSY;
+}
+
 static bool fail_worker(struct worker *worker, pawl_status status)
 {
     worker->failed = worker->failed || status != PAWL_OK;
@@ -120,8 +126,18 @@ static bool append_until_acknowledged(struct worker *worker,
 
     do {
         status = pawl_ledger_append_many(ledger, named->events, count, results, &worker->err);
-    } while ((status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT || status == PAWL_BUSY)
-             && in_time(deadline_ns));
+    } while (is_passing(status) && in_time(deadline_ns));
+    return fail_worker(worker, status);
+}
+
+static bool open_ledger(struct worker *worker, pawl_ledger **ret_ledger)
+{
+    int64_t deadline_ns = in_ms(DEADLINE_MS);
+    pawl_status status;
+
+    do {
+        status = pawl_ledger_open(worker->url, NULL, ret_ledger, &worker->err);
+    } while (is_passing(status) && in_time(deadline_ns));
     return fail_worker(worker, status);
 }
 
@@ -132,8 +148,7 @@ static void write_ledger(void *context)
     pawl_append_result results[BATCH_MAX];
     pawl_ledger *ledger = NULL;
 
-    if (named != NULL
-        && fail_worker(worker, pawl_ledger_open(worker->url, NULL, &ledger, &worker->err))) {
+    if (named != NULL && open_ledger(worker, &ledger)) {
         while (worker->done < worker->events) {
             uint64_t count = batch_size(worker);
             name_events(named, worker, count);
@@ -171,7 +186,7 @@ static pawl_status follow_once(struct worker *worker, pawl_reader *reader)
     if (status == PAWL_NOT_FOUND) {
         status = pawl_reader_wait(reader, WAIT_MS, &worker->err);
     }
-    return status == PAWL_TIMEOUT || status == PAWL_UNAVAILABLE ? PAWL_OK : status;
+    return is_passing(status) ? PAWL_OK : status;
 }
 
 static void follow_ledger(void *context)
@@ -181,7 +196,7 @@ static void follow_ledger(void *context)
     pawl_ledger *ledger = NULL;
     pawl_reader *reader = NULL;
 
-    if (fail_worker(worker, pawl_ledger_open(worker->url, NULL, &ledger, &worker->err))
+    if (open_ledger(worker, &ledger)
         && fail_worker(worker, pawl_reader_open(ledger, NULL, &reader, &worker->err))) {
         while (!has_seen_all(worker) && in_time(deadline_ns)
                && fail_worker(worker, follow_once(worker, reader))) {
@@ -286,23 +301,37 @@ static void start_crew(struct pg_fixture *f,
     }
 }
 
-static void join_all(struct worker *workers, size_t count)
+static void check_workers(const struct worker *workers, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        pawl__thread_join(&workers[i].thread);
-    }
-    for (size_t i = 0; i < count; i++) {
         if (workers[i].failed) {
-            atomic_store(&stopped, true); /* nobody waits for what will not come */
             fail_msg("worker %zu: %s", i, workers[i].err.message);
         }
     }
 }
 
-static void assert_saw_all(struct worker *followers, size_t count, uint64_t events)
+static void join_all(struct worker *workers, size_t count)
 {
+    for (size_t i = 0; i < count; i++) {
+        pawl__thread_join(&workers[i].thread);
+        if (workers[i].failed) {
+            atomic_store(&stopped, true); /* nobody waits for what will not come */
+        }
+    }
+}
+
+/* No thread is left when the first assertion is made. */
+static void end_crew(struct crew *crew, uint64_t events)
+{
+    join_all(crew->writers, WRITERS);
     atomic_store(&total, events);
-    join_all(followers, count);
+    join_all(crew->followers, FOLLOWERS);
+    check_workers(crew->writers, WRITERS);
+    check_workers(crew->followers, FOLLOWERS);
+}
+
+static void assert_saw_all(const struct worker *followers, size_t count, uint64_t events)
+{
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(followers[i].skipped, 0);
         assert_int_equal(followers[i].last, events);
@@ -346,7 +375,7 @@ static void test_followers_see_every_event_once_and_in_order(void **state)
     /* Every third commit or so waits before it is sent, with its offsets given already. */
     assert_ok(pawl__failpoint_set("postgres.commit.before=delay:3*60", &f->err), &f->err);
     start_crew(f, &crew, write_ledger, follow_ledger, EVENTS);
-    join_all(crew.writers, WRITERS);
+    end_crew(&crew, (uint64_t)WRITERS * EVENTS);
     assert_saw_all(crew.followers, FOLLOWERS, (uint64_t)WRITERS * EVENTS);
     assert_ok(pawl__failpoint_set(NULL, &f->err), &f->err);
     assert_chain(f, (uint64_t)WRITERS * EVENTS);
@@ -362,8 +391,7 @@ static void test_the_control_a_reader_of_a_sequence_skips_rows(void **state)
     empty_database(f);
     pg_admin(f, "CREATE TABLE naive (n bigserial PRIMARY KEY, writer bigint)");
     start_crew(f, &crew, write_naive, follow_naive, EVENTS);
-    join_all(crew.writers, WRITERS);
-    join_all(crew.followers, FOLLOWERS);
+    end_crew(&crew, 0);
     for (unsigned i = 0; i < FOLLOWERS; i++) {
         skipped += crew.followers[i].skipped;
     }
@@ -392,7 +420,7 @@ static void test_a_server_that_is_killed_loses_nothing_that_was_acknowledged(voi
         assert_ok(pg_server_kill(f->server, &f->err), &f->err);
         assert_ok(pg_server_restart(f->server, &f->err), &f->err);
     }
-    join_all(crew.writers, WRITERS);
+    end_crew(&crew, (uint64_t)WRITERS * EVENTS);
     assert_saw_all(crew.followers, FOLLOWERS, (uint64_t)WRITERS * EVENTS);
     assert_chain(f, (uint64_t)WRITERS * EVENTS);
 
@@ -497,6 +525,8 @@ static void test_processes_with_the_same_ids_and_followers_agree(void **state)
         assert_string_equal(line, "written");
         assert_int_equal(child_end(&writers[i], 0), 0);
     }
+    join_all(&here, 1);
+    check_workers(&here, 1);
     assert_saw_all(&here, 1, ALL);
     assert_true(child_line(&follower, line, sizeof(line)));
     assert_string_equal(line, "following");
