@@ -1,7 +1,7 @@
 # The front door. Meson does the work behind it; every target sets up what it needs by itself.
 #
 #   make            build/pawl and libpawl, optimised and hardened
-#   make run        see it work
+#   make run        see it work; until Ctrl-C with ARGS=--forever
 #   make test       everything that must hold: plain, ASan+UBSan and TSan builds
 #   make check      formatting, layers, linters, headers
 #   make install    PREFIX=/usr/local DESTDIR=
@@ -20,7 +20,7 @@ bootstrap:
 	@scripts/bootstrap
 
 run: all
-	@scripts/run
+	@scripts/run $(ARGS)
 
 test: bootstrap
 	@scripts/test
