@@ -189,11 +189,13 @@ int main(int argc, char **argv)
     open_options.read_only = true; /* who only looks can break nothing */
     check(pawl_ledger_open(settings.location, &open_options, &ledger, &error), "open", &error);
     check(pawl_reader_open(ledger, &options, &following, &error), "open a reader", &error);
-    signal(SIGINT, stop);
+    if (signal(SIGINT, SIG_IGN) != SIG_IGN) { /* in the background Ctrl-C is not for us */
+        signal(SIGINT, stop);
+    }
     signal(SIGTERM, stop);
     follow(following, kept, settings.once);
-    signal(SIGINT, SIG_DFL); /* before the reader goes */
-    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_IGN); /* before the reader goes */
+    signal(SIGTERM, SIG_IGN);
     pawl_reader_close(following);
     pawl_ledger_close(ledger);
     return 0;
