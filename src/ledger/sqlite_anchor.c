@@ -54,7 +54,7 @@ static pawl_status sync_log(struct sqlite_backend *backend, pawl_error *reterr)
         backend->anchor_spoilt = true; /* the next fsync would say that all is well */
         return pawl__fail_errno(reterr, errno, "fsync '%s'", backend->log_path);
     }
-    return PAWL_OK;
+    return pawl__fs_sync_parent(backend->log_path, reterr); /* its name is as young as itself */
 }
 
 /* Under the write lock: what is in the log now is all there is, and of two processes the one that

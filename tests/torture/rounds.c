@@ -278,8 +278,7 @@ static pawl_status round_point(struct torture *t,
 /* Points on the way of making a store are passed only where there is none. */
 static pawl_status start_over(struct torture *t, pawl_error *reterr)
 {
-    oracle_done(&t->oracle);
-    oracle_init(&t->oracle);
+    torture_remember_nothing(t);
     if (t->world.has_server) {
         return torture_drop_store(t, reterr);
     }

@@ -17,6 +17,24 @@ static int64_t silence_deadline(void)
     return pawl__monotonic_ns(pawl__clock_real()) + SILENCE_NS_MAX;
 }
 
+const char torture_control_name[] = "loses without fsync";
+
+bool torture_control_passed(const struct torture_totals *totals)
+{
+    return totals->lost > 0;
+}
+
+void torture_remember_nothing(struct torture *t)
+{
+    oracle_done(&t->oracle);
+    oracle_init(&t->oracle);
+}
+
+void torture_session_done(struct torture *t)
+{
+    oracle_done(&t->oracle);
+}
+
 pawl_status torture_start_writer(struct torture *t,
                                  uint64_t batches,
                                  const char *setting,

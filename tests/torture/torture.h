@@ -1,4 +1,4 @@
-/* One run of torture_store: the world, what must be in the store, and what was counted. */
+/* One run of torture_store or torture_ledger: the world, what must be in the store, and what was counted. */
 #ifndef TESTS_TORTURE_H
 #define TESTS_TORTURE_H
 
@@ -43,6 +43,7 @@ struct torture {
     struct world_options world_options;
     struct world world;
     struct oracle oracle;
+    struct ledger_oracle *ledger_oracle; /* instead, where a ledger is what is tortured */
     struct pawl__prng random;
     struct torture_totals totals;
     bool strict;           /* how the disk of this round keeps names */
@@ -56,7 +57,15 @@ extern volatile sig_atomic_t torture_interrupted; /* a signal says to stop */
  * test itself could not go on. UNAVAILABLE and UNSUPPORTED: not on this machine. */
 PAWL_MUST_USE pawl_status torture_run(struct torture *t, pawl_error *reterr);
 
-/* What every kind of round uses: session.c. */
+/* What every kind of round uses: session.c for stores, ledger/session.c for ledgers. */
+
+/* Before the first round, and for what comes after a store was thrown away. */
+void torture_remember_nothing(struct torture *t);
+void torture_session_done(struct torture *t);
+
+/* What the control has to do, and what it may not do even so. */
+extern const char torture_control_name[];
+bool torture_control_passed(const struct torture_totals *totals);
 
 /* Starts a writer of so many batches, with one more variable in its environment (or NULL). */
 PAWL_MUST_USE pawl_status torture_start_writer(struct torture *t,

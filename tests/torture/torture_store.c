@@ -1,11 +1,13 @@
 /* Kills a store in the middle of its work, again and again, and counts what is missing afterwards.
  *
  *   torture_store STORE FAULT [--rounds N] [--seed N] [--control] [--verbose]
+ *   torture_ledger sqlite|postgres FAULT ...   the same for a ledger
  *
- *   kill        kill -9 at a random moment: the writer, for PostgreSQL the whole server
- *   power       the power fails at a random change of the disk; what was not synced is gone, in
- * part or torn. Needs FUSE. failpoint   kill -9 at each named point that the writer passes, one
- * after the other
+ *   kill       kill -9 at a random moment: the writer, for PostgreSQL the whole server
+ *   power      the power fails at a random change of the disk; what was not synced is gone, in part
+ *              or torn. Needs FUSE
+ *   disk       a write or an fsync fails, and then the power. Needs FUSE
+ *   failpoint  kill -9 at each named point that the writer passes, one after the other
  *
  * --control runs the store without its fsyncs: then acknowledged writes must get lost, or this test
  * could not see a loss and proves nothing.
@@ -116,7 +118,7 @@ static struct world_options choose_world(const struct torture_options *options)
 static bool passed(const struct torture_options *options, const struct torture_totals *totals)
 {
     if (options->control) {
-        return totals->lost > 0;
+        return torture_control_passed(totals);
     }
     return totals->lost == 0 && totals->duplicated == 0 && totals->invented == 0
            && totals->torn == 0 && totals->broken == 0 && totals->faults > 0
@@ -154,8 +156,9 @@ int main(int argc, char **argv)
 
     if (!parse(argc, argv, &t.options)) {
         fprintf(stderr,
-                "usage: torture_store STORE kill|power|disk|failpoint "
-                "[--rounds N] [--seed N] [--control] [--verbose]\n");
+                "usage: %s STORE kill|power|disk|failpoint "
+                "[--rounds N] [--seed N] [--control] [--verbose]\n",
+                argv[0]);
         return 2;
     }
     int64_t start_ns = pawl__monotonic_ns(pawl__clock_real());
@@ -163,13 +166,13 @@ int main(int argc, char **argv)
     t.world_options = choose_world(&t.options);
     t.strict = t.world_options.strict;
     catch_signals();
-    oracle_init(&t.oracle);
+    torture_remember_nothing(&t);
     printf("1..1\n");
     pawl_status status = torture_run(&t, &error);
     world_end(&t.world);
-    oracle_done(&t.oracle);
+    torture_session_done(&t);
 
-    const char *what = t.options.control ? "loses without fsync" : "loses nothing";
+    const char *what = t.options.control ? torture_control_name : "loses nothing";
     const char *fault = fault_names[t.options.fault];
     if (t.totals.rounds == 0 && (status == PAWL_UNAVAILABLE || status == PAWL_UNSUPPORTED)) {
         printf("ok 1 - %s %s %s # SKIP %s\n", t.options.store, fault, what, error.message);
