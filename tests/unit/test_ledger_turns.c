@@ -329,6 +329,40 @@ static void test_attempts_are_listed_in_the_order_in_which_they_began(void **sta
     pawl__buf_done(&text);
 }
 
+static void test_a_turn_is_resumed_by_its_attempt(void **state)
+{
+    struct ledger_fixture *f = *state;
+    pawl_turn *turn = begin_turn(f, "r", 1);
+    pawl_turn *again = NULL;
+    pawl_event event = event_of("", 0, "1");
+    pawl_append_result first;
+    pawl_append_result result;
+
+    assert_ok(pawl_turn_append(turn, &event, 1, &first, &f->err), &f->err);
+    pawl_turn_free(turn); /* the process is gone, the turn is open */
+    assert_ok(pawl_turn_resume(f->ledger, pawl_view_of("r"), 1, 1, 0, &again, &f->err), &f->err);
+    assert_ok(pawl_turn_append(again, &event, 1, &result, &f->err), &f->err);
+    assert_true(result.duplicate); /* its first event, once more */
+    assert_string_equal(result.derived_id, first.derived_id);
+    pawl_turn_free(again);
+    assert_ok(pawl_turn_resume(f->ledger, pawl_view_of("r"), 1, 1, 1, &again, &f->err), &f->err);
+    assert_ok(pawl_turn_append(again, &event, 1, &result, &f->err), &f->err);
+    assert_false(result.duplicate); /* the second one */
+    turn = begin_turn(f, "r", 1);
+    assert_status(pawl_turn_append(again, &event, 1, &result, &f->err), PAWL_LEASE_LOST, &f->err);
+    assert_status(pawl_turn_commit(again, &f->err), PAWL_LEASE_LOST, &f->err);
+    pawl_turn_free(again);
+    pawl_turn_free(turn);
+    again = NULL;
+    assert_status(pawl_turn_resume(f->ledger, pawl_view_of("r"), 1, 0, 0, &again, &f->err),
+                  PAWL_INVALID,
+                  &f->err);
+    assert_status(pawl_turn_resume(f->ledger, pawl_view_of(""), 1, 1, 0, &again, &f->err),
+                  PAWL_INVALID,
+                  &f->err);
+    assert_null(again);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +375,7 @@ int main(int argc, char **argv)
         LEDGER_TEST(test_an_event_may_bring_its_own_id_into_a_turn),
         LEDGER_TEST(test_bad_arguments_of_turns_are_refused),
         LEDGER_TEST(test_a_conductor_resumes_behind_the_last_complete_turn),
+        LEDGER_TEST(test_a_turn_is_resumed_by_its_attempt),
         LEDGER_TEST(test_attempts_are_listed_in_the_order_in_which_they_began),
     };
 
