@@ -382,6 +382,13 @@ static pawl_status no_memory(pawl_error *reterr)
     return pawl__fail(reterr, PAWL_NOMEM, "no memory for a ledger");
 }
 
+static bool has_content(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && info.st_size > 0;
+}
+
 /* Two names of one file must mean one anchor. *ret_exists: whether something is in such a file. */
 static pawl_status set_paths(struct sqlite_backend *backend,
                              const char *path,
@@ -389,12 +396,11 @@ static pawl_status set_paths(struct sqlite_backend *backend,
                              pawl_error *reterr)
 {
     char *real = realpath(path, NULL);
-    struct stat info;
 
     if (real == NULL && errno != ENOENT) {
         return pawl__fail_errno(reterr, errno, "open '%s'", path);
     }
-    *ret_exists = real != NULL && stat(real, &info) == 0 && info.st_size > 0;
+    *ret_exists = real != NULL && has_content(real);
     free(backend->path);
     free(backend->anchor_path);
     free(backend->log_path);
@@ -404,13 +410,14 @@ static pawl_status set_paths(struct sqlite_backend *backend,
     return backend->anchor_path != NULL && backend->log_path != NULL ? PAWL_OK : no_memory(reterr);
 }
 
-/* Before anything is created or migrated. */
-static pawl_status check_paths(struct sqlite_backend *backend, bool exists, pawl_error *reterr)
+/* Before anything is created or migrated. The file is looked for after its anchor was read: another
+ * process may be creating both, and the anchor comes last. */
+static pawl_status check_paths(struct sqlite_backend *backend, pawl_error *reterr)
 {
     pawl_ledger_head anchor;
     pawl_status status = pawl__anchor_read(backend->anchor_path, &anchor, reterr);
 
-    if (status == PAWL_OK && anchor.offset > 0 && !exists) {
+    if (status == PAWL_OK && anchor.offset > 0 && !has_content(backend->path)) {
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
                           "cut off: there is no log, but its anchor is at offset %llu; to begin "
@@ -479,8 +486,8 @@ static pawl_status open_at(struct sqlite_backend *backend,
     bool exists = false;
     pawl_status status = set_paths(backend, path, &exists, reterr);
 
-    if (status == PAWL_OK && !options->read_only) {
-        status = check_paths(backend, exists, reterr);
+    if (status == PAWL_OK && (!options->read_only || !exists)) {
+        status = check_paths(backend, reterr);
     }
     if (status == PAWL_OK) {
         status = open_first(backend, options, reterr);

@@ -75,12 +75,37 @@ static bool is_stored_form(pawl_view time)
     return time.len == 26 && time.data[10] == ' ' && time.data[25] >= '0' && time.data[25] <= '9';
 }
 
+/* SQLite converts whatever is asked for, so 'abc' would be read as turn 0, and a BLOB as the text that
+ * it looks like; comparing, it does not convert, and filters and ids would miss such an event. */
+static pawl_status check_types(struct pawl__sqlite_stmt *stmt, pawl_error *reterr)
+{
+    static const char names[][16] = { "offset", "id",      "run_id",     "turn",          "kind",
+                                      "actor",  "payload", "created_at", "schema_version" };
+
+    for (int i = 1; i < (int)(sizeof(names) / sizeof(names[0])); i++) {
+        bool number = i == 3 || i == 8;
+        if (!(number ? pawl__sqlite_is_i64(stmt, i) : pawl__sqlite_is_text(stmt, i))) {
+            return pawl__fail(reterr,
+                              PAWL_CORRUPT,
+                              "%s of offset %llu is not stored as %s",
+                              names[i],
+                              (unsigned long long)pawl__sqlite_i64(stmt, 0),
+                              number ? "a number" : "text");
+        }
+    }
+    return PAWL_OK;
+}
+
 pawl_status pawl__ledger_sqlite_row(struct pawl__sqlite_stmt *stmt,
                                     pawl_event *ret_event,
                                     pawl_error *reterr)
 {
-    pawl_view hash = pawl__sqlite_blob(stmt, 9);
+    pawl_status status = check_types(stmt, reterr);
 
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl_view hash = pawl__sqlite_blob(stmt, 9);
     ret_event->offset = (uint64_t)pawl__sqlite_i64(stmt, 0);
     ret_event->id = pawl__sqlite_text(stmt, 1);
     ret_event->run_id = pawl__sqlite_text(stmt, 2);

@@ -173,6 +173,16 @@ bool pawl__sqlite_is_null(struct pawl__sqlite_stmt *stmt, int column)
     return sqlite3_column_type(stmt->native, column) == SQLITE_NULL;
 }
 
+bool pawl__sqlite_is_i64(struct pawl__sqlite_stmt *stmt, int column)
+{
+    return sqlite3_column_type(stmt->native, column) == SQLITE_INTEGER;
+}
+
+bool pawl__sqlite_is_text(struct pawl__sqlite_stmt *stmt, int column)
+{
+    return sqlite3_column_type(stmt->native, column) == SQLITE_TEXT;
+}
+
 pawl_view pawl__sqlite_text(struct pawl__sqlite_stmt *stmt, int column)
 {
     const char *text = (const char *)sqlite3_column_text(stmt->native, column);

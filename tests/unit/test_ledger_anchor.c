@@ -155,11 +155,16 @@ static void test_a_replaced_end_is_noticed_at_open(void **state)
 static void test_a_ledger_that_is_gone_is_not_begun_anew(void **state)
 {
     struct sample *sample = *state;
+    pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
+    pawl_ledger *ledger = NULL;
 
+    options.read_only = true;
     sample_write(sample->path, "", 0);
     assert_corrupt(sample, sample->path, "there is no log");
+    assert_int_equal(pawl_ledger_open(sample->path, &options, &ledger, NULL), PAWL_CORRUPT);
     assert_int_equal(unlink(sample->path), 0);
     assert_corrupt(sample, sample->path, "there is no log");
+    assert_int_equal(pawl_ledger_open(sample->path, &options, &ledger, NULL), PAWL_CORRUPT);
     assert_message(&sample->err, "to begin anew, remove");
     assert_true(access(sample->path, F_OK) != 0);
     assert_int_equal(unlink(sample->anchor), 0);
