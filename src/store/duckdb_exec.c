@@ -154,14 +154,27 @@ static bool only_reads(duckdb_prepared_statement statement)
     return type == DUCKDB_STATEMENT_TYPE_SELECT || type == DUCKDB_STATEMENT_TYPE_EXPLAIN;
 }
 
+/* The point lets a test interrupt what has not begun. */
+static pawl_status enter_execution(struct pawl__duck_conn *conn, pawl_error *reterr)
+{
+    pawl_status status = pawl__duck_enter(conn, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    FAILPOINT("duckdb.execute.before", reterr);
+    return PAWL_OK;
+}
+
 static pawl_status execute_native(struct pawl__duck_conn *conn,
                                   struct duck_exec *exec,
                                   bool stream,
                                   pawl_error *reterr)
 {
-    pawl_status status = pawl__duck_enter(conn, reterr);
+    pawl_status status = enter_execution(conn, reterr);
 
     if (status != PAWL_OK) {
+        pawl__duck_leave(conn);
         return status;
     }
     duckdb_state state = stream ? duckdb_execute_prepared_streaming(exec->statement, &exec->result)

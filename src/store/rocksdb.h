@@ -7,9 +7,10 @@
  *               end before the handle is closed.
  *   Conditions  A write is unconditional. "Insert when absent" is a get and a write by the one
  *               thread that writes that family; with several writers the caller brings a lock.
- *   Full disk   Every write first looks at the free space and stops at `free_space_min` with
- *               PAWL_NO_SPACE and nothing written, because the engine does not survive ENOSPC: it
- *               may abort the process. It goes on by itself when space is back.
+ *   Full disk   Every write first looks at the free space and stops, with PAWL_NO_SPACE and nothing
+ *               written, at `free_space_min` above what flushes and compactions of the data already
+ *               taken may need: the engine does not survive ENOSPC, it may abort the process. It
+ *               goes on by itself when space is back.
  *   Failure     After a write that failed inside the engine nobody knows what is on disk. From then
  *               on every write returns PAWL_IO until the store is closed and opened again; reads go
  *               on.

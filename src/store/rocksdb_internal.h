@@ -50,7 +50,7 @@ struct pawl__rocks_snapshot {
 /* Turns the engine's text into our error and frees it. RocksDB's C interface gives no codes. */
 pawl_status pawl__rocks_fail(char *text, pawl_error *reterr);
 
-/* NO_SPACE when `bytes` more (twice of what a batch holds, say) could run into the reserve. */
+/* NO_SPACE when a batch of `bytes` could run into the reserve. */
 PAWL_MUST_USE pawl_status pawl__rocks_reserve(struct pawl__rocks *db,
                                               uint64_t bytes,
                                               bool only_deletes,

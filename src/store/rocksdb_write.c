@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/fs.h"
@@ -133,6 +134,41 @@ static uint64_t property_sum(struct pawl__rocks *db, const char *name)
     return sum;
 }
 
+/* Bytes in levels 0 and 1, which one compaction may rewrite whole before it removes the old files.
+ * The engine tells them only as text, in rounded MB: "level files size" under two lines of title. */
+static uint64_t upper_levels_bytes(struct pawl__rocks *db, size_t family)
+{
+    char *text = rocksdb_property_value_cf(db->native, db->families[family], "rocksdb.levelstats");
+    pawl_view rest = pawl_view_of(text);
+    pawl_view line;
+    uint64_t megabytes = 0;
+
+    for (int i = 0; i < 4 && pawl__view_split(&rest, '\n', &line); i++) {
+        if (i >= 2) {
+            char *at = NULL;
+
+            (void)strtoull(line.data, &at, 10);
+            (void)strtoull(at, &at, 10);
+            megabytes += strtoull(at, NULL, 10) + 1;
+        }
+    }
+    rocksdb_free(text);
+    return megabytes << 20;
+}
+
+/* What may still be written for what was already taken: memtables become files, and those files are
+ * compacted together with the upper levels. Both copies are there until the compaction is done. */
+static uint64_t owed_bytes(struct pawl__rocks *db)
+{
+    uint64_t upper = 0;
+
+    for (size_t i = 0; i < db->family_count; i++) {
+        upper += upper_levels_bytes(db, i);
+    }
+    return 2 * property_sum(db, "rocksdb.cur-size-all-mem-tables")
+           + MAX(upper, property_sum(db, "rocksdb.estimate-pending-compaction-bytes"));
+}
+
 static pawl_status look_locked(struct pawl__rocks *db, int64_t now_ns, pawl_error *reterr)
     REQUIRES_LOCK(db->space.lock)
 {
@@ -142,8 +178,7 @@ static pawl_status look_locked(struct pawl__rocks *db, int64_t now_ns, pawl_erro
     space->known = status == PAWL_OK;
     space->looked_ns = now_ns;
     space->spent_bytes = 0;
-    space->owed_bytes = property_sum(db, "rocksdb.cur-size-all-mem-tables")
-                        + property_sum(db, "rocksdb.estimate-pending-compaction-bytes");
+    space->owed_bytes = owed_bytes(db);
     return status;
 }
 
@@ -162,14 +197,14 @@ static pawl_status reserve_locked(struct pawl__rocks *db,
             return status;
         }
     }
-    /* Twice: once for the log, once for the file a flush will make of it. */
-    uint64_t spent = space->spent_bytes + 2 * bytes;
+    /* The log, the file that a flush makes of it, and the one that a compaction makes of that. */
+    uint64_t spent = space->spent_bytes + 3 * bytes;
     if (space->free_bytes < reserve + space->owed_bytes + spent) {
         space->known = false; /* the next write looks again: somebody may have made room */
         return pawl__fail(reterr,
                           PAWL_NO_SPACE,
                           "%llu MiB free at '%s', %llu are kept back (store.free_space_min) and "
-                          "%llu are needed",
+                          "%llu are needed for flushes and compactions",
                           (unsigned long long)(space->free_bytes >> 20),
                           db->dir,
                           (unsigned long long)(reserve >> 20),

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/thread.h"
 
 enum { WRITERS = 3, TRANSACTIONS = 25, ROWS = 40 };
@@ -184,12 +185,44 @@ static void test_an_interrupt_ends_a_statement_whenever_it_comes(void **state)
     }
 }
 
+/* DuckDB forgets an interrupt when a statement begins; here it comes a moment before. */
+static void test_an_interrupt_before_the_beginning_is_not_lost(void **state)
+{
+    struct duck_fixture *f = *state;
+    struct runner runner = { .f = f };
+
+    assert_ok(pawl__failpoint_set("duckdb.execute.before=delay:100*1", &f->error), &f->error);
+    assert_ok(pawl__thread_start(&runner.thread, "endless", run_endless, &runner, &f->error),
+              &f->error);
+    while (!atomic_load(&runner.began)) {
+    }
+    pawl__duck_interrupt(f->other);
+    pawl__thread_join(&runner.thread);
+    assert_status(runner.status, PAWL_CANCELLED, &runner.error);
+}
+
+/* The same for a deadline: it passes while the statement waits to begin. */
+static void test_a_deadline_before_the_beginning_is_not_lost(void **state)
+{
+    struct duck_fixture *f = *state;
+    struct runner runner = { .f = f };
+
+    assert_ok(pawl__failpoint_set("duckdb.execute.before=delay:100*1", &f->error), &f->error);
+    pawl__duck_set_deadline(f->other, pawl__monotonic_ns(pawl__clock_real()) + 50 * NS_PER_MS);
+    assert_ok(pawl__thread_start(&runner.thread, "endless", run_endless, &runner, &f->error),
+              &f->error);
+    pawl__thread_join(&runner.thread);
+    assert_status(runner.status, PAWL_TIMEOUT, &runner.error);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, duck_setup, duck_teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_connections_of_many_threads_share_a_database),
         TEST(test_an_interrupt_ends_a_statement_whenever_it_comes),
+        TEST(test_an_interrupt_before_the_beginning_is_not_lost),
+        TEST(test_a_deadline_before_the_beginning_is_not_lost),
     };
     return cmocka_run_group_tests_name("duckdb_threads", tests, NULL, NULL);
 }

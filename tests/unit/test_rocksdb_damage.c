@@ -30,15 +30,15 @@ struct fixture {
     pawl_error error;
 };
 
+static struct pawl__rocks_options options = {
+    .families = families,
+    .family_count = 1,
+    .memtable_bytes = 1 << 20,
+    .free_space_min = 8 << 20,
+};
+
 static pawl_status open_store(const char *path, struct pawl__rocks **ret_db, pawl_error *reterr)
 {
-    const struct pawl__rocks_options options = {
-        .families = families,
-        .family_count = 1,
-        .memtable_bytes = 1 << 20,
-        .free_space_min = 8 << 20,
-    };
-
     return pawl__rocks_open(path, &options, ret_db, reterr);
 }
 
@@ -311,13 +311,13 @@ static int child_hold(const char *path)
 /* Somebody who does not know our lock. */
 static int child_hold_raw(const char *path)
 {
-    rocksdb_options_t *options = rocksdb_options_create();
+    rocksdb_options_t *native = rocksdb_options_create();
     const char *const names[] = { "default", "events" };
-    const rocksdb_options_t *const each[] = { options, options };
+    const rocksdb_options_t *const each[] = { native, native };
     rocksdb_column_family_handle_t *handles[2];
     char *text = NULL;
 
-    rocksdb_open_column_families(options, path, 2, names, each, handles, &text);
+    rocksdb_open_column_families(native, path, 2, names, each, handles, &text);
     child_say("%s", text == NULL ? "OK" : text);
     pause();
     return 0;
@@ -451,51 +451,73 @@ static void test_after_a_failed_write_only_reads_until_it_is_opened_again(void *
     assert_int_equal(child_end(&child, 0), 0);
 }
 
-/* Fills a small disk. `ballast` is a stranger's file on it. */
+static bool make_ballast(const char *dir, int number, char ret_path[TEMPDIR_SIZE + 64])
+{
+    snprintf(ret_path, TEMPDIR_SIZE + 64, "%s/ballast%d", dir, number);
+    int fd = open(ret_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    bool made = fd >= 0 && posix_fallocate(fd, 0, 12 << 20) == 0;
+    close(fd);
+    return made;
+}
+
+/* Writes until the guard has refused 2,000 times in a row. Flushes in the background make a little
+ * room now and then; asking again and again must not wear the reserve down. */
+static pawl_status fill(struct pawl__rocks *db, uint32_t *acknowledged, pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    for (int refused = 0; refused < 2000;) {
+        status = put(db, *acknowledged, reterr);
+        *acknowledged += status == PAWL_OK;
+        refused = status == PAWL_NO_SPACE ? refused + 1 : 0;
+        if (status != PAWL_OK && status != PAWL_NO_SPACE) {
+            break;
+        }
+    }
+    return status;
+}
+
+/* Fills a small disk that also holds two files of strangers. */
 static int child_fill(const char *path)
 {
     pawl_error error = PAWL_ERROR_INIT;
     struct pawl__rocks *db = NULL;
-    char ballast[TEMPDIR_SIZE + 64];
+    char ballast[2][TEMPDIR_SIZE + 64];
     char store[TEMPDIR_SIZE + 64];
     uint32_t acknowledged = 0;
     uint32_t count = 0;
 
-    snprintf(ballast, sizeof(ballast), "%s/ballast", path);
+    /* What waits in memory to be flushed is more than the reserve: it has to be counted in. */
+    options.memtable_bytes = 6 << 20;
+    options.free_space_min = 2 << 20;
     snprintf(store, sizeof(store), "%s/store", path);
-    if (!child_mount_tmpfs(path, "size=64m")) {
-        child_say("cannot mount");
+    if (!child_mount_tmpfs(path, "size=64m") || !make_ballast(path, 0, ballast[0])
+        || !make_ballast(path, 1, ballast[1])) {
+        child_say("no file system of its own");
         return 1;
     }
-    int fd = open(ballast, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    pawl_status status = posix_fallocate(fd, 0, 24 << 20) == 0 ? PAWL_OK : PAWL_FAILED;
-    close(fd);
+    pawl_status status = open_store(store, &db, &error);
     if (status == PAWL_OK) {
-        status = open_store(store, &db, &error);
-    }
-    while (status == PAWL_OK && acknowledged < 100000) {
-        status = put(db, acknowledged, &error);
-        acknowledged += status == PAWL_OK;
+        status = fill(db, &acknowledged, &error);
     }
     child_say("%s %s", pawl_status_name(status), acknowledged > 4000 ? "after many" : "too early");
-    /* Flushes in the background make a little room now and then. Asking a great many times again
-     * must not wear the reserve down. */
-    for (int refused = 0; refused < 2000;) {
-        status = put(db, acknowledged, &error);
-        acknowledged += status == PAWL_OK;
-        refused = status == PAWL_NO_SPACE ? refused + 1 : 0;
-    }
-    child_say("%s: %s", pawl_status_name(status), error.message);
     status = count_keys(db, &count, &error);
     child_say("%s, %s", pawl_status_name(status), count == acknowledged ? "all there" : "not all");
-    pawl__rocks_close(STEAL(db)); /* and it opens with what the guard left free */
-    status = open_store(store, &db, &error);
+    unlink(ballast[0]); /* it goes on by itself */
+    status = put(db, acknowledged++, &error);
     child_say("%s %s", pawl_status_name(status), error.message);
-    unlink(ballast);
-    for (int i = 0; i < 1000 && status == PAWL_OK; i++) {
+    status = fill(db, &acknowledged, &error);
+    child_say("%s: %s", pawl_status_name(status), error.message);
+    pawl__rocks_close(STEAL(db)); /* and it opens with what the guard has left free */
+    status = open_store(store, &db, &error);
+    if (status == PAWL_OK) {
+        unlink(ballast[1]);
         status = put(db, acknowledged++, &error);
     }
-    child_say("%s %s", pawl_status_name(status), error.message);
+    if (status == PAWL_OK) {
+        status = count_keys(db, &count, &error);
+    }
+    child_say("%s, %s", pawl_status_name(status), count == acknowledged ? "all there" : "not all");
     pawl__rocks_close(db);
     return 0;
 }
@@ -510,10 +532,10 @@ static void test_a_full_disk_stops_writes_before_the_engine_meets_it(void **stat
     }
     child_start(&child, (const char *const[]){ "fill", f->dir, NULL });
     assert_says(&child, "NO_SPACE after many");
-    assert_says(&child, "NO_SPACE: ");
     assert_says(&child, "OK, all there");
     assert_says(&child, "OK");
-    assert_says(&child, "OK");
+    assert_says(&child, "NO_SPACE: ");
+    assert_says(&child, "OK, all there");
     assert_int_equal(child_end(&child, 0), 0);
 }
 
