@@ -191,9 +191,10 @@ static void decide(const struct village *village,
         if (self->coins >= coins) { /* two events or none: the turn keeps them together */
             add(action, who, "gave", "{\"coins\":%d,\"to\":\"%s\"}", -coins, names[other]);
             add(action, other, "received", "{\"coins\":%d,\"from\":\"%s\"}", coins, names[who]);
-            break;
+        } else {
+            add(action, who, "rested", "{}");
         }
-        /* fall through */
+        break;
     default:
         add(action, who, "rested", "{}");
         break;
