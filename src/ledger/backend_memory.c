@@ -12,6 +12,7 @@
 #include "base/map.h"
 #include "base/thread.h"
 #include "ledger/event.h"
+#include "ledger/memory_turns.h"
 
 enum { CHUNK_EVENTS = 1024, CHUNKS_MAX = 65536, EVENTS_MAX = CHUNK_EVENTS * CHUNKS_MAX };
 
@@ -32,20 +33,13 @@ struct memory_backend {
     struct memory_event **chunks[CHUNKS_MAX]; /* each holds CHUNK_EVENTS pointers */
     size_t written;                           /* the committer's: with the open transaction */
     struct pawl__map *ids;                    /* the committer's: id -> struct memory_event * */
-    struct ledger_turn *staged_turns;
-    size_t staged_turn_count;
-    size_t staged_turn_cap;
     struct memory_embed *staged_embeds;
     size_t staged_embed_count;
     size_t staged_embed_cap;
 
     struct pawl__lock lock; /* covers everything below, and the vectors */
     size_t committed;
-    struct ledger_turn *turns; /* their run_ids are malloc'ed */
-    size_t turn_count;
-    size_t turn_cap;
-    size_t *unfinished; /* rows of `turns` that are not committed; as much room as `turns` has */
-    size_t unfinished_count;
+    struct memory_turns turns;
     size_t vector_bytes; /* of every embedding; 0: none yet */
 };
 
@@ -188,33 +182,14 @@ static pawl_status grow(void **array, size_t count, size_t *cap, size_t size, pa
     return PAWL_OK;
 }
 
-static bool is_attempt(const struct ledger_turn *turn, const struct ledger_turn *other)
-{
-    return turn->turn == other->turn && turn->attempt == other->attempt
-           && pawl__view_equal(turn->run_id, other->run_id);
-}
-
 static pawl_status memory_turn_get(struct ledger_backend *base,
                                    pawl_view run_id,
                                    int64_t turn,
                                    struct ledger_turn *ret_turn,
                                    pawl_error *reterr)
 {
-    struct memory_backend *backend = of(base);
-    struct ledger_turn newest = { .run_id = run_id, .turn = turn };
-
     (void)reterr;
-    pawl__lock(&backend->lock);
-    for (size_t i = 0; i < backend->turn_count; i++) {
-        const struct ledger_turn *found = &backend->turns[i];
-        if (found->turn == turn && found->attempt > newest.attempt
-            && pawl__view_equal(found->run_id, run_id)) {
-            newest = *found;
-            newest.run_id = run_id;
-        }
-    }
-    pawl__unlock(&backend->lock);
-    *ret_turn = newest;
+    pawl__memory_turns_get(&of(base)->turns, run_id, turn, ret_turn);
     return PAWL_OK;
 }
 
@@ -222,20 +197,7 @@ static pawl_status memory_turn_put(struct ledger_backend *base,
                                    const struct ledger_turn *turn,
                                    pawl_error *reterr)
 {
-    struct memory_backend *backend = of(base);
-    void *staged = backend->staged_turns;
-    pawl_status status =
-        grow(&staged, backend->staged_turn_count, &backend->staged_turn_cap, sizeof(*turn), reterr);
-
-    backend->staged_turns = staged;
-    char *run_id = status == PAWL_OK ? pawl__view_dup(turn->run_id) : NULL;
-    if (run_id == NULL) {
-        return no_memory(reterr);
-    }
-    struct ledger_turn *copy = &backend->staged_turns[backend->staged_turn_count++];
-    *copy = *turn;
-    copy->run_id.data = run_id;
-    return PAWL_OK;
+    return pawl__memory_turns_put(&of(base)->turns, turn, reterr);
 }
 
 static pawl_status memory_embed(struct ledger_backend *base,
@@ -276,87 +238,15 @@ static pawl_status memory_embed(struct ledger_backend *base,
     return PAWL_OK;
 }
 
-static struct ledger_turn *find_turn_locked(struct memory_backend *backend,
-                                            const struct ledger_turn *wanted)
-    REQUIRES_LOCK(backend->lock)
-{
-    for (size_t i = backend->turn_count; i > 0; i--) { /* most likely one of the last */
-        if (is_attempt(&backend->turns[i - 1], wanted)) {
-            return &backend->turns[i - 1];
-        }
-    }
-    return NULL;
-}
-
-static pawl_status reserve_turns_locked(struct memory_backend *backend, pawl_error *reterr)
-    REQUIRES_LOCK(backend->lock)
-{
-    pawl_status status = PAWL_OK;
-
-    while (status == PAWL_OK
-           && backend->turn_count + backend->staged_turn_count > backend->turn_cap) {
-        size_t cap = backend->turn_cap; /* the second array moves it */
-        void *turns = backend->turns;
-        status = grow(&turns, cap, &cap, sizeof(*backend->turns), reterr);
-        backend->turns = turns;
-        void *unfinished = backend->unfinished;
-        if (status == PAWL_OK) {
-            status = grow(&unfinished,
-                          backend->turn_cap,
-                          &backend->turn_cap,
-                          sizeof(*backend->unfinished),
-                          reterr);
-        }
-        backend->unfinished = unfinished;
-    }
-    return status;
-}
-
-static void finish_row_locked(struct memory_backend *backend, size_t row)
-    REQUIRES_LOCK(backend->lock)
-{
-    size_t i = backend->unfinished_count;
-
-    while (i > 0 && backend->unfinished[i - 1] != row) { /* most likely one of the last */
-        i--;
-    }
-    REQUIRE(i > 0);
-    backend->unfinished[i - 1] = backend->unfinished[--backend->unfinished_count];
-}
-
-static void apply_turn_locked(struct memory_backend *backend, const struct ledger_turn *staged)
-    REQUIRES_LOCK(backend->lock)
-{
-    struct ledger_turn *found = find_turn_locked(backend, staged);
-
-    if (found == NULL) {
-        if (staged->state != PAWL_TURN_COMMITTED) {
-            backend->unfinished[backend->unfinished_count++] = backend->turn_count;
-        }
-        backend->turns[backend->turn_count++] = *staged;
-        return;
-    }
-    if (found->state != PAWL_TURN_COMMITTED && staged->state == PAWL_TURN_COMMITTED) {
-        finish_row_locked(backend, (size_t)(found - backend->turns));
-    }
-    pawl_view kept = found->run_id;
-    free((void *)(uintptr_t)staged->run_id.data);
-    *found = *staged;
-    found->run_id = kept;
-}
-
 static void apply_locked(struct memory_backend *backend) REQUIRES_LOCK(backend->lock)
 {
-    for (size_t i = 0; i < backend->staged_turn_count; i++) {
-        apply_turn_locked(backend, &backend->staged_turns[i]);
-    }
+    pawl__memory_turns_apply_locked(&backend->turns);
     for (size_t i = 0; i < backend->staged_embed_count; i++) {
         struct memory_embed *staged = &backend->staged_embeds[i];
         pawl__buf_done(&staged->event->vector);
         staged->event->vector = staged->vector;
         backend->vector_bytes = staged->vector.len;
     }
-    backend->staged_turn_count = 0;
     backend->staged_embed_count = 0;
     backend->committed = backend->written;
 }
@@ -371,30 +261,26 @@ static void memory_rollback(struct ledger_backend *base)
         pawl__map_remove(backend->ids, event->event.id);
         free_event(event);
     }
-    for (size_t i = 0; i < backend->staged_turn_count; i++) {
-        free((void *)(uintptr_t)backend->staged_turns[i].run_id.data);
-    }
+    pawl__memory_turns_drop(&backend->turns);
     for (size_t i = 0; i < backend->staged_embed_count; i++) {
         pawl__buf_done(&backend->staged_embeds[i].vector);
     }
-    backend->staged_turn_count = 0;
     backend->staged_embed_count = 0;
 }
 
 static pawl_status memory_commit(struct ledger_backend *base, pawl_error *reterr)
 {
     struct memory_backend *backend = of(base);
+    pawl_status status = pawl__memory_turns_reserve(&backend->turns, reterr);
 
-    pawl__lock(&backend->lock);
-    pawl_status status = reserve_turns_locked(backend, reterr);
-    if (status == PAWL_OK) {
-        apply_locked(backend);
-    }
-    pawl__unlock(&backend->lock);
     if (status != PAWL_OK) {
         memory_rollback(base);
+        return status;
     }
-    return status;
+    pawl__lock(&backend->lock);
+    apply_locked(backend);
+    pawl__unlock(&backend->lock);
+    return PAWL_OK;
 }
 
 /* --- reading: any thread --- */
@@ -463,9 +349,16 @@ static pawl_status memory_get(struct ledger_backend *base,
     return sink(context, &at(of(base), (size_t)offset - 1)->event, reterr);
 }
 
-static pawl_status no_turn(pawl_view run_id, pawl_error *reterr)
+static pawl_status answer_turn(int64_t highest,
+                               pawl_view run_id,
+                               int64_t *ret_turn,
+                               pawl_error *reterr)
 {
-    return pawl__fail(reterr, PAWL_NOT_FOUND, "no turn in run '%.*s'", VIEW_ARGS(run_id));
+    if (highest < 0) {
+        return pawl__fail(reterr, PAWL_NOT_FOUND, "no turn in run '%.*s'", VIEW_ARGS(run_id));
+    }
+    *ret_turn = highest;
+    return PAWL_OK;
 }
 
 static pawl_status memory_max_turn(struct ledger_backend *base,
@@ -482,11 +375,7 @@ static pawl_status memory_max_turn(struct ledger_backend *base,
             highest = MAX(highest, event->turn);
         }
     }
-    if (highest < 0) {
-        return no_turn(run_id, reterr);
-    }
-    *ret_turn = highest;
-    return PAWL_OK;
+    return answer_turn(highest, run_id, ret_turn, reterr);
 }
 
 static pawl_status memory_last_complete_turn(struct ledger_backend *base,
@@ -494,21 +383,30 @@ static pawl_status memory_last_complete_turn(struct ledger_backend *base,
                                              int64_t *ret_turn,
                                              pawl_error *reterr)
 {
-    struct memory_backend *backend = of(base);
-    int64_t highest = -1;
+    int64_t highest = pawl__memory_turns_last_complete(&of(base)->turns, run_id);
 
-    pawl__lock(&backend->lock);
-    for (size_t i = 0; i < backend->turn_count; i++) {
-        const struct ledger_turn *turn = &backend->turns[i];
-        if (turn->state == PAWL_TURN_COMMITTED && pawl__view_equal(turn->run_id, run_id)) {
-            highest = MAX(highest, turn->turn);
-        }
-    }
-    pawl__unlock(&backend->lock);
-    if (highest < 0) {
-        return no_turn(run_id, reterr);
-    }
-    *ret_turn = highest;
+    return answer_turn(highest, run_id, ret_turn, reterr);
+}
+
+static pawl_status memory_turns(struct ledger_backend *base,
+                                pawl_view run_id,
+                                pawl_turn_visit visit,
+                                void *context,
+                                pawl_error *reterr)
+{
+    (void)reterr;
+    pawl__memory_turns_visit(&of(base)->turns, run_id, visit, context);
+    return PAWL_OK;
+}
+
+static pawl_status memory_unfinished(struct ledger_backend *base,
+                                     uint64_t since,
+                                     pawl_turn_visit visit,
+                                     void *context,
+                                     pawl_error *reterr)
+{
+    (void)reterr;
+    pawl__memory_turns_unfinished(&of(base)->turns, since, visit, context);
     return PAWL_OK;
 }
 
@@ -581,65 +479,6 @@ static pawl_status memory_counts(struct ledger_backend *base,
     return PAWL_OK;
 }
 
-static pawl_turn_info info_of(const struct ledger_turn *turn)
-{
-    return (pawl_turn_info){ turn->run_id, turn->turn,         turn->attempt,
-                             turn->state,  turn->begin_offset, turn->end_offset };
-}
-
-static pawl_status memory_unfinished(struct ledger_backend *base,
-                                     uint64_t since,
-                                     pawl_turn_visit visit,
-                                     void *context,
-                                     pawl_error *reterr)
-{
-    struct memory_backend *backend = of(base);
-
-    (void)reterr;
-    /* Held over the visits: rows leave this list. The visitors of this method only copy. */
-    pawl__lock(&backend->lock);
-    for (size_t i = 0; i < backend->unfinished_count; i++) {
-        const struct ledger_turn *turn = &backend->turns[backend->unfinished[i]];
-        pawl_turn_info info = info_of(turn);
-        if ((turn->state == PAWL_TURN_OPEN || turn->end_offset > since) && !visit(context, &info)) {
-            break;
-        }
-    }
-    pawl__unlock(&backend->lock);
-    return PAWL_OK;
-}
-
-static pawl_status memory_turns(struct ledger_backend *base,
-                                pawl_view run_id,
-                                pawl_turn_visit visit,
-                                void *context,
-                                pawl_error *reterr)
-{
-    struct memory_backend *backend = of(base);
-    bool going = true;
-
-    /* A copy of each row, so that no lock is held while the visitor runs. Rows are only added at
-     * the end, in the order in which attempts begin. */
-    for (size_t i = 0; going; i++) {
-        struct ledger_turn turn = { 0 };
-        pawl__lock(&backend->lock);
-        bool more = i < backend->turn_count;
-        if (more) {
-            turn = backend->turns[i];
-        }
-        pawl__unlock(&backend->lock);
-        if (!more) {
-            break;
-        }
-        if (run_id.len == 0 || pawl__view_equal(run_id, turn.run_id)) {
-            pawl_turn_info info = info_of(&turn);
-            going = visit(context, &info);
-        }
-    }
-    (void)reterr;
-    return PAWL_OK;
-}
-
 static pawl_status memory_embeddings(struct ledger_backend *base,
                                      const pawl_event_filter *filter,
                                      ledger_vector_sink visit,
@@ -676,12 +515,7 @@ static void memory_close(struct ledger_backend *base)
     for (size_t i = 0; i < CHUNKS_MAX && backend->chunks[i] != NULL; i++) {
         free(backend->chunks[i]);
     }
-    for (size_t i = 0; i < backend->turn_count; i++) {
-        free((void *)(uintptr_t)backend->turns[i].run_id.data);
-    }
-    free(backend->turns);
-    free(backend->unfinished);
-    free(backend->staged_turns);
+    pawl__memory_turns_done(&backend->turns);
     free(backend->staged_embeds);
     pawl__map_free(backend->ids);
     pawl__lock_done(&backend->lock);
@@ -728,7 +562,10 @@ pawl_status pawl__ledger_memory_open(const struct ledger_location *location,
         free(backend);
         return status;
     }
-    status = pawl__map_new(EVENTS_MAX, &backend->ids, reterr);
+    status = pawl__memory_turns_init(&backend->turns, &backend->lock, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__map_new(EVENTS_MAX, &backend->ids, reterr);
+    }
     if (status != PAWL_OK) {
         memory_close(&backend->base);
         return status;
