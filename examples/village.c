@@ -188,12 +188,13 @@ static void decide(const struct village *village,
         add(action, who, "worked", "{\"coins\":%d}", coins);
         break;
     case 2:
-        if (self->coins >= coins) { /* two events or none: the turn keeps them together */
-            add(action, who, "gave", "{\"coins\":%d,\"to\":\"%s\"}", -coins, names[other]);
-            add(action, other, "received", "{\"coins\":%d,\"from\":\"%s\"}", coins, names[who]);
-        } else {
+        if (self->coins < coins) {
             add(action, who, "rested", "{}");
+            break;
         }
+        /* Two events or none: the turn keeps them together. */
+        add(action, who, "gave", "{\"coins\":%d,\"to\":\"%s\"}", -coins, names[other]);
+        add(action, other, "received", "{\"coins\":%d,\"from\":\"%s\"}", coins, names[who]);
         break;
     default:
         add(action, who, "rested", "{}");

@@ -219,12 +219,12 @@ static bool take_zone(pawl_view *in, int64_t *ret_us)
     return true;
 }
 
-static int64_t digits_at(const char *text, int count)
+static int64_t digits_at(pawl_view text, size_t start, size_t count)
 {
     int64_t value = 0;
 
-    for (int i = 0; i < count; i++) {
-        value = value * 10 + (text[i] - '0');
+    for (size_t i = start; i < start + count; i++) {
+        value = value * 10 + (text.data[i] - '0');
     }
     return value;
 }
@@ -268,17 +268,17 @@ static bool parse_stored(pawl_view text, int64_t *ret_wall_us)
     if (!has_stored_form(text)) {
         return false;
     }
-    int64_t year = digits_at(&text.data[0], 4);
-    int64_t month = digits_at(&text.data[5], 2);
-    int64_t day = digits_at(&text.data[8], 2);
-    int64_t hour = digits_at(&text.data[11], 2);
-    int64_t minute = digits_at(&text.data[14], 2);
-    int64_t second = digits_at(&text.data[17], 2);
+    int64_t year = digits_at(text, 0, 4);
+    int64_t month = digits_at(text, 5, 2);
+    int64_t day = digits_at(text, 8, 2);
+    int64_t hour = digits_at(text, 11, 2);
+    int64_t minute = digits_at(text, 14, 2);
+    int64_t second = digits_at(text, 17, 2);
     if (!is_date(year, month, day) || !is_clock(hour, minute, second)) {
         return false;
     }
     int64_t seconds = (days_of_date(year, month, day) * 24 + hour) * 3600 + minute * 60 + second;
-    *ret_wall_us = seconds * US_PER_S + digits_at(&text.data[20], 6);
+    *ret_wall_us = seconds * US_PER_S + digits_at(text, 20, 6);
     return true;
 }
 

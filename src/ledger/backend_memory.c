@@ -137,6 +137,7 @@ static pawl_status insert_one(struct memory_backend *backend,
         return pawl__fail(reterr, PAWL_CONFLICT, "id '%.*s' is there", VIEW_ARGS(event->id));
     }
     if (backend->chunks[chunk] == NULL) {
+        /* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers are what the array holds */
         backend->chunks[chunk] = calloc(CHUNK_EVENTS, sizeof(*backend->chunks[chunk]));
     }
     struct memory_event *copy = backend->chunks[chunk] == NULL ? NULL : copy_event(event);

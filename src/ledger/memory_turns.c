@@ -120,6 +120,7 @@ pawl_status pawl__memory_turns_put(struct memory_turns *turns,
 
 static bool grow(struct memory_row ***rows, size_t cap)
 {
+    /* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers are what the array holds */
     struct memory_row **larger = realloc(*rows, cap * sizeof(**rows));
 
     if (larger == NULL) {

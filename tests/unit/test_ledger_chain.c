@@ -1,8 +1,6 @@
 /* The hash chain against hashes that another program computed from the format's description. */
 #include "lib/check.h"
 
-#include <stdlib.h>
-
 #include "base/macros.h"
 #include "base/sha256.h"
 #include "ledger/chain.h"
@@ -60,28 +58,26 @@ static void test_hashes_are_those_of_the_format(void **state)
     extend(&head, &event);
     assert_head(&head, 2, "be0e0e4546c59f55d42b657806875de918c8c1959d499db9b328e84248a5464f");
 
-    enum { LONG = 200, PAYLOAD = 70002 };
-    char *texts = malloc(4 * LONG + PAYLOAD);
-    memset(&texts[0], 'i', LONG);
-    memset(&texts[LONG], 'r', LONG);
-    memset(&texts[2 * LONG], 'k', LONG);
-    memset(&texts[3 * LONG], 'a', LONG);
-    memset(&texts[4 * LONG], 'x', PAYLOAD);
-    texts[4 * LONG] = texts[4 * LONG + PAYLOAD - 1] = '"';
+    static char names[4][PAWL_LEDGER_NAME_BYTES_MAX];
+    static char payload[70002];
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        memset(names[i], "irka"[i], sizeof(names[i]));
+    }
+    memset(payload, 'x', sizeof(payload));
+    payload[0] = payload[sizeof(payload) - 1] = '"';
     event = (pawl_event){
         .offset = 3,
         .turn = 7,
         .created_at_us = INT64_C(1769682030123456),
         .schema_version = 3,
-        .id = { &texts[0], LONG },
-        .run_id = { &texts[LONG], LONG },
-        .kind = { &texts[2 * LONG], LONG },
-        .actor = { &texts[3 * LONG], LONG },
-        .payload = { &texts[4 * LONG], PAYLOAD },
+        .id = { names[0], sizeof(names[0]) },
+        .run_id = { names[1], sizeof(names[1]) },
+        .kind = { names[2], sizeof(names[2]) },
+        .actor = { names[3], sizeof(names[3]) },
+        .payload = { payload, sizeof(payload) },
     };
     extend(&head, &event);
     assert_head(&head, 3, "6484b6b3d7ad3c7ed5c73b4bdabde6c93fb19c0f03b092892ebf1b84c171d664");
-    free(texts);
 }
 
 static void test_every_field_is_in_the_hash(void **state)

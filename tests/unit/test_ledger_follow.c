@@ -114,13 +114,13 @@ static void test_another_process_follows_this_one(void **state)
         if (i % 50 == 0) { /* now and then it has nothing left to read, and must be woken */
             for (int seen = i == 0 ? 0 : i - 49; seen <= i; seen++) {
                 assert_true(child_line(&child, line, sizeof(line)));
-                assert_int_equal(atoi(line), seen + 1);
+                assert_int_equal(strtol(line, NULL, 10), seen + 1);
             }
         }
     }
     for (int seen = EVENTS - 49; seen < EVENTS; seen++) {
         assert_true(child_line(&child, line, sizeof(line)));
-        assert_int_equal(atoi(line), seen + 1);
+        assert_int_equal(strtol(line, NULL, 10), seen + 1);
     }
     assert_ended_well(&child);
 }

@@ -428,7 +428,7 @@ static void test_waiting_at_the_end_of_up_to_is_for_nothing(void **state)
     pawl_reader_close(reader);
 }
 
-enum { WRITERS = 4, EACH = 150, FOLLOWERS = 3 };
+enum { WRITERS = 4, EACH = 150, ALL = WRITERS * EACH, FOLLOWERS = 3 };
 
 static void run_writer(void *context)
 {
@@ -449,7 +449,7 @@ static void run_follower(void *context)
     const pawl_event *event;
 
     helper->status = pawl_reader_open(helper->f->ledger, NULL, &helper->reader, &helper->err);
-    for (uint64_t next = 1; next <= WRITERS * EACH && helper->status == PAWL_OK;) {
+    for (uint64_t next = 1; next <= ALL && helper->status == PAWL_OK;) {
         helper->status = pawl_reader_next(helper->reader, &event, &helper->err);
         if (helper->status == PAWL_NOT_FOUND) {
             helper->status = pawl_reader_wait(helper->reader, LONG_MS, &helper->err);
