@@ -79,8 +79,10 @@ static const char *const sql_text[SQL_COUNT] = {
     [SQL_EMBED] = "INSERT INTO embeddings (offset, vector) VALUES (?1, ?2)"
                   " ON CONFLICT (offset) DO UPDATE SET vector = ?2",
     [SQL_EMBED_ANY] = "SELECT length(vector) FROM embeddings LIMIT 1",
-    [SQL_EMBEDDINGS] = "SELECT offset, vector FROM embeddings JOIN events USING (offset)" MATCHING
-                       " ORDER BY offset",
+    [SQL_EMBEDDINGS] = "SELECT offset, vector FROM embeddings ORDER BY offset",
+    [SQL_EMBEDDINGS_FILTER] =
+        "SELECT offset, vector FROM embeddings JOIN events USING (offset)" MATCHING
+        " ORDER BY offset",
 };
 
 static struct sqlite_backend *of(struct ledger_backend *base)

@@ -30,6 +30,7 @@ enum {
     SQL_EMBED,
     SQL_EMBED_ANY,
     SQL_EMBEDDINGS,
+    SQL_EMBEDDINGS_FILTER,
     SQL_COUNT
 };
 

@@ -449,7 +449,6 @@ pawl_status pawl__ledger_sqlite_embeddings(struct ledger_backend *base,
                                            void *context,
                                            pawl_error *reterr)
 {
-    static const pawl_event_filter all = PAWL_EVENT_FILTER_INIT;
     AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
     struct filter_texts texts;
 
@@ -458,8 +457,11 @@ pawl_status pawl__ledger_sqlite_embeddings(struct ledger_backend *base,
         return status;
     }
     AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, SQL_EMBEDDINGS);
-    bind_filter(&stmt, 1, filter == NULL ? &all : filter, &texts);
+    struct pawl__sqlite_stmt stmt =
+        pawl__sqlite_use(borrowed.db, filter == NULL ? SQL_EMBEDDINGS : SQL_EMBEDDINGS_FILTER);
+    if (filter != NULL) {
+        bind_filter(&stmt, 1, filter, &texts);
+    }
     for (bool row = true; status == PAWL_OK && row;) {
         status = pawl__sqlite_next(&stmt, &row, reterr);
         if (status == PAWL_OK && row) {
