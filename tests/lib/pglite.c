@@ -35,7 +35,7 @@ static bool read_port(int out, int *ret_port)
            && read(out, &line[len], 1) == 1) {
         if (line[len] == '\n') {
             line[len] = '\0';
-            *ret_port = atoi(line);
+            *ret_port = (int)strtol(line, NULL, 10);
             return *ret_port > 0;
         }
         len++;

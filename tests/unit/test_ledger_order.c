@@ -77,7 +77,8 @@ static void dawdle(const struct worker *worker)
 {
     struct pawl__clock *clock = pawl__clock_real();
 
-    pawl__sleep_until(clock, pawl__monotonic_ns(clock) + worker->number % 4 * 2 * NS_PER_MS);
+    pawl__sleep_until(clock,
+                      pawl__monotonic_ns(clock) + (int64_t)(worker->number % 4) * 2 * NS_PER_MS);
 }
 
 static void see(struct worker *worker, uint64_t offset)
@@ -540,8 +541,9 @@ static void test_processes_with_the_same_ids_and_followers_agree(void **state)
 int main(int argc, char **argv)
 {
     if (child_is_one(argc, argv)) {
-        return strcmp(argv[2], "write") == 0 ? run_writers(argv[3], (unsigned)atoi(argv[4]))
-                                             : run_follower(argv[3], argv[4]);
+        return strcmp(argv[2], "write") == 0
+                   ? run_writers(argv[3], (unsigned)strtoul(argv[4], NULL, 10))
+                   : run_follower(argv[3], argv[4]);
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_followers_see_every_event_once_and_in_order),
