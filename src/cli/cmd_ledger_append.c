@@ -4,7 +4,6 @@
  * quick and a program that writes one and waits gets its answer at once. A line is answered only
  * when it is durable, in the order of the input. */
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include "base/fs.h"
 #include "base/lines.h"
 #include "base/macros.h"
+#include "base/quantity.h"
 #include "base/uuid.h"
 #include "cli/ledger.h"
 #include "cli/text.h"
@@ -28,6 +28,11 @@ enum {
     ATOMIC_BYTES_MAX = 256 << 20,
 };
 
+struct held {
+    pawl_event *event;
+    uint64_t line; /* it came from; 0: from flags */
+};
+
 struct append {
     pawl_ledger *ledger;
     pawl_turn *turn; /* NULL: outside turns */
@@ -38,16 +43,15 @@ struct append {
     size_t cap; /* of the arrays */
     size_t count;
     size_t bytes;
-    pawl_event **owned;
+    struct held *held;
     pawl_event *events; /* the same, as the ledger takes them */
-    uint64_t *lines;    /* where they came from */
     pawl_append_result *results;
 };
 
 static void drop_events(struct append *append)
 {
     for (size_t i = 0; i < append->count; i++) {
-        pawl_event_free(append->owned[i]);
+        pawl_event_free(append->held[i].event);
     }
     append->count = 0;
     append->bytes = 0;
@@ -56,9 +60,8 @@ static void drop_events(struct append *append)
 static void append_done(struct append *append)
 {
     drop_events(append);
-    free(append->owned);
+    free(append->held);
     free(append->events);
-    free(append->lines);
     free(append->results);
     pawl_turn_free(append->turn);
     pawl_ledger_close(append->ledger);
@@ -67,12 +70,10 @@ static void append_done(struct append *append)
 static pawl_status make_room(struct append *append, pawl_error *reterr)
 {
     append->cap = append->atomic ? PAWL_LEDGER_BATCH_MAX : BATCH_EVENTS_MAX;
-    append->owned = calloc(append->cap, sizeof(*append->owned));
+    append->held = calloc(append->cap, sizeof(*append->held));
     append->events = calloc(append->cap, sizeof(*append->events));
-    append->lines = calloc(append->cap, sizeof(*append->lines));
     append->results = calloc(append->cap, sizeof(*append->results));
-    return append->owned == NULL || append->events == NULL || append->lines == NULL
-                   || append->results == NULL
+    return append->held == NULL || append->events == NULL || append->results == NULL
                ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a batch")
                : PAWL_OK;
 }
@@ -119,16 +120,20 @@ static pawl_status fail_at_line(uint64_t line, pawl_status status, pawl_error *r
 /* "event 17: kind: missing" is about the line that the event came from. */
 static pawl_status fail_atomic(const struct append *append, pawl_status status, pawl_error *reterr)
 {
-    unsigned long index = 0;
-    int behind = 0;
+    static const char prefix[] = "event ";
+    pawl_view rest = pawl_view_of(reterr->message);
+    pawl_view before;
+    pawl_view number;
+    int64_t index = 0;
 
-    if (sscanf(reterr->message, "event %lu: %n", &index, &behind) == 1 && behind > 0
-        && index < append->count) {
-        size_t len = strlen(reterr->message) + 1 - (size_t)behind;
-        memmove(reterr->message, &reterr->message[behind], len);
-        return fail_at_line(append->lines[index], status, reterr);
+    if (!pawl__view_take(&rest, sizeof(prefix) - 1, &before) || !pawl__view_is(before, prefix)
+        || !pawl__view_split(&rest, ':', &number)
+        || pawl__integer_parse(number, &index, NULL) != PAWL_OK || index < 0
+        || (uint64_t)index >= append->count || !pawl__view_take(&rest, 1, &before)) {
+        return status;
     }
-    return status;
+    memmove(reterr->message, rest.data, rest.len + 1); /* with its NUL */
+    return fail_at_line(append->held[index].line, status, reterr);
 }
 
 /* A batch that is refused is halved, until only what is at fault stays outside: everything before
@@ -148,7 +153,7 @@ static pawl_status append_range(struct append *append,
         return fail_atomic(append, status, reterr);
     }
     if (count == 1 || !refused) {
-        return fail_at_line(append->lines[from], status, reterr);
+        return fail_at_line(append->held[from].line, status, reterr);
     }
     size_t half = count / 2;
     status = append_range(append, from, half, reterr);
@@ -219,9 +224,8 @@ static pawl_status hold(struct append *append, pawl_event *event, uint64_t line,
                           PAWL_LEDGER_BATCH_MAX,
                           ATOMIC_BYTES_MAX >> 20);
     }
-    append->owned[append->count] = event;
-    append->events[append->count] = *event;
-    append->lines[append->count++] = line;
+    append->held[append->count] = (struct held){ event, line };
+    append->events[append->count++] = *event;
     append->bytes += event->payload.len;
     return PAWL_OK;
 }

@@ -59,11 +59,12 @@ pawl_status pawl_ledger_get_embedding(pawl_ledger *ledger,
                                       size_t *ret_dimensions,
                                       pawl_error *reterr)
 {
-    struct wanted wanted = { .offset = offset, .values = ret_values, .room = room };
+    struct wanted wanted = { .offset = offset, .room = room };
 
     if (ledger == NULL || ret_values == NULL || ret_dimensions == NULL) {
         return pawl__fail(reterr, PAWL_INVALID, "ledger, ret_values or ret_dimensions: is NULL");
     }
+    wanted.values = ret_values;
     pawl_status status =
         ledger->backend->ops->embeddings(ledger->backend, NULL, visit, &wanted, reterr);
     if (status != PAWL_OK && !wanted.over) {

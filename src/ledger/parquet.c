@@ -158,7 +158,7 @@ static pawl_status table_add(void *context, const pawl_event *event, pawl_error 
 /* COPY takes no parameters. The path is ours but for the directory it is in. */
 static pawl_status copy_out(struct scratch *scratch, pawl_error *reterr)
 {
-    AUTO(pawl__buf_done) struct pawl__buf sql = BUF_INIT(4 * PATH_BYTES_MAX);
+    AUTO(pawl__buf_done) struct pawl__buf sql = BUF_INIT((size_t)4 * PATH_BYTES_MAX);
 
     pawl__buf_add_text(&sql, "COPY events TO '");
     for (const char *c = scratch->file; *c != '\0'; c++) {
