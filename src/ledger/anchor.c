@@ -11,6 +11,7 @@
 #include "base/fs.h"
 #include "base/sha256.h"
 
+#define ANCHOR_BEGINS "pawl-anchor 1 "
 enum { ANCHOR_BYTES_MAX = 160 };
 
 char *pawl__anchor_path(const char *ledger_path)
@@ -26,7 +27,7 @@ static void add_body(struct pawl__buf *buf, const pawl_ledger_head *head)
 
     memcpy(hash.bytes, head->hash, sizeof(hash.bytes));
     pawl__sha256_hex(&hash, hex);
-    pawl__buf_add_format(buf, "pawl-anchor 1 %" PRIu64 " %s ", head->offset, hex);
+    pawl__buf_add_format(buf, ANCHOR_BEGINS "%" PRIu64 " %s ", head->offset, hex);
 }
 
 pawl_status pawl__anchor_write(const char *path, const pawl_ledger_head *head, pawl_error *reterr)
@@ -40,15 +41,22 @@ pawl_status pawl__anchor_write(const char *path, const pawl_ledger_head *head, p
     return pawl__fs_replace(path, pawl__buf_view(&text), reterr);
 }
 
+/* Only finds the parts: whether all of it is right, the comparison behind it says. */
 static bool parse_head(const char *text, pawl_ledger_head *ret_head)
 {
-    uint64_t offset;
-    char hex[PAWL__SHA256_HEX_SIZE];
     struct pawl__sha256 hash;
-    int end = 0;
+    char *rest = NULL;
 
-    if (sscanf(text, "pawl-anchor 1 %20" SCNu64 " %64s %n", &offset, hex, &end) != 2 || end == 0
-        || pawl__sha256_parse(pawl_view_of(hex), &hash, NULL) != PAWL_OK) {
+    if (strncmp(text, ANCHOR_BEGINS, strlen(ANCHOR_BEGINS)) != 0) {
+        return false;
+    }
+    uint64_t offset = strtoull(text + strlen(ANCHOR_BEGINS), &rest, 10);
+    pawl_view line = pawl_view_of(rest);
+    pawl_view space;
+    pawl_view hex;
+    if (!pawl__view_take(&line, 1, &space)
+        || !pawl__view_take(&line, PAWL__SHA256_HEX_SIZE - 1, &hex)
+        || pawl__sha256_parse(hex, &hash, NULL) != PAWL_OK) {
         return false;
     }
     ret_head->offset = offset;
@@ -61,8 +69,8 @@ pawl_status pawl__anchor_read(const char *path, pawl_ledger_head *ret_head, pawl
     char text[ANCHOR_BYTES_MAX];
     char again[ANCHOR_BYTES_MAX];
     struct pawl__buf expected = BUF_OVER(again);
-    pawl_ledger_head head;
-    size_t len;
+    pawl_ledger_head head = { 0 };
+    size_t len = 0;
 
     pawl_status status = pawl__fs_read_small(path, text, sizeof(text), &len, reterr);
     if (status != PAWL_OK) {

@@ -143,7 +143,7 @@ pawl_status pawl__snapshot_verify(const char *path,
 {
     AUTO(pawl__backend_close) struct ledger_backend *backend = NULL;
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
-    pawl_verify_report report;
+    pawl_verify_report report = { 0 };
 
     options.progress = progress;
     options.progress_context = progress_context;

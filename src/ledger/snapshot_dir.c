@@ -58,11 +58,11 @@ char *pawl__snapshot_path(const char *directory, uint64_t offset)
 static bool is_snapshot_name(const char *name, uint64_t *ret_offset)
 {
     char again[NAME_SIZE];
-    uint64_t offset = 0;
 
-    if (strlen(name) != NAME_SIZE - 1 || sscanf(name, "snapshot-%20" SCNu64, &offset) != 1) {
+    if (strlen(name) != NAME_SIZE - 1) {
         return false;
     }
+    uint64_t offset = strtoull(name + strlen("snapshot-"), NULL, 10);
     snprintf(again, sizeof(again), NAME_FORMAT, offset);
     *ret_offset = offset;
     return strcmp(name, again) == 0;
@@ -229,7 +229,7 @@ static pawl_status check_end(const char *path,
                              pawl_error *reterr)
 {
     AUTO(pawl__backend_close) struct ledger_backend *snapshot = NULL;
-    pawl_ledger_head head;
+    pawl_ledger_head head = { 0 };
 
     pawl_status status = pawl__snapshot_open(path, &snapshot, reterr);
     if (status == PAWL_OK) {

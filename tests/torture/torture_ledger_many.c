@@ -153,11 +153,10 @@ static pawl_status see(const pawl_event *event,
                        pawl_error *reterr)
 {
     char id[32];
-    uint64_t number;
 
     snprintf(id, sizeof(id), "%.*s", (int)MIN(event->id.len, (size_t)30), event->id.data);
-    if (event->offset != expected || sscanf(id, "e-%" SCNu64, &number) != 1 || number > events
-        || seen[number]++ != 0) {
+    uint64_t number = strncmp(id, "e-", 2) == 0 ? strtoull(id + 2, NULL, 10) : 0;
+    if (event->offset != expected || number == 0 || number > events || seen[number]++ != 0) {
         return pawl__fail(reterr,
                           PAWL_FAILED,
                           "saw '%s' at offset %" PRIu64 " where %" PRIu64 " was to come",

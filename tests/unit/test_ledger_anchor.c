@@ -255,7 +255,7 @@ static int run_child(char **argv)
 {
     static struct sample sample;
     pawl_ledger *ledger = NULL;
-    int first = atoi(argv[4]);
+    long first = strtol(argv[4], NULL, 10);
 
     if (pawl_ledger_open(argv[2], NULL, &ledger, &sample.err) != PAWL_OK) {
         child_say("%s", sample.err.message);
@@ -265,7 +265,7 @@ static int run_child(char **argv)
     bool for_ever = strcmp(argv[3], "until-killed") == 0;
     for (int i = 0; for_ever || i < 10; i++) {
         char id[32];
-        snprintf(id, sizeof(id), "c-%d-%d", first, i);
+        snprintf(id, sizeof(id), "c-%ld-%d", first, i);
         pawl_event event = {
             .id = pawl_view_of(id),
             .run_id = pawl_view_of("r"),

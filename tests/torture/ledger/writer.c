@@ -261,12 +261,19 @@ static pawl_status check_payload(const pawl_event *event,
                                  pawl_error *reterr)
 {
     static char expected[CALL_PAYLOAD_MAX];
-    unsigned long long call = 0;
-    unsigned place = 0;
+    pawl_view rest = event->payload;
+    pawl_view part = { NULL, 0 };
+    uint64_t numbers[2] = { 0, 0 }; /* {"call":N,"place":N,... */
 
-    if (sscanf(event->payload.data, "{\"call\":%llu,\"place\":%u,", &call, &place) != 2) {
-        return pawl__fail(reterr, PAWL_CORRUPT, "offset %" PRIu64 " is not ours", event->offset);
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        if (!pawl__view_split(&rest, ':', &part) || rest.len == 0) {
+            return pawl__fail(
+                reterr, PAWL_CORRUPT, "offset %" PRIu64 " is not ours", event->offset);
+        }
+        numbers[i] = strtoull(rest.data, NULL, 10); /* ends at the comma, which is there below */
     }
+    uint64_t call = numbers[0];
+    uint32_t place = (uint32_t)MIN(numbers[1], (uint64_t)CALL_PLACES);
     size_t len = ledger_call_payload(call, place, expected);
     if (!pawl__view_equal(event->payload, (pawl_view){ expected, len })) {
         return pawl__fail(reterr, PAWL_CORRUPT, "offset %" PRIu64 " is damaged", event->offset);
