@@ -11,7 +11,9 @@
  *   runs/village.db              SQLite, any number of processes; also sqlite:runs/village.db
  *   postgres://user@host/db      PostgreSQL, any number of machines; in the schema `pawl`
  *
- * `?durability=normal` behind a SQLite location trades the last commits at a power cut for speed.
+ * `?durability=normal` behind a SQLite location trades the last commits at a power cut for speed;
+ * `?connections=4` behind a PostgreSQL one is the most that a handle opens (1 to 256; 8), beside the
+ * one that a handle with followers listens on.
  *
  * Threads: a pawl_ledger may be used by any number of threads at once; appends of threads that wait
  * at the same time share one transaction and one fsync. Readers and turns belong to one thread. */

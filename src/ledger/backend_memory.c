@@ -201,6 +201,13 @@ static pawl_status memory_turn_put(struct ledger_backend *base,
     return pawl__memory_turns_put(&of(base)->turns, turn, reterr);
 }
 
+/* Bytes of an embedding, with what the open transaction brings; 0: there is none. */
+static size_t staged_vector_bytes(const struct memory_backend *backend)
+{
+    return backend->staged_embed_count > 0 ? backend->staged_embeds[0].vector.len
+                                           : backend->vector_bytes;
+}
+
 static pawl_status memory_embed(struct ledger_backend *base,
                                 uint64_t offset,
                                 pawl_view vector,
@@ -212,12 +219,13 @@ static pawl_status memory_embed(struct ledger_backend *base,
         return pawl__fail(
             reterr, PAWL_NOT_FOUND, "no event at offset %llu", (unsigned long long)offset);
     }
-    if (backend->vector_bytes != 0 && backend->vector_bytes != vector.len) {
+    size_t bytes = staged_vector_bytes(backend);
+    if (bytes != 0 && bytes != vector.len) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "embedding has %zu dimensions, those of this ledger have %zu",
                           vector.len / sizeof(float),
-                          backend->vector_bytes / sizeof(float));
+                          bytes / sizeof(float));
     }
     void *staged = backend->staged_embeds;
     pawl_status status = grow(&staged,

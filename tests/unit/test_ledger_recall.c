@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "ledger/ledger_internal.h"
 #include "ledger/recall.h"
 #include "lib/fault.h"
 
@@ -168,6 +169,25 @@ static void test_what_is_no_direction_is_refused_by_name(void **state)
     assert_refused(f, (float[]){ 1 }, 0, "embedding: has no dimensions");
     assert_refused(f, NULL, 2, "embedding: has no dimensions");
     assert_recalls(f, (float[]){ 1, 0 }, NULL, 9, "1 1.0000\n");
+}
+
+/* The first two embeddings of a ledger, in one transaction. */
+static void test_the_first_of_a_group_decides_on_the_dimensions(void **state)
+{
+    struct ledger_fixture *f = *state;
+    struct ledger_backend *backend = f->ledger->backend;
+    const float values[] = { 0.6F, 0.8F, 0 };
+    pawl_ledger_head head;
+
+    append_some(f, 2);
+    assert_ok(backend->ops->begin(backend, &head, &f->err), &f->err);
+    pawl_view two = { (const char *)values, 2 * sizeof(float) };
+    pawl_view three = { (const char *)values, 3 * sizeof(float) };
+    assert_ok(backend->ops->embed(backend, 1, two, &f->err), &f->err);
+    assert_status(backend->ops->embed(backend, 2, three, &f->err), PAWL_INVALID, &f->err);
+    assert_message(&f->err, "has 3 dimensions, those of this ledger have 2");
+    assert_ok(backend->ops->commit(backend, &f->err), &f->err);
+    assert_recalls(f, values, NULL, 9, "1 1.0000\n");
 }
 
 static void test_the_smallest_and_the_largest_floats_have_a_direction(void **state)
@@ -348,6 +368,7 @@ int main(int argc, char **argv)
         LEDGER_TEST(test_embeddings_are_not_part_of_the_chain),
         LEDGER_TEST(test_an_empty_ledger_recalls_nothing),
         LEDGER_TEST(test_what_is_no_direction_is_refused_by_name),
+        LEDGER_TEST(test_the_first_of_a_group_decides_on_the_dimensions),
         LEDGER_TEST(test_the_smallest_and_the_largest_floats_have_a_direction),
         LEDGER_TEST(test_dimensions_and_counts_end_at_their_limits),
         LEDGER_TEST(test_an_offset_without_event_has_no_embedding),
