@@ -14,7 +14,9 @@
  *                 DuckDB refuses to read. Opening takes that transaction away, as it does one that
  *                 is merely too short; pawl__duck_cut_bytes says so.
  *   Damage        A file that does not open is CORRUPT: pawl__duck_quarantine moves it aside, and
- *                 the caller rebuilds, loudly.
+ *                 the caller rebuilds, loudly. Damage to the length of an entry of the log looks
+ *                 like its torn end, and what follows is gone: rows and the cursors beside them are
+ *                 then older together.
  *   Transactions  The first failed call fails the transaction. DuckDB would still answer COMMIT
  *                 with success and roll back; here the commit returns that first error.
  *   Writers       Two that change one row: BUSY, roll back and try again. An index on a column that
@@ -22,10 +24,13 @@
  *                 A key that is deleted and inserted again in a later transaction is a CONFLICT as
  *                 long as an older snapshot is open, ON CONFLICT included: update it instead, or
  *                 delete and insert in one transaction.
+ *   Plans         A statement without parameters is planned at every execution: a plan that DuckDB
+ *                 keeps gives wrong rows once its table has grown (see duckdb_exec.c).
  *   SQL           Sees no files and no network, loads nothing, changes no settings. In it,
  *                 `ON CONFLICT DO UPDATE SET x = now()`: CURRENT_TIMESTAMP does not bind there.
  *
- * Failpoints: duckdb.{commit,checkpoint}.{before,after}, duckdb.{cut,quarantine}.before. */
+ * Failpoints: duckdb.{commit,checkpoint}.{before,after}, duckdb.{cut,execute,quarantine}.before.
+ */
 #ifndef PAWL_STORE_DUCKDB_H
 #define PAWL_STORE_DUCKDB_H
 
