@@ -19,6 +19,13 @@
 #include "base/macros.h"
 #include "store/parts_config.h"
 
+/* clang says its name in __VERSION__, gcc only the number. */
+#ifdef __clang__
+#define COMPILER __VERSION__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
 static void libpq_version(char ret_version[PAWL__PART_VERSION_SIZE])
 {
     int version = PQlibVersion(); /* 150020 is 15.20 */
@@ -62,7 +69,7 @@ void pawl__parts(struct pawl__part ret_parts[PAWL__PARTS_COUNT])
         { "libcyaml", cyaml_version_str, NULL },
         { "libyaml", yaml_get_version_string(), NULL },
         { "OpenSSL", OpenSSL_version(OPENSSL_FULL_VERSION_STRING), NULL },
-        { "compiler", __VERSION__, NULL },
+        { "compiler", COMPILER, NULL },
     };
     static_assert(COUNT_OF(parts) == PAWL__PARTS_COUNT, "one row a part");
 

@@ -240,7 +240,9 @@ static pawl_status open_native(struct pawl__rocks *db,
     if (text != NULL) {
         return pawl__rocks_fail(text, reterr);
     }
-    memcpy(db->families, handles, options->family_count * sizeof(handles[0]));
+    for (size_t i = 0; i < options->family_count; i++) {
+        db->families[i] = handles[i];
+    }
     db->family_count = options->family_count;
     db->default_family = add_default ? handles[count - 1] : NULL;
     return PAWL_OK;
@@ -303,8 +305,7 @@ static pawl_status rocks_new(const char *dir,
         return status;
     }
     db->dir = strdup(dir);
-    db->families = calloc(options->family_count, sizeof(db->families[0]));
-    if (db->dir == NULL || db->families == NULL) {
+    if (db->dir == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
     }
     db->clock = options->clock != NULL ? options->clock : pawl__clock_real();
@@ -372,7 +373,6 @@ void pawl__rocks_close(struct pawl__rocks *db)
     }
     pawl__store_lock_release(db->lock);
     pawl__lock_done(&db->space.lock);
-    free(db->families);
     free(db->dir);
     free(db);
 }

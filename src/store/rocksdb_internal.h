@@ -31,7 +31,8 @@ struct pawl__rocks {
 
     rocksdb_t *native;
     rocksdb_options_t *options;
-    rocksdb_column_family_handle_t **families;      /* family_count, in the caller's order */
+    /* family_count of them, in the caller's order */
+    rocksdb_column_family_handle_t *families[PAWL__ROCKS_FAMILIES_MAX];
     rocksdb_column_family_handle_t *default_family; /* NULL when the caller listed it */
     rocksdb_writeoptions_t *write_options;
     rocksdb_readoptions_t *read_options; /* of the latest state; never changed after open */

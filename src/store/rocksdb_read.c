@@ -225,81 +225,81 @@ pawl_status pawl__rocks_iter_open(struct pawl__rocks *db,
     return PAWL_OK;
 }
 
-void pawl__rocks_iter_close(struct pawl__rocks_iter *base)
+void pawl__rocks_iter_close(struct pawl__rocks_iter *iter)
 {
-    struct rocks_iter *iter = (struct rocks_iter *)base;
+    struct rocks_iter *self = (struct rocks_iter *)iter;
 
-    if (iter != NULL) {
-        rocksdb_iter_destroy(iter->native);
-        rocksdb_readoptions_destroy(iter->options);
-        free(iter);
+    if (self != NULL) {
+        rocksdb_iter_destroy(self->native);
+        rocksdb_readoptions_destroy(self->options);
+        free(self);
     }
 }
 
 /* Where did the step lead? The engine says "not valid" at the end and after an error alike. */
-static pawl_status arrive(struct rocks_iter *iter, pawl_error *reterr)
+static pawl_status arrive(struct rocks_iter *self, pawl_error *reterr)
 {
-    struct pawl__rocks_iter *base = &iter->base;
+    struct pawl__rocks_iter *iter = &self->base;
     char *text = NULL;
 
-    *base = (struct pawl__rocks_iter){ .valid = rocksdb_iter_valid(iter->native) != 0 };
-    if (base->valid) {
-        base->key.data = rocksdb_iter_key(iter->native, &base->key.len);
-        base->value.data = rocksdb_iter_value(iter->native, &base->value.len);
+    *iter = (struct pawl__rocks_iter){ .valid = rocksdb_iter_valid(self->native) != 0 };
+    if (iter->valid) {
+        iter->key.data = rocksdb_iter_key(self->native, &iter->key.len);
+        iter->value.data = rocksdb_iter_value(self->native, &iter->value.len);
         return PAWL_OK;
     }
-    rocksdb_iter_get_error(iter->native, &text);
+    rocksdb_iter_get_error(self->native, &text);
     return text != NULL ? pawl__rocks_fail(text, reterr) : PAWL_OK;
 }
 
-pawl_status pawl__rocks_iter_first(struct pawl__rocks_iter *base, pawl_error *reterr)
+pawl_status pawl__rocks_iter_first(struct pawl__rocks_iter *iter, pawl_error *reterr)
 {
-    struct rocks_iter *iter = (struct rocks_iter *)base;
+    struct rocks_iter *self = (struct rocks_iter *)iter;
 
-    rocksdb_iter_seek_to_first(iter->native);
-    return arrive(iter, reterr);
+    rocksdb_iter_seek_to_first(self->native);
+    return arrive(self, reterr);
 }
 
-pawl_status pawl__rocks_iter_last(struct pawl__rocks_iter *base, pawl_error *reterr)
+pawl_status pawl__rocks_iter_last(struct pawl__rocks_iter *iter, pawl_error *reterr)
 {
-    struct rocks_iter *iter = (struct rocks_iter *)base;
+    struct rocks_iter *self = (struct rocks_iter *)iter;
 
-    rocksdb_iter_seek_to_last(iter->native);
-    return arrive(iter, reterr);
+    rocksdb_iter_seek_to_last(self->native);
+    return arrive(self, reterr);
 }
 
-pawl_status pawl__rocks_iter_next(struct pawl__rocks_iter *base, pawl_error *reterr)
+pawl_status pawl__rocks_iter_next(struct pawl__rocks_iter *iter, pawl_error *reterr)
 {
-    struct rocks_iter *iter = (struct rocks_iter *)base;
+    struct rocks_iter *self = (struct rocks_iter *)iter;
 
-    REQUIRE(base->valid);
-    rocksdb_iter_next(iter->native);
-    return arrive(iter, reterr);
+    REQUIRE(iter->valid);
+    rocksdb_iter_next(self->native);
+    return arrive(self, reterr);
 }
 
-pawl_status pawl__rocks_iter_prev(struct pawl__rocks_iter *base, pawl_error *reterr)
+pawl_status pawl__rocks_iter_prev(struct pawl__rocks_iter *iter, pawl_error *reterr)
 {
-    struct rocks_iter *iter = (struct rocks_iter *)base;
+    struct rocks_iter *self = (struct rocks_iter *)iter;
 
-    REQUIRE(base->valid);
-    rocksdb_iter_prev(iter->native);
-    return arrive(iter, reterr);
+    REQUIRE(iter->valid);
+    rocksdb_iter_prev(self->native);
+    return arrive(self, reterr);
 }
 
-pawl_status pawl__rocks_iter_seek(struct pawl__rocks_iter *base, pawl_view key, pawl_error *reterr)
+pawl_status pawl__rocks_iter_seek(struct pawl__rocks_iter *iter, pawl_view key, pawl_error *reterr)
 {
-    struct rocks_iter *iter = (struct rocks_iter *)base;
+    struct rocks_iter *self = (struct rocks_iter *)iter;
 
-    rocksdb_iter_seek(iter->native, rocks_bytes(key), key.len);
-    return arrive(iter, reterr);
+    rocksdb_iter_seek(self->native, rocks_bytes(key), key.len);
+    return arrive(self, reterr);
 }
 
-pawl_status pawl__rocks_iter_seek_back(struct pawl__rocks_iter *base,
+pawl_status pawl__rocks_iter_seek_back(struct pawl__rocks_iter *iter,
                                        pawl_view key,
                                        pawl_error *reterr)
 {
-    struct rocks_iter *iter = (struct rocks_iter *)base;
+    struct rocks_iter *self = (struct rocks_iter *)iter;
 
-    rocksdb_iter_seek_for_prev(iter->native, rocks_bytes(key), key.len);
-    return arrive(iter, reterr);
+    rocksdb_iter_seek_for_prev(self->native, rocks_bytes(key), key.len);
+    return arrive(self, reterr);
 }

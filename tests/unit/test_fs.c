@@ -202,8 +202,26 @@ static void test_a_directory_that_cannot_be_made_durable_is_an_error(void **stat
     char path[128];
 
     snprintf(path, sizeof(path), "%s/a/b", f->dir);
-    assert_ok(pawl__failpoint_set("fs.sync_dir.before=error@2", &f->error), &f->error);
+    /* The names of f->dir, a and b, in this order. */
+    assert_ok(pawl__failpoint_set("fs.sync_dir.before=error@3", &f->error), &f->error);
     assert_status(pawl__fs_make_dir(path, &f->error), PAWL_IO, &f->error);
+    assert_ok(pawl__failpoint_set(NULL, &f->error), &f->error);
+    assert_int_equal(access(path, F_OK), 0);
+}
+
+/* The one who made it was killed before its name was on disk: what is stored in it now would be lost
+ * with it. */
+static void test_the_name_of_a_directory_that_is_there_is_made_durable(void **state)
+{
+    struct fixture *f = *state;
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s/a", f->dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_ok(pawl__failpoint_set("fs.sync_dir.before=error", &f->error), &f->error);
+    assert_status(pawl__fs_make_dir(path, &f->error), PAWL_IO, &f->error);
+    assert_ok(pawl__failpoint_set("fs.sync_dir.before=error:DENIED", &f->error), &f->error);
+    assert_ok(pawl__fs_make_dir(path, &f->error), &f->error);
     assert_ok(pawl__failpoint_set(NULL, &f->error), &f->error);
 }
 #endif
@@ -302,6 +320,7 @@ int main(void)
 #ifdef PAWL_FAILPOINTS
         TEST(test_replace_is_all_or_nothing_at_every_step),
         TEST(test_a_directory_that_cannot_be_made_durable_is_an_error),
+        TEST(test_the_name_of_a_directory_that_is_there_is_made_durable),
 #endif
         TEST(test_read_small_takes_the_limit_and_refuses_one_more),
         TEST(test_read_small_says_what_it_could_not_read),

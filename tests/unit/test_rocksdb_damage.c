@@ -231,7 +231,8 @@ static void test_damage_fails_a_read_of_many_as_a_whole(void **state)
     struct pawl__rocks_value values[KEYS];
 
     flush_all(f);
-    flip(path, find_file(f, ".sst", path, sizeof(path)) / 2);
+    off_t size = find_file(f, ".sst", path, sizeof(path));
+    flip(path, size / 2);
     assert_ok(open_store(f->path, &f->db, &f->error), &f->error);
     for (uint32_t n = 0; n < KEYS; n++) {
         snprintf(names[n], sizeof(names[n]), "%08u", n);
