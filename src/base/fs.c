@@ -91,12 +91,29 @@ pawl_status pawl__fs_sync_parent(const char *path, pawl_error *reterr)
     return pawl__fs_sync_dir(parent, reterr);
 }
 
+/* Whoever made it may have died before its name was durable. Who may not look at the directory above,
+ * or cannot change it, has made nothing in it. */
+static pawl_status sync_name_of_old(const char *path, pawl_error *reterr)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pawl__fs_sync_parent(path, &error);
+
+    if (status == PAWL_OK || status == PAWL_DENIED) {
+        return PAWL_OK;
+    }
+    if (reterr != NULL) {
+        *reterr = error;
+    }
+    return status;
+}
+
 pawl_status pawl__fs_make_dir(const char *path, pawl_error *reterr)
 {
     struct stat info;
 
     if (stat(path, &info) == 0) {
-        return S_ISDIR(info.st_mode) ? PAWL_OK : pawl__fail_errno(reterr, ENOTDIR, "'%s'", path);
+        return S_ISDIR(info.st_mode) ? sync_name_of_old(path, reterr)
+                                     : pawl__fail_errno(reterr, ENOTDIR, "'%s'", path);
     }
     if (errno != ENOENT) {
         return pawl__fail_errno(reterr, errno, "look at '%s'", path);

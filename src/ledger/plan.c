@@ -186,7 +186,7 @@ static pawl_status append_event(struct ledger_plan *plan,
 static pawl_status append_events(struct ledger_plan *plan, struct ledger_request *request)
 {
     for (size_t i = 0; i < request->count; i++) {
-        pawl_append_result nobody_asks;
+        pawl_append_result nobody_asks = { 0 };
         pawl_append_result *result = request->results == NULL ? &nobody_asks : &request->results[i];
         pawl_status status =
             append_event(plan, &request->events[i], result, &request->item.outcome);
