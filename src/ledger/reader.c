@@ -311,7 +311,8 @@ pawl_status pawl_reader_wait(pawl_reader *reader, uint32_t timeout_ms, pawl_erro
             return pawl__fail(reterr, PAWL_TIMEOUT, "no event within %u ms", timeout_ms);
         }
         status = fill_page(reader, reterr);
-        if (status == PAWL_OK && reader->count == 0) {
+        /* Cancelled before fill_page took the generation: nothing would wake us any more. */
+        if (status == PAWL_OK && reader->count == 0 && !atomic_load(&reader->cancelled)) {
             in_time = pawl__watch_wait(watch, reader->generation, deadline_ns);
         }
     }
