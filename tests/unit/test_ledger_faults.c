@@ -122,6 +122,52 @@ static void test_reading_survives_every_failed_allocation(void **state)
     }
 }
 
+/* A turn that was abandoned, then enough to make the page grow while it is filled. */
+static void make_long_history(struct ledger_fixture *f)
+{
+    static char payload[3000];
+    char id[8] = "a";
+
+    pawl_turn *turn = begin_turn(f, "r", 1);
+    turn_says(f, turn, "2");
+    assert_ok(pawl_turn_abandon(turn, pawl_view_of("x"), &f->err), &f->err);
+    pawl_turn_free(turn);
+    memset(payload, 'x', sizeof(payload));
+    payload[0] = payload[sizeof(payload) - 2] = '"';
+    payload[sizeof(payload) - 1] = '\0';
+    for (; id[0] <= 'h'; id[0]++) {
+        append_one(f, id, 5, payload);
+    }
+}
+
+static void test_a_reader_that_ran_out_of_memory_goes_on_where_it_was(void **state)
+{
+    struct ledger_fixture *f = *state;
+    pawl_reader_options complete = PAWL_READER_OPTIONS_INIT;
+
+    make_long_history(f);
+    complete.complete_turns = true;
+    FAULT_WALK (walk) {
+        pawl_error error = PAWL_ERROR_INIT;
+        const pawl_event *event;
+        pawl_reader *reader = NULL;
+        uint64_t next = 4; /* behind the abandoned turn */
+        pawl_status status;
+        do {
+            status = pawl_reader_open(f->ledger, &complete, &reader, &error);
+        } while (status == PAWL_NOMEM);
+        while (status == PAWL_OK || status == PAWL_NOMEM) {
+            status = pawl_reader_next(reader, &event, &error);
+            if (status == PAWL_OK) {
+                assert_int_equal(event->offset, next++);
+            }
+        }
+        assert_status(status, PAWL_NOT_FOUND, &error);
+        assert_int_equal(next, 12);
+        pawl_reader_close(reader);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +175,7 @@ int main(int argc, char **argv)
         LEDGER_TEST(test_appending_survives_every_failed_allocation),
         LEDGER_TEST(test_a_turn_survives_every_failed_allocation),
         LEDGER_TEST(test_reading_survives_every_failed_allocation),
+        LEDGER_TEST(test_a_reader_that_ran_out_of_memory_goes_on_where_it_was),
     };
 
     return ledger_suite(argc, argv, tests, COUNT_OF(tests));

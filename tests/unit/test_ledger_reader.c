@@ -2,6 +2,7 @@
 #include "lib/ledger_fixture.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -325,6 +326,12 @@ static void test_complete_turns_skip_abandoned_attempts(void **state)
                  &complete,
                  "5 r/2 k 5\n8 r/1 turn.begin {\"attempt\":2}\n9 r/1 k 9\n"
                  "10 r/1 turn.commit {\"attempt\":2}\nat 10\n");
+    for (complete.from = 5; complete.from < 8; complete.from++) { /* before the last of each */
+        assert_reads(f,
+                     &complete,
+                     "8 r/1 turn.begin {\"attempt\":2}\n9 r/1 k 9\n"
+                     "10 r/1 turn.commit {\"attempt\":2}\nat 10\n");
+    }
     pawl_turn_free(left);
     pawl_turn_free(other);
     pawl_turn_free(right);
@@ -365,6 +372,7 @@ struct helper {
     struct ledger_fixture *f;
     pawl_reader *reader;
     int number;
+    atomic_bool about_to_wait;
     pawl_status status;
     pawl_error err;
 };
@@ -377,9 +385,18 @@ static void run_appender(void *context)
     helper->status = pawl_ledger_append(helper->f->ledger, &event, NULL, &helper->err);
 }
 
+/* Most likely when the other thread sleeps; when not, the outcome is the same. */
 static void run_canceller(void *context)
 {
-    pawl_reader_cancel(((struct helper *)context)->reader);
+    struct helper *helper = context;
+
+    while (!atomic_load(&helper->about_to_wait)) {
+        sched_yield();
+    }
+    for (int i = 0; i < 1000; i++) {
+        sched_yield();
+    }
+    pawl_reader_cancel(helper->reader);
 }
 
 enum { LONG_MS = 60000 }; /* nobody waits this long unless something is broken */
@@ -403,7 +420,10 @@ static void test_waiting_ends_with_an_event_the_time_or_cancelling(void **state)
 
     assert_ok(pawl__thread_start(&helper.thread, "cancel", run_canceller, &helper, &f->err),
               &f->err);
+    int64_t start_ns = pawl__monotonic_ns(pawl__clock_real());
+    atomic_store(&helper.about_to_wait, true);
     assert_status(pawl_reader_wait(helper.reader, LONG_MS, &f->err), PAWL_CANCELLED, &f->err);
+    assert_true(pawl__monotonic_ns(pawl__clock_real()) - start_ns < LONG_MS / 2 * NS_PER_MS);
     pawl__thread_join(&helper.thread);
     assert_status(pawl_reader_wait(helper.reader, LONG_MS, &f->err), PAWL_CANCELLED, &f->err);
     pawl_reader_close(helper.reader);
