@@ -228,7 +228,11 @@ pawl_status pawl__fs_publish(const char *temporary, const char *path, pawl_error
                    ? pawl__fail(reterr, PAWL_CONFLICT, "'%s' exists", path)
                    : pawl__fail_errno(reterr, errno, "rename '%s' to '%s'", temporary, path);
     }
-    return pawl__fs_sync_parent(path, reterr);
+    pawl_status status = pawl__fs_sync_parent(path, reterr);
+    if (status != PAWL_OK) {
+        unlink(path); /* whoever is told that it failed looks for nothing there */
+    }
+    return status;
 }
 
 pawl_status pawl__fs_read_small(
