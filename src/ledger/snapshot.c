@@ -225,10 +225,13 @@ pawl_status pawl__snapshot_make(struct ledger_backend *source,
     struct halves halves = { .progress = progress, .context = progress_context };
     pawl_ledger_head head;
 
-    pawl_status status =
-        source->ops->copy_to != NULL
-            ? source->ops->copy_to(source, scratch->path, report_half, &halves, reterr)
-            : fill(source, scratch->path, &halves, reterr);
+    /* A copy of a log that was cut off would verify: what is missing is known only here. */
+    pawl_status status = pawl__verify_ends(source, reterr);
+    if (status == PAWL_OK) {
+        status = source->ops->copy_to != NULL
+                     ? source->ops->copy_to(source, scratch->path, report_half, &halves, reterr)
+                     : fill(source, scratch->path, &halves, reterr);
+    }
     if (status != PAWL_OK) {
         return status;
     }

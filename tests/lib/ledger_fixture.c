@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lib/ledger_sample.h"
 #include "lib/pg_fixture.h"
 #include "lib/pglite.h"
 
@@ -105,6 +106,16 @@ bool ledger_fixture_close(struct ledger_fixture *f)
 void ledger_fixture_open(struct ledger_fixture *f, const pawl_ledger_options *options)
 {
     assert_ok(pawl_ledger_open(f->location, options, &f->ledger, &f->err), &f->err);
+}
+
+bool ledger_fixture_sql(struct ledger_fixture *f, const char *sql)
+{
+    if (is(f, "postgres")) {
+        pg_admin(&postgres, sql);
+    } else if (is(f, "sqlite")) {
+        sample_sql(f->location, sql);
+    }
+    return is(f, "postgres") || is(f, "sqlite");
 }
 
 pawl_event event_of(const char *id, int64_t turn, const char *payload)

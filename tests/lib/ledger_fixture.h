@@ -39,6 +39,10 @@ int ledger_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t c
 bool ledger_fixture_close(struct ledger_fixture *f);
 void ledger_fixture_open(struct ledger_fixture *f, const pawl_ledger_options *options);
 
+/* Runs SQL on the store behind the ledger's back; false where there is none. Quote "offset", which
+ * PostgreSQL keeps for itself. */
+bool ledger_fixture_sql(struct ledger_fixture *f, const char *sql);
+
 /* An event of run "r", kind "k", actor "a". */
 pawl_event event_of(const char *id, int64_t turn, const char *payload);
 
