@@ -1,5 +1,6 @@
 #include "ledger/plan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -374,20 +375,25 @@ static pawl_status odd_turn(const pawl_event *event,
                             pawl_error *reterr)
 {
     static const char *const states[] = {
-        [PAWL_TURN_OPEN] = "open",
-        [PAWL_TURN_COMMITTED] = "committed",
-        [PAWL_TURN_ABANDONED] = "abandoned",
+        [PAWL_TURN_OPEN] = "is open",
+        [PAWL_TURN_COMMITTED] = "was committed",
+        [PAWL_TURN_ABANDONED] = "was abandoned",
     };
+    char here[48] = "has no attempt here";
 
+    if (turn->attempt > 0) {
+        snprintf(
+            here, sizeof(here), "of which attempt %u %s here", turn->attempt, states[turn->state]);
+    }
     return pawl__fail(reterr,
                       PAWL_CONFLICT,
-                      "a %.*s of attempt %u at turn %lld of run '%.*s', but here attempt %u is %s",
+                      "a %.*s of attempt %u at turn %lld of run '%.*s', %s%s",
                       VIEW_ARGS(event->kind),
                       attempt,
                       (long long)event->turn,
                       VIEW_ARGS(event->run_id),
-                      turn->attempt,
-                      turn->attempt == 0 ? "not known" : states[turn->state]);
+                      turn->attempt > 0 ? "" : "which ",
+                      here);
 }
 
 /* The row of the attempt that a copied event is about. The events of one ledger, in their order,

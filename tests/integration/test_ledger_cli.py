@@ -590,6 +590,41 @@ def recall():
     says(run("embed", "--data", data, text=b'{"offset":1,"embedding":[]}\n', code=2), "line 1")
 
 
+POSTGRES = r"""
+set -eu
+line='{"id":"e-1","run_id":"r","turn":0,"kind":"k","actor":"a","payload":{"n": 1}}'
+answer() { [ "$1" = "$2" ] || { echo "'$1' instead of '$2'" >&2; exit 1; }; }
+code=0; "$PAWL" ledger tail || code=$?
+answer "$code" 3                                                    # nothing there yet
+answer "$(echo "$line" | "$PAWL" ledger append)" '{"offset":1,"id":"e-1","duplicate":false}'
+answer "$(echo "$line" | "$PAWL" ledger append)" '{"offset":1,"id":"e-1","duplicate":true}'
+code=0; echo "${line/1\}/2\}}" | "$PAWL" ledger append || code=$?
+answer "$code" 4
+"$PAWL" ledger turn begin --run r --turn 1
+echo '{"kind":"k","actor":"a","payload":2}' | "$PAWL" ledger append --run r --turn 1 --attempt 1
+"$PAWL" ledger turn commit --run r --turn 1 --attempt 1
+answer "$("$PAWL" ledger tail --follow --limit 4 | wc -l)" 4
+answer "$("$PAWL" ledger replay | wc -l)" 2
+"$PAWL" ledger verify
+"$PAWL" ledger snapshot copy.db
+"$PAWL" ledger export | "$PAWL" ledger import --ledger other.db -
+head() { "$PAWL" ledger stats "$@" --json | grep '"head"'; }
+answer "$(head)" "$(head --ledger copy.db)"
+answer "$(head)" "$(head --ledger other.db)"
+"$PAWL" ledger export --ledger other.db out.parquet
+answer "$("$PAWL" ledger import out.parquet)" '{"appended":0,"duplicates":4}'
+"""
+
+
+def on_postgres():
+    result = subprocess.run([os.path.join(os.environ["PAWL_BUILD"], "tests", "with_postgres"), "bash",
+                             "-c", POSTGRES], env={**ENV, "PAWL": PAWL}, cwd=place(),
+                            capture_output=True, check=False, timeout=WAIT_S)
+    if result.returncode == 77:
+        skip("no PostgreSQL is installed")
+    assert result.returncode == 0, (result.stdout[-1000:], result.stderr[-1000:])
+
+
 # --- which ledger, and what cannot be one ---
 
 
@@ -723,6 +758,7 @@ try:
     it("moves ledgers through files and pipes", files)
     it("imports a database of the original schema", seed_database)
     it("recalls by embedding", recall)
+    it("does the same on PostgreSQL", on_postgres)
     it("chooses the ledger by flag, data directory and environment", which_ledger)
     it("leaves alone what is no ledger, and creates nothing to read", what_is_no_ledger)
     it("says so without permission", without_permission)

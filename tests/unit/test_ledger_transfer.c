@@ -41,6 +41,9 @@ static void fill(struct ledger_fixture *f)
         "null",
     };
 
+    pawl_turn *first = begin_turn(f, "q", 1);
+    assert_ok(pawl_turn_commit(first, &f->err), &f->err);
+    pawl_turn_free(first);
     for (size_t i = 0; i < COUNT_OF(payloads); i++) {
         char id[8];
         snprintf(id, sizeof(id), "e-%zu", i);
@@ -179,6 +182,7 @@ static void test_an_export_has_what_the_filter_lets_through(void **state)
     uint64_t count = 99;
 
     fill(f);
+    filter.run_id = pawl_view_of("r");
     filter.turn_min = 1;
     filter.turn_max = 2;
     assert_ok(pawl_ledger_export(f->ledger,
@@ -266,6 +270,7 @@ static void test_turns_that_do_not_fit_are_refused(void **state)
     pawl_ledger_head head;
 
     fill(f);
+    filter.run_id = pawl_view_of("r");
     filter.kind = pawl_view_of("pawl.turn.commit");
     assert_ok(
         pawl_ledger_export(f->ledger, path, PAWL_FORMAT_JSONL, &filter, NULL, NULL, NULL, &f->err),
@@ -273,7 +278,9 @@ static void test_turns_that_do_not_fit_are_refused(void **state)
     assert_status(pawl_ledger_import(copy, path, PAWL_FORMAT_JSONL, NULL, NULL, NULL, &f->err),
                   PAWL_CONFLICT,
                   &f->err);
-    assert_message(&f->err, "line 1: a pawl.turn.commit of attempt 2 at turn 9 of run 'r'");
+    assert_message(
+        &f->err,
+        "line 1: a pawl.turn.commit of attempt 2 at turn 9 of run 'r', which has no attempt here");
     assert_ok(pawl_ledger_get_head(copy, &head, &f->err), &f->err);
     assert_int_equal(head.offset, 0);
     pawl_ledger_close(copy);
