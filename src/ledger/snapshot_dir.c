@@ -332,6 +332,9 @@ static pawl_status prune(const struct pruning *pruning, uint32_t *ret_removed, p
     uint32_t removed = 0;
 
     pawl_status status = pawl__snapshot_offsets(pruning->directory, &offsets, &count, reterr);
+    if (count <= pruning->keep) {
+        count = 0; /* none can go: do not look at them */
+    }
     for (size_t i = 0; status == PAWL_OK && i < count; i++) {
         AUTO(free_text) char *path = pawl__snapshot_path(pruning->directory, offsets[i]);
         if (path == NULL) {

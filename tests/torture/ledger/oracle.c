@@ -126,5 +126,6 @@ struct ledger_finding ledger_oracle_compare(struct ledger_oracle *oracle)
             judge_slot(slot_of(oracle, call, place), call < oracle->first, &finding);
         }
     }
+    *slot_of(oracle, 0, 0) = (struct ledger_slot){ 0 };
     return finding;
 }
