@@ -269,11 +269,12 @@ def ledger(folder, application_id=LEDGER_ID, rows=()):
 
 def store_of_a_newer_version():
     folder = place()
-    # What we know, and then one migration more than we do.
-    known = sorted(os.listdir(f"{os.environ['PAWL_SOURCE']}/sql/sqlite/ledger"))
-    rows = [("ledger", "0.1.0", number, name[5:-4], "2026-01-29 10:20:30.000000")
-            for number, name in enumerate(known, 1)]
-    ledger(folder, rows=rows + [("ledger", "99.0.0", len(known) + 1, "future", "2099-01-01 00:00:00.000000")])
+    subprocess.run([PAWL, "ledger", "append", "--data", folder], env=ENV, input=b"", check=True)
+    with sqlite3.connect(f"{folder}/ledger.sqlite") as database:
+        database.execute("INSERT INTO schema_version (component, version, migration, name, applied_at)"
+                         " SELECT 'ledger', '99.0.0', max(migration) + 1, 'future', '2099-01-01'"
+                         " FROM schema_version")
+    database.close()
     found = findings("--data", folder, code=2)
     problem("ledger.sqlite", "UNSUPPORTED", "99.0.0", found)
 
