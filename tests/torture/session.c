@@ -84,8 +84,11 @@ pawl_status torture_follow(struct torture *t,
         if (event == PROCESS_SILENT) {
             return pawl__fail(reterr, PAWL_TIMEOUT, "the writer hangs");
         }
-        if (event == PROCESS_INTERRUPTED || torture_interrupted) {
+        if (torture_interrupted) {
             return pawl__fail(reterr, PAWL_CANCELLED, "interrupted");
+        }
+        if (event == PROCESS_INTERRUPTED) {
+            continue; /* stopped and continued, say: not by us */
         }
         if (event == PROCESS_EOF) {
             return PAWL_OK;
@@ -140,10 +143,12 @@ static pawl_status list_store(struct torture *t, bool *ret_opened, pawl_error *r
     if (status != PAWL_OK) {
         return status;
     }
-    while ((event = process_next(&lister, silence_deadline(), line, sizeof(line)))
-           == PROCESS_LINE) {
-        oracle_see(&t->oracle, strtoull(line, NULL, 10));
-    }
+    do {
+        event = process_next(&lister, silence_deadline(), line, sizeof(line));
+        if (event == PROCESS_LINE) {
+            oracle_see(&t->oracle, strtoull(line, NULL, 10));
+        }
+    } while (event == PROCESS_LINE || (event == PROCESS_INTERRUPTED && !torture_interrupted));
     if (event != PROCESS_EOF) {
         process_kill(&lister);
     }

@@ -91,8 +91,11 @@ pawl_status torture_follow(struct torture *t,
         if (event == PROCESS_SILENT) {
             return pawl__fail(reterr, PAWL_TIMEOUT, "the writer hangs");
         }
-        if (event == PROCESS_INTERRUPTED || torture_interrupted) {
+        if (torture_interrupted) {
             return pawl__fail(reterr, PAWL_CANCELLED, "interrupted");
+        }
+        if (event == PROCESS_INTERRUPTED) {
+            continue; /* stopped and continued, say: not by us */
         }
         if (event == PROCESS_EOF) {
             return PAWL_OK;
@@ -161,10 +164,12 @@ static pawl_status check_ledger(struct torture *t, bool *ret_opened, pawl_error 
     if (status != PAWL_OK) {
         return status;
     }
-    while ((event = process_next(&checker, silence_deadline(), line, sizeof(line)))
-           == PROCESS_LINE) {
-        see_line(t->ledger_oracle, line);
-    }
+    do {
+        event = process_next(&checker, silence_deadline(), line, sizeof(line));
+        if (event == PROCESS_LINE) {
+            see_line(t->ledger_oracle, line);
+        }
+    } while (event == PROCESS_LINE || (event == PROCESS_INTERRUPTED && !torture_interrupted));
     if (event != PROCESS_EOF) {
         process_kill(&checker);
     }
