@@ -1,0 +1,668 @@
+/* <pawl/work.h>: jobs that go on where they died.
+ *
+ * A task owns work items. Workers lease items, and every lease carries a fencing token: whoever comes
+ * back too late is told LEASE_LOST and changes nothing. Checkpoints record how far a task came.
+ * Idempotency keys keep a side effect from happening twice.
+ *
+ * The same program runs on three stores, chosen by location:
+ *
+ *   memory:                      in this process, gone when it is closed
+ *   data/work.sqlite             SQLite, any number of processes of one machine; also sqlite:...
+ *   postgres://user@host/db      PostgreSQL, any number of machines; in the schema `pawl`
+ *
+ * Time. On SQLite leases, delays and backoffs run on the machine's boot clock, on PostgreSQL on the
+ * server's. A step of the wall clock changes neither. Times in results (`..._us`) are UTC
+ * microseconds since 1970, for reading.
+ *
+ * Threads: a pawl_work may be used by any number of threads at once; calls that wait at the same time
+ * share one transaction and one fsync. What a call hands out belongs to the caller alone.
+ *
+ * Unknown outcome: after TIMEOUT, UNAVAILABLE and IO a call may or may not have happened. submit and
+ * the calls with a token may be repeated: a second complete, fail or release by the token that did it
+ * is answered as the first was. */
+#ifndef PAWL_WORK_H
+#define PAWL_WORK_H
+
+#include <pawl/pawl.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PAWL_WORK_NAME_BYTES_MAX 200 /* ids, types, holders, schedules, keys */
+#define PAWL_WORK_TITLE_BYTES_MAX 1000
+#define PAWL_WORK_ERROR_BYTES_MAX 65536 /* longer messages are cut at a character */
+#define PAWL_WORK_BATCH_MAX 10000       /* items in one submit or claim */
+#define PAWL_WORK_AFTER_MAX 1000        /* items that one item waits for */
+#define PAWL_WORK_PRIORITY_MIN (-1000000)
+#define PAWL_WORK_PRIORITY_MAX 1000000
+#define PAWL_WORK_RETRIES_MAX 1000000
+
+typedef struct pawl_work pawl_work;
+
+typedef struct pawl_work_options {
+    size_t size;             /* sizeof(pawl_work_options): PAWL_WORK_OPTIONS_INIT sets it */
+    uint32_t data_bytes_max; /* one input, output, snapshot, response; 1 MiB */
+    uint32_t busy_ms_max;    /* how long to wait for another process's lock; 5000 */
+    uint32_t lease_ms;       /* of a claim or heartbeat that names none; 5 minutes */
+    uint32_t retry_first_ms; /* backoff before the first retry; 1 second ... */
+    uint32_t retry_max_ms;   /* ... doubling up to 5 minutes, with jitter */
+    bool must_exist;         /* do not create; NOT_FOUND when there is none */
+} pawl_work_options;
+
+#define PAWL_WORK_OPTIONS_INIT                                                  \
+    {                                                                           \
+        sizeof(pawl_work_options), 1U << 20, 5000, 300000, 1000, 300000, false, \
+    }
+
+/* Opens the store at `location`, creating or migrating it. NULL takes DATABASE_URL from the
+ * environment. `options` may be NULL. UNSUPPORTED: made by a newer pawl. INVALID: something else. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_open(const char *location,
+                                                  const pawl_work_options *options,
+                                                  pawl_work **ret_work,
+                                                  pawl_error *reterr);
+
+/* Ends it in bounded time. Calls under way finish or fail first; a waiting claim is CANCELLED; no
+ * call may start once this one has. Leases stay as they are. NULL is fine. */
+PAWL_API void pawl_work_close(pawl_work *work);
+
+/* --- Tasks ------------------------------------------------------------------------------------ */
+
+typedef enum pawl_task_status {
+    PAWL_TASK_PENDING,
+    PAWL_TASK_RUNNING,
+    PAWL_TASK_SUCCEEDED,
+    PAWL_TASK_FAILED,
+    PAWL_TASK_CANCELLED
+} pawl_task_status;
+
+typedef struct pawl_task {
+    pawl_view task_id;
+    pawl_view title;
+    pawl_task_status status; /* from its items, unless set_by_user */
+    bool set_by_user;
+    int64_t created_at_us;
+    int64_t updated_at_us;
+    pawl_view metadata; /* a JSON object; empty: none */
+    /* Its items, when a call says that it counts them. */
+    uint64_t waiting, pending, in_progress, completed, failed;
+} pawl_task;
+
+/* Makes a task. To make: task_id (empty: a new UUIDv7), title, metadata. The same task again is no
+ * error; another title or metadata under its id is a CONFLICT. `ret_id` has
+ * PAWL_WORK_NAME_BYTES_MAX + 1 bytes, or is NULL. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_task_create(pawl_work *work,
+                                                    const pawl_task *task,
+                                                    char *ret_id,
+                                                    pawl_error *reterr);
+
+/* A copy with its items counted, ended with pawl_task_free. NOT_FOUND. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_task_get(pawl_work *work,
+                                                 pawl_view task_id,
+                                                 pawl_task **ret_task,
+                                                 pawl_error *reterr);
+PAWL_API void pawl_task_free(pawl_task *task);
+
+typedef bool (*pawl_task_visit)(void *context, const pawl_task *task);
+
+/* Tasks in order of creation, with their items counted, until `visit` returns false. `status` NULL:
+ * any. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_task_list(pawl_work *work,
+                                                  const pawl_task_status *status,
+                                                  pawl_task_visit visit,
+                                                  void *context,
+                                                  pawl_error *reterr);
+
+/* Sets the status by the user's wish; from then on it is not derived from the items. CANCELLED is
+ * pawl_task_cancel's. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_task_set_status(pawl_work *work,
+                                                        pawl_view task_id,
+                                                        pawl_task_status status,
+                                                        pawl_error *reterr);
+
+/* Ends a task for good: items that are not ended fail with "cancelled", whoever runs one is told
+ * LEASE_LOST at its next call, and nothing more can be submitted to it. Cancelling again is fine;
+ * CONFLICT when it has succeeded or failed already. `ret_items` (how many it failed) may be NULL. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_task_cancel(pawl_work *work,
+                                                    pawl_view task_id,
+                                                    uint64_t *ret_items,
+                                                    pawl_error *reterr);
+
+/* --- Items ------------------------------------------------------------------------------------ */
+
+typedef enum pawl_item_status {
+    PAWL_ITEM_PENDING,
+    PAWL_ITEM_IN_PROGRESS,
+    PAWL_ITEM_COMPLETED,
+    PAWL_ITEM_FAILED,
+    PAWL_ITEM_EXPIRED, /* passing: a watchdog's transaction ends at pending or failed */
+    PAWL_ITEM_WAITING  /* not claimable yet: a delay, a backoff, an item it comes after */
+} pawl_item_status;
+
+typedef struct pawl_submission {
+    pawl_view work_item_id; /* empty: a new UUIDv7 */
+    pawl_view task_id;      /* must be there */
+    pawl_view work_type;
+    pawl_view input_data; /* a JSON value; empty: none */
+    int32_t priority;     /* higher first */
+    int32_t max_retries;  /* retries after the first try; negative: 3 */
+    int64_t delay_ms;     /* not before so long from now; 0: at once */
+    const pawl_view
+        *after; /* ids of items of the same task that must complete first; they may stand
+                             * in the same call, in any order. When one fails, this one fails, too. */
+    size_t after_count;
+} pawl_submission;
+
+#define PAWL_SUBMISSION_INIT                                                  \
+    {                                                                         \
+        { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, 0, -1, 0, NULL, 0 \
+    }
+
+typedef struct pawl_submit_result {
+    char work_item_id[PAWL_WORK_NAME_BYTES_MAX + 1];
+    bool duplicate; /* it was there already, with the same content */
+} pawl_submit_result;
+
+/* Submits `count` items, all or none. Idempotent by work_item_id: type, task, input (as canonical
+ * JSON), priority and max_retries are compared; other content is a CONFLICT. INVALID names the item
+ * by its index, and the field; a cycle among `after` is INVALID and names an item of it. NOT_FOUND:
+ * no such task, or an item in `after`. CONFLICT: the task is cancelled. `ret_results` has `count`
+ * entries, or is NULL. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_submit(pawl_work *work,
+                                                    const pawl_submission *submissions,
+                                                    size_t count,
+                                                    pawl_submit_result *ret_results,
+                                                    pawl_error *reterr);
+
+/* One item as it is stored; also what a claim hands out. */
+typedef struct pawl_item {
+    pawl_view work_item_id;
+    pawl_view task_id;
+    pawl_view work_type;
+    pawl_item_status status;
+    int32_t priority;
+    int32_t retry_count; /* retries so far */
+    int32_t max_retries;
+    int64_t attempts; /* claims so far */
+    uint64_t token;   /* of the newest lease; 0: never leased */
+    pawl_view lease_holder;
+    pawl_view input_data;
+    pawl_view output_data;
+    pawl_view error_message;
+    int64_t created_at_us;
+    int64_t started_at_us; /* 0: not yet; so with all below */
+    int64_t completed_at_us;
+    int64_t updated_at_us;
+    int64_t lease_acquired_at_us;
+    int64_t lease_expires_at_us;
+    int64_t heartbeat_at_us;
+    int64_t due_at_us; /* of a waiting item with a delay or backoff */
+} pawl_item;
+
+typedef struct pawl_claim {
+    size_t size;
+    pawl_view holder;            /* who; 1 to 200 bytes */
+    const pawl_view *work_types; /* any of these; none: any */
+    size_t work_type_count;
+    pawl_view task_id;  /* empty: any */
+    uint32_t count_max; /* 1 */
+    uint32_t lease_ms;  /* 0: that of the options */
+    uint32_t wait_ms;   /* how long to wait for the first item; 0: not at all */
+} pawl_claim;
+
+#define PAWL_CLAIM_INIT                                                \
+    {                                                                  \
+        sizeof(pawl_claim), { NULL, 0 }, NULL, 0, { NULL, 0 }, 1, 0, 0 \
+    }
+
+/* Items that were claimed together. */
+typedef struct pawl_claimed {
+    const pawl_item *items;
+    size_t count;
+} pawl_claimed;
+
+/* Leases up to count_max items, by priority, then age, then id. NOT_FOUND: none until wait_ms passed;
+ * new and freed items, also of other processes, end the wait. Ended with pawl_claimed_free. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_claim(pawl_work *work,
+                                                   const pawl_claim *claim,
+                                                   pawl_claimed **ret_claimed,
+                                                   pawl_error *reterr);
+PAWL_API void pawl_claimed_free(pawl_claimed *claimed);
+
+/* Ends every wait in pawl_work_claim with CANCELLED, now and for ever. From any thread or signal
+ * handler. */
+PAWL_API void pawl_work_cancel_waits(pawl_work *work);
+
+/* What a worker shows to prove that an item is its own. */
+typedef struct pawl_lease {
+    pawl_view work_item_id;
+    uint64_t token;
+} pawl_lease;
+
+/* All of these: LEASE_LOST when the token is not the newest, the lease has run out, the item has
+ * ended, or its task was cancelled; NOT_FOUND when there is no such item. Nothing is changed then. */
+
+/* Extends the lease to `lease_ms` (0: that of the options) from now, never back. `ret_expires_at_us`
+ * may be NULL. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_heartbeat(pawl_work *work,
+                                                       const pawl_lease *lease,
+                                                       uint32_t lease_ms,
+                                                       int64_t *ret_expires_at_us,
+                                                       pawl_error *reterr);
+
+/* `output_data`: a JSON value, or empty. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_complete(pawl_work *work,
+                                                      const pawl_lease *lease,
+                                                      pawl_view output_data,
+                                                      pawl_error *reterr);
+
+/* With `retryable` the item waits for its backoff and is pending again while it has retries left,
+ * otherwise it has failed for good. `ret_status` (WAITING or FAILED) may be NULL. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_fail(pawl_work *work,
+                                                  const pawl_lease *lease,
+                                                  pawl_view error_message,
+                                                  pawl_view output_data,
+                                                  bool retryable,
+                                                  pawl_item_status *ret_status,
+                                                  pawl_error *reterr);
+
+/* Gives the item back at once, without counting a retry. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_release(pawl_work *work,
+                                                     const pawl_lease *lease,
+                                                     pawl_error *reterr);
+
+/* Fails one item that has not ended, with "cancelled", whoever runs it. CONFLICT: it has ended. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_cancel(pawl_work *work,
+                                                    pawl_view work_item_id,
+                                                    pawl_error *reterr);
+
+/* A copy, ended with pawl_item_free. NOT_FOUND. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_get(pawl_work *work,
+                                                 pawl_view work_item_id,
+                                                 pawl_item **ret_item,
+                                                 pawl_error *reterr);
+PAWL_API void pawl_item_free(pawl_item *item);
+
+typedef struct pawl_item_filter {
+    size_t size;
+    pawl_view task_id;   /* empty: any */
+    pawl_view work_type; /* empty: any */
+    pawl_view lease_holder;
+    uint32_t statuses; /* bits 1 << pawl_item_status; 0: any */
+    uint64_t limit;    /* 0: no limit */
+} pawl_item_filter;
+
+#define PAWL_ITEM_FILTER_INIT                                                 \
+    {                                                                         \
+        sizeof(pawl_item_filter), { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, 0, 0 \
+    }
+
+typedef bool (*pawl_item_visit)(void *context, const pawl_item *item);
+
+/* Items in order of creation until `visit` returns false. `filter` may be NULL. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_list(pawl_work *work,
+                                                  const pawl_item_filter *filter,
+                                                  pawl_item_visit visit,
+                                                  void *context,
+                                                  pawl_error *reterr);
+
+/* One change of an item's state. Append-only, written with the change. */
+typedef struct pawl_item_event {
+    uint64_t seq;
+    const char *from; /* empty: submitted */
+    const char *to;
+    uint64_t token;
+    pawl_view lease_holder;
+    int32_t retry_count;
+    pawl_view message;
+    int64_t at_us;
+} pawl_item_event;
+
+typedef bool (*pawl_item_event_visit)(void *context, const pawl_item_event *event);
+
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_history(pawl_work *work,
+                                                     pawl_view work_item_id,
+                                                     pawl_item_event_visit visit,
+                                                     void *context,
+                                                     pawl_error *reterr);
+
+/* --- The watchdog ----------------------------------------------------------------------------- */
+
+typedef struct pawl_sweep_report {
+    uint64_t expired; /* leases that had run out ... */
+    uint64_t retried; /* ... whose item is pending again */
+    uint64_t failed;  /* ... or has no retry left */
+    uint64_t due;     /* waiting items that became pending */
+    uint64_t settled; /* tasks whose status was brought up to date */
+} pawl_sweep_report;
+
+/* Takes back every lease that ran out: the item is expired, then pending or failed, with an
+ * error_boundary checkpoint, in one transaction; a heartbeat that came in time always wins. Moves
+ * what has become due. Claims do the latter by themselves. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_sweep(pawl_work *work,
+                                                   pawl_sweep_report *ret_report,
+                                                   pawl_error *reterr);
+
+/* --- Checkpoints ------------------------------------------------------------------------------ */
+
+#define PAWL_CHECKPOINT_TYPES(X)            \
+    X(ITERATION_START, iteration_start)     \
+    X(ITERATION_END, iteration_end)         \
+    X(TOOL_EXECUTED, tool_executed)         \
+    X(LLM_RESPONSE, llm_response)           \
+    X(APPROVAL_POINT, approval_point)       \
+    X(STATE_TRANSITION, state_transition)   \
+    X(MANUAL_CHECKPOINT, manual_checkpoint) \
+    X(ERROR_BOUNDARY, error_boundary)
+
+typedef enum pawl_checkpoint_type {
+#define PAWL_CHECKPOINT_ENUM_(name, text) PAWL_CHECKPOINT_##name,
+    PAWL_CHECKPOINT_TYPES(PAWL_CHECKPOINT_ENUM_)
+#undef PAWL_CHECKPOINT_ENUM_
+} pawl_checkpoint_type;
+
+typedef enum pawl_evidence_kind {
+    PAWL_EVIDENCE_FILE_EXISTS,  /* subject: a path */
+    PAWL_EVIDENCE_FILE_SHA256,  /* subject: a path; expected: sha256:<64 hex digits> */
+    PAWL_EVIDENCE_COMMAND_EXIT, /* subject: a shell command; expected: its exit code */
+    PAWL_EVIDENCE_ROW_EXISTS    /* subject: one SELECT on the work store; a row must come back */
+} pawl_evidence_kind;
+
+typedef struct pawl_evidence {
+    pawl_evidence_kind kind;
+    pawl_view subject;
+    pawl_view expected; /* empty where the kind has none */
+} pawl_evidence;
+
+typedef struct pawl_checkpoint {
+    pawl_view checkpoint_id; /* to add: empty is a new UUIDv7 */
+    pawl_view task_id;
+    pawl_view work_item_id; /* empty: of the task itself */
+    pawl_checkpoint_type type;
+    int64_t sequence_number; /* given by the store: 1, 2, 3, ... within the task */
+    pawl_view snapshot_data; /* a JSON value */
+    pawl_view metadata;      /* a JSON value; empty: none */
+    int64_t created_at_us;
+    bool verified; /* its evidence held when it was last looked at; true without evidence */
+    size_t evidence_count;
+    const pawl_evidence *evidence;
+} pawl_checkpoint;
+
+/* Adds a checkpoint. With a `lease` (NULL: none) it belongs to that item, and a lost lease is refused
+ * as above. The evidence is verified first; what does not hold is INVALID, and names it. The same
+ * checkpoint_id again with the same content is a duplicate and gives its number; with other content
+ * it is a CONFLICT. `ret_sequence` and `ret_id` (as in pawl_task_create) may be NULL. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_add(pawl_work *work,
+                                                       const pawl_checkpoint *checkpoint,
+                                                       const pawl_lease *lease,
+                                                       int64_t *ret_sequence,
+                                                       char *ret_id,
+                                                       pawl_error *reterr);
+
+/* By its id, or by task and number when the id is empty. A copy, ended with pawl_checkpoint_free. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_get(pawl_work *work,
+                                                       pawl_view checkpoint_id,
+                                                       pawl_view task_id,
+                                                       int64_t sequence_number,
+                                                       pawl_checkpoint **ret_checkpoint,
+                                                       pawl_error *reterr);
+
+/* The newest of a task: of any type when `type` is NULL, verified ones only when asked. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_latest(pawl_work *work,
+                                                          pawl_view task_id,
+                                                          const pawl_checkpoint_type *type,
+                                                          bool verified_only,
+                                                          pawl_checkpoint **ret_checkpoint,
+                                                          pawl_error *reterr);
+PAWL_API void pawl_checkpoint_free(pawl_checkpoint *checkpoint);
+
+typedef bool (*pawl_checkpoint_visit)(void *context, const pawl_checkpoint *checkpoint);
+
+/* In order of their numbers. `type` NULL: all; `work_item_id` empty: all. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_list(pawl_work *work,
+                                                        pawl_view task_id,
+                                                        pawl_view work_item_id,
+                                                        const pawl_checkpoint_type *type,
+                                                        pawl_checkpoint_visit visit,
+                                                        void *context,
+                                                        pawl_error *reterr);
+
+/* How `to` differs from `from`: one call for each value that was added, removed or changed, with its
+ * path (RFC 6901); an empty view stands for "not there". */
+typedef bool (*pawl_diff_visit)(void *context, pawl_view path, pawl_view from, pawl_view to);
+PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_diff(const pawl_checkpoint *from,
+                                                        const pawl_checkpoint *to,
+                                                        pawl_diff_visit visit,
+                                                        void *context,
+                                                        pawl_error *reterr);
+
+/* Looks at the evidence again and records what it found. `ret_verified` false: `ret_what` (512 bytes;
+ * may be NULL) names the first that does not hold. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_verify(pawl_work *work,
+                                                          pawl_view checkpoint_id,
+                                                          bool *ret_verified,
+                                                          char *ret_what,
+                                                          pawl_error *reterr);
+
+/* --- Idempotency ------------------------------------------------------------------------------ */
+
+#define PAWL_REQUEST_HASH_SIZE 72 /* "sha256:", 64 hex digits, NUL */
+
+/* SHA-256 over the request's canonical JSON. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_request_hash(pawl_view request,
+                                                     char ret_hash[PAWL_REQUEST_HASH_SIZE],
+                                                     pawl_error *reterr);
+
+typedef enum pawl_idem_answer {
+    PAWL_IDEM_NEW,       /* do it: the key is yours until the lease runs out */
+    PAWL_IDEM_IN_FLIGHT, /* somebody is at it; `owner` and `expires_at_us` say who and until when */
+    PAWL_IDEM_DONE,      /* it was done; `response` is what came of it */
+    PAWL_IDEM_FAILED,    /* it failed for good; `response` says how */
+    PAWL_IDEM_HASH_CONFLICT, /* the key stands for another request */
+    PAWL_IDEM_IN_DOUBT       /* its owner's lease ran out: it may have happened. See `take_over` */
+} pawl_idem_answer;
+
+typedef struct pawl_idem_request {
+    size_t size;
+    pawl_view key;
+    pawl_view request_hash; /* sha256:<64 hex digits> */
+    pawl_view owner;        /* who, for others to read; empty: none */
+    pawl_view task_id;      /* optional links */
+    pawl_view work_item_id;
+    uint32_t lease_ms; /* 0: that of the options */
+    int64_t ttl_ms;    /* how long the answer is kept; 0: 24 hours */
+    bool take_over;    /* the caller has decided: instead of IN_DOUBT (or FAILED) the key is NEW */
+} pawl_idem_request;
+
+#define PAWL_IDEM_REQUEST_INIT                                                         \
+    {                                                                                  \
+        sizeof(pawl_idem_request), { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, \
+            { NULL, 0 }, 0, 0, false                                                   \
+    }
+
+typedef struct pawl_idem {
+    pawl_idem_answer answer;
+    uint64_t owner_token; /* NEW: to be shown at complete and fail */
+    pawl_view owner;
+    pawl_view request_hash; /* what is stored */
+    pawl_view response;     /* DONE, FAILED: JSON, "null" included */
+    int64_t created_at_us;
+    int64_t completed_at_us; /* 0: not yet */
+    int64_t lease_expires_at_us;
+    int64_t expires_at_us; /* of the key itself */
+} pawl_idem;
+
+/* Atomic: of many callers at once exactly one gets NEW. A copy, ended with pawl_idem_free. A key
+ * past its TTL is NEW again, whatever it held. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_idem_begin(pawl_work *work,
+                                                   const pawl_idem_request *request,
+                                                   pawl_idem **ret_idem,
+                                                   pawl_error *reterr);
+
+/* Stores the response: terminal until the TTL. LEASE_LOST when the token is not the newest, or its
+ * lease ran out and the key was taken over, or the key was ended; the same end again by the same
+ * token is fine. `response`: a JSON value; empty is null. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_idem_complete(
+    pawl_work *work, pawl_view key, uint64_t owner_token, pawl_view response, pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_idem_fail(
+    pawl_work *work, pawl_view key, uint64_t owner_token, pawl_view response, pawl_error *reterr);
+
+/* What is stored, changing nothing: never NEW or HASH_CONFLICT. NOT_FOUND. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_idem_get(pawl_work *work,
+                                                 pawl_view key,
+                                                 pawl_idem **ret_idem,
+                                                 pawl_error *reterr);
+PAWL_API void pawl_idem_free(pawl_idem *idem);
+
+/* Does the work. PAWL_OK with a JSON value in *ret_response (from malloc; freed by the caller of this
+ * function; NULL is null) completes the key; INVALID, CONFLICT and FAILED fail it for good with the
+ * error's message; any other status gives the key up, so that a repetition does it again. */
+typedef pawl_status (*pawl_idem_work)(void *context, char **ret_response, pawl_error *reterr);
+
+/* Runs `fn` unless it was done: begin, fn, complete. DONE: the stored response in *ret_response.
+ * BUSY: in flight. CONFLICT: another request under this key, or in doubt (the message says which).
+ * FAILED: it failed for good earlier. *ret_response is from malloc, NUL-terminated, for free(). */
+PAWL_API PAWL_MUST_USE pawl_status pawl_execute_with_idempotency(pawl_work *work,
+                                                                 const pawl_idem_request *request,
+                                                                 pawl_idem_work fn,
+                                                                 void *context,
+                                                                 char **ret_response,
+                                                                 bool *ret_cached,
+                                                                 pawl_error *reterr);
+
+/* --- Recovery --------------------------------------------------------------------------------- */
+
+typedef struct pawl_recovery {
+    const pawl_task *task;
+    const pawl_checkpoint *resume; /* the last verified checkpoint; NULL: start at the beginning */
+    const pawl_checkpoint *iteration_end; /* the last one; NULL: none */
+    uint64_t passed_over;                 /* newer checkpoints whose evidence does not hold */
+    size_t item_count;                    /* unfinished ones */
+    const pawl_item *items;
+    size_t key_count; /* cached answers of the task's idempotency keys */
+    const pawl_view *keys;
+    const pawl_view *responses;
+} pawl_recovery;
+
+/* Where a task goes on: verifies checkpoints from the newest on until one holds. Ended with
+ * pawl_recovery_free. NOT_FOUND: no such task. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_recover(pawl_work *work,
+                                                     pawl_view task_id,
+                                                     pawl_recovery **ret_recovery,
+                                                     pawl_error *reterr);
+PAWL_API void pawl_recovery_free(pawl_recovery *recovery);
+
+/* --- Schedules -------------------------------------------------------------------------------- */
+
+typedef struct pawl_schedule {
+    pawl_view schedule_id;
+    pawl_view cron; /* five fields (minute hour day month weekday), or @hourly, @daily, ...; UTC */
+    pawl_view task_id;
+    pawl_view work_type;
+    pawl_view input_data;
+    int32_t priority;
+    int32_t max_retries;  /* negative: 3 */
+    int64_t next_slot_us; /* read only */
+    int64_t last_slot_us; /* read only; 0: never */
+} pawl_schedule;
+
+/* Adds or replaces a schedule. INVALID names the field of the expression that is wrong. A slot's item
+ * has an id made of schedule and slot, so it exists once, however many nodes fire. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_schedule_put(pawl_work *work,
+                                                     const pawl_schedule *schedule,
+                                                     pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_schedule_remove(pawl_work *work,
+                                                        pawl_view schedule_id,
+                                                        pawl_error *reterr);
+typedef bool (*pawl_schedule_visit)(void *context, const pawl_schedule *schedule);
+PAWL_API PAWL_MUST_USE pawl_status pawl_schedule_list(pawl_work *work,
+                                                      pawl_schedule_visit visit,
+                                                      void *context,
+                                                      pawl_error *reterr);
+
+/* Submits the item of every slot that is due. Of slots missed while nobody fired only the newest is
+ * submitted. A wall clock that is set back fires nothing twice. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_schedule_fire(pawl_work *work,
+                                                      uint64_t *ret_fired,
+                                                      pawl_error *reterr);
+
+/* --- Looking after it ------------------------------------------------------------------------- */
+
+typedef struct pawl_work_stats {
+    uint64_t waiting, pending, in_progress, completed, failed;
+    uint64_t active_leases;
+    uint64_t stale_leases; /* no heartbeat for two minutes */
+    double avg_minutes_since_heartbeat;
+    uint64_t checkpoints;
+    uint64_t keys_pending, keys_completed, keys_failed;
+    int64_t oldest_pending_us; /* created_at; 0: none */
+} pawl_work_stats;
+
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_get_stats(pawl_work *work,
+                                                       pawl_work_stats *ret_stats,
+                                                       pawl_error *reterr);
+
+typedef struct pawl_type_stats {
+    pawl_view work_type;
+    pawl_item_status status;
+    uint64_t count;
+    double avg_age_hours;
+} pawl_type_stats;
+
+typedef bool (*pawl_type_stats_visit)(void *context, const pawl_type_stats *stats);
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_type_stats(pawl_work *work,
+                                                        pawl_type_stats_visit visit,
+                                                        void *context,
+                                                        pawl_error *reterr);
+
+typedef struct pawl_checkpoint_growth {
+    pawl_view task_id;
+    uint64_t checkpoint_count;
+    int64_t max_sequence;
+    int64_t first_at_us;
+    int64_t last_at_us;
+} pawl_checkpoint_growth;
+
+typedef bool (*pawl_checkpoint_growth_visit)(void *context, const pawl_checkpoint_growth *growth);
+/* The ten tasks with the most checkpoints. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_checkpoint_growth(pawl_work *work,
+                                                               pawl_checkpoint_growth_visit visit,
+                                                               void *context,
+                                                               pawl_error *reterr);
+
+typedef struct pawl_retention {
+    size_t size;
+    uint32_t item_days; /* ended items and their history; 30 */
+    uint32_t
+        checkpoints_per_task; /* 100; besides the newest of each type and the newest verified */
+    uint32_t key_days;        /* completed keys; 7. Expired keys go at once */
+    uint32_t batch;           /* rows in one transaction; 500 */
+    bool archive;             /* checkpoints go to checkpoints_archive first */
+    bool dry_run;             /* count, and change nothing */
+} pawl_retention;
+
+#define PAWL_RETENTION_INIT                                   \
+    {                                                         \
+        sizeof(pawl_retention), 30, 100, 7, 500, false, false \
+    }
+
+typedef struct pawl_retention_report {
+    uint64_t items;
+    uint64_t history;
+    uint64_t checkpoints;
+    uint64_t archived;
+    uint64_t keys;
+    uint64_t bytes_freed; /* given back to the file system; 0 on PostgreSQL */
+} pawl_retention_report;
+
+/* Removes what is old in small transactions, so that workers never wait, and gives the space back. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_retention(pawl_work *work,
+                                                       const pawl_retention *retention,
+                                                       pawl_retention_report *ret_report,
+                                                       pawl_error *reterr);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
