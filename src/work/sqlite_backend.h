@@ -1,0 +1,55 @@
+/* Shared by the files of the SQLite backend: sqlite_store.c (open, transactions, handles) and one
+ * file a subject. */
+#ifndef PAWL_WORK_SQLITE_BACKEND_H
+#define PAWL_WORK_SQLITE_BACKEND_H
+
+#include "base/thread.h"
+#include "store/sqlite.h"
+#include "work/backend.h"
+#include "work/sqlite_statements.h"
+
+enum { WORK_READERS_KEPT = 8 };
+
+struct work_sqlite {
+    struct work_backend base;
+    struct pawl__clock *clock;
+    const char *boot_id;
+    char *path; /* of the file itself, the same after a chdir */
+    struct pawl__sqlite_options options;
+    struct pawl__sqlite *writer; /* the committer's */
+    struct work_now now;         /* of the transaction */
+
+    struct pawl__lock lock; /* covers the pool below */
+    struct pawl__sqlite *readers[WORK_READERS_KEPT];
+    size_t reader_count;
+};
+
+static inline struct work_sqlite *pawl__work_sqlite_of(struct work_backend *base)
+{
+    return (struct work_sqlite *)base; /* base is its first member */
+}
+
+/* A handle to read with, from the pool or newly opened; give it back with _return. */
+PAWL_MUST_USE pawl_status pawl__work_reader_take(struct work_sqlite *backend,
+                                                 struct pawl__sqlite **ret_db,
+                                                 pawl_error *reterr);
+void pawl__work_reader_return(struct work_sqlite *backend, struct pawl__sqlite *db);
+
+/* A deadline of columns (boot id, boot clock, wall) as one on this boot's clock: another boot's has
+ * passed, one without a boot goes by the wall. */
+int64_t pawl__work_sqlite_deadline(const struct work_sqlite *backend,
+                                   const struct work_now *now,
+                                   pawl_view boot_id,
+                                   int64_t deadline_ns,
+                                   int64_t wall_us);
+
+/* Columns that hold a time: NULL is 0. What is no time reads as 0, too. */
+void pawl__work_bind_time(struct pawl__sqlite_stmt *stmt, int parameter, int64_t wall_us);
+int64_t pawl__work_time(struct pawl__sqlite_stmt *stmt, int column);
+
+/* An empty view is NULL. */
+void pawl__work_bind_optional(struct pawl__sqlite_stmt *stmt, int parameter, pawl_view text);
+
+extern const struct work_item_ops pawl__work_sqlite_items;
+
+#endif

@@ -1,0 +1,30 @@
+/* The handle behind pawl_work, for the files of this folder. */
+#ifndef PAWL_WORK_INTERNAL_H
+#define PAWL_WORK_INTERNAL_H
+
+#include "base/commit.h"
+#include "work/backend.h"
+#include "work/group.h"
+
+struct work_group; /* the committer thread's memory */
+
+struct pawl_work {
+    struct work_backend *backend;
+    pawl_work_options options;
+    struct pawl__clock *clock;
+    char boot_id[PAWL__BOOT_ID_SIZE];
+    struct work_group *group;
+    struct pawl__commit *commit;
+    struct pawl__watch *watch;
+    atomic_bool waits_cancelled;
+};
+
+/* pawl_work_open on a clock and a boot that a test brings. */
+PAWL_MUST_USE pawl_status pawl__work_open_at(const char *location,
+                                             const pawl_work_options *options,
+                                             struct pawl__clock *clock,
+                                             const char *boot_id,
+                                             pawl_work **ret_work,
+                                             pawl_error *reterr);
+
+#endif
