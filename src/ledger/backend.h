@@ -31,6 +31,21 @@ typedef pawl_status (*ledger_vector_sink)(void *context,
                                           pawl_view vector,
                                           pawl_error *reterr);
 
+/* What a store finds events by without reading all of them. */
+enum ledger_index {
+    LEDGER_INDEX_ID,
+    LEDGER_INDEX_RUN,
+    LEDGER_INDEX_KIND,
+    LEDGER_INDEX_ACTOR,
+    LEDGER_INDEXES
+};
+
+/* Takes one entry of an index; the key is borrowed for the call. */
+typedef pawl_status (*ledger_entry_sink)(void *context,
+                                         pawl_view key,
+                                         uint64_t offset,
+                                         pawl_error *reterr);
+
 struct ledger_query {
     uint64_t from;                   /* offsets greater than this ... */
     uint64_t up_to;                  /* ... up to this one; UINT64_MAX: no end */
@@ -170,6 +185,14 @@ struct ledger_backend_ops {
      * CORRUPT says what it is, and *ret_bad which offset is the first one concerned. Called at
      * every open. */
     pawl_status (*check)(struct ledger_backend *backend, uint64_t *ret_bad, pawl_error *reterr);
+
+    /* Every entry of an index in its order, from the index alone: the events are not read. NULL: the
+     * store looks after its indexes itself. */
+    pawl_status (*entries)(struct ledger_backend *backend,
+                           enum ledger_index index,
+                           ledger_entry_sink sink,
+                           void *context,
+                           pawl_error *reterr);
 
     /* Copies everything, as of now, into a new SQLite file. */
     pawl_status (*copy_to)(struct ledger_backend *backend,

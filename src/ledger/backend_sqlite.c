@@ -42,6 +42,10 @@ enum { WRITER_CACHE_KIB = 16 << 10 };
 static const char *const sql_text[SQL_COUNT] = {
     [SQL_HEAD] = "SELECT offset, hash FROM events ORDER BY offset DESC LIMIT 1",
     [SQL_FIRST] = "SELECT offset FROM events ORDER BY offset LIMIT 1",
+    [SQL_LAST_UNINDEXED] =
+        "SELECT last.offset FROM (SELECT offset, id FROM events ORDER BY offset DESC LIMIT 1) AS "
+        "last WHERE NOT EXISTS (SELECT 1 FROM events AS found INDEXED BY sqlite_autoindex_events_1"
+        " WHERE found.id = last.id AND +found.offset = last.offset)",
     [SQL_INSERT] =
         "INSERT INTO events (" COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     [SQL_BY_ID] = "SELECT " COLUMNS " FROM events WHERE id = ?1",
@@ -76,6 +80,13 @@ static const char *const sql_text[SQL_COUNT] = {
     [SQL_COUNT_RUN] = "SELECT run_id, count(*) FROM events" MATCHING " GROUP BY 1 ORDER BY 1",
     [SQL_COUNT_KIND] = "SELECT kind, count(*) FROM events" MATCHING " GROUP BY 1 ORDER BY 1",
     [SQL_COUNT_ACTOR] = "SELECT actor, count(*) FROM events" MATCHING " GROUP BY 1 ORDER BY 1",
+    [SQL_INDEX_ID] =
+        "SELECT id, offset FROM events INDEXED BY sqlite_autoindex_events_1 ORDER BY id",
+    [SQL_INDEX_RUN] = "SELECT run_id, offset FROM events INDEXED BY idx_run_id"
+                      " ORDER BY run_id, offset",
+    [SQL_INDEX_KIND] = "SELECT kind, offset FROM events INDEXED BY idx_kind ORDER BY kind, offset",
+    [SQL_INDEX_ACTOR] =
+        "SELECT actor, offset FROM events INDEXED BY idx_actor ORDER BY actor, offset",
     [SQL_EMBED] = "INSERT INTO embeddings (offset, vector) VALUES (?1, ?2)"
                   " ON CONFLICT (offset) DO UPDATE SET vector = ?2",
     [SQL_EMBED_ANY] = "SELECT length(vector) FROM embeddings LIMIT 1",
@@ -374,6 +385,7 @@ static const struct ledger_backend_ops sqlite_ops = {
     .settle = pawl__ledger_sqlite_settle,
     .anchor = pawl__ledger_sqlite_anchor,
     .check = pawl__ledger_sqlite_check,
+    .entries = pawl__ledger_sqlite_entries,
     .copy_to = sqlite_copy_to,
 };
 

@@ -233,26 +233,82 @@ pawl_status pawl__ledger_sqlite_get_head(struct ledger_backend *base,
 }
 
 /* Offsets begin at 1 and every read does, too; a look-up by id would find what stands before. */
-pawl_status pawl__ledger_sqlite_check(struct ledger_backend *base,
-                                      uint64_t *ret_bad,
-                                      pawl_error *reterr)
+static pawl_status check_first(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_error *reterr)
 {
-    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_FIRST);
     bool row;
+    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
 
-    pawl_status status = borrow(base, &borrowed, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, SQL_FIRST);
-    status = pawl__sqlite_next(&stmt, &row, reterr);
     if (status == PAWL_OK && row && pawl__sqlite_i64(&stmt, 0) < 1) {
         *ret_bad = 1;
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
                           "inserted: an event stands before the first, at %lld",
                           (long long)pawl__sqlite_i64(&stmt, 0));
+    }
+    return status;
+}
+
+/* Whoever writes relies on the index of ids to know duplicates. All of it is verify's to read; that
+ * it has the newest event is known at once. */
+static pawl_status check_last(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_LAST_UNINDEXED);
+    bool row;
+    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
+
+    if (status == PAWL_OK && row) {
+        *ret_bad = (uint64_t)pawl__sqlite_i64(&stmt, 0);
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "not indexed: the id of the newest event, at %lld, does not lead to it; "
+                          "see 'damaged indexes' in the documentation of the ledger",
+                          (long long)pawl__sqlite_i64(&stmt, 0));
+    }
+    return status;
+}
+
+pawl_status pawl__ledger_sqlite_check(struct ledger_backend *base,
+                                      uint64_t *ret_bad,
+                                      pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    pawl_status status = borrow(base, &borrowed, reterr);
+
+    if (status == PAWL_OK) {
+        status = check_first(borrowed.db, ret_bad, reterr);
+    }
+    return status == PAWL_OK && of(base)->writer != NULL ? check_last(borrowed.db, ret_bad, reterr)
+                                                         : status;
+}
+
+pawl_status pawl__ledger_sqlite_entries(struct ledger_backend *base,
+                                        enum ledger_index index,
+                                        ledger_entry_sink sink,
+                                        void *context,
+                                        pawl_error *reterr)
+{
+    static const size_t statements[LEDGER_INDEXES] = {
+        [LEDGER_INDEX_ID] = SQL_INDEX_ID,
+        [LEDGER_INDEX_RUN] = SQL_INDEX_RUN,
+        [LEDGER_INDEX_KIND] = SQL_INDEX_KIND,
+        [LEDGER_INDEX_ACTOR] = SQL_INDEX_ACTOR,
+    };
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+
+    pawl_status status = borrow(base, &borrowed, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, statements[index]);
+    for (bool row = true; status == PAWL_OK && row;) {
+        status = pawl__sqlite_next(&stmt, &row, reterr);
+        if (status == PAWL_OK && row) {
+            status = sink(
+                context, pawl__sqlite_text(&stmt, 0), (uint64_t)pawl__sqlite_i64(&stmt, 1), reterr);
+        }
     }
     return status;
 }

@@ -31,6 +31,7 @@ struct walk {
     size_t bytes; /* since the last report of progress */
     bool broken;  /* the chain; the event behind `verified` does not continue it */
     struct ledger_turn_sum turns;
+    struct ledger_index_sums indexes;
 };
 
 PRINTF_LIKE(4, 5)
@@ -247,6 +248,7 @@ static pawl_status check_event(void *context, const pawl_event *event, pawl_erro
     if (status != PAWL_OK) {
         return status;
     }
+    pawl__verify_index_event(&walk->indexes, event);
     walk->report.verified = next;
     memcpy(&walk->recent[next.offset % LEDGER_SCENE_RECENT], next.hash, sizeof(next.hash));
     walk->recent_count = MIN(walk->recent_count + 1, (size_t)LEDGER_SCENE_RECENT);
@@ -334,6 +336,29 @@ static pawl_status check_turns(struct walk *walk, pawl_error *reterr)
     return status == PAWL_OK ? PAWL_OK : hand_on(&error, reterr);
 }
 
+static pawl_status check_indexes(struct walk *walk, pawl_error *reterr)
+{
+    struct ledger_index_check check = {
+        .backend = walk->backend,
+        .sums = &walk->indexes,
+        .from = walk->options.from.offset,
+        .end = walk->end.offset,
+        .progress = walk->options.progress,
+        .progress_context = walk->options.progress_context,
+    };
+    uint64_t bad = 0;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pawl__verify_indexes(&check, &bad, &error);
+
+    if (status == PAWL_CORRUPT) {
+        return bad_at(walk, bad, reterr, "%s", error.message);
+    }
+    if (status == PAWL_CANCELLED) { /* nothing behind the beginning was compared in full */
+        walk->report.verified = walk->options.from;
+    }
+    return status == PAWL_OK ? PAWL_OK : hand_on(&error, reterr);
+}
+
 /* --- the whole --- */
 
 static void add_witness(struct walk *walk, const pawl_ledger_head *head, const char *whose)
@@ -399,7 +424,10 @@ static pawl_status verify(struct walk *walk, pawl_error *reterr)
     if (status == PAWL_OK) {
         status = check_ends(walk, reterr);
     }
-    return status == PAWL_OK ? check_turns(walk, reterr) : status;
+    if (status == PAWL_OK) {
+        status = check_turns(walk, reterr);
+    }
+    return status == PAWL_OK ? check_indexes(walk, reterr) : status;
 }
 
 pawl_status pawl__verify(struct ledger_backend *backend,
@@ -415,7 +443,10 @@ pawl_status pawl__verify(struct ledger_backend *backend,
         return status;
     }
     pawl_error error = PAWL_ERROR_INIT;
-    status = set_out(&walk, &error);
+    status = pawl__verify_index_start(&walk.indexes, &error);
+    if (status == PAWL_OK) {
+        status = set_out(&walk, &error);
+    }
     if (status != PAWL_OK) {
         snprintf(walk.report.what, sizeof(walk.report.what), "%.150s", error.message);
         (void)hand_on(&error, reterr);

@@ -1,10 +1,12 @@
 /* Proving a log: every hash computed again, and what stands beside the log compared with it.
  *
  * verify.c walks, verify_scene.c looks at the place where the chain broke and says what was done
- * there, verify_turns.c compares the rows of turns with the events they come from. */
+ * there, verify_turns.c compares the rows of turns with the events they come from, verify_index.c the
+ * entries of the store's indexes. */
 #ifndef PAWL_LEDGER_VERIFY_H
 #define PAWL_LEDGER_VERIFY_H
 
+#include "base/hash.h"
 #include "base/sha256.h"
 #include "ledger/backend.h"
 
@@ -70,5 +72,33 @@ PAWL_MUST_USE pawl_status pawl__verify_turn_rows(struct ledger_backend *backend,
                                                  uint64_t end,
                                                  uint64_t *ret_bad,
                                                  pawl_error *reterr);
+
+/* --- indexes --- */
+
+/* Over (key, offset) of each index, as the walked events have them. */
+struct ledger_index_sums {
+    struct pawl__hash_seed seed;
+    uint64_t sums[LEDGER_INDEXES];
+    uint64_t count;
+};
+
+PAWL_MUST_USE pawl_status pawl__verify_index_start(struct ledger_index_sums *ret_sums,
+                                                   pawl_error *reterr);
+void pawl__verify_index_event(struct ledger_index_sums *sums, const pawl_event *event);
+
+struct ledger_index_check {
+    struct ledger_backend *backend;
+    const struct ledger_index_sums *sums; /* of the events behind `from` up to `end` */
+    uint64_t from;
+    uint64_t end;
+    pawl_progress progress; /* only asked whether to go on; NULL: yes */
+    void *progress_context;
+};
+
+/* Compares the entries of every index that the store has with the events. CORRUPT and *ret_bad, the
+ * first offset that an index does not lead to, or leads to without reason. */
+PAWL_MUST_USE pawl_status pawl__verify_indexes(const struct ledger_index_check *check,
+                                               uint64_t *ret_bad,
+                                               pawl_error *reterr);
 
 #endif
