@@ -331,6 +331,25 @@ static bool wal_is_known_locked(const struct pawl__duck *db) REQUIRES_LOCK(db->w
            && held.st_ino == named.st_ino && held.st_dev == named.st_dev;
 }
 
+/* The log stands beside the file. */
+static pawl_status sync_directory(const struct pawl__duck *db, pawl_error *reterr)
+{
+    FAILPOINT("duckdb.sync.before", reterr);
+    return pawl__fs_sync_parent(db->path, reterr);
+}
+
+/* After a sync that failed the kernel may have forgotten the change, and a second one would say
+ * that all is well. So nothing more is done with this handle. */
+static pawl_status sync_names(struct pawl__duck *db, pawl_error *reterr)
+{
+    pawl_status status = sync_directory(db, reterr);
+
+    if (status != PAWL_OK) {
+        atomic_store(&db->spoilt, true);
+    }
+    return status;
+}
+
 static pawl_status sync_wal_name_locked(struct pawl__duck *db, pawl_error *reterr)
     REQUIRES_LOCK(db->wal_lock)
 {
@@ -345,12 +364,7 @@ static pawl_status sync_wal_name_locked(struct pawl__duck *db, pawl_error *reter
     if (db->wal_fd < 0) {
         return PAWL_OK; /* nothing was written, or a checkpoint has it already */
     }
-    pawl_status status = pawl__fs_sync_parent(db->wal_path, reterr);
-    if (status != PAWL_OK) {
-        pawl__fs_close(&db->wal_fd); /* not known to be durable: the next commit tries again */
-        db->wal_fd = -1;
-    }
-    return status;
+    return sync_names(db, reterr);
 }
 
 pawl_status pawl__duck_sync_wal_name(struct pawl__duck *db, pawl_error *reterr)
@@ -381,7 +395,7 @@ pawl_status pawl__duck_checkpoint(struct pawl__duck *db,
     status = pawl__duck_command(
         conn, mode == PAWL__DUCK_CHECKPOINT_FORCE ? "FORCE CHECKPOINT" : "CHECKPOINT", reterr);
     if (status == PAWL_OK && !db->unsafe_no_sync) {
-        status = pawl__fs_sync_parent(db->path, reterr);
+        status = sync_names(db, reterr);
     }
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "checkpoint '%s'", db->path);

@@ -6,7 +6,8 @@
  *                 database is closed.
  *   Durability    PAWL_OK from a commit, or from a statement outside a transaction, means: in the
  *                 log, on disk, and the log's name in its directory too (DuckDB syncs only the
- *                 file, and a new log is lost with its name).
+ *                 file, and a new log is lost with its name). After a sync of the directory that
+ *                 failed, every later call fails with IO until the file is closed and opened again.
  *   Checkpoints   Only pawl__duck_checkpoint moves the log into the file. DuckDB's own moments (a
  *                 log over 16 MiB, the close) are off: cut short by a power loss they left a file
  *                 that does not open. Keep what fed this store until a checkpoint has covered it.
@@ -29,7 +30,7 @@
  *   SQL           Sees no files and no network, loads nothing, changes no settings. In it,
  *                 `ON CONFLICT DO UPDATE SET x = now()`: CURRENT_TIMESTAMP does not bind there.
  *
- * Failpoints: duckdb.{commit,checkpoint}.{before,after}, duckdb.{cut,execute,quarantine}.before.
+ * Failpoints: duckdb.{commit,checkpoint}.{before,after}, duckdb.{cut,execute,quarantine,sync}.before.
  */
 #ifndef PAWL_STORE_DUCKDB_H
 #define PAWL_STORE_DUCKDB_H

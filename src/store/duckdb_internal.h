@@ -33,7 +33,8 @@ struct pawl__duck {
     bool watching;              /* the lock, condition and thread of `watch` are there */
     struct pawl__lock wal_lock; /* covers wal_fd */
     bool has_wal_lock;
-    int wal_fd; /* the log whose name is known to be durable; -1: none */
+    int wal_fd;         /* the log whose name is known to be durable; -1: none */
+    atomic_bool spoilt; /* a directory sync failed: what was acknowledged cannot be told any more */
 };
 
 /* What to execute: a statement of the table, the caller's text, or one of a script. */

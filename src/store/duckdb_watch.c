@@ -141,6 +141,12 @@ static pawl_status enter_locked(struct pawl__duck_conn *conn, pawl_error *reterr
 {
     int64_t deadline_ns = conn->watched.deadline_ns;
 
+    if (atomic_load(&conn->db->spoilt)) {
+        return pawl__fail(reterr,
+                          PAWL_IO,
+                          "a sync of the directory of '%s' has failed: close and open it again",
+                          conn->db->path);
+    }
     if (conn->watched.interrupted) {
         return pawl__fail(reterr, PAWL_CANCELLED, "the connection was interrupted");
     }

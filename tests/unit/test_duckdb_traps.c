@@ -392,6 +392,34 @@ static void test_failpoints_stand_on_both_sides_of_a_commit(void **state)
         pawl__duck_checkpoint(f->db, PAWL__DUCK_CHECKPOINT_TRY, &f->error), PAWL_IO, &f->error);
 }
 
+/* A second sync would succeed, and prove nothing. */
+static void test_a_failed_sync_of_the_directory_spoils_the_handle(void **state)
+{
+    struct duck_fixture *f = *state;
+
+    for (int checkpoint = 0; checkpoint < 2; checkpoint++) {
+        duck_script(f, f->conn, "INSERT INTO plain VALUES (8, 8)");
+        assert_ok(pawl__duck_checkpoint(f->db, PAWL__DUCK_CHECKPOINT_TRY, &f->error), &f->error);
+        assert_ok(pawl__failpoint_set("duckdb.sync.before=error:IO*1", &f->error), &f->error);
+        if (checkpoint == 1) { /* the log has been made anew by the insert above */
+            assert_status(pawl__duck_checkpoint(f->db, PAWL__DUCK_CHECKPOINT_TRY, &f->error),
+                          PAWL_IO,
+                          &f->error);
+        } else {
+            assert_status(pawl__duck_script(f->conn, "INSERT INTO plain VALUES (9, 9)", &f->error),
+                          PAWL_IO,
+                          &f->error);
+        }
+        assert_status(pawl__duck_script(f->other, "INSERT INTO plain VALUES (7, 7)", &f->error),
+                      PAWL_IO,
+                      &f->error);
+        assert_message(&f->error, "close and open it again");
+        duck_close(f);
+        duck_open(f);
+        assert_int_equal(duck_number(f, f->conn, "SELECT count(*) FROM plain WHERE id = 7"), 0);
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, duck_teardown)
@@ -411,6 +439,7 @@ int main(void)
         TEST(test_only_our_checkpoints_happen),
         TEST(test_a_prepared_statement_sees_a_table_that_has_grown),
         TEST(test_failpoints_stand_on_both_sides_of_a_commit),
+        TEST(test_a_failed_sync_of_the_directory_spoils_the_handle),
     };
     return cmocka_run_group_tests_name("duckdb_traps", tests, NULL, NULL);
 }
