@@ -17,6 +17,8 @@
 #include "base/fs.h"
 #include "base/thread.h"
 
+#define BUSY_NAP_NS_MAX (50 * NS_PER_MS)
+
 enum {
     PROGRESS_INSTRUCTIONS = 1000, /* between two looks at the interrupt flag */
     LOG_BYTES_KEPT = 64 << 20,    /* a longer log is cut when it has been moved into the file */
@@ -441,6 +443,8 @@ static struct pawl__sqlite *allocate(const char *path, const struct pawl__sqlite
     db->statement_count = count;
     db->clock = options->clock == NULL ? pawl__clock_real() : options->clock;
     db->busy_ns_max = options->busy_ms_max * NS_PER_MS;
+    db->busy_nap_ns_max =
+        options->busy_nap_ms_max == 0 ? BUSY_NAP_NS_MAX : options->busy_nap_ms_max * NS_PER_MS;
     db->wal_pages_max = options->wal_pages_max;
     atomic_init(&db->stop, 0);
     return db;

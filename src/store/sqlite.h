@@ -52,6 +52,7 @@ struct pawl__sqlite_options {
     const char *const *statements;     /* each one statement; prepared at open */
     size_t statement_count;
     int64_t busy_ms_max;
+    int64_t busy_nap_ms_max; /* between two tries to get the lock; 0: 50 */
     int wal_pages_max;  /* a commit that leaves the log longer moves it into the file; 0: never */
     int64_t cache_kib;  /* 0: SQLite's own choice */
     int64_t mmap_bytes; /* 0: none, the default: a failing disk under a map is a SIGBUS */

@@ -133,11 +133,11 @@ pawl_status pawl__sqlite_check_stop(struct pawl__sqlite *db, pawl_error *reterr)
 }
 
 /* Other processes give no signal when they let go, so this is the one wait that asks again and
- * again: soon at first, then every 25 to 50 ms. */
+ * again: soon at first, then at intervals of half the longest nap to all of it. */
 int pawl__sqlite_busy(void *context, int count)
 {
-    static const struct pawl__backoff backoff = { .first_ns = NS_PER_MS, .max_ns = 50 * NS_PER_MS };
     struct pawl__sqlite *db = context;
+    struct pawl__backoff backoff = { .first_ns = NS_PER_MS, .max_ns = db->busy_nap_ns_max };
     int64_t now = pawl__monotonic_ns(db->clock);
 
     if (count == 0) {

@@ -36,6 +36,7 @@ struct pawl__sqlite {
     int wal_pages;       /* in the log after the last commit */
     int wal_pages_max;
     int64_t busy_ns_max;
+    int64_t busy_nap_ns_max;
     int64_t busy_since_ns;
     int64_t busy_waited_ns; /* of the call that runs */
     sqlite3_stmt *own[OWN_COUNT];

@@ -484,6 +484,54 @@ static void test_a_writer_waits_as_long_as_it_was_told(void **state)
     pawl__sqlite_close(holder);
 }
 
+/* A virtual clock that remembers the longest sleep. */
+struct napping {
+    struct pawl__clock_virtual clock;
+    struct pawl__clock_ops ops;
+    const struct pawl__clock_ops *real;
+    int64_t longest_ns;
+};
+
+static void nap_until(struct pawl__clock *clock, int64_t until_ns)
+{
+    struct napping *napping = (struct napping *)clock; /* its first member's first member */
+
+    napping->longest_ns = MAX(napping->longest_ns, until_ns - napping->clock.now_ns);
+    napping->real->sleep_until(clock, until_ns);
+}
+
+static int64_t longest_nap_ns(struct probe *probe, int64_t nap_ms_max)
+{
+    struct napping napping = { .clock = pawl__clock_virtual_at(0, 0) };
+    pawl_error error = PAWL_ERROR_INIT;
+
+    napping.real = napping.clock.base.ops;
+    napping.ops = *napping.real;
+    napping.ops.sleep_until = nap_until;
+    napping.clock.base.ops = &napping.ops;
+    probe->options.clock = &napping.clock.base;
+    probe->options.busy_ms_max = 1000;
+    probe->options.busy_nap_ms_max = nap_ms_max;
+    struct pawl__sqlite *waiter = probe_open(probe);
+    assert_status(pawl__sqlite_begin(waiter, PAWL__SQLITE_IMMEDIATE, &error), PAWL_BUSY, &error);
+    assert_int_equal(napping.clock.now_ns, 1000 * NS_PER_MS);
+    pawl__sqlite_close(waiter);
+    return napping.longest_ns;
+}
+
+static void test_a_waiter_asks_as_often_as_it_was_told(void **state)
+{
+    struct probe *probe = *state;
+    struct pawl__sqlite *holder = probe_open(probe);
+    pawl_error error = PAWL_ERROR_INIT;
+
+    assert_ok(pawl__sqlite_begin(holder, PAWL__SQLITE_IMMEDIATE, &error), &error);
+    assert_in_range(longest_nap_ns(probe, 0), 25 * NS_PER_MS, 50 * NS_PER_MS);
+    assert_in_range(longest_nap_ns(probe, 1), NS_PER_MS / 2, NS_PER_MS);
+    pawl__sqlite_rollback(holder);
+    pawl__sqlite_close(holder);
+}
+
 static void test_creating_waits_for_another_who_is_creating(void **state)
 {
     struct probe *probe = *state;
@@ -760,6 +808,7 @@ int main(void)
         CASE(test_a_transaction_is_all_or_nothing),
         CASE(test_a_full_store_takes_the_transaction_back_as_a_whole),
         CASE(test_a_writer_waits_as_long_as_it_was_told),
+        CASE(test_a_waiter_asks_as_often_as_it_was_told),
         CASE(test_creating_waits_for_another_who_is_creating),
         CASE(test_a_stale_snapshot_cannot_write),
         CASE(test_another_thread_stops_a_long_query),
