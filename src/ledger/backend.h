@@ -17,8 +17,8 @@
 #include <pawl/ledger.h>
 
 #include "base/cancel.h"
-#include "ledger/location.h"
 #include "ledger/plan.h"
+#include "store/location.h"
 
 /* Takes one event, borrowed for the call; anything but PAWL_OK ends the walk with it. */
 typedef pawl_status (*ledger_event_sink)(void *context,
@@ -212,15 +212,15 @@ struct ledger_backend_ops {
                            pawl_error *reterr);
 };
 
-pawl_status pawl__ledger_memory_open(const struct ledger_location *location,
+pawl_status pawl__ledger_memory_open(const struct pawl__location *location,
                                      const pawl_ledger_options *options,
                                      struct ledger_backend **ret_backend,
                                      pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_open(const struct ledger_location *location,
+pawl_status pawl__ledger_sqlite_open(const struct pawl__location *location,
                                      const pawl_ledger_options *options,
                                      struct ledger_backend **ret_backend,
                                      pawl_error *reterr);
-pawl_status pawl__ledger_postgres_open(const struct ledger_location *location,
+pawl_status pawl__ledger_postgres_open(const struct pawl__location *location,
                                        const pawl_ledger_options *options,
                                        struct ledger_backend **ret_backend,
                                        pawl_error *reterr);

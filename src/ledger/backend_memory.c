@@ -553,7 +553,7 @@ static const struct ledger_backend_ops memory_ops = {
     .embeddings = memory_embeddings,
 };
 
-pawl_status pawl__ledger_memory_open(const struct ledger_location *location,
+pawl_status pawl__ledger_memory_open(const struct pawl__location *location,
                                      const pawl_ledger_options *options,
                                      struct ledger_backend **ret_backend,
                                      pawl_error *reterr)

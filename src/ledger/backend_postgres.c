@@ -443,7 +443,7 @@ static pawl_status check_options(const pawl_ledger_options *options, pawl_error 
                             limit);
 }
 
-pawl_status pawl__ledger_postgres_open(const struct ledger_location *location,
+pawl_status pawl__ledger_postgres_open(const struct pawl__location *location,
                                        const pawl_ledger_options *options,
                                        struct ledger_backend **ret_backend,
                                        pawl_error *reterr)

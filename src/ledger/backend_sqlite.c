@@ -316,6 +316,24 @@ static void sqlite_rollback(struct ledger_backend *base)
     pawl__sqlite_rollback(of(base)->writer);
 }
 
+static pawl_status sqlite_watch(struct ledger_backend *base,
+                                int64_t deadline_ns,
+                                struct pawl__cancel *cancel,
+                                pawl_error *reterr)
+{
+    struct sqlite_backend *backend = of(base);
+
+    if (backend->watch.db == NULL) {
+        struct pawl__sqlite *db;
+        pawl_status status = pawl__ledger_reader_take(backend, &db, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        pawl__sqlite_watch_start(&backend->watch, backend->path, db);
+    }
+    return pawl__sqlite_watch(&backend->watch, deadline_ns, cancel, reterr);
+}
+
 /* --- the whole --- */
 
 static pawl_status sqlite_copy_to(struct ledger_backend *base,
@@ -348,12 +366,9 @@ static void sqlite_close(struct ledger_backend *base)
     for (size_t i = 0; i < backend->reader_count; i++) {
         pawl__sqlite_close(backend->readers[i]);
     }
-    pawl__sqlite_close(backend->watcher);
+    pawl__sqlite_watch_done(&backend->watch);
     pawl__sqlite_close(backend->settler);
     pawl__sqlite_close(backend->writer);
-    if (backend->inotify_fd >= 0) {
-        close(backend->inotify_fd);
-    }
     pawl__lock_done(&backend->lock);
     free(backend->log_path);
     free(backend->anchor_path);
@@ -381,7 +396,7 @@ static const struct ledger_backend_ops sqlite_ops = {
     .unfinished = pawl__ledger_sqlite_unfinished,
     .last_complete_turn = pawl__ledger_sqlite_last_complete_turn,
     .embeddings = pawl__ledger_sqlite_embeddings,
-    .watch = pawl__ledger_sqlite_watch,
+    .watch = sqlite_watch,
     .settle = pawl__ledger_sqlite_settle,
     .anchor = pawl__ledger_sqlite_anchor,
     .check = pawl__ledger_sqlite_check,
@@ -509,7 +524,7 @@ static pawl_status open_at(struct sqlite_backend *backend,
     return status == PAWL_OK && !exists ? set_paths(backend, path, &exists, reterr) : status;
 }
 
-pawl_status pawl__ledger_sqlite_open(const struct ledger_location *location,
+pawl_status pawl__ledger_sqlite_open(const struct pawl__location *location,
                                      const pawl_ledger_options *options,
                                      struct ledger_backend **ret_backend,
                                      pawl_error *reterr)
@@ -520,7 +535,7 @@ pawl_status pawl__ledger_sqlite_open(const struct ledger_location *location,
         return no_memory(reterr);
     }
     backend->base.ops = &sqlite_ops;
-    backend->inotify_fd = -1;
+    backend->watch = (struct pawl__sqlite_watch)PAWL__SQLITE_WATCH_INIT;
     backend->options = (struct pawl__sqlite_options)PAWL__SQLITE_OPTIONS_INIT;
     backend->options.application_id = PAWL__LEDGER_APPLICATION_ID;
     backend->options.schema = &pawl__schema_sqlite_ledger;

@@ -1,11 +1,12 @@
 /* Shared by the files of the SQLite backend: backend_sqlite.c (open, write), sqlite_read.c (the
- * reading side), sqlite_anchor.c and sqlite_watch.c (news from other processes). */
+ * reading side) and sqlite_anchor.c. */
 #ifndef PAWL_LEDGER_BACKEND_SQLITE_H
 #define PAWL_LEDGER_BACKEND_SQLITE_H
 
 #include "base/thread.h"
 #include "ledger/backend.h"
 #include "store/sqlite.h"
+#include "store/sqlite_watch.h"
 
 enum {
     SQL_HEAD,
@@ -56,9 +57,7 @@ struct sqlite_backend {
     struct pawl__sqlite *readers[LEDGER_READERS_KEPT];
     size_t reader_count;
 
-    struct pawl__sqlite *watcher; /* the watcher thread's */
-    int inotify_fd;               /* -1: not opened yet, or not to be had */
-    int64_t data_version;
+    struct pawl__sqlite_watch watch; /* the watcher thread's */
 };
 
 /* A handle to read with, from the pool or newly opened; give it back with _return. */
@@ -144,9 +143,5 @@ pawl_status pawl__ledger_sqlite_settle(struct ledger_backend *base, pawl_error *
 pawl_status pawl__ledger_sqlite_anchor(struct ledger_backend *base,
                                        pawl_ledger_head *ret_head,
                                        pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_watch(struct ledger_backend *base,
-                                      int64_t deadline_ns,
-                                      struct pawl__cancel *cancel,
-                                      pawl_error *reterr);
 
 #endif

@@ -9,15 +9,15 @@
 
 #define CLOSE_NS (10 * NS_PER_S) /* closing ends within this, though the store hangs */
 
-typedef pawl_status (*backend_open)(const struct ledger_location *location,
+typedef pawl_status (*backend_open)(const struct pawl__location *location,
                                     const pawl_ledger_options *options,
                                     struct ledger_backend **ret_backend,
                                     pawl_error *reterr);
 
 static const backend_open backends[] = {
-    [LEDGER_MEMORY] = pawl__ledger_memory_open,
-    [LEDGER_SQLITE] = pawl__ledger_sqlite_open,
-    [LEDGER_POSTGRES] = pawl__ledger_postgres_open,
+    [PAWL__AT_MEMORY] = pawl__ledger_memory_open,
+    [PAWL__AT_SQLITE] = pawl__ledger_sqlite_open,
+    [PAWL__AT_POSTGRES] = pawl__ledger_postgres_open,
 };
 
 /* --- the group commit --- */
@@ -134,11 +134,21 @@ pawl_status pawl__ledger_backend_open(const char *location,
                                       struct ledger_backend **ret_backend,
                                       pawl_error *reterr)
 {
-    AUTO(pawl__location_done) struct ledger_location parsed = { 0 };
+    AUTO(pawl__location_done) struct pawl__location parsed = { 0 };
     pawl_status status = pawl__location_parse(location, &parsed, reterr);
 
     return status == PAWL_OK ? backends[parsed.scheme](&parsed, options, ret_backend, reterr)
                              : status;
+}
+
+static pawl_status watch_outside(void *context,
+                                 int64_t deadline_ns,
+                                 struct pawl__cancel *cancel,
+                                 pawl_error *reterr)
+{
+    struct ledger_backend *backend = context;
+
+    return backend->ops->watch(backend, deadline_ns, cancel, reterr);
 }
 
 static pawl_status open_ledger(pawl_ledger *ledger, const char *location, pawl_error *reterr)
@@ -153,7 +163,10 @@ static pawl_status open_ledger(pawl_ledger *ledger, const char *location, pawl_e
         return status;
     }
     ledger->writer = (struct ledger_writer)LEDGER_WRITER_INIT(ledger->backend);
-    status = pawl__watch_init(&ledger->watch, ledger->backend, reterr);
+    status = pawl__watch_init(&ledger->watch,
+                              ledger->backend->ops->watch == NULL ? NULL : watch_outside,
+                              ledger->backend,
+                              reterr);
     if (status != PAWL_OK) {
         return status;
     }

@@ -3,9 +3,10 @@
 #define PAWL_LEDGER_INTERNAL_H
 
 #include "base/commit.h"
+#include "base/take.h"
 #include "base/thread.h"
+#include "base/watch.h"
 #include "ledger/backend.h"
-#include "ledger/watch.h"
 #include "ledger/write.h"
 
 enum { LEDGER_GROUP_MAX = 1000 }; /* requests that one transaction serves, ... */
@@ -18,7 +19,7 @@ struct pawl_ledger {
     pawl_ledger_options options;
     struct ledger_writer writer; /* the committer thread's */
     struct pawl__commit *commit; /* NULL when read-only */
-    struct ledger_watch watch;   /* tells readers that there is more */
+    struct pawl__watch watch;    /* tells readers that there is more */
     bool watch_ready;
     struct pawl__thread settler; /* writes the anchor behind the commits */
     struct pawl__cancel settler_cancel;
@@ -73,12 +74,6 @@ PAWL_MUST_USE pawl_status pawl__ledger_copy(pawl_ledger *ledger,
                                             size_t count,
                                             pawl_append_result *ret_results,
                                             pawl_error *reterr);
-
-/* Copies a caller's struct that begins with its size over `taken`, which holds the defaults: one
- * compiled against an older header has fewer fields, and the rest stay as they are. NULL leaves all
- * of them. */
-PAWL_MUST_USE pawl_status
-pawl__take_sized(const char *what, const void *given, void *taken, size_t size, pawl_error *reterr);
 
 /* A filter as the caller gave it (NULL: all), checked. Its texts are still the caller's. */
 PAWL_MUST_USE pawl_status pawl__take_filter(const pawl_event_filter *given,

@@ -290,7 +290,7 @@ pawl_status pawl_reader_wait(pawl_reader *reader, uint32_t timeout_ms, pawl_erro
     if (reader == NULL) {
         return pawl__fail(reterr, PAWL_INVALID, "reader: is NULL");
     }
-    struct ledger_watch *watch = &reader->ledger->watch;
+    struct pawl__watch *watch = &reader->ledger->watch;
     int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + (int64_t)timeout_ms * NS_PER_MS;
     pawl_status status = pawl__watch_outside(watch, reterr);
 

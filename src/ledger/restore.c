@@ -56,8 +56,8 @@ static pawl_status append_tail(struct ledger_backend *tail,
     AUTO(pawl__backend_close) struct ledger_backend *target = NULL;
     AUTO(free_text) char *name = strdup(path);
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
-    struct ledger_location location = {
-        .scheme = LEDGER_SQLITE,
+    struct pawl__location location = {
+        .scheme = PAWL__AT_SQLITE,
         .path = name,
         .durability_normal = true, /* synced when it is published */
     };

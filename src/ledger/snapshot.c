@@ -122,8 +122,8 @@ pawl_status pawl__snapshot_open(const char *path,
 {
     AUTO(free_text) char *copy = strdup(path);
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
-    struct ledger_location location = {
-        .scheme = LEDGER_SQLITE,
+    struct pawl__location location = {
+        .scheme = PAWL__AT_SQLITE,
         .path = copy,
         .at_rest = !has_log(path),
     };
@@ -187,8 +187,8 @@ static pawl_status fill(struct ledger_backend *source,
     AUTO(free_text) char *name = strdup(path);
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
     /* It counts for nothing until it is published, and is synced then. */
-    struct ledger_location location = {
-        .scheme = LEDGER_SQLITE,
+    struct pawl__location location = {
+        .scheme = PAWL__AT_SQLITE,
         .path = name,
         .durability_normal = true,
     };

@@ -1,30 +1,7 @@
-/* What callers hand in: structs that grow from version to version. */
-#include <string.h>
-
+/* What callers hand in. */
 #include "base/error.h"
 #include "ledger/event.h"
 #include "ledger/ledger_internal.h"
-
-pawl_status pawl__take_sized(
-    const char *what, const void *given, void *taken, size_t size, pawl_error *reterr)
-{
-    size_t given_size = size;
-
-    if (given == NULL) {
-        return PAWL_OK;
-    }
-    memcpy(&given_size, given, sizeof(given_size));
-    if (given_size < sizeof(given_size) || given_size > size) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "%s: size is %zu; start from the header's _INIT",
-                          what,
-                          given_size);
-    }
-    memcpy(taken, given, given_size);
-    memcpy(taken, &size, sizeof(size));
-    return PAWL_OK;
-}
 
 static pawl_status check_name(const char *field, pawl_view text, pawl_error *reterr)
 {

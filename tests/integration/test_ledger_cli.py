@@ -640,7 +640,7 @@ def which_ledger():
     run("append", text=lines(event("default")), env={"PAWL_DATA": f"{data}/new/deep"})
     assert os.path.exists(f"{data}/new/deep/ledger.sqlite")
     says(run("tail", "--ledger", "memory:", code=2), "memory:")
-    says(run("tail", "--ledger", "mysql://x", code=2), "unknown kind of ledger")
+    says(run("tail", "--ledger", "mysql://x", code=2), "unknown kind of store")
     says(run("append", "--ledger", f"{other}?durability=none", code=2), "durability")
     result = run("append", "--ledger", f"{other}?durability=normal", text=lines(event("weak")))
     assert b"power cut" in result.stderr, result.stderr

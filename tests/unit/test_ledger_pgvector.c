@@ -8,7 +8,7 @@
 
 #include "base/macros.h"
 #include "ledger/backend.h"
-#include "ledger/location.h"
+#include "store/location.h"
 #include "lib/pglite.h"
 
 static struct pglite pglite;
@@ -67,7 +67,7 @@ static void assert_order(struct fixture *f, uint64_t first, uint64_t second)
 /* Asks the backend itself, which cannot fall back on anything; no ledger may be open. */
 static pawl_status ask_server(struct fixture *f, bool read_only)
 {
-    struct ledger_location location = { 0 };
+    struct pawl__location location = { 0 };
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
     struct ledger_backend *backend = NULL;
     pawl_recalled found[2];

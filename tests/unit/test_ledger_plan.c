@@ -293,7 +293,7 @@ static void assert_logs_equal(struct ledger_backend *backend, const struct model
 
 static struct ledger_backend *open_memory(void)
 {
-    struct ledger_location location = { .scheme = LEDGER_MEMORY };
+    struct pawl__location location = { .scheme = PAWL__AT_MEMORY };
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
     struct ledger_backend *backend;
     pawl_error error = PAWL_ERROR_INIT;

@@ -12,7 +12,7 @@
 #include "base/failpoint.h"
 #include "base/thread.h"
 #include "ledger/backend.h"
-#include "ledger/location.h"
+#include "store/location.h"
 
 enum { WAIT_MS = 60000 };
 
@@ -273,7 +273,7 @@ static void wait_for_news(void *context)
 
 static void start_waiter(struct pg_fixture *f, struct waiter *waiter)
 {
-    struct ledger_location location = { 0 };
+    struct pawl__location location = { 0 };
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
 
     assert_ok(pawl__location_parse(pg_server_url(f->server), &location, &f->err), &f->err);
@@ -493,7 +493,7 @@ static void test_a_server_that_does_not_sync_is_warned_of(void **state)
 static void test_a_plain_server_leaves_the_search_to_us(void **state)
 {
     struct pg_fixture *f = pg_fixture(state);
-    struct ledger_location location = { 0 };
+    struct pawl__location location = { 0 };
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
     struct ledger_backend *backend = NULL;
     pawl_recalled found;

@@ -1,4 +1,4 @@
-#include "ledger/watch.h"
+#include "base/watch.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -9,16 +9,17 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* A backend that fails (a server that is away) is asked again after this; readers poll meanwhile.
+/* A store that fails (a server that is away) is asked again after this; who waits polls meanwhile.
  */
 #define RETRY_NS (200 * NS_PER_MS)
 #define WATCH_NS (1 * NS_PER_S)
 
-pawl_status pawl__watch_init(struct ledger_watch *watch,
-                             struct ledger_backend *backend,
+pawl_status pawl__watch_init(struct pawl__watch *watch,
+                             pawl__watch_fn outside,
+                             void *context,
                              pawl_error *reterr)
 {
-    *watch = (struct ledger_watch){ .backend = backend };
+    *watch = (struct pawl__watch){ .outside = outside, .context = context };
     pawl_status status = pawl__lock_init(&watch->lock, reterr);
     if (status != PAWL_OK) {
         return status;
@@ -30,7 +31,7 @@ pawl_status pawl__watch_init(struct ledger_watch *watch,
     return status;
 }
 
-void pawl__watch_done(struct ledger_watch *watch)
+void pawl__watch_done(struct pawl__watch *watch)
 {
     pawl__cancel_now(&watch->cancel);
     pawl__thread_join(&watch->thread);
@@ -38,7 +39,7 @@ void pawl__watch_done(struct ledger_watch *watch)
     pawl__lock_done(&watch->lock);
 }
 
-void pawl__watch_bump(struct ledger_watch *watch)
+void pawl__watch_bump(struct pawl__watch *watch)
 {
     int before = errno; /* a signal handler's caller has its own */
 
@@ -47,20 +48,20 @@ void pawl__watch_bump(struct ledger_watch *watch)
     errno = before;
 }
 
-uint32_t pawl__watch_generation(struct ledger_watch *watch)
+uint32_t pawl__watch_generation(struct pawl__watch *watch)
 {
     return atomic_load(&watch->generation);
 }
 
 static void watch_main(void *context)
 {
-    struct ledger_watch *watch = context;
-    struct ledger_backend *backend = watch->backend;
+    struct pawl__watch *watch = context;
     struct pawl__clock *clock = pawl__clock_real();
 
     while (!pawl__cancelled(&watch->cancel)) {
         int64_t now_ns = pawl__monotonic_ns(clock);
-        pawl_status status = backend->ops->watch(backend, now_ns + WATCH_NS, &watch->cancel, NULL);
+        pawl_status status =
+            watch->outside(watch->context, now_ns + WATCH_NS, &watch->cancel, NULL);
         if (status != PAWL_OK) {
             pawl__cancel_wait_until(&watch->cancel, now_ns + RETRY_NS);
         }
@@ -69,12 +70,12 @@ static void watch_main(void *context)
     }
 }
 
-pawl_status pawl__watch_outside(struct ledger_watch *watch, pawl_error *reterr)
+pawl_status pawl__watch_outside(struct pawl__watch *watch, pawl_error *reterr)
 {
     pawl_status status = PAWL_OK;
 
     pawl__lock(&watch->lock);
-    if (!watch->started && watch->backend->ops->watch != NULL) {
+    if (!watch->started && watch->outside != NULL) {
         status = pawl__thread_start(&watch->thread, "pawl-watch", watch_main, watch, reterr);
         watch->started = status == PAWL_OK;
     }
@@ -82,7 +83,7 @@ pawl_status pawl__watch_outside(struct ledger_watch *watch, pawl_error *reterr)
     return status;
 }
 
-bool pawl__watch_wait(struct ledger_watch *watch, uint32_t generation, int64_t deadline_ns)
+bool pawl__watch_wait(struct pawl__watch *watch, uint32_t generation, int64_t deadline_ns)
 {
     deadline_ns = MAX(deadline_ns, INT64_C(0)); /* the past, however far */
     struct timespec deadline = { deadline_ns / NS_PER_S, deadline_ns % NS_PER_S };

@@ -1,4 +1,4 @@
-#include "ledger/location.h"
+#include "store/location.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,9 +6,9 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-enum { LEDGER_CONNECTIONS_MAX = 256, URL_BYTES_MAX = 8192 };
+enum { CONNECTIONS_MAX = 256, URL_BYTES_MAX = 8192 };
 
-void pawl__location_done(struct ledger_location *location)
+void pawl__location_done(struct pawl__location *location)
 {
     free(location->path);
     location->path = NULL;
@@ -26,7 +26,7 @@ static bool take_prefix(pawl_view *text, const char *prefix)
     return true;
 }
 
-static pawl_status set_parameter(struct ledger_location *location,
+static pawl_status set_parameter(struct pawl__location *location,
                                  pawl_view parameter,
                                  pawl_error *reterr)
 {
@@ -45,12 +45,12 @@ static pawl_status set_parameter(struct ledger_location *location,
     return PAWL_OK;
 }
 
-static pawl_status parse_file(pawl_view text, struct ledger_location *location, pawl_error *reterr)
+static pawl_status parse_file(pawl_view text, struct pawl__location *location, pawl_error *reterr)
 {
     pawl_view path = { NULL, 0 };
     pawl_view parameter;
 
-    location->scheme = LEDGER_SQLITE;
+    location->scheme = PAWL__AT_SQLITE;
     if (!pawl__view_split(&text, '?', &path) || path.len == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "no path");
     }
@@ -69,26 +69,26 @@ static bool parse_connections(pawl_view text, uint32_t *ret_connections)
 {
     uint32_t number = 0;
 
-    for (size_t i = 0; i < text.len && number <= LEDGER_CONNECTIONS_MAX; i++) {
+    for (size_t i = 0; i < text.len && number <= CONNECTIONS_MAX; i++) {
         if (text.data[i] < '0' || text.data[i] > '9') {
             return false;
         }
         number = number * 10 + (uint32_t)(text.data[i] - '0');
     }
     *ret_connections = number;
-    return number >= 1 && number <= LEDGER_CONNECTIONS_MAX;
+    return number >= 1 && number <= CONNECTIONS_MAX;
 }
 
 /* The URL is libpq's but for our own parameters, which libpq would refuse. Nothing of it is shown:
  * it may hold a password. */
-static pawl_status parse_url(pawl_view text, struct ledger_location *location, pawl_error *reterr)
+static pawl_status parse_url(pawl_view text, struct pawl__location *location, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf url = BUF_INIT(URL_BYTES_MAX);
     pawl_view base = { NULL, 0 };
     pawl_view parameter;
     char before = '?';
 
-    location->scheme = LEDGER_POSTGRES;
+    location->scheme = PAWL__AT_POSTGRES;
     (void)!pawl__view_split(&text, '?', &base);
     pawl__buf_add(&url, base);
     while (pawl__view_split(&text, '&', &parameter)) {
@@ -99,7 +99,7 @@ static pawl_status parse_url(pawl_view text, struct ledger_location *location, p
             before = '&';
         } else if (!parse_connections(rest, &location->connections)) {
             return pawl__fail(
-                reterr, PAWL_INVALID, "connections: must be 1 to %d", LEDGER_CONNECTIONS_MAX);
+                reterr, PAWL_INVALID, "connections: must be 1 to %d", CONNECTIONS_MAX);
         }
     }
     pawl_status status = pawl__buf_check(&url, "the URL", reterr);
@@ -119,12 +119,12 @@ static bool looks_like_a_scheme(pawl_view text)
     return true;
 }
 
-static pawl_status parse(const char *text, struct ledger_location *location, pawl_error *reterr)
+static pawl_status parse(const char *text, struct pawl__location *location, pawl_error *reterr)
 {
     pawl_view rest = pawl_view_of(text);
 
     if (take_prefix(&rest, "memory:")) {
-        location->scheme = LEDGER_MEMORY;
+        location->scheme = PAWL__AT_MEMORY;
         return rest.len == 0
                    ? PAWL_OK
                    : pawl__fail(reterr, PAWL_INVALID, "nothing may stand behind 'memory:'");
@@ -136,16 +136,16 @@ static pawl_status parse(const char *text, struct ledger_location *location, paw
         return pawl__fail(
             reterr,
             PAWL_INVALID,
-            "unknown kind of ledger; allowed: memory:, a path, sqlite:PATH, postgres://");
+            "unknown kind of store; allowed: memory:, a path, sqlite:PATH, postgres://");
     }
     return parse_file(rest, location, reterr);
 }
 
 pawl_status pawl__location_parse(const char *text,
-                                 struct ledger_location *ret_location,
+                                 struct pawl__location *ret_location,
                                  pawl_error *reterr)
 {
-    struct ledger_location location = { 0 };
+    struct pawl__location location = { 0 };
     pawl_status status = parse(text, &location, reterr);
 
     if (status != PAWL_OK) {

@@ -2,33 +2,33 @@
 #include "lib/check.h"
 
 #include "base/macros.h"
-#include "ledger/location.h"
 #include "lib/fault.h"
+#include "store/location.h"
 
 static void test_locations_are_understood(void **state)
 {
     (void)state;
     static const struct {
         const char *text;
-        enum ledger_scheme scheme;
+        enum pawl__scheme scheme;
         const char *path;
         bool normal;
     } rows[] = {
-        { "memory:", LEDGER_MEMORY, NULL, false },
-        { "x.db", LEDGER_SQLITE, "x.db", false },
-        { "sqlite:x.db", LEDGER_SQLITE, "x.db", false },
-        { "sqlite:/a/b c.db?durability=normal", LEDGER_SQLITE, "/a/b c.db", true },
-        { "x.db?durability=full", LEDGER_SQLITE, "x.db", false },
-        { "x.db?durability=normal&durability=full", LEDGER_SQLITE, "x.db", false },
-        { "./run:1.db", LEDGER_SQLITE, "./run:1.db", false },
-        { "a/b:c", LEDGER_SQLITE, "a/b:c", false },
-        { "sqlite:memory:", LEDGER_SQLITE, "memory:", false },
-        { "postgres://u:p@h/d?x=1", LEDGER_POSTGRES, "postgres://u:p@h/d?x=1", false },
-        { "postgresql://h/d", LEDGER_POSTGRES, "postgresql://h/d", false },
+        { "memory:", PAWL__AT_MEMORY, NULL, false },
+        { "x.db", PAWL__AT_SQLITE, "x.db", false },
+        { "sqlite:x.db", PAWL__AT_SQLITE, "x.db", false },
+        { "sqlite:/a/b c.db?durability=normal", PAWL__AT_SQLITE, "/a/b c.db", true },
+        { "x.db?durability=full", PAWL__AT_SQLITE, "x.db", false },
+        { "x.db?durability=normal&durability=full", PAWL__AT_SQLITE, "x.db", false },
+        { "./run:1.db", PAWL__AT_SQLITE, "./run:1.db", false },
+        { "a/b:c", PAWL__AT_SQLITE, "a/b:c", false },
+        { "sqlite:memory:", PAWL__AT_SQLITE, "memory:", false },
+        { "postgres://u:p@h/d?x=1", PAWL__AT_POSTGRES, "postgres://u:p@h/d?x=1", false },
+        { "postgresql://h/d", PAWL__AT_POSTGRES, "postgresql://h/d", false },
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct ledger_location location;
+        struct pawl__location location;
         pawl_error error = PAWL_ERROR_INIT;
         assert_ok(pawl__location_parse(rows[i].text, &location, &error), &error);
         assert_int_equal(location.scheme, rows[i].scheme);
@@ -61,7 +61,7 @@ static void test_what_is_not_understood_says_what_is(void **state)
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        struct ledger_location location = { .scheme = 77 };
+        struct pawl__location location = { .scheme = 77 };
         pawl_error error = PAWL_ERROR_INIT;
         assert_status(pawl__location_parse(rows[i].text, &location, &error), PAWL_INVALID, &error);
         assert_message(&error, rows[i].message);
@@ -76,7 +76,7 @@ static void test_parsing_survives_every_failed_allocation(void **state)
 
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
         FAULT_WALK (walk) {
-            struct ledger_location location = { 0 };
+            struct pawl__location location = { 0 };
             pawl_error error = PAWL_ERROR_INIT;
             pawl_status status = pawl__location_parse(texts[i], &location, &error);
             assert_int_equal(status, fault_fired() ? PAWL_NOMEM : PAWL_OK);
