@@ -20,6 +20,7 @@
 #include "store/lock.h"
 
 #define NAME_FORMAT "snapshot-%020" PRIu64 ".db"
+#define SCRATCH_STEM "snapshot"
 enum { NAME_SIZE = sizeof("snapshot-01234567890123456789.db"), SNAPSHOTS_MAX = 100000 };
 
 static void free_text(char **text)
@@ -68,14 +69,13 @@ static bool is_snapshot_name(const char *name, uint64_t *ret_offset)
     return strcmp(name, again) == 0;
 }
 
-/* The scratch files of snapshots and proofs that a crash left behind. */
+/* Of what a schedule or a proof makes, under the lock: what a crash left behind may go. A restore
+ * beside a snapshot, or one that somebody takes by name, goes on without it and is called after its
+ * target. */
 static bool is_scratch_name(const char *name)
 {
-    const char *end = strstr(name, ".tmp-");
-
-    return end != NULL
-           && (strncmp(name, "snapshot-", strlen("snapshot-")) == 0
-               || strncmp(name, "proof.tmp-", strlen("proof.tmp-")) == 0);
+    return strncmp(name, SCRATCH_STEM ".tmp-", strlen(SCRATCH_STEM ".tmp-")) == 0
+           || strncmp(name, "proof.tmp-", strlen("proof.tmp-")) == 0;
 }
 
 /* Calls `take` with every name until it returns something else than PAWL_OK. */
@@ -444,19 +444,15 @@ static pawl_status take_into(struct ledger_backend *ledger,
                              const char *directory,
                              pawl_error *reterr)
 {
-    pawl_ledger_head head;
-    pawl_status status = ledger->ops->head(ledger, &head, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
-    /* Writers go on: the name is known only when the copy is made. */
     AUTO(pawl__scratch_done) struct ledger_scratch scratch = { NULL };
-    AUTO(free_text) char *early = pawl__snapshot_path(directory, head.offset);
-    if (early == NULL) {
+    AUTO(free_text) char *stem = pawl__fs_join(directory, SCRATCH_STEM);
+    pawl_ledger_head head;
+
+    if (stem == NULL) {
         return no_memory(reterr);
     }
-    status = pawl__scratch_make(early, &scratch, reterr);
+    /* Writers go on: the name is known only when the copy is made. */
+    pawl_status status = pawl__scratch_make(stem, &scratch, reterr);
     if (status == PAWL_OK) {
         status = pawl__snapshot_make(ledger, &scratch, NULL, NULL, &head, reterr);
     }

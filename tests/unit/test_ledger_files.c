@@ -423,10 +423,9 @@ static void test_a_list_says_which_are_good(void **state)
 static void test_what_a_crash_left_half_made_is_swept_up(void **state)
 {
     struct files files = begin(state);
-    static const char *const left[] = { "snapshot-00000000000000000012.db.tmp-abc123",
-                                        "snapshot-00000000000000000012.db.tmp-abc123-wal",
-                                        "proof.tmp-abc123",
-                                        "letter.tmp-abc123" };
+    static const char *const left[] = {
+        "snapshot.tmp-abc123", "snapshot.tmp-abc123-wal", "proof.tmp-abc123", "letter.tmp-abc123"
+    };
     char path[sizeof(files.dir) + 64];
 
     for (size_t i = 0; i < COUNT_OF(left); i++) {

@@ -1,5 +1,7 @@
 /* Snapshots, restores and proofs, on every backend. */
+#include <errno.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -271,6 +273,47 @@ static void test_a_restore_brings_back_the_snapshot_and_its_tail(void **state)
     assert_nothing_half_made(&s, s.f->dir);
 }
 
+/* Prunes until it is told to stop: every time it also clears away what a crash left. */
+struct pruner {
+    struct pawl__thread thread;
+    const char *directory;
+    atomic_bool stop;
+    pawl_status status;
+};
+
+static void prune_on(void *context)
+{
+    struct pruner *pruner = context;
+
+    while (!atomic_load(&pruner->stop) && pruner->status == PAWL_OK) {
+        pruner->status = pawl_snapshot_prune(pruner->directory, 1, NULL, NULL);
+    }
+}
+
+static void test_a_restore_beside_its_snapshot_is_left_alone(void **state)
+{
+    struct snapshots s = begin(state);
+    pawl_error *err = &s.sample.err;
+    char path[sizeof(s.dir) + 64];
+    char restored[PATH_MAX];
+
+    fill(&s);
+    assert_true(schedule(&s, 0, 1));
+    struct pruner pruner = { .directory = s.dir };
+    assert_ok(pawl__thread_start(&pruner.thread, "pruner", prune_on, &pruner, err), err);
+    for (int i = 0; i < 10; i++) {
+        assert_ok(pawl_snapshot_restore(s.dir, NULL, NULL, restored, err), err);
+        snprintf(path, sizeof(path), "%s/snapshot-%020d.db", s.dir, i + 1); /* names, no more */
+        assert_ok(pawl_ledger_snapshot_to(s.f->ledger, path, NULL, NULL, NULL, err), err);
+        assert_int_equal(unlink(path) == 0 || errno == ENOENT, 1);
+    }
+    atomic_store(&pruner.stop, true);
+    pawl__thread_join(&pruner.thread);
+    assert_int_equal(pruner.status, PAWL_OK);
+    assert_good_copy(&s.sample, restored, s.f->ledger, SAMPLE_EVENTS);
+    assert_nothing_half_made(&s, s.dir);
+}
+
 static void test_a_proof_restores_replays_and_compares(void **state)
 {
     struct snapshots s = begin(state);
@@ -316,6 +359,7 @@ int main(int argc, char **argv)
         LEDGER_TEST(test_snapshots_are_taken_while_writers_go_on),
         LEDGER_TEST(test_the_schedule_counts_committed_turns_and_keeps_the_newest),
         LEDGER_TEST(test_a_restore_brings_back_the_snapshot_and_its_tail),
+        LEDGER_TEST(test_a_restore_beside_its_snapshot_is_left_alone),
         LEDGER_TEST(test_a_proof_restores_replays_and_compares),
         LEDGER_TEST(test_a_directory_without_snapshots_proves_nothing),
     };
