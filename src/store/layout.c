@@ -2,16 +2,12 @@
 
 #include "store/schemas.h"
 
-/* Without migrations of its own yet, this program knows no version of this schema: a file that
- * records one was made by a newer pawl. */
-static const struct pawl__schema work = { .component = "work" };
-
 const struct pawl__place pawl__places[PAWL__PLACES_COUNT] = {
     { "ledger.sqlite",
       PAWL__PLACE_SQLITE,
       PAWL__LEDGER_APPLICATION_ID,
       &pawl__schema_sqlite_ledger },
-    { "work.sqlite", PAWL__PLACE_SQLITE, PAWL__WORK_APPLICATION_ID, &work },
+    { "work.sqlite", PAWL__PLACE_SQLITE, PAWL__WORK_APPLICATION_ID, &pawl__schema_sqlite_work },
     { "analytics.duckdb", PAWL__PLACE_DUCKDB, 0, NULL },
     { "wal/consumer", PAWL__PLACE_ROCKSDB, 0, NULL },
     { "wal/producer", PAWL__PLACE_ROCKSDB, 0, NULL },
