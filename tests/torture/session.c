@@ -1,38 +1,29 @@
 /* One writer's life and what is found after it. */
 #include "torture/torture.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 
 #define SILENCE_NS_MAX (60 * NS_PER_S) /* a writer that says nothing for so long hangs */
-#define BATCHES_MIN 3                  /* fewer acknowledged ones make a round void */
+#define LINE_SIZE 600
+#define BATCHES_MIN 3 /* fewer acknowledged ones make a round void */
 
 static int64_t silence_deadline(void)
 {
     return pawl__monotonic_ns(pawl__clock_real()) + SILENCE_NS_MAX;
 }
 
-const char torture_control_name[] = "loses without fsync";
-
-bool torture_control_passed(const struct torture_totals *totals)
-{
-    return totals->lost > 0;
-}
-
 void torture_remember_nothing(struct torture *t)
 {
-    oracle_done(&t->oracle);
-    oracle_init(&t->oracle);
-}
-
-void torture_session_done(struct torture *t)
-{
-    oracle_done(&t->oracle);
+    if (t->memory != NULL) {
+        torture_subject.forget(t->memory);
+    }
+    t->memory = torture_subject.remember_nothing();
 }
 
 pawl_status torture_start_writer(struct torture *t,
@@ -44,7 +35,14 @@ pawl_status torture_start_writer(struct torture *t,
     char first[32];
     char count[32];
     const char *argv[] = {
-        STORE_WRITER, t->options.store, t->world.location, "write", first, count, NULL, NULL,
+        torture_subject.writer,
+        t->options.store,
+        t->world.location,
+        "write",
+        first,
+        count,
+        t->options.control ? "unsafe" : NULL,
+        NULL,
     };
     const char *settings[] = { setting, NULL };
     struct process_options options = {
@@ -53,22 +51,21 @@ pawl_status torture_start_writer(struct torture *t,
         .errors = t->world.errors,
     };
 
-    snprintf(first, sizeof(first), "%llu", (unsigned long long)t->oracle.next);
-    snprintf(count, sizeof(count), "%llu", (unsigned long long)batches);
-    argv[6] = t->options.control ? "unsafe" : NULL;
+    snprintf(first, sizeof(first), "%" PRIu64, torture_subject.ask(t->memory, batches));
+    snprintf(count, sizeof(count), "%" PRIu64, batches);
     t->acknowledged = 0;
     return process_start(ret_writer, &options, reterr);
 }
 
 static pawl_status take_acknowledgement(struct torture *t, const char *line, pawl_error *reterr)
 {
-    uint64_t before = t->oracle.next;
+    uint64_t records = 0;
 
-    if (!oracle_acknowledge(&t->oracle, strtoull(line, NULL, 10))) {
+    if (!torture_subject.acknowledge(t->memory, line, &records)) {
         return pawl__fail(reterr, PAWL_FAILED, "the writer said '%s'", line);
     }
     t->acknowledged++;
-    t->totals.acknowledged += t->oracle.next - before;
+    t->totals.acknowledged += records;
     return PAWL_OK;
 }
 
@@ -79,7 +76,7 @@ pawl_status torture_follow(struct torture *t,
                            pawl_error *reterr)
 {
     while (t->acknowledged < batches_max) {
-        char line[64];
+        char line[LINE_SIZE];
         enum process_event event = process_next(writer, silence_deadline(), line, sizeof(line));
         if (event == PROCESS_SILENT) {
             return pawl__fail(reterr, PAWL_TIMEOUT, "the writer hangs");
@@ -118,7 +115,9 @@ pawl_status torture_finish(struct torture *t,
 
 pawl_status torture_drop_store(struct torture *t, pawl_error *reterr)
 {
-    const char *argv[] = { STORE_WRITER, t->options.store, t->world.location, "drop", NULL };
+    const char *argv[] = {
+        torture_subject.writer, t->options.store, t->world.location, "drop", NULL
+    };
     struct process_options options = { .argv = argv, .errors = t->world.errors };
     struct process dropper;
     pawl_status status = process_start(&dropper, &options, reterr);
@@ -129,38 +128,45 @@ pawl_status torture_drop_store(struct torture *t, pawl_error *reterr)
     return status;
 }
 
-/* What the store says it has goes to the oracle. *ret_opened is false when it cannot be opened, or
- * not read to the end. */
-static pawl_status list_store(struct torture *t, bool *ret_opened, pawl_error *reterr)
+/* What the store says it has goes into the memory. *ret_opened is false when it cannot be opened, is
+ * found to be damaged, or not read to the end. */
+static pawl_status check_store(struct torture *t, bool *ret_opened, pawl_error *reterr)
 {
-    const char *argv[] = { STORE_WRITER, t->options.store, t->world.location, "list", NULL };
+    const char *argv[] = {
+        torture_subject.writer,
+        t->options.store,
+        t->world.location,
+        "check",
+        t->options.control ? "unsafe" : NULL,
+        NULL,
+    };
     struct process_options options = { .argv = argv, .errors = t->world.errors };
-    struct process lister;
-    char line[64];
+    struct process checker;
+    char line[LINE_SIZE];
     enum process_event event = PROCESS_EOF;
-    pawl_status status = process_start(&lister, &options, reterr);
+    pawl_status status = process_start(&checker, &options, reterr);
 
     if (status != PAWL_OK) {
         return status;
     }
     do {
-        event = process_next(&lister, silence_deadline(), line, sizeof(line));
+        event = process_next(&checker, silence_deadline(), line, sizeof(line));
         if (event == PROCESS_LINE) {
-            oracle_see(&t->oracle, strtoull(line, NULL, 10));
+            torture_subject.see(t->memory, line);
         }
     } while (event == PROCESS_LINE || (event == PROCESS_INTERRUPTED && !torture_interrupted));
     if (event != PROCESS_EOF) {
-        process_kill(&lister);
+        process_kill(&checker);
     }
-    *ret_opened = process_end(&lister) == 0;
+    *ret_opened = process_end(&checker) == 0;
     return event == PROCESS_INTERRUPTED ? pawl__fail(reterr, PAWL_CANCELLED, "interrupted")
                                         : PAWL_OK;
 }
 
 static void print_complaints(const struct torture *t)
 {
-    char line[512];
-    char last[512] = "";
+    char line[LINE_SIZE];
+    char last[LINE_SIZE] = "";
     FILE *file = fopen(t->world.errors, "re");
 
     while (file != NULL && fgets(line, sizeof(line), file) != NULL) {
@@ -173,40 +179,41 @@ static void print_complaints(const struct torture *t)
     printf("#   last complaint: %s\n", last);
 }
 
-/* The disk is useless: a new one. Numbers go on, so nothing is mistaken for something older. */
+/* The disk is useless: a new one. */
 static pawl_status replace_world(struct torture *t, pawl_error *reterr)
 {
+    torture_remember_nothing(t);
     world_end(&t->world);
     t->strict = t->world_options.strict;
     return world_make(&t->world, &t->world_options, reterr);
 }
 
-static void print_round(const struct torture *t, const struct oracle_finding *finding, bool opened)
+static void print_round(const struct torture *t, const struct torture_finding *finding, bool opened)
 {
-    printf("# round %llu, %s: %llu batches acknowledged, %llu of %llu records lost, %llu twice, "
-           "%llu invented%s%s\n",
-           (unsigned long long)t->totals.rounds,
+    printf("# round %" PRIu64 ", %s: %" PRIu64 " batches acknowledged, %" PRIu64 " of %" PRIu64
+           " records lost, %" PRIu64 " twice, %" PRIu64 " invented, %" PRIu64 " torn%s\n",
+           t->totals.rounds,
            t->round,
-           (unsigned long long)t->acknowledged,
-           (unsigned long long)finding->lost,
-           (unsigned long long)finding->acknowledged,
-           (unsigned long long)finding->duplicated,
-           (unsigned long long)finding->invented,
-           finding->torn ? ", half a transaction" : "",
+           t->acknowledged,
+           finding->lost,
+           finding->acknowledged,
+           finding->duplicated,
+           finding->invented,
+           finding->torn,
            opened ? "" : ", DOES NOT OPEN");
 }
 
 pawl_status torture_judge(struct torture *t, bool happened, pawl_error *reterr)
 {
     bool opened = false;
-    pawl_status status = list_store(t, &opened, reterr);
+    pawl_status status = check_store(t, &opened, reterr);
 
     if (status != PAWL_OK) {
         return status;
     }
-    struct oracle_finding finding = oracle_compare(&t->oracle);
+    struct torture_finding finding = torture_subject.compare(t->memory);
     bool wrong = !opened || finding.lost > 0 || finding.duplicated > 0 || finding.invented > 0
-                 || finding.torn;
+                 || finding.torn > 0;
     t->totals.rounds++;
     t->totals.faults += happened;
     t->totals.lost += finding.lost;
@@ -216,7 +223,7 @@ pawl_status torture_judge(struct torture *t, bool happened, pawl_error *reterr)
     t->totals.broken += !opened;
     t->totals.empty +=
         t->options.fault == TORTURE_FAILPOINT ? !happened : t->acknowledged < BATCHES_MIN;
-    if (t->options.verbose || (wrong && !t->options.control)) {
+    if (t->options.verbose || !opened || (wrong && !t->options.control)) {
         print_round(t, &finding, opened);
         if (!opened) {
             print_complaints(t);

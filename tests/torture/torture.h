@@ -1,11 +1,11 @@
-/* One run of torture_store or torture_ledger: the world, what must be in the store, and what was counted. */
+/* One run: the world, what must be in the store, and what was counted. What is tortured (a store, a
+ * ledger) is a torture_subject; everything else is the same for all of them. */
 #ifndef TESTS_TORTURE_H
 #define TESTS_TORTURE_H
 
 #include <signal.h>
 
 #include "base/random.h"
-#include "torture/oracle.h"
 #include "torture/process.h"
 #include "torture/world.h"
 
@@ -38,12 +38,47 @@ struct torture_totals {
     uint64_t empty;    /* void rounds: too little was acknowledged, or the point was not reached */
 };
 
+struct torture_finding {
+    uint64_t acknowledged; /* in total that must be there */
+    uint64_t lost;
+    uint64_t duplicated;
+    uint64_t invented;
+    uint64_t torn;
+};
+
+struct torture;
+
+/* What is tortured. Its writer is a program that is called as
+ *
+ *   WRITER STORE LOCATION write FIRST COUNT [unsafe]   a line for each acknowledged batch, then "end"
+ *   WRITER STORE LOCATION check [unsafe]               a line for each thing that is there
+ *   WRITER STORE LOCATION drop                         takes everything out of a server's store
+ *
+ * and its memory is what must be there, kept outside of that program. */
+struct torture_subject {
+    const char *writer;
+    const char *control_name; /* what the control has to do ... */
+    bool (*control_passed)(const struct torture_totals *totals); /* ... and may not do even so */
+
+    void *(*remember_nothing)(void); /* a new memory */
+    void (*forget)(void *memory);
+
+    /* A writer is asked for so many batches. Returns the first one. */
+    uint64_t (*ask)(void *memory, uint64_t batches);
+    /* One line of a writer. False: it was not asked for that, and the test itself is wrong. */
+    bool (*acknowledge)(void *memory, const char *line, uint64_t *ret_records);
+    void (*see)(void *memory, const char *line);
+    /* Compares. Afterwards what was seen is what must be there: a loss is found once. */
+    struct torture_finding (*compare)(void *memory);
+};
+
+extern const struct torture_subject torture_subject; /* one a program */
+
 struct torture {
     struct torture_options options;
     struct world_options world_options;
     struct world world;
-    struct oracle oracle;
-    struct ledger_oracle *ledger_oracle; /* instead, where a ledger is what is tortured */
+    void *memory; /* the subject's */
     struct pawl__prng random;
     struct torture_totals totals;
     bool strict;           /* how the disk of this round keeps names */
@@ -57,15 +92,10 @@ extern volatile sig_atomic_t torture_interrupted; /* a signal says to stop */
  * test itself could not go on. UNAVAILABLE and UNSUPPORTED: not on this machine. */
 PAWL_MUST_USE pawl_status torture_run(struct torture *t, pawl_error *reterr);
 
-/* What every kind of round uses: session.c for stores, ledger/session.c for ledgers. */
+/* --- session.c: what every kind of round uses --- */
 
 /* Before the first round, and for what comes after a store was thrown away. */
 void torture_remember_nothing(struct torture *t);
-void torture_session_done(struct torture *t);
-
-/* What the control has to do, and what it may not do even so. */
-extern const char torture_control_name[];
-bool torture_control_passed(const struct torture_totals *totals);
 
 /* Starts a writer of so many batches, with one more variable in its environment (or NULL). */
 PAWL_MUST_USE pawl_status torture_start_writer(struct torture *t,

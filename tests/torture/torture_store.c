@@ -118,7 +118,7 @@ static struct world_options choose_world(const struct torture_options *options)
 static bool passed(const struct torture_options *options, const struct torture_totals *totals)
 {
     if (options->control) {
-        return torture_control_passed(totals);
+        return torture_subject.control_passed(totals);
     }
     return totals->lost == 0 && totals->duplicated == 0 && totals->invented == 0
            && totals->torn == 0 && totals->broken == 0 && totals->faults > 0
@@ -170,9 +170,9 @@ int main(int argc, char **argv)
     printf("1..1\n");
     pawl_status status = torture_run(&t, &error);
     world_end(&t.world);
-    torture_session_done(&t);
+    torture_subject.forget(t.memory);
 
-    const char *what = t.options.control ? torture_control_name : "loses nothing";
+    const char *what = t.options.control ? torture_subject.control_name : "loses nothing";
     const char *fault = fault_names[t.options.fault];
     if (t.totals.rounds == 0 && (status == PAWL_UNAVAILABLE || status == PAWL_UNSUPPORTED)) {
         printf("ok 1 - %s %s %s # SKIP %s\n", t.options.store, fault, what, error.message);

@@ -1,10 +1,11 @@
 /* The process that is killed.
  *
- *   ledger_writer LOCATION write FIRST CALLS [normal]
- *   ledger_writer LOCATION check [normal]
- *   ledger_writer LOCATION drop
+ *   ledger_writer STORE LOCATION write FIRST CALLS [unsafe]
+ *   ledger_writer STORE LOCATION check [unsafe]
+ *   ledger_writer STORE LOCATION drop
  *
- * LOCATION is a directory or a postgres:// URL. `write` makes the calls FIRST, FIRST + 1, ... from
+ * LOCATION is a directory or a postgres:// URL; STORE says the same and is not read. Unsafe is
+ * durability=normal. `write` makes the calls FIRST, FIRST + 1, ... from
  * several threads and says, when a call has returned, "CALL PLACE OFFSET OFFSET ...": the offsets of
  * its events from PLACE on; a committed turn is one more such line. In between it takes snapshots.
  * After CALLS of them it prints "end" and waits, the ledger open, for its standard input to close.
@@ -380,34 +381,34 @@ static pawl_status drop(const char *url, pawl_error *reterr)
 static pawl_status run(int argc, char **argv, pawl_error *reterr)
 {
     static struct writer writer;
-    bool server = strncmp(argv[1], "postgres", 8) == 0;
-    bool normal = strcmp(argv[argc - 1], "normal") == 0;
+    bool server = strncmp(argv[2], "postgres", 8) == 0;
+    bool normal = strcmp(argv[argc - 1], "unsafe") == 0;
     char path[512];
 
-    if (strcmp(argv[2], "drop") == 0) {
-        return server ? drop(argv[1], reterr) : PAWL_OK;
+    if (strcmp(argv[3], "drop") == 0) {
+        return server ? drop(argv[2], reterr) : PAWL_OK;
     }
-    snprintf(path, sizeof(path), "%s/ledger.db", argv[1]);
+    snprintf(path, sizeof(path), "%s/ledger.db", argv[2]);
     snprintf(writer.location,
              sizeof(writer.location),
              "%s%s",
-             server ? argv[1] : path,
+             server ? argv[2] : path,
              normal && !server ? "?durability=normal" : "");
     if (!server) {
-        snprintf(writer.snapshots, sizeof(writer.snapshots), "%s/snapshots", argv[1]);
+        snprintf(writer.snapshots, sizeof(writer.snapshots), "%s/snapshots", argv[2]);
     }
-    if (strcmp(argv[2], "check") == 0) {
+    if (strcmp(argv[3], "check") == 0) {
         print_anchor(path);
     }
     pawl_status status = pawl_ledger_open(writer.location, NULL, &writer.ledger, reterr);
     if (status != PAWL_OK) {
         return status;
     }
-    if (strcmp(argv[2], "check") == 0) {
+    if (strcmp(argv[3], "check") == 0) {
         status = check(writer.ledger, writer.snapshots, reterr);
     } else {
-        writer.first = strtoull(argv[3], NULL, 10);
-        status = write_calls(&writer, strtoull(argv[4], NULL, 10), reterr);
+        writer.first = strtoull(argv[4], NULL, 10);
+        status = write_calls(&writer, strtoull(argv[5], NULL, 10), reterr);
     }
     pawl_ledger_close(writer.ledger);
     return status;
@@ -416,11 +417,12 @@ static pawl_status run(int argc, char **argv, pawl_error *reterr)
 int main(int argc, char **argv)
 {
     pawl_error error = PAWL_ERROR_INIT;
-    bool writes = argc >= 5 && strcmp(argv[2], "write") == 0;
+    bool writes = argc >= 6 && strcmp(argv[3], "write") == 0;
 
     if (!writes
-        && !(argc >= 3 && (strcmp(argv[2], "check") == 0 || strcmp(argv[2], "drop") == 0))) {
-        fprintf(stderr, "usage: ledger_writer LOCATION write FIRST CALLS [normal]|check|drop\n");
+        && !(argc >= 4 && (strcmp(argv[3], "check") == 0 || strcmp(argv[3], "drop") == 0))) {
+        fprintf(stderr,
+                "usage: ledger_writer STORE LOCATION write FIRST CALLS [unsafe]|check|drop\n");
         return 2;
     }
     pawl_status status = run(argc, argv, &error);

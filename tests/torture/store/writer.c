@@ -112,7 +112,7 @@ static pawl_status run(const struct torture_store_ops *ops,
                        pawl_error *reterr)
 {
     AUTO(close_store) struct torture_store *store = NULL;
-    bool unsafe = strcmp(argv[argc - 1], "unsafe") == 0;
+    bool unsafe = argc == 7 && strcmp(argv[6], "unsafe") == 0;
 
     if (strcmp(argv[3], "drop") == 0) {
         return ops->drop == NULL ? PAWL_OK : ops->drop(argv[2], reterr);
@@ -121,14 +121,14 @@ static pawl_status run(const struct torture_store_ops *ops,
     if (status != PAWL_OK) {
         return status;
     }
-    if (strcmp(argv[3], "list") == 0) {
+    if (strcmp(argv[3], "check") == 0) {
         return store->ops->list(store, print_record, NULL, reterr);
     }
     if (strcmp(argv[3], "write") == 0 && argc >= 6) {
         uint64_t first = strtoull(argv[4], NULL, 10);
         return write_batches(store, first, strtoull(argv[5], NULL, 10), reterr);
     }
-    return pawl__fail(reterr, PAWL_INVALID, "'%s' is none of write, list and drop", argv[3]);
+    return pawl__fail(reterr, PAWL_INVALID, "'%s' is none of write, check and drop", argv[3]);
 }
 
 int main(int argc, char **argv)
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
 
     if (ops == NULL) {
         fprintf(stderr,
-                "usage: store_writer STORE LOCATION write FIRST BATCHES [unsafe]|list|drop\n");
+                "usage: store_writer STORE LOCATION write FIRST BATCHES [unsafe]|check|drop\n");
         return 2;
     }
     pawl_status status = run(ops, argc, argv, &error);
