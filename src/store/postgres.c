@@ -93,6 +93,21 @@ static pawl_status run_alone(struct pawl__pg *pg,
     return PAWL_OK;
 }
 
+static pawl_status bind_and_connect(struct pawl__pg *pg,
+                                    size_t statement,
+                                    const struct pawl__pg_value *values,
+                                    size_t value_count,
+                                    const struct pawl__pg_statement **ret_text,
+                                    struct pg_bound *ret_bound,
+                                    pawl_error *reterr)
+{
+    REQUIRE(statement < pg->options.statement_count);
+    REQUIRE(value_count == pg->prepared[statement].param_count);
+    *ret_text = &pg->options.statements[statement];
+    pawl_status status = pawl__pg_bind((*ret_text)->params, values, value_count, ret_bound, reterr);
+    return status == PAWL_OK ? pawl__pg_ready(pg, reterr) : status;
+}
+
 pawl_status pawl__pg_exec(struct pawl__pg *pg,
                           size_t statement,
                           const struct pawl__pg_value *values,
@@ -101,14 +116,10 @@ pawl_status pawl__pg_exec(struct pawl__pg *pg,
                           pawl_error *reterr)
 {
     struct pg_bound bound;
+    const struct pawl__pg_statement *text = NULL;
+    pawl_status status =
+        bind_and_connect(pg, statement, values, value_count, &text, &bound, reterr);
 
-    REQUIRE(statement < pg->options.statement_count);
-    const struct pawl__pg_statement *text = &pg->options.statements[statement];
-    REQUIRE(value_count == pg->prepared[statement].param_count);
-    pawl_status status = pawl__pg_bind(text->params, values, value_count, &bound, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__pg_ready(pg, reterr);
-    }
     if (status != PAWL_OK) {
         return status;
     }
@@ -199,14 +210,10 @@ pawl_status pawl__pg_each(struct pawl__pg *pg,
                           pawl_error *reterr)
 {
     struct pg_bound bound;
+    const struct pawl__pg_statement *text = NULL;
+    pawl_status status =
+        bind_and_connect(pg, statement, values, value_count, &text, &bound, reterr);
 
-    REQUIRE(statement < pg->options.statement_count);
-    const struct pawl__pg_statement *text = &pg->options.statements[statement];
-    REQUIRE(value_count == pg->prepared[statement].param_count);
-    pawl_status status = pawl__pg_bind(text->params, values, value_count, &bound, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__pg_ready(pg, reterr);
-    }
     if (status != PAWL_OK) {
         return status;
     }

@@ -257,38 +257,12 @@ void sample_await_anchor(struct sample *sample, uint64_t offset)
     }
 }
 
-char *sample_read(const char *path, size_t *ret_size)
-{
-    FILE *file = fopen(path, "rbe");
-
-    assert_non_null(file);
-    assert_int_equal(fseek(file, 0, SEEK_END), 0);
-    long size = ftell(file);
-    assert_true(size >= 0);
-    rewind(file);
-    char *bytes = malloc((size_t)size + 1);
-    assert_non_null(bytes);
-    assert_int_equal(fread(bytes, 1, (size_t)size, file), (size_t)size);
-    assert_int_equal(fclose(file), 0);
-    *ret_size = (size_t)size;
-    return bytes;
-}
-
-void sample_write(const char *path, const char *bytes, size_t size)
-{
-    FILE *file = fopen(path, "wbe");
-
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-}
-
 void sample_copy(const char *from, const char *to)
 {
     size_t size;
-    char *bytes = sample_read(from, &size);
+    char *bytes = file_read(from, &size);
 
-    sample_write(to, bytes, size);
+    file_write(to, bytes, size);
     free(bytes);
 }
 

@@ -12,6 +12,7 @@
 
 #include <pawl/ledger.h>
 
+#include "lib/file.h"
 #include "lib/tempdir.h"
 
 enum { SAMPLE_EVENTS = 30 };
@@ -55,8 +56,6 @@ void sample_sql(const char *path, const char *sql);
 void sample_await_anchor(struct sample *sample, uint64_t offset);
 
 /* Files: bytes malloc'ed; a copy; the position of `text` in the file. */
-char *sample_read(const char *path, size_t *ret_size);
-void sample_write(const char *path, const char *bytes, size_t size);
 void sample_copy(const char *from, const char *to);
 size_t sample_find(const char *bytes, size_t size, const char *text);
 

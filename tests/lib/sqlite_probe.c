@@ -129,29 +129,3 @@ int64_t probe_pragma(struct probe *probe, const char *sql)
     pawl__sqlite_close(db);
     return value;
 }
-
-char *probe_read_file(const char *path, size_t *ret_size)
-{
-    FILE *file = fopen(path, "rbe");
-
-    assert_non_null(file);
-    assert_int_equal(fseek(file, 0, SEEK_END), 0);
-    long size = ftell(file);
-    assert_true(size >= 0);
-    rewind(file);
-    char *bytes = malloc((size_t)size + 1);
-    assert_non_null(bytes);
-    assert_int_equal(fread(bytes, 1, (size_t)size, file), (size_t)size);
-    assert_int_equal(fclose(file), 0);
-    *ret_size = (size_t)size;
-    return bytes;
-}
-
-void probe_write_file(const char *path, const void *bytes, size_t size)
-{
-    FILE *file = fopen(path, "wbe");
-
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-}

@@ -2,6 +2,7 @@
 #ifndef TESTS_SQLITE_PROBE_H
 #define TESTS_SQLITE_PROBE_H
 
+#include "lib/file.h"
 #include "store/sqlite.h"
 
 enum {
@@ -38,7 +39,5 @@ void assert_rows(struct pawl__sqlite *db, int64_t expected);
 int64_t probe_pragma(struct probe *probe, const char *sql); /* through a handle of its own */
 
 /* A file's bytes, malloc'ed. */
-char *probe_read_file(const char *path, size_t *ret_size);
-void probe_write_file(const char *path, const void *bytes, size_t size);
 
 #endif

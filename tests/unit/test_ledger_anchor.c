@@ -99,29 +99,29 @@ static void test_a_damaged_anchor_is_corrupt_and_nothing_changes(void **state)
     struct sample *sample = *state;
     size_t size;
     size_t db_size;
-    char *bytes = sample_read(sample->anchor, &size);
-    char *db = sample_read(sample->path, &db_size);
+    char *bytes = file_read(sample->anchor, &size);
+    char *db = file_read(sample->path, &db_size);
     char before[512];
     char after[512];
 
     sample_names(sample->dir, before, sizeof(before));
     for (size_t i = 0; i < size; i++) {
         bytes[i] ^= 1;
-        sample_write(sample->anchor, bytes, size);
+        file_write(sample->anchor, bytes, size);
         assert_corrupt(sample, sample->path, "");
         bytes[i] ^= 1;
     }
     for (size_t len = 0; len < size; len++) {
-        sample_write(sample->anchor, bytes, len);
+        file_write(sample->anchor, bytes, len);
         assert_corrupt(sample, sample->path, "damaged");
     }
     size_t found_size;
-    char *found = sample_read(sample->path, &found_size);
+    char *found = file_read(sample->path, &found_size);
     sample_names(sample->dir, after, sizeof(after));
     assert_int_equal(found_size, db_size);
     assert_memory_equal(found, db, db_size);
     assert_string_equal(after, before);
-    sample_write(sample->anchor, bytes, size);
+    file_write(sample->anchor, bytes, size);
     pawl_ledger_close(sample_open(sample, sample->path));
     free(found);
     free(bytes);
@@ -159,7 +159,7 @@ static void test_a_ledger_that_is_gone_is_not_begun_anew(void **state)
     pawl_ledger *ledger = NULL;
 
     options.read_only = true;
-    sample_write(sample->path, "", 0);
+    file_write(sample->path, "", 0);
     assert_corrupt(sample, sample->path, "there is no log");
     assert_int_equal(pawl_ledger_open(sample->path, &options, &ledger, NULL), PAWL_CORRUPT);
     assert_int_equal(unlink(sample->path), 0);

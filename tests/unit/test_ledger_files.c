@@ -73,10 +73,10 @@ static void assert_no_restore(struct files *files,
 static void flip(const char *path, const char *text)
 {
     size_t size;
-    char *bytes = sample_read(path, &size);
+    char *bytes = file_read(path, &size);
 
     bytes[sample_find(bytes, size, text)] ^= 4;
-    sample_write(path, bytes, size);
+    file_write(path, bytes, size);
     free(bytes);
 }
 
@@ -89,9 +89,9 @@ static void test_what_is_no_ledger_is_not_restored(void **state)
 
     snprintf(path, sizeof(path), "%s/other", files.dir);
     assert_no_restore(&files, path, NULL, PAWL_NOT_FOUND, path);
-    sample_write(path, "", 0);
+    file_write(path, "", 0);
     assert_no_restore(&files, path, NULL, PAWL_NOT_FOUND, "empty");
-    sample_write(path, "dear diary, today nothing happened at all", 41);
+    file_write(path, "dear diary, today nothing happened at all", 41);
     assert_no_restore(&files, path, NULL, PAWL_INVALID, "no ledger");
     assert_int_equal(unlink(path), 0);
     close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
@@ -127,12 +127,12 @@ static void test_a_database_of_the_original_schema_names_the_import(void **state
                "NOT NULL, payload TEXT NOT NULL, created_at TEXT NOT NULL, schema_version INTEGER "
                "NOT NULL DEFAULT 1); CREATE INDEX idx_run_id ON events(run_id)");
     size_t size;
-    char *before = sample_read(files.target, &size);
+    char *before = file_read(files.target, &size);
     assert_status(
         pawl_ledger_open(files.target, NULL, &ledger, files.err), PAWL_INVALID, files.err);
     assert_message(files.err, "`pawl ledger import`");
     size_t size_after;
-    char *after = sample_read(files.target, &size_after);
+    char *after = file_read(files.target, &size_after);
     assert_int_equal(size_after, size);
     assert_memory_equal(after, before, size);
     free(before);
@@ -167,13 +167,13 @@ static void test_a_truncated_snapshot_is_corrupt(void **state)
 {
     struct files files = begin(state);
     size_t size;
-    char *bytes = sample_read(files.snapshot, &size);
+    char *bytes = file_read(files.snapshot, &size);
 
     for (size_t len = 4096; len < size; len += 4096) {
-        sample_write(files.snapshot, bytes, len);
+        file_write(files.snapshot, bytes, len);
         assert_no_restore(&files, files.snapshot, NULL, PAWL_CORRUPT, "");
     }
-    sample_write(files.snapshot, bytes, 100);
+    file_write(files.snapshot, bytes, 100);
     assert_no_restore(&files, files.snapshot, NULL, PAWL_CORRUPT, "");
     /* None is left in the directory. */
     assert_no_restore(&files, files.dir, NULL, PAWL_CORRUPT, "no good snapshot");
@@ -200,7 +200,7 @@ static void test_a_restore_does_not_touch_the_snapshot(void **state)
     struct sample *sample = files.sample;
     size_t size;
     size_t size_after;
-    char *before = sample_read(files.snapshot, &size);
+    char *before = file_read(files.snapshot, &size);
     struct stat info;
     struct stat info_after;
 
@@ -209,7 +209,7 @@ static void test_a_restore_does_not_touch_the_snapshot(void **state)
     assert_ok(pawl_snapshot_restore(files.snapshot, files.target, sample->path, NULL, files.err),
               files.err);
     assert_string_equal(names(&files), "pawl.lock snapshot-00000000000000000030.db ");
-    char *after = sample_read(files.snapshot, &size_after);
+    char *after = file_read(files.snapshot, &size_after);
     assert_int_equal(size_after, size);
     assert_memory_equal(after, before, size);
     assert_int_equal(stat(files.snapshot, &info_after), 0);
@@ -262,15 +262,15 @@ static void test_a_snapshot_with_a_log_is_restored_with_it(void **state)
     pawl_ledger_close(ledger);
     size_t size;
     size_t log_size;
-    char *bytes = sample_read(copy, &size);
-    char *log = sample_read(to, &log_size);
+    char *bytes = file_read(copy, &size);
+    char *log = file_read(to, &log_size);
     assert_ok(pawl_snapshot_restore(copy, files.target, NULL, NULL, files.err), files.err);
     assert_good_copy(sample, files.target, NULL, 33);
     size_t size_after;
-    char *after = sample_read(copy, &size_after);
+    char *after = file_read(copy, &size_after);
     assert_true(size_after == size && memcmp(after, bytes, size) == 0);
     free(after);
-    after = sample_read(to, &size_after);
+    after = file_read(to, &size_after);
     assert_true(size_after == log_size && memcmp(after, log, log_size) == 0);
     free(after);
     free(bytes);
@@ -360,7 +360,7 @@ static void test_pruning_keeps_the_newest_good_ones_and_what_is_not_ours(void **
 
     take_more(&files);
     flip(snapshot_of(&files, 34, path, sizeof(path)), "marker-0033"); /* counts for nothing */
-    sample_write(snapshot_of(&files, 7, path, sizeof(path)), "a letter", 8);
+    file_write(snapshot_of(&files, 7, path, sizeof(path)), "a letter", 8);
     snprintf(path, sizeof(path), "%s/snapshot-30.db", files.dir);
     sample_copy(files.snapshot, path);
     assert_ok(pawl_snapshot_prune(files.dir, 2, &removed, files.err), files.err);
@@ -430,7 +430,7 @@ static void test_what_a_crash_left_half_made_is_swept_up(void **state)
 
     for (size_t i = 0; i < COUNT_OF(left); i++) {
         snprintf(path, sizeof(path), "%s/%s", files.dir, left[i]);
-        sample_write(path, "half", 4);
+        file_write(path, "half", 4);
     }
     assert_ok(pawl_snapshot_prune(files.dir, 1, NULL, files.err), files.err);
     assert_string_equal(names(&files),
@@ -465,7 +465,7 @@ static void test_a_damaged_proof_is_corrupt(void **state)
 
     snprintf(path, sizeof(path), "%s/proof.json", files.dir);
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
-        sample_write(path, texts[i], strlen(texts[i]));
+        file_write(path, texts[i], strlen(texts[i]));
         assert_status(
             pawl_ledger_last_proof(files.dir, &proof, files.err), PAWL_CORRUPT, files.err);
         assert_message(files.err, path);
@@ -584,7 +584,7 @@ static void on_a_small_disk(struct sample *sample, const char *dir, struct full 
     snprintf(ballast, sizeof(ballast), "%s/ballast", dir);
     snprintf(snapshots, sizeof(snapshots), "%s/snapshots", dir);
     static char heavy[200000];
-    sample_write(ballast, heavy, sizeof(heavy));
+    file_write(ballast, heavy, sizeof(heavy));
     full->appending = pawl_ledger_open(path, NULL, &ledger, &sample->err);
     while (full->appending == PAWL_OK && full->stored < 1000) {
         full->appending = append_big(ledger, full->stored, &sample->err);

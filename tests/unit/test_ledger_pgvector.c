@@ -8,8 +8,8 @@
 
 #include "base/macros.h"
 #include "ledger/backend.h"
-#include "store/location.h"
 #include "lib/pglite.h"
+#include "store/location.h"
 
 static struct pglite pglite;
 

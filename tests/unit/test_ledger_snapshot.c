@@ -104,13 +104,13 @@ static void test_a_name_that_is_taken_is_a_conflict(void **state)
     fill(&s);
     for (size_t i = 0; i < COUNT_OF(taken); i++) {
         snprintf(name, sizeof(name), "%s%s", s.path, taken[i]);
-        sample_write(name, "mine", 4);
+        file_write(name, "mine", 4);
         assert_status(pawl_ledger_snapshot_to(s.f->ledger, s.path, NULL, NULL, &head, &s.f->err),
                       PAWL_CONFLICT,
                       &s.f->err);
         assert_message(&s.f->err, name);
         size_t size;
-        char *bytes = sample_read(name, &size);
+        char *bytes = file_read(name, &size);
         assert_int_equal(size, 4);
         free(bytes);
         assert_int_equal(unlink(name), 0);

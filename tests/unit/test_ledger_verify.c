@@ -429,11 +429,11 @@ static void test_a_flipped_bit_in_a_payload_is_found_at_its_offset(void **state)
 {
     struct sample *sample = *state;
     size_t size;
-    char *bytes = sample_read(sample->path, &size);
+    char *bytes = file_read(sample->path, &size);
     pawl_verify_report report;
 
     bytes[sample_find(bytes, size, "marker-0007")] ^= 4;
-    sample_write(sample->path, bytes, size);
+    file_write(sample->path, bytes, size);
     free(bytes);
     pawl_ledger *ledger = sample_open(sample, sample->path); /* SQLite itself sees nothing */
     assert_int_equal(pawl_ledger_verify(ledger, NULL, &report, NULL), PAWL_CORRUPT);
@@ -471,7 +471,7 @@ static void test_what_verifies_is_what_was_written_wherever_a_bit_flips(void **s
     struct pawl__buf original = BUF_INIT(1 << 20);
     struct pawl__buf found = BUF_INIT(1 << 20);
     size_t size;
-    char *bytes = sample_read(sample->path, &size);
+    char *bytes = file_read(sample->path, &size);
     int caught = 0;
 
     pawl_ledger *ledger = sample_open(sample, sample->path);
@@ -481,7 +481,7 @@ static void test_what_verifies_is_what_was_written_wherever_a_bit_flips(void **s
         size_t at = pawl__prng_below(&random, size);
         char bit = (char)(1 << pawl__prng_below(&random, 8));
         bytes[at] ^= bit;
-        sample_write(sample->path, bytes, size);
+        file_write(sample->path, bytes, size);
         bytes[at] ^= bit;
         pawl_status status = pawl_ledger_open(sample->path, NULL, &ledger, &sample->err);
         if (status == PAWL_OK) {

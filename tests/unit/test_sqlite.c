@@ -201,7 +201,7 @@ static void test_a_missing_or_empty_store_is_not_found(void **state)
             pawl__sqlite_open(probe->path, &probe->options, &db, &error), PAWL_NOT_FOUND, &error);
         assert_int_equal(access(probe->path, F_OK), -1); /* and not created */
     }
-    probe_write_file(probe->path, "", 0);
+    file_write(probe->path, "", 0);
     for (int mode = PAWL__SQLITE_MUST_EXIST; mode <= PAWL__SQLITE_READ_ONLY; mode++) {
         probe->options.mode = (enum pawl__sqlite_mode)mode;
         assert_status(
@@ -259,7 +259,7 @@ static void test_special_names_of_sqlite_are_files_here(void **state)
 static void assert_refused(struct probe *probe, pawl_status expected, const char *says)
 {
     size_t size = 0;
-    char *before = probe_read_file(probe->path, &size);
+    char *before = file_read(probe->path, &size);
     char wal[128];
 
     snprintf(wal, sizeof(wal), "%s-wal", probe->path);
@@ -274,7 +274,7 @@ static void assert_refused(struct probe *probe, pawl_status expected, const char
         assert_message(&error, says);
         assert_message(&error, probe->path);
         assert_null(db);
-        char *after = probe_read_file(probe->path, &size_after);
+        char *after = file_read(probe->path, &size_after);
         assert_int_equal(size_after, size);
         assert_memory_equal(after, before, size);
         free(after);
@@ -311,9 +311,9 @@ static void test_what_is_no_database_is_refused_and_not_touched(void **state)
     char garbage[8192];
 
     memset(garbage, 'x', sizeof(garbage));
-    probe_write_file(probe->path, garbage, sizeof(garbage));
+    file_write(probe->path, garbage, sizeof(garbage));
     assert_refused(probe, PAWL_CORRUPT, "file is not a database");
-    probe_write_file(probe->path, "hello\n", 6);
+    file_write(probe->path, "hello\n", 6);
     assert_refused(probe, PAWL_CORRUPT, "file is not a database");
 }
 
@@ -765,9 +765,9 @@ static void test_a_cancelled_copy_leaves_the_old_one(void **state)
     size_t size = 0;
 
     snprintf(copy, sizeof(copy), "%s/copy", probe->dir);
-    probe_write_file(copy, "old", 3);
+    file_write(copy, "old", 3);
     assert_status(pawl__sqlite_backup(db, copy, &options, &error), PAWL_CANCELLED, &error);
-    char *bytes = probe_read_file(copy, &size);
+    char *bytes = file_read(copy, &size);
     assert_int_equal(size, 3);
     free(bytes);
     assert_status(

@@ -379,18 +379,18 @@ static void test_a_truncated_store_is_corrupt(void **state)
     size_t size = 0;
 
     pawl__sqlite_close(probe_open(probe));
-    char *bytes = probe_read_file(probe->path, &size);
+    char *bytes = file_read(probe->path, &size);
     for (size_t cut = 1; cut < 4096; cut += 500) { /* within the first page: no database at all */
-        probe_write_file(probe->path, bytes, cut);
+        file_write(probe->path, bytes, cut);
         assert_status(
             pawl__sqlite_open(probe->path, &probe->options, &db, &error), PAWL_CORRUPT, &error);
     }
     for (size_t cut = 2; cut < 20; cut++) {
-        probe_write_file(probe->path, bytes, cut);
+        file_write(probe->path, bytes, cut);
         assert_status(
             pawl__sqlite_open(probe->path, &probe->options, &db, &error), PAWL_CORRUPT, &error);
     }
-    probe_write_file(probe->path, bytes, 4096); /* pages missing that the first one counts */
+    file_write(probe->path, bytes, 4096); /* pages missing that the first one counts */
     assert_status(
         pawl__sqlite_open(probe->path, &probe->options, &db, &error), PAWL_CORRUPT, &error);
     assert_message(&error, probe->path);
@@ -439,12 +439,12 @@ static void test_flipped_bits_are_reported_and_never_crash(void **state)
 
     probe->options.unsafe_skip_sync = true;
     pawl__sqlite_close(probe_open(probe));
-    char *bytes = probe_read_file(probe->path, &size);
+    char *bytes = file_read(probe->path, &size);
     for (size_t at = 0; at < size; at += at < 120 ? 1 : 37) {
         pawl_error error = PAWL_ERROR_INIT;
 
         bytes[at] = (char)(bytes[at] ^ (1 << (at % 8)));
-        probe_write_file(probe->path, bytes, size);
+        file_write(probe->path, bytes, size);
         bytes[at] = (char)(bytes[at] ^ (1 << (at % 8)));
         pawl_status status = read_everything(probe, &error);
         switch (status) {

@@ -42,9 +42,9 @@ static pawl_status look(struct probe *probe,
     size_t size = 0;
     size_t size_after = 0;
     size_t files = count_files(probe->dir);
-    char *before = probe_read_file(probe->path, &size);
+    char *before = file_read(probe->path, &size);
     pawl_status status = pawl__sqlite_look(probe->path, how, facts, error);
-    char *after = probe_read_file(probe->path, &size_after);
+    char *after = file_read(probe->path, &size_after);
 
     assert_int_equal(size, size_after);
     assert_memory_equal(before, after, size);
@@ -156,10 +156,10 @@ static void test_what_is_not_ours_is_refused(void **state)
     assert_status(
         pawl__sqlite_look(probe->path, &probe_look, &facts, &error), PAWL_NOT_FOUND, &error);
     assert_status(pawl__sqlite_look(probe->dir, &probe_look, &facts, &error), PAWL_INVALID, &error);
-    probe_write_file(probe->path, "", 0);
+    file_write(probe->path, "", 0);
     assert_ok(look(probe, &probe_look, &facts, &error), &error);
     assert_int_equal(facts.bytes, 0);
-    probe_write_file(probe->path, "a diary", 7);
+    file_write(probe->path, "a diary", 7);
     assert_status(look(probe, &probe_look, &facts, &error), PAWL_CORRUPT, &error);
     assert_message(&error, "is not an SQLite database");
 
@@ -178,9 +178,9 @@ static void test_damage_is_found(void **state)
     size_t size = 0;
 
     pawl__sqlite_close(probe_open(probe));
-    char *bytes = probe_read_file(probe->path, &size);
+    char *bytes = file_read(probe->path, &size);
     memset(bytes + 4096, 0xA5, size - 4096); /* everything but the first page */
-    probe_write_file(probe->path, bytes, size);
+    file_write(probe->path, bytes, size);
     free(bytes);
     assert_status(look(probe, &probe_look, &facts, &error), PAWL_CORRUPT, &error);
 }
