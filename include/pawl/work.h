@@ -368,6 +368,10 @@ typedef enum pawl_evidence_kind {
     PAWL_EVIDENCE_ROW_EXISTS    /* subject: one SELECT on the work store; a row must come back */
 } pawl_evidence_kind;
 
+#define PAWL_EVIDENCE_MAX 100        /* pieces of one checkpoint */
+#define PAWL_EVIDENCE_BYTES_MAX 4096 /* of a subject */
+
+/* Commands run as /bin/sh -c with the rights of the calling program, for a minute at the most. */
 typedef struct pawl_evidence {
     pawl_evidence_kind kind;
     pawl_view subject;
@@ -493,7 +497,8 @@ typedef struct pawl_idem {
 } pawl_idem;
 
 /* Atomic: of many callers at once exactly one gets NEW. A copy, ended with pawl_idem_free. A key
- * past its TTL is NEW again, whatever it held. */
+ * past its TTL is NEW again, whatever it held, unless its owner's lease is live. A key that foreign
+ * SQL began has no lease: it is IN_DOUBT until it is ended. NOT_FOUND: no such task or item. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_idem_begin(pawl_work *work,
                                                    const pawl_idem_request *request,
                                                    pawl_idem **ret_idem,
@@ -506,6 +511,12 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_idem_complete(
     pawl_work *work, pawl_view key, uint64_t owner_token, pawl_view response, pawl_error *reterr);
 PAWL_API PAWL_MUST_USE pawl_status pawl_idem_fail(
     pawl_work *work, pawl_view key, uint64_t owner_token, pawl_view response, pawl_error *reterr);
+
+/* Gives a key up whose work did not happen: the next begin is NEW. Giving up again is fine. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_idem_release(pawl_work *work,
+                                                     pawl_view key,
+                                                     uint64_t owner_token,
+                                                     pawl_error *reterr);
 
 /* What is stored, changing nothing: never NEW or HASH_CONFLICT. NOT_FOUND. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_idem_get(pawl_work *work,

@@ -69,4 +69,8 @@ PAWL_MUST_USE pawl_status pawl__time_parse(pawl_view text,
                                            int64_t *ret_wall_us,
                                            pawl_error *reterr);
 
+/* The date, in the proleptic Gregorian calendar, so many days after 1970-01-01. Months and days count
+ * from 1. */
+void pawl__date_of_days(int64_t days, int64_t *ret_year, int64_t *ret_month, int64_t *ret_day);
+
 #endif

@@ -5,8 +5,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 
-/* Days since 1970-01-01 in the proleptic Gregorian calendar, counted in years that start in March,
- * so that the leap day is the last of its year. */
+/* Counted in years that start in March, so that the leap day is the last of its year. */
 static int64_t days_of_date(int64_t year, int64_t month, int64_t day)
 {
     year -= month <= 2;
@@ -18,7 +17,7 @@ static int64_t days_of_date(int64_t year, int64_t month, int64_t day)
     return era * 146097 + day_of_era - 719468;
 }
 
-static void date_of_days(int64_t days, int64_t *ret_year, int64_t *ret_month, int64_t *ret_day)
+void pawl__date_of_days(int64_t days, int64_t *ret_year, int64_t *ret_month, int64_t *ret_day)
 {
     days += 719468;
     int64_t era = (days >= 0 ? days : days - 146096) / 146097;
@@ -64,7 +63,7 @@ static void format_time(int64_t wall_us,
     int64_t year;
     int64_t month;
     int64_t day;
-    date_of_days(days, &year, &month, &day);
+    pawl__date_of_days(days, &year, &month, &day);
     /* By hand: every event that is stored has one, and snprintf takes longer than all the rest. */
     memcpy(ret_text, "0000-00-00 00:00:00.000000", STORED_LEN);
     put_digits(&ret_text[0], 4, year);
