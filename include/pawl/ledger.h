@@ -373,7 +373,9 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
 /* Takes a snapshot into `directory` (made when missing) when at least `every_turns` turns were
  * committed since the newest one there (0: when anything was appended), then removes all but the
  * newest `keep`. `ret_taken` may be NULL. The file's name holds its offset:
- * snapshot-00000000000000001234.db. BUSY: another schedule, prune or proof works there. */
+ * snapshot-00000000000000001234.db. One that is damaged counts as none; when it has the name that the
+ * new one needs, it gets ".damaged-N" behind it, and a warning is logged. BUSY: another schedule, prune
+ * or proof works there. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_snapshot_schedule(pawl_ledger *ledger,
                                                                  const char *directory,
                                                                  uint32_t every_turns,

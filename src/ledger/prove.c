@@ -219,9 +219,12 @@ static pawl_status restore_and_compare(struct ledger_backend *ledger,
         status =
             pawl__restore_into(proof->snapshot, ledger, head.offset, &scratch, &restored, reterr);
     }
+    /* Of another ledger, no ledger at all, or empty: whatever is in that file, it is no backup. */
+    if (status == PAWL_CONFLICT || status == PAWL_INVALID || status == PAWL_NOT_FOUND) {
+        return pawl__fail_context(reterr, PAWL_CORRUPT, "no proof");
+    }
     if (status != PAWL_OK) {
-        return status == PAWL_CONFLICT ? pawl__fail_context(reterr, PAWL_CORRUPT, "no proof")
-                                       : status;
+        return status;
     }
     if (restored.snapshot.offset != proof->snapshot_offset || restored.head.offset != head.offset
         || !pawl__chain_hash_equal(restored.head.hash, head.hash)) {

@@ -1,7 +1,7 @@
 /* Snapshots: a ledger's events, turns and embeddings in one SQLite file at rest.
  *
  * copy.c brings the content of one backend into another, snapshot.c makes a file of it,
- * snapshot_dir.c looks after a directory of them, restore.c makes a ledger of one again and prove.c
+ * snapshot_dir.c looks after a directory of them (snapshot_aside.c moves what is damaged), restore.c makes a ledger of one again and prove.c
  * shows that it would. */
 #ifndef PAWL_LEDGER_SNAPSHOT_H
 #define PAWL_LEDGER_SNAPSHOT_H
@@ -88,6 +88,15 @@ PAWL_MUST_USE pawl_status pawl__snapshot_offsets(const char *directory,
 
 /* "<directory>/snapshot-<20 digits>.db", malloc'ed; NULL without memory. */
 char *pawl__snapshot_path(const char *directory, uint64_t offset);
+
+/* --- snapshot_aside.c --- */
+
+/* Publishes the snapshot of `offset`. A damaged one that has its name gets another,
+ * "<path>.damaged-N", with what belongs to it, and a warning says so. */
+PAWL_MUST_USE pawl_status pawl__snapshot_publish(struct ledger_scratch *scratch,
+                                                 const char *path,
+                                                 uint64_t offset,
+                                                 pawl_error *reterr);
 
 /* --- restore.c --- */
 

@@ -383,9 +383,11 @@ pawl_status pawl_snapshot_prune(const char *directory,
 
 /* --- the schedule --- */
 
-/* The newest one that is of this ledger and looks whole; 0 when there is none. */
+/* The newest one that is of this ledger and looks whole; 0 when there is none. One at `head` would
+ * make another one needless, so it is read to its end; 0: no such look. */
 static pawl_status newest_of(struct ledger_backend *ledger,
                              const char *directory,
+                             uint64_t head,
                              uint64_t *ret_offset,
                              pawl_error *reterr)
 {
@@ -399,7 +401,8 @@ static pawl_status newest_of(struct ledger_backend *ledger,
         if (path == NULL) {
             return no_memory(reterr);
         }
-        if (check_end(path, offsets[i], ledger, NULL) == PAWL_OK) {
+        if (check_end(path, offsets[i], ledger, NULL) == PAWL_OK
+            && (offsets[i] != head || check_all(path, offsets[i], NULL) == PAWL_OK)) {
             newest = offsets[i];
         }
     }
@@ -460,7 +463,8 @@ static pawl_status take_into(struct ledger_backend *ledger,
         return status;
     }
     AUTO(free_text) char *path = pawl__snapshot_path(directory, head.offset);
-    return path == NULL ? no_memory(reterr) : pawl__scratch_publish(&scratch, path, reterr);
+    return path == NULL ? no_memory(reterr)
+                        : pawl__snapshot_publish(&scratch, path, head.offset, reterr);
 }
 
 static pawl_status schedule(struct ledger_backend *ledger,
@@ -470,13 +474,17 @@ static pawl_status schedule(struct ledger_backend *ledger,
                             pawl_error *reterr)
 {
     AUTO(pawl__store_lock_release_p) struct pawl__store_lock *lock = NULL;
+    pawl_ledger_head head = { 0 };
     uint64_t newest = 0;
     uint32_t removed;
     bool due = false;
 
     pawl_status status = pawl__snapshot_lock(pruning->directory, &lock, reterr);
+    if (status == PAWL_OK && every_turns == 0) {
+        status = ledger->ops->head(ledger, &head, reterr);
+    }
     if (status == PAWL_OK) {
-        status = newest_of(ledger, pruning->directory, &newest, reterr);
+        status = newest_of(ledger, pruning->directory, head.offset, &newest, reterr);
     }
     if (status == PAWL_OK) {
         status = is_due(ledger, newest, every_turns, &due, reterr);

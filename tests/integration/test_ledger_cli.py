@@ -523,6 +523,14 @@ def snapshots():
     assert proof["head"] == head_of(data), proof
     assert rows(run("prove", "--data", data, "--last"))[0]["head"] == proof["head"]
     assert rows(run("prune", "--data", data, "--keep", "1"))[0]["removed"] == 1
+    newest = os.path.join(data, "snapshots", max(os.listdir(f"{data}/snapshots")))
+    with open(newest, "wb") as file:
+        file.write(b"not a snapshot at all")
+    says(run("prove", "--data", data, code=6), "no proof", newest)
+    again = run("snapshot", "--data", data)
+    assert rows(again)[0]["taken"], again.stdout
+    assert b"moved aside" in again.stderr and b".damaged-1" in again.stderr, again.stderr
+    run("prove", "--data", data)
 
 
 def files():

@@ -389,6 +389,55 @@ static void test_the_last_good_snapshot_is_never_removed(void **state)
     assert_good_copy(files.sample, files.target, NULL, SAMPLE_EVENTS);
 }
 
+static void test_a_damaged_snapshot_does_not_stand_in_the_way_of_a_new_one(void **state)
+{
+    struct files files = begin(state);
+    struct sample *sample = files.sample;
+    pawl_ledger *ledger = sample_open(sample, sample->path); /* it has 31 events */
+    char path[sizeof(files.snapshot)];
+    char side[sizeof(path) + 8];
+    bool taken = false;
+
+    snapshot_of(&files, 31, path, sizeof(path));
+    snprintf(side, sizeof(side), "%s.anchor", path);
+    file_write(path, "a letter", 8);
+    file_write(side, "its anchor", 10);
+    assert_ok(pawl_ledger_snapshot_schedule(ledger, files.dir, 0, 9, &taken, files.err), files.err);
+    assert_true(taken);
+    assert_ok(pawl_ledger_prove(ledger, files.dir, NULL, files.err), files.err);
+    /* One that is whole at its end: nothing is new, yet there is no good one of it. */
+    flip(path, "marker-0026");
+    assert_ok(pawl_ledger_snapshot_schedule(ledger, files.dir, 0, 9, &taken, files.err), files.err);
+    assert_true(taken);
+    assert_ok(pawl_ledger_prove(ledger, files.dir, NULL, files.err), files.err);
+    assert_ok(pawl_ledger_snapshot_schedule(ledger, files.dir, 0, 9, &taken, files.err), files.err);
+    assert_false(taken);
+    assert_string_equal(names(&files),
+                        "pawl.lock proof.json snapshot-00000000000000000030.db "
+                        "snapshot-00000000000000000031.db "
+                        "snapshot-00000000000000000031.db.damaged-1 "
+                        "snapshot-00000000000000000031.db.damaged-1.anchor "
+                        "snapshot-00000000000000000031.db.damaged-2 ");
+    pawl_ledger_close(ledger);
+}
+
+static void test_what_is_no_snapshot_proves_nothing(void **state)
+{
+    struct files files = begin(state);
+    static const char *const contents[] = { "", "x", "a letter to somebody" };
+    pawl_ledger *ledger = sample_open(files.sample, files.sample->path);
+    char path[sizeof(files.snapshot)];
+
+    snapshot_of(&files, 31, path, sizeof(path));
+    for (size_t i = 0; i < COUNT_OF(contents); i++) {
+        file_write(path, contents[i], strlen(contents[i]));
+        assert_status(
+            pawl_ledger_prove(ledger, files.dir, NULL, files.err), PAWL_CORRUPT, files.err);
+        assert_message(files.err, path);
+    }
+    pawl_ledger_close(ledger);
+}
+
 struct listed {
     char text[512];
 };
@@ -666,6 +715,8 @@ int main(int argc, char **argv)
         SAMPLE_TEST(test_a_shorter_tail_adds_nothing),
         SAMPLE_TEST(test_pruning_keeps_the_newest_good_ones_and_what_is_not_ours),
         SAMPLE_TEST(test_the_last_good_snapshot_is_never_removed),
+        SAMPLE_TEST(test_a_damaged_snapshot_does_not_stand_in_the_way_of_a_new_one),
+        SAMPLE_TEST(test_what_is_no_snapshot_proves_nothing),
         SAMPLE_TEST(test_a_list_says_which_are_good),
         SAMPLE_TEST(test_what_a_crash_left_half_made_is_swept_up),
         SAMPLE_TEST(test_a_proof_of_another_ledger_fails),
