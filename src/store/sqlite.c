@@ -301,6 +301,9 @@ static pawl_status set_up_reading(struct pawl__sqlite *db,
     if (status == PAWL_OK) {
         status = set_pragma(db, "mmap_size", options->mmap_bytes, reterr);
     }
+    if (status == PAWL_OK && options->temp_in_memory) {
+        status = pawl__sqlite_exec(db, "PRAGMA temp_store=MEMORY", reterr);
+    }
     return status;
 }
 
@@ -411,6 +414,10 @@ static pawl_status set_up(struct pawl__sqlite *db,
     }
     if (status == PAWL_OK) {
         status = set_up_reading(db, options, reterr);
+    }
+    if (status == PAWL_OK && is_new && options->incremental_vacuum) {
+        /* Before anything is written: SQLite ignores it from the first page on. */
+        status = pawl__sqlite_exec(db, "PRAGMA auto_vacuum=INCREMENTAL", reterr);
     }
     if (status == PAWL_OK && !read_only) {
         status = set_up_writing(db, options, reterr);

@@ -56,7 +56,13 @@ struct pawl__sqlite_options {
     int wal_pages_max;  /* a commit that leaves the log longer moves it into the file; 0: never */
     int64_t cache_kib;  /* 0: SQLite's own choice */
     int64_t mmap_bytes; /* 0: none, the default: a failing disk under a map is a SIGBUS */
-    bool sync_normal;   /* commits survive a crash of the process, the last ones not a power cut */
+    /* Space of deleted rows can be given back (PRAGMA incremental_vacuum). Decided when the file is
+     * created; later it changes nothing. */
+    bool incremental_vacuum;
+    /* What a statement needs to be taken back alone, and sorts, are kept in memory. Without it every
+     * page that a statement with triggers touches is also written to a temporary file. */
+    bool temp_in_memory;
+    bool sync_normal; /* commits survive a crash of the process, the last ones not a power cut */
     bool unsafe_skip_sync;     /* no fsync at all; for tests of power loss */
     struct pawl__clock *clock; /* NULL: the real one */
 };

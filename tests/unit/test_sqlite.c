@@ -45,6 +45,20 @@ static void test_a_new_store_is_private_and_set_up_our_way(void **state)
     assert_int_equal(probe_pragma(probe, "PRAGMA synchronous"), 0);
 }
 
+static void test_what_is_decided_at_creation_stays(void **state)
+{
+    struct probe *probe = *state;
+
+    probe->options.incremental_vacuum = true;
+    probe->options.temp_in_memory = true;
+    assert_int_equal(probe_pragma(probe, "PRAGMA auto_vacuum"), 2); /* INCREMENTAL */
+    assert_int_equal(probe_pragma(probe, "PRAGMA temp_store"), 2);  /* MEMORY */
+    probe->options.incremental_vacuum = false;
+    probe->options.temp_in_memory = false;
+    assert_int_equal(probe_pragma(probe, "PRAGMA auto_vacuum"), 2);
+    assert_int_equal(probe_pragma(probe, "PRAGMA temp_store"), 0);
+}
+
 static void test_a_migrated_text_arrives_as_it_was_written(void **state)
 {
     struct pawl__sqlite *db = probe_open(*state);
@@ -790,6 +804,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_a_new_store_is_private_and_set_up_our_way),
+        CASE(test_what_is_decided_at_creation_stays),
         CASE(test_a_migrated_text_arrives_as_it_was_written),
         CASE(test_values_come_back_as_they_were_bound),
         CASE(test_null_is_told_from_empty),
