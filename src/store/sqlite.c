@@ -103,6 +103,9 @@ static int on_progress(void *context)
 {
     struct pawl__sqlite *db = context;
 
+    if (db->ask_until_ns != 0 && pawl__monotonic_ns(db->clock) >= db->ask_until_ns) {
+        return 1;
+    }
     return !db->shielded
            && (atomic_load_explicit(&db->stop, memory_order_relaxed) & STOP_INTERRUPTED);
 }

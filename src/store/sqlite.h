@@ -176,6 +176,19 @@ PAWL_MUST_USE pawl_status pawl__sqlite_checkpoint(struct pawl__sqlite *db,
  * noticed. */
 PAWL_MUST_USE pawl_status pawl__sqlite_quick_check(struct pawl__sqlite *db, pawl_error *reterr);
 
+/* Bytes of the file that hold nothing any more. */
+PAWL_MUST_USE pawl_status pawl__sqlite_free_bytes(struct pawl__sqlite *db,
+                                                  uint64_t *ret_bytes,
+                                                  pawl_error *reterr);
+
+/* Gives up to `pages_max` free pages back to the file system, in the transaction that is open or in
+ * one of its own; the file shrinks when the log is moved next. *ret_bytes is 0 when there is nothing
+ * to give, or when the file was made without incremental_vacuum. */
+PAWL_MUST_USE pawl_status pawl__sqlite_give_back(struct pawl__sqlite *db,
+                                                 int pages_max,
+                                                 uint64_t *ret_bytes,
+                                                 pawl_error *reterr);
+
 struct pawl__sqlite_backup_options {
     int step_pages; /* between two calls of `progress`; 0: 256 */
     /* False cancels. NULL: none. */
@@ -190,5 +203,15 @@ PAWL_MUST_USE pawl_status pawl__sqlite_backup(struct pawl__sqlite *db,
                                               const char *path,
                                               const struct pawl__sqlite_backup_options *options,
                                               pawl_error *reterr);
+
+/* --- sqlite_ask.c --- */
+
+/* Whether a SELECT that somebody else wrote gives a row. It can read and nothing else. INVALID: it is
+ * not one such statement, or it fails. TIMEOUT after `ms_max`. Outside of a transaction. */
+PAWL_MUST_USE pawl_status pawl__sqlite_row_exists(struct pawl__sqlite *db,
+                                                  const char *select,
+                                                  int64_t ms_max,
+                                                  bool *ret_exists,
+                                                  pawl_error *reterr);
 
 #endif

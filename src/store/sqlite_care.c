@@ -62,6 +62,64 @@ pawl_status pawl__sqlite_quick_check(struct pawl__sqlite *db, pawl_error *reterr
     return PAWL_OK;
 }
 
+static pawl_status query_i64(struct pawl__sqlite *db,
+                             const char *sql,
+                             int64_t *ret_value,
+                             pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
+    bool row = false;
+    pawl_status status = pawl__sqlite_prepare_once(db, sql, &stmt, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__sqlite_next(&stmt, &row, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_value = row ? pawl__sqlite_i64(&stmt, 0) : 0;
+    }
+    return status;
+}
+
+pawl_status pawl__sqlite_free_bytes(struct pawl__sqlite *db,
+                                    uint64_t *ret_bytes,
+                                    pawl_error *reterr)
+{
+    int64_t pages = 0;
+    int64_t page_bytes = 0;
+    pawl_status status = query_i64(db, "PRAGMA freelist_count", &pages, reterr);
+
+    if (status == PAWL_OK) {
+        status = query_i64(db, "PRAGMA page_size", &page_bytes, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_bytes = (uint64_t)(pages * page_bytes);
+    }
+    return status;
+}
+
+pawl_status pawl__sqlite_give_back(struct pawl__sqlite *db,
+                                   int pages_max,
+                                   uint64_t *ret_bytes,
+                                   pawl_error *reterr)
+{
+    char sql[sizeof("PRAGMA incremental_vacuum(-2147483648)")];
+    uint64_t before = 0;
+    uint64_t after = 0;
+    pawl_status status = pawl__sqlite_free_bytes(db, &before, reterr);
+
+    (void)snprintf(sql, sizeof(sql), "PRAGMA incremental_vacuum(%d)", pages_max);
+    if (status == PAWL_OK && before > 0) {
+        status = pawl__sqlite_exec(db, sql, reterr); /* which runs it to its end */
+    }
+    if (status == PAWL_OK) {
+        status = pawl__sqlite_free_bytes(db, &after, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_bytes = before > after ? before - after : 0;
+    }
+    return status;
+}
+
 static void close_native(sqlite3 **native)
 {
     sqlite3_close(*native);

@@ -39,6 +39,7 @@ struct pawl__sqlite {
     int64_t busy_nap_ns_max;
     int64_t busy_since_ns;
     int64_t busy_waited_ns; /* of the call that runs */
+    int64_t ask_until_ns;   /* a question of somebody else's ends here; 0: none runs */
     sqlite3_stmt *own[OWN_COUNT];
     size_t statement_count;
     sqlite3_stmt *statements[]; /* the store's table */

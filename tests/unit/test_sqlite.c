@@ -734,6 +734,88 @@ static bool watch(void *context, uint64_t done_pages, uint64_t all_pages)
     return ++watcher->calls != watcher->cancel_at;
 }
 
+static int64_t file_bytes(const struct probe *probe)
+{
+    struct stat info;
+
+    assert_int_equal(stat(probe->path, &info), 0);
+    return info.st_size;
+}
+
+static void test_free_space_is_given_back_when_the_file_was_made_for_it(void **state)
+{
+    struct probe *probe = *state;
+    pawl_error error = PAWL_ERROR_INIT;
+    uint64_t bytes = 0;
+    uint64_t given = 0;
+
+    probe->options.incremental_vacuum = true;
+    struct pawl__sqlite *db = probe_open(probe);
+    assert_ok(pawl__sqlite_exec(db,
+                                "CREATE TABLE big AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "
+                                "SELECT i + 1 FROM n WHERE i < 500) SELECT randomblob(4000) FROM n;"
+                                "DELETE FROM big",
+                                &error),
+              &error);
+    assert_ok(pawl__sqlite_checkpoint(db, PAWL__SQLITE_TRUNCATE, NULL, &error), &error);
+    int64_t before = file_bytes(probe);
+    assert_ok(pawl__sqlite_free_bytes(db, &bytes, &error), &error);
+    assert_true(bytes > 500 * 4000);
+    assert_ok(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), &error);
+    assert_ok(pawl__sqlite_give_back(db, 100, &given, &error), &error);
+    assert_ok(pawl__sqlite_commit(db, &error), &error);
+    assert_int_equal(given, 100 * 4096);
+    assert_ok(pawl__sqlite_give_back(db, 100000, &given, &error), &error);
+    assert_int_equal(given, bytes - 100 * 4096);
+    assert_ok(pawl__sqlite_give_back(db, 100000, &given, &error), &error);
+    assert_int_equal(given, 0);
+    assert_ok(pawl__sqlite_checkpoint(db, PAWL__SQLITE_TRUNCATE, NULL, &error), &error);
+    assert_true(file_bytes(probe) <= before - (int64_t)bytes);
+    pawl__sqlite_close(db);
+}
+
+static void assert_no_question(struct pawl__sqlite *db, const char *sql)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    bool exists = true;
+
+    assert_status(pawl__sqlite_row_exists(db, sql, 10000, &exists, &error), PAWL_INVALID, &error);
+    assert_true(exists); /* a failed call leaves its outputs alone */
+}
+
+static void test_a_question_can_only_read(void **state)
+{
+    struct pawl__sqlite *db = probe_open(*state);
+    pawl_error error = PAWL_ERROR_INIT;
+    bool exists = false;
+
+    assert_ok(pawl__sqlite_row_exists(db, "SELECT 1", 10000, &exists, &error), &error);
+    assert_true(exists);
+    assert_ok(pawl__sqlite_row_exists(db, "SELECT 1 WHERE 1 = 2;", 10000, &exists, &error), &error);
+    assert_false(exists);
+    assert_no_question(db, "DELETE FROM schema_version");
+    assert_no_question(db, "WITH x AS (SELECT 1) DELETE FROM schema_version");
+    assert_no_question(db, "SELECT 1; DELETE FROM schema_version");
+    assert_no_question(db, "ATTACH '/nowhere' AS other");
+    assert_no_question(db, "PRAGMA user_version = 7");
+    assert_no_question(db, "BEGIN");
+    assert_no_question(db, "SELECT * FROM nothing_here");
+    assert_no_question(db, "SELECT ?");
+    assert_no_question(db, "nonsense");
+    assert_no_question(db, "");
+    assert_no_question(db, "SELECT abs(-9223372036854775807 - 1)");
+    assert_status(pawl__sqlite_row_exists(db,
+                                          "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 "
+                                          "FROM n) SELECT 1 FROM n WHERE i < 0",
+                                          20,
+                                          &exists,
+                                          &error),
+                  PAWL_TIMEOUT,
+                  &error);
+    assert_ok(pawl__sqlite_exec(db, "PRAGMA user_version = 7", &error), &error);
+    pawl__sqlite_close(db);
+}
+
 static void test_a_live_store_is_copied_as_it_was(void **state)
 {
     struct probe *probe = *state;
@@ -830,6 +912,8 @@ int main(void)
         CASE(test_another_thread_stops_a_wait),
         CASE(test_commits_keep_the_log_short),
         CASE(test_a_checkpoint_moves_the_log_into_the_file),
+        CASE(test_free_space_is_given_back_when_the_file_was_made_for_it),
+        CASE(test_a_question_can_only_read),
         CASE(test_a_live_store_is_copied_as_it_was),
         CASE(test_a_cancelled_copy_leaves_the_old_one),
     };
