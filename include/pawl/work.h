@@ -545,7 +545,9 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_execute_with_idempotency(pawl_work *work
 
 typedef struct pawl_recovery {
     const pawl_task *task;
-    const pawl_checkpoint *resume; /* the last verified checkpoint; NULL: start at the beginning */
+    /* The last verified checkpoint; NULL: start at the beginning. Error boundaries, which hold an
+     * error and no progress, are not among them. */
+    const pawl_checkpoint *resume;
     const pawl_checkpoint *iteration_end; /* the last one; NULL: none */
     uint64_t passed_over;                 /* newer checkpoints whose evidence does not hold */
     size_t item_count;                    /* unfinished ones */
@@ -568,7 +570,7 @@ PAWL_API void pawl_recovery_free(pawl_recovery *recovery);
 typedef struct pawl_schedule {
     pawl_view schedule_id;
     pawl_view cron; /* five fields (minute hour day month weekday), or @hourly, @daily, ...; UTC */
-    pawl_view task_id;
+    pawl_view task_id; /* empty: every slot makes a task of its own, with the id of its item */
     pawl_view work_type;
     pawl_view input_data;
     int32_t priority;
@@ -577,8 +579,12 @@ typedef struct pawl_schedule {
     int64_t last_slot_us; /* read only; 0: never */
 } pawl_schedule;
 
-/* Adds or replaces a schedule. INVALID names the field of the expression that is wrong. A slot's item
- * has an id made of schedule and slot, so it exists once, however many nodes fire. */
+#define PAWL_SCHEDULE_ID_BYTES_MAX 180
+
+/* Adds or replaces a schedule. INVALID names the field of the expression that is wrong. NOT_FOUND: no
+ * such task. A slot's item has an id made of schedule and slot ("nightly@2026-01-29T10:20Z"), so it
+ * exists once, however many nodes fire. The first slot is the next one; put again with the same
+ * expression, a schedule keeps its place. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_schedule_put(pawl_work *work,
                                                      const pawl_schedule *schedule,
                                                      pawl_error *reterr);
@@ -592,7 +598,9 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_schedule_list(pawl_work *work,
                                                       pawl_error *reterr);
 
 /* Submits the item of every slot that is due. Of slots missed while nobody fired only the newest is
- * submitted. A wall clock that is set back fires nothing twice. */
+ * submitted. A wall clock that is set back fires nothing twice, and what was skipped while it was
+ * ahead when its time comes. A schedule that cannot fire (its task was cancelled) keeps no other from
+ * it: the first such error is returned when all others have fired. `ret_fired` may be NULL. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_schedule_fire(pawl_work *work,
                                                       uint64_t *ret_fired,
                                                       pawl_error *reterr);
@@ -666,7 +674,8 @@ typedef struct pawl_retention_report {
     uint64_t bytes_freed; /* given back to the file system; 0 on PostgreSQL */
 } pawl_retention_report;
 
-/* Removes what is old in small transactions, so that workers never wait, and gives the space back. */
+/* Removes what is old in small transactions, so that workers never wait, and gives the space back.
+ * `retention` may be NULL. In a dry run bytes_freed is what is free already. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_retention(pawl_work *work,
                                                        const pawl_retention *retention,
                                                        pawl_retention_report *ret_report,
