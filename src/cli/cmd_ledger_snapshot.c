@@ -252,7 +252,9 @@ const struct pawl__command pawl__cmd_ledger_restore = {
                      .help = "A ledger that has the events behind the snapshot.",
                      .kind = VALUE_FILE }),
     .operands =
-        OPERANDS({ .name = "SNAPSHOT", .help = "The file to restore.", .kind = VALUE_FILE }),
+        OPERANDS({ .name = "SNAPSHOT",
+                   .help = "The file to restore, or a directory: then the newest good one in it.",
+                   .kind = VALUE_FILE }),
     .examples = EXAMPLES({ .line = APPEND "pawl ledger snapshot --data ./data village-1.db && pawl "
                                           "ledger restore village-1.db --to village.db",
                            .says = "go back to a snapshot",
