@@ -98,6 +98,8 @@ void pawl__sqlite_bind_i64(struct pawl__sqlite_stmt *stmt, int parameter, int64_
 void pawl__sqlite_bind_double(struct pawl__sqlite_stmt *stmt, int parameter, double value);
 void pawl__sqlite_bind_text(struct pawl__sqlite_stmt *stmt, int parameter, pawl_view text);
 void pawl__sqlite_bind_blob(struct pawl__sqlite_stmt *stmt, int parameter, pawl_view bytes);
+/* Text that may go away before the reset. */
+void pawl__sqlite_bind_copy(struct pawl__sqlite_stmt *stmt, int parameter, pawl_view text);
 void pawl__sqlite_bind_null(struct pawl__sqlite_stmt *stmt, int parameter);
 
 /* Runs to the next row; *ret_row is false behind the last one. */

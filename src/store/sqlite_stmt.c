@@ -89,6 +89,20 @@ void pawl__sqlite_bind_text(struct pawl__sqlite_stmt *stmt, int parameter, pawl_
          sqlite3_bind_text64(stmt->native, parameter, data, text.len, SQLITE_STATIC, SQLITE_UTF8));
 }
 
+void pawl__sqlite_bind_copy(struct pawl__sqlite_stmt *stmt, int parameter, pawl_view text)
+{
+    const char *data = text.data == NULL ? "" : text.data;
+
+    /* SQLITE_TRANSIENT is a number that SQLite casts to a pointer. */
+    note(stmt,
+         sqlite3_bind_text64(stmt->native,
+                             parameter,
+                             data,
+                             text.len,
+                             SQLITE_TRANSIENT, /* NOLINT(performance-no-int-to-ptr) */
+                             SQLITE_UTF8));
+}
+
 void pawl__sqlite_bind_blob(struct pawl__sqlite_stmt *stmt, int parameter, pawl_view bytes)
 {
     const char *data = bytes.data == NULL ? "" : bytes.data;

@@ -57,6 +57,18 @@ bool pawl__decide_freed(struct work_row *row, const struct work_now *now);
 /* A waiting row whose time has come is pending; with false it was not, and nothing is changed. */
 bool pawl__decide_due(struct work_row *row, const struct work_now *now);
 
+/* What a task's status is derived from. */
+struct work_task_facts {
+    bool any;        /* it has an item */
+    bool unfinished; /* one that has not ended, waiting ones included */
+    bool started;    /* one that was claimed */
+    bool failed;     /* one that failed */
+};
+
+/* A status that is not the user's, after a look at the items: running from the first claim on,
+ * succeeded or failed when all have ended, running again when there is something new. */
+pawl_task_status pawl__decide_task(pawl_task_status status, const struct work_task_facts *facts);
+
 #define WORK_EXPIRED_MESSAGE "Lease expired - no heartbeat received"
 #define WORK_CANCELLED_MESSAGE "cancelled"
 

@@ -18,8 +18,11 @@
 #define PAWL_WORK_GROUP_H
 
 #include "base/commit.h"
+#include "base/random.h"
 #include "work/backend.h"
 #include "work/decide.h"
+
+struct work_group; /* the committer thread's memory */
 
 enum { WORK_GROUP_MAX = 1000 };                /* requests that one transaction serves, ... */
 #define WORK_GROUP_BYTES_MAX ((size_t)8 << 20) /* ... and their bytes */
@@ -32,6 +35,7 @@ struct work_tx {
     struct pawl__arena *arena;    /* for everything that lives until the end of the group */
     bool wake;                    /* something may have become claimable */
     struct work_touched *touched; /* tasks whose status has to be derived */
+    struct pawl__prng *prng;      /* for jitter */
 };
 
 enum work_request_kind { WORK_RUN, WORK_LEASED, WORK_CLAIM };
@@ -71,12 +75,70 @@ PAWL_MUST_USE pawl_status pawl__tx_put(struct work_tx *tx,
 
 /* Submits items inside of a transaction, all or none, as pawl_work_submit does it: a refusal stands
  * in the request's outcome. The submissions are checked already (pawl__submission_check) and have
- * their ids. */
+ * their ids; those with fresh[i] (may be NULL) were made for them, and are not looked up. */
 PAWL_MUST_USE pawl_status pawl__tx_submit(struct work_tx *tx,
                                           struct work_request *request,
                                           const pawl_submission *submissions,
+                                          const bool *fresh,
                                           size_t count,
                                           pawl_submit_result *ret_results,
+                                          pawl_error *reterr);
+
+/* --- inside of the group --- */
+
+/* A call with a token. */
+struct work_leased {
+    struct work_request request;
+    pawl_lease lease;
+    struct work_command command;
+    pawl_item_status status; /* answer: what the item is now */
+    int64_t expires_at_us;   /* answer */
+};
+
+/* A call that wants items. */
+struct work_claiming {
+    struct work_request request;
+    pawl_claim claim; /* as given, with every default filled in */
+    struct work_filter filter;
+    pawl_claimed *claimed; /* answer; NULL: none */
+    int64_t next_due_ns;   /* answer: when to look again, on the store's clock; INT64_MAX: never */
+    int64_t now_ns;        /* answer: what that clock said */
+};
+
+PAWL_MUST_USE pawl_status pawl__group_leased(struct work_tx *tx,
+                                             struct work_leased *const *calls,
+                                             size_t count,
+                                             pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__group_claims(struct work_tx *tx,
+                                             struct work_claiming *const *claims,
+                                             size_t count,
+                                             pawl_error *reterr);
+
+/* Waiting rows whose time has come are let in. *ret_next_ns: when the next one's comes. */
+PAWL_MUST_USE pawl_status pawl__tx_let_in(struct work_tx *tx,
+                                          uint64_t *ret_count,
+                                          int64_t *ret_next_ns,
+                                          pawl_error *reterr);
+
+/* Marks a task whose status has to be looked at. */
+PAWL_MUST_USE pawl_status pawl__tx_touch(struct work_tx *tx, pawl_view task_id, pawl_error *reterr);
+
+/* `count` elements from the arena, all zero; NULL, with NOMEM in reterr, without memory. */
+void *pawl__tx_take(struct work_tx *tx, size_t count, size_t size, pawl_error *reterr);
+
+/* The memory of a committer. */
+PAWL_MUST_USE pawl_status pawl__group_new(struct work_backend *backend,
+                                          const pawl_work_options *options,
+                                          struct work_group **ret_group,
+                                          pawl_error *reterr);
+void pawl__group_free(struct work_group *group);
+
+/* Carries out requests as one transaction. PAWL_OK: each has its own answer in item.outcome.
+ * *ret_wake: something may have become claimable. */
+PAWL_MUST_USE pawl_status pawl__group_run(struct work_group *group,
+                                          struct work_request *const *requests,
+                                          size_t count,
+                                          bool *ret_wake,
                                           pawl_error *reterr);
 
 #endif

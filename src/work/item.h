@@ -6,6 +6,9 @@
 
 #include "work/backend.h"
 
+enum { WORK_CLAIM_TYPES_MAX = 1000 };
+#define WORK_DELAY_MS_MAX (INT64_C(100) * 366 * 24 * 3600 * 1000) /* a hundred years */
+
 /* "pending", "in_progress", ...; WAITING is "waiting". */
 const char *pawl__item_status_text(pawl_item_status status);
 PAWL_MUST_USE bool pawl__item_status_parse(pawl_view text, pawl_item_status *ret_status);

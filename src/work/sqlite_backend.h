@@ -5,6 +5,7 @@
 
 #include "base/thread.h"
 #include "store/sqlite.h"
+#include "store/sqlite_watch.h"
 #include "work/backend.h"
 #include "work/sqlite_statements.h"
 
@@ -22,6 +23,8 @@ struct work_sqlite {
     struct pawl__lock lock; /* covers the pool below */
     struct pawl__sqlite *readers[WORK_READERS_KEPT];
     size_t reader_count;
+
+    struct pawl__sqlite_watch watch; /* the watcher thread's */
 };
 
 static inline struct work_sqlite *pawl__work_sqlite_of(struct work_backend *base)
@@ -49,6 +52,67 @@ int64_t pawl__work_time(struct pawl__sqlite_stmt *stmt, int column);
 
 /* An empty view is NULL. */
 void pawl__work_bind_optional(struct pawl__sqlite_stmt *stmt, int parameter, pawl_view text);
+
+/* The row that `stmt` stands on, with its texts as the statement has them: until the next step. */
+void pawl__work_sqlite_row(const struct work_sqlite *backend,
+                           const struct work_now *now,
+                           struct pawl__sqlite_stmt *stmt,
+                           struct work_row *ret_row);
+
+/* The methods of items that are in files of their own: sqlite_put.c, sqlite_tasks.c,
+ * sqlite_look.c. */
+pawl_status pawl__work_sqlite_put(struct work_backend *base,
+                                  const struct work_now *now,
+                                  struct work_row *const *rows,
+                                  size_t count,
+                                  pawl_error *reterr);
+pawl_status pawl__work_sqlite_tasks(struct work_backend *base,
+                                    const pawl_view *ids,
+                                    size_t count,
+                                    struct pawl__arena *arena,
+                                    struct work_task *ret_tasks,
+                                    pawl_error *reterr);
+pawl_status pawl__work_sqlite_task_insert(struct work_backend *base,
+                                          const struct work_now *now,
+                                          const pawl_task *task,
+                                          pawl_error *reterr);
+pawl_status pawl__work_sqlite_task_set(struct work_backend *base,
+                                       const struct work_now *now,
+                                       pawl_view task_id,
+                                       pawl_task_status status,
+                                       bool by_user,
+                                       pawl_error *reterr);
+pawl_status pawl__work_sqlite_derive(struct work_backend *base,
+                                     const struct work_now *now,
+                                     const pawl_view *task_ids,
+                                     size_t count,
+                                     pawl_error *reterr);
+pawl_status pawl__work_sqlite_settle(struct work_backend *base,
+                                     const struct work_now *now,
+                                     size_t count,
+                                     uint64_t *ret_settled,
+                                     pawl_error *reterr);
+pawl_status pawl__work_sqlite_get(struct work_backend *base,
+                                  pawl_view id,
+                                  work_row_visit visit,
+                                  void *context,
+                                  pawl_error *reterr);
+pawl_status pawl__work_sqlite_list(struct work_backend *base,
+                                   const pawl_item_filter *filter,
+                                   work_row_visit visit,
+                                   void *context,
+                                   pawl_error *reterr);
+pawl_status pawl__work_sqlite_history(struct work_backend *base,
+                                      pawl_view id,
+                                      pawl_item_event_visit visit,
+                                      void *context,
+                                      pawl_error *reterr);
+pawl_status pawl__work_sqlite_task_read(struct work_backend *base,
+                                        pawl_view id,
+                                        const pawl_task_status *status,
+                                        pawl_task_visit visit,
+                                        void *context,
+                                        pawl_error *reterr);
 
 extern const struct work_item_ops pawl__work_sqlite_items;
 

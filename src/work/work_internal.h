@@ -2,11 +2,12 @@
 #ifndef PAWL_WORK_INTERNAL_H
 #define PAWL_WORK_INTERNAL_H
 
+#include <stdatomic.h>
+
 #include "base/commit.h"
+#include "base/watch.h"
 #include "work/backend.h"
 #include "work/group.h"
-
-struct work_group; /* the committer thread's memory */
 
 struct pawl_work {
     struct work_backend *backend;
@@ -15,7 +16,8 @@ struct pawl_work {
     char boot_id[PAWL__BOOT_ID_SIZE];
     struct work_group *group;
     struct pawl__commit *commit;
-    struct pawl__watch *watch;
+    struct pawl__watch watch; /* tells waiting claims that there may be something */
+    bool watch_ready;
     atomic_bool waits_cancelled;
 };
 

@@ -169,6 +169,8 @@ CREATE TABLE work_waiting (
     CONSTRAINT a_boot_and_its_clock CHECK ((due_boot_id IS NULL) = (due_deadline_ns IS NULL))
 ) WITHOUT ROWID;
 CREATE INDEX idx_work_waiting_due ON work_waiting(due_at) WHERE waits_for = 0;
+CREATE INDEX idx_work_waiting_clock ON work_waiting(due_boot_id, due_deadline_ns)
+    WHERE waits_for = 0;
 CREATE INDEX idx_work_waiting_task ON work_waiting(task_id);
 
 -- Which item waits for which. Either end may be in either table.

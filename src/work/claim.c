@@ -1,0 +1,262 @@
+/* Claims: many that want the same are served by one walk; one that finds nothing may wait. */
+#include <stdatomic.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/take.h"
+#include "base/watch.h"
+#include "work/copy.h"
+#include "work/group.h"
+#include "work/item.h"
+#include "work/work_internal.h"
+
+enum { LET_IN_AT_ONCE = 1000 };
+
+/* --- on the committer's thread --- */
+
+pawl_status pawl__tx_let_in(struct work_tx *tx,
+                            uint64_t *ret_count,
+                            int64_t *ret_next_ns,
+                            pawl_error *reterr)
+{
+    struct work_backend *backend = tx->backend;
+    struct work_row **rows = NULL;
+    size_t found = 0;
+
+    *ret_count = 0;
+    do {
+        if (rows == NULL) {
+            rows = pawl__tx_take(tx, LET_IN_AT_ONCE, sizeof(struct work_row *), reterr);
+        }
+        if (rows == NULL) {
+            return PAWL_NOMEM;
+        }
+        size_t let_in = 0;
+        pawl_status status = backend->items->due(
+            backend, &tx->now, LET_IN_AT_ONCE, tx->arena, rows, &found, ret_next_ns, reterr);
+        for (size_t i = 0; i < found && status == PAWL_OK; i++) {
+            if (pawl__decide_due(rows[i], &tx->now)) {
+                rows[let_in++] = rows[i];
+            }
+        }
+        if (status == PAWL_OK) {
+            status = pawl__tx_put(tx, rows, let_in, reterr);
+        }
+        if (status != PAWL_OK) {
+            return status;
+        }
+        *ret_count += let_in;
+    } while (found == LET_IN_AT_ONCE);
+    return PAWL_OK;
+}
+
+static bool same_filter(const struct work_filter *a, const struct work_filter *b)
+{
+    if (a->work_type_count != b->work_type_count || !pawl__view_equal(a->task_id, b->task_id)) {
+        return false;
+    }
+    for (size_t i = 0; i < a->work_type_count; i++) {
+        if (!pawl__view_equal(a->work_types[i], b->work_types[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Leases rows[0 .. count) to one claim. */
+static pawl_status lease_rows(struct work_tx *tx,
+                              struct work_claiming *claiming,
+                              struct work_row *const *rows,
+                              size_t count,
+                              pawl_error *reterr)
+{
+    for (size_t i = 0; i < count; i++) {
+        pawl_status status = pawl__decide_claim(rows[i],
+                                                claiming->claim.holder,
+                                                claiming->claim.lease_ms * NS_PER_MS,
+                                                &tx->now,
+                                                reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    return pawl__copy_claimed(rows, count, &claiming->claimed, reterr);
+}
+
+/* Serves claims[first] and those behind it that want the same, up to a full batch: they have
+ * served[i] afterwards. All before `first` are served. */
+static pawl_status serve(struct work_tx *tx,
+                         struct work_claiming *const *claims,
+                         size_t count,
+                         size_t first,
+                         bool *served,
+                         pawl_error *reterr)
+{
+    struct work_backend *backend = tx->backend;
+    const struct work_filter *filter = &claims[first]->filter;
+    size_t wanted = 0;
+    size_t found = 0;
+    size_t given = 0;
+    size_t last = first;
+
+    for (size_t i = first; i < count && wanted < PAWL_WORK_BATCH_MAX; i++) {
+        if (!served[i] && same_filter(filter, &claims[i]->filter)) {
+            wanted += claims[i]->claim.count_max;
+            served[i] = true;
+            last = i;
+        }
+    }
+    struct work_row **rows = pawl__tx_take(tx, wanted, sizeof(struct work_row *), reterr);
+    if (rows == NULL) {
+        return PAWL_NOMEM;
+    }
+    pawl_status status =
+        backend->items->pick(backend, filter, wanted, tx->arena, rows, &found, reterr);
+    if (status == PAWL_OK && backend->store->now != NULL) {
+        status = backend->store->now(backend, &tx->now, reterr);
+    }
+    for (size_t i = first; i <= last && status == PAWL_OK; i++) {
+        if (same_filter(filter, &claims[i]->filter)) {
+            size_t share = MIN((size_t)claims[i]->claim.count_max, found - given);
+            if (share > 0) {
+                status = lease_rows(tx, claims[i], rows + given, share, reterr);
+            }
+            given += share;
+        }
+    }
+    return status == PAWL_OK ? pawl__tx_put(tx, rows, given, reterr) : status;
+}
+
+pawl_status pawl__group_claims(struct work_tx *tx,
+                               struct work_claiming *const *claims,
+                               size_t count,
+                               pawl_error *reterr)
+{
+    bool *served = pawl__tx_take(tx, count, sizeof(*served), reterr);
+    uint64_t let_in;
+    int64_t next_ns = INT64_MAX;
+
+    if (served == NULL) {
+        return PAWL_NOMEM;
+    }
+    pawl_status status = pawl__tx_let_in(tx, &let_in, &next_ns, reterr);
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        if (!served[i]) {
+            status = serve(tx, claims, count, i, served, reterr);
+        }
+        claims[i]->next_due_ns = next_ns;
+        claims[i]->now_ns = tx->now.ns;
+        if (status == PAWL_OK && claims[i]->claimed == NULL) {
+            pawl__refuse(&claims[i]->request, PAWL_NOT_FOUND, "nothing to claim");
+        }
+    }
+    return status;
+}
+
+/* --- on the caller's --- */
+
+static pawl_status check_claim(const pawl_claim *claim, pawl_error *reterr)
+{
+    pawl_status status = pawl__work_check_name("holder", claim->holder, reterr);
+
+    if (status == PAWL_OK && claim->task_id.len > 0) {
+        status = pawl__work_check_name("task_id", claim->task_id, reterr);
+    }
+    for (size_t i = 0; i < claim->work_type_count && status == PAWL_OK; i++) {
+        status = pawl__work_check_name("work_types", claim->work_types[i], reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (claim->work_type_count > WORK_CLAIM_TYPES_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "work_types: are %zu, the limit is %d",
+                          claim->work_type_count,
+                          WORK_CLAIM_TYPES_MAX);
+    }
+    if (claim->count_max < 1 || claim->count_max > PAWL_WORK_BATCH_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "count_max: is %u, must be 1 to %d",
+                          claim->count_max,
+                          PAWL_WORK_BATCH_MAX);
+    }
+    return PAWL_OK;
+}
+
+static pawl_status take_claim(pawl_work *work,
+                              const pawl_claim *given,
+                              struct work_claiming *claiming,
+                              pawl_error *reterr)
+{
+    claiming->claim = (pawl_claim)PAWL_CLAIM_INIT;
+    claiming->request.kind = WORK_CLAIM;
+    pawl_status status =
+        pawl__take_sized("claim", given, &claiming->claim, sizeof(claiming->claim), reterr);
+    if (status == PAWL_OK) {
+        status = check_claim(&claiming->claim, reterr);
+    }
+    if (claiming->claim.lease_ms == 0) {
+        claiming->claim.lease_ms = work->options.lease_ms;
+    }
+    claiming->filter = (struct work_filter){
+        .work_types = claiming->claim.work_types,
+        .work_type_count = claiming->claim.work_type_count,
+        .task_id = claiming->claim.task_id,
+    };
+    return status;
+}
+
+/* Until when to wait for news at the most: a waiting item may become due before the deadline. */
+static int64_t wait_until(const struct work_claiming *claiming, int64_t deadline_ns)
+{
+    int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
+
+    if (claiming->next_due_ns == INT64_MAX) {
+        return deadline_ns;
+    }
+    int64_t in_ns = MAX(claiming->next_due_ns - claiming->now_ns, INT64_C(0));
+    return in_ns > deadline_ns - now_ns ? deadline_ns : now_ns + in_ns;
+}
+
+pawl_status pawl_work_claim(pawl_work *work,
+                            const pawl_claim *claim,
+                            pawl_claimed **ret_claimed,
+                            pawl_error *reterr)
+{
+    struct work_claiming claiming = { 0 };
+    pawl_status status = take_claim(work, claim, &claiming, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    int64_t deadline_ns =
+        pawl__monotonic_ns(pawl__clock_real()) + claiming.claim.wait_ms * NS_PER_MS;
+    if (claiming.claim.wait_ms > 0) {
+        status = pawl__watch_outside(&work->watch, reterr);
+    }
+    while (status == PAWL_OK) {
+        uint32_t generation = pawl__watch_generation(&work->watch);
+        if (claiming.claim.wait_ms > 0 && atomic_load(&work->waits_cancelled)) {
+            return pawl__fail(reterr, PAWL_CANCELLED, "cancelled");
+        }
+        status = pawl__work_submit_request(work, &claiming.request, reterr);
+        if (status != PAWL_NOT_FOUND || pawl__monotonic_ns(pawl__clock_real()) >= deadline_ns) {
+            break;
+        }
+        status = PAWL_OK;
+        (void)pawl__watch_wait(&work->watch, generation, wait_until(&claiming, deadline_ns));
+        claiming.request.item = (struct pawl__commit_item){ 0 };
+    }
+    if (status == PAWL_OK) {
+        *ret_claimed = claiming.claimed;
+    }
+    return status;
+}
+
+void pawl_work_cancel_waits(pawl_work *work)
+{
+    atomic_store(&work->waits_cancelled, true);
+    pawl__watch_bump(&work->watch);
+}

@@ -1,0 +1,254 @@
+#include "work/group.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/failpoint.h"
+#include "work/item.h"
+
+enum { CONFLICT_TRIES = 5 };
+
+struct work_touched {
+    pawl_view task_id;
+    struct work_touched *next;
+};
+
+/* The committer thread's. */
+struct work_group {
+    struct work_backend *backend;
+    const pawl_work_options *options;
+    struct pawl__arena arena;
+    struct pawl__prng prng;
+    struct work_leased *leased[WORK_GROUP_MAX];
+    struct work_claiming *claims[WORK_GROUP_MAX];
+};
+
+pawl_status pawl__group_new(struct work_backend *backend,
+                            const pawl_work_options *options,
+                            struct work_group **ret_group,
+                            pawl_error *reterr)
+{
+    uint64_t seed;
+    pawl_status status = pawl__random_bytes(pawl__random_real(), &seed, sizeof(seed), reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    struct work_group *group = calloc(1, sizeof(*group));
+    if (group == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a committer");
+    }
+    group->backend = backend;
+    group->options = options;
+    group->prng = pawl__prng_seeded(seed);
+    *ret_group = group;
+    return PAWL_OK;
+}
+
+void pawl__group_free(struct work_group *group)
+{
+    if (group != NULL) {
+        pawl__arena_done(&group->arena);
+        free(group);
+    }
+}
+
+pawl_status pawl__refuse(struct work_request *request, pawl_status status, const char *format, ...)
+{
+    char message[PAWL_ERROR_MESSAGE_SIZE];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    pawl__fail(&request->item.outcome, status, "%s", message);
+    return PAWL_OK;
+}
+
+void *pawl__tx_take(struct work_tx *tx, size_t count, size_t size, pawl_error *reterr)
+{
+    void *taken = count > SIZE_MAX / size ? NULL : pawl__arena_take(tx->arena, count * size);
+
+    if (taken == NULL) {
+        pawl__fail(reterr, PAWL_NOMEM, "no memory for a group of calls");
+        return NULL;
+    }
+    memset(taken, 0, count * size);
+    return taken;
+}
+
+/* --- tasks whose status may have changed --- */
+
+pawl_status pawl__tx_touch(struct work_tx *tx, pawl_view task_id, pawl_error *reterr)
+{
+    if (tx->touched != NULL && pawl__view_equal(tx->touched->task_id, task_id)) {
+        return PAWL_OK;
+    }
+    struct work_touched *touched = pawl__tx_take(tx, 1, sizeof(*touched), reterr);
+    if (touched == NULL) {
+        return PAWL_NOMEM;
+    }
+    *touched = (struct work_touched){ .task_id = task_id, .next = tx->touched };
+    tx->touched = touched;
+    return PAWL_OK;
+}
+
+static int by_view(const void *a, const void *b)
+{
+    return pawl__view_order(*(const pawl_view *)a, *(const pawl_view *)b);
+}
+
+static pawl_status derive_tasks(struct work_tx *tx, pawl_error *reterr)
+{
+    size_t count = 0;
+    size_t distinct = 0;
+
+    for (const struct work_touched *at = tx->touched; at != NULL; at = at->next) {
+        count++;
+    }
+    if (count == 0) {
+        return PAWL_OK;
+    }
+    pawl_view *ids = pawl__tx_take(tx, count, sizeof(*ids), reterr);
+    if (ids == NULL) {
+        return PAWL_NOMEM;
+    }
+    count = 0;
+    for (const struct work_touched *at = tx->touched; at != NULL; at = at->next) {
+        ids[count++] = at->task_id;
+    }
+    qsort(ids, count, sizeof(*ids), by_view);
+    for (size_t i = 0; i < count; i++) {
+        if (distinct == 0 || !pawl__view_equal(ids[distinct - 1], ids[i])) {
+            ids[distinct++] = ids[i];
+        }
+    }
+    return tx->backend->items->derive(tx->backend, &tx->now, ids, distinct, reterr);
+}
+
+/* --- one transaction --- */
+
+static pawl_status run_all(struct work_tx *tx,
+                           struct work_group *group,
+                           struct work_request *const *requests,
+                           size_t count,
+                           pawl_error *reterr)
+{
+    size_t leased = 0;
+    size_t claims = 0;
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < count; i++) {
+        if (requests[i]->kind == WORK_LEASED) {
+            group->leased[leased++] = (struct work_leased *)requests[i];
+        } else if (requests[i]->kind == WORK_CLAIM) {
+            group->claims[claims++] = (struct work_claiming *)requests[i];
+        }
+    }
+    if (leased > 0) {
+        status = pawl__group_leased(tx, group->leased, leased, reterr);
+    }
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        if (requests[i]->kind == WORK_RUN) {
+            status = requests[i]->run(tx, requests[i], reterr);
+        }
+    }
+    if (status == PAWL_OK && claims > 0) {
+        status = pawl__group_claims(tx, group->claims, claims, reterr);
+    }
+    return status == PAWL_OK ? derive_tasks(tx, reterr) : status;
+}
+
+/* What an attempt that came to nothing has handed out. */
+static void take_back(struct work_request *const *requests, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        requests[i]->item.outcome = (pawl_error)PAWL_ERROR_INIT;
+        if (requests[i]->kind == WORK_CLAIM) {
+            struct work_claiming *claiming = (struct work_claiming *)requests[i];
+            pawl_claimed_free(claiming->claimed);
+            claiming->claimed = NULL;
+        }
+    }
+}
+
+static pawl_status commit(struct work_backend *backend, pawl_error *reterr)
+{
+    FAILPOINT("work.commit.before", reterr);
+    pawl_status status = backend->store->commit(backend, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    FAILPOINT("work.commit.after", reterr);
+    return PAWL_OK;
+}
+
+static pawl_status attempt(struct work_group *group,
+                           struct work_request *const *requests,
+                           size_t count,
+                           bool *ret_wake,
+                           pawl_error *reterr)
+{
+    struct work_backend *backend = group->backend;
+    struct work_tx tx = {
+        .backend = backend,
+        .options = group->options,
+        .arena = &group->arena,
+        .prng = &group->prng,
+    };
+
+    take_back(requests, count);
+    pawl__arena_clear(&group->arena);
+    pawl_status status = backend->store->begin(backend, &tx.now, reterr);
+    if (status == PAWL_OK) {
+        status = run_all(&tx, group, requests, count, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = commit(backend, reterr);
+    }
+    if (status != PAWL_OK) {
+        backend->store->rollback(backend);
+        take_back(requests, count);
+        return status;
+    }
+    *ret_wake |= tx.wake;
+    return PAWL_OK;
+}
+
+/* Another node may come in between once, and another one again; not for ever. */
+static pawl_status attempt_again(struct work_group *group,
+                                 struct work_request *request,
+                                 bool *ret_wake,
+                                 pawl_error *reterr)
+{
+    pawl_status status = PAWL_CONFLICT;
+
+    for (int i = 0; i < CONFLICT_TRIES && status == PAWL_CONFLICT; i++) {
+        status = attempt(group, &request, 1, ret_wake, reterr);
+    }
+    return status;
+}
+
+pawl_status pawl__group_run(struct work_group *group,
+                            struct work_request *const *requests,
+                            size_t count,
+                            bool *ret_wake,
+                            pawl_error *reterr)
+{
+    *ret_wake = false;
+    pawl_status status = attempt(group, requests, count, ret_wake, reterr);
+    if (status != PAWL_CONFLICT) {
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        pawl_error error = PAWL_ERROR_INIT;
+        if (attempt_again(group, requests[i], ret_wake, &error) != PAWL_OK) {
+            requests[i]->item.outcome = error;
+        }
+    }
+    return PAWL_OK;
+}

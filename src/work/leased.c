@@ -1,0 +1,213 @@
+/* Calls of those who hold an item: heartbeat, complete, fail, release. */
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "work/group.h"
+#include "work/item.h"
+#include "work/work_internal.h"
+
+/* --- on the committer's thread --- */
+
+struct place {
+    pawl_view id;
+    size_t call;
+};
+
+static int by_id_then_arrival(const void *a, const void *b)
+{
+    const struct place *one = a;
+    const struct place *other = b;
+    int order = pawl__view_order(one->id, other->id);
+
+    return order != 0 ? order : (one->call > other->call) - (one->call < other->call);
+}
+
+static pawl_status no_such_item(pawl_error *reterr, pawl_view id)
+{
+    return pawl__fail(reterr, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(id));
+}
+
+static bool decide_one(struct work_tx *tx, struct work_leased *call, struct work_row *row)
+{
+    bool changed = false;
+
+    if (row == NULL) {
+        no_such_item(&call->request.item.outcome, call->lease.work_item_id);
+        return false;
+    }
+    call->command.random = pawl__prng_next(tx->prng);
+    if (pawl__decide_leased(row, &call->command, &tx->now, &changed, &call->request.item.outcome)
+        == PAWL_OK) {
+        call->status = row->item.status == PAWL_ITEM_PENDING ? PAWL_ITEM_WAITING : row->item.status;
+        call->expires_at_us = row->item.lease_expires_at_us;
+    }
+    return changed;
+}
+
+pawl_status pawl__group_leased(struct work_tx *tx,
+                               struct work_leased *const *calls,
+                               size_t count,
+                               pawl_error *reterr)
+{
+    struct work_backend *backend = tx->backend;
+    struct place *places = pawl__tx_take(tx, count, sizeof(*places), reterr);
+    pawl_view *ids = pawl__tx_take(tx, count, sizeof(*ids), reterr);
+    struct work_row **rows = pawl__tx_take(tx, count, sizeof(struct work_row *), reterr);
+    size_t distinct = 0;
+    size_t changed_count = 0;
+
+    if (places == NULL || ids == NULL || rows == NULL) {
+        return PAWL_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        places[i] = (struct place){ .id = calls[i]->lease.work_item_id, .call = i };
+    }
+    qsort(places, count, sizeof(*places), by_id_then_arrival);
+    for (size_t i = 0; i < count; i++) {
+        if (distinct == 0 || !pawl__view_equal(ids[distinct - 1], places[i].id)) {
+            ids[distinct++] = places[i].id;
+        }
+    }
+    pawl_status status = backend->items->load(backend, ids, distinct, tx->arena, rows, reterr);
+    if (status == PAWL_OK && backend->store->now != NULL) {
+        status = backend->store->now(backend, &tx->now, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    for (size_t i = 0, at = 0; i < distinct; i++) {
+        bool changed = false;
+        for (; at < count && pawl__view_equal(places[at].id, ids[i]); at++) {
+            changed |= decide_one(tx, calls[places[at].call], rows[i]);
+        }
+        if (changed) {
+            rows[changed_count++] = rows[i]; /* changed_count <= i */
+        }
+    }
+    return pawl__tx_put(tx, rows, changed_count, reterr);
+}
+
+pawl_status pawl__tx_lease(struct work_tx *tx,
+                           struct work_request *request,
+                           const pawl_lease *lease,
+                           struct work_row **ret_row,
+                           pawl_error *reterr)
+{
+    struct work_backend *backend = tx->backend;
+    struct work_row *row = NULL;
+    pawl_status status =
+        backend->items->load(backend, &lease->work_item_id, 1, tx->arena, &row, reterr);
+
+    *ret_row = NULL;
+    if (status == PAWL_OK && backend->store->now != NULL) {
+        status = backend->store->now(backend, &tx->now, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (row == NULL) {
+        no_such_item(&request->item.outcome, lease->work_item_id);
+    } else if (pawl__decide_held(row, lease->token, &tx->now, &request->item.outcome) == PAWL_OK) {
+        *ret_row = row;
+    }
+    return PAWL_OK;
+}
+
+/* --- on the caller's --- */
+
+static pawl_status take_lease(const pawl_lease *lease, struct work_leased *call, pawl_error *reterr)
+{
+    if (lease == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "lease: is NULL");
+    }
+    call->request.kind = WORK_LEASED;
+    call->lease = *lease;
+    call->command.token = lease->token;
+    return pawl__work_check_name("work_item_id", lease->work_item_id, reterr);
+}
+
+pawl_status pawl_work_heartbeat(pawl_work *work,
+                                const pawl_lease *lease,
+                                uint32_t lease_ms,
+                                int64_t *ret_expires_at_us,
+                                pawl_error *reterr)
+{
+    struct work_leased call = { .command.kind = WORK_HEARTBEAT };
+    pawl_status status = take_lease(lease, &call, reterr);
+
+    call.command.lease_ns =
+        (int64_t)(lease_ms == 0 ? work->options.lease_ms : lease_ms) * NS_PER_MS;
+    if (status == PAWL_OK) {
+        status = pawl__work_submit_request(work, &call.request, reterr);
+    }
+    if (status == PAWL_OK && ret_expires_at_us != NULL) {
+        *ret_expires_at_us = call.expires_at_us;
+    }
+    return status;
+}
+
+static pawl_status take_output(pawl_work *work,
+                               pawl_view output_data,
+                               struct work_leased *call,
+                               pawl_error *reterr)
+{
+    call->command.output_data = output_data;
+    call->request.item.bytes += output_data.len;
+    return pawl__work_check_json("output_data", output_data, work->options.data_bytes_max, reterr);
+}
+
+pawl_status pawl_work_complete(pawl_work *work,
+                               const pawl_lease *lease,
+                               pawl_view output_data,
+                               pawl_error *reterr)
+{
+    struct work_leased call = { .command.kind = WORK_COMPLETE };
+    pawl_status status = take_lease(lease, &call, reterr);
+
+    if (status == PAWL_OK) {
+        status = take_output(work, output_data, &call, reterr);
+    }
+    return status == PAWL_OK ? pawl__work_submit_request(work, &call.request, reterr) : status;
+}
+
+pawl_status pawl_work_fail(pawl_work *work,
+                           const pawl_lease *lease,
+                           pawl_view error_message,
+                           pawl_view output_data,
+                           bool retryable,
+                           pawl_item_status *ret_status,
+                           pawl_error *reterr)
+{
+    struct work_leased call = {
+        .command = { .kind = WORK_FAIL,
+                     .retryable = retryable,
+                     .backoff = { .first_ns = work->options.retry_first_ms * NS_PER_MS,
+                                  .max_ns = work->options.retry_max_ms * NS_PER_MS } },
+    };
+    pawl_status status = take_lease(lease, &call, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__work_take_message(
+            "error_message", error_message, &call.command.error_message, reterr);
+    }
+    if (status == PAWL_OK) {
+        call.request.item.bytes = call.command.error_message.len;
+        status = take_output(work, output_data, &call, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_submit_request(work, &call.request, reterr);
+    }
+    if (status == PAWL_OK && ret_status != NULL) {
+        *ret_status = call.status;
+    }
+    return status;
+}
+
+pawl_status pawl_work_release(pawl_work *work, const pawl_lease *lease, pawl_error *reterr)
+{
+    struct work_leased call = { .command.kind = WORK_RELEASE };
+    pawl_status status = take_lease(lease, &call, reterr);
+
+    return status == PAWL_OK ? pawl__work_submit_request(work, &call.request, reterr) : status;
+}

@@ -1,0 +1,109 @@
+/* Reading items and their history, on the caller's thread. */
+#include "base/buf.h"
+#include "base/error.h"
+#include "base/take.h"
+#include "work/copy.h"
+#include "work/item.h"
+#include "work/work_internal.h"
+
+struct item_copy {
+    pawl_item *item;
+    pawl_status status;
+    pawl_error *reterr;
+};
+
+static bool copy_item(void *context, const struct work_row *row)
+{
+    struct item_copy *copy = context;
+
+    copy->status = pawl__copy_item(&row->item, &copy->item, copy->reterr);
+    return false;
+}
+
+pawl_status pawl_work_get(pawl_work *work,
+                          pawl_view work_item_id,
+                          pawl_item **ret_item,
+                          pawl_error *reterr)
+{
+    struct item_copy copy = { .reterr = reterr };
+    pawl_status status = pawl__work_check_name("work_item_id", work_item_id, reterr);
+
+    if (status == PAWL_OK) {
+        status = work->backend->items->get(work->backend, work_item_id, copy_item, &copy, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = copy.status;
+    }
+    if (status == PAWL_OK) {
+        *ret_item = copy.item;
+    }
+    return status;
+}
+
+struct item_walk {
+    pawl_item_visit visit;
+    void *context;
+};
+
+static bool show_item(void *context, const struct work_row *row)
+{
+    struct item_walk *walk = context;
+
+    return walk->visit(walk->context, &row->item);
+}
+
+static pawl_status check_filter(const pawl_item_filter *filter, pawl_error *reterr)
+{
+    const struct {
+        const char *field;
+        pawl_view text;
+    } texts[] = {
+        { "filter: task_id", filter->task_id },
+        { "filter: work_type", filter->work_type },
+        { "filter: lease_holder", filter->lease_holder },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        pawl_status status = texts[i].text.len == 0
+                                 ? PAWL_OK
+                                 : pawl__work_check_name(texts[i].field, texts[i].text, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    if (filter->statuses >> (PAWL_ITEM_WAITING + 1) != 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "filter: statuses: has bits of no status");
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl_work_list(pawl_work *work,
+                           const pawl_item_filter *filter,
+                           pawl_item_visit visit,
+                           void *context,
+                           pawl_error *reterr)
+{
+    pawl_item_filter taken = PAWL_ITEM_FILTER_INIT;
+    struct item_walk walk = { .visit = visit, .context = context };
+    pawl_status status = pawl__take_sized("filter", filter, &taken, sizeof(taken), reterr);
+
+    if (status == PAWL_OK) {
+        status = check_filter(&taken, reterr);
+    }
+    return status == PAWL_OK
+               ? work->backend->items->list(work->backend, &taken, show_item, &walk, reterr)
+               : status;
+}
+
+pawl_status pawl_work_history(pawl_work *work,
+                              pawl_view work_item_id,
+                              pawl_item_event_visit visit,
+                              void *context,
+                              pawl_error *reterr)
+{
+    pawl_status status = pawl__work_check_name("work_item_id", work_item_id, reterr);
+
+    return status == PAWL_OK
+               ? work->backend->items->history(work->backend, work_item_id, visit, context, reterr)
+               : status;
+}

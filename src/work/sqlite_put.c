@@ -1,0 +1,215 @@
+/* Items in SQLite: how a row gets where it belongs. */
+#include "base/error.h"
+#include "work/item.h"
+#include "work/sqlite_backend.h"
+
+struct work_sqlite_times {
+    char text[8][PAWL__TIME_SIZE];
+    size_t used;
+};
+
+/* Like pawl__work_bind_time, without an allocation: the text lives until the reset. */
+static void bind_time(struct pawl__sqlite_stmt *stmt,
+                      int parameter,
+                      int64_t wall_us,
+                      struct work_sqlite_times *times)
+{
+    if (wall_us == 0) {
+        pawl__sqlite_bind_null(stmt, parameter);
+        return;
+    }
+    REQUIRE(times->used < COUNT_OF(times->text));
+    char *text = times->text[times->used++];
+    pawl__time_store(wall_us, text);
+    pawl__sqlite_bind_text(stmt, parameter, pawl_view_of(text));
+}
+
+static void bind_status(struct pawl__sqlite_stmt *stmt, int parameter, pawl_item_status status)
+{
+    pawl__sqlite_bind_text(stmt, parameter, pawl_view_of(pawl__item_status_text(status)));
+}
+
+/* What both tables begin with: ?1 to ?14. */
+static void bind_common(struct pawl__sqlite_stmt *stmt,
+                        const struct work_row *row,
+                        struct work_sqlite_times *times)
+{
+    const pawl_item *item = &row->item;
+
+    pawl__sqlite_bind_text(stmt, 1, item->work_item_id);
+    pawl__sqlite_bind_text(stmt, 2, item->task_id);
+    pawl__sqlite_bind_text(stmt, 3, item->work_type);
+    pawl__sqlite_bind_i64(stmt, 4, item->priority);
+    pawl__sqlite_bind_i64(stmt, 5, item->retry_count);
+    pawl__sqlite_bind_i64(stmt, 6, item->max_retries);
+    pawl__sqlite_bind_i64(stmt, 7, item->attempts);
+    pawl__sqlite_bind_i64(stmt, 8, (int64_t)item->token);
+    pawl__sqlite_bind_i64(stmt, 9, row->entries);
+    pawl__work_bind_optional(stmt, 10, item->input_data);
+    pawl__work_bind_optional(stmt, 11, item->error_message);
+    bind_time(stmt, 12, item->created_at_us, times);
+    bind_time(stmt, 13, item->started_at_us, times);
+    bind_time(stmt, 14, item->updated_at_us, times);
+}
+
+static pawl_status insert_item(struct work_sqlite *backend,
+                               const struct work_row *row,
+                               pawl_error *reterr)
+{
+    struct work_sqlite_times times = { .used = 0 };
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_ITEM_INSERT);
+
+    bind_common(&stmt, row, &times);
+    return pawl__sqlite_run(&stmt, reterr);
+}
+
+static pawl_status update_item(struct work_sqlite *backend,
+                               const struct work_row *row,
+                               pawl_item_status status,
+                               pawl_error *reterr)
+{
+    const pawl_item *item = &row->item;
+    struct work_sqlite_times times = { .used = 0 };
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_ITEM_UPDATE);
+
+    pawl__sqlite_bind_text(&stmt, 1, item->work_item_id);
+    bind_status(&stmt, 2, status);
+    pawl__sqlite_bind_i64(&stmt, 3, item->retry_count);
+    pawl__sqlite_bind_i64(&stmt, 4, item->attempts);
+    pawl__sqlite_bind_i64(&stmt, 5, (int64_t)item->token);
+    pawl__work_bind_optional(&stmt, 6, item->lease_holder);
+    pawl__work_bind_optional(&stmt, 7, item->output_data);
+    pawl__work_bind_optional(&stmt, 8, item->error_message);
+    bind_time(&stmt, 9, item->started_at_us, &times);
+    bind_time(&stmt, 10, item->completed_at_us, &times);
+    bind_time(&stmt, 11, item->updated_at_us, &times);
+    bind_time(&stmt, 12, item->lease_acquired_at_us, &times);
+    bind_time(&stmt, 13, item->lease_expires_at_us, &times);
+    bind_time(&stmt, 14, item->heartbeat_at_us, &times);
+    if (status == PAWL_ITEM_IN_PROGRESS) {
+        pawl__sqlite_bind_text(&stmt, 15, pawl_view_of(backend->boot_id));
+        pawl__sqlite_bind_i64(&stmt, 16, row->deadline_ns);
+    }
+    return pawl__sqlite_run(&stmt, reterr);
+}
+
+static const char *reason_text(enum work_reason reason)
+{
+    return reason == WORK_BACKOFF ? "backoff" : reason == WORK_DEPENDENCY ? "dependency" : "delay";
+}
+
+static pawl_status insert_waiting(struct work_sqlite *backend,
+                                  const struct work_row *row,
+                                  pawl_error *reterr)
+{
+    struct work_sqlite_times times = { .used = 0 };
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_WAITING_INSERT);
+
+    bind_common(&stmt, row, &times);
+    pawl__sqlite_bind_text(&stmt, 15, pawl_view_of(reason_text(row->reason)));
+    if (row->due_ns != INT64_MIN) {
+        pawl__sqlite_bind_text(&stmt, 16, pawl_view_of(backend->boot_id));
+        pawl__sqlite_bind_i64(&stmt, 17, row->due_ns);
+    }
+    bind_time(&stmt, 18, row->item.due_at_us, &times);
+    pawl__sqlite_bind_i64(&stmt, 19, row->waits_for);
+    return pawl__sqlite_run(&stmt, reterr);
+}
+
+static pawl_status update_waiting(struct work_sqlite *backend,
+                                  const struct work_row *row,
+                                  pawl_error *reterr)
+{
+    struct work_sqlite_times times = { .used = 0 };
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_WAITING_UPDATE);
+
+    pawl__sqlite_bind_text(&stmt, 1, row->item.work_item_id);
+    bind_time(&stmt, 2, row->item.updated_at_us, &times);
+    pawl__sqlite_bind_text(&stmt, 3, pawl_view_of(reason_text(row->reason)));
+    pawl__sqlite_bind_i64(&stmt, 4, row->waits_for);
+    return pawl__sqlite_run(&stmt, reterr);
+}
+
+/* Runs a statement whose one parameter is the id. */
+static pawl_status run_by_id(struct work_sqlite *backend,
+                             size_t statement,
+                             const struct work_row *row,
+                             pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, statement);
+
+    pawl__sqlite_bind_text(&stmt, 1, row->item.work_item_id);
+    return pawl__sqlite_run(&stmt, reterr);
+}
+
+static pawl_status move_out(struct work_sqlite *backend,
+                            const struct work_row *row,
+                            pawl_error *reterr)
+{
+    pawl_status status = update_item(backend, row, PAWL_ITEM_PENDING, reterr);
+
+    if (status == PAWL_OK) {
+        status = run_by_id(backend, WORK_SQL_ITEM_DELETE, row, reterr);
+    }
+    return status == PAWL_OK ? insert_waiting(backend, row, reterr) : status;
+}
+
+static pawl_status move_in(struct work_sqlite *backend, struct work_row *row, pawl_error *reterr)
+{
+    pawl_status status = run_by_id(backend, WORK_SQL_WAITING_DELETE, row, reterr);
+
+    row->entries++;
+    if (status == PAWL_OK) {
+        status = insert_item(backend, row, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = run_by_id(backend, WORK_SQL_RELINK_CHECKPOINTS, row, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = run_by_id(backend, WORK_SQL_RELINK_KEYS, row, reterr);
+    }
+    if (status == PAWL_OK && row->item.status != PAWL_ITEM_PENDING) {
+        /* A store notes a change by a time that differs from the one before. */
+        row->item.updated_at_us++;
+        status = update_item(backend, row, row->item.status, reterr);
+    }
+    return status;
+}
+
+static pawl_status put_one(struct work_sqlite *backend, struct work_row *row, pawl_error *reterr)
+{
+    bool waits = row->item.status == PAWL_ITEM_WAITING;
+    enum work_home home = row->home;
+
+    row->home = waits ? WORK_IN_WAITING : WORK_IN_ITEMS;
+    switch (home) {
+    case WORK_NOWHERE:
+        return waits ? insert_waiting(backend, row, reterr) : insert_item(backend, row, reterr);
+    case WORK_IN_ITEMS:
+        return waits ? move_out(backend, row, reterr)
+                     : update_item(backend, row, row->item.status, reterr);
+    case WORK_IN_WAITING:
+        break;
+    }
+    return waits ? update_waiting(backend, row, reterr) : move_in(backend, row, reterr);
+}
+
+pawl_status pawl__work_sqlite_put(struct work_backend *base,
+                                  const struct work_now *now,
+                                  struct work_row *const *rows,
+                                  size_t count,
+                                  pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    (void)now;
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        status = put_one(pawl__work_sqlite_of(base), rows[i], reterr);
+    }
+    return status;
+}

@@ -1,0 +1,236 @@
+#include "work/work_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/take.h"
+#include "store/location.h"
+
+#define CLOSE_NS (10 * NS_PER_S) /* closing ends within this, though the store hangs */
+#define WORK_DATA_BYTES_LIMIT (256U << 20)
+
+typedef pawl_status (*backend_open)(const struct pawl__location *location,
+                                    const struct work_setup *setup,
+                                    struct work_backend **ret_backend,
+                                    pawl_error *reterr);
+
+static const backend_open backends[] = {
+    [PAWL__AT_SQLITE] = pawl__work_sqlite_open,
+};
+
+/* --- the group commit --- */
+
+static struct work_request *request_of(struct pawl__commit_item *item)
+{
+    return (struct work_request *)((char *)item - offsetof(struct work_request, item));
+}
+
+/* Runs on the committer thread. */
+static pawl_status commit_group(void *context,
+                                struct pawl__commit_item *const *items,
+                                size_t count,
+                                pawl_error *reterr)
+{
+    pawl_work *work = context;
+    struct work_request *requests[WORK_GROUP_MAX];
+    bool wake;
+
+    REQUIRE(count <= WORK_GROUP_MAX);
+    for (size_t i = 0; i < count; i++) {
+        requests[i] = request_of(items[i]);
+    }
+    pawl_status status = pawl__group_run(work->group, requests, count, &wake, reterr);
+    if (status == PAWL_OK && wake) {
+        pawl__watch_bump(&work->watch);
+    }
+    return status;
+}
+
+pawl_status pawl__work_submit_request(pawl_work *work,
+                                      struct work_request *request,
+                                      pawl_error *reterr)
+{
+    struct pawl__commit_item *item = &request->item;
+
+    item->bytes = MIN(MAX(item->bytes, (size_t)1), WORK_GROUP_BYTES_MAX);
+    /* The committer's own waits are bounded (busy_ms_max, the server's timeouts), so this is too.
+     */
+    return pawl__commit_submit(work->commit, &item, INT64_MAX, reterr);
+}
+
+/* --- open and close --- */
+
+static pawl_status open_backend(pawl_work *work, const char *location, pawl_error *reterr)
+{
+    AUTO(pawl__location_done) struct pawl__location parsed = { 0 };
+    struct work_setup setup = {
+        .options = &work->options,
+        .clock = work->clock,
+        .boot_id = work->boot_id,
+    };
+    pawl_status status = pawl__location_parse(location, &parsed, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if ((size_t)parsed.scheme >= COUNT_OF(backends) || backends[parsed.scheme] == NULL) {
+        return pawl__fail(reterr, PAWL_UNSUPPORTED, "work cannot be kept there yet");
+    }
+    return backends[parsed.scheme](&parsed, &setup, &work->backend, reterr);
+}
+
+static pawl_status watch_outside(void *context,
+                                 int64_t deadline_ns,
+                                 struct pawl__cancel *cancel,
+                                 pawl_error *reterr)
+{
+    struct work_backend *backend = context;
+
+    return backend->store->watch(backend, deadline_ns, cancel, reterr);
+}
+
+static pawl_status start(pawl_work *work, pawl_error *reterr)
+{
+    struct pawl__commit_options options = {
+        .name = "work",
+        .commit = commit_group,
+        .context = work,
+        .limits = PAWL__COMMIT_LIMITS_DEFAULT,
+    };
+    pawl_status status =
+        pawl__watch_init(&work->watch,
+                         work->backend->store->watch == NULL ? NULL : watch_outside,
+                         work->backend,
+                         reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    work->watch_ready = true;
+    status = pawl__group_new(work->backend, &work->options, &work->group, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    options.limits.batch_items_max = WORK_GROUP_MAX;
+    options.limits.batch_bytes_max = WORK_GROUP_BYTES_MAX;
+    return pawl__commit_new(&options, &work->commit, reterr);
+}
+
+static pawl_status take_options(const pawl_work_options *given,
+                                pawl_work_options *options,
+                                pawl_error *reterr)
+{
+    *options = (pawl_work_options)PAWL_WORK_OPTIONS_INIT;
+    pawl_status status = pawl__take_sized("options", given, options, sizeof(*options), reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (options->data_bytes_max == 0 || options->data_bytes_max > WORK_DATA_BYTES_LIMIT) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "data_bytes_max: is %u, must be 1 to %u",
+                          options->data_bytes_max,
+                          WORK_DATA_BYTES_LIMIT);
+    }
+    if (options->lease_ms == 0 || options->retry_first_ms == 0) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "%s: is 0, must be 1 or more",
+                          options->lease_ms == 0 ? "lease_ms" : "retry_first_ms");
+    }
+    if (options->retry_max_ms < options->retry_first_ms) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "retry_max_ms: is %u, less than retry_first_ms, which is %u",
+                          options->retry_max_ms,
+                          options->retry_first_ms);
+    }
+    return PAWL_OK;
+}
+
+/* For messages: a password in a URL is nobody's business. */
+static const char *shown(const char *location)
+{
+    return strncmp(location, "postgres", 8) == 0 ? "postgres" : location;
+}
+
+pawl_status pawl__work_open_at(const char *location,
+                               const pawl_work_options *options,
+                               struct pawl__clock *clock,
+                               const char *boot_id,
+                               pawl_work **ret_work,
+                               pawl_error *reterr)
+{
+    pawl_work *work = calloc(1, sizeof(*work));
+
+    if (work == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a work store");
+    }
+    work->clock = clock;
+    memcpy(work->boot_id, boot_id, MIN(strlen(boot_id), sizeof(work->boot_id) - 1));
+    pawl_status status = take_options(options, &work->options, reterr);
+    if (status == PAWL_OK) {
+        status = open_backend(work, location, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = start(work, reterr);
+    }
+    if (status != PAWL_OK) {
+        pawl_work_close(work);
+        return pawl__fail_context(reterr, status, "open work '%s'", shown(location));
+    }
+    *ret_work = work;
+    return PAWL_OK;
+}
+
+pawl_status pawl_work_open(const char *location,
+                           const pawl_work_options *options,
+                           pawl_work **ret_work,
+                           pawl_error *reterr)
+{
+    char boot_id[PAWL__BOOT_ID_SIZE];
+
+    if (ret_work == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "ret_work: is NULL");
+    }
+    if (location == NULL) {
+        location = getenv("DATABASE_URL");
+    }
+    if (location == NULL || location[0] == '\0') {
+        return pawl__fail(
+            reterr, PAWL_INVALID, "no work store named: give a location or set DATABASE_URL");
+    }
+    pawl_status status = pawl__clock_boot_id(boot_id, reterr);
+    return status == PAWL_OK ? pawl__work_open_at(
+               location, options, pawl__clock_real(), boot_id, ret_work, reterr)
+                             : status;
+}
+
+void pawl_work_close(pawl_work *work)
+{
+    if (work == NULL) {
+        return;
+    }
+    if (work->watch_ready) {
+        pawl_work_cancel_waits(work);
+    }
+    if (work->commit != NULL) {
+        int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + CLOSE_NS;
+        if (pawl__commit_stop(work->commit, true, deadline_ns, NULL) != PAWL_OK) {
+            /* The store hangs in a write. Its thread still uses all of this: leave it behind; what
+             * was acknowledged is on disk. */
+            pawl__commit_free(work->commit);
+            return;
+        }
+        pawl__commit_free(work->commit);
+    }
+    if (work->watch_ready) {
+        pawl__watch_done(&work->watch);
+    }
+    pawl__group_free(work->group);
+    if (work->backend != NULL) {
+        work->backend->store->close(work->backend);
+    }
+    free(work);
+}
