@@ -3,7 +3,6 @@
  * Lines are appended in batches, as many as are there without waiting, so that a million of them is
  * quick and a program that writes one and waits gets its answer at once. A line is answered only
  * when it is durable, in the order of the input. */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,11 +10,11 @@
 #include "base/clock.h"
 #include "base/display.h"
 #include "base/error.h"
-#include "base/fs.h"
 #include "base/lines.h"
 #include "base/macros.h"
 #include "base/quantity.h"
 #include "base/uuid.h"
+#include "cli/input.h"
 #include "cli/ledger.h"
 #include "cli/text.h"
 
@@ -290,35 +289,6 @@ static pawl_status append_lines(struct append *append, pawl_error *reterr)
 
 /* --- one event --- */
 
-/* A literal, a file behind '@', or '-' for standard input. */
-static pawl_status read_payload(const char *given, char **ret_payload, pawl_error *reterr)
-{
-    const char *path = strcmp(given, "-") == 0 ? "/dev/stdin" : given + 1;
-    size_t len = 0;
-
-    if (given[0] != '@' && strcmp(given, "-") != 0) {
-        *ret_payload = strdup(given);
-        return *ret_payload == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a payload")
-                                    : PAWL_OK;
-    }
-    AUTO(pawl__text_free) char *text = malloc(PAYLOAD_BYTES_MAX + 2);
-    if (text == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a payload");
-    }
-    pawl_status status = pawl__fs_read_small(path, text, PAYLOAD_BYTES_MAX + 2, &len, reterr);
-    if (status != PAWL_OK) {
-        return pawl__fail_context(reterr, status, "payload");
-    }
-    if (memchr(text, '\0', len) != NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "payload: has a NUL byte in it");
-    }
-    if (len > 0 && text[len - 1] == '\n') { /* an editor's, or echo's; not part of the value */
-        text[len - 1] = '\0';
-    }
-    *ret_payload = STEAL(text);
-    return PAWL_OK;
-}
-
 static pawl_status append_one(struct append *append,
                               const struct pawl__run *run,
                               pawl_error *reterr)
@@ -329,7 +299,8 @@ static pawl_status append_one(struct append *append,
     struct pawl__uuid uuid;
     pawl_event *event = &append->events[0];
 
-    pawl_status status = read_payload(pawl__args_value(run->args, "payload"), &payload, reterr);
+    pawl_status status = pawl__input_read(
+        "payload", pawl__args_value(run->args, "payload"), PAYLOAD_BYTES_MAX, &payload, reterr);
     if (status == PAWL_OK && append->new_ids) {
         status = pawl__uuid_next(pawl__uuid_process(), &uuid, reterr);
     }

@@ -29,15 +29,21 @@ static pawl_status print_there(const struct pawl__run *run,
     return status;
 }
 
+static void wake_reader(void *reader)
+{
+    pawl_reader_cancel(reader);
+}
+
 static pawl_status follow(const struct pawl__run *run,
                           pawl_reader *reader,
                           uint64_t left,
                           pawl_error *reterr)
 {
+    const struct pawl__woken woken = { wake_reader, reader };
     pawl_status status = PAWL_OK;
 
     pawl__interrupt_catch();
-    pawl__interrupt_wakes(reader);
+    pawl__interrupt_wakes(&woken);
     while (left > 0 && !pawl__interrupted()) {
         status = print_there(run, reader, &left, reterr);
         if (status != PAWL_OK && status != PAWL_NOT_FOUND) {

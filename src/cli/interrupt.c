@@ -1,31 +1,35 @@
-/* Ctrl-C while something long runs: noticed, so that it ends in order. */
+#include "cli/interrupt.h"
+
 #include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "cli/ledger.h"
-
 static volatile sig_atomic_t interrupted;
-static _Atomic(pawl_reader *) woken; /* lock-free, so the handler may look at it */
+/* Lock-free, so the handler may look at it. */
+static _Atomic(const struct pawl__woken *) woken;
 
 static void on_signal(int number)
 {
-    pawl_reader *reader = atomic_load(&woken);
+    const struct pawl__woken *target = atomic_load(&woken);
 
     (void)number;
     interrupted = 1;
-    if (reader != NULL) {
-        pawl_reader_cancel(reader);
+    if (target != NULL) {
+        target->wake(target->object);
     }
 }
 
 void pawl__interrupt_catch(void)
 {
     struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+    struct sigaction before;
 
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) { /* nohup's wish */
+        sigaction(SIGHUP, &action, NULL);
+    }
 }
 
 bool pawl__interrupted(void)
@@ -33,9 +37,9 @@ bool pawl__interrupted(void)
     return interrupted != 0;
 }
 
-void pawl__interrupt_wakes(pawl_reader *reader)
+void pawl__interrupt_wakes(const struct pawl__woken *target)
 {
-    atomic_store(&woken, reader);
+    atomic_store(&woken, target);
 }
 
 struct pawl__long pawl__long_start(const char *label, bool bytes)

@@ -5,6 +5,7 @@
 #include <pawl/ledger.h>
 
 #include "cli/command.h"
+#include "cli/interrupt.h"
 #include "cli/run.h"
 
 extern const struct pawl__command pawl__cmd_ledger_append;
@@ -98,27 +99,5 @@ PAWL_MUST_USE pawl_status pawl__ledger_add_json(const struct pawl__run *run,
                                                 const pawl_event *event,
                                                 struct pawl__buf *buf,
                                                 pawl_error *reterr);
-
-/* --- interrupt.c --- */
-
-/* From here on Ctrl-C and SIGTERM are noticed instead of ending the process, once; the second one
- * ends it. */
-void pawl__interrupt_catch(void);
-bool pawl__interrupted(void);
-
-/* The reader that waits, to be woken; NULL: none any more. */
-void pawl__interrupt_wakes(pawl_reader *reader);
-
-/* Progress of a call that may take long, on standard error. Hand pawl__long_step to the call, the
- * struct as its context. Ctrl-C stops it. */
-struct pawl__long {
-    struct pawl__progress progress;
-    struct pawl__progress_options options;
-    int fd;
-    bool started;
-};
-struct pawl__long pawl__long_start(const char *label, bool bytes);
-bool pawl__long_step(void *context, uint64_t done, uint64_t total);
-void pawl__long_done(struct pawl__long *work); /* for AUTO, too */
 
 #endif

@@ -6,28 +6,6 @@
 #include "base/macros.h"
 #include "cli/ledger.h"
 
-/* Control characters stand only in the strings of JSON, where \uNNNN means the same; line breaks
- * were taken out before. */
-static void add_harmless(struct pawl__buf *buf, pawl_view json)
-{
-    while (json.len > 0) {
-        pawl_view before = json;
-        pawl_view taken;
-        uint32_t code;
-
-        if (!pawl__view_take_utf8(&json, &code)) {
-            return;
-        }
-        bool acts = (code >= 0x7F && code <= 0x9F) || (code >= 0x200E && code <= 0x200F)
-                    || (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
-        if (acts) {
-            pawl__buf_add_format(buf, "\\u%04x", code);
-        } else if (pawl__view_take(&before, before.len - json.len, &taken)) {
-            pawl__buf_add(buf, taken);
-        }
-    }
-}
-
 pawl_status pawl__ledger_add_json(const struct pawl__run *run,
                                   const pawl_event *event,
                                   struct pawl__buf *buf,
@@ -40,11 +18,7 @@ pawl_status pawl__ledger_add_json(const struct pawl__run *run,
     if (status != PAWL_OK) {
         return status;
     }
-    if (run->term.is_terminal) {
-        add_harmless(buf, (pawl_view){ json, len });
-    } else {
-        pawl__buf_add(buf, (pawl_view){ json, len });
-    }
+    pawl__out_add_value(run, buf, (pawl_view){ json, len });
     return PAWL_OK;
 }
 

@@ -104,6 +104,37 @@ pawl_status pawl__out_add_json(struct pawl__buf *buf, json_t *json, pawl_error *
     return status;
 }
 
+/* Control characters stand only in the strings of JSON, where \uNNNN means the same; line breaks
+ * were taken out before. */
+static void add_harmless(struct pawl__buf *buf, pawl_view json)
+{
+    while (json.len > 0) {
+        pawl_view before = json;
+        pawl_view taken;
+        uint32_t code;
+
+        if (!pawl__view_take_utf8(&json, &code)) {
+            return;
+        }
+        bool acts = (code >= 0x7F && code <= 0x9F) || (code >= 0x200E && code <= 0x200F)
+                    || (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
+        if (acts) {
+            pawl__buf_add_format(buf, "\\u%04x", code);
+        } else if (pawl__view_take(&before, before.len - json.len, &taken)) {
+            pawl__buf_add(buf, taken);
+        }
+    }
+}
+
+void pawl__out_add_value(const struct pawl__run *run, struct pawl__buf *buf, pawl_view json)
+{
+    if (run->term.is_terminal) {
+        add_harmless(buf, json);
+    } else {
+        pawl__buf_add(buf, json);
+    }
+}
+
 json_t *pawl__out_text(const char *text)
 {
     AUTO(pawl__buf_done) struct pawl__buf safe = BUF_INIT(SIZE_MAX / 2);

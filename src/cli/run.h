@@ -49,6 +49,9 @@ PAWL_MUST_USE pawl_status pawl__out_add_json(struct pawl__buf *buf,
                                              json_t *json,
                                              pawl_error *reterr);
 
+/* Adds JSON that came from a store; on a terminal with what that would act on escaped. */
+void pawl__out_add_value(const struct pawl__run *run, struct pawl__buf *buf, pawl_view json);
+
 /* A JSON string of any bytes: those that are no UTF-8 are escaped. NULL without memory. */
 json_t *pawl__out_text(const char *text);
 
