@@ -495,20 +495,27 @@ static pawl_status memory_embeddings(struct ledger_backend *base,
                                      pawl_error *reterr)
 {
     struct memory_backend *backend = of(base);
+    AUTO(pawl__buf_done)
+    struct pawl__buf vector = BUF_INIT(PAWL_EMBEDDING_DIMENSIONS_MAX * sizeof(float));
     size_t count = committed(backend);
     pawl_status status = PAWL_OK;
 
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        struct memory_event *event = at(backend, i);
+        const struct memory_event *event = at(backend, i);
         if (!pawl__event_matches(filter, &event->event)) {
             continue;
         }
-        /* Held over the visit: an embedding may be replaced, and visiting is arithmetic. */
+        /* A copy, because it may be replaced, and the visitor of a snapshot writes to a disk: for
+         * that nobody shall wait. */
+        pawl__buf_clear(&vector);
         pawl__lock(&backend->lock);
-        if (event->vector.len > 0) {
-            status = visit(context, event->event.offset, pawl__buf_view(&event->vector), reterr);
-        }
+        pawl__buf_add(&vector, pawl__buf_view(&event->vector));
         pawl__unlock(&backend->lock);
+        if (vector.broken) {
+            status = no_memory(reterr);
+        } else if (vector.len > 0) {
+            status = visit(context, event->event.offset, pawl__buf_view(&vector), reterr);
+        }
     }
     return status;
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/thread.h"
+#include "ledger/ledger_internal.h"
 #include "lib/ledger_fixture.h"
 #include "lib/ledger_sample.h"
 
@@ -207,6 +208,29 @@ static void test_snapshots_are_taken_while_writers_go_on(void **state)
     assert_verifies(&s.sample, s.f->ledger, 4 * 4 + WRITERS * WRITES);
 }
 
+/* A snapshot writes each embedding to the disk while it walks over them. */
+static pawl_status append_meanwhile(void *context,
+                                    uint64_t offset,
+                                    pawl_view vector,
+                                    pawl_error *reterr)
+{
+    const struct snapshots *s = context;
+    pawl_event event = event_of(offset == 3 ? "a" : "b", 0, "0");
+
+    (void)vector;
+    return pawl_ledger_append(s->f->ledger, &event, NULL, reterr);
+}
+
+static void test_whoever_walks_over_embeddings_holds_no_writer_up(void **state)
+{
+    struct snapshots s = begin(state);
+    struct ledger_backend *backend = s.f->ledger->backend;
+
+    fill(&s); /* with two embeddings */
+    assert_ok(backend->ops->embeddings(backend, NULL, append_meanwhile, &s, &s.f->err), &s.f->err);
+    assert_int_equal(latest_offset(s.f), SAMPLE_EVENTS + 2);
+}
+
 /* --- the schedule --- */
 
 static bool schedule(struct snapshots *s, uint32_t every_turns, uint32_t keep)
@@ -357,6 +381,7 @@ int main(int argc, char **argv)
         LEDGER_TEST(test_a_name_that_is_taken_is_a_conflict),
         LEDGER_TEST(test_a_cancelled_snapshot_leaves_nothing),
         LEDGER_TEST(test_snapshots_are_taken_while_writers_go_on),
+        LEDGER_TEST(test_whoever_walks_over_embeddings_holds_no_writer_up),
         LEDGER_TEST(test_the_schedule_counts_committed_turns_and_keeps_the_newest),
         LEDGER_TEST(test_a_restore_brings_back_the_snapshot_and_its_tail),
         LEDGER_TEST(test_a_restore_beside_its_snapshot_is_left_alone),
