@@ -1,0 +1,119 @@
+/* One run of pawl's work queue, for bench/work/run, which does the same with other queues.
+ *
+ *   bench_work LOCATION ITEMS WORKERS
+ *
+ * prints {"enqueue_s":…,"drain_s":…}. LOCATION holds no work yet. Items go in by the thousand; then
+ * every worker is a thread that claims one item, completes it, and claims the next only when that
+ * is durable. They share one handle, as the workers of one program do. */
+#include "bench.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include <pawl/work.h>
+
+enum { BATCH = 1000, WORKERS_MAX = 64 };
+
+static pawl_work *work;
+static atomic_long ended;
+
+#define MUST(call)                                                        \
+    do {                                                                  \
+        pawl_error error_ = PAWL_ERROR_INIT;                              \
+        pawl_error *err = &error_;                                        \
+        if ((call) != PAWL_OK) {                                          \
+            fprintf(stderr, "bench_work: %s: %s\n", #call, err->message); \
+            exit(1);                                                      \
+        }                                                                 \
+    } while (0)
+
+static void enqueue(long items)
+{
+    static pawl_submission batch[BATCH];
+    static char inputs[BATCH][32];
+
+    for (long from = 0; from < items; from += BATCH) {
+        size_t count = 0;
+
+        for (long i = from; i < items && count < BATCH; i++, count++) {
+            snprintf(inputs[count], sizeof(inputs[count]), "{\"i\":%ld}", i);
+            batch[count] = (pawl_submission)PAWL_SUBMISSION_INIT;
+            batch[count].task_id = pawl_view_of("bench");
+            batch[count].work_type = pawl_view_of("noop");
+            batch[count].input_data = pawl_view_of(inputs[count]);
+        }
+        MUST(pawl_work_submit(work, batch, count, NULL, err));
+    }
+}
+
+static void *drain(void *argument)
+{
+    const int *number = argument;
+    char holder[32];
+    pawl_claim claim = PAWL_CLAIM_INIT;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    snprintf(holder, sizeof(holder), "worker-%d", *number);
+    claim.holder = pawl_view_of(holder);
+    for (;;) {
+        pawl_claimed *claimed = NULL;
+        pawl_status status = pawl_work_claim(work, &claim, &claimed, &error);
+
+        if (status == PAWL_NOT_FOUND) {
+            return NULL;
+        }
+        if (status != PAWL_OK) {
+            fprintf(stderr, "bench_work: claim: %s\n", error.message);
+            exit(1);
+        }
+        pawl_lease lease = { claimed->items[0].work_item_id, claimed->items[0].token };
+        MUST(pawl_work_complete(work, &lease, (pawl_view){ NULL, 0 }, err));
+        pawl_claimed_free(claimed);
+        atomic_fetch_add_explicit(&ended, 1, memory_order_relaxed);
+    }
+}
+
+static double drain_with(int workers)
+{
+    pthread_t threads[WORKERS_MAX];
+    int numbers[WORKERS_MAX];
+    double start = bench_now_s();
+
+    for (int i = 0; i < workers; i++) {
+        numbers[i] = i;
+        if (pthread_create(&threads[i], NULL, drain, &numbers[i]) != 0) {
+            fputs("bench_work: no thread\n", stderr);
+            exit(1);
+        }
+    }
+    for (int i = 0; i < workers; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    return bench_now_s() - start;
+}
+
+int main(int argc, char **argv)
+{
+    long items = argc == 4 ? strtol(argv[2], NULL, 10) : 0;
+    long workers = argc == 4 ? strtol(argv[3], NULL, 10) : 0;
+    pawl_task task = { .task_id = pawl_view_of("bench"), .title = pawl_view_of("no-op items") };
+
+    if (items < 1 || workers < 1 || workers > WORKERS_MAX) {
+        fputs("usage: bench_work LOCATION ITEMS WORKERS; bench/work/run runs it\n", stderr);
+        return 2;
+    }
+    MUST(pawl_work_open(argv[1], NULL, &work, err));
+    MUST(pawl_task_create(work, &task, NULL, err));
+    double start = bench_now_s();
+    enqueue(items);
+    double enqueue_s = bench_now_s() - start;
+    double drain_s = drain_with((int)workers);
+    pawl_work_close(work);
+    if (atomic_load(&ended) != items) {
+        fprintf(stderr, "bench_work: %ld of %ld items\n", atomic_load(&ended), items);
+        return 1;
+    }
+    printf("{\"enqueue_s\":%.6f,\"drain_s\":%.6f}\n", enqueue_s, drain_s);
+    return 0;
+}
