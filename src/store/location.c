@@ -45,15 +45,28 @@ static pawl_status set_parameter(struct pawl__location *location,
     return PAWL_OK;
 }
 
+/* Where the parameters begin. Those have no slash, so a '?' before one is part of the path. */
+static size_t path_bytes(pawl_view text)
+{
+    size_t end = text.len;
+
+    for (size_t i = text.len; i > 0 && text.data[i - 1] != '/'; i--) {
+        end = text.data[i - 1] == '?' ? i - 1 : end;
+    }
+    return end;
+}
+
 static pawl_status parse_file(pawl_view text, struct pawl__location *location, pawl_error *reterr)
 {
     pawl_view path = { NULL, 0 };
+    pawl_view mark;
     pawl_view parameter;
 
     location->scheme = PAWL__AT_SQLITE;
-    if (!pawl__view_split(&text, '?', &path) || path.len == 0) {
+    if (!pawl__view_take(&text, path_bytes(text), &path) || path.len == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "no path");
     }
+    (void)!pawl__view_take(&text, 1, &mark); /* the '?' */
     while (pawl__view_split(&text, '&', &parameter)) {
         pawl_status status = set_parameter(location, parameter, reterr);
         if (status != PAWL_OK) {
