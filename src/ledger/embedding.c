@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "ledger/ledger_internal.h"
+#include "ledger/recall.h"
 
 struct wanted {
     uint64_t offset;
@@ -25,7 +26,11 @@ static pawl_status take_values(struct wanted *wanted, pawl_view vector, pawl_err
 {
     size_t dimensions = vector.len / sizeof(uint32_t);
     uint32_t bits;
+    pawl_status status = pawl__recall_check(wanted->offset, vector, reterr);
 
+    if (status != PAWL_OK) {
+        return status;
+    }
     if (dimensions > wanted->room) {
         return pawl__fail(reterr,
                           PAWL_INVALID,

@@ -166,12 +166,53 @@ struct search {
     const float *query;
     size_t dimensions;
     struct recall_top top;
+    size_t first_bytes; /* of the first embedding that was looked at; 0: none was */
 };
+
+pawl_status pawl__recall_check(uint64_t offset, pawl_view vector, pawl_error *reterr)
+{
+    size_t limit = PAWL_EMBEDDING_DIMENSIONS_MAX * sizeof(float);
+
+    return vector.len > 0 && vector.len % sizeof(float) == 0 && vector.len <= limit
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_CORRUPT,
+                            "the embedding of offset %llu has %zu bytes, which are no vector",
+                            (unsigned long long)offset,
+                            vector.len);
+}
+
+/* All of a ledger have one length; when two differ, one of them was not written by us. */
+static pawl_status check_length(struct search *search,
+                                uint64_t offset,
+                                pawl_view vector,
+                                pawl_error *reterr)
+{
+    pawl_status status = pawl__recall_check(offset, vector, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (search->first_bytes != 0 && vector.len != search->first_bytes) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "the embedding of offset %llu has %zu dimensions, one before it has %zu",
+                          (unsigned long long)offset,
+                          vector.len / sizeof(float),
+                          search->first_bytes / sizeof(float));
+    }
+    search->first_bytes = vector.len;
+    return PAWL_OK;
+}
 
 static pawl_status look_at(void *context, uint64_t offset, pawl_view vector, pawl_error *reterr)
 {
     struct search *search = context;
+    pawl_status status = check_length(search, offset, vector, reterr);
 
+    if (status != PAWL_OK) {
+        return status;
+    }
     if (vector.len != search->dimensions * sizeof(float)) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
@@ -180,6 +221,12 @@ static pawl_status look_at(void *context, uint64_t offset, pawl_view vector, paw
                           vector.len / sizeof(float));
     }
     double similarity = pawl__recall_similarity(search->query, vector, search->dimensions);
+    if (!(fabs(similarity) <= RECALL_COSINE_MAX)) { /* NaN is not, either */
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "the embedding of offset %llu is no vector of length 1",
+                          (unsigned long long)offset);
+    }
     pawl__recall_offer(&search->top, (pawl_recalled){ offset, similarity });
     return PAWL_OK;
 }
@@ -240,7 +287,7 @@ pawl_status pawl_ledger_recall(pawl_ledger *ledger,
     if (entries == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu events", count);
     }
-    struct search search = { query, dimensions, { entries, 0, count } };
+    struct search search = { query, dimensions, { entries, 0, count }, 0 };
     status = find(ledger->backend, filter == NULL ? NULL : &taken, &search, reterr);
     if (status == PAWL_OK) {
         memcpy(ret_found, entries, search.top.count * sizeof(*entries));

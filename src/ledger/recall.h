@@ -5,8 +5,14 @@
 
 #include <pawl/ledger.h>
 
-/* The cosine of two unit vectors of `dimensions` floats, -1 to 1. `vector` is bytes as they are
- * stored (little-endian, at any address) and has the right length. */
+/* CORRUPT when the bytes cannot be an embedding, of whatever dimensions. */
+PAWL_MUST_USE pawl_status pawl__recall_check(uint64_t offset, pawl_view vector, pawl_error *reterr);
+
+#define RECALL_COSINE_MAX 1.001 /* 1, and what rounding 16,000 floats may add */
+
+/* The cosine of two unit vectors of `dimensions` floats, -1 to 1; beyond RECALL_COSINE_MAX, or not a
+ * number, when the stored one is none. `vector` is bytes as they are stored (little-endian, at any
+ * address) and has the right length. */
 double pawl__recall_similarity(const float *query, pawl_view vector, size_t dimensions);
 
 /* The same in plain C, one multiplication after the other: what tests and benches compare with. */

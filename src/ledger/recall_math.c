@@ -86,7 +86,10 @@ static double dot(const float *a, const char *b, size_t count)
 
 static double in_range(double cosine)
 {
-    return MIN(MAX(cosine, -1.0), 1.0); /* rounding may step over the edge */
+    if (cosine >= -RECALL_COSINE_MAX && cosine <= RECALL_COSINE_MAX) {
+        return MIN(MAX(cosine, -1.0), 1.0); /* rounding may step over the edge */
+    }
+    return cosine;
 }
 
 double pawl__recall_similarity(const float *query, pawl_view vector, size_t dimensions)
