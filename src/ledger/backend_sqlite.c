@@ -288,6 +288,12 @@ static pawl_status sqlite_embed(struct ledger_backend *base,
     if (status != PAWL_OK) {
         return status;
     }
+    if (bytes % sizeof(float) != 0) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "an embedding of this ledger has %zu bytes, which are no vector",
+                          bytes);
+    }
     if (bytes != 0 && bytes != vector.len) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
@@ -462,21 +468,28 @@ static enum pawl__sqlite_mode open_mode(const pawl_ledger_options *options)
     return options->must_exist ? PAWL__SQLITE_MUST_EXIST : PAWL__SQLITE_CREATE;
 }
 
-/* The columns of the table that others keep without hashes. */
+/* The columns of the table that others keep, without hashes. */
 static const char original_schema[] =
     "SELECT offset, id, run_id, turn, kind, actor, payload, created_at FROM events LIMIT 0";
+static const char hashed_schema[] = "SELECT hash FROM events LIMIT 0";
 
 /* What SQLite says about a file that is not ours helps nobody. */
 static pawl_status explain(const struct sqlite_backend *backend,
                            pawl_status status,
                            pawl_error *reterr)
 {
-    if (status == PAWL_INVALID && pawl__sqlite_answers(backend->path, original_schema)) {
+    if (status == PAWL_INVALID && pawl__sqlite_answers(backend->path, original_schema)
+        && !pawl__sqlite_answers(backend->path, hashed_schema)) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "'%s' holds events of the original schema, without hashes: `pawl ledger "
                           "import` takes them into a new ledger",
                           backend->path);
+    }
+    /* Our statements fit our schema: what they do not fit is another one. */
+    if (status == PAWL_FAILED) {
+        return pawl__fail_context(
+            reterr, PAWL_CORRUPT, "a table or an index is missing or was changed");
     }
     /* With an anchor beside it, it was a ledger once. */
     if (status == PAWL_CORRUPT && access(backend->anchor_path, F_OK) != 0

@@ -204,6 +204,7 @@ static pawl_status configure(struct pawl__sqlite *db, pawl_error *reterr)
 static pawl_status identify(struct pawl__sqlite *db,
                             const struct pawl__sqlite_options *options,
                             bool *ret_new,
+                            int64_t *ret_objects,
                             pawl_error *reterr)
 {
     int64_t id = 0;
@@ -215,6 +216,7 @@ static pawl_status identify(struct pawl__sqlite *db,
     if (status == PAWL_OK) {
         status = query_i64(db, "PRAGMA application_id", &id, reterr);
     }
+    *ret_objects = objects;
     if (status != PAWL_OK || id == options->application_id) {
         *ret_new = false;
         return status;
@@ -360,8 +362,33 @@ static pawl_status claim(struct pawl__sqlite *db, int32_t application_id, pawl_e
     return pawl__sqlite_commit(db, reterr);
 }
 
+/* Tables and the record of what made them come in one transaction. `objects` were counted before. */
+static pawl_status check_recorded(struct pawl__sqlite *db,
+                                  const struct pawl__schema *schema,
+                                  int64_t objects,
+                                  size_t *ret_pending,
+                                  pawl_error *reterr)
+{
+    bool recorded = false;
+    pawl_status status =
+        pawl__migrate_pending(&pawl__sqlite_migrate_ops, db, schema, ret_pending, reterr);
+
+    if (status != PAWL_OK || objects == 0 || *ret_pending < schema->count) {
+        return status;
+    }
+    status = pawl__sqlite_schema_recorded(db, &recorded, reterr);
+    return status != PAWL_OK || recorded
+               ? status
+               : pawl__fail(
+                   reterr,
+                   PAWL_CORRUPT,
+                   "it has tables, but the record of them, schema_version, is empty or gone: "
+                   "restore it from a copy");
+}
+
 static pawl_status migrate(struct pawl__sqlite *db,
                            const struct pawl__sqlite_options *options,
+                           int64_t objects,
                            pawl_error *reterr)
 {
     const struct pawl__schema *schema = options->schema;
@@ -370,11 +397,10 @@ static pawl_status migrate(struct pawl__sqlite *db,
     if (schema == NULL) {
         return PAWL_OK;
     }
-    if (!is_read_only(options->mode)) {
+    pawl_status status = check_recorded(db, schema, objects, &pending, reterr);
+    if (status == PAWL_OK && pending > 0 && !is_read_only(options->mode)) {
         return pawl__migrate(&pawl__sqlite_migrate_ops, db, schema, reterr);
     }
-    pawl_status status =
-        pawl__migrate_pending(&pawl__sqlite_migrate_ops, db, schema, &pending, reterr);
     if (status == PAWL_OK && pending > 0) {
         return pawl__fail(reterr,
                           PAWL_UNSUPPORTED,
@@ -404,13 +430,14 @@ static pawl_status set_up(struct pawl__sqlite *db,
 {
     bool read_only = is_read_only(options->mode);
     bool is_new = false;
+    int64_t objects = 0;
     pawl_status status = configure(db, reterr);
 
     if (status == PAWL_OK) {
         status = check_writable(db, read_only, reterr);
     }
     if (status == PAWL_OK) {
-        status = identify(db, options, &is_new, reterr);
+        status = identify(db, options, &is_new, &objects, reterr);
     }
     if (status == PAWL_DENIED && read_only) {
         return pawl__fail_context(reterr, status, "reading needs a directory that may be written");
@@ -432,7 +459,7 @@ static pawl_status set_up(struct pawl__sqlite *db,
         status = claim(db, options->application_id, reterr);
     }
     if (status == PAWL_OK) {
-        status = migrate(db, options, reterr);
+        status = migrate(db, options, objects, reterr);
     }
     if (status == PAWL_OK) {
         status = prepare_table(db, options, reterr);

@@ -74,6 +74,11 @@ int pawl__sqlite_busy(void *context, int count);
 
 extern const struct pawl__migrate_ops pawl__sqlite_migrate_ops;
 
+/* Whether any migration of any component is on record. */
+PAWL_MUST_USE pawl_status pawl__sqlite_schema_recorded(struct pawl__sqlite *db,
+                                                       bool *ret_recorded,
+                                                       pawl_error *reterr);
+
 /* file:PATH?immutable=1, where the path may hold anything. Immutable: SQLite takes no lock and
  * makes no file; otherwise it only reads. */
 void pawl__sqlite_add_uri(struct pawl__buf *uri, const char *path, bool immutable);

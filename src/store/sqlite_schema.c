@@ -34,6 +34,22 @@ static pawl_status has_table(struct pawl__sqlite *db, bool *ret_has, pawl_error 
     return status == PAWL_OK ? pawl__sqlite_next(&stmt, ret_has, reterr) : status;
 }
 
+pawl_status pawl__sqlite_schema_recorded(struct pawl__sqlite *db,
+                                         bool *ret_recorded,
+                                         pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
+    bool has = false;
+    pawl_status status = has_table(db, &has, reterr);
+
+    if (status != PAWL_OK || !has) {
+        *ret_recorded = false;
+        return status;
+    }
+    status = pawl__sqlite_prepare_once(db, "SELECT 1 FROM schema_version LIMIT 1", &stmt, reterr);
+    return status == PAWL_OK ? pawl__sqlite_next(&stmt, ret_recorded, reterr) : status;
+}
+
 static const char *column_text(struct pawl__sqlite_stmt *stmt, int column)
 {
     pawl_view text = pawl__sqlite_text(stmt, column);

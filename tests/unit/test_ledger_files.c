@@ -115,6 +115,51 @@ static void test_a_ledger_of_a_newer_version_is_not_touched(void **state)
     assert_message(files.err, "9.0.0");
 }
 
+static void test_a_ledger_with_a_foreign_mark_is_not_taken_for_the_original_schema(void **state)
+{
+    struct files files = begin(state);
+    pawl_ledger *ledger = NULL;
+
+    sample_sql(files.sample->path, "PRAGMA application_id = 12345");
+    assert_status(
+        pawl_ledger_open(files.sample->path, NULL, &ledger, files.err), PAWL_INVALID, files.err);
+    assert_message(files.err, "not this store (application id 0x00003039");
+}
+
+static void test_a_ledger_without_a_part_of_its_schema_is_corrupt(void **state)
+{
+    static const struct {
+        const char *sql;
+        const char *message;
+    } parts[] = {
+        { "DROP TABLE turns", "no such table: turns" },
+        { "DROP TABLE embeddings", "no such table: embeddings" },
+        { "DROP INDEX idx_kind", "no such index: idx_kind" },
+        { "DROP INDEX idx_turns_unfinished", "no such index: idx_turns_unfinished" },
+        { "ALTER TABLE events RENAME COLUMN actor TO who", "no column named actor" },
+        { "DELETE FROM schema_version", "schema_version, is empty or gone" },
+        { "DROP TABLE schema_version", "schema_version, is empty or gone" },
+    };
+    struct files files = begin(state);
+    char kept[sizeof(files.sample->path) + 8];
+
+    snprintf(kept, sizeof(kept), "%s.kept", files.sample->path);
+    sample_copy(files.sample->path, kept);
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
+        sample_copy(kept, files.sample->path);
+        sample_sql(files.sample->path, parts[i].sql);
+        for (int read_only = 0; read_only < 2; read_only++) {
+            pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
+            pawl_ledger *ledger = NULL;
+            options.read_only = read_only == 1;
+            assert_status(pawl_ledger_open(files.sample->path, &options, &ledger, files.err),
+                          PAWL_CORRUPT,
+                          files.err);
+            assert_message(files.err, parts[i].message);
+        }
+    }
+}
+
 static void test_a_database_of_the_original_schema_names_the_import(void **state)
 {
     struct files files = begin(state);
@@ -703,6 +748,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         SAMPLE_TEST(test_what_is_no_ledger_is_not_restored),
         SAMPLE_TEST(test_a_ledger_of_a_newer_version_is_not_touched),
+        SAMPLE_TEST(test_a_ledger_with_a_foreign_mark_is_not_taken_for_the_original_schema),
+        SAMPLE_TEST(test_a_ledger_without_a_part_of_its_schema_is_corrupt),
         SAMPLE_TEST(test_a_database_of_the_original_schema_names_the_import),
         SAMPLE_TEST(test_a_damaged_snapshot_is_corrupt_and_the_one_before_it_is_taken),
         SAMPLE_TEST(test_a_truncated_snapshot_is_corrupt),
