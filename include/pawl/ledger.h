@@ -346,6 +346,7 @@ typedef struct pawl_verify_report {
     pawl_ledger_head verified; /* everything up to here is what was appended; resume from it */
     uint64_t first_bad_offset; /* 0: none */
     char what[160];            /* what is wrong there; empty: nothing */
+    bool anchor_missing;       /* a tail that was cut off would not have shown */
 } pawl_verify_report;
 
 /* Walks the chain, the turns and the anchor. CORRUPT: the report (filled then, too) names the first

@@ -11,18 +11,26 @@ static pawl_status print_report(const pawl_verify_report *report, bool good, paw
     char head[LEDGER_HEAD_SIZE];
 
     pawl__ledger_head_text(&report->verified, head);
-    json_t *row =
-        good ? json_pack(
-            "{s:b, s:I, s:s}", "ok", 1, "events", (json_int_t)report->verified.offset, "head", head)
-             : json_pack("{s:b, s:I, s:o, s:s}",
-                         "ok",
-                         0,
-                         "first_bad_offset",
-                         (json_int_t)report->first_bad_offset,
-                         "what",
-                         pawl__out_text(report->what),
-                         "verified",
-                         head);
+    json_t *row = good ? json_pack("{s:b, s:I, s:s, s:b}",
+                                   "ok",
+                                   1,
+                                   "events",
+                                   (json_int_t)report->verified.offset,
+                                   "head",
+                                   head,
+                                   "anchor_missing",
+                                   (int)report->anchor_missing)
+                       : json_pack("{s:b, s:I, s:o, s:s, s:b}",
+                                   "ok",
+                                   0,
+                                   "first_bad_offset",
+                                   (json_int_t)report->first_bad_offset,
+                                   "what",
+                                   pawl__out_text(report->what),
+                                   "verified",
+                                   head,
+                                   "anchor_missing",
+                                   (int)report->anchor_missing);
     pawl_status status = pawl__out_add_json(&out, row, reterr);
     return status == PAWL_OK ? pawl__out_add(&out, reterr) : status;
 }
@@ -38,6 +46,10 @@ static pawl_status print_text(const pawl_verify_report *report, pawl_error *rete
         pawl__buf_add_format(&out, ", head %s", head);
     }
     pawl__buf_add_char(&out, '\n');
+    if (report->anchor_missing) {
+        pawl__buf_add_text(&out,
+                           "note: it has no anchor, so a tail that was cut off would not show\n");
+    }
     return pawl__out_add(&out, reterr);
 }
 
@@ -103,6 +115,9 @@ const struct pawl__command pawl__cmd_ledger_verify = {
         "A chain that was rewritten as a whole is whole, too. So keep its head somewhere else "
         "('pawl ledger stats' prints it) and hand it in with --expect: it must be part of the "
         "chain still.\n\n"
+        "Without an anchor (a snapshot has none, and a ledger gets one when it is written to) it "
+        "says "
+        "so: a tail that was cut off would not show then. That alone is no error.\n\n"
         "Ctrl-C stops it and prints how far it came, for --resume.",
     .flags = FLAGS({ .name = "expect",
                      .value = "OFFSET:HASH",

@@ -391,6 +391,8 @@ static pawl_status set_out(struct walk *walk, pawl_error *reterr)
                PAWL_LEDGER_HASH_BYTES);
         walk->recent_count = 1;
     }
+    walk->report.anchor_missing =
+        walk->backend->ops->anchor != NULL && anchor.offset == 0 && walk->end.offset > 0;
     add_witness(walk, &walk->options.from, "the head to go on from");
     add_witness(walk, &anchor, "its anchor");
     add_witness(walk, walk->options.expect, "the expected head");

@@ -68,6 +68,12 @@ def tail(data, *args):
     return rows(run("tail", "--data", data, *args))
 
 
+def database(data, sql):
+    with sqlite3.connect(f"{data}/ledger.sqlite") as connection:
+        connection.execute(sql)
+    connection.close()
+
+
 def says(result, *texts):
     error = result.stderr.decode()
     for text in texts:
@@ -485,6 +491,12 @@ def verifying():
     assert run("verify", "--data", data).stdout.startswith(b"ok: 11 events, head 11:")
     report = rows(run("verify", "--data", data, "--expect", early, "--json"))[0]
     assert report["ok"] and report["events"] == 11 and report["head"] == head_of(data), report
+    assert not report["anchor_missing"], report
+    os.rename(f"{data}/ledger.sqlite.anchor", f"{data}/anchor")
+    assert b"no anchor" in run("verify", "--data", data).stdout
+    assert rows(run("verify", "--data", data, "--json"))[0]["anchor_missing"]
+    os.rename(f"{data}/anchor", f"{data}/ledger.sqlite.anchor")
+    assert b"no anchor" not in run("verify", "--data", data).stdout
     run("verify", "--data", data, "--resume", early)
     says(run("verify", "--data", data, "--expect", early.replace(":", ":" + "00", 1)[:len(early)],
              code=6), "10")
@@ -496,6 +508,31 @@ def verifying():
     assert rows(result)[0]["first_bad_offset"] == 5, result.stdout
     assert json.loads(result.stderr)["error"]["status"] == "CORRUPT", result.stderr
     says(run("verify", "--data", data, code=6), "5")
+
+
+def parts_that_are_missing():
+    data = place()
+    append(data, event("e-1"))
+    database(data, "DROP INDEX idx_kind")
+    says(run("verify", "--data", data, code=6), "no such index: idx_kind")
+
+
+def a_question_mark_in_the_data_directory():
+    data = os.path.join(place(), "why?not=so")
+    append(data, event("e-1"))
+    assert os.listdir(data) != [], data
+    assert len(tail(data)) == 1
+    run("verify", "--data", data)
+
+
+def malformed_embeddings():
+    for bad in ("x'00'", "x''", "zeroblob(12)", "x'0000c07f0000c07f'", "x'0000204100002041'"):
+        data = place()
+        append(data, *(event(f"e-{i}") for i in range(3)))
+        run("embed", "--data", data, text=lines({"id": "e-0", "embedding": [1, 2]},
+                                                {"id": "e-1", "embedding": [2, 1]}))
+        database(data, f"UPDATE embeddings SET vector = {bad} WHERE offset = 2")
+        says(run("recall", "--data", data, "--vector", "[1,1]", code=6), "of offset 2")
 
 
 def snapshots():
@@ -762,6 +799,9 @@ try:
     it("takes several writers at once", writers_at_once)
     it("loses nothing that was answered to kill -9", killed_and_resumed)
     it("verifies, and names the first bad offset", verifying)
+    it("says which part of a ledger is missing", parts_that_are_missing)
+    it("takes a question mark in a directory for what it is", a_question_mark_in_the_data_directory)
+    it("notices embeddings that are none", malformed_embeddings)
     it("takes, keeps, proves and restores snapshots", snapshots)
     it("moves ledgers through files and pipes", files)
     it("imports a database of the original schema", seed_database)
