@@ -188,6 +188,7 @@ static pawl_status open_at(struct work_sqlite *backend,
 
     writing.mode = options->must_exist ? PAWL__SQLITE_MUST_EXIST : PAWL__SQLITE_CREATE;
     writing.cache_kib = WRITER_CACHE_KIB;
+    writing.temp_in_memory = true; /* every statement that fires triggers has a journal */
     pawl_status status = pawl__sqlite_open(path, &writing, &backend->writer, reterr);
     if (status != PAWL_OK) {
         return status;
@@ -220,6 +221,7 @@ pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
     backend->options.busy_ms_max = setup->options->busy_ms_max;
     backend->options.sync_normal = location->durability_normal;
     backend->options.wal_pages_max = WAL_PAGES_MAX;
+    backend->options.incremental_vacuum = true;
     pawl_status status = pawl__lock_init(&backend->lock, reterr);
     if (status != PAWL_OK) {
         free(backend);
