@@ -16,6 +16,7 @@ typedef pawl_status (*backend_open)(const struct pawl__location *location,
                                     pawl_error *reterr);
 
 static const backend_open backends[] = {
+    [PAWL__AT_MEMORY] = pawl__work_memory_open,
     [PAWL__AT_SQLITE] = pawl__work_sqlite_open,
 };
 
