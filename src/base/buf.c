@@ -413,33 +413,9 @@ size_t pawl__view_ascii_run(pawl_view view)
     return run;
 }
 
-/* Eight bytes at a time: a byte over 0x7F has the high bit, a NUL gets it when one is taken away. */
-static bool word_is_plain(const char *bytes)
-{
-    uint64_t word;
-
-    memcpy(&word, bytes, sizeof(word));
-    return ((word | (word - UINT64_C(0x0101010101010101))) & UINT64_C(0x8080808080808080)) == 0;
-}
-
 bool pawl__view_is_plain(pawl_view view)
 {
-    const size_t step = sizeof(uint64_t);
-
-    for (size_t at = 0; at + step <= view.len; at += step) {
-        if (!word_is_plain(view.data + at)) {
-            return false;
-        }
-    }
-    if (view.len >= step) {
-        return word_is_plain(view.data + view.len - step);
-    }
-    for (size_t i = 0; i < view.len; i++) {
-        if ((signed char)view.data[i] <= 0) {
-            return false;
-        }
-    }
-    return true;
+    return pawl__view_ascii_run(view) == view.len;
 }
 
 bool pawl__view_is_utf8(pawl_view view)

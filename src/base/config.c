@@ -57,12 +57,6 @@ int64_t pawl__config_number(const struct pawl__config *config, enum pawl__settin
     return config->entries[id].number;
 }
 
-bool pawl__config_bool(const struct pawl__config *config, enum pawl__setting_id id)
-{
-    REQUIRE(pawl__settings[id].type == PAWL__SETTING_BOOL);
-    return config->entries[id].number != 0;
-}
-
 struct pawl__origin pawl__config_origin(const struct pawl__config *config, enum pawl__setting_id id)
 {
     const struct pawl__config_entry *entry = &config->entries[id];

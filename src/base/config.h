@@ -59,7 +59,6 @@ const char *pawl__config_text(const struct pawl__config *config, enum pawl__sett
 
 /* The number of pawl__setting_parse. Only for types that have one. */
 int64_t pawl__config_number(const struct pawl__config *config, enum pawl__setting_id id);
-bool pawl__config_bool(const struct pawl__config *config, enum pawl__setting_id id);
 
 enum pawl__origin_kind {
     PAWL__ORIGIN_DEFAULT,
