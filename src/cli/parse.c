@@ -37,6 +37,13 @@ static pawl_status refuse_choice(const char *what,
         reterr, PAWL_INVALID, "%s is %s; allowed: %s", what, pawl__quote(value).text, list_text);
 }
 
+static bool all_digits(const char *value)
+{
+    const char *digits = value[0] == '-' ? value + 1 : value;
+
+    return digits[0] != '\0' && digits[strspn(digits, "0123456789")] == '\0';
+}
+
 static pawl_status check_number(
     const char *what, const char *value, int64_t min, int64_t max, pawl_error *reterr)
 {
@@ -46,7 +53,8 @@ static pawl_status check_number(
     if (!pawl__parse_number(value, &number)) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
-                          "%s is %s, which is not a whole number",
+                          all_digits(value) ? "%s is %s, which is out of range (64 bits)"
+                                            : "%s is %s, which is not a whole number",
                           what,
                           pawl__quote(value).text);
     }
