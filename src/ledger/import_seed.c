@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "ledger/transfer.h"
 #include "store/sqlite.h"
+#include "store/sqlite_look.h"
 
 enum { SQL_TABLE };
 static const char *const look_text[] = {
@@ -75,6 +76,13 @@ static pawl_status check_table(const char *path, pawl_error *reterr)
 
     if (status == PAWL_CORRUPT && !pawl__begins_like_sqlite(path)) {
         return pawl__fail(reterr, PAWL_INVALID, "it is no SQLite database");
+    }
+    if (status == PAWL_INVALID && pawl__sqlite_answers(path, "SELECT hash FROM events LIMIT 0")) {
+        return pawl__fail(
+            reterr,
+            PAWL_INVALID,
+            "it is a ledger already: open it with --ledger, or import what `pawl ledger "
+            "export` writes of it");
     }
     if (status == PAWL_OK) {
         status = query_count(db, SQL_TABLE, &columns, reterr);

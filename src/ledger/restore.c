@@ -78,6 +78,24 @@ static pawl_status append_tail(struct ledger_backend *tail,
     return pawl__ledger_sqlite_flush(target, reterr);
 }
 
+/* What is wrong behind the snapshot came with the tail. */
+static pawl_status verify_restored(const char *path,
+                                   struct ledger_restored *restored,
+                                   pawl_error *reterr)
+{
+    AUTO(pawl__backend_close) struct ledger_backend *backend = NULL;
+    pawl_verify_report report = { .first_bad_offset = 0 };
+    pawl_status status = pawl__snapshot_open(path, &backend, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__verify(backend, NULL, &report, reterr);
+    }
+    restored->head = report.verified;
+    return status == PAWL_CORRUPT && report.first_bad_offset > restored->snapshot.offset
+               ? pawl__fail_context(reterr, status, "the tail")
+               : status;
+}
+
 pawl_status pawl__restore_into(const char *snapshot,
                                struct ledger_backend *tail,
                                uint64_t up_to,
@@ -107,7 +125,7 @@ pawl_status pawl__restore_into(const char *snapshot,
         status = append_tail(tail, restored.snapshot.offset, end, scratch->path, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__snapshot_verify(scratch->path, NULL, NULL, &restored.head, reterr);
+        status = verify_restored(scratch->path, &restored, reterr);
     }
     if (status == PAWL_OK) {
         *ret_restored = restored;
