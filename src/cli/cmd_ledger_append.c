@@ -33,8 +33,9 @@ struct held {
 };
 
 struct append {
-    pawl_ledger *ledger;
-    pawl_turn *turn; /* NULL: outside turns */
+    const struct pawl__run *run;
+    pawl_ledger *ledger; /* NULL: there is none yet; made when there is something to append */
+    pawl_turn *turn;     /* NULL: outside turns */
     pawl_event defaults;
     bool new_ids;
     bool atomic;
@@ -100,11 +101,37 @@ static pawl_status answer(const struct append *append,
     return status == PAWL_OK ? pawl__out_check(reterr) : status;
 }
 
+/* What would be refused must not leave a new ledger behind that is empty: so it is tried out first. */
+static pawl_status try_out(const pawl_event *events, size_t count, pawl_error *reterr)
+{
+    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    pawl_status status = pawl_ledger_open("memory:", NULL, &ledger, reterr);
+
+    return status == PAWL_OK ? pawl_ledger_append_many(ledger, events, count, NULL, reterr)
+                             : status;
+}
+
+static pawl_status create_for(struct append *append,
+                              const pawl_event *events,
+                              size_t count,
+                              pawl_error *reterr)
+{
+    pawl_status status = append->ledger == NULL ? try_out(events, count, reterr) : PAWL_OK;
+
+    return status == PAWL_OK && append->ledger == NULL
+               ? pawl__ledger_open(append->run, LEDGER_TO_CREATE, &append->ledger, reterr)
+               : status;
+}
+
 static pawl_status submit(struct append *append, size_t from, size_t count, pawl_error *reterr)
 {
     const pawl_event *events = &append->events[from];
     pawl_append_result *results = &append->results[from];
+    pawl_status status = create_for(append, events, count, reterr);
 
+    if (status != PAWL_OK) {
+        return status;
+    }
     return append->turn != NULL
                ? pawl_turn_append(append->turn, events, count, results, reterr)
                : pawl_ledger_append_many(append->ledger, events, count, results, reterr);
@@ -358,6 +385,24 @@ static pawl_status take_flags(struct append *append,
     return status;
 }
 
+/* Only one that is there. A turn that is gone on with is in one. */
+static pawl_status open_existing(struct append *append,
+                                 const struct pawl__run *run,
+                                 pawl_error *reterr)
+{
+    pawl_error missing = PAWL_ERROR_INIT;
+
+    if (pawl__ledger_is_memory(run)) {
+        return pawl__ledger_open(run, LEDGER_TO_CREATE, &append->ledger, reterr);
+    }
+    pawl_status status = pawl__ledger_open(run, LEDGER_TO_WRITE, &append->ledger, &missing);
+    if (status == PAWL_OK || (status == PAWL_NOT_FOUND && !pawl__args_has(run->args, "attempt"))) {
+        return PAWL_OK;
+    }
+    *reterr = missing;
+    return status;
+}
+
 static pawl_status resume_turn(struct append *append,
                                const struct pawl__run *run,
                                pawl_error *reterr)
@@ -376,14 +421,14 @@ static pawl_status resume_turn(struct append *append,
 
 static pawl_status append_run(struct pawl__run *run, pawl_error *reterr)
 {
-    AUTO(append_done) struct append append = { .ledger = NULL };
+    AUTO(append_done) struct append append = { .run = run };
 
     pawl_status status = take_flags(&append, run, reterr);
     if (status == PAWL_OK) {
         status = make_room(&append, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__ledger_open(run, LEDGER_TO_CREATE, &append.ledger, reterr);
+        status = open_existing(&append, run, reterr);
     }
     if (status == PAWL_OK) {
         status = resume_turn(&append, run, reterr);
@@ -391,8 +436,12 @@ static pawl_status append_run(struct pawl__run *run, pawl_error *reterr)
     if (status != PAWL_OK) {
         return status;
     }
-    return pawl__args_has(run->args, "payload") ? append_one(&append, run, reterr)
-                                                : append_lines(&append, reterr);
+    status = pawl__args_has(run->args, "payload") ? append_one(&append, run, reterr)
+                                                  : append_lines(&append, reterr);
+    /* No lines at all: an empty ledger is what was asked for. */
+    return status == PAWL_OK && append.ledger == NULL
+               ? pawl__ledger_open(run, LEDGER_TO_CREATE, &append.ledger, reterr)
+               : status;
 }
 
 const struct pawl__command pawl__cmd_ledger_append = {
@@ -401,7 +450,9 @@ const struct pawl__command pawl__cmd_ledger_append = {
     .description =
         "Appends one event from flags when --payload is given, and otherwise one a line from "
         "standard input: JSON objects with the fields id, run_id, turn, kind, actor, payload and, "
-        "if you like, created_at and schema_version. Flags fill in what lines leave out.\n\n"
+        "if you like, created_at and schema_version. Flags fill in what lines leave out; only the "
+        "flag "
+        "--id knows the word 'new', in a line it is an id like any other.\n\n"
         "Each event is answered, in order and only when it is on disk, by a line "
         "{\"offset\":7,\"id\":\"e-1\",\"duplicate\":false}. The same event again is a duplicate "
         "with its first offset, so whoever got no answer just appends it again. The same id with "

@@ -39,6 +39,9 @@ PAWL_MUST_USE pawl_status pawl__ledger_open(const struct pawl__run *run,
                                             pawl_ledger **ret_ledger,
                                             pawl_error *reterr);
 
+/* Whether that is in this process only. */
+bool pawl__ledger_is_memory(const struct pawl__run *run);
+
 /* Where that is, as pawl_ledger_open takes it; malloc'ed. */
 PAWL_MUST_USE pawl_status pawl__ledger_location(const struct pawl__run *run,
                                                 char **ret_location,

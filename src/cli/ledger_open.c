@@ -33,6 +33,13 @@ pawl_status pawl__ledger_location(const struct pawl__run *run,
     return pawl__place_location(run, &place, ret_location, reterr);
 }
 
+bool pawl__ledger_is_memory(const struct pawl__run *run)
+{
+    const char *given = pawl__args_value(run->args, place.flag);
+
+    return given != NULL && strcmp(given, "memory:") == 0;
+}
+
 static pawl_status check_memory(const char *location,
                                 enum pawl__ledger_wish wish,
                                 pawl_error *reterr)
@@ -68,11 +75,13 @@ pawl_status pawl__ledger_open(const struct pawl__run *run,
     if (status != PAWL_OK) {
         return status;
     }
-    if (wish != LEDGER_TO_READ && strstr(location, "durability=normal") != NULL) {
+    status = pawl_ledger_open(location, &options, ret_ledger, reterr);
+    if (status == PAWL_OK && wish != LEDGER_TO_READ
+        && strstr(location, "durability=normal") != NULL) {
         LOG_WARNING("durability is normal: a power cut can take the last events that were answered",
                     LOG_TEXT("ledger", location));
     }
-    return pawl_ledger_open(location, &options, ret_ledger, reterr);
+    return status;
 }
 
 pawl_status pawl__ledger_snapshots(const struct pawl__run *run,

@@ -510,6 +510,33 @@ def verifying():
     says(run("verify", "--data", data, code=6), "5")
 
 
+def refused_appends_leave_nothing():
+    flags = ["--id", "x", "--run", "r", "--kind", "k", "--actor", "a"]
+    for more, code in ((["--turn", "1", "--payload", "{"], 2), (["--payload", "1"], 2),
+                       (["--turn", "1", "--payload", "@nowhere"], 3),
+                       (["--turn", "1", "--attempt", "1", "--payload", "1"], 3)):
+        data = os.path.join(place(), "new")
+        run("append", "--data", data, *flags, *more, code=code)
+        assert not os.path.exists(data), os.listdir(data)
+    data = os.path.join(place(), "new")
+    for bad in (b"nonsense", {"id": "x"}, event("x" * 201), event("x", kind="pawl.turn.begin")):
+        append(data, bad, code=2)
+        append(data, event("good"), bad, code=2, args=["--atomic"])
+        assert not os.path.exists(data), os.listdir(data)
+    append(data, event("good"), event("x" * 201), code=2)
+    assert len(tail(data)) == 1
+
+
+def messages_that_say_what_to_do():
+    data = place()
+    append(data, event("e-1"))
+    says(run("import", "--data", place(), f"{data}/ledger.sqlite", code=2), "it is a ledger already")
+    says(run("tail", "--data", data, "--from", "9" * 30, code=2), "out of range")
+    says(run("append", "--data", data, "--turn", "9" * 30, code=2), "out of range")
+    append(data, event("new"))
+    assert rows(run("show", "--data", data, "new"))[0]["id"] == "new"
+
+
 def parts_that_are_missing():
     data = place()
     append(data, event("e-1"))
@@ -799,6 +826,8 @@ try:
     it("takes several writers at once", writers_at_once)
     it("loses nothing that was answered to kill -9", killed_and_resumed)
     it("verifies, and names the first bad offset", verifying)
+    it("leaves no empty ledger behind when it refuses", refused_appends_leave_nothing)
+    it("says what to do instead", messages_that_say_what_to_do)
     it("says which part of a ledger is missing", parts_that_are_missing)
     it("takes a question mark in a directory for what it is", a_question_mark_in_the_data_directory)
     it("notices embeddings that are none", malformed_embeddings)
