@@ -52,7 +52,13 @@ extern "C" {
     X(IO, 1, "input or output failed")                                  \
     X(NOMEM, 1, "out of memory")                                        \
     X(CANCELLED, 1, "cancelled")                                        \
-    X(CLOSED, 1, "already closed")
+    X(CLOSED, 1, "already closed")                                      \
+    X(TRANSACTION_OPEN, 2, "a transaction is open already")             \
+    X(NO_TRANSACTION, 2, "no transaction is open")                      \
+    X(WRONG_THREAD, 2, "another thread has it")                         \
+    X(UNKNOWN_KIND, 2, "unknown kind of workspace")                     \
+    X(UNKNOWN_SEQUENCE, 2, "unknown sequence")                          \
+    X(EXHAUSTED, 1, "no number is left")
 
 typedef enum pawl_status {
 #define PAWL_STATUS_ENUM_(name, exit_code, text) PAWL_##name,

@@ -1,0 +1,570 @@
+/* A core (core.h) with two threads behind it: one writes numbers, the other reads the log. */
+#include <pawl/sequencer.h>
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "base/thread.h"
+#include "sequencer/core.h"
+
+struct pawl_sequencer {
+    struct seq_core core; /* its shared half under the lock */
+    pawl_seq_storage storage;
+    pawl_sequencer_options options;
+    _Atomic(const char *) owner; /* the thread whose transaction is open; NULL: none is */
+    atomic_bool closed;
+
+    struct pawl__lock lock; /* covers all below */
+    struct pawl__cond changed;
+    bool closing;
+    bool flush_wanted;
+    bool actualize_wanted;
+    bool cleaning; /* no write may begin: what waits is about to be forgotten */
+    bool writing;
+    int64_t retry_ns;     /* not before, after a write that failed */
+    pawl_error log_error; /* what is wrong with the log; PAWL_OK: nothing */
+    struct pawl__prng random;
+    pawl_sequencer_status status; /* counts and the last error */
+    int users;                    /* the handle and the threads; the last one out frees */
+
+    struct pawl__lock joining; /* a thread is joined by one thread only */
+    struct pawl__thread flusher;
+    struct pawl__thread actualizer;
+};
+
+/* A thread's name for itself: the address of something of its own. */
+static const char *this_thread(void)
+{
+    static _Thread_local char mark;
+
+    return &mark;
+}
+
+static int64_t from_now(uint32_t ms)
+{
+    return pawl__monotonic_ns(pawl__clock_real()) + ms * NS_PER_MS;
+}
+
+static int64_t retry_at_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
+{
+    const struct pawl__backoff backoff = {
+        .first_ns = seq->options.retry_ms * NS_PER_MS,
+        .max_ns = seq->options.retry_ms * NS_PER_MS,
+    };
+
+    return from_now(0) + pawl__backoff_ns(&backoff, 1, pawl__prng_next(&seq->random));
+}
+
+/* --- writing --- */
+
+static void note_locked(struct pawl_sequencer *seq, const pawl_error *error)
+    REQUIRES_LOCK(seq->lock)
+{
+    seq->status.last_error = *error;
+    seq->status.flush_failures++;
+}
+
+/* Writes what waits, with the lock open meanwhile. What came in the meantime waits for the next one. */
+static void write_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
+{
+    const pawl_seq_value *values = NULL;
+    size_t count = 0;
+    uint64_t offset = 0;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (!pawl__seq_core_take(&seq->core, &values, &count, &offset)) {
+        return;
+    }
+    seq->writing = true;
+    pawl__unlock(&seq->lock);
+    pawl_status status = seq->storage.write(seq->storage.context, values, count, offset, &error);
+    pawl__lock(&seq->lock);
+    seq->writing = false;
+    if (status == PAWL_OK) {
+        pawl__seq_core_written(&seq->core);
+        seq->status.flushes++;
+        seq->status.last_error = (pawl_error)PAWL_ERROR_INIT;
+    } else {
+        note_locked(seq, &error);
+        seq->retry_ns = retry_at_locked(seq);
+    }
+    pawl__cond_broadcast(&seq->changed);
+}
+
+static void leave(struct pawl_sequencer *seq);
+
+static void run_flusher(void *context)
+{
+    struct pawl_sequencer *seq = context;
+    int64_t due_ns = from_now(seq->options.flush_interval_ms);
+
+    pawl__lock(&seq->lock);
+    while (!seq->closing) {
+        int64_t wake_ns = seq->flush_wanted ? 0 : due_ns;
+        wake_ns = seq->cleaning ? INT64_MAX : MAX(wake_ns, seq->retry_ns);
+        if (from_now(0) < wake_ns) {
+            pawl__cond_wait_until(&seq->changed, &seq->lock, wake_ns);
+            continue;
+        }
+        seq->flush_wanted = false;
+        write_locked(seq);
+        due_ns = from_now(seq->options.flush_interval_ms);
+    }
+    pawl__unlock(&seq->lock);
+    leave(seq);
+}
+
+static void want_flush_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
+{
+    seq->flush_wanted = true;
+    pawl__cond_broadcast(&seq->changed);
+}
+
+/* --- reading the log --- */
+
+/* Waits while too much waits to be written. */
+static pawl_status take_event(
+    void *context, const pawl_seq_value *values, size_t count, uint64_t offset, pawl_error *reterr)
+{
+    struct pawl_sequencer *seq = context;
+    pawl_status status = PAWL_BUSY;
+
+    pawl__lock(&seq->lock);
+    while (status == PAWL_BUSY) {
+        if (seq->closing) {
+            status = pawl__fail(reterr, PAWL_CANCELLED, "the sequencer is being closed");
+            break;
+        }
+        status = pawl__seq_core_event(&seq->core, values, count, offset, reterr);
+        if (status == PAWL_BUSY) {
+            want_flush_locked(seq);
+            pawl__cond_wait_until(
+                &seq->changed, &seq->lock, from_now(seq->options.batcher_delay_ms));
+        }
+    }
+    pawl__unlock(&seq->lock);
+    return status;
+}
+
+static pawl_status walk_log(struct pawl_sequencer *seq, pawl_error *reterr)
+{
+    void *context = seq->storage.context;
+    uint64_t stored = 0;
+    pawl_status status = seq->storage.read_next_offset(context, &stored, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__lock(&seq->lock);
+    uint64_t from = pawl__seq_core_read_from(&seq->core, stored);
+    pawl__unlock(&seq->lock);
+    return seq->storage.actualize(context, from, take_event, seq, reterr);
+}
+
+static void walked_locked(struct pawl_sequencer *seq, pawl_status status, const pawl_error *error)
+    REQUIRES_LOCK(seq->lock)
+{
+    if (status == PAWL_OK) {
+        seq->log_error = (pawl_error)PAWL_ERROR_INIT;
+        seq->status.last_error = (pawl_error)PAWL_ERROR_INIT;
+        seq->status.actualizations++;
+        pawl__seq_core_actualized(&seq->core);
+        want_flush_locked(seq);
+        return;
+    }
+    seq->status.last_error = *error;
+    if (status == PAWL_CORRUPT || status == PAWL_EXHAUSTED) {
+        seq->log_error = *error; /* nothing that waiting would mend; a person may */
+    }
+    pawl__cond_broadcast(&seq->changed);
+}
+
+/* Until the log has been read to its end, however often that fails. */
+static void actualize_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
+{
+    pawl_status status = PAWL_FAILED;
+
+    while (status != PAWL_OK && !seq->closing) {
+        pawl_error error = PAWL_ERROR_INIT;
+
+        pawl__unlock(&seq->lock);
+        status = walk_log(seq, &error);
+        pawl__lock(&seq->lock);
+        walked_locked(seq, status, &error);
+        int64_t retry_ns = retry_at_locked(seq);
+        while (status != PAWL_OK && !seq->closing && from_now(0) < retry_ns) {
+            pawl__cond_wait_until(&seq->changed, &seq->lock, retry_ns);
+        }
+    }
+}
+
+static void run_actualizer(void *context)
+{
+    struct pawl_sequencer *seq = context;
+
+    pawl__lock(&seq->lock);
+    while (!seq->closing) {
+        if (!seq->actualize_wanted || seq->writing) {
+            pawl__cond_wait(&seq->changed, &seq->lock);
+            continue;
+        }
+        seq->actualize_wanted = false;
+        pawl__seq_core_forget(&seq->core);
+        seq->cleaning = false;
+        seq->retry_ns = 0;
+        actualize_locked(seq);
+    }
+    pawl__unlock(&seq->lock);
+    leave(seq);
+}
+
+static void want_actualization_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
+{
+    seq->actualize_wanted = true;
+    seq->cleaning = true;
+    pawl__cond_broadcast(&seq->changed);
+}
+
+/* --- from new to free --- */
+
+static void destroy(struct pawl_sequencer *seq)
+{
+    pawl__cond_done(&seq->changed);
+    pawl__lock_done(&seq->lock);
+    pawl__lock_done(&seq->joining);
+    pawl__seq_core_done(&seq->core);
+    free(seq);
+}
+
+static void leave(struct pawl_sequencer *seq)
+{
+    pawl__lock(&seq->lock);
+    bool last = --seq->users == 0;
+    pawl__unlock(&seq->lock);
+    if (last) {
+        destroy(seq);
+    }
+}
+
+static pawl_status init_locks(struct pawl_sequencer *seq, pawl_error *reterr)
+{
+    pawl_status status = pawl__lock_init(&seq->lock, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = pawl__lock_init(&seq->joining, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__cond_init(&seq->changed, reterr);
+        if (status != PAWL_OK) {
+            pawl__lock_done(&seq->joining);
+        }
+    }
+    if (status != PAWL_OK) {
+        pawl__lock_done(&seq->lock);
+    }
+    return status;
+}
+
+static pawl_status start_thread(struct pawl_sequencer *seq,
+                                struct pawl__thread *thread,
+                                const char *name,
+                                void (*run)(void *context),
+                                pawl_error *reterr)
+{
+    pawl__lock(&seq->lock);
+    seq->users++;
+    pawl_status status = pawl__thread_start(thread, name, run, seq, reterr);
+    seq->users -= status != PAWL_OK;
+    pawl__unlock(&seq->lock);
+    return status;
+}
+
+static pawl_status start_threads(struct pawl_sequencer *seq, pawl_error *reterr)
+{
+    uint64_t seed = 0;
+    pawl_status status = pawl__random_bytes(pawl__random_real(), &seed, sizeof(seed), reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__lock(&seq->lock);
+    seq->random = pawl__prng_seeded(seed);
+    want_actualization_locked(seq);
+    pawl__unlock(&seq->lock);
+    status = start_thread(seq, &seq->flusher, "seq-flusher", run_flusher, reterr);
+    if (status == PAWL_OK) {
+        status = start_thread(seq, &seq->actualizer, "seq-actualizer", run_actualizer, reterr);
+    }
+    return status;
+}
+
+pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
+                               pawl_sequencer **ret_sequencer,
+                               pawl_error *reterr)
+{
+    if (options == NULL || options->size != sizeof(*options)) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "options: begin with PAWL_SEQUENCER_OPTIONS_INIT of this version");
+    }
+    struct pawl_sequencer *seq = calloc(1, sizeof(*seq));
+    if (seq == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a sequencer");
+    }
+    pawl_status status = pawl__seq_core_init(&seq->core, options, reterr);
+    if (status == PAWL_OK) {
+        status = init_locks(seq, reterr);
+    }
+    if (status != PAWL_OK) {
+        pawl__seq_core_done(&seq->core);
+        free(seq);
+        return status;
+    }
+    seq->storage = *options->storage;
+    seq->options = *options;
+    seq->options.types = NULL;
+    seq->options.storage = NULL;
+    seq->users = 1;
+    status = start_threads(seq, reterr);
+    if (status != PAWL_OK) {
+        pawl_sequencer_free(seq);
+        return status;
+    }
+    *ret_sequencer = seq;
+    return PAWL_OK;
+}
+
+pawl_status pawl_sequencer_close(pawl_sequencer *seq, pawl_error *reterr)
+{
+    int64_t deadline_ns = from_now(seq->options.close_ms_max);
+
+    atomic_store(&seq->closed, true);
+    pawl__lock(&seq->lock);
+    seq->closing = true;
+    pawl__cond_broadcast(&seq->changed);
+    pawl__unlock(&seq->lock);
+
+    pawl__lock(&seq->joining);
+    bool ended = pawl__thread_join_until(&seq->flusher, deadline_ns);
+    ended = pawl__thread_join_until(&seq->actualizer, deadline_ns) && ended;
+    pawl__unlock(&seq->joining);
+    return ended ? PAWL_OK
+                 : pawl__fail(reterr,
+                              PAWL_TIMEOUT,
+                              "the storage did not come back within %" PRIu32 " ms",
+                              seq->options.close_ms_max);
+}
+
+void pawl_sequencer_free(pawl_sequencer *seq)
+{
+    if (seq == NULL) {
+        return;
+    }
+    if (pawl_sequencer_close(seq, NULL) != PAWL_OK) {
+        if (seq->flusher.started) {
+            pthread_detach(seq->flusher.id);
+        }
+        if (seq->actualizer.started) {
+            pthread_detach(seq->actualizer.id);
+        }
+    }
+    leave(seq);
+}
+
+/* --- transactions --- */
+
+static pawl_status fail_closed(pawl_error *reterr)
+{
+    return pawl__fail(reterr, PAWL_CLOSED, "the sequencer is closed");
+}
+
+static pawl_status fail_thread(pawl_error *reterr)
+{
+    return pawl__fail(reterr, PAWL_WRONG_THREAD, "the transaction of another thread is open");
+}
+
+/* Whether this thread's transaction is open. */
+static inline pawl_status check_owner(struct pawl_sequencer *seq, pawl_error *reterr)
+{
+    const char *owner = atomic_load_explicit(&seq->owner, memory_order_acquire);
+
+    if (atomic_load_explicit(&seq->closed, memory_order_relaxed)) {
+        return fail_closed(reterr);
+    }
+    if (owner == this_thread()) {
+        return PAWL_OK;
+    }
+    return owner == NULL ? pawl__fail(reterr, PAWL_NO_TRANSACTION, "no transaction is open")
+                         : fail_thread(reterr);
+}
+
+static pawl_status start_locked(struct pawl_sequencer *seq,
+                                uint16_t kind,
+                                uint64_t workspace,
+                                uint64_t *ret_offset,
+                                pawl_error *reterr) REQUIRES_LOCK(seq->lock)
+{
+    if (seq->log_error.status != PAWL_OK) {
+        if (reterr != NULL) {
+            *reterr = seq->log_error;
+        }
+        return seq->log_error.status;
+    }
+    pawl_status status = pawl__seq_core_start(&seq->core, kind, workspace, ret_offset, reterr);
+    if (status == PAWL_BUSY) {
+        want_flush_locked(seq);
+    }
+    return status;
+}
+
+pawl_status pawl_sequencer_start(pawl_sequencer *seq,
+                                 uint16_t kind,
+                                 uint64_t workspace,
+                                 uint64_t *ret_offset,
+                                 pawl_error *reterr)
+{
+    const char *nobody = NULL;
+
+    if (atomic_load(&seq->closed)) {
+        return fail_closed(reterr);
+    }
+    if (!atomic_compare_exchange_strong(&seq->owner, &nobody, this_thread())) {
+        return nobody == this_thread()
+                   ? pawl__fail(reterr, PAWL_TRANSACTION_OPEN, "a transaction is open already")
+                   : fail_thread(reterr);
+    }
+    pawl__lock(&seq->lock);
+    pawl_status status = start_locked(seq, kind, workspace, ret_offset, reterr);
+    pawl__unlock(&seq->lock);
+    if (status != PAWL_OK) {
+        atomic_store_explicit(&seq->owner, NULL, memory_order_release);
+    }
+    return status;
+}
+
+/* A storage that does not answer in time is busy: nothing was given out, and the same call may
+ * succeed later. */
+static pawl_status read_numbers(struct pawl_sequencer *seq, uint16_t wanted, pawl_error *reterr)
+{
+    struct seq_core *core = &seq->core;
+    const struct seq_kind *kind = core->transaction.kind;
+
+    pawl__lock(&seq->lock);
+    pawl__seq_core_look_pending(core, core->pending);
+    pawl__unlock(&seq->lock);
+    pawl_status status = seq->storage.read_numbers(seq->storage.context,
+                                                   core->transaction.workspace,
+                                                   kind->sequences,
+                                                   kind->count,
+                                                   from_now(seq->options.read_ms_max),
+                                                   core->stored,
+                                                   reterr);
+    if (status == PAWL_OK) {
+        pawl__seq_core_supply(core, wanted, core->pending, core->stored);
+        return PAWL_OK;
+    }
+    if (status == PAWL_TIMEOUT || status == PAWL_UNAVAILABLE) {
+        status = PAWL_BUSY;
+    }
+    return pawl__fail_context(
+        reterr, status, "read the numbers of workspace %" PRIu64, core->transaction.workspace);
+}
+
+pawl_status pawl_sequencer_next(pawl_sequencer *seq,
+                                uint16_t sequence,
+                                uint64_t *ret_number,
+                                pawl_error *reterr)
+{
+    bool known = false;
+    pawl_status status = check_owner(seq, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__seq_core_next(&seq->core, sequence, &known, ret_number, reterr);
+    }
+    if (status != PAWL_OK || known) {
+        seq->core.hits += known;
+        return status;
+    }
+    status = read_numbers(seq, sequence, reterr);
+    return status == PAWL_OK ? pawl__seq_core_next(&seq->core, sequence, &known, ret_number, reterr)
+                             : status;
+}
+
+static void publish_counts_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
+{
+    seq->status.misses = seq->core.misses;
+    seq->status.hits = seq->core.hits;
+}
+
+pawl_status pawl_sequencer_flush(pawl_sequencer *seq, pawl_error *reterr)
+{
+    pawl_status status = check_owner(seq, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__lock(&seq->lock);
+    if (pawl__seq_core_flush(&seq->core)) {
+        want_flush_locked(seq);
+    }
+    publish_counts_locked(seq);
+    pawl__unlock(&seq->lock);
+    atomic_store_explicit(&seq->owner, NULL, memory_order_release);
+    return PAWL_OK;
+}
+
+pawl_status pawl_sequencer_actualize(pawl_sequencer *seq, pawl_error *reterr)
+{
+    pawl_status status = check_owner(seq, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__lock(&seq->lock);
+    pawl__seq_core_actualize(&seq->core);
+    publish_counts_locked(seq);
+    want_actualization_locked(seq);
+    pawl__unlock(&seq->lock);
+    atomic_store_explicit(&seq->owner, NULL, memory_order_release);
+    return PAWL_OK;
+}
+
+/* --- looking --- */
+
+void pawl_sequencer_get_status(pawl_sequencer *seq, pawl_sequencer_status *ret_status)
+{
+    pawl__lock(&seq->lock);
+    *ret_status = seq->status;
+    ret_status->next_offset = seq->core.shared.next_offset;
+    ret_status->stored_offset = seq->core.shared.stored_offset;
+    ret_status->actualizing = seq->core.shared.actualizing;
+    ret_status->unflushed = pawl__seq_core_unflushed(&seq->core);
+    pawl__unlock(&seq->lock);
+}
+
+pawl_status pawl_sequencer_wait(pawl_sequencer *seq, uint32_t timeout_ms, pawl_error *reterr)
+{
+    int64_t deadline_ns = from_now(timeout_ms);
+    pawl_status status = PAWL_OK;
+
+    pawl__lock(&seq->lock);
+    while (seq->core.shared.actualizing && !seq->closing && seq->log_error.status == PAWL_OK
+           && pawl__cond_wait_until(&seq->changed, &seq->lock, deadline_ns)) {
+    }
+    if (seq->closing) {
+        status = fail_closed(reterr);
+    } else if (seq->log_error.status != PAWL_OK) {
+        status = pawl__fail(reterr, seq->log_error.status, "%s", seq->log_error.message);
+    } else if (seq->core.shared.actualizing) {
+        status =
+            pawl__fail(reterr, PAWL_TIMEOUT, "not actualized within %" PRIu32 " ms", timeout_ms);
+    }
+    pawl__unlock(&seq->lock);
+    return status;
+}
