@@ -115,5 +115,9 @@ pawl_status pawl__work_sqlite_task_read(struct work_backend *base,
                                         pawl_error *reterr);
 
 extern const struct work_item_ops pawl__work_sqlite_items;
+extern const struct work_checkpoint_ops pawl__work_sqlite_checkpoints;
+extern const struct work_key_ops pawl__work_sqlite_keys;
+extern const struct work_schedule_ops pawl__work_sqlite_schedules;
+extern const struct work_care_ops pawl__work_sqlite_care;
 
 #endif

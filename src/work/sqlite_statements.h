@@ -3,9 +3,15 @@
 #ifndef PAWL_WORK_SQLITE_STATEMENTS_H
 #define PAWL_WORK_SQLITE_STATEMENTS_H
 
+#include "work/sqlite_care_sql.h"
 #include "work/sqlite_items_sql.h"
 
-#define WORK_SQLITE_STATEMENTS(X) WORK_SQLITE_ITEMS_SQL(X)
+#define WORK_SQLITE_STATEMENTS(X)  \
+    WORK_SQLITE_ITEMS_SQL(X)       \
+    WORK_SQLITE_CHECKPOINTS_SQL(X) \
+    WORK_SQLITE_KEYS_SQL(X)        \
+    WORK_SQLITE_SCHEDULES_SQL(X)   \
+    WORK_SQLITE_STATS_SQL(X)
 
 enum {
 #define WORK_SQL_ENUM_(name, text) WORK_SQL_##name,

@@ -210,6 +210,10 @@ pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
     }
     backend->base.store = &sqlite_store;
     backend->base.items = &pawl__work_sqlite_items;
+    backend->base.checkpoints = &pawl__work_sqlite_checkpoints;
+    backend->base.keys = &pawl__work_sqlite_keys;
+    backend->base.schedules = &pawl__work_sqlite_schedules;
+    backend->base.care = &pawl__work_sqlite_care;
     backend->clock = setup->clock;
     backend->boot_id = setup->boot_id;
     backend->watch = (struct pawl__sqlite_watch)PAWL__SQLITE_WATCH_INIT;
