@@ -1,0 +1,204 @@
+#include "lib/care_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <sqlite3.h>
+
+#include "lib/pg_fixture.h"
+#include "work/work_internal.h"
+
+static const char *suite_backend;
+static struct pg_fixture postgres;
+
+#define FIRST_BOOT "00000000-0000-4000-8000-000000000001"
+#define SECOND_BOOT "00000000-0000-4000-8000-000000000002"
+
+int care_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t count)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (argc != 2) {
+        fprintf(stderr, "usage: %s memory|sqlite|postgres\n", argv[0]);
+        return 2;
+    }
+    suite_backend = argv[1];
+    if (strcmp(suite_backend, "postgres") == 0
+        && pg_server_start(
+               &(struct pg_server_options){ .settings = NULL }, &postgres.server, &error)
+               != PAWL_OK) {
+        fprintf(stderr, "%s\n", error.message);
+        return 1;
+    }
+    int failed = _cmocka_run_group_tests(suite_backend, tests, count, NULL, NULL);
+    pg_server_free(postgres.server);
+    return failed;
+}
+
+/* --- The clock --- */
+
+static struct moved_clock *moved(struct pawl__clock *clock)
+{
+    return (struct moved_clock *)clock;
+}
+
+static int64_t moved_wall_us(struct pawl__clock *clock)
+{
+    return pawl__wall_us(pawl__clock_real()) + moved(clock)->ahead_ns / NS_PER_US
+           + moved(clock)->wall_step_us;
+}
+
+static int64_t moved_monotonic_ns(struct pawl__clock *clock)
+{
+    (void)clock;
+    return pawl__monotonic_ns(pawl__clock_real());
+}
+
+static int64_t moved_boot_ns(struct pawl__clock *clock)
+{
+    return pawl__boot_ns(pawl__clock_real()) + moved(clock)->ahead_ns;
+}
+
+static void moved_sleep_until(struct pawl__clock *clock, int64_t until_ns)
+{
+    (void)clock;
+    pawl__sleep_until(pawl__clock_real(), until_ns);
+}
+
+static const struct pawl__clock_ops moved_ops = {
+    .wall_us = moved_wall_us,
+    .monotonic_ns = moved_monotonic_ns,
+    .boot_ns = moved_boot_ns,
+    .sleep_until = moved_sleep_until,
+};
+
+/* --- The store --- */
+
+static bool is(const struct care_fixture *f, const char *backend)
+{
+    return strcmp(f->backend, backend) == 0;
+}
+
+static pawl_work *open_one(struct care_fixture *f, const char *boot_id)
+{
+    pawl_work *work = NULL;
+
+    assert_ok(pawl__work_open_at(f->location, NULL, &f->clock.base, boot_id, &work, &f->err),
+              &f->err);
+    return work;
+}
+
+int care_fixture_setup(void **state)
+{
+    struct care_fixture *f = calloc(1, sizeof(*f));
+
+    assert_non_null(f);
+    *state = f;
+    f->backend = suite_backend;
+    f->clock.base.ops = &moved_ops;
+    assert_ok(tempdir_make(f->dir, "work", &f->err), &f->err);
+    if (is(f, "memory")) {
+        snprintf(f->location, sizeof(f->location), "memory:");
+    } else if (is(f, "sqlite")) {
+        snprintf(f->location, sizeof(f->location), "%s/work.sqlite", f->dir);
+    } else if (is(f, "postgres")) {
+        pg_admin(&postgres, "DROP SCHEMA IF EXISTS pawl CASCADE");
+        snprintf(f->location, sizeof(f->location), "%s", pg_server_url(postgres.server));
+    } else {
+        fail_msg("no backend '%s'", f->backend);
+    }
+    f->work = open_one(f, FIRST_BOOT);
+    return 0;
+}
+
+int care_fixture_teardown(void **state)
+{
+    struct care_fixture *f = *state;
+
+    pawl_work_close(f->work);
+    tempdir_remove(f->dir);
+    free(f);
+    return 0;
+}
+
+pawl_work *care_fixture_second(struct care_fixture *f)
+{
+    return is(f, "memory") ? NULL : open_one(f, FIRST_BOOT);
+}
+
+bool care_fixture_reboot(struct care_fixture *f)
+{
+    if (is(f, "memory")) {
+        return false;
+    }
+    pawl_work_close(f->work);
+    f->work = open_one(f, SECOND_BOOT);
+    return true;
+}
+
+bool care_fixture_wait(struct care_fixture *f, int64_t seconds)
+{
+    if (is(f, "postgres")) {
+        return false;
+    }
+    f->clock.ahead_ns += seconds * NS_PER_S;
+    return true;
+}
+
+void care_fixture_step_wall(struct care_fixture *f, int64_t seconds)
+{
+    f->clock.wall_step_us += seconds * US_PER_S;
+}
+
+bool care_fixture_sql(struct care_fixture *f, const char *sql)
+{
+    char *message = NULL;
+    sqlite3 *db = NULL;
+
+    if (is(f, "postgres")) {
+        pg_admin(&postgres, sql);
+        return true;
+    }
+    if (!is(f, "sqlite")) {
+        return false;
+    }
+    assert_int_equal(sqlite3_open(f->location, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 10000);
+    if (sqlite3_exec(db, "PRAGMA foreign_keys=ON", NULL, NULL, NULL) != SQLITE_OK
+        || sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK) {
+        fail_msg("%s: %s", sql, message);
+    }
+    sqlite3_close(db);
+    return true;
+}
+
+void care_task(struct care_fixture *f, const char *id)
+{
+    pawl_task task = { .task_id = pawl_view_of(id), .title = pawl_view_of("a task") };
+
+    assert_ok(pawl_task_create(f->work, &task, NULL, &f->err), &f->err);
+}
+
+void care_submit(struct care_fixture *f, const char *task_id, const char *id)
+{
+    pawl_submission submission = PAWL_SUBMISSION_INIT;
+
+    submission.work_item_id = pawl_view_of(id);
+    submission.task_id = pawl_view_of(task_id);
+    submission.work_type = pawl_view_of("type");
+    assert_ok(pawl_work_submit(f->work, &submission, 1, NULL, &f->err), &f->err);
+}
+
+pawl_lease care_claim(struct care_fixture *f, const char *id, uint32_t lease_ms)
+{
+    pawl_claim claim = PAWL_CLAIM_INIT;
+    pawl_claimed *claimed = NULL;
+
+    claim.holder = pawl_view_of("worker");
+    claim.lease_ms = lease_ms;
+    assert_ok(pawl_work_claim(f->work, &claim, &claimed, &f->err), &f->err);
+    assert_true(pawl__view_is(claimed->items[0].work_item_id, id));
+    pawl_lease lease = { pawl_view_of(id), claimed->items[0].token };
+    pawl_claimed_free(claimed);
+    return lease;
+}

@@ -1,0 +1,64 @@
+/* One work store for each test of a contract suite, on the backend that the program was started for,
+ * with a clock that a test can move.
+ *
+ *     return care_suite(argc, argv, tests, COUNT_OF(tests)); */
+#ifndef TESTS_CARE_FIXTURE_H
+#define TESTS_CARE_FIXTURE_H
+
+#include "lib/check.h"
+
+#include <stdatomic.h>
+
+#include <pawl/work.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/macros.h"
+#include "lib/tempdir.h"
+
+/* The real clock, ahead by what the test says. Any thread. */
+struct moved_clock {
+    struct pawl__clock base;
+    _Atomic int64_t ahead_ns;
+    _Atomic int64_t wall_step_us;
+};
+
+struct care_fixture {
+    const char *backend;
+    char dir[TEMPDIR_SIZE];
+    char location[TEMPDIR_SIZE + 128];
+    struct moved_clock clock;
+    pawl_work *work;
+    pawl_error err;
+};
+
+#define CARE_TEST(name) \
+    cmocka_unit_test_setup_teardown(name, care_fixture_setup, care_fixture_teardown)
+
+int care_fixture_setup(void **state);
+int care_fixture_teardown(void **state);
+
+/* Runs the tests on the backend of argv[1]. */
+int care_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t count);
+
+/* Another handle on the same store; NULL on a backend where there can be none. */
+pawl_work *care_fixture_second(struct care_fixture *f);
+
+/* Closes and opens again as after a restart of the machine; false where everything would be gone. */
+bool care_fixture_reboot(struct care_fixture *f);
+
+/* Lets time pass; false where the server's clock decides, and the test has to do without. */
+bool care_fixture_wait(struct care_fixture *f, int64_t seconds);
+void care_fixture_step_wall(struct care_fixture *f, int64_t seconds);
+
+/* Runs SQL on the store behind its back; false where there is none. */
+bool care_fixture_sql(struct care_fixture *f, const char *sql);
+
+void care_task(struct care_fixture *f, const char *id);
+void care_submit(struct care_fixture *f, const char *task_id, const char *id);
+
+/* Claims one item, which must be there, for `lease_ms` (0: the default); its lease. The id is the
+ * argument's. */
+pawl_lease care_claim(struct care_fixture *f, const char *id, uint32_t lease_ms);
+
+#endif
