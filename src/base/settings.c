@@ -231,6 +231,16 @@ static bool split_url(pawl_view url, pawl_view *ret_scheme, pawl_view *ret_rest)
            && pawl__view_is(slashes, "//") && pawl__view_take(&url, url.len, ret_rest);
 }
 
+/* A file has no host: sqlite:FILE. */
+static bool is_file_url(const struct pawl__setting *setting, pawl_view text)
+{
+    pawl_view scheme;
+    int64_t at;
+
+    return pawl__view_split(&text, ':', &scheme) && pawl__view_is(scheme, "sqlite") && text.len > 0
+           && find_choice(setting->one_of, scheme, &at);
+}
+
 static pawl_status parse_url(const struct pawl__setting *setting,
                              pawl_view text,
                              pawl_error *reterr)
@@ -239,6 +249,9 @@ static pawl_status parse_url(const struct pawl__setting *setting,
     pawl_view rest;
     int64_t at;
 
+    if (is_file_url(setting, text)) {
+        return PAWL_OK;
+    }
     if (!split_url(text, &scheme, &rest) || memchr(text.data, ' ', text.len) != NULL) {
         return refuse(setting, text, "is no URL", reterr);
     }

@@ -44,7 +44,7 @@ enum pawl__setting_type {
 /* clang-format off */
 #define PAWL__SETTING_MAP(X) \
     X(DATA, "data", PATH, "~/.local/share/pawl", 0, 0, NULL, NULL, "Directory that holds every store of this node.") \
-    X(DATABASE_URL, "database_url", URL, "", 0, 0, "postgresql|postgres", "DATABASE_URL", "PostgreSQL server that holds ledger and work instead of files in the data directory.") \
+    X(DATABASE_URL, "database_url", URL, "", 0, 0, "postgresql|postgres|sqlite", "DATABASE_URL", "PostgreSQL server that holds ledger and work instead of files in the data directory, or sqlite:FILE.") \
     X(LOG_LEVEL, "log.level", CHOICE, "info", 0, 0, "debug|info|warning|error", NULL, "Least severe kind of event that is logged.") \
     X(LOG_FORMAT, "log.format", CHOICE, "auto", 0, 0, "auto|logfmt|json", NULL, "Form of a log line; auto is logfmt on a terminal and JSON elsewhere.") \
     X(STORE_BUSY_TIMEOUT, "store.busy_timeout", DURATION, "5s", 0, 3600 * NS_PER_S, NULL, NULL, "How long a store that another process holds is waited for.") \

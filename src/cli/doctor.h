@@ -43,7 +43,8 @@ struct pawl__doctor {
     struct pawl__config *config; /* NULL when it could not be loaded */
     struct pawl__clock *clock;
     const char *data; /* the data directory; NULL without a configuration */
-    bool postgres;    /* ledger and work live in PostgreSQL */
+    bool database;    /* ledger and work live where database_url says */
+    bool postgres;    /* ... which is PostgreSQL */
     bool data_usable; /* it is there and may be read and written */
     struct pawl__finding *findings;
     size_t count;
@@ -118,7 +119,11 @@ struct pawl__choice_facts {
     const char *data;
     bool data_flag;              /* --data was given */
     const char *database_origin; /* where database_url was set; NULL: it was not */
+    const char *database_url;    /* shown only when it is a file: others hold passwords */
 };
 struct pawl__finding pawl__judge_choice(const struct pawl__choice_facts *facts);
+
+/* Whether a location, by its own word, may lose what was acknowledged. */
+struct pawl__finding pawl__judge_location(const char *location);
 
 #endif

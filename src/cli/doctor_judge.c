@@ -253,6 +253,11 @@ struct pawl__finding pawl__judge_pg_durability(const struct pawl__pg_facts *fact
     return finding;
 }
 
+static bool is_file(const char *url)
+{
+    return strncmp(url, "sqlite:", strlen("sqlite:")) == 0;
+}
+
 struct pawl__finding pawl__judge_choice(const struct pawl__choice_facts *facts)
 {
     static const char check[] = "store";
@@ -268,6 +273,25 @@ struct pawl__finding pawl__judge_choice(const struct pawl__choice_facts *facts)
                                 facts->data,
                                 facts->database_origin);
     }
+    if (is_file(facts->database_url)) {
+        return pawl__finding_ok(check,
+                                "the file '%s', because database_url is set (%s)",
+                                facts->database_url,
+                                facts->database_origin);
+    }
     return pawl__finding_ok(
         check, "PostgreSQL, because database_url is set (%s)", facts->database_origin);
+}
+
+struct pawl__finding pawl__judge_location(const char *location)
+{
+    static const char check[] = "durability";
+
+    if (strstr(location, "durability=normal") == NULL) {
+        return pawl__finding_ok(check, "what is acknowledged survives a power cut");
+    }
+    struct pawl__finding finding = pawl__finding_warning(
+        check, "a power cut can take the last events that were acknowledged", "durability=normal");
+    pawl__finding_fix(&finding, "leave ?durability=normal out of database_url");
+    return finding;
 }

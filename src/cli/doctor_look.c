@@ -78,16 +78,22 @@ static void look_at_choice(struct pawl__doctor *doctor)
 {
     char text[PAWL_ERROR_MESSAGE_SIZE] = "";
     struct pawl__buf origin = BUF_OVER(text);
-    bool set = pawl__config_text(doctor->config, PAWL__DATABASE_URL)[0] != '\0';
+    const char *url = pawl__config_text(doctor->config, PAWL__DATABASE_URL);
+    bool set = url[0] != '\0';
     struct pawl__choice_facts facts = {
         .data = doctor->data,
         .data_flag = pawl__config_origin(doctor->config, PAWL__DATA).kind == PAWL__ORIGIN_FLAG,
         .database_origin = set ? text : NULL,
+        .database_url = url,
     };
 
     pawl__config_add_origin(doctor->config, PAWL__DATABASE_URL, &origin);
-    doctor->postgres = pawl__settings_use_database(doctor->config);
+    doctor->database = pawl__settings_use_database(doctor->config);
+    doctor->postgres = doctor->database && strncmp(url, "postgres", strlen("postgres")) == 0;
     pawl__doctor_add(doctor, pawl__judge_choice(&facts));
+    if (doctor->database && !doctor->postgres) {
+        pawl__doctor_add(doctor, pawl__judge_location(url));
+    }
 }
 
 static pawl_status reach_directory(const char *path,

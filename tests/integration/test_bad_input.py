@@ -337,6 +337,20 @@ def server_that_is_not_there():
         assert "because --data was given" in found["store"]["says"] and "PostgreSQL" not in found
 
 
+def file_that_a_variable_names():
+    path = f"{place()}/events.db"
+    env = {"DATABASE_URL": f"sqlite:{path}", "PAWL_DATA": place()}
+    event = b'{"id":"e","run_id":"r","turn":1,"kind":"k","actor":"a","payload":1}\n'
+    subprocess.run([PAWL, "ledger", "append"], env=ENV | env, input=event, check=True)
+    assert os.path.exists(path)
+    found = findings("--strict", code=0, env=env)
+    assert path in found["store"]["says"] and found["durability"]["verdict"] == "ok", found
+    env["DATABASE_URL"] += "?durability=normal"
+    assert findings(code=0, env=env)["durability"]["verdict"] == "warning"
+    findings("--strict", code=1, env=env)
+    run("doctor", code=2, env={"DATABASE_URL": "sqlite:"})
+
+
 def odd_names():
     folder = os.path.join(place(), "a b'\"\\x?mode=rwc#%41 \u00fc\U0001f512")
     os.mkdir(folder, 0o700)
@@ -376,6 +390,7 @@ it("finds a damaged store", store_that_is_damaged)
 it("leaves a good store as it is, also one in use", store_that_works_is_left_alone)
 it("fails on warnings only with --strict", warnings_fail_only_with_strict)
 it("says that a server is not there, without the password", server_that_is_not_there)
+it("takes a file from DATABASE_URL, and warns of one that may lose", file_that_a_variable_names)
 it("takes odd names of directories and shows them harmlessly", odd_names)
 it("makes a new data directory, private and empty", new_directory_is_private)
 take_back(TOP)

@@ -153,7 +153,7 @@ static void test_a_postgres_that_may_lose_commits_is_a_warning(void **state)
 
 static void test_a_given_directory_wins_over_the_server(void **state)
 {
-    struct pawl__choice_facts facts = { .data = "/d" };
+    struct pawl__choice_facts facts = { .data = "/d", .database_url = "postgres://h" };
 
     (void)state;
     assert_finding(
@@ -163,8 +163,24 @@ static void test_a_given_directory_wins_over_the_server(void **state)
                    VERDICT_OK,
                    PAWL_OK,
                    "PostgreSQL, because database_url is set (environment variable DATABASE_URL)");
+    facts.database_url = "sqlite:/e/l.db";
+    assert_finding(pawl__judge_choice(&facts),
+                   VERDICT_OK,
+                   PAWL_OK,
+                   "the file 'sqlite:/e/l.db', because database_url is set");
     facts.data_flag = true;
     assert_finding(pawl__judge_choice(&facts), VERDICT_OK, PAWL_OK, "because --data was given");
+}
+
+static void test_a_location_that_may_lose_is_a_warning(void **state)
+{
+    (void)state;
+    assert_finding(
+        pawl__judge_location("sqlite:l.db?durability=full"), VERDICT_OK, PAWL_OK, "survives");
+    assert_finding(pawl__judge_location("sqlite:l.db?durability=normal"),
+                   VERDICT_WARNING,
+                   PAWL_OK,
+                   "durability=normal");
 }
 
 static pawl_status worst_of(const pawl_status *statuses, size_t count, bool strict)
@@ -207,6 +223,7 @@ int main(void)
         cmocka_unit_test(test_doubtful_file_systems_are_warnings),
         cmocka_unit_test(test_a_postgres_that_may_lose_commits_is_a_warning),
         cmocka_unit_test(test_a_given_directory_wins_over_the_server),
+        cmocka_unit_test(test_a_location_that_may_lose_is_a_warning),
         cmocka_unit_test(test_the_worst_problem_decides_and_strict_counts_warnings),
     };
 
