@@ -183,9 +183,10 @@ CREATE TABLE work_dependencies (
 CREATE INDEX idx_work_dependencies_after ON work_dependencies(after_id);
 
 -- One row a transition, written by the triggers below, so that no SQL can forget it. from_status is
--- NULL for a submit. Rows go by retention only, oldest first.
+-- NULL for a submit. Rows go by retention only, oldest first; seq says what came before what, and is
+-- not AUTOINCREMENT, which costs every transition another page.
 CREATE TABLE work_history (
-    seq          INTEGER PRIMARY KEY AUTOINCREMENT,
+    seq          INTEGER PRIMARY KEY,
     work_item_id TEXT NOT NULL,
     task_id      TEXT NOT NULL,
     from_status  TEXT,
@@ -286,7 +287,7 @@ BEGIN
             NEW.created_at);
 END;
 
--- The token is the new one, also where count_work_items_lease is about to raise it. `at` is
+-- The token is the new one, also where update_work_items_timestamp is about to raise it. `at` is
 -- updated_at where it was set.
 CREATE TRIGGER record_work_items_update AFTER UPDATE OF status ON work_items
 WHEN NEW.status <> OLD.status
@@ -302,31 +303,30 @@ BEGIN
                  THEN strftime('%Y-%m-%d %H:%M:%f000', 'now') ELSE NEW.updated_at END);
 END;
 
--- Foreign SQL that leases: the token that it left alone, and the wall clock decides.
-CREATE TRIGGER count_work_items_lease AFTER UPDATE OF status ON work_items
-WHEN NEW.status = 'in_progress' AND OLD.status = 'pending' AND NEW.token = OLD.token
+-- What SQL that knows nothing of our columns leaves undone, in one trigger because every write pays
+-- for each. A lease gets the token that it left alone. A lease or heartbeat of such SQL is decided by
+-- the wall clock from there on. And the time of the change, of course.
+CREATE TRIGGER update_work_items_timestamp AFTER UPDATE ON work_items
+WHEN (NEW.updated_at IS OLD.updated_at
+      AND NEW.updated_at IS NOT strftime('%Y-%m-%d %H:%M:%f000', 'now'))
+     OR (NEW.status = 'in_progress'
+         AND CASE OLD.status
+             WHEN 'pending' THEN NEW.token = OLD.token
+             ELSE NEW.lease_expires_at <> OLD.lease_expires_at
+                  AND NEW.lease_deadline_ns = OLD.lease_deadline_ns END)
 BEGIN
     UPDATE work_items SET token = NEW.token + 1, attempts = OLD.attempts + 1,
                           lease_boot_id = NULL, lease_deadline_ns = NULL
-    WHERE work_item_id = NEW.work_item_id;
-END;
-
--- A heartbeat by foreign SQL on a lease of ours: from there on the wall clock decides.
-CREATE TRIGGER move_work_items_lease AFTER UPDATE OF lease_expires_at ON work_items
-WHEN NEW.status = 'in_progress' AND OLD.status = 'in_progress'
-     AND NEW.lease_expires_at <> OLD.lease_expires_at
-     AND NEW.lease_deadline_ns = OLD.lease_deadline_ns
-BEGIN
+    WHERE work_item_id = NEW.work_item_id AND NEW.status = 'in_progress'
+          AND OLD.status = 'pending' AND NEW.token = OLD.token;
     UPDATE work_items SET lease_boot_id = NULL, lease_deadline_ns = NULL
-    WHERE work_item_id = NEW.work_item_id;
-END;
-
-CREATE TRIGGER update_work_items_timestamp AFTER UPDATE ON work_items
-WHEN NEW.updated_at IS OLD.updated_at
-     AND NEW.updated_at IS NOT strftime('%Y-%m-%d %H:%M:%f000', 'now')
-BEGIN
+    WHERE work_item_id = NEW.work_item_id AND NEW.status = 'in_progress'
+          AND OLD.status = 'in_progress' AND NEW.lease_expires_at <> OLD.lease_expires_at
+          AND NEW.lease_deadline_ns = OLD.lease_deadline_ns;
+    -- On an ended row nothing but this may be set.
     UPDATE work_items SET updated_at = strftime('%Y-%m-%d %H:%M:%f000', 'now')
-    WHERE work_item_id = NEW.work_item_id;
+    WHERE work_item_id = NEW.work_item_id AND NEW.updated_at IS OLD.updated_at
+          AND updated_at IS NOT strftime('%Y-%m-%d %H:%M:%f000', 'now');
 END;
 
 -- Edges go with an item that has ended; one that moves between the two tables is pending.
