@@ -121,6 +121,16 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_start(pawl_sequencer *sequence
                                                         uint64_t *ret_offset,
                                                         pawl_error *reterr);
 
+/* Another event of the same write: the transaction goes on with this workspace at the offset behind,
+ * and ends for all of its events at once. For writers that put many events into the log in one step.
+ * NO_TRANSACTION, WRONG_THREAD, UNKNOWN_KIND, INVALID, EXHAUSTED, CLOSED; BUSY (retryable) when too
+ * many numbers would wait: end the write with the events it has. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_also(pawl_sequencer *sequencer,
+                                                       uint16_t kind,
+                                                       uint64_t workspace,
+                                                       uint64_t *ret_offset,
+                                                       pawl_error *reterr);
+
 /* The next number. NO_TRANSACTION, WRONG_THREAD, CLOSED; UNKNOWN_SEQUENCE; EXHAUSTED: the last one is
  * used; BUSY (retryable): it could not be read in time. The transaction goes on after each. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_next(pawl_sequencer *sequencer,
@@ -128,8 +138,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_next(pawl_sequencer *sequencer
                                                        uint64_t *ret_number,
                                                        pawl_error *reterr);
 
-/* The event is in the log: the transaction ends, and the offset moves by one, also when no number was
- * taken. Does not wait for a write. NO_TRANSACTION, WRONG_THREAD, CLOSED. */
+/* The event is in the log: the transaction ends, and the offset moves by one for each of its events,
+ * also when no number was taken. Does not wait for a write. NO_TRANSACTION, WRONG_THREAD, CLOSED. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_flush(pawl_sequencer *sequencer,
                                                         pawl_error *reterr);
 

@@ -151,7 +151,10 @@ pawl_status pawl__seq_core_init(struct seq_core *core,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a transaction");
     }
     core->shared.actualizing = true;
-    status = init_table(core, &core->shared.filling, reterr);
+    status = init_table(core, &core->transaction.earlier, reterr);
+    if (status == PAWL_OK) {
+        status = init_table(core, &core->shared.filling, reterr);
+    }
     if (status == PAWL_OK) {
         status = init_table(core, &core->shared.flushing, reterr);
     }
@@ -167,6 +170,7 @@ void pawl__seq_core_done(struct seq_core *core)
     free(core->pending);
     free(core->stored);
     pawl__lru_free(core->cache);
+    pawl__seq_table_done(&core->transaction.earlier);
     pawl__seq_table_done(&core->shared.filling);
     pawl__seq_table_done(&core->shared.flushing);
     *core = (struct seq_core){ 0 };
@@ -210,6 +214,30 @@ size_t pawl__seq_core_unflushed(const struct seq_core *core)
     return core->shared.filling.count + core->shared.flushing.count;
 }
 
+/* A workspace that an earlier event of the write had goes on behind it. */
+static void begin_event(struct seq_core *core, const struct seq_kind *kind, uint64_t workspace)
+{
+    struct seq_transaction *transaction = &core->transaction;
+
+    transaction->kind = kind;
+    transaction->workspace = workspace;
+    memset(transaction->taken, 0, kind->count * sizeof(uint64_t));
+}
+
+static pawl_status find_workspace(const struct seq_core *core,
+                                  uint16_t kind,
+                                  uint64_t workspace,
+                                  const struct seq_kind **ret_kind,
+                                  pawl_error *reterr)
+{
+    *ret_kind = find_kind(core, kind);
+    if (*ret_kind == NULL) {
+        return pawl__fail(
+            reterr, PAWL_UNKNOWN_KIND, "no sequence is defined for workspaces of kind %u", kind);
+    }
+    return workspace == 0 ? pawl__fail(reterr, PAWL_INVALID, "0 is no workspace") : PAWL_OK;
+}
+
 pawl_status pawl__seq_core_start(struct seq_core *core,
                                  uint16_t kind,
                                  uint64_t workspace,
@@ -217,15 +245,12 @@ pawl_status pawl__seq_core_start(struct seq_core *core,
                                  pawl_error *reterr)
 {
     struct seq_shared *shared = &core->shared;
-    const struct seq_kind *found = find_kind(core, kind);
+    const struct seq_kind *found = NULL;
+    pawl_status status = find_workspace(core, kind, workspace, &found, reterr);
 
     REQUIRE(!core->transaction.open);
-    if (found == NULL) {
-        return pawl__fail(
-            reterr, PAWL_UNKNOWN_KIND, "no sequence is defined for workspaces of kind %u", kind);
-    }
-    if (workspace == 0) {
-        return pawl__fail(reterr, PAWL_INVALID, "0 is no workspace");
+    if (status != PAWL_OK) {
+        return status;
     }
     if (shared->actualizing) {
         return pawl__fail(reterr, PAWL_BUSY, "the sequences are being actualized");
@@ -238,15 +263,62 @@ pawl_status pawl__seq_core_start(struct seq_core *core,
         return pawl__fail(reterr, PAWL_EXHAUSTED, "the last offset of the log is used");
     }
     /* So that the flush cannot fail: the event is in the log by then. */
-    pawl_status status = pawl__seq_table_reserve(&shared->filling, found->count, reterr);
+    status = pawl__seq_table_reserve(&shared->filling, found->count, reterr);
     if (status != PAWL_OK) {
         return status;
     }
-    memset(core->transaction.taken, 0, found->count * sizeof(uint64_t));
+    begin_event(core, found, workspace);
     core->transaction.open = true;
-    core->transaction.kind = found;
-    core->transaction.workspace = workspace;
+    core->transaction.events = 1;
+    pawl__seq_table_clear(&core->transaction.earlier);
     *ret_offset = shared->next_offset;
+    return PAWL_OK;
+}
+
+static void merge_taken(struct seq_core *core, struct seq_table *table)
+{
+    const struct seq_transaction *transaction = &core->transaction;
+
+    for (size_t i = 0; i < transaction->kind->count; i++) {
+        if (transaction->taken[i] != 0) {
+            pawl__seq_table_merge(table,
+                                  &(pawl_seq_value){
+                                      .workspace = transaction->workspace,
+                                      .sequence = transaction->kind->sequences[i],
+                                      .value = transaction->taken[i],
+                                  });
+        }
+    }
+}
+
+pawl_status pawl__seq_core_also(struct seq_core *core,
+                                uint16_t kind,
+                                uint64_t workspace,
+                                uint64_t *ret_offset,
+                                pawl_error *reterr)
+{
+    struct seq_transaction *transaction = &core->transaction;
+    const struct seq_kind *found = NULL;
+    pawl_status status = find_workspace(core, kind, workspace, &found, reterr);
+
+    REQUIRE(transaction->open);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    size_t more = transaction->earlier.count + core->types_of_kind_max;
+    if (pawl__seq_core_unflushed(core) + more > core->unflushed_max) {
+        return pawl__fail(reterr, PAWL_BUSY, "%zu numbers would wait to be written", more);
+    }
+    if (transaction->events >= PAWL_SEQ_NUMBER_MAX - core->shared.next_offset) {
+        return pawl__fail(reterr, PAWL_EXHAUSTED, "the last offset of the log is used");
+    }
+    status = pawl__seq_table_reserve(&transaction->earlier, transaction->kind->count, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    merge_taken(core, &transaction->earlier);
+    begin_event(core, found, workspace);
+    *ret_offset = core->shared.next_offset + transaction->events++;
     return PAWL_OK;
 }
 
@@ -317,7 +389,9 @@ void pawl__seq_core_look_pending(const struct seq_core *core, uint64_t *ret_numb
         uint64_t filling = pawl__seq_table_get(&shared->filling, transaction->workspace, sequence);
         uint64_t flushing =
             pawl__seq_table_get(&shared->flushing, transaction->workspace, sequence);
-        ret_numbers[i] = filling > flushing ? filling : flushing;
+        uint64_t earlier =
+            pawl__seq_table_get(&transaction->earlier, transaction->workspace, sequence);
+        ret_numbers[i] = MAX(earlier, MAX(filling, flushing));
     }
 }
 
@@ -351,23 +425,24 @@ void pawl__seq_core_supply(struct seq_core *core,
     core->misses++;
 }
 
-bool pawl__seq_core_flush(struct seq_core *core)
+bool pawl__seq_core_flush(struct seq_core *core, bool *ret_forgotten)
 {
     struct seq_transaction *transaction = &core->transaction;
     struct seq_shared *shared = &core->shared;
 
     REQUIRE(transaction->open);
-    for (size_t i = 0; i < transaction->kind->count; i++) {
-        if (transaction->taken[i] != 0) {
-            pawl__seq_table_merge(&shared->filling,
-                                  &(pawl_seq_value){
-                                      .workspace = transaction->workspace,
-                                      .sequence = transaction->kind->sequences[i],
-                                      .value = transaction->taken[i],
-                                  });
-        }
+    if (transaction->earlier.count > 0
+        && pawl__seq_table_reserve(
+               &shared->filling, transaction->earlier.count + transaction->kind->count, NULL)
+               != PAWL_OK) {
+        *ret_forgotten = true;
+        return false;
     }
-    shared->next_offset++;
+    for (size_t i = 0; i < transaction->earlier.count; i++) {
+        pawl__seq_table_merge(&shared->filling, &transaction->earlier.values[i]);
+    }
+    merge_taken(core, &shared->filling);
+    shared->next_offset += transaction->events;
     shared->filling_offset = shared->next_offset;
     transaction->open = false;
     return pawl__seq_core_unflushed(core) >= core->unflushed_max;

@@ -30,7 +30,9 @@ struct seq_transaction {
     bool open;
     const struct seq_kind *kind;
     uint64_t workspace;
-    uint64_t *taken; /* by place in the kind; the last number given out; 0: none */
+    uint64_t *taken;          /* by place in the kind; the last number given out; 0: none */
+    uint64_t events;          /* of this write, this one included */
+    struct seq_table earlier; /* what those before this one have taken */
 };
 
 struct seq_shared {
@@ -76,12 +78,21 @@ PAWL_MUST_USE pawl_status pawl__seq_core_start(struct seq_core *core,
                                                uint64_t *ret_offset,
                                                pawl_error *reterr);
 
+/* Goes on with another event of the same write. Errors as above; the transaction stays as it was. */
+PAWL_MUST_USE pawl_status pawl__seq_core_also(struct seq_core *core,
+                                              uint16_t kind,
+                                              uint64_t workspace,
+                                              uint64_t *ret_offset,
+                                              pawl_error *reterr);
+
 /* What of the transaction's workspace waits to be written, by place in its kind; 0: nothing. To be
  * asked before the storage is: a number that is written in between is then found there. */
 void pawl__seq_core_look_pending(const struct seq_core *core, uint64_t *ret_numbers);
 
-/* Ends the transaction as written. True: it is time to write. */
-bool pawl__seq_core_flush(struct seq_core *core);
+/* Ends the transaction as written. True: it is time to write. *ret_forgotten: there was no memory for
+ * the numbers of so many events; the log has them, so actualize instead. Never with a single event.
+ */
+bool pawl__seq_core_flush(struct seq_core *core, bool *ret_forgotten);
 
 /* Ends the transaction as not written, and begins an actualization. What waits to be written may stay
  * until pawl__seq_core_forget, when no write is under way any more. */

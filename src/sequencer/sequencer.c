@@ -448,6 +448,26 @@ pawl_status pawl_sequencer_start(pawl_sequencer *seq,
     return status;
 }
 
+pawl_status pawl_sequencer_also(pawl_sequencer *seq,
+                                uint16_t kind,
+                                uint64_t workspace,
+                                uint64_t *ret_offset,
+                                pawl_error *reterr)
+{
+    pawl_status status = check_owner(seq, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__lock(&seq->lock);
+    status = pawl__seq_core_also(&seq->core, kind, workspace, ret_offset, reterr);
+    if (status == PAWL_BUSY) {
+        want_flush_locked(seq);
+    }
+    pawl__unlock(&seq->lock);
+    return status;
+}
+
 /* A storage that does not answer in time is busy: nothing was given out, and the same call may
  * succeed later. */
 static pawl_status read_numbers(struct pawl_sequencer *seq, uint16_t wanted, pawl_error *reterr)
@@ -504,14 +524,19 @@ static void publish_counts_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq-
 
 pawl_status pawl_sequencer_flush(pawl_sequencer *seq, pawl_error *reterr)
 {
+    bool forgotten = false;
     pawl_status status = check_owner(seq, reterr);
 
     if (status != PAWL_OK) {
         return status;
     }
     pawl__lock(&seq->lock);
-    if (pawl__seq_core_flush(&seq->core)) {
+    if (pawl__seq_core_flush(&seq->core, &forgotten)) {
         want_flush_locked(seq);
+    }
+    if (forgotten) {
+        pawl__seq_core_actualize(&seq->core);
+        want_actualization_locked(seq);
     }
     publish_counts_locked(seq);
     pawl__unlock(&seq->lock);

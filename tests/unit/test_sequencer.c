@@ -160,6 +160,55 @@ static void test_after_actualize_the_same_offset_and_numbers_come_again(void **s
     assert_int_equal(command(f, 7, 2), 200002);
 }
 
+static void test_events_of_one_write_end_together(void **state)
+{
+    struct fixture *f = *state;
+    pawl_seq_value values[4];
+    uint64_t offset = 0;
+
+    f->options.cache_size = 1;
+    f->options.unflushed_max = 12;
+    open_sequencer(f);
+    for (int written = 0; written < 2; written++) {
+        assert_int_equal(start(f, SHOP, 7), 1);
+        values[0] = (pawl_seq_value){ 7, ORDER, next(f, ORDER) };
+        for (uint64_t i = 1; i < 4; i++) { /* 8, 7, 8 */
+            assert_ok(pawl_sequencer_also(f->seq, SHOP, 7 + i % 2, &offset, &f->error), &f->error);
+            assert_int_equal(offset, 1 + i);
+            values[i] = (pawl_seq_value){ 7 + i % 2, ORDER, next(f, ORDER) };
+        }
+        assert_int_equal(values[0].value, 200001);
+        assert_int_equal(values[1].value, 200001);
+        assert_int_equal(values[2].value, 200002);
+        assert_int_equal(values[3].value, 200002);
+        if (written == 0) {
+            assert_ok(pawl_sequencer_actualize(f->seq, &f->error), &f->error);
+        }
+    }
+    for (uint64_t i = 0; i < 4; i++) {
+        append(f, &values[i], 1, i + 1);
+    }
+    assert_status(
+        pawl_sequencer_also(f->seq, 77, 1, &offset, &f->error), PAWL_UNKNOWN_KIND, &f->error);
+    flush(f);
+    assert_status(
+        pawl_sequencer_also(f->seq, SHOP, 1, &offset, &f->error), PAWL_NO_TRANSACTION, &f->error);
+    assert_int_equal(command(f, 8, 5), 200003);
+
+    start(f, SHOP, 100); /* a write that grows too large is told so, and goes on with what it has */
+    uint64_t events = 1;
+    next(f, ORDER);
+    while (pawl_sequencer_also(f->seq, SHOP, 100 + events, &offset, &f->error) == PAWL_OK) {
+        next(f, ORDER);
+        events++;
+    }
+    assert_status(f->error.status, PAWL_BUSY, &f->error);
+    assert_in_range(events, 2, 12);
+    flush(f);
+    assert_int_equal(start(f, SHOP, 7), 6 + events);
+    flush(f);
+}
+
 static void test_FlushByTimer(void **state)
 {
     struct fixture *f = *state;
@@ -641,6 +690,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_numbers_begin_at_their_first_and_go_up_by_one),
         TEST(test_after_actualize_the_same_offset_and_numbers_come_again),
+        TEST(test_events_of_one_write_end_together),
         TEST(test_FlushByTimer),
         TEST(test_FlushBySize),
         TEST(test_LongRecovery),

@@ -25,6 +25,14 @@ static void open_core(struct seq_core *core, uint32_t cache, uint32_t unflushed)
     assert_ok(pawl__seq_core_init(core, &options, &error), &error);
 }
 
+static void end_event(struct seq_core *core)
+{
+    bool forgotten = false;
+
+    (void)pawl__seq_core_flush(core, &forgotten);
+    assert_false(forgotten);
+}
+
 /* --- the model: a log, and what a storage has of it --- */
 
 struct event {
@@ -123,16 +131,13 @@ static void move_writer(struct play *play)
     pawl__seq_core_written(&play->core);
 }
 
-static void transact(struct play *play)
+/* One event: takes numbers and says what it took. The log does not have it yet, but the events of
+ * the same write before it count. */
+static struct event take_numbers(struct play *play, uint64_t workspace)
 {
-    pawl_error error = PAWL_ERROR_INIT;
-    uint64_t workspace = 1 + pawl__prng_below(&play->random, WORKSPACES);
-    uint64_t offset = 0;
     uint64_t takes = pawl__prng_below(&play->random, 5);
     struct event event = { .workspace = workspace };
 
-    assert_ok(pawl__seq_core_start(&play->core, KIND, workspace, &offset, &error), &error);
-    assert_int_equal(offset, play->log_count + 1);
     for (uint64_t i = 0; i < takes; i++) {
         uint16_t sequence = (uint16_t)pawl__prng_below(&play->random, SEQUENCES);
         uint64_t before = event.last[sequence] != 0 ? event.last[sequence]
@@ -143,7 +148,28 @@ static void transact(struct play *play)
             move_writer(play);
         }
     }
+    return event;
+}
+
+/* A write of one to four events, which then is in the log or is not. */
+static void transact(struct play *play)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    uint64_t before = play->log_count;
+    uint64_t events = 1 + pawl__prng_below(&play->random, 4);
+    uint64_t offset = 0;
+
+    for (uint64_t i = 0; i < events; i++) {
+        uint64_t workspace = 1 + pawl__prng_below(&play->random, WORKSPACES);
+        assert_ok(i == 0 ? pawl__seq_core_start(&play->core, KIND, workspace, &offset, &error)
+                         : pawl__seq_core_also(&play->core, KIND, workspace, &offset, &error),
+                  &error);
+        assert_int_equal(offset, play->log_count + 1);
+        struct event event = take_numbers(play, workspace);
+        play->log[play->log_count++] = event;
+    }
     if (pawl__prng_below(&play->random, 8) == 0) {
+        play->log_count = before;
         pawl__seq_core_actualize(&play->core);
         while (play->writing) {
             move_writer(play);
@@ -151,8 +177,7 @@ static void transact(struct play *play)
         read_log(play);
         return;
     }
-    play->log[play->log_count++] = event;
-    (void)pawl__seq_core_flush(&play->core);
+    end_event(&play->core);
 }
 
 static void test_numbers_follow_the_log_whatever_is_written_when(void **state)
@@ -203,7 +228,7 @@ static void test_a_write_that_begins_inside_a_transaction_leaves_it_room(void **
         }
         bool some = pawl__seq_core_take(&core, &values, &count, &out);
         assert_int_equal(some, offset > 1);
-        (void)pawl__seq_core_flush(&core);
+        end_event(&core);
         if (some) {
             assert_int_equal(out, offset);
             pawl__seq_core_written(&core);
