@@ -20,6 +20,7 @@ static const struct pawl__command root = {
         "A setting is a key of pawl.yaml, a variable of the environment or a flag; 'pawl help "
         "settings' lists them.",
     .commands = COMMANDS(&pawl__cmd_ledger,
+                         &pawl__cmd_work,
                          &pawl__cmd_doctor,
                          &pawl__cmd_config,
                          &pawl__cmd_help,

@@ -14,5 +14,6 @@ extern const struct pawl__command pawl__cmd_help;
 extern const struct pawl__command pawl__cmd_ledger;
 extern const struct pawl__command pawl__cmd_man;
 extern const struct pawl__command pawl__cmd_version;
+extern const struct pawl__command pawl__cmd_work;
 
 #endif

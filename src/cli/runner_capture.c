@@ -119,22 +119,32 @@ static pawl_status read_back(const struct runner_capture *capture,
     return PAWL_OK;
 }
 
+pawl_status pawl__capture_copy_part(const struct runner_capture *capture,
+                                    uint64_t start,
+                                    uint64_t len,
+                                    const struct pawl__sink *sink,
+                                    pawl_error *reterr)
+{
+    char bytes[16 << 10];
+    uint64_t end = start + len;
+    pawl_status status = PAWL_OK;
+
+    while (start < end && status == PAWL_OK) {
+        size_t part = (size_t)MIN(end - start, sizeof(bytes));
+        status = read_back(capture, start, bytes, part, reterr);
+        if (status == PAWL_OK) {
+            status = pawl__sink_write(sink, (pawl_view){ bytes, part }, reterr);
+        }
+        start += part;
+    }
+    return status;
+}
+
 pawl_status pawl__capture_copy(const struct runner_capture *capture,
                                const struct pawl__sink *sink,
                                pawl_error *reterr)
 {
-    char bytes[16 << 10];
-    pawl_status status = PAWL_OK;
-
-    for (uint64_t at = 0; at < capture->stored && status == PAWL_OK;) {
-        size_t len = (size_t)MIN(capture->stored - at, sizeof(bytes));
-        status = read_back(capture, at, bytes, len, reterr);
-        if (status == PAWL_OK) {
-            status = pawl__sink_write(sink, (pawl_view){ bytes, len }, reterr);
-        }
-        at += len;
-    }
-    return status;
+    return pawl__capture_copy_part(capture, 0, capture->stored, sink, reterr);
 }
 
 /* One character, whole or replaced: JSON's own rules, and U+0000 is refused by ours. */

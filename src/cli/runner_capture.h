@@ -42,6 +42,13 @@ PAWL_MUST_USE pawl_status pawl__capture_copy(const struct runner_capture *captur
                                              const struct pawl__sink *sink,
                                              pawl_error *reterr);
 
+/* Some of it; start + len is not beyond what is stored. */
+PAWL_MUST_USE pawl_status pawl__capture_copy_part(const struct runner_capture *capture,
+                                                  uint64_t start,
+                                                  uint64_t len,
+                                                  const struct pawl__sink *sink,
+                                                  pawl_error *reterr);
+
 /* The last bytes, at most RUNNER_KEPT_BYTES of them, as a JSON string: what is no text is U+FFFD.
  * True when something is missing before them or behind. */
 bool pawl__capture_add_json(const struct runner_capture *capture, struct pawl__buf *json);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -60,30 +61,51 @@ static bool pipes_open(struct pipes *pipes, pawl_view input)
            && pipe2(pipes->error, O_CLOEXEC) == 0 && pipe2(pipes->failure, O_CLOEXEC) == 0;
 }
 
-/* Between fork and exec, in a copy of a process with threads: nothing but system calls. */
+/* Between vfork and exec: nothing but system calls, and nothing that the parent would notice. */
 _Noreturn static void become(const struct runner_command *command, const struct pipes *pipes)
 {
     static const int reset[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD };
     char *const argv[] = {
         (char[]){ "sh" }, (char[]){ "-c" }, (char *)(uintptr_t)command->script, NULL
     };
+    struct sigaction plain = { .sa_handler = SIG_DFL };
     sigset_t none;
 
     setpgid(0, 0);
-    for (size_t i = 0; i < COUNT_OF(reset); i++) {
-        signal(reset[i], SIG_DFL);
-    }
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
     bool ready = pawl__guard_begins(command->guard_fd) && dup2(pipes->input, STDIN_FILENO) >= 0
                  && dup2(pipes->output[1], STDOUT_FILENO) >= 0
                  && dup2(pipes->error[1], STDERR_FILENO) >= 0;
+    for (size_t i = 0; i < COUNT_OF(reset); i++) {
+        sigaction(reset[i], &plain, NULL);
+    }
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
     if (ready) {
         execve("/bin/sh", argv, command->environment);
     }
     int failed = errno;
     ssize_t told = write(pipes->failure[1], &failed, sizeof(failed));
     _exit(told == (ssize_t)sizeof(failed) ? 127 : 126);
+}
+
+/* vfork, because this process has the libraries of several stores in it: copying their page tables
+ * for every command took most of the time. Signals wait, so that no handler of ours runs in the new
+ * process, which shares our memory until it becomes the command. */
+static pid_t start_process(const struct runner_command *command, const struct pipes *pipes)
+{
+    sigset_t all;
+    sigset_t before;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pid_t pid = vfork();
+    if (pid == 0) {
+        become(command, pipes);
+    }
+    int failed = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = failed;
+    return pid;
 }
 
 /* errno of the exec that failed; 0: it did not. */
@@ -146,13 +168,10 @@ bool pawl__child_start(const struct runner_command *command,
         *ret_errno = errno;
         return false;
     }
-    pid_t pid = fork();
+    pid_t pid = start_process(command, &pipes);
     if (pid < 0) {
         *ret_errno = errno;
         return false;
-    }
-    if (pid == 0) {
-        become(command, &pipes);
     }
     return take_over(command, &pipes, pid, ret_child, ret_errno);
 }

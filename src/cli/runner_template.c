@@ -5,7 +5,7 @@
 #include "base/error.h"
 
 /* Where the shell is while it reads the command. */
-enum place { WORDS, SINGLE, DOUBLE, BACKQUOTES, COMMENT, HERE_DOCUMENT, DOLLAR_QUOTE };
+enum place { WORDS, SINGLE, DOUBLE, BACKQUOTES, COMMENT, HERE_DOCUMENT, DOLLAR_QUOTE, ARITHMETIC };
 
 static const char *const place_names[] = {
     [SINGLE] = "inside of quotes",
@@ -14,6 +14,7 @@ static const char *const place_names[] = {
     [COMMENT] = "in a comment",
     [HERE_DOCUMENT] = "behind a here-document",
     [DOLLAR_QUOTE] = "behind $'...', which not every shell has",
+    [ARITHMETIC] = "in or behind ((...)), where a shell may run what it holds",
 };
 
 static bool starts_with(pawl_view text, const char *start)
@@ -35,6 +36,9 @@ static enum place behind_word_char(pawl_view rest, bool word_starts)
 {
     if (starts_with(rest, "$'")) {
         return DOLLAR_QUOTE;
+    }
+    if (starts_with(rest, "((")) {
+        return ARITHMETIC;
     }
     if (starts_with(rest, "<<")) {
         return HERE_DOCUMENT;
@@ -71,6 +75,7 @@ static enum place next_place(enum place place, pawl_view rest, bool word_starts)
         return c == '\n' ? WORDS : COMMENT;
     case HERE_DOCUMENT:
     case DOLLAR_QUOTE:
+    case ARITHMETIC:
         return place; /* from there on it is not worth knowing */
     }
     return place;

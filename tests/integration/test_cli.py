@@ -96,7 +96,7 @@ def help_everywhere():
         assert asked == run("help", *words).stdout == run("-h", *words).stdout
         assert b"\nExamples:\n" in asked, command
         for line in run(*words, "--help", env={"COLUMNS": "60"}).stdout.decode().splitlines():
-            assert len(line) <= 60 or line.startswith(("Usage:", "  echo", "  pawl", "  source")), line
+            assert len(line) <= 60 or line.startswith(("Usage:", "  echo", "  ls", "  pawl", "  seq", "  source")), line
     assert b"--store-busy-timeout" in run("help", "settings").stdout
 
 

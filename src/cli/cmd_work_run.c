@@ -1,0 +1,163 @@
+/* pawl work run: a durable xargs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "cli/runner.h"
+#include "cli/runner_guard.h"
+#include "cli/runner_template.h"
+#include "cli/work.h"
+
+enum { TYPES_MAX = 100 };
+#define DAY_MS INT64_C(86400000)
+
+static pawl_status take_types(const struct pawl__run *run,
+                              pawl_view *ret_types,
+                              struct runner_options *options,
+                              pawl_error *reterr)
+{
+    size_t index = 0;
+    const char *type;
+
+    while ((type = pawl__args_next(run->args, "type", &index)) != NULL) {
+        if (options->type_count == TYPES_MAX) {
+            return pawl__fail(reterr, PAWL_INVALID, "more than %d types", TYPES_MAX);
+        }
+        ret_types[options->type_count++] = pawl_view_of(type);
+    }
+    options->types = ret_types;
+    return PAWL_OK;
+}
+
+static pawl_status take_times(const struct pawl__run *run,
+                              struct runner_options *options,
+                              pawl_error *reterr)
+{
+    int64_t timeout_ms = -1;
+    int64_t grace_ms = 0;
+
+    pawl_status status = pawl__work_ms(run, "lease", 5000, 7 * DAY_MS, &options->lease_ms, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__work_ms(run, "timeout", 1, 365 * DAY_MS, &timeout_ms, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_ms(run, "grace", 0, 3600000, &grace_ms, reterr);
+    }
+    options->timeout_ns = timeout_ms < 0 ? INT64_MAX : timeout_ms * NS_PER_MS;
+    options->grace_ns = grace_ms * NS_PER_MS;
+    return status;
+}
+
+static pawl_status run_run(struct pawl__run *run, pawl_error *reterr)
+{
+    pawl_view types[TYPES_MAX];
+    struct runner_options options = {
+        .task_id = pawl_view_of(pawl__args_value(run->args, "task")),
+        .command = pawl_view_of(pawl__args_value(run->args, "exec")),
+        .mark = pawl_view_of(pawl__args_value(run->args, "replace")),
+        .jobs = (uint64_t)pawl__args_number(run->args, "jobs"),
+        .limit = pawl__args_has(run->args, "limit")
+                     ? (uint64_t)pawl__args_number(run->args, "limit")
+                     : UINT64_MAX,
+        .retries =
+            pawl__args_has(run->args, "retries") ? pawl__args_number(run->args, "retries") : -1,
+        .logs = pawl__args_value(run->args, "logs"),
+        .keep_order = pawl__args_has(run->args, "keep-order"),
+        .stays = pawl__args_has(run->args, "wait"),
+    };
+
+    pawl_status status = take_types(run, types, &options, reterr);
+    if (status == PAWL_OK) {
+        status = take_times(run, &options, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__template_check(options.command, options.mark, reterr);
+    }
+    return status == PAWL_OK ? pawl__runner_run(run, &options, reterr) : status;
+}
+
+const struct pawl__command pawl__cmd_work_run = {
+    .name = "run",
+    .summary = "run a command for every item: a durable xargs",
+    .description =
+        "Leases items and runs the command for each with /bin/sh, --jobs of them at a time, until "
+        "nothing is left. {} in the command is the item's input as one word: a string as it is, "
+        "any other value as JSON. The input is also on standard input, with a line end, and in "
+        "PAWL_INPUT; PAWL_WORK_ITEM_ID, PAWL_TASK_ID, PAWL_WORK_TYPE, PAWL_ATTEMPT, PAWL_RETRY and "
+        "PAWL_TOKEN say which item it is.\n\n"
+        "Exit code 0 completes the item; any other, a signal or --timeout fails it, and it is "
+        "tried again after a backoff while it has retries left. Exit code, and the last 64 KiB of "
+        "standard output and error, are stored with the item. What an item that has ended printed "
+        "is printed, whole and not mixed with that of others; standard error of every try is.\n\n"
+        "Kill it anywhere and start it again: only what is unfinished runs. Ctrl-C asks the "
+        "commands to end, ends them after --grace, and gives their items back. After kill -9 a "
+        "guard ends the commands at once, and the next run on the same machine takes their items "
+        "back, which counts as a retry; elsewhere the leases have to run out. So a command may run "
+        "a second time for what was running, and only for that. A command whose lease was lost is "
+        "ended.\n\n"
+        "Exit code 0: all items have succeeded, with --task all of the task; 1: some have failed "
+        "for good, or it was interrupted.",
+    .flags = FLAGS(
+        { .name = "type",
+          .value = "TYPE",
+          .help = "Items of this type.",
+          .required = true,
+          .repeats = true },
+        { .name = "exec", .value = "COMMAND", .help = "What to run.", .required = true },
+        { .name = "jobs",
+          .letter = 'j',
+          .value = "N",
+          .help = "Commands at a time.",
+          .kind = VALUE_NUMBER,
+          .min = 1,
+          .max = RUNNER_JOBS_MAX,
+          .fallback = "1" },
+        { .name = "task", .value = "TASK", .help = "Only items of this task." },
+        { .name = "replace",
+          .letter = 'I',
+          .value = "MARK",
+          .help = "What stands for the input in the command.",
+          .fallback = "{}" },
+        { .name = "limit",
+          .letter = 'n',
+          .value = "N",
+          .help = "End after this many tries.",
+          .kind = VALUE_NUMBER,
+          .min = 1,
+          .max = INT64_MAX },
+        { .name = "retries",
+          .value = "N",
+          .help = "No more retries of an item than this, even if it may have more.",
+          .kind = VALUE_NUMBER,
+          .min = 0,
+          .max = PAWL_WORK_RETRIES_MAX },
+        { .name = "timeout", .value = "DURATION", .help = "End a command that takes longer." },
+        { .name = "grace",
+          .value = "DURATION",
+          .help = "From SIGTERM to SIGKILL.",
+          .fallback = "5s" },
+        { .name = "lease",
+          .value = "DURATION",
+          .help = "How long items stay ours when this process stands still.",
+          .fallback = "5m" },
+        { .name = "keep-order",
+          .letter = 'k',
+          .help = "Print in the order in which the items were claimed." },
+        { .name = "logs",
+          .value = "DIR",
+          .help = "Write the output of every try to ID.TRY.out and ID.TRY.err there.",
+          .kind = VALUE_DIR },
+        { .name = "wait", .help = "Stay when nothing is left, and wait for more." }),
+    .examples = EXAMPLES(
+        { .line = "seq 1 20 | pawl work submit --data ./data --type count --lines && "
+                  "pawl work run --data ./data --type count --exec 'echo number {}' -j 4 -k",
+          .says = "four at a time, printed in order",
+          .runs = true },
+        { .line = "pawl work run --data ./data --type pack --exec 'gzip -- {}' -j 8 --logs ./logs",
+          .says = "with a log of every try" },
+        { .line = "pawl work run --data ./data --type mail --exec './send' --wait",
+          .says = "a service: the input comes on standard input" }),
+    .run = run_run,
+};
