@@ -192,6 +192,27 @@ static void test_a_lease_that_ran_out_is_lost_though_nobody_took_it(void **state
     assert_item(f, "a", "in_progress 0/3 token 1 attempts 1 ''");
 }
 
+/* The task's newest checkpoint says that the item's lease ran out. */
+static void assert_boundary(struct work_fixture *f, const char *task_id, const char *id)
+{
+    static const pawl_checkpoint_type type = PAWL_CHECKPOINT_ERROR_BOUNDARY;
+    pawl_checkpoint *checkpoint;
+
+    if (work_is(f, "memory")) {
+        return;
+    }
+    assert_ok(
+        pawl_checkpoint_latest(f->work, pawl_view_of(task_id), &type, true, &checkpoint, &f->err),
+        &f->err);
+    assert_int_equal(checkpoint->sequence_number, 1);
+    assert_true(pawl__view_is(checkpoint->work_item_id, id));
+    assert_true(pawl__view_is(checkpoint->snapshot_data,
+                              "{\"error\":\"Lease expired - no heartbeat received\","
+                              "\"work_item_id\":\"a\",\"lease_holder\":\"w\",\"token\":1,"
+                              "\"attempts\":1,\"retry_count\":0,\"max_retries\":3}"));
+    pawl_checkpoint_free(checkpoint);
+}
+
 static void test_the_watchdog_takes_back_what_ran_out_and_nothing_else(void **state)
 {
     struct work_fixture *f = *state;
@@ -212,6 +233,7 @@ static void test_the_watchdog_takes_back_what_ran_out_and_nothing_else(void **st
     assert_int_equal(report.failed, 0);
     assert_item(f, "a", "pending 1/3 token 1 attempts 1 'Lease expired - no heartbeat received'");
     assert_item(f, "b", "in_progress 0/3 token 1 attempts 1 ''");
+    assert_boundary(f, "T", "a");
     assert_history(f,
                    "a",
                    ">pending 0|pending>in_progress 1 by w|in_progress>expired 1 by w 'Lease "
