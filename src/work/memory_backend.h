@@ -32,6 +32,14 @@ struct work_memory_edge {
     char *after_id;
 };
 
+/* Rows of any kind that a rollback puts back (memory_list.h); NULL where one was removed. */
+struct work_memory_list {
+    void **rows;
+    size_t count;
+    size_t room;
+    void (*free_row)(void *row);
+};
+
 struct work_memory {
     struct work_backend base;
     struct pawl__lock lock;
@@ -48,6 +56,11 @@ struct work_memory {
     size_t edge_count;
     size_t edge_room;
     size_t edges_before; /* the transaction */
+    struct work_memory_list checkpoints;
+    struct work_memory_list counters; /* of checkpoints */
+    struct work_memory_list keys;
+    struct work_memory_list schedules;
+    struct work_memory_list fires; /* of schedules */
 };
 
 static inline struct work_memory *pawl__work_memory_of(struct work_backend *base)
@@ -126,5 +139,13 @@ pawl_status pawl__work_memory_history(struct work_backend *base,
                                       pawl_error *reterr);
 
 extern const struct work_item_ops pawl__work_memory_items;
+
+/* --- memory_checkpoints.c, memory_keys.c, memory_schedules.c, memory_care.c --- */
+
+void pawl__work_memory_set_up(struct work_memory *backend); /* lists and tables of all of these */
+void pawl__work_memory_checkpoints_set_up(struct work_memory *backend);
+void pawl__work_memory_keys_set_up(struct work_memory *backend);
+void pawl__work_memory_schedules_set_up(struct work_memory *backend);
+void pawl__work_memory_care_done(struct work_memory *backend);
 
 #endif

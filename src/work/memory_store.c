@@ -80,6 +80,7 @@ static void memory_close(struct work_backend *base)
     void *task;
 
     pawl__work_memory_free_items(backend);
+    pawl__work_memory_care_done(backend);
     while (backend->tasks != NULL && pawl__map_next(backend->tasks, &cursor, NULL, &task)) {
         pawl_task_free(task);
     }
@@ -110,6 +111,7 @@ pawl_status pawl__work_memory_open(const struct pawl__location *location,
     }
     backend->base.store = &memory_store;
     backend->base.items = &pawl__work_memory_items;
+    pawl__work_memory_set_up(backend);
     backend->clock = setup->clock;
     pawl_status status = pawl__lock_init(&backend->lock, reterr);
     if (status != PAWL_OK) {
