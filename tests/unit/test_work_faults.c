@@ -1,0 +1,136 @@
+/* Memory runs out at every place of a transaction: the call says so, and nothing has happened. The
+ * committer's part is run on the test's own thread, where allocations can be made to fail. */
+#include "lib/work_fixture.h"
+
+#include "base/macros.h"
+#include "lib/fault.h"
+#include "work/group.h"
+#include "work/work_internal.h"
+
+/* What the committer does with one request; its answer. */
+static pawl_status carry_out(struct work_fixture *f, struct work_request *request)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    struct work_group *group = NULL;
+    bool wake;
+    pawl_status status = pawl__group_new(f->work->backend, &f->options, &group, &error);
+
+    if (status == PAWL_OK) {
+        status = pawl__group_run(group, &request, 1, &wake, &error);
+    }
+    pawl__group_free(group);
+    return status == PAWL_OK ? request->item.outcome.status : status;
+}
+
+static pawl_status run_submit(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
+{
+    pawl_view after = pawl_view_of("b");
+    pawl_submission submissions[2] = { PAWL_SUBMISSION_INIT, PAWL_SUBMISSION_INIT };
+
+    for (size_t i = 0; i < COUNT_OF(submissions); i++) {
+        submissions[i].task_id = pawl_view_of("T");
+        submissions[i].work_type = pawl_view_of("t");
+        submissions[i].input_data = pawl_view_of("{}");
+    }
+    submissions[0].work_item_id = pawl_view_of("c");
+    submissions[0].after = &after;
+    submissions[0].after_count = 1;
+    submissions[1].work_item_id = pawl_view_of("b");
+    return pawl__tx_submit(tx, request, submissions, NULL, COUNT_OF(submissions), NULL, reterr);
+}
+
+static void test_a_submit_without_memory_leaves_nothing(void **state)
+{
+    struct work_fixture *f = *state;
+    int failed = 0;
+
+    make_task(f, "T");
+    FAULT_WALK (walk) {
+        struct work_request request = { .kind = WORK_RUN, .run = run_submit };
+        pawl_status status = carry_out(f, &request);
+        bool fired = fault_fired();
+        fault_disarm();
+        assert_int_equal(status, fired ? PAWL_NOMEM : PAWL_OK);
+        assert_task(f, "T", fired ? "pending w0 p0 r0 c0 f0" : "pending w1 p1 r0 c0 f0");
+        failed += fired;
+    }
+    assert_true(failed > 0);
+}
+
+static void test_a_claim_without_memory_leaves_the_item(void **state)
+{
+    struct work_fixture *f = *state;
+
+    make_task(f, "T");
+    submit(f, "a", "T", 0);
+    FAULT_WALK (walk) {
+        struct work_claiming claiming = { .request.kind = WORK_CLAIM, .claim = PAWL_CLAIM_INIT };
+        claiming.claim.holder = pawl_view_of("w");
+        claiming.claim.lease_ms = 1000;
+        pawl_status status = carry_out(f, &claiming.request);
+        bool fired = fault_fired();
+        fault_disarm();
+        assert_int_equal(status, fired ? PAWL_NOMEM : PAWL_OK);
+        assert_true((claiming.claimed == NULL) == fired);
+        pawl_claimed_free(claiming.claimed);
+        assert_item(f,
+                    "a",
+                    fired ? "pending 0/3 token 0 attempts 0 ''"
+                          : "in_progress 0/3 token 1 attempts 1 ''");
+    }
+    assert_history(f, "a", ">pending 0|pending>in_progress 1 by w");
+}
+
+static void test_an_end_without_memory_leaves_the_lease_and_those_behind(void **state)
+{
+    struct work_fixture *f = *state;
+
+    make_task(f, "T");
+    submit(f, "a", "T", 0);
+    assert_ok(submit_after(f, "b", "T", "a"), &f->err);
+    assert_ok(submit_after(f, "c", "T", "b"), &f->err);
+    uint64_t token = claim_it(f, "w", "a");
+    FAULT_WALK (walk) {
+        struct work_leased call = {
+            .request.kind = WORK_LEASED,
+            .lease = lease_of("a", token),
+            .command = { .kind = WORK_FAIL,
+                         .token = token,
+                         .error_message = pawl_view_of("x"),
+                         .backoff = { .first_ns = 1, .max_ns = 1 } },
+        };
+        pawl_status status = carry_out(f, &call.request);
+        bool fired = fault_fired();
+        fault_disarm();
+        assert_int_equal(status, fired ? PAWL_NOMEM : PAWL_OK);
+        assert_task(f, "T", fired ? "running w2 p0 r1 c0 f0" : "failed w0 p0 r0 c0 f3");
+    }
+}
+
+static void test_opening_survives_every_failed_allocation(void **state)
+{
+    struct work_fixture *f = *state;
+
+    FAULT_WALK (walk) {
+        pawl_work *work = NULL;
+        pawl_error error = PAWL_ERROR_INIT;
+        pawl_status status = pawl_work_open(f->location, NULL, &work, &error);
+        bool fired = fault_fired();
+        fault_disarm();
+        assert_true(status == PAWL_OK || (fired && status == PAWL_NOMEM));
+        assert_true((status == PAWL_OK) == (work != NULL));
+        pawl_work_close(work);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        work_test(test_a_submit_without_memory_leaves_nothing),
+        work_test(test_a_claim_without_memory_leaves_the_item),
+        work_test(test_an_end_without_memory_leaves_the_lease_and_those_behind),
+        work_test(test_opening_survives_every_failed_allocation),
+    };
+
+    return work_suite(argc, argv, tests, COUNT_OF(tests));
+}
