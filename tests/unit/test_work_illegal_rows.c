@@ -684,6 +684,10 @@ static void test_a_status_of_a_task_knows_who_set_it(void **state)
     work_sql_is(store, look, "a|running|items\nb|running|user\nc|cancelled|user");
     work_sql_must(store, "UPDATE tasks SET status = 'failed' WHERE task_id = 'a'");
     work_sql_is(store, "SELECT status_by FROM tasks WHERE task_id = 'a'", "user");
+
+    work_sql_must(store, "UPDATE tasks SET updated_at = '2020-01-01 00:00:00'");
+    work_sql_must(store, "UPDATE tasks SET title = 'y' WHERE task_id = 'a'");
+    work_sql_is(store, "SELECT task_id FROM tasks WHERE updated_at > '2020-02-01 00:00:00'", "a");
 }
 
 /* The clock of the boot has nothing to say once foreign SQL has moved the lease. */
