@@ -239,8 +239,7 @@ static pawl_status memory_boundaries(struct work_backend *base,
 {
     pawl_status status = PAWL_OK;
 
-    /* Until there are checkpoints in memory, there is nowhere to put them. */
-    for (size_t i = 0; i < count && status == PAWL_OK && base->checkpoints != NULL; i++) {
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         pawl_checkpoint checkpoint = {
             .checkpoint_id = ids[i],
             .task_id = rows[i]->item.task_id,
