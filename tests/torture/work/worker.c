@@ -1,0 +1,243 @@
+#include "torture/work/worker.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/fs.h"
+#include "base/macros.h"
+#include "base/random.h"
+#include "base/thread.h"
+
+enum { CLAIM_MAX = 3, STALLS = 100, SWEEP_MS = 50, WAIT_MS = 100 };
+
+void worker_id(uint64_t number, char ret_id[WORKER_ID_SIZE])
+{
+    snprintf(ret_id, WORKER_ID_SIZE, "i-%08" PRIu64, number);
+}
+
+uint64_t worker_number(pawl_view id)
+{
+    char text[WORKER_ID_SIZE];
+
+    snprintf(text, sizeof(text), "%.*s", (int)MIN(id.len, sizeof(text) - 1), id.data);
+    return strncmp(text, "i-", 2) == 0 ? strtoull(text + 2, NULL, 10) : 0;
+}
+
+struct worker_board *worker_map(const char *path, uint64_t items)
+{
+    AUTO(pawl__fs_close) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    size_t size = sizeof(struct worker_board) + (items + 1) * sizeof(struct worker_item);
+    void *map = fd < 0 || ftruncate(fd, (off_t)size) != 0
+                    ? MAP_FAILED
+                    : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    return map == MAP_FAILED ? NULL : map;
+}
+
+struct crew {
+    pawl_work *work;
+    struct worker_board *board;
+    uint64_t items;
+    uint64_t seed;
+    atomic_bool done;
+};
+
+struct worker {
+    struct crew *crew;
+    struct pawl__prng random;
+    char holder[32];
+};
+
+static void complain(struct crew *crew, const char *call, const pawl_error *error)
+{
+    if (atomic_fetch_add(&crew->board->failures, 1) == 0) {
+        snprintf(crew->board->failure,
+                 sizeof(crew->board->failure),
+                 "%s: %s: %.180s",
+                 call,
+                 pawl_status_name(error->status),
+                 error->message);
+    }
+}
+
+/* Nobody knows what became of it: the same call again does, by its token. */
+static bool outcome_unknown(pawl_status status)
+{
+    return status == PAWL_BUSY || status == PAWL_TIMEOUT || status == PAWL_UNAVAILABLE;
+}
+
+static int64_t boot_ns(void)
+{
+    return pawl__boot_ns(pawl__clock_real());
+}
+
+/* Sleeps past the lease, as a process does that is stopped, swapped out or partitioned. Then it
+ * finishes as if nothing had happened. */
+static void stall(void)
+{
+    struct pawl__clock *clock = pawl__clock_real();
+
+    pawl__sleep_until(clock, pawl__monotonic_ns(clock) + 2 * WORKER_LEASE_MS * NS_PER_MS);
+}
+
+static void note_completed(struct crew *crew, uint64_t number, uint64_t token)
+{
+    atomic_fetch_add(&crew->board->items[number].completions, 1);
+    atomic_store(&crew->board->items[number].token, token);
+    atomic_fetch_add(&crew->board->answered, 1);
+}
+
+static pawl_status end_item(struct worker *worker,
+                            const pawl_lease *lease,
+                            bool fails,
+                            pawl_error *reterr)
+{
+    pawl_work *work = worker->crew->work;
+    pawl_status status;
+
+    do {
+        status = fails ? pawl_work_fail(
+                     work, lease, pawl_view_of("no luck"), (pawl_view){ 0 }, true, NULL, reterr)
+                       : pawl_work_complete(work, lease, pawl_view_of("{\"done\":true}"), reterr);
+    } while (outcome_unknown(status));
+    return status;
+}
+
+/* `over_ns`: the lease is over by then at the latest. Whoever begins a call behind it is a zombie, and
+ * must be told so. */
+static void finish(struct worker *worker, const pawl_item *item, int64_t over_ns)
+{
+    struct crew *crew = worker->crew;
+    const pawl_lease lease = { item->work_item_id, item->token };
+    pawl_error error = PAWL_ERROR_INIT;
+    bool fails = pawl__prng_below(&worker->random, 20) == 0;
+    bool zombie = boot_ns() > over_ns;
+    pawl_status status = end_item(worker, &lease, fails, &error);
+
+    atomic_fetch_add(&crew->board->zombies, zombie);
+    if (status == PAWL_LEASE_LOST) {
+        atomic_fetch_add(&crew->board->lost, 1);
+    } else if (status != PAWL_OK) {
+        complain(crew, fails ? "fail" : "complete", &error);
+    } else {
+        atomic_fetch_add(&crew->board->undead, zombie);
+        if (!fails) {
+            note_completed(crew, worker_number(item->work_item_id), item->token);
+        }
+    }
+}
+
+static int64_t lease_over_ns(void)
+{
+    return boot_ns() + WORKER_LEASE_MS * NS_PER_MS;
+}
+
+static void do_item(struct worker *worker, const pawl_item *item, int64_t over_ns)
+{
+    const pawl_lease lease = { item->work_item_id, item->token };
+
+    if (pawl__prng_below(&worker->random, 10) == 0
+        && pawl_work_heartbeat(worker->crew->work, &lease, 0, NULL, NULL) == PAWL_OK) {
+        over_ns = lease_over_ns();
+    }
+    if (pawl__prng_below(&worker->random, 1 + worker->crew->items / STALLS) == 0) {
+        stall();
+    }
+    if (pawl__prng_below(&worker->random, 50) == 0
+        && pawl_work_release(worker->crew->work, &lease, NULL) == PAWL_OK) {
+        return;
+    }
+    finish(worker, item, over_ns);
+}
+
+static void work_on(struct worker *worker)
+{
+    struct crew *crew = worker->crew;
+    pawl_claim claim = PAWL_CLAIM_INIT;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    claim.holder = pawl_view_of(worker->holder);
+    claim.wait_ms = WAIT_MS;
+    while (!atomic_load(&crew->done)) {
+        pawl_claimed *claimed = NULL;
+        claim.count_max = 1 + (uint32_t)pawl__prng_below(&worker->random, CLAIM_MAX);
+        pawl_status status = pawl_work_claim(crew->work, &claim, &claimed, &error);
+        int64_t over_ns = lease_over_ns();
+        for (size_t i = 0; status == PAWL_OK && i < claimed->count; i++) {
+            do_item(worker, &claimed->items[i], over_ns);
+        }
+        pawl_claimed_free(claimed);
+        if (status != PAWL_OK && status != PAWL_NOT_FOUND && !outcome_unknown(status)) {
+            complain(crew, "claim", &error);
+            return;
+        }
+    }
+}
+
+static void run_worker(void *context)
+{
+    work_on(context);
+}
+
+/* The watchdog of a process. All of them sweep the same store. */
+static void watch_over(struct crew *crew)
+{
+    struct pawl__clock *clock = pawl__clock_real();
+    pawl_error error = PAWL_ERROR_INIT;
+
+    while (!atomic_load(&crew->done)) {
+        pawl_sweep_report report;
+        pawl_work_stats stats;
+        pawl_status status = pawl_work_sweep(crew->work, &report, &error);
+        if (status == PAWL_OK) {
+            status = pawl_work_get_stats(crew->work, &stats, &error);
+            atomic_store(&crew->done, status == PAWL_OK && stats.completed == crew->items);
+        }
+        if (status != PAWL_OK && !outcome_unknown(status)) {
+            complain(crew, "sweep", &error);
+            atomic_store(&crew->done, true);
+        }
+        pawl__sleep_until(clock, pawl__monotonic_ns(clock) + SWEEP_MS * NS_PER_MS);
+    }
+}
+
+pawl_status worker_run(const char *location,
+                       struct worker_board *board,
+                       uint64_t items,
+                       uint64_t threads,
+                       uint64_t seed,
+                       pawl_error *reterr)
+{
+    static struct worker workers[WORKER_THREADS_MAX];
+    struct pawl__thread running[WORKER_THREADS_MAX] = { 0 };
+    struct crew crew = { .board = board, .items = items, .seed = seed };
+    pawl_work_options options = PAWL_WORK_OPTIONS_INIT;
+
+    options.lease_ms = WORKER_LEASE_MS;
+    options.retry_first_ms = 1;
+    options.retry_max_ms = 20;
+    options.must_exist = true;
+    pawl_status status = pawl_work_open(location, &options, &crew.work, reterr);
+    for (uint64_t i = 0; i < threads && status == PAWL_OK; i++) {
+        workers[i] = (struct worker){ .crew = &crew,
+                                      .random = pawl__prng_seeded(seed * WORKER_THREADS_MAX + i) };
+        snprintf(workers[i].holder, sizeof(workers[i].holder), "%d-%" PRIu64, (int)getpid(), i);
+        status = pawl__thread_start(&running[i], "worker", run_worker, &workers[i], reterr);
+    }
+    if (status == PAWL_OK) {
+        watch_over(&crew);
+    }
+    atomic_store(&crew.done, true);
+    for (uint64_t i = 0; i < threads; i++) {
+        pawl__thread_join(&running[i]);
+    }
+    pawl_work_close(crew.work);
+    return status;
+}
