@@ -23,7 +23,12 @@ const struct pawl__command pawl__cmd_work = {
                          &pawl__cmd_work_fail,
                          &pawl__cmd_work_release,
                          &pawl__cmd_work_sweep,
-                         &pawl__cmd_work_task),
+                         &pawl__cmd_work_task,
+                         &pawl__cmd_work_checkpoint,
+                         &pawl__cmd_work_recover,
+                         &pawl__cmd_work_schedule,
+                         &pawl__cmd_work_stats,
+                         &pawl__cmd_work_retention),
     .examples = EXAMPLES(
         { .line = "seq 1 100 | pawl work submit --data ./data --type square --lines && "
                   "pawl work run --data ./data --type square --exec 'expr {} \\* {}' -j 4",

@@ -98,7 +98,7 @@ const struct pawl__command pawl__cmd_work_run = {
         "a second time for what was running, and only for that. A command whose lease was lost is "
         "ended.\n\n"
         "Exit code 0: all items have succeeded, with --task all of the task; 1: some have failed "
-        "for good, or it was interrupted.",
+        "for good, or it was interrupted. With --wait, Ctrl-C is how it ends.",
     .flags = FLAGS(
         { .name = "type",
           .value = "TYPE",

@@ -21,6 +21,7 @@ static const struct pawl__command root = {
         "settings' lists them.",
     .commands = COMMANDS(&pawl__cmd_ledger,
                          &pawl__cmd_work,
+                         &pawl__cmd_idem,
                          &pawl__cmd_doctor,
                          &pawl__cmd_config,
                          &pawl__cmd_help,

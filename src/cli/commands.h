@@ -11,6 +11,7 @@ extern const struct pawl__command pawl__cmd_config;
 extern const struct pawl__command pawl__cmd_doctor;
 extern const struct pawl__command pawl__cmd_examples;
 extern const struct pawl__command pawl__cmd_help;
+extern const struct pawl__command pawl__cmd_idem;
 extern const struct pawl__command pawl__cmd_ledger;
 extern const struct pawl__command pawl__cmd_man;
 extern const struct pawl__command pawl__cmd_version;

@@ -290,7 +290,7 @@ static pawl_status judge(struct runner *runner, pawl_error *reterr)
         *reterr = runner->error;
         return runner->status;
     }
-    if (runner->interrupted) {
+    if (pawl__interrupted() && !runner->plan.stays) { /* for who stays it is the way to end */
         return pawl__fail(reterr,
                           PAWL_CANCELLED,
                           "interrupted: %llu completed, %llu given back; the same command goes on "

@@ -130,7 +130,6 @@ void pawl__runner_watcher(void *context)
         if (ready > 0 && fds[1].revents != 0) {
             fds[1].fd = -1;
             pawl__lock(&runner->lock);
-            runner->interrupted = true;
             pawl__runner_stop_locked(runner);
             pawl__unlock(&runner->lock);
         }

@@ -58,7 +58,6 @@ struct runner {
     struct runner_slot *slots;
     size_t slot_count;
     bool quit; /* slots and heart are to end */
-    bool interrupted;
     uint64_t total; /* for the progress; 0: unknown */
     uint64_t completed, failed, retried, released, lost;
     pawl_status status; /* the first failure that ends the run */

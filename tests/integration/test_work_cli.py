@@ -204,6 +204,116 @@ def lines_once():
     assert order == [f"line {n}" for n in range(25000)] + ["more"]
 
 
+def checkpoints():
+    data = place()
+
+    def point(*args, code=0):
+        result = subprocess.run(
+            [PAWL, "work", "checkpoint", args[0], "--data", data, *args[1:], "--json"], env=ENV,
+            cwd=data, capture_output=True, check=False)
+        assert result.returncode == code, (args, result)
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    work(data, "submit", "--type", "a", "--task", "t", "--id", "x")
+    with open(os.path.join(data, "page"), "w", encoding="utf-8") as file:
+        file.write("one")
+    first = point("add", "--task", "t", "--type", "iteration_end", "--id", "c1", "--snapshot",
+                  '{"page":1,"of":9}', "--evidence", "file_sha256=page", "--evidence",
+                  "command_exit=3:exit 3")
+    assert first == [{"checkpoint_id": "c1", "sequence_number": 1}], first
+    rows(data, "claim", "--holder", "ada")
+    point("add", "--item", "x", "--token", "2", "--snapshot", "{}", code=4)
+    assert point("add", "--item", "x", "--token", "1", "--snapshot", '{"page":2}', "--id",
+                 "c2")[0]["sequence_number"] == 2
+    point("add", "--item", "x", "--snapshot", "{}", code=2)
+    point("add", "--task", "t", "--snapshot", "{", code=2)
+    point("add", "--task", "t", "--snapshot", "{}", "--evidence", "file_exists=none", code=2)
+    point("add", "--task", "t", "--snapshot", "{}", "--evidence", "wonder=x", code=2)
+    point("add", "--task", "t", "--snapshot", "{}", "--type", "wonder", code=2)
+    assert [row["checkpoint_id"] for row in point("list", "t")] == ["c1", "c2"]
+    assert [row["checkpoint_id"] for row in point("list", "t", "--item", "x")] == ["c2"]
+    assert point("latest", "t")[0]["snapshot_data"] == {"page": 2}
+    assert point("latest", "t", "--type", "iteration_end")[0]["evidence"][1]["expected"] == "3"
+    point("latest", "none", code=3)
+    changes = {row["path"]: (row["from"], row["to"]) for row in point("diff", "c1", "c2")}
+    assert changes == {"/page": (1, 2), "/of": (9, None)}, changes
+    assert point("verify", "c1")[0]["verified"] is True
+    with open(os.path.join(data, "page"), "w", encoding="utf-8") as file:
+        file.write("two")
+    assert point("verify", "c1", code=6)[0]["verified"] is False
+    found = rows(data, "recover", "t")[0]
+    assert found["resume"]["checkpoint_id"] == "c2", found
+    assert [item["work_item_id"] for item in found["items"]] == ["x"]
+    assert b"resume\tc2" in work(data, "recover", "t").stdout
+    refused(data, "recover", "none", code=3)
+
+
+def keys():
+    data = place()
+
+    def idem(*args, code=0):
+        result = subprocess.run([PAWL, "idem", args[0], "--data", data, *args[1:], "--json"],
+                                env=ENV, cwd=data, capture_output=True, check=False)
+        assert result.returncode == code, (args, result)
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    assert idem("hash", '{"b":1,"a":2.0}') == idem("hash", '{ "a": 2, "b": 1 }')
+    idem("begin", "k", code=2)
+    idem("begin", "k", "--hash", "md5:1", code=2)
+    first = idem("begin", "k", "--request", '{"a":1}', "--owner", "ada", "--lease", "1h")[0]
+    assert (first["answer"], first["owner_token"]) == ("new", 1), first
+    busy = idem("begin", "k", "--request", '{"a":1}', code=5)[0]
+    assert (busy["answer"], busy["owner"]) == ("in_flight", "ada"), busy
+    assert idem("begin", "k", "--request", '{"a":2}', code=4)[0]["answer"] == "hash_conflict"
+    idem("complete", "k", "--token", "7", code=4)
+    idem("complete", "k", "--token", "1", "--response", '{"paid":5}')
+    done_row = idem("begin", "k", "--request", '{"a":1}')[0]
+    assert (done_row["answer"], done_row["response"]) == ("done", {"paid": 5}), done_row
+    idem("fail", "k", "--token", "1", code=4)
+    assert idem("get", "k")[0]["answer"] == "done"
+    idem("get", "none", code=3)
+    idem("begin", "f", "--request", "1")
+    idem("fail", "f", "--token", "1", "--response", '"no"')
+    assert idem("begin", "f", "--request", "1", code=1)[0]["response"] == "no"
+    assert idem("begin", "f", "--request", "1", "--take-over")[0]["owner_token"] == 2
+    idem("release", "f", "--token", "2")
+    assert idem("begin", "f", "--request", "1")[0]["answer"] == "new"
+    idem("begin", "d", "--request", "1", "--lease", "1ms")
+    wait_until(lambda: idem("get", "d")[0]["answer"] == "in_doubt", "the lease runs out")
+    assert idem("begin", "d", "--request", "1", code=4)[0]["answer"] == "in_doubt"
+
+
+def schedules_and_care():
+    data = place()
+
+    def schedule(*args, code=0):
+        result = subprocess.run(
+            [PAWL, "work", "schedule", args[0], "--data", data, *args[1:], "--json"], env=ENV,
+            cwd=data, capture_output=True, check=False)
+        assert result.returncode == code, (args, result)
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    work(data, "submit", "--type", "a", "--task", "t", "--id", "x")
+    schedule("put", "s", "--cron", "61 * * * *", "--type", "b", "--task", "t", code=2)
+    schedule("put", "s", "--cron", "0 3 * * *", "--type", "b", "--task", "t", "--input", "[1]")
+    listed = schedule("list")[0]
+    assert listed["next_slot"].endswith("T03:00:00.000000Z") and listed["input_data"] == [1], listed
+    assert schedule("fire") == [{"fired": 0}]
+    schedule("remove", "s")
+    schedule("remove", "s", code=3)
+    stats = rows(data, "stats")
+    counts = {(row["what"], row["name"], row["status"]): row["count"] for row in stats}
+    assert counts[("items", None, "pending")] == 1 and counts[("type", "a", "pending")] == 1, counts
+    gone = rows(data, "retention", "--dry-run")[0]
+    assert gone["items"] == 0, gone
+    rows(data, "claim", "--holder", "ada")
+    rows(data, "complete", "x", "--token", "1")
+    wait_until(lambda: rows(data, "retention", "--item-days", "0", "--dry-run")[0]["items"] == 1,
+               "it is old enough")
+    assert rows(data, "retention", "--item-days", "0")[0]["items"] == 1
+    assert rows(data, "list") == []
+
+
 # --- run ---
 
 
@@ -411,8 +521,8 @@ def stays():
     item = rows(data, "submit", "--type", "a")[0]["work_item_id"]
     wait_until(lambda: os.path.exists(os.path.join(data, f"done-{item}")), "it takes new items")
     run.terminate()
-    run.communicate(timeout=WAIT_S)
-    assert run.returncode == 1
+    err = run.communicate(timeout=WAIT_S)[1]
+    assert run.returncode == 0, (run.returncode, err)
 
 
 it("has every verb of a worker", verbs)
@@ -421,6 +531,9 @@ it("refuses bad input by name and exit code", bad_input)
 it("queues lines to the letter", lines_of_every_kind)
 it("refuses bad lines by number", bad_lines)
 it("queues the same lines of a task once when asked to", lines_once)
+it("adds, finds, compares and verifies checkpoints", checkpoints)
+it("answers for idempotency keys", keys)
+it("has schedules, counts and removes what is old", schedules_and_care)
 it("runs, fails, retries, logs and says what failed", fails_and_retries)
 it("gives commands their input and keeps their output", environment_and_output)
 it("ends a command that takes too long", timeouts)
