@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "work/metrics.h"
+
 static const pawl_view none;
 
 static int64_t add(struct care_fixture *f,
@@ -432,6 +434,54 @@ static void test_statistics_count_what_is_there(void **state)
     assert_string_equal(text, "t 2 up to 2 u 1 up to 1 ");
 }
 
+static void assert_metrics(struct care_fixture *f,
+                           struct work_metrics *metrics,
+                           struct pawl__metrics *registry,
+                           const char *const *lines)
+{
+    struct pawl__buf text = BUF_INIT(1 << 20);
+
+    assert_ok(pawl__work_metrics_update(metrics, f->work, &f->err), &f->err);
+    assert_ok(pawl__metrics_write(registry, &text, &f->err), &f->err);
+    for (; *lines != NULL; lines++) {
+        if (strstr(text.data, *lines) == NULL) {
+            fail_msg("'%s' is not in\n%s", *lines, text.data);
+        }
+    }
+    pawl__buf_done(&text);
+}
+
+static void test_statistics_are_metrics(void **state)
+{
+    struct care_fixture *f = *state;
+    AUTO(pawl__metrics_free_p) struct pawl__metrics *registry = NULL;
+    AUTO(pawl__work_metrics_free_p) struct work_metrics *metrics = NULL;
+    const char *const before[] = { "\npawl_work_items{work_type=\"type\",status=\"pending\"} 1\n",
+                                   "\npawl_work_active_leases 0\n",
+                                   "\npawl_work_checkpoints 1\n",
+                                   "\npawl_work_task_checkpoints{task_id=\"t\"} 1\n",
+                                   "\npawl_work_idempotency_keys{status=\"completed\"} 1\n",
+                                   NULL };
+    const char *const after[] = {
+        "\npawl_work_items{work_type=\"type\",status=\"pending\"} 0\n",
+        "\npawl_work_items{work_type=\"type\",status=\"in_progress\"} 1\n",
+        "\npawl_work_item_age_hours{work_type=\"type\",status=\"pending\"} 0\n",
+        "\npawl_work_active_leases 1\n",
+        "\npawl_work_oldest_pending_timestamp_seconds 0\n",
+        NULL,
+    };
+
+    assert_ok(pawl__metrics_new(&registry, &f->err), &f->err);
+    assert_ok(pawl__work_metrics_new(registry, &metrics, &f->err), &f->err);
+    care_task(f, "t");
+    care_submit(f, "t", "i");
+    add(f, "t", PAWL_CHECKPOINT_ITERATION_END, "1");
+    answer(f, "k", "t", "1");
+    assert_metrics(f, metrics, registry, before);
+    (void)care_claim(f, "i", 0);
+    assert_metrics(f, metrics, registry, after);
+}
+
 /* --- Retention --- */
 
 static void test_retention_removes_what_is_old(void **state)
@@ -602,6 +652,7 @@ int main(int argc, char **argv)
         CARE_TEST(test_one_that_cannot_fire_stops_no_other),
         CARE_TEST(test_bad_schedules_are_refused_by_name),
         CARE_TEST(test_statistics_count_what_is_there),
+        CARE_TEST(test_statistics_are_metrics),
         CARE_TEST(test_retention_removes_what_is_old),
         CARE_TEST(test_retention_spares_a_key_whose_owner_is_at_it),
         CARE_TEST(test_retention_keeps_what_a_task_needs_to_go_on),
