@@ -173,6 +173,11 @@ void pawl__buf_add_u64le(struct pawl__buf *buf, uint64_t value)
     add_le(buf, value, 8);
 }
 
+void pawl__buf_add_u16be(struct pawl__buf *buf, uint16_t value)
+{
+    add_be(buf, value, 2);
+}
+
 void pawl__buf_add_u32be(struct pawl__buf *buf, uint32_t value)
 {
     add_be(buf, value, 4);
@@ -279,6 +284,17 @@ bool pawl__view_take_u32le(pawl_view *in, uint32_t *ret_value)
 bool pawl__view_take_u64le(pawl_view *in, uint64_t *ret_value)
 {
     return take_le(in, 8, ret_value);
+}
+
+bool pawl__view_take_u16be(pawl_view *in, uint16_t *ret_value)
+{
+    uint64_t value;
+
+    if (!take_be(in, 2, &value)) {
+        return false;
+    }
+    *ret_value = (uint16_t)value;
+    return true;
 }
 
 bool pawl__view_take_u32be(pawl_view *in, uint32_t *ret_value)

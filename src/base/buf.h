@@ -47,6 +47,7 @@ void pawl__buf_add_real(struct pawl__buf *buf, double value);
 void pawl__buf_add_u8(struct pawl__buf *buf, uint8_t value);
 void pawl__buf_add_u32le(struct pawl__buf *buf, uint32_t value);
 void pawl__buf_add_u64le(struct pawl__buf *buf, uint64_t value);
+void pawl__buf_add_u16be(struct pawl__buf *buf, uint16_t value);
 void pawl__buf_add_u32be(struct pawl__buf *buf, uint32_t value);
 void pawl__buf_add_u64be(struct pawl__buf *buf, uint64_t value);
 
@@ -69,6 +70,7 @@ PAWL_MUST_USE bool pawl__view_take(pawl_view *in, size_t len, pawl_view *ret_byt
 PAWL_MUST_USE bool pawl__view_take_u8(pawl_view *in, uint8_t *ret_value);
 PAWL_MUST_USE bool pawl__view_take_u32le(pawl_view *in, uint32_t *ret_value);
 PAWL_MUST_USE bool pawl__view_take_u64le(pawl_view *in, uint64_t *ret_value);
+PAWL_MUST_USE bool pawl__view_take_u16be(pawl_view *in, uint16_t *ret_value);
 PAWL_MUST_USE bool pawl__view_take_u32be(pawl_view *in, uint32_t *ret_value);
 PAWL_MUST_USE bool pawl__view_take_u64be(pawl_view *in, uint64_t *ret_value);
 

@@ -12,11 +12,13 @@ static void test_numbers_come_back_in_both_byte_orders(void **state)
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(64);
     uint32_t small = 0;
     uint64_t large = 0;
+    uint16_t two = 0;
     uint8_t byte = 0;
 
     pawl__buf_add_u8(&buf, 0xFE);
     pawl__buf_add_u32le(&buf, 0x01020304);
     pawl__buf_add_u64be(&buf, 0x0102030405060708);
+    pawl__buf_add_u16be(&buf, 0x0A0B);
     pawl__buf_add_u32be(&buf, 7);
     pawl__buf_add_u64le(&buf, UINT64_MAX);
     assert_false(buf.broken);
@@ -29,6 +31,8 @@ static void test_numbers_come_back_in_both_byte_orders(void **state)
     assert_int_equal(small, 0x01020304);
     assert_true(pawl__view_take_u64be(&in, &large));
     assert_true(large == 0x0102030405060708);
+    assert_true(pawl__view_take_u16be(&in, &two));
+    assert_int_equal(two, 0x0A0B);
     assert_true(pawl__view_take_u32be(&in, &small));
     assert_int_equal(small, 7);
     assert_true(pawl__view_take_u64le(&in, &large));
