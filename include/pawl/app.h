@@ -1,0 +1,315 @@
+/* <pawl/app.h>: an application whose events and records are numbered by sequences.
+ *
+ * An application has workspaces, spread over partitions (workspace modulo partitions). A command of a
+ * workspace becomes one event: in the log of the partition (PLog), in the log of the workspace (WLog),
+ * and in the records that it creates and updates. All of it is one atomic write.
+ *
+ *     pawl_app_create new = { .record_class = PAWL_APP_C_RECORD, .raw_id = 1,
+ *                             .table = pawl_view_of("order"), .data = pawl_view_of("{\"sum\": 5}") };
+ *     pawl_app_command command = { .workspace = 7, .kind = pawl_view_of("shop"),
+ *                                  .creates = &new, .create_count = 1 };
+ *     pawl_app_exec(app, &command, &response, &error);       response->ids[0].id is the real id
+ *
+ * Threads: any function from any thread; close and free when nobody is in a call. Commands of a
+ * partition queue, and one fsync serves all that wait. */
+#ifndef PAWL_APP_H
+#define PAWL_APP_H
+
+#include <pawl/sequencer.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PAWL_APP_NAME_BYTES_MAX 128 /* of an application, kind, sequence or table */
+#define PAWL_APP_KEY_BYTES_MAX 255  /* of an idempotency key */
+#define PAWL_APP_PARTITIONS_MAX 256
+#define PAWL_APP_KINDS_MAX 256
+#define PAWL_APP_SEQUENCES_MAX 128 /* of a kind, of its own */
+#define PAWL_APP_RECORDS_MAX 1000  /* that a command creates and updates */
+#define PAWL_APP_COMMAND_BYTES_MAX ((size_t)4 << 20)
+
+/* Record ids: four ranges that never meet, so that an id names one record. */
+#define PAWL_APP_RAW_ID_MAX UINT64_C(65535) /* from 1: what a command calls its new records */
+#define PAWL_APP_SINGLETON_ID_MIN UINT64_C(65536)
+#define PAWL_APP_SINGLETON_ID_MAX UINT64_C(66047)
+#define PAWL_APP_OW_ID_MIN UINT64_C(200001)
+#define PAWL_APP_OW_ID_MAX (PAWL_APP_C_ID_MIN - 1)
+#define PAWL_APP_C_ID_MIN (UINT64_C(1) << 40)
+#define PAWL_APP_C_ID_MAX (UINT64_MAX >> 1) /* what JSON can hold */
+
+/* The sequences that every kind has. The offsets of a PLog are the log's own. */
+enum {
+    PAWL_APP_SEQ_WLOG_OFFSET = 1,
+    PAWL_APP_SEQ_C_RECORD = 2,
+    PAWL_APP_SEQ_OW_RECORD = 3,
+    PAWL_APP_SEQ_OWN_MIN = 16 /* the application's own from here on */
+};
+
+/* How events and new records are written. A number that is used already is found where it says insert,
+ * and overwritten where it says put.
+ *
+ *               events (PLog and WLog)   new records
+ *   level 0     insert                   insert
+ *   level 1     insert                   put
+ *   level 2     put                      put */
+typedef enum pawl_app_trust { PAWL_APP_TRUST_0, PAWL_APP_TRUST_1, PAWL_APP_TRUST_2 } pawl_app_trust;
+
+/* A sequence of the application's own: an id has the same name and initial value in every kind. */
+typedef struct pawl_app_sequence {
+    const char *name;
+    uint16_t id;      /* PAWL_APP_SEQ_OWN_MIN or above */
+    uint64_t initial; /* 1 .. PAWL_APP_C_ID_MAX */
+} pawl_app_sequence;
+
+typedef struct pawl_app_kind {
+    const char *name;
+    uint16_t id;
+    const pawl_app_sequence *sequences;
+    size_t sequence_count;
+} pawl_app_kind;
+
+/* What an application is. It is stored when it is created, and does not change afterwards. */
+typedef struct pawl_app_descriptor {
+    size_t size;      /* PAWL_APP_DESCRIPTOR_INIT sets it */
+    const char *name; /* a-z 0-9 - _ */
+    uint32_t id;      /* in every key; not 0 */
+    uint16_t partitions;
+    pawl_app_trust trust;
+    const pawl_app_kind *kinds;
+    size_t kind_count;
+} pawl_app_descriptor;
+
+#define PAWL_APP_DESCRIPTOR_INIT                                           \
+    {                                                                      \
+        sizeof(pawl_app_descriptor), NULL, 0, 1, PAWL_APP_TRUST_0, NULL, 0 \
+    }
+
+typedef enum pawl_app_class {
+    PAWL_APP_SINGLETON,
+    PAWL_APP_C_RECORD, /* can be listed */
+    PAWL_APP_O_RECORD, /* there may be too many for that: read by id */
+    PAWL_APP_W_RECORD
+} pawl_app_class;
+
+/* A record to create. `data` is a JSON object. In it {"$raw": N} stands for the id of the record that
+ * the same command creates as N, and {"$next": "NAME"} for the next number of a sequence of the
+ * application's own. */
+typedef struct pawl_app_create {
+    pawl_app_class record_class;
+    uint64_t raw_id;    /* 1 .. PAWL_APP_RAW_ID_MAX; a singleton may have 0: nobody refers to it */
+    uint64_t singleton; /* the id of a singleton; else 0 */
+    pawl_view table;
+    pawl_view data;
+} pawl_app_create;
+
+/* A record to update: its data is replaced. The same two forms may stand in it. */
+typedef struct pawl_app_update {
+    uint64_t id;
+    pawl_view data;
+} pawl_app_update;
+
+typedef struct pawl_app_command {
+    uint64_t workspace; /* not 0 */
+    pawl_view kind;     /* the name */
+    pawl_view key;      /* idempotency key, unique in the workspace; empty: none */
+    const pawl_app_create *creates;
+    size_t create_count;
+    const pawl_app_update *updates;
+    size_t update_count;
+} pawl_app_command;
+
+typedef struct pawl_app_id {
+    uint64_t raw;
+    uint64_t id;
+} pawl_app_id;
+
+typedef struct pawl_app_number {
+    uint16_t sequence;
+    uint64_t number;
+} pawl_app_number;
+
+typedef struct pawl_app_response {
+    uint16_t partition;
+    uint64_t plog_offset;
+    uint64_t wlog_offset;
+    bool duplicate;         /* the key was used before by the same command: this is its response */
+    const pawl_app_id *ids; /* of the records that were created with a raw id, in order */
+    size_t id_count;
+    const pawl_app_number *numbers; /* for each "$next", in order */
+    size_t number_count;
+} pawl_app_response;
+
+/* A record as it is stored or as an event has it. Views live until the visitor returns. */
+typedef struct pawl_app_record {
+    pawl_app_class record_class;
+    bool update;     /* in an event: it was there before */
+    uint64_t raw_id; /* in an event; 0: it had none */
+    uint64_t id;
+    pawl_view table;
+    pawl_view data;
+} pawl_app_record;
+
+typedef struct pawl_app_event {
+    uint64_t workspace;
+    uint64_t plog_offset;
+    uint64_t wlog_offset;
+    uint16_t kind;
+    pawl_view key;
+    uint8_t request_hash[32]; /* of the command, when it had a key */
+    const pawl_app_record *records;
+    size_t record_count;
+    const pawl_app_number *numbers; /* every number that it used, but the offsets of the PLog */
+    size_t number_count;
+} pawl_app_event;
+
+typedef struct pawl_app pawl_app;
+
+typedef struct pawl_app_options {
+    size_t size;                /* PAWL_APP_OPTIONS_INIT sets it */
+    uint32_t exec_ms_max;       /* a command waits so long at the most; 30,000 */
+    uint32_t unflushed_max;     /* numbers of a partition that wait to be written; 20,000 */
+    uint32_t flush_interval_ms; /* 500 */
+    uint32_t cache_size;        /* numbers of a partition kept in memory; 100,000 */
+    uint32_t close_ms_max;      /* 5000 */
+    bool unsafe_no_sync;        /* a power cut loses commands that were answered: for tests */
+} pawl_app_options;
+
+#define PAWL_APP_OPTIONS_INIT                                            \
+    {                                                                    \
+        sizeof(pawl_app_options), 30000, 20000, 500, 100000, 5000, false \
+    }
+
+/* Opens the application at a location: a directory, or "memory:" for one that ends with the handle.
+ *
+ * With a descriptor it is created when it is not there; CONFLICT when the one that is there has
+ * another. Without one (NULL) it must be there: NOT_FOUND. INVALID names what is wrong in the
+ * descriptor, BUSY: another process has it, CORRUPT: the last event of a log cannot be read.
+ *
+ * The last event of each partition is applied again, whatever the trust level. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_open(const char *location,
+                                                 const pawl_app_descriptor *descriptor,
+                                                 const pawl_app_options *options,
+                                                 pawl_app **ret_app,
+                                                 pawl_error *reterr);
+
+/* Commands that wait are answered first. NULL is fine. */
+PAWL_API void pawl_app_close(pawl_app *app);
+
+/* Lives as long as the application. */
+PAWL_API const pawl_app_descriptor *pawl_app_get_descriptor(const pawl_app *app);
+PAWL_API uint16_t pawl_app_partition_of(const pawl_app *app, uint64_t workspace);
+
+/* Waits until no partition actualizes its sequences. TIMEOUT; CORRUPT: a log has a hole or a damaged
+ * event. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_wait(pawl_app *app,
+                                                 uint32_t timeout_ms,
+                                                 pawl_error *reterr);
+
+/* INVALID when there is no such partition. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_get_status(pawl_app *app,
+                                                       uint16_t partition,
+                                                       pawl_sequencer_status *ret_status,
+                                                       pawl_error *reterr);
+
+/* Executes a command. PAWL_OK: event, records, numbers and key are on disk, all of them.
+ *
+ * INVALID           names what is wrong in the command; UNKNOWN_KIND, UNKNOWN_SEQUENCE
+ * NOT_FOUND         a record to update is not there
+ * CONFLICT          the key was used by another command; the singleton is there already; or the trust
+ *                   level found a number in use, and the message names what is stored there
+ * BUSY (retryable)  sequences are being actualized, or too much waits
+ * EXHAUSTED         the last number of a sequence or of a range of ids is used
+ * TIMEOUT           nobody knows: the same command with the same key says
+ *
+ * Nothing is applied after any of them but TIMEOUT, UNAVAILABLE and IO, where it may be. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_exec(pawl_app *app,
+                                                 const pawl_app_command *command,
+                                                 pawl_app_response **ret_response,
+                                                 pawl_error *reterr);
+PAWL_API void pawl_app_response_free(pawl_app_response *response);
+
+/* Reading. Visitors are called in order; anything but PAWL_OK from one ends the walk and is returned.
+ * A `limit` of 0 is none. */
+typedef pawl_status (*pawl_app_record_visitor)(void *context,
+                                               const pawl_app_record *record,
+                                               pawl_error *reterr);
+typedef pawl_status (*pawl_app_event_visitor)(void *context,
+                                              const pawl_app_event *event,
+                                              pawl_error *reterr);
+
+/* One record of any class. NOT_FOUND. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_read_record(pawl_app *app,
+                                                        uint64_t workspace,
+                                                        uint64_t id,
+                                                        pawl_app_record_visitor visitor,
+                                                        void *context,
+                                                        pawl_error *reterr);
+
+/* The C-records of a workspace whose id is `from` or above (0: all). */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_read_c_records(pawl_app *app,
+                                                           uint64_t workspace,
+                                                           uint64_t from,
+                                                           uint64_t limit,
+                                                           pawl_app_record_visitor visitor,
+                                                           void *context,
+                                                           pawl_error *reterr);
+
+/* Events from an offset on. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_read_wlog(pawl_app *app,
+                                                      uint64_t workspace,
+                                                      uint64_t from,
+                                                      uint64_t limit,
+                                                      pawl_app_event_visitor visitor,
+                                                      void *context,
+                                                      pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_read_plog(pawl_app *app,
+                                                      uint16_t partition,
+                                                      uint64_t from,
+                                                      uint64_t limit,
+                                                      pawl_app_event_visitor visitor,
+                                                      void *context,
+                                                      pawl_error *reterr);
+
+/* What is wrong with the numbers of a workspace. */
+typedef enum pawl_app_fault {
+    PAWL_APP_MISSING, /* first .. last were never used */
+    PAWL_APP_DOUBLED, /* `first` was used again, in the event at plog_offset */
+    PAWL_APP_AHEAD    /* the store has `first` as the last number; the log ends at `last` */
+} pawl_app_fault;
+
+typedef struct pawl_app_finding {
+    uint16_t sequence;
+    pawl_app_fault fault;
+    uint64_t first;
+    uint64_t last;
+    uint64_t plog_offset; /* 0: of no event */
+} pawl_app_finding;
+
+typedef void (*pawl_app_finding_visitor)(void *context, const pawl_app_finding *finding);
+
+typedef struct pawl_app_certificate {
+    uint64_t initial;
+    uint64_t last;     /* the highest that was used; 0: none was */
+    uint64_t used;     /* how many numbers */
+    uint64_t findings; /* 0: initial .. last were used once each */
+    uint64_t events;   /* of the partition's log that were read */
+} pawl_app_certificate;
+
+/* Proves from the log that each number from the initial value to the last was used once. CORRUPT:
+ * it was not so, and `visitor` (or NULL) was told of each finding; the certificate is filled in this
+ * case too. CORRUPT without a finding: the log itself cannot be read. UNKNOWN_SEQUENCE. Reads the
+ * whole log of the partition. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_verify_sequence(pawl_app *app,
+                                                            uint64_t workspace,
+                                                            uint16_t sequence,
+                                                            pawl_app_finding_visitor visitor,
+                                                            void *context,
+                                                            pawl_app_certificate *ret_certificate,
+                                                            pawl_error *reterr);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
