@@ -325,7 +325,8 @@ static void print(struct runner_slot *slot, struct ended *ended)
 
 /* --- the thread --- */
 
-static void give_up_item_locked(struct runner_slot *slot) REQUIRES_LOCK(slot->runner->lock)
+static void give_up_item_locked(struct runner *runner, struct runner_slot *slot)
+    REQUIRES_LOCK(runner->lock)
 {
     if (--slot->batch->left == 0) {
         pawl_claimed_free(slot->batch->claimed);
@@ -334,8 +335,8 @@ static void give_up_item_locked(struct runner_slot *slot) REQUIRES_LOCK(slot->ru
     slot->batch = NULL;
     slot->item = NULL;
     slot->state = RUNNER_IDLE;
-    slot->runner->plan.finishing--;
-    pawl__cond_signal(&slot->runner->changed);
+    runner->plan.finishing--;
+    pawl__cond_signal(&runner->changed);
 }
 
 static void run_item(struct runner_slot *slot)
@@ -356,7 +357,7 @@ static void run_item(struct runner_slot *slot)
     finish(slot, &ended);
     print(slot, &ended);
     pawl__lock(&runner->lock);
-    give_up_item_locked(slot);
+    give_up_item_locked(runner, slot);
     pawl__unlock(&runner->lock);
 }
 
