@@ -1,4 +1,5 @@
 /* pawl work submit: one item from flags, or an item for every line of standard input. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,7 +21,10 @@ enum {
 
 struct submit {
     pawl_work *work;
+    const struct pawl__run *run;
+    char *input; /* of one item */
     char task_id[PAWL_WORK_NAME_BYTES_MAX + 1];
+    bool task_is_there;
     pawl_submission defaults;
     bool dedupe;
     bool json_lines;
@@ -43,6 +47,7 @@ struct submit {
 static void submit_done(struct submit *submit)
 {
     pawl__buf_done(&submit->bytes);
+    free(submit->input);
     free(submit->starts);
     free(submit->lines);
     free(submit->ids);
@@ -66,30 +71,31 @@ static pawl_status make_room(struct submit *submit, pawl_error *reterr)
 
 /* --- the task --- */
 
-/* The one of --task, which is made if it is not there; else a new one. */
-static pawl_status find_task(struct submit *submit, const struct pawl__run *run, pawl_error *reterr)
+/* The one of --task, which is made if it is not there; else a new one. Only when there is something
+ * to put into it: what is refused leaves no empty task behind. */
+static pawl_status find_task(struct submit *submit, pawl_error *reterr)
 {
-    const char *given = pawl__args_value(run->args, "task");
-    const char *title = pawl__args_value(run->args, "title");
+    const char *title = pawl__args_value(submit->run->args, "title");
+    bool given = submit->task_id[0] != '\0';
     pawl_task *found = NULL;
-    pawl_task task = { .task_id = pawl_view_of(given) };
+    pawl_task task = { .task_id = pawl_view_of(submit->task_id) };
     pawl_status status = PAWL_NOT_FOUND;
 
-    if (given != NULL) {
+    if (submit->task_is_there) {
+        return PAWL_OK;
+    }
+    if (given) {
         status = pawl_task_get(submit->work, task.task_id, &found, reterr);
         pawl_task_free(found);
     }
-    if (status == PAWL_OK) {
-        memcpy(submit->task_id, given, strlen(given) + 1); /* the store has it, so it fits */
-        return PAWL_OK;
+    if (status == PAWL_NOT_FOUND) {
+        task.title = title != NULL ? pawl_view_of(title)
+                     : given       ? task.task_id
+                                   : submit->defaults.work_type;
+        status = pawl_task_create(submit->work, &task, submit->task_id, reterr);
     }
-    if (status != PAWL_NOT_FOUND) {
-        return status;
-    }
-    task.title = title != NULL   ? pawl_view_of(title)
-                 : given != NULL ? task.task_id
-                                 : submit->defaults.work_type;
-    return pawl_task_create(submit->work, &task, submit->task_id, reterr);
+    submit->task_is_there = status == PAWL_OK;
+    return status;
 }
 
 /* --- lines --- */
@@ -109,7 +115,6 @@ static pawl_status derive_id(const struct submit *submit,
     struct pawl__sha256 of_line;
     char task_hex[PAWL__SHA256_HEX_SIZE];
     char line_hex[PAWL__SHA256_HEX_SIZE];
-    struct pawl__buf id = { .data = ret_id, .cap = ID_SIZE, .max = ID_SIZE - 1 };
 
     pawl_status status = pawl__sha256_parts(parts, COUNT_OF(parts), &of_task, reterr);
     if (status == PAWL_OK) {
@@ -120,8 +125,8 @@ static pawl_status derive_id(const struct submit *submit,
     }
     pawl__sha256_hex(&of_task, task_hex);
     pawl__sha256_hex(&of_line, line_hex);
-    pawl__buf_add_format(
-        &id, "lines-%.12s-%010llu-%.16s", task_hex, (unsigned long long)line, line_hex);
+    snprintf(
+        ret_id, ID_SIZE, "lines-%.12s-%010llu-%.16s", task_hex, (unsigned long long)line, line_hex);
     return PAWL_OK;
 }
 
@@ -158,7 +163,11 @@ static pawl_status submit_batch(struct submit *submit, pawl_error *reterr)
 
 static pawl_status flush(struct submit *submit, pawl_error *reterr)
 {
-    return submit->count == 0 ? PAWL_OK : submit_batch(submit, reterr);
+    if (submit->count == 0) {
+        return PAWL_OK;
+    }
+    pawl_status status = find_task(submit, reterr);
+    return status == PAWL_OK ? submit_batch(submit, reterr) : status;
 }
 
 static pawl_status check_line(const struct submit *submit, pawl_view line, pawl_error *reterr)
@@ -291,7 +300,7 @@ static pawl_status print_lines(const struct submit *submit,
                                                    { "submitted", false },
                                                    { "duplicates", false } };
     const struct pawl__cell cells[] = {
-        pawl__cell_text(pawl_view_of(submit->task_id)),
+        pawl__cell_of(pawl_view_of(submit->task_id)),
         pawl__cell_integer((int64_t)(submit->submitted - submit->duplicates)),
         pawl__cell_integer((int64_t)submit->duplicates),
     };
@@ -322,18 +331,17 @@ static pawl_status run_one(struct submit *submit, const struct pawl__run *run, p
     static const struct pawl__column columns[] = { { "work_item_id", true },
                                                    { "task_id", true },
                                                    { "duplicate", false } };
-    AUTO(pawl__text_free) char *input = NULL;
     pawl_submission *item = &submit->submissions[0];
     pawl_view *after = calloc(PAWL_WORK_AFTER_MAX + 1, sizeof(*after));
     size_t index = 0;
     const char *id;
 
     pawl_status status = after == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for --after")
-                                       : pawl__work_json(run, "input", &input, reterr);
+                                       : find_task(submit, reterr);
     *item = submit->defaults;
     item->work_item_id = pawl_view_of(pawl__args_value(run->args, "id"));
     item->task_id = pawl_view_of(submit->task_id);
-    item->input_data = pawl_view_of(input);
+    item->input_data = pawl_view_of(submit->input);
     item->after = after;
     while (status == PAWL_OK && item->after_count <= PAWL_WORK_AFTER_MAX
            && (id = pawl__args_next(run->args, "after", &index)) != NULL) {
@@ -384,6 +392,32 @@ static pawl_status check_flags(const struct pawl__run *run, pawl_error *reterr)
     return PAWL_OK;
 }
 
+static pawl_status check_name(const char *flag, size_t len, pawl_error *reterr)
+{
+    return len > 0 && len <= PAWL_WORK_NAME_BYTES_MAX
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_INVALID,
+                            "'--%s' has %zu bytes, 1 to %d are allowed",
+                            flag,
+                            len,
+                            PAWL_WORK_NAME_BYTES_MAX);
+}
+
+static pawl_status take_names(struct submit *submit, pawl_error *reterr)
+{
+    const char *task = pawl__args_value(submit->run->args, "task");
+    pawl_status status = check_name("type", submit->defaults.work_type.len, reterr);
+
+    if (status == PAWL_OK && task != NULL) {
+        status = check_name("task", strlen(task), reterr);
+    }
+    if (status == PAWL_OK && task != NULL) {
+        memcpy(submit->task_id, task, strlen(task) + 1);
+    }
+    return status;
+}
+
 static pawl_status submit_run(struct pawl__run *run, pawl_error *reterr)
 {
     AUTO(submit_done)
@@ -396,7 +430,14 @@ static pawl_status submit_run(struct pawl__run *run, pawl_error *reterr)
     submit.dedupe = pawl__args_has(run->args, "dedupe");
     submit.json_lines = pawl__args_has(run->args, "json-lines");
     submit.atomic = pawl__args_has(run->args, "atomic");
+    submit.run = run;
     pawl_status status = check_flags(run, reterr);
+    if (status == PAWL_OK) {
+        status = take_names(&submit, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_json(run, "input", &submit.input, reterr);
+    }
     if (status == PAWL_OK) {
         status = pawl__work_ms(
             run, "delay", 0, INT64_C(3650) * 86400000, &submit.defaults.delay_ms, reterr);
@@ -406,9 +447,6 @@ static pawl_status submit_run(struct pawl__run *run, pawl_error *reterr)
     }
     if (status == PAWL_OK) {
         status = pawl__work_open(run, WORK_TO_CREATE, &submit.work, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = find_task(&submit, run, reterr);
     }
     if (status != PAWL_OK) {
         return status;

@@ -17,7 +17,7 @@ struct pawl__woken {
 };
 
 /* Borrowed until it is replaced; NULL: nothing any more. */
-void pawl__interrupt_wakes(const struct pawl__woken *woken);
+void pawl__interrupt_wakes(const struct pawl__woken *target);
 
 /* Progress of a call that may take long, on standard error. Hand pawl__long_step to the call, the
  * struct as its context. Ctrl-C stops it. */

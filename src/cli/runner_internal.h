@@ -57,7 +57,7 @@ struct runner {
     struct runner_plan plan;
     struct runner_slot *slots;
     size_t slot_count;
-    bool quit; /* slots and heart are to end */
+    bool quit;      /* slots and heart are to end */
     uint64_t total; /* for the progress; 0: unknown */
     uint64_t completed, failed, retried, released, lost;
     pawl_status status; /* the first failure that ends the run */
@@ -84,11 +84,11 @@ void pawl__runner_fail_locked(struct runner *runner, pawl_status status, const p
 void pawl__runner_poke(int eventfd);
 
 /* --- runner_slot.c --- */
-void pawl__runner_slot(void *slot); /* a thread */
+void pawl__runner_slot(void *context); /* a thread */
 
 /* --- runner_care.c --- */
-void pawl__runner_heart(void *runner);   /* a thread */
-void pawl__runner_watcher(void *runner); /* a thread */
+void pawl__runner_heart(void *context);   /* a thread */
+void pawl__runner_watcher(void *context); /* a thread */
 
 /* Takes back what runs of this machine held that are gone, and what we hold without knowing it (a
  * claim whose answer was lost); sweeps now and then. */

@@ -154,6 +154,12 @@ def bad_input():
     refused(data, "submit", "--type", "a", "--lines", "--id", "x", says="--id")
     refused(data, "submit", "--type", "a", "--delay", "soon", says="--delay")
     refused(data, "submit", "--type", "t" * 201, says="200")
+    refused(data, "submit", "--type", "a", "--task", "", says="--task")
+    assert os.listdir(data) == []
+    refused(data, "submit", "--type", "a", "--lines", text=b"\xff", says="line 1")
+    left = subprocess.run([PAWL, "work", "task", "list", "--data", data], env=ENV, cwd=data,
+                          check=True, capture_output=True)
+    assert left.stdout == b"", left.stdout
     refused(data, "submit", "--type", "a", "--after", "none", code=3)
     refused(data, "list", "--status", "wonderful", says="status")
     refused(data, "claim", "--holder", "a", "--lease", "0", says="--lease")

@@ -161,7 +161,7 @@ static void test_long_output_is_whole_for_readers_and_cut_for_the_store(void **s
     assert_memory_equal(whole.data, "1\n2\n3\n", 6);
     assert_memory_equal(whole.data + whole.len - 7, "100000\n", 7);
     assert_true(pawl__capture_add_json(&ran.captures[0], &json));
-    assert_true(json.len > RUNNER_KEPT_BYTES && json.len < 2 * RUNNER_KEPT_BYTES);
+    assert_true(json.len > RUNNER_KEPT_BYTES && json.len < (size_t)2 * RUNNER_KEPT_BYTES);
     assert_memory_equal(json.data + json.len - 9, "100000\\n\"", 9);
     ran_done(&ran);
 }
