@@ -326,6 +326,12 @@ static pawl_status prepare_table(struct pawl__sqlite *db,
                                  const struct pawl__sqlite_options *options,
                                  pawl_error *reterr)
 {
+    if (options->temp_schema != NULL) {
+        pawl_status status = pawl__sqlite_exec(db, options->temp_schema, reterr);
+        if (status != PAWL_OK) {
+            return pawl__fail_context(reterr, status, "temporary tables");
+        }
+    }
     for (size_t i = 0; i < options->statement_count; i++) {
         if (options->statements[i] == NULL) {
             return pawl__fail(reterr, PAWL_FAILED, "statement %zu has no text", i);

@@ -49,7 +49,8 @@ struct pawl__sqlite_options {
     enum pawl__sqlite_mode mode;
     int32_t application_id;            /* marks our files; another one is refused */
     const struct pawl__schema *schema; /* migrated at open; NULL: none */
-    const char *const *statements;     /* each one statement; prepared at open */
+    const char *temp_schema;       /* tables of this handle alone, for its statements; or NULL */
+    const char *const *statements; /* each one statement; prepared at open */
     size_t statement_count;
     int64_t busy_ms_max;
     int64_t busy_nap_ms_max; /* between two tries to get the lock; 0: 50 */

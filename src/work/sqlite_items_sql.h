@@ -2,6 +2,12 @@
 #ifndef PAWL_WORK_SQLITE_ITEMS_SQL_H
 #define PAWL_WORK_SQLITE_ITEMS_SQL_H
 
+/* Where rows wait to be changed by one statement; see sqlite_put.c. */
+#define WORK_SQL_TEMP_SCHEMA                                                              \
+    "CREATE TEMP TABLE staged_items (work_item_id, status, retry_count, attempts, token," \
+    " lease_holder, output_data, error_message, started_at, completed_at, updated_at,"    \
+    " lease_acquired_at, lease_expires_at, heartbeat_at, lease_boot_id, lease_deadline_ns)"
+
 /* In the order in which sqlite_row.c reads them; both tables fill all places. */
 #define WORK_ITEM_COLUMNS                                                                      \
     "work_item_id, task_id, work_type, status, priority, retry_count, max_retries, attempts, " \
@@ -86,6 +92,19 @@
       " completed_at = ?10, updated_at = ?11, lease_acquired_at = ?12, lease_expires_at = ?13,"   \
       " heartbeat_at = ?14, lease_boot_id = ?15, lease_deadline_ns = ?16"                         \
       " WHERE work_item_id = ?1")                                                                 \
+    X(STAGE,                                                                                      \
+      "INSERT INTO temp.staged_items VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"  \
+      " ?13, ?14, ?15, ?16)")                                                                     \
+    X(ITEMS_UPDATE,                                                                               \
+      "UPDATE work_items SET status = s.status, retry_count = s.retry_count,"                     \
+      " attempts = s.attempts, token = s.token, lease_holder = s.lease_holder,"                   \
+      " output_data = s.output_data, error_message = s.error_message, started_at = s.started_at," \
+      " completed_at = s.completed_at, updated_at = s.updated_at,"                                \
+      " lease_acquired_at = s.lease_acquired_at, lease_expires_at = s.lease_expires_at,"          \
+      " heartbeat_at = s.heartbeat_at, lease_boot_id = s.lease_boot_id,"                          \
+      " lease_deadline_ns = s.lease_deadline_ns FROM temp.staged_items AS s"                      \
+      " WHERE work_items.work_item_id = s.work_item_id")                                          \
+    X(UNSTAGE, "DELETE FROM temp.staged_items")                                                   \
     X(ITEM_DELETE, "DELETE FROM work_items WHERE work_item_id = ?1")                              \
     X(WAITING_INSERT,                                                                             \
       "INSERT INTO work_waiting (work_item_id, task_id, work_type, priority, retry_count,"        \

@@ -64,15 +64,17 @@ static pawl_status insert_item(struct work_sqlite *backend,
     return pawl__sqlite_run(&stmt, reterr);
 }
 
-static pawl_status update_item(struct work_sqlite *backend,
-                               const struct work_row *row,
-                               pawl_item_status status,
-                               pawl_error *reterr)
+/* ITEM_UPDATE and STAGE have the same parameters. */
+static pawl_status write_item(struct work_sqlite *backend,
+                              size_t statement,
+                              const struct work_row *row,
+                              pawl_item_status status,
+                              pawl_error *reterr)
 {
     const pawl_item *item = &row->item;
     struct work_sqlite_times times = { .used = 0 };
     AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_ITEM_UPDATE);
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, statement);
 
     pawl__sqlite_bind_text(&stmt, 1, item->work_item_id);
     bind_status(&stmt, 2, status);
@@ -93,6 +95,14 @@ static pawl_status update_item(struct work_sqlite *backend,
         pawl__sqlite_bind_i64(&stmt, 16, row->deadline_ns);
     }
     return pawl__sqlite_run(&stmt, reterr);
+}
+
+static pawl_status update_item(struct work_sqlite *backend,
+                               const struct work_row *row,
+                               pawl_item_status status,
+                               pawl_error *reterr)
+{
+    return write_item(backend, WORK_SQL_ITEM_UPDATE, row, status, reterr);
 }
 
 static const char *reason_text(enum work_reason reason)
@@ -199,17 +209,61 @@ static pawl_status put_one(struct work_sqlite *backend, struct work_row *row, pa
     return waits ? update_waiting(backend, row, reterr) : move_in(backend, row, reterr);
 }
 
+static pawl_status run_plain(struct work_sqlite *backend, size_t statement, pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, statement);
+
+    return pawl__sqlite_run(&stmt, reterr);
+}
+
+/* Rows that stay where they are, which are nearly all of them: a claim, an end. Changed by one
+ * statement: for each statement with triggers SQLite copies every page that it touches, in case the
+ * statement fails half way, and eight items share most of their pages. */
+static bool stays(const struct work_row *row)
+{
+    return row->home == WORK_IN_ITEMS && row->item.status != PAWL_ITEM_WAITING;
+}
+
+static pawl_status put_staying(struct work_sqlite *backend,
+                               struct work_row *const *rows,
+                               size_t count,
+                               pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        if (stays(rows[i])) {
+            status = write_item(backend, WORK_SQL_STAGE, rows[i], rows[i]->item.status, reterr);
+        }
+    }
+    if (status == PAWL_OK) {
+        status = run_plain(backend, WORK_SQL_ITEMS_UPDATE, reterr);
+    }
+    return status == PAWL_OK ? run_plain(backend, WORK_SQL_UNSTAGE, reterr) : status;
+}
+
 pawl_status pawl__work_sqlite_put(struct work_backend *base,
                                   const struct work_now *now,
                                   struct work_row *const *rows,
                                   size_t count,
                                   pawl_error *reterr)
 {
+    struct work_sqlite *backend = pawl__work_sqlite_of(base);
     pawl_status status = PAWL_OK;
+    size_t staying = 0;
 
     (void)now;
+    for (size_t i = 0; i < count; i++) {
+        staying += stays(rows[i]);
+    }
+    if (staying > 1) {
+        status = put_staying(backend, rows, count, reterr);
+    }
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        status = put_one(pawl__work_sqlite_of(base), rows[i], reterr);
+        if (staying <= 1 || !stays(rows[i])) {
+            status = put_one(backend, rows[i], reterr);
+        }
     }
     return status;
 }

@@ -188,7 +188,6 @@ static pawl_status open_at(struct work_sqlite *backend,
 
     writing.mode = options->must_exist ? PAWL__SQLITE_MUST_EXIST : PAWL__SQLITE_CREATE;
     writing.cache_kib = WRITER_CACHE_KIB;
-    writing.temp_in_memory = true; /* every statement that fires triggers has a journal */
     pawl_status status = pawl__sqlite_open(path, &writing, &backend->writer, reterr);
     if (status != PAWL_OK) {
         return status;
@@ -220,6 +219,8 @@ pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
     backend->options = (struct pawl__sqlite_options)PAWL__SQLITE_OPTIONS_INIT;
     backend->options.application_id = PAWL__WORK_APPLICATION_ID;
     backend->options.schema = &pawl__schema_sqlite_work;
+    backend->options.temp_schema = WORK_SQL_TEMP_SCHEMA;
+    backend->options.temp_in_memory = true; /* every statement that fires triggers has a journal */
     backend->options.statements = pawl__work_sqlite_statements;
     backend->options.statement_count = WORK_SQL_COUNT;
     backend->options.busy_ms_max = setup->options->busy_ms_max;
