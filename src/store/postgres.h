@@ -65,6 +65,7 @@ struct pawl__pg_options {
     int lock_ms_max;             /* lock_timeout, then BUSY. 0: 10 s */
     int idle_ms_max;             /* idle_in_transaction_session_timeout. 0: 5 min */
     struct pawl__cancel *cancel; /* interrupts the connection; must outlive it. NULL: none */
+    const char *settings; /* SET ...; SET ...: after every connect, before anything is prepared */
     bool unsafe_async_commit; /* synchronous_commit=off: a power cut loses acknowledged commits */
 };
 
@@ -184,6 +185,7 @@ struct pawl__pg_array {
 
 void pawl__pg_array_start(struct pawl__pg_array *array, char letter, size_t count);
 void pawl__pg_array_add_i64(struct pawl__pg_array *array, int64_t value);
+void pawl__pg_array_add_null(struct pawl__pg_array *array);
 void pawl__pg_array_add_view(struct pawl__pg_array *array, pawl_view value); /* text or bytes */
 void pawl__pg_array_add_time(struct pawl__pg_array *array, int64_t wall_us);
 void pawl__pg_array_done(struct pawl__pg_array *array); /* for AUTO, too */
@@ -291,6 +293,19 @@ PAWL_MUST_USE pawl_status pawl__pg_pipeline_begin(struct pawl__pg *pg,
                                                   pawl__pg_on_rows *on_rows,
                                                   void *context,
                                                   pawl_error *reterr);
+
+/* The same, and its first word is a BEGIN: a transaction for the price of no round trip. It is open
+ * when the pipeline has ended. When it has failed, roll back. */
+PAWL_MUST_USE pawl_status pawl__pg_pipeline_begin_transaction(struct pawl__pg *pg,
+                                                              pawl__pg_on_rows *on_rows,
+                                                              void *context,
+                                                              pawl_error *reterr);
+
+/* Adds a COMMIT of the transaction around the pipeline. What is added behind it are questions that
+ * run by themselves, on what is committed then; the pipeline's end is the transaction's, and that a
+ * question failed is only to be seen by its rows not being shown. What stands before the COMMIT
+ * cannot be refused by on_rows any more. Lost links and unknown outcomes as in pawl__pg_commit. */
+PAWL_MUST_USE pawl_status pawl__pg_pipeline_commit(struct pawl__pg *pg, pawl_error *reterr);
 
 /* A failed add has failed the pipeline; go to the end, which repeats that error. */
 PAWL_MUST_USE pawl_status pawl__pg_pipeline_add(struct pawl__pg *pg,

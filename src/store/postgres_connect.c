@@ -333,6 +333,9 @@ static pawl_status connect_once(struct pawl__pg *pg, int64_t deadline_ns, pawl_e
         status = read_promises(pg, reterr);
     }
     status = status != PAWL_OK ? status : set_session(pg, reterr);
+    if (status == PAWL_OK && pg->options.settings != NULL) {
+        status = pawl__pg_simple(pg, pg->options.settings, reterr);
+    }
     if (pg->opened) {
         status = status != PAWL_OK ? status : pawl__pg_prepare_all(pg, reterr);
         status = status != PAWL_OK ? status : pawl__pg_listen_again(pg, reterr);

@@ -26,6 +26,7 @@ enum {
     PG_UNSENT_MAX =
         64 << 10, /* bytes that may wait in libpq before a pipeline stops to send them */
     PG_REST_BYTES_MAX = 1 << 20, /* of an answer that nobody wants, before it is cancelled */
+    PG_OWN_WORD = UINT16_MAX,    /* in the window: BEGIN or COMMIT, no statement of the table */
     PG_GRACE_MS = 2000,          /* how much longer than the server's own timeout we wait for it */
 };
 
@@ -37,7 +38,11 @@ struct pg_prepared {
 struct pg_pipeline {
     bool open;
     bool server_failed; /* the server skips everything up to the sync */
+    bool refused;       /* ... because it refused a statement, and has not gone away */
     bool synced;        /* the sync was sent, which commits */
+    size_t begun;       /* 1: it began with a BEGIN of its own, which no on_rows sees */
+    size_t commit_at;   /* the number of its COMMIT; SIZE_MAX: none */
+    bool committed;     /* which was answered */
     pawl__pg_on_rows *on_rows;
     void *context;
     size_t added;

@@ -37,7 +37,11 @@ pawl_status pawl__pg_pipeline_begin(struct pawl__pg *pg,
     struct pg_pipeline *pipeline = &pg->pipeline;
     pipeline->open = true;
     pipeline->server_failed = false;
+    pipeline->refused = false;
     pipeline->synced = false;
+    pipeline->begun = 0;
+    pipeline->commit_at = SIZE_MAX;
+    pipeline->committed = false;
     pipeline->on_rows = on_rows;
     pipeline->context = context;
     pipeline->added = 0;
@@ -60,7 +64,8 @@ static void keep_failure(struct pg_pipeline *pipeline, const pawl_error *error, 
 {
     if (pipeline->failure.status == PAWL_OK) {
         pipeline->failure = *error;
-        pawl__fail_context(&pipeline->failure, error->status, "statement %zu", index + 1);
+        pawl__fail_context(
+            &pipeline->failure, error->status, "statement %zu", index + 1 - pipeline->begun);
     }
 }
 
@@ -78,20 +83,29 @@ static void take_result(struct pawl__pg *pg, PGresult *taken)
     if (kind != PGRES_TUPLES_OK && kind != PGRES_COMMAND_OK) {
         pipeline->server_failed = true;
         error.status = pawl__pg_fail_result(pg, result, &error);
+        pipeline->refused |= !pg->broken;
         /* After the sync a lost link says nothing about any statement: see end_without_answer. */
         if (!pg->broken || !pipeline->synced) {
             keep_failure(pipeline, &error, pipeline->answered);
         }
         return;
     }
-    if (pipeline->on_rows == NULL || pipeline->failure.status != PAWL_OK) {
+    size_t statement = pipeline->window[pipeline->answered % PG_WINDOW];
+    if (pipeline->answered == pipeline->commit_at) {
+        /* The server answers ROLLBACK, and no error, when the transaction had failed. */
+        pipeline->committed = strcmp(PQcmdStatus(result), "COMMIT") == 0;
+        pipeline->refused |= !pipeline->committed;
+    }
+    if (statement == PG_OWN_WORD || pipeline->on_rows == NULL
+        || pipeline->failure.status != PAWL_OK) {
         return;
     }
-    size_t statement = pipeline->window[pipeline->answered % PG_WINDOW];
     AUTO(pawl__pg_rows_done)
     struct pawl__pg_rows rows =
         pawl__pg_rows_of(STEAL(result), pg->options.statements[statement].columns);
-    error.status = pipeline->on_rows(pipeline->context, pipeline->answered, &rows, &error);
+    size_t index =
+        pipeline->answered - pipeline->begun - (pipeline->answered > pipeline->commit_at ? 1 : 0);
+    error.status = pipeline->on_rows(pipeline->context, index, &rows, &error);
     if (error.status != PAWL_OK) {
         keep_failure(pipeline, &error, pipeline->answered);
     }
@@ -155,6 +169,66 @@ static pawl_status relieve(struct pawl__pg *pg, size_t open_max, pawl_error *ret
     }
 }
 
+/* Counts what was just sent, and makes room when there is none. */
+static pawl_status sent(struct pawl__pg *pg, size_t word, size_t bytes, pawl_error *reterr)
+{
+    struct pg_pipeline *pipeline = &pg->pipeline;
+
+    pipeline->window[pipeline->added % PG_WINDOW] = (uint16_t)word;
+    pipeline->added++;
+    pipeline->unsent += bytes;
+    if (pipeline->added % (PG_WINDOW / 2) == 0 && PQsendFlushRequest(pg->conn) == 0) {
+        return link_failed(pg, reterr);
+    }
+    bool full = pipeline->added - pipeline->answered == PG_WINDOW;
+    return full || pipeline->unsent > PG_UNSENT_MAX ? relieve(pg, PG_WINDOW - 1, reterr) : PAWL_OK;
+}
+
+static pawl_status add_own_word(struct pawl__pg *pg, const char *sql, pawl_error *reterr)
+{
+    if (PQsendQueryParams(pg->conn, sql, 0, NULL, NULL, NULL, NULL, 1) == 0) {
+        return link_failed(pg, reterr);
+    }
+    return sent(pg, PG_OWN_WORD, strlen(sql), reterr);
+}
+
+pawl_status pawl__pg_pipeline_begin_transaction(struct pawl__pg *pg,
+                                                pawl__pg_on_rows *on_rows,
+                                                void *context,
+                                                pawl_error *reterr)
+{
+    REQUIRE(!pg->in_transaction);
+    pawl_status status = pawl__pg_pipeline_begin(pg, on_rows, context, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pg->in_transaction = true;
+    pg->pipeline.begun = 1;
+    return add_own_word(pg, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", reterr);
+}
+
+static pawl_status fail_before_commit(pawl_error *reterr)
+{
+    FAILPOINT("postgres.commit.before", reterr);
+    return PAWL_OK;
+}
+
+pawl_status pawl__pg_pipeline_commit(struct pawl__pg *pg, pawl_error *reterr)
+{
+    struct pg_pipeline *pipeline = &pg->pipeline;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    REQUIRE(pipeline->open && pg->in_transaction && pipeline->commit_at == SIZE_MAX);
+    if (pipeline->failure.status == PAWL_OK && fail_before_commit(&error) != PAWL_OK) {
+        keep_failure(pipeline, &error, pipeline->added);
+    }
+    if (pipeline->failure.status != PAWL_OK) {
+        return failed(pipeline, reterr);
+    }
+    pipeline->commit_at = pipeline->added;
+    return add_own_word(pg, "COMMIT", reterr);
+}
+
 pawl_status pawl__pg_pipeline_add(struct pawl__pg *pg,
                                   size_t statement,
                                   const struct pawl__pg_value *values,
@@ -173,20 +247,16 @@ pawl_status pawl__pg_pipeline_add(struct pawl__pg *pg,
     }
     const struct pawl__pg_statement *text = &pg->options.statements[statement];
     if (pawl__pg_bind(text->params, values, value_count, &bound, &error) != PAWL_OK) {
+        if (pipeline->commit_at != SIZE_MAX) {
+            return pawl__fail(reterr, error.status, "%s", error.message); /* but a question */
+        }
         keep_failure(pipeline, &error, pipeline->added);
         return failed(pipeline, reterr);
     }
     if (pawl__pg_send(pg, text, pg->prepared[statement].name, &bound, value_count) != PAWL_OK) {
         return link_failed(pg, reterr);
     }
-    pipeline->window[pipeline->added % PG_WINDOW] = (uint16_t)statement;
-    pipeline->added++;
-    pipeline->unsent += bound.bytes;
-    if (pipeline->added % (PG_WINDOW / 2) == 0 && PQsendFlushRequest(pg->conn) == 0) {
-        return link_failed(pg, reterr);
-    }
-    bool full = pipeline->added - pipeline->answered == PG_WINDOW;
-    return full || pipeline->unsent > PG_UNSENT_MAX ? relieve(pg, PG_WINDOW - 1, reterr) : PAWL_OK;
+    return sent(pg, statement, bound.bytes, reterr);
 }
 
 /* Waits for the answer to the sync; everything before it is handed out on the way. */
@@ -216,10 +286,11 @@ static pawl_status read_to_sync(struct pawl__pg *pg, pawl_error *reterr)
 }
 
 /* Whoever looks at the rows may refuse one, and must see all of them before the sync commits. That
- * costs a round trip. */
+ * costs a round trip. Inside a transaction the sync commits nothing: see undo_refused. */
 static pawl_status show_all_rows(struct pawl__pg *pg, pawl_error *reterr)
 {
-    if (pg->pipeline.on_rows == NULL || pg->pipeline.failure.status != PAWL_OK) {
+    if (pg->pipeline.on_rows == NULL || pg->pipeline.failure.status != PAWL_OK
+        || pg->in_transaction) {
         return PAWL_OK;
     }
     return PQsendFlushRequest(pg->conn) == 0 ? link_failed(pg, reterr) : relieve(pg, 0, reterr);
@@ -248,6 +319,17 @@ static pawl_status synchronise(struct pawl__pg *pg, pawl_error *reterr)
     return status;
 }
 
+/* The link died behind a COMMIT: it was answered, or refused, or nobody knows. */
+static pawl_status end_with_commit(struct pawl__pg *pg, pawl_error *reterr)
+{
+    pg->in_transaction = false;
+    if (pg->pipeline.committed) {
+        return PAWL_OK;
+    }
+    return pg->pipeline.refused ? failed(&pg->pipeline, reterr)
+                                : pawl__pg_fail_unknown(reterr, "transaction");
+}
+
 /* The link died on the way. Without a transaction around it, a pipeline that had not failed may
  * have been committed. */
 static pawl_status end_without_answer(struct pawl__pg *pg, pawl_error *reterr)
@@ -255,11 +337,43 @@ static pawl_status end_without_answer(struct pawl__pg *pg, pawl_error *reterr)
     bool failed_before = pg->pipeline.failure.status != PAWL_OK;
 
     pawl__pg_drop(pg);
+    if (pg->pipeline.commit_at != SIZE_MAX) {
+        return end_with_commit(pg, reterr);
+    }
     if (failed_before) {
         return failed(&pg->pipeline, reterr);
     }
     return pg->in_transaction || !pg->pipeline.synced ? PAWL_UNAVAILABLE
                                                       : pawl__pg_fail_unknown(reterr, "pipeline");
+}
+
+/* What on_rows refused behind the sync aborts the transaction as it does before it. */
+static void undo_refused(struct pawl__pg *pg)
+{
+    const struct pg_pipeline *pipeline = &pg->pipeline;
+
+    if (pg->in_transaction && pipeline->failure.status != PAWL_OK && !pipeline->server_failed
+        && !pg->broken) {
+        (void)!pawl__pg_simple(pg, UNDO_SQL, NULL);
+    }
+}
+
+/* All answers are there. */
+static pawl_status end_answered(struct pawl__pg *pg, pawl_error *reterr)
+{
+    struct pg_pipeline *pipeline = &pg->pipeline;
+
+    if (pipeline->commit_at == SIZE_MAX) {
+        undo_refused(pg);
+        return pipeline->failure.status == PAWL_OK ? PAWL_OK : failed(pipeline, reterr);
+    }
+    pg->in_transaction = PQtransactionStatus(pg->conn) != PQTRANS_IDLE;
+    if (pipeline->committed) {
+        return PAWL_OK;
+    }
+    return pipeline->failure.status != PAWL_OK
+               ? failed(pipeline, reterr)
+               : pawl__fail(reterr, PAWL_FAILED, "the server rolled the transaction back");
 }
 
 static pawl_status end_now(struct pawl__pg *pg, pawl_error *reterr)
@@ -275,12 +389,22 @@ static pawl_status end_now(struct pawl__pg *pg, pawl_error *reterr)
         }
         return end_without_answer(pg, reterr);
     }
-    return pipeline->failure.status == PAWL_OK ? PAWL_OK : failed(pipeline, reterr);
+    return end_answered(pg, reterr);
 }
 
 static pawl_status fail_before(pawl_error *reterr)
 {
     FAILPOINT("postgres.pipeline.before", reterr);
+    return PAWL_OK;
+}
+
+static pawl_status fail_after(const struct pg_pipeline *pipeline, pawl_error *reterr)
+{
+    if (pipeline->commit_at != SIZE_MAX) {
+        FAILPOINT("postgres.commit.after", reterr);
+    } else {
+        FAILPOINT("postgres.pipeline.after", reterr);
+    }
     return PAWL_OK;
 }
 
@@ -290,15 +414,11 @@ pawl_status pawl__pg_pipeline_end(struct pawl__pg *pg, pawl_error *reterr)
     pawl_error error = PAWL_ERROR_INIT;
 
     REQUIRE(pipeline->open);
-    if (fail_before(&error) != PAWL_OK) {
+    if (pipeline->commit_at == SIZE_MAX && fail_before(&error) != PAWL_OK) {
         keep_failure(pipeline, &error, pipeline->added);
     }
     pawl_status status = end_now(pg, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
-    FAILPOINT("postgres.pipeline.after", reterr);
-    return PAWL_OK;
+    return status == PAWL_OK ? fail_after(pipeline, reterr) : status;
 }
 
 void pawl__pg_pipeline_abandon(struct pawl__pg *pg)
@@ -308,6 +428,7 @@ void pawl__pg_pipeline_abandon(struct pawl__pg *pg)
     if (pg == NULL || !pg->pipeline.open) {
         return;
     }
+    REQUIRE(pg->pipeline.commit_at == SIZE_MAX || pg->pipeline.failure.status != PAWL_OK);
     pawl__fail(&error, PAWL_CANCELLED, "the pipeline was abandoned");
     keep_failure(&pg->pipeline, &error, pg->pipeline.added);
     /* Like a rollback, it has its own moment and then the link is closed. */

@@ -202,9 +202,9 @@ pawl_status pawl__pg_bind(const char *types,
     return PAWL_OK;
 }
 
-/* The binary form of an array: dimensions (1), whether there are nulls (no), the elements' type,
- * how many, the first index; then each element behind its length. An empty array has 0 dimensions.
- */
+/* The binary form of an array: dimensions (1), whether there are nulls (which the server finds out
+ * by itself), the elements' type, how many, the first index; then each element behind its length,
+ * which is -1 for null. An empty array has 0 dimensions. */
 void pawl__pg_array_start(struct pawl__pg_array *array, char letter, size_t count)
 {
     static const struct {
@@ -235,6 +235,11 @@ void pawl__pg_array_add_i64(struct pawl__pg_array *array, int64_t value)
 {
     pawl__buf_add_u32be(&array->bytes, sizeof(value));
     pawl__buf_add_u64be(&array->bytes, (uint64_t)value);
+}
+
+void pawl__pg_array_add_null(struct pawl__pg_array *array)
+{
+    pawl__buf_add_u32be(&array->bytes, UINT32_MAX);
 }
 
 void pawl__pg_array_add_view(struct pawl__pg_array *array, pawl_view value)
