@@ -78,9 +78,23 @@ struct work_edge {
 /* Rows for a caller to look at; texts are borrowed for the call. False ends the walk. */
 typedef bool (*work_row_visit)(void *context, const struct work_row *row);
 
+/* What a transaction will ask for first. */
+struct work_wish {
+    const pawl_view *ids; /* to be loaded, in any order */
+    size_t id_count;
+    const struct work_filter *filter; /* to be picked: `pick_count` rows; 0: none */
+    size_t pick_count;
+};
+
 struct work_store_ops {
     const char *name;
     void (*close)(struct work_backend *base); /* also of a half-built backend */
+
+    /* Says what the transaction that begins next will load (once, all of these ids or some) and pick
+     * (with this very filter and count, before anything else could change those rows), so that a
+     * store that is a round trip away brings all of it with the begin. `wish` lives until the
+     * transaction ends. NULL: it is all the same to the store. */
+    void (*wish)(struct work_backend *base, const struct work_wish *wish);
 
     /* Starts a transaction. On one machine it takes the write lock at once: nobody else changes
      * anything until it ends. On PostgreSQL only what is loaded and picked is locked; `ret_now` is

@@ -83,6 +83,32 @@ static pawl_status lease_rows(struct work_tx *tx,
     return pawl__copy_claimed(rows, count, &claiming->claimed, reterr);
 }
 
+/* Claims from `first` on that want what it wants, up to a full batch: they have served[i]
+ * afterwards. */
+static size_t gather(
+    struct work_claiming *const *claims, size_t count, size_t first, bool *served, size_t *ret_last)
+{
+    size_t wanted = 0;
+
+    for (size_t i = first; i < count && wanted < PAWL_WORK_BATCH_MAX; i++) {
+        if (!served[i] && same_filter(&claims[first]->filter, &claims[i]->filter)) {
+            wanted += claims[i]->claim.count_max;
+            served[i] = true;
+            *ret_last = i;
+        }
+    }
+    return wanted;
+}
+
+void pawl__claims_wish(struct work_claiming *const *claims, size_t count, struct work_wish *wish)
+{
+    bool served[WORK_GROUP_MAX] = { false };
+    size_t last;
+
+    wish->filter = &claims[0]->filter;
+    wish->pick_count = gather(claims, count, 0, served, &last);
+}
+
 /* Serves claims[first] and those behind it that want the same, up to a full batch: they have
  * served[i] afterwards. All before `first` are served. */
 static pawl_status serve(struct work_tx *tx,
@@ -94,18 +120,10 @@ static pawl_status serve(struct work_tx *tx,
 {
     struct work_backend *backend = tx->backend;
     const struct work_filter *filter = &claims[first]->filter;
-    size_t wanted = 0;
     size_t found = 0;
     size_t given = 0;
     size_t last = first;
-
-    for (size_t i = first; i < count && wanted < PAWL_WORK_BATCH_MAX; i++) {
-        if (!served[i] && same_filter(filter, &claims[i]->filter)) {
-            wanted += claims[i]->claim.count_max;
-            served[i] = true;
-            last = i;
-        }
-    }
+    size_t wanted = gather(claims, count, first, served, &last);
     struct work_row **rows = pawl__tx_take(tx, wanted, sizeof(struct work_row *), reterr);
     if (rows == NULL) {
         return PAWL_NOMEM;

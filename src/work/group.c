@@ -25,6 +25,8 @@ struct work_group {
     struct pawl__prng prng;
     struct work_leased *leased[WORK_GROUP_MAX];
     struct work_claiming *claims[WORK_GROUP_MAX];
+    struct work_wish wish;
+    pawl_view wished[WORK_GROUP_MAX];
 };
 
 pawl_status pawl__group_new(struct work_backend *backend,
@@ -163,6 +165,33 @@ static pawl_status run_all(struct work_tx *tx,
     return status == PAWL_OK ? derive_tasks(tx, reterr) : status;
 }
 
+/* Tells a store that is far away what the group begins with. */
+static void make_wish(struct work_group *group, struct work_request *const *requests, size_t count)
+{
+    struct work_backend *backend = group->backend;
+    size_t claims = 0;
+    size_t others = 0;
+
+    if (backend->store->wish == NULL) {
+        return;
+    }
+    group->wish = (struct work_wish){ .ids = group->wished };
+    for (size_t i = 0; i < count; i++) {
+        if (requests[i]->kind == WORK_LEASED) {
+            struct work_leased *leased = (struct work_leased *)requests[i];
+            group->wished[group->wish.id_count++] = leased->lease.work_item_id;
+        } else if (requests[i]->kind == WORK_CLAIM) {
+            group->claims[claims++] = (struct work_claiming *)requests[i];
+        } else {
+            others++;
+        }
+    }
+    if (claims > 0 && others == 0) {
+        pawl__claims_wish(group->claims, claims, &group->wish);
+    }
+    backend->store->wish(backend, &group->wish);
+}
+
 /* What an attempt that came to nothing has handed out. */
 static void take_back(struct work_request *const *requests, size_t count)
 {
@@ -203,6 +232,7 @@ static pawl_status attempt(struct work_group *group,
 
     take_back(requests, count);
     pawl__arena_clear(&group->arena);
+    make_wish(group, requests, count);
     pawl_status status = backend->store->begin(backend, &tx.now, reterr);
     if (status == PAWL_OK) {
         status = run_all(&tx, group, requests, count, reterr);

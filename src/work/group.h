@@ -114,6 +114,9 @@ PAWL_MUST_USE pawl_status pawl__group_claims(struct work_tx *tx,
                                              size_t count,
                                              pawl_error *reterr);
 
+/* What these claims will pick first. */
+void pawl__claims_wish(struct work_claiming *const *claims, size_t count, struct work_wish *wish);
+
 /* Waiting rows whose time has come are let in. *ret_next_ns: when the next one's comes. */
 PAWL_MUST_USE pawl_status pawl__tx_let_in(struct work_tx *tx,
                                           uint64_t *ret_count,
