@@ -109,6 +109,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_new(const pawl_sequencer_optio
  *
  * BUSY (retryable)  actualization is not over, or too many numbers wait to be written
  * CORRUPT           the log has a hole, or goes back: the message names the offset
+ * UNSUPPORTED       an event of the log is of a newer version
  * TRANSACTION_OPEN  this thread has one open; WRONG_THREAD: another thread has
  * UNKNOWN_KIND      no sequence was defined for it
  * EXHAUSTED         the last offset is used
