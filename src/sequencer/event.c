@@ -91,29 +91,23 @@ void pawl__app_record_encode(const pawl_app_record *record, struct pawl__buf *bu
 
 /* --- reading --- */
 
+/* The checksum before the version: bytes that are no event at all are damage, not a newer format. */
 static pawl_status open_bytes(pawl_view *bytes, const char *what, pawl_error *reterr)
 {
     uint8_t version = 0;
     uint32_t crc = 0;
 
-    if (!pawl__view_take_u8(bytes, &version)) {
-        return pawl__fail(reterr, PAWL_CORRUPT, "%s is empty", what);
-    }
-    if (version == 0) {
-        return pawl__fail(reterr, PAWL_CORRUPT, "%s has version 0", what);
-    }
-    if (version > VERSION) {
-        return pawl__fail(reterr,
-                          PAWL_UNSUPPORTED,
-                          "%s has version %u, this is made for %d",
-                          what,
-                          version,
-                          VERSION);
-    }
-    if (!pawl__view_take_u32be(bytes, &crc) || pawl__crc32c(*bytes) != crc) {
+    if (!pawl__view_take_u8(bytes, &version) || !pawl__view_take_u32be(bytes, &crc)
+        || pawl__crc32c(*bytes) != crc || version == 0) {
         return pawl__fail(reterr, PAWL_CORRUPT, "%s is damaged: its checksum is wrong", what);
     }
-    return PAWL_OK;
+    return version == VERSION ? PAWL_OK
+                              : pawl__fail(reterr,
+                                           PAWL_UNSUPPORTED,
+                                           "%s has version %u, this is made for %d",
+                                           what,
+                                           version,
+                                           VERSION);
 }
 
 static pawl_status fail_short(const char *what, pawl_error *reterr)

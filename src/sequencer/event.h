@@ -15,7 +15,8 @@
  *   u8   class; u8 length of the table's name; the name; the rest is the data (JSON)
  *
  * Nothing follows. An event says at which offset it belongs, so that one that lies elsewhere is found.
- * To change a format: add version 2 beside it and go on reading 1. Pure. */
+ * To change a format: add version 2 beside it, with the same first two fields, and go on
+ * reading 1. Pure. */
 #ifndef PAWL_SEQUENCER_EVENT_H
 #define PAWL_SEQUENCER_EVENT_H
 

@@ -1,0 +1,246 @@
+/* An application in a RocksDB directory, a column family for each of ours. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fs.h"
+#include "sequencer/app_store.h"
+#include "store/rocksdb.h"
+
+struct rocksdb_store {
+    struct app_store base;
+    struct pawl__rocks *db;
+};
+
+static void close_store(struct app_store *store)
+{
+    struct rocksdb_store *self = (struct rocksdb_store *)store;
+
+    pawl__rocks_close(self->db);
+    free(self);
+}
+
+/* --- reading --- */
+
+static void done_values(struct pawl__rocks_value *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        pawl__rocks_value_done(&values[i]);
+    }
+    free(values);
+}
+
+static pawl_status copy_values(const struct pawl__rocks_value *values,
+                               size_t count,
+                               struct pawl__arena *arena,
+                               struct app_value *ret_values,
+                               pawl_error *reterr)
+{
+    for (size_t i = 0; i < count; i++) {
+        ret_values[i] = (struct app_value){ .found = values[i].found };
+        if (values[i].found && !pawl__arena_copy(arena, values[i].view, &ret_values[i].bytes)) {
+            return pawl__fail(reterr, PAWL_NOMEM, "no memory for a value");
+        }
+    }
+    return PAWL_OK;
+}
+
+static pawl_status get_many(struct app_store *store,
+                            enum app_family family,
+                            const pawl_view *keys,
+                            size_t count,
+                            struct pawl__arena *arena,
+                            struct app_value *ret_values,
+                            pawl_error *reterr)
+{
+    struct rocksdb_store *self = (struct rocksdb_store *)store;
+    struct pawl__rocks_value *values = calloc(count + 1, sizeof(*values));
+
+    if (values == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu values", count);
+    }
+    pawl_status status = pawl__rocks_get_many(self->db, NULL, family, keys, count, values, reterr);
+    if (status == PAWL_OK) {
+        status = copy_values(values, count, arena, ret_values, reterr);
+        done_values(values, count);
+    } else {
+        free(values);
+    }
+    return status;
+}
+
+static pawl_status step(struct pawl__rocks_iter *iter, bool backwards, pawl_error *reterr)
+{
+    return backwards ? pawl__rocks_iter_prev(iter, reterr) : pawl__rocks_iter_next(iter, reterr);
+}
+
+static pawl_status scan(struct app_store *store,
+                        const struct app_range *range,
+                        struct pawl__arena *arena,
+                        struct app_entry *ret_entries,
+                        size_t *ret_count,
+                        pawl_error *reterr)
+{
+    struct rocksdb_store *self = (struct rocksdb_store *)store;
+    AUTO(pawl__rocks_iter_close_p) struct pawl__rocks_iter *iter = NULL;
+    struct pawl__rocks_range keys = { .from = range->from, .until = range->until };
+    pawl_status status = pawl__rocks_iter_open(self->db, NULL, range->family, keys, &iter, reterr);
+    size_t bytes = 0;
+    size_t count = 0;
+
+    if (status == PAWL_OK) {
+        status = range->backwards ? pawl__rocks_iter_last(iter, reterr)
+                                  : pawl__rocks_iter_first(iter, reterr);
+    }
+    while (status == PAWL_OK && iter->valid) {
+        struct app_entry *entry = &ret_entries[count++];
+        *entry = (struct app_entry){ .family = range->family };
+        if (!pawl__arena_copy(arena, iter->key, &entry->key)
+            || !pawl__arena_copy(arena, iter->value, &entry->value)) {
+            return pawl__fail(reterr, PAWL_NOMEM, "no memory for a page");
+        }
+        bytes += entry->key.len + entry->value.len;
+        if (count == range->limit || bytes > range->bytes_max) {
+            break;
+        }
+        status = step(iter, range->backwards, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_count = count;
+    }
+    return status;
+}
+
+/* --- writing --- */
+
+/* The first of the keys that is there; they are the entries `which`. */
+static pawl_status look_for_keys(struct rocksdb_store *self,
+                                 enum app_family family,
+                                 const struct app_entry *entries,
+                                 const size_t *which,
+                                 const pawl_view *keys,
+                                 size_t count,
+                                 pawl_error *reterr)
+{
+    struct pawl__rocks_value *values = calloc(count + 1, sizeof(*values));
+
+    if (values == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu values", count);
+    }
+    pawl_status status = pawl__rocks_get_many(self->db, NULL, family, keys, count, values, reterr);
+    if (status != PAWL_OK) {
+        free(values);
+        return status;
+    }
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        if (values[i].found) {
+            status = pawl__app_store_conflict(&entries[which[i]], reterr);
+        }
+    }
+    done_values(values, count);
+    return status;
+}
+
+static pawl_status check_inserts(struct rocksdb_store *self,
+                                 const struct app_entry *entries,
+                                 size_t count,
+                                 pawl_error *reterr)
+{
+    pawl_view *keys = malloc((count + 1) * sizeof(*keys));
+    size_t *which = malloc((count + 1) * sizeof(*which));
+    pawl_status status = PAWL_OK;
+
+    if (keys == NULL || which == NULL) {
+        status = pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu keys", count);
+    }
+    for (int family = 0; family < APP_FAMILY_COUNT && status == PAWL_OK; family++) {
+        size_t found = 0;
+        for (size_t i = 0; i < count; i++) {
+            if (entries[i].mode == APP_INSERT && (int)entries[i].family == family) {
+                which[found] = i;
+                keys[found++] = entries[i].key;
+            }
+        }
+        if (found > 0) {
+            status =
+                look_for_keys(self, (enum app_family)family, entries, which, keys, found, reterr);
+        }
+    }
+    free(keys);
+    free(which);
+    return status;
+}
+
+static pawl_status write_batch(struct app_store *store,
+                               const struct app_entry *entries,
+                               size_t count,
+                               pawl_error *reterr)
+{
+    struct rocksdb_store *self = (struct rocksdb_store *)store;
+    AUTO(pawl__rocks_batch_free_p) struct pawl__rocks_batch *batch = NULL;
+    pawl_status status = check_inserts(self, entries, count, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__rocks_batch_new(self->db, &batch, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        pawl__rocks_put(batch, entries[i].family, entries[i].key, entries[i].value);
+    }
+    return pawl__rocks_write(self->db, batch, reterr);
+}
+
+/* --- opening --- */
+
+/* Before the engine makes one: a store that is there has this file. */
+static pawl_status check_exists(const char *dir, pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *path = pawl__fs_join(dir, "CURRENT");
+
+    if (path == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+    }
+    return access(path, F_OK) == 0 ? PAWL_OK
+                                   : pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application");
+}
+
+pawl_status pawl__app_rocksdb_open(const char *dir,
+                                   const struct app_store_options *options,
+                                   struct app_store **ret_store,
+                                   pawl_error *reterr)
+{
+    static const struct app_store_ops ops = {
+        .close = close_store,
+        .get_many = get_many,
+        .scan = scan,
+        .write = write_batch,
+    };
+    const char *families[APP_FAMILY_COUNT];
+    pawl_status status = options->must_exist ? check_exists(dir, reterr) : PAWL_OK;
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    for (int i = 0; i < APP_FAMILY_COUNT; i++) {
+        families[i] = pawl__app_family_name((enum app_family)i);
+    }
+    const struct pawl__rocks_options native = {
+        .families = families,
+        .family_count = APP_FAMILY_COUNT,
+        .unsafe_no_sync = options->unsafe_no_sync,
+    };
+    struct rocksdb_store *self = calloc(1, sizeof(*self));
+    if (self == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
+    }
+    self->base.ops = &ops;
+    status = pawl__rocks_open(dir, &native, &self->db, reterr);
+    if (status != PAWL_OK) {
+        free(self);
+        return status;
+    }
+    *ret_store = &self->base;
+    return PAWL_OK;
+}

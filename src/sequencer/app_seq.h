@@ -1,0 +1,43 @@
+/* The sequences of a partition in an application's store: what a sequencer asks for. */
+#ifndef PAWL_SEQUENCER_APP_SEQ_H
+#define PAWL_SEQUENCER_APP_SEQ_H
+
+#include "sequencer/app_store.h"
+#include "sequencer/event.h"
+
+struct app_seq {
+    struct app_store *store;
+    uint32_t app;
+    uint16_t partition;
+};
+
+/* `seq` outlives the sequencer. */
+pawl_seq_storage pawl__app_seq_storage(struct app_seq *seq);
+
+/* Takes an event of the log. What it holds is valid during the call. */
+typedef pawl_status (*app_event_visitor)(void *context,
+                                         const pawl_app_event *event,
+                                         pawl_error *reterr);
+
+/* Hands the events of a partition from `offset` on to the visitor, in order. CORRUPT: one cannot be
+ * read, or lies at an offset that it does not name; UNSUPPORTED: a newer version wrote it. */
+PAWL_MUST_USE pawl_status pawl__app_seq_walk(const struct app_seq *seq,
+                                             uint64_t offset,
+                                             app_event_visitor visitor,
+                                             void *context,
+                                             pawl_error *reterr);
+
+/* The last event of the log, views in the arena. *ret_found false: the log is empty. */
+PAWL_MUST_USE pawl_status pawl__app_seq_last(const struct app_seq *seq,
+                                             struct pawl__arena *arena,
+                                             bool *ret_found,
+                                             pawl_app_event *ret_event,
+                                             pawl_error *reterr);
+
+/* An entry of a PLog as an event. */
+PAWL_MUST_USE pawl_status pawl__app_seq_event_of(const struct app_entry *entry,
+                                                 struct pawl__arena *arena,
+                                                 pawl_app_event *ret_event,
+                                                 pawl_error *reterr);
+
+#endif

@@ -1,0 +1,130 @@
+/* Where an application is kept: ordered keys in families, written in atomic batches that may ask for a
+ * key to be new. Backends: memory, RocksDB.
+ *
+ * Threads: any, all at the same time. A key has one writer, the thread that owns its partition: so a
+ * backend may look first and write then. */
+#ifndef PAWL_SEQUENCER_APP_STORE_H
+#define PAWL_SEQUENCER_APP_STORE_H
+
+#include "base/arena.h"
+#include "base/macros.h"
+#include "sequencer/keys.h"
+
+enum app_mode {
+    APP_PUT,    /* whatever is there */
+    APP_INSERT, /* nothing may be there */
+};
+
+struct app_entry {
+    enum app_family family;
+    enum app_mode mode; /* of a write */
+    pawl_view key;
+    pawl_view value;
+};
+
+struct app_value {
+    bool found;
+    pawl_view bytes;
+};
+
+/* Keys in [from, until); an empty `until` has no end. */
+struct app_range {
+    enum app_family family;
+    pawl_view from;
+    pawl_view until;
+    bool backwards;   /* from the last to the first */
+    size_t limit;     /* entries of a page, at least 1 */
+    size_t bytes_max; /* a page ends behind the entry that goes over it */
+};
+
+struct app_store {
+    const struct app_store_ops *ops;
+};
+
+struct app_store_ops {
+    void (*close)(struct app_store *store);
+
+    /* What is not there has found = false. Values are in the arena. */
+    pawl_status (*get_many)(struct app_store *store,
+                            enum app_family family,
+                            const pawl_view *keys,
+                            size_t count,
+                            struct pawl__arena *arena,
+                            struct app_value *ret_values,
+                            pawl_error *reterr);
+
+    /* A page of a range, in order; fewer entries than `limit` and bytes under `bytes_max`: there are no
+     * more. Nothing is held when it returns, so its caller may take its time. */
+    pawl_status (*scan)(struct app_store *store,
+                        const struct app_range *range,
+                        struct pawl__arena *arena,
+                        struct app_entry *ret_entries,
+                        size_t *ret_count,
+                        pawl_error *reterr);
+
+    /* All or nothing, in order (the last one of a key stays), and durable when it returns PAWL_OK. A
+     * backend that returns before that appears to work and gives a number out twice after a power cut.
+     *
+     * CONFLICT: a key that is to be inserted was there before the batch; the message names it, nothing
+     * was written. IO, UNAVAILABLE, TIMEOUT: nobody knows. Any other: nothing was written. */
+    pawl_status (*write)(struct app_store *store,
+                         const struct app_entry *entries,
+                         size_t count,
+                         pawl_error *reterr);
+};
+
+struct app_store_options {
+    bool must_exist; /* NOT_FOUND when there is none */
+    bool unsafe_no_sync;
+};
+
+/* "memory:" or a directory. INVALID names a scheme that is none of them. */
+PAWL_MUST_USE pawl_status pawl__app_store_open(const char *location,
+                                               const struct app_store_options *options,
+                                               struct app_store **ret_store,
+                                               pawl_error *reterr);
+void pawl__app_store_close(struct app_store *store); /* NULL is fine */
+DEFINE_AUTO(struct app_store *, pawl__app_store_close)
+
+PAWL_MUST_USE pawl_status pawl__app_memory_open(struct app_store **ret_store, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__app_rocksdb_open(const char *dir,
+                                                 const struct app_store_options *options,
+                                                 struct app_store **ret_store,
+                                                 pawl_error *reterr);
+
+/* One key. */
+PAWL_MUST_USE pawl_status pawl__app_store_get(struct app_store *store,
+                                              enum app_family family,
+                                              pawl_view key,
+                                              struct pawl__arena *arena,
+                                              struct app_value *ret_value,
+                                              pawl_error *reterr);
+
+/* For backends: what an insert says that found its key. */
+pawl_status pawl__app_store_conflict(const struct app_entry *entry, pawl_error *reterr);
+
+/* Entries that are about to be written. Start with zeroes; it may be cleared and filled again. */
+struct app_batch {
+    struct app_entry *entries;
+    size_t count;
+    size_t room;
+    struct pawl__arena arena; /* of keys and values */
+};
+
+void pawl__app_batch_done(struct app_batch *batch);
+void pawl__app_batch_clear(struct app_batch *batch);
+
+/* Copies key and value. NOMEM leaves the batch as it was. */
+PAWL_MUST_USE pawl_status pawl__app_batch_add(struct app_batch *batch,
+                                              enum app_family family,
+                                              enum app_mode mode,
+                                              const struct app_key *key,
+                                              pawl_view value,
+                                              pawl_error *reterr);
+
+/* The last entry of a key; NULL: there is none. */
+const struct app_entry *pawl__app_batch_find(const struct app_batch *batch,
+                                             enum app_family family,
+                                             pawl_view key);
+
+#endif
