@@ -75,65 +75,86 @@ static bool is_stored_form(pawl_view time)
     return time.len == 26 && time.data[10] == ' ' && time.data[25] >= '0' && time.data[25] <= '9';
 }
 
-/* SQLite converts whatever is asked for, so 'abc' would be read as turn 0, and a BLOB as the text that
- * it looks like; comparing, it does not convert, and filters and ids would miss such an event. */
-static pawl_status check_types(struct pawl__sqlite_stmt *stmt, pawl_error *reterr)
+static pawl_status fail_type(struct pawl__sqlite_stmt *stmt,
+                             const char *column,
+                             const char *type,
+                             pawl_error *reterr)
 {
-    static const char names[][16] = { "offset", "id",      "run_id",     "turn",          "kind",
-                                      "actor",  "payload", "created_at", "schema_version" };
-
-    for (int i = 1; i < (int)(sizeof(names) / sizeof(names[0])); i++) {
-        bool number = i == 3 || i == 8;
-        if (!(number ? pawl__sqlite_is_i64(stmt, i) : pawl__sqlite_is_text(stmt, i))) {
-            return pawl__fail(reterr,
-                              PAWL_CORRUPT,
-                              "%s of offset %llu is not stored as %s",
-                              names[i],
-                              (unsigned long long)pawl__sqlite_i64(stmt, 0),
-                              number ? "a number" : "text");
-        }
-    }
-    return PAWL_OK;
+    return pawl__fail(reterr,
+                      PAWL_CORRUPT,
+                      "%s of offset %llu is not stored as %s",
+                      column,
+                      (unsigned long long)pawl__sqlite_i64(stmt, 0),
+                      type);
 }
 
-pawl_status pawl__ledger_sqlite_row(struct pawl__sqlite_stmt *stmt,
-                                    pawl_event *ret_event,
-                                    pawl_error *reterr)
+static pawl_status read_hash(struct pawl__sqlite_stmt *stmt, pawl_event *event, pawl_error *reterr)
 {
-    pawl_status status = check_types(stmt, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
     pawl_view hash = pawl__sqlite_blob(stmt, 9);
-    ret_event->offset = (uint64_t)pawl__sqlite_i64(stmt, 0);
-    ret_event->id = pawl__sqlite_text(stmt, 1);
-    ret_event->run_id = pawl__sqlite_text(stmt, 2);
-    ret_event->turn = pawl__sqlite_i64(stmt, 3);
-    ret_event->kind = pawl__sqlite_text(stmt, 4);
-    ret_event->actor = pawl__sqlite_text(stmt, 5);
-    ret_event->payload = pawl__sqlite_text(stmt, 6);
-    ret_event->schema_version = pawl__sqlite_i64(stmt, 8);
-    if (hash.len != sizeof(ret_event->hash)) {
+
+    if (hash.len != sizeof(event->hash)) {
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
                           "the hash of offset %llu has %zu bytes instead of %zu",
-                          (unsigned long long)ret_event->offset,
+                          (unsigned long long)event->offset,
                           hash.len,
-                          sizeof(ret_event->hash));
+                          sizeof(event->hash));
     }
-    memcpy(ret_event->hash, hash.data, sizeof(ret_event->hash));
-    pawl_view created_at = pawl__sqlite_text(stmt, 7);
+    memcpy(event->hash, hash.data, sizeof(event->hash));
+    return PAWL_OK;
+}
+
+static pawl_status read_time(pawl_view created_at, pawl_event *event, pawl_error *reterr)
+{
     if (!is_stored_form(created_at)
-        || pawl__time_parse(created_at, &ret_event->created_at_us, NULL) != PAWL_OK) {
+        || pawl__time_parse(created_at, &event->created_at_us, NULL) != PAWL_OK) {
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
                           "created_at of offset %llu is '%.*s'",
-                          (unsigned long long)ret_event->offset,
+                          (unsigned long long)event->offset,
                           (int)MIN(created_at.len, (size_t)40),
                           created_at.len == 0 ? "" : created_at.data);
     }
     return PAWL_OK;
+}
+
+static const struct {
+    const char *name;
+    int column;
+    size_t member;
+} text_columns[] = {
+    { "id", 1, offsetof(pawl_event, id) },           { "run_id", 2, offsetof(pawl_event, run_id) },
+    { "kind", 4, offsetof(pawl_event, kind) },       { "actor", 5, offsetof(pawl_event, actor) },
+    { "payload", 6, offsetof(pawl_event, payload) },
+};
+
+/* Each value must be stored as what it is. SQLite converts whatever is asked for, so 'abc' would be
+ * read as turn 0, and a BLOB as the text that it looks like; comparing, it does not convert, and
+ * filters and ids would miss such an event. */
+pawl_status pawl__ledger_sqlite_row(struct pawl__sqlite_stmt *stmt,
+                                    pawl_event *ret_event,
+                                    pawl_error *reterr)
+{
+    pawl_view created_at;
+
+    for (size_t i = 0; i < COUNT_OF(text_columns); i++) {
+        pawl_view *text = (pawl_view *)((char *)ret_event + text_columns[i].member);
+        if (!pawl__sqlite_as_text(stmt, text_columns[i].column, text)) {
+            return fail_type(stmt, text_columns[i].name, "text", reterr);
+        }
+    }
+    if (!pawl__sqlite_as_text(stmt, 7, &created_at)) {
+        return fail_type(stmt, "created_at", "text", reterr);
+    }
+    if (!pawl__sqlite_as_i64(stmt, 3, &ret_event->turn)) {
+        return fail_type(stmt, "turn", "a number", reterr);
+    }
+    if (!pawl__sqlite_as_i64(stmt, 8, &ret_event->schema_version)) {
+        return fail_type(stmt, "schema_version", "a number", reterr);
+    }
+    ret_event->offset = (uint64_t)pawl__sqlite_i64(stmt, 0);
+    pawl_status status = read_hash(stmt, ret_event, reterr);
+    return status == PAWL_OK ? read_time(created_at, ret_event, reterr) : status;
 }
 
 static pawl_status each_row(struct pawl__sqlite_stmt *stmt,

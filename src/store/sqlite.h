@@ -119,9 +119,9 @@ double pawl__sqlite_double(struct pawl__sqlite_stmt *stmt, int column);
 pawl_view pawl__sqlite_text(struct pawl__sqlite_stmt *stmt, int column);
 pawl_view pawl__sqlite_blob(struct pawl__sqlite_stmt *stmt, int column);
 bool pawl__sqlite_is_null(struct pawl__sqlite_stmt *stmt, int column);
-/* How it is stored, before one of the above converts it. */
-bool pawl__sqlite_is_i64(struct pawl__sqlite_stmt *stmt, int column);
-bool pawl__sqlite_is_text(struct pawl__sqlite_stmt *stmt, int column);
+/* The same where nothing may be converted: false when it is stored as another type. */
+bool pawl__sqlite_as_text(struct pawl__sqlite_stmt *stmt, int column, pawl_view *ret_text);
+bool pawl__sqlite_as_i64(struct pawl__sqlite_stmt *stmt, int column, int64_t *ret_number);
 
 int64_t pawl__sqlite_changes(struct pawl__sqlite *db); /* rows of the last INSERT, UPDATE, DELETE */
 int64_t pawl__sqlite_last_rowid(struct pawl__sqlite *db); /* of the last successful INSERT */

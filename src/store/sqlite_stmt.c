@@ -187,14 +187,30 @@ bool pawl__sqlite_is_null(struct pawl__sqlite_stmt *stmt, int column)
     return sqlite3_column_type(stmt->native, column) == SQLITE_NULL;
 }
 
-bool pawl__sqlite_is_i64(struct pawl__sqlite_stmt *stmt, int column)
+/* Through the value, which is asked for once: each of sqlite3_column_type, _text and _bytes takes the
+ * handle's mutex and looks at its errors again. SQLite calls such a value unprotected, which says
+ * something only where a handle has a mutex; ours belongs to one thread. */
+bool pawl__sqlite_as_text(struct pawl__sqlite_stmt *stmt, int column, pawl_view *ret_text)
 {
-    return sqlite3_column_type(stmt->native, column) == SQLITE_INTEGER;
+    sqlite3_value *value = sqlite3_column_value(stmt->native, column);
+
+    if (sqlite3_value_type(value) != SQLITE_TEXT) {
+        return false;
+    }
+    ret_text->data = (const char *)sqlite3_value_text(value);
+    ret_text->len = (size_t)sqlite3_value_bytes(value);
+    return ret_text->data != NULL;
 }
 
-bool pawl__sqlite_is_text(struct pawl__sqlite_stmt *stmt, int column)
+bool pawl__sqlite_as_i64(struct pawl__sqlite_stmt *stmt, int column, int64_t *ret_number)
 {
-    return sqlite3_column_type(stmt->native, column) == SQLITE_TEXT;
+    sqlite3_value *value = sqlite3_column_value(stmt->native, column);
+
+    if (sqlite3_value_type(value) != SQLITE_INTEGER) {
+        return false;
+    }
+    *ret_number = sqlite3_value_int64(value);
+    return true;
 }
 
 pawl_view pawl__sqlite_text(struct pawl__sqlite_stmt *stmt, int column)
@@ -211,11 +227,11 @@ pawl_view pawl__sqlite_text(struct pawl__sqlite_stmt *stmt, int column)
 
 pawl_view pawl__sqlite_blob(struct pawl__sqlite_stmt *stmt, int column)
 {
-    const void *bytes = sqlite3_column_blob(stmt->native, column);
+    sqlite3_value *value = sqlite3_column_value(stmt->native, column);
+    const void *bytes = sqlite3_value_blob(value);
 
     return (pawl_view){ .data = bytes,
-                        .len = bytes == NULL ? 0
-                                             : (size_t)sqlite3_column_bytes(stmt->native, column) };
+                        .len = bytes == NULL ? 0 : (size_t)sqlite3_value_bytes(value) };
 }
 
 int64_t pawl__sqlite_changes(struct pawl__sqlite *db)
