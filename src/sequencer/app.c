@@ -1,0 +1,207 @@
+/* Opening and closing an application. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/take.h"
+#include "sequencer/app_internal.h"
+
+struct app_partition *pawl__app_partition(pawl_app *app, uint64_t workspace)
+{
+    return &app->partitions[workspace % app->partition_count];
+}
+
+const pawl_app_descriptor *pawl_app_get_descriptor(const pawl_app *app)
+{
+    return &app->definition.descriptor;
+}
+
+uint16_t pawl_app_partition_of(const pawl_app *app, uint64_t workspace)
+{
+    return (uint16_t)(workspace % app->partition_count);
+}
+
+pawl_status pawl_app_wait(pawl_app *app, uint32_t timeout_ms, pawl_error *reterr)
+{
+    struct pawl__clock *clock = pawl__clock_real();
+    int64_t deadline_ns = pawl__monotonic_ns(clock) + timeout_ms * NS_PER_MS;
+
+    for (size_t i = 0; i < app->partition_count; i++) {
+        int64_t left_ms = (deadline_ns - pawl__monotonic_ns(clock)) / NS_PER_MS;
+        pawl_status status =
+            pawl_sequencer_wait(app->partitions[i].sequencer, (uint32_t)MAX(left_ms, 0), reterr);
+        if (status != PAWL_OK) {
+            return pawl__fail_context(reterr, status, "partition %zu", i);
+        }
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl_app_get_status(pawl_app *app,
+                                uint16_t partition,
+                                pawl_sequencer_status *ret_status,
+                                pawl_error *reterr)
+{
+    if (partition >= app->partition_count) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "there is no partition %u, the last one is %zu",
+                          partition,
+                          app->partition_count - 1);
+    }
+    pawl_sequencer_get_status(app->partitions[partition].sequencer, ret_status);
+    return PAWL_OK;
+}
+
+/* --- the descriptor --- */
+
+/* The one that is stored; *ret_found false: none is. */
+static pawl_status read_meta(struct app_store *store,
+                             struct pawl__arena *arena,
+                             bool *ret_found,
+                             pawl_view *ret_json,
+                             pawl_error *reterr)
+{
+    const struct app_range range = { .family = APP_META, .limit = 1, .bytes_max = SIZE_MAX };
+    struct app_entry entry;
+    size_t count = 0;
+    pawl_status status = store->ops->scan(store, &range, arena, &entry, &count, reterr);
+
+    if (status == PAWL_OK) {
+        *ret_found = count > 0;
+        *ret_json = count > 0 ? entry.value : (pawl_view){ NULL, 0 };
+    }
+    return status;
+}
+
+static pawl_status write_meta(struct app_store *store,
+                              uint32_t app,
+                              pawl_view json,
+                              pawl_error *reterr)
+{
+    struct app_key key = pawl__app_key_meta(app);
+    const struct app_entry entry = { APP_META, APP_INSERT, pawl__app_key_view(&key), json };
+
+    return store->ops->write(store, &entry, 1, reterr);
+}
+
+static pawl_status settle_definition(struct pawl_app *app, bool given, pawl_error *reterr)
+{
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    AUTO(pawl__buf_done) struct pawl__buf mine = BUF_INIT(APP_DESCRIPTOR_BYTES_MAX);
+    bool found = false;
+    pawl_view json;
+    pawl_status status = read_meta(app->store, &arena, &found, &json, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (!given && !found) {
+        return pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application");
+    }
+    if (!given) {
+        status = pawl__app_definition_read(json, &app->definition, reterr);
+        return status == PAWL_INVALID
+                   ? pawl__fail_context(reterr, PAWL_CORRUPT, "the stored descriptor")
+                   : status;
+    }
+    status = pawl__app_definition_write(&app->definition, &mine, reterr);
+    if (status == PAWL_OK && !found) {
+        return write_meta(app->store, app->definition.descriptor.id, pawl__buf_view(&mine), reterr);
+    }
+    if (status == PAWL_OK && !pawl__view_equal(json, pawl__buf_view(&mine))) {
+        pawl_view shown = { json.data, MIN(json.len, 300) };
+        return pawl__fail(reterr,
+                          PAWL_CONFLICT,
+                          "there is an application with another descriptor: %.*s",
+                          VIEW_ARGS(shown));
+    }
+    return status;
+}
+
+/* --- open and close --- */
+
+static pawl_status start_partitions(struct pawl_app *app, pawl_error *reterr)
+{
+    const pawl_app_descriptor *descriptor = &app->definition.descriptor;
+    pawl_status status =
+        pawl__app_definition_types(&app->definition, &app->types, &app->type_count, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    app->partitions = calloc(descriptor->partitions, sizeof(*app->partitions));
+    if (app->partitions == NULL) {
+        return pawl__fail(
+            reterr, PAWL_NOMEM, "no memory for %u partitions", descriptor->partitions);
+    }
+    for (uint16_t i = 0; i < descriptor->partitions; i++) {
+        struct app_partition *partition = &app->partitions[app->partition_count++];
+        partition->app = app;
+        partition->seq =
+            (struct app_seq){ .store = app->store, .app = descriptor->id, .partition = i };
+        status = pawl__app_partition_init(partition, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    return PAWL_OK;
+}
+
+void pawl_app_close(pawl_app *app)
+{
+    bool ended = true;
+
+    if (app == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < app->partition_count; i++) {
+        ended = pawl__app_partition_done(&app->partitions[i]) && ended;
+    }
+    if (!ended) {
+        return; /* a thread hangs in the store and may still use all of this: it stays */
+    }
+    pawl__app_store_close(app->store);
+    pawl__app_definition_done(&app->definition);
+    free(app->partitions);
+    free(app);
+}
+
+DEFINE_AUTO(pawl_app *, pawl_app_close)
+
+pawl_status pawl_app_open(const char *location,
+                          const pawl_app_descriptor *descriptor,
+                          const pawl_app_options *options,
+                          pawl_app **ret_app,
+                          pawl_error *reterr)
+{
+    AUTO(pawl_app_close_p) pawl_app *app = calloc(1, sizeof(*app));
+
+    if (app == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an application");
+    }
+    app->options = (pawl_app_options)PAWL_APP_OPTIONS_INIT;
+    pawl_status status =
+        pawl__take_sized("options", options, &app->options, sizeof(app->options), reterr);
+    if (status == PAWL_OK && descriptor != NULL) {
+        status = pawl__app_definition_take(descriptor, &app->definition, reterr);
+    }
+    if (status == PAWL_OK) {
+        const struct app_store_options store_options = {
+            .must_exist = descriptor == NULL,
+            .unsafe_no_sync = app->options.unsafe_no_sync,
+        };
+        status = pawl__app_store_open(location, &store_options, &app->store, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = settle_definition(app, descriptor != NULL, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = start_partitions(app, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_app = STEAL(app);
+    }
+    return status;
+}

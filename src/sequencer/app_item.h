@@ -1,0 +1,37 @@
+/* A command on its way through a partition. */
+#ifndef PAWL_SEQUENCER_APP_ITEM_H
+#define PAWL_SEQUENCER_APP_ITEM_H
+
+#include "sequencer/app_internal.h"
+
+struct app_item {
+    struct pawl__commit_item item; /* first */
+    struct app_request request;
+    pawl_app_response *response; /* with room for ... */
+    pawl_app_id *ids;            /* ... these two */
+    pawl_app_number *numbers;
+    bool decided;             /* it has its outcome */
+    pawl_app_record *targets; /* what the updates found; of the attempt */
+};
+
+/* examine.c: what can be known before numbers are taken. PAWL_OK with *ret_state
+ *
+ *   APP_GO        take numbers for it
+ *   APP_LATER     an earlier command of the batch has the same key: when that one has its answer
+ *   APP_ANSWERED  the key was used by the same command: its response is filled in
+ *
+ * NOT_FOUND, CONFLICT and others are the command's outcome. */
+enum app_examined { APP_GO, APP_LATER, APP_ANSWERED };
+PAWL_MUST_USE pawl_status pawl__app_examine(struct app_partition *partition,
+                                            struct app_item *item,
+                                            enum app_examined *ret_state,
+                                            pawl_error *reterr);
+
+/* making.c: takes the numbers of a command from the open transaction, adds its event and all that it
+ * does to the batch, fills in its response. After an error the batch is of no use. */
+PAWL_MUST_USE pawl_status pawl__app_make_event(struct app_partition *partition,
+                                               struct app_item *item,
+                                               uint64_t offset,
+                                               pawl_error *reterr);
+
+#endif

@@ -1,0 +1,106 @@
+/* What an event does to a store, and doing it again at the start. */
+#include "base/error.h"
+#include "sequencer/app_internal.h"
+
+enum { KEY_VALUE_SIZE = 32 + 8 + 1 };
+
+static pawl_status add_wlog(struct app_batch *batch,
+                            uint32_t app,
+                            const pawl_app_event *event,
+                            pawl_view bytes,
+                            enum app_mode mode,
+                            pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf value = BUF_INIT(APP_EVENT_BYTES_MAX + 8);
+    struct app_key key = pawl__app_key_wlog(app, event->workspace, event->wlog_offset);
+
+    pawl__buf_add_u64be(&value, event->plog_offset);
+    pawl__buf_add(&value, bytes);
+    pawl_status status = pawl__buf_check(&value, "the event", reterr);
+    return status == PAWL_OK
+               ? pawl__app_batch_add(batch, APP_WLOG, mode, &key, pawl__buf_view(&value), reterr)
+               : status;
+}
+
+static pawl_status add_records(struct app_batch *batch,
+                               uint32_t app,
+                               const pawl_app_event *event,
+                               enum app_mode mode,
+                               pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf value = BUF_INIT(APP_EVENT_BYTES_MAX);
+
+    for (size_t i = 0; i < event->record_count; i++) {
+        const pawl_app_record *record = &event->records[i];
+        struct app_key key = pawl__app_key_record(app, event->workspace, record->id);
+        pawl__buf_clear(&value);
+        pawl__app_record_encode(record, &value);
+        pawl_status status = pawl__buf_check(&value, "the record", reterr);
+        if (status == PAWL_OK) {
+            status = pawl__app_batch_add(batch,
+                                         APP_RECORDS,
+                                         record->update ? APP_PUT : mode,
+                                         &key,
+                                         pawl__buf_view(&value),
+                                         reterr);
+        }
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    return PAWL_OK;
+}
+
+/* Whoever comes with the key later finds the event, and in it the response. */
+static pawl_status add_key(struct app_batch *batch,
+                           uint32_t app,
+                           const pawl_app_event *event,
+                           pawl_error *reterr)
+{
+    struct app_key key = pawl__app_key_idempotency(app, event->workspace, event->key);
+    char space[KEY_VALUE_SIZE];
+    struct pawl__buf value = BUF_OVER(space);
+
+    pawl__buf_add(&value,
+                  (pawl_view){ (const char *)event->request_hash, sizeof(event->request_hash) });
+    pawl__buf_add_u64be(&value, event->plog_offset);
+    return pawl__app_batch_add(batch, APP_KEYS, APP_PUT, &key, pawl__buf_view(&value), reterr);
+}
+
+pawl_status pawl__app_apply(struct app_batch *batch,
+                            uint32_t app,
+                            const pawl_app_event *event,
+                            pawl_view bytes,
+                            const enum app_mode modes[2],
+                            pawl_error *reterr)
+{
+    pawl_status status = add_wlog(batch, app, event, bytes, modes[APP_MODE_EVENTS], reterr);
+
+    if (status == PAWL_OK) {
+        status = add_records(batch, app, event, modes[APP_MODE_RECORDS], reterr);
+    }
+    return status == PAWL_OK && event->key.len > 0 ? add_key(batch, app, event, reterr) : status;
+}
+
+pawl_status pawl__app_reapply(const struct app_seq *seq, pawl_error *reterr)
+{
+    static const enum app_mode modes[] = { APP_PUT, APP_PUT };
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    AUTO(pawl__app_batch_done) struct app_batch batch = { .count = 0 };
+    AUTO(pawl__buf_done) struct pawl__buf bytes = BUF_INIT(APP_EVENT_BYTES_MAX);
+    bool found = false;
+    pawl_app_event event;
+    pawl_status status = pawl__app_seq_last(seq, &arena, &found, &event, reterr);
+
+    if (status != PAWL_OK || !found) {
+        return status;
+    }
+    pawl__app_event_encode(&event, &bytes);
+    status = pawl__buf_check(&bytes, "the event", reterr);
+    if (status == PAWL_OK) {
+        status = pawl__app_apply(&batch, seq->app, &event, pawl__buf_view(&bytes), modes, reterr);
+    }
+    return status == PAWL_OK
+               ? seq->store->ops->write(seq->store, batch.entries, batch.count, reterr)
+               : status;
+}

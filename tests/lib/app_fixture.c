@@ -1,0 +1,197 @@
+#include "lib/app_fixture.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/macros.h"
+
+const char *app_backend = "memory";
+
+static const pawl_app_sequence own[] = { { "invoice", APP_INVOICE, 1000 } };
+static const pawl_app_kind kinds[] = { { "shop", 1, own, COUNT_OF(own) },
+                                       { "office", 2, NULL, 0 } };
+
+int app_setup(void **state)
+{
+    struct app_fixture *f = calloc(1, sizeof(*f));
+
+    assert_non_null(f);
+    assert_ok(tempdir_make(f->dir, "app", &f->error), &f->error);
+    f->in_memory = strcmp(app_backend, "memory") == 0;
+    if (f->in_memory) {
+        snprintf(f->location, sizeof(f->location), "memory:");
+    } else {
+        snprintf(f->location, sizeof(f->location), "%s/orders", f->dir);
+    }
+    f->descriptor = (pawl_app_descriptor)PAWL_APP_DESCRIPTOR_INIT;
+    f->descriptor.name = "orders";
+    f->descriptor.id = 1;
+    f->descriptor.partitions = 2;
+    f->descriptor.kinds = kinds;
+    f->descriptor.kind_count = COUNT_OF(kinds);
+    f->options = (pawl_app_options)PAWL_APP_OPTIONS_INIT;
+    *state = f;
+    return 0;
+}
+
+int app_teardown(void **state)
+{
+    struct app_fixture *f = *state;
+
+    pawl_app_response_free(f->response);
+    pawl_app_close(f->app);
+    tempdir_remove(f->dir);
+    free(f);
+    return 0;
+}
+
+void app_open(struct app_fixture *f)
+{
+    assert_ok(pawl_app_open(f->location, &f->descriptor, &f->options, &f->app, &f->error),
+              &f->error);
+}
+
+void app_reopen(struct app_fixture *f)
+{
+    pawl_app_close(f->app);
+    f->app = NULL;
+    app_open(f);
+}
+
+pawl_status app_try(struct app_fixture *f, const pawl_app_command *command)
+{
+    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + APP_PATIENCE_MS * NS_PER_MS;
+    pawl_status status = PAWL_BUSY;
+
+    pawl_app_response_free(f->response);
+    f->response = NULL;
+    while (status == PAWL_BUSY && pawl__monotonic_ns(pawl__clock_real()) < deadline_ns) {
+        (void)!pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error);
+        status = pawl_app_exec(f->app, command, &f->response, &f->error);
+    }
+    return status;
+}
+
+void app_exec(struct app_fixture *f, const pawl_app_command *command)
+{
+    assert_ok(app_try(f, command), &f->error);
+    assert_non_null(f->response);
+}
+
+pawl_status app_try_create(struct app_fixture *f,
+                           uint64_t workspace,
+                           pawl_app_class record_class,
+                           const char *key)
+{
+    const pawl_app_create create = { .record_class = record_class,
+                                     .raw_id = 1,
+                                     .table = pawl_view_of("order"),
+                                     .data = pawl_view_of("{\"self\":{\"$raw\":1}}") };
+    const pawl_app_command command = { .workspace = workspace,
+                                       .kind = pawl_view_of("shop"),
+                                       .key = pawl_view_of(key),
+                                       .creates = &create,
+                                       .create_count = 1 };
+
+    return app_try(f, &command);
+}
+
+uint64_t app_create(struct app_fixture *f, uint64_t workspace, pawl_app_class record_class)
+{
+    assert_ok(app_try_create(f, workspace, record_class, NULL), &f->error);
+    assert_int_equal(f->response->id_count, 1);
+    assert_int_equal(f->response->ids[0].raw, 1);
+    return f->response->ids[0].id;
+}
+
+void app_sabotage(struct app_fixture *f,
+                  enum app_family family,
+                  struct app_key key,
+                  pawl_view bytes)
+{
+    const struct app_entry entry = { family, APP_PUT, pawl__app_key_view(&key), bytes };
+
+    assert_ok(f->app->store->ops->write(f->app->store, &entry, 1, &f->error), &f->error);
+}
+
+/* --- as text --- */
+
+static void add_record(struct pawl__buf *text, const pawl_app_record *record)
+{
+    pawl__buf_add_format(text,
+                         "%s%" PRIu64 " %.*s %.*s",
+                         record->update ? "~" : "",
+                         record->id,
+                         VIEW_ARGS(record->table),
+                         VIEW_ARGS(record->data));
+}
+
+static pawl_status visit_record(void *context, const pawl_app_record *record, pawl_error *reterr)
+{
+    (void)reterr;
+    add_record(context, record);
+    pawl__buf_add_char(context, '\n');
+    return PAWL_OK;
+}
+
+static pawl_status visit_event(void *context, const pawl_app_event *event, pawl_error *reterr)
+{
+    (void)reterr;
+    pawl__buf_add_format(context,
+                         "p%" PRIu64 " w%" PRIu64 " of %" PRIu64,
+                         event->plog_offset,
+                         event->wlog_offset,
+                         event->workspace);
+    for (size_t i = 0; i < event->record_count; i++) {
+        pawl__buf_add_text(context, i == 0 ? ": " : ", ");
+        add_record(context, &event->records[i]);
+    }
+    pawl__buf_add_char(context, '\n');
+    return PAWL_OK;
+}
+
+static char *finish(struct app_fixture *f, pawl_status status, struct pawl__buf *text)
+{
+    assert_ok(status, &f->error);
+    char *made = pawl__buf_steal(text);
+    assert_non_null(made);
+    return made;
+}
+
+char *app_c_records(struct app_fixture *f, uint64_t workspace, uint64_t from, uint64_t limit)
+{
+    struct pawl__buf text = BUF_INIT(1 << 20);
+
+    return finish(
+        f,
+        pawl_app_read_c_records(f->app, workspace, from, limit, visit_record, &text, &f->error),
+        &text);
+}
+
+char *app_record(struct app_fixture *f, uint64_t workspace, uint64_t id)
+{
+    struct pawl__buf text = BUF_INIT(1 << 20);
+
+    return finish(
+        f, pawl_app_read_record(f->app, workspace, id, visit_record, &text, &f->error), &text);
+}
+
+char *app_wlog(struct app_fixture *f, uint64_t workspace, uint64_t from, uint64_t limit)
+{
+    struct pawl__buf text = BUF_INIT(1 << 20);
+
+    return finish(f,
+                  pawl_app_read_wlog(f->app, workspace, from, limit, visit_event, &text, &f->error),
+                  &text);
+}
+
+char *app_plog(struct app_fixture *f, uint16_t partition, uint64_t from, uint64_t limit)
+{
+    struct pawl__buf text = BUF_INIT(1 << 20);
+
+    return finish(f,
+                  pawl_app_read_plog(f->app, partition, from, limit, visit_event, &text, &f->error),
+                  &text);
+}

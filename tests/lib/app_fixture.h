@@ -1,0 +1,64 @@
+/* An application of orders, open on the backend that the program's argument names. */
+#ifndef TESTS_APP_FIXTURE_H
+#define TESTS_APP_FIXTURE_H
+
+#include "lib/check.h"
+
+#include <pawl/app.h>
+
+#include "lib/tempdir.h"
+#include "sequencer/app_internal.h"
+
+enum { APP_PATIENCE_MS = 60000, APP_INVOICE = 16 };
+
+struct app_fixture {
+    char dir[TEMPDIR_SIZE];
+    char location[TEMPDIR_SIZE + 8];
+    bool in_memory;
+    pawl_app_descriptor
+        descriptor; /* "orders", 2 partitions, kinds shop and office, invoices from 1000 */
+    pawl_app_options options;
+    pawl_app *app;
+    pawl_app_response *response; /* of the last command */
+    pawl_error error;
+};
+
+extern const char *app_backend;
+
+int app_setup(void **state); /* does not open it */
+int app_teardown(void **state);
+
+void app_open(struct app_fixture *f);
+void app_reopen(struct app_fixture *f);
+
+/* Tries while it is busy. */
+pawl_status app_try(struct app_fixture *f, const pawl_app_command *command);
+void app_exec(struct app_fixture *f, const pawl_app_command *command);
+
+/* A command that creates one record with raw id 1. */
+pawl_status app_try_create(struct app_fixture *f,
+                           uint64_t workspace,
+                           pawl_app_class record_class,
+                           const char *key);
+uint64_t app_create(struct app_fixture *f, uint64_t workspace, pawl_app_class record_class);
+
+/* Puts bytes where they do not belong. */
+void app_sabotage(struct app_fixture *f,
+                  enum app_family family,
+                  struct app_key key,
+                  pawl_view bytes);
+
+/* Records and logs as lines of text. Free the result. */
+char *app_c_records(struct app_fixture *f, uint64_t workspace, uint64_t from, uint64_t limit);
+char *app_record(struct app_fixture *f, uint64_t workspace, uint64_t id);
+char *app_wlog(struct app_fixture *f, uint64_t workspace, uint64_t from, uint64_t limit);
+char *app_plog(struct app_fixture *f, uint16_t partition, uint64_t from, uint64_t limit);
+
+#define app_assert_text(made, expected)         \
+    do {                                        \
+        char *made_ = (made);                   \
+        assert_string_equal(made_, (expected)); \
+        free(made_);                            \
+    } while (0)
+
+#endif

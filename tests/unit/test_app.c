@@ -1,0 +1,518 @@
+/* Commands of an application: what they leave behind, who refuses them, what happens when many come at
+ * once and when a write fails. Argument: the backend. */
+#include "lib/app_fixture.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/failpoint.h"
+#include "base/macros.h"
+#include "base/thread.h"
+
+#define V(text) ((pawl_view){ (text), sizeof(text) - 1 })
+
+enum { THREADS = 8, COMMANDS = 40 };
+
+static pawl_app_command shop(uint64_t workspace)
+{
+    return (pawl_app_command){ .workspace = workspace, .kind = V("shop") };
+}
+
+static void test_a_command_becomes_events_and_records_with_real_ids(void **state)
+{
+    struct app_fixture *f = *state;
+    const pawl_app_create creates[] = {
+        { PAWL_APP_C_RECORD, 5, 0, V("order"), V("{\"no\":{\"$next\":\"invoice\"}}") },
+        { PAWL_APP_W_RECORD, 2, 0, V("line"), V("{\"of\":{\"$raw\":5}}") },
+        { PAWL_APP_O_RECORD, 3, 0, V("paper"), V("{}") },
+        { PAWL_APP_SINGLETON, 0, 65540, V("shop"), V("{\"last\":{\"$raw\":3}}") },
+    };
+    pawl_app_command command = shop(7);
+
+    command.creates = creates;
+    command.create_count = COUNT_OF(creates);
+    app_open(f);
+    app_exec(f, &command);
+    assert_int_equal(f->response->partition, 1);
+    assert_int_equal(f->response->plog_offset, 1);
+    assert_int_equal(f->response->wlog_offset, 1);
+    assert_false(f->response->duplicate);
+    assert_int_equal(f->response->id_count, 3);
+    assert_int_equal(f->response->ids[0].raw, 5);
+    assert_true(f->response->ids[0].id == PAWL_APP_C_ID_MIN);
+    assert_int_equal(f->response->ids[1].raw, 2);
+    assert_int_equal(f->response->ids[1].id, 200001);
+    assert_int_equal(f->response->ids[2].id, 200002);
+    assert_int_equal(f->response->number_count, 1);
+    assert_int_equal(f->response->numbers[0].sequence, APP_INVOICE);
+    assert_int_equal(f->response->numbers[0].number, 1000);
+    app_assert_text(app_wlog(f, 7, 0, 0),
+                    "p1 w1 of 7: 1099511627776 order {\"no\":1000}, 200001 line "
+                    "{\"of\":1099511627776}, 200002 paper {}, 65540 shop {\"last\":200002}\n");
+    app_assert_text(app_plog(f, 1, 0, 0),
+                    "p1 w1 of 7: 1099511627776 order {\"no\":1000}, 200001 line "
+                    "{\"of\":1099511627776}, 200002 paper {}, 65540 shop {\"last\":200002}\n");
+    app_assert_text(app_record(f, 7, 200001), "200001 line {\"of\":1099511627776}\n");
+    app_assert_text(app_record(f, 7, 65540), "65540 shop {\"last\":200002}\n");
+    assert_status(
+        pawl_app_read_record(f->app, 9, 200001, NULL, NULL, &f->error), PAWL_NOT_FOUND, &f->error);
+    assert_status(
+        pawl_app_read_record(f->app, 7, 5, NULL, NULL, &f->error), PAWL_INVALID, &f->error);
+}
+
+static void test_only_c_records_are_listed_and_in_pages(void **state)
+{
+    struct app_fixture *f = *state;
+
+    app_open(f);
+    for (int i = 0; i < 3; i++) {
+        app_create(f, 7, PAWL_APP_C_RECORD);
+        app_create(f, 7, PAWL_APP_W_RECORD);
+        app_create(f, 9, PAWL_APP_C_RECORD);
+    }
+    app_assert_text(app_c_records(f, 7, 0, 0),
+                    "1099511627776 order {\"self\":1099511627776}\n"
+                    "1099511627777 order {\"self\":1099511627777}\n"
+                    "1099511627778 order {\"self\":1099511627778}\n");
+    app_assert_text(app_c_records(f, 7, PAWL_APP_C_ID_MIN + 1, 1),
+                    "1099511627777 order {\"self\":1099511627777}\n");
+    app_assert_text(app_c_records(f, 8, 0, 0), "");
+    app_assert_text(app_wlog(f, 9, 2, 1),
+                    "p6 w2 of 9: 1099511627777 order {\"self\":1099511627777}\n");
+    app_assert_text(app_plog(f, 1, 9, 0),
+                    "p9 w3 of 9: 1099511627778 order {\"self\":1099511627778}\n");
+    app_assert_text(app_plog(f, 1, 2, 1), "p2 w2 of 7: 200001 order {\"self\":200001}\n");
+    app_assert_text(app_plog(f, 0, 0, 0), "");
+    assert_status(
+        pawl_app_read_plog(f->app, 2, 0, 0, NULL, NULL, &f->error), PAWL_INVALID, &f->error);
+}
+
+/* More than a page of anything. */
+static void test_long_logs_are_read_in_pages(void **state)
+{
+    struct app_fixture *f = *state;
+    enum { MANY = 600 };
+
+    f->options.unsafe_no_sync = true; /* this is about reading */
+    app_open(f);
+    for (int i = 0; i < MANY; i++) {
+        app_create(f, 7, PAWL_APP_C_RECORD);
+    }
+    char *texts[] = { app_wlog(f, 7, 0, 0),
+                      app_plog(f, 1, 0, 0),
+                      app_c_records(f, 7, 0, 0),
+                      app_wlog(f, 7, 0, MANY - 1) };
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        int lines = 0;
+        for (const char *c = texts[i]; *c != '\0'; c++) {
+            lines += *c == '\n';
+        }
+        assert_int_equal(lines, i == 3 ? MANY - 1 : MANY);
+        free(texts[i]);
+    }
+}
+
+static void test_an_update_replaces_the_data_and_keeps_the_table(void **state)
+{
+    struct app_fixture *f = *state;
+
+    app_open(f);
+    uint64_t id = app_create(f, 7, PAWL_APP_W_RECORD);
+    const pawl_app_create create = { PAWL_APP_C_RECORD, 1, 0, V("note"), V("{}") };
+    const pawl_app_update updates[] = { { id, V("{\"note\":{\"$raw\":1}}") }, { id + 1, V("{}") } };
+    pawl_app_command command = shop(7);
+    command.creates = &create;
+    command.create_count = 1;
+    command.updates = updates;
+    command.update_count = 2;
+    assert_status(app_try(f, &command), PAWL_NOT_FOUND, &f->error);
+    assert_message(&f->error, "record 200002 is not in workspace 7");
+    command.update_count = 1;
+    app_exec(f, &command);
+    assert_int_equal(f->response->wlog_offset, 2); /* what was refused took no number */
+    assert_true(f->response->ids[0].id == PAWL_APP_C_ID_MIN);
+    app_assert_text(app_record(f, 7, id), "200001 order {\"note\":1099511627776}\n");
+    app_assert_text(app_wlog(f, 7, 2, 0),
+                    "p2 w2 of 7: 1099511627776 note {}, ~200001 order {\"note\":1099511627776}\n");
+}
+
+static void test_a_singleton_is_created_once_whatever_the_level(void **state)
+{
+    struct app_fixture *f = *state;
+    const pawl_app_create create = { PAWL_APP_SINGLETON, 0, 65536, V("shop"), V("{}") };
+    pawl_app_command command = shop(7);
+
+    f->descriptor.trust = PAWL_APP_TRUST_2;
+    command.creates = &create;
+    command.create_count = 1;
+    app_open(f);
+    app_exec(f, &command);
+    assert_status(app_try(f, &command), PAWL_CONFLICT, &f->error);
+    assert_message(&f->error, "workspace 7 has its singleton 65536 already");
+    command.workspace = 9;
+    app_exec(f, &command);
+}
+
+static void test_a_key_is_used_once_and_answers_the_same_again(void **state)
+{
+    struct app_fixture *f = *state;
+    const pawl_app_create creates[] = {
+        { PAWL_APP_C_RECORD, 5, 0, V("order"), V("{\"no\": {\"$next\": \"invoice\"}}") },
+        { PAWL_APP_W_RECORD, 2, 0, V("line"), V("{}") },
+    };
+    pawl_app_command command = shop(7);
+
+    command.key = V("pay-1");
+    command.creates = creates;
+    command.create_count = 2;
+    app_open(f);
+    app_create(f, 7, PAWL_APP_C_RECORD);
+    app_exec(f, &command);
+    assert_false(f->response->duplicate);
+    for (int i = 0; i < 2; i++) {
+        app_exec(f, &command);
+        assert_true(f->response->duplicate);
+        assert_int_equal(f->response->plog_offset, 2);
+        assert_int_equal(f->response->wlog_offset, 2);
+        assert_int_equal(f->response->id_count, 2);
+        assert_int_equal(f->response->ids[0].raw, 5);
+        assert_true(f->response->ids[0].id == PAWL_APP_C_ID_MIN + 1);
+        assert_int_equal(f->response->ids[1].id, 200001);
+        assert_int_equal(f->response->number_count, 1);
+        assert_int_equal(f->response->numbers[0].number, 1000);
+        if (i == 0 && !f->in_memory) {
+            app_reopen(f);
+        }
+    }
+    command.create_count = 1;
+    assert_status(app_try(f, &command), PAWL_CONFLICT, &f->error);
+    assert_message(&f->error, "was used in workspace 7 by another command, at PLog offset 2");
+    command.workspace = 9;
+    app_exec(f, &command);
+    assert_false(f->response->duplicate);
+    assert_int_equal(f->response->plog_offset, 3);
+}
+
+static void test_bad_commands_change_nothing(void **state)
+{
+    struct app_fixture *f = *state;
+    const pawl_app_create unknown = {
+        PAWL_APP_C_RECORD, 5, 0, V("order"), V("{\"no\":{\"$next\":\"invoice\"}}")
+    };
+    pawl_app_command command = shop(7);
+
+    app_open(f);
+    command.kind = V("cafe");
+    assert_status(app_try(f, &command), PAWL_UNKNOWN_KIND, &f->error);
+    command.kind = V("office");
+    command.creates = &unknown;
+    command.create_count = 1;
+    assert_status(app_try(f, &command), PAWL_UNKNOWN_SEQUENCE, &f->error);
+    command.workspace = 0;
+    assert_status(app_try(f, &command), PAWL_INVALID, &f->error);
+    command = shop(7);
+    app_exec(f, &command); /* nothing to create is fine: an event is an event */
+    assert_int_equal(f->response->plog_offset, 1);
+    app_assert_text(app_wlog(f, 7, 0, 0), "p1 w1 of 7\n");
+}
+
+static void test_an_application_goes_on_where_it_was(void **state)
+{
+    struct app_fixture *f = *state;
+
+    if (f->in_memory) {
+        return;
+    }
+    app_open(f);
+    for (uint64_t i = 0; i < 5; i++) {
+        assert_true(app_create(f, 7, PAWL_APP_C_RECORD) == PAWL_APP_C_ID_MIN + 2 * i);
+        app_reopen(f);
+        assert_true(app_create(f, 7, PAWL_APP_C_RECORD) == PAWL_APP_C_ID_MIN + 2 * i + 1);
+        assert_int_equal(f->response->plog_offset, 2 * i + 2);
+    }
+}
+
+static void test_a_descriptor_is_settled_when_the_application_is_created(void **state)
+{
+    struct app_fixture *f = *state;
+    pawl_app *app = NULL;
+
+    assert_status(
+        pawl_app_open(f->location, NULL, NULL, &app, &f->error), PAWL_NOT_FOUND, &f->error);
+    f->descriptor.partitions = 0;
+    assert_status(
+        pawl_app_open(f->location, &f->descriptor, NULL, &app, &f->error), PAWL_INVALID, &f->error);
+    f->descriptor.partitions = 2;
+    if (f->in_memory) {
+        return;
+    }
+    app_open(f);
+    assert_status(pawl_app_open(f->location, NULL, NULL, &app, &f->error), PAWL_BUSY, &f->error);
+    app_create(f, 7, PAWL_APP_C_RECORD);
+    app_reopen(f);
+    pawl_app_close(f->app);
+    f->app = NULL;
+    f->descriptor.trust = PAWL_APP_TRUST_1;
+    assert_status(pawl_app_open(f->location, &f->descriptor, NULL, &f->app, &f->error),
+                  PAWL_CONFLICT,
+                  &f->error);
+    assert_message(&f->error, "another descriptor: {\"id\":1,");
+    assert_ok(pawl_app_open(f->location, NULL, NULL, &f->app, &f->error), &f->error);
+    const pawl_app_descriptor *stored = pawl_app_get_descriptor(f->app);
+    assert_string_equal(stored->name, "orders");
+    assert_int_equal(stored->partitions, 2);
+    assert_int_equal(stored->trust, PAWL_APP_TRUST_0);
+    assert_true(app_create(f, 7, PAWL_APP_C_RECORD) == PAWL_APP_C_ID_MIN + 1);
+    pawl_sequencer_status status;
+    assert_ok(pawl_app_get_status(f->app, 1, &status, &f->error), &f->error);
+    assert_int_equal(status.next_offset, 3);
+    assert_status(pawl_app_get_status(f->app, 2, &status, &f->error), PAWL_INVALID, &f->error);
+}
+
+static void test_the_last_number_of_a_range_is_exhausted_and_others_go_on(void **state)
+{
+    struct app_fixture *f = *state;
+    static const pawl_view last = { "\0\0\0\xFF\xFF\xFF\xFF\xFE", 8 }; /* 2^40 - 2 */
+
+    app_open(f);
+    app_sabotage(f, APP_SEQ, pawl__app_key_seq(1, 1, 7, PAWL_APP_SEQ_OW_RECORD), last);
+    assert_true(app_create(f, 7, PAWL_APP_W_RECORD) == PAWL_APP_OW_ID_MAX);
+    assert_status(app_try_create(f, 7, PAWL_APP_W_RECORD, NULL), PAWL_EXHAUSTED, &f->error);
+    assert_message(&f->error, "is no id of a W-record any more");
+    assert_true(app_create(f, 7, PAWL_APP_C_RECORD) == PAWL_APP_C_ID_MIN);
+    assert_int_equal(f->response->wlog_offset, 2);
+    assert_int_equal(app_create(f, 9, PAWL_APP_W_RECORD), 200001);
+}
+
+/* --- many at once --- */
+
+struct crowd {
+    struct app_fixture *f;
+    struct pawl__thread thread;
+    uint64_t workspace;
+    const char *key;
+    atomic_int *bad; /* answers that are not as they should be */
+    uint64_t done;
+    uint64_t refused;
+    uint64_t duplicates;
+};
+
+static pawl_status exec_patiently(struct crowd *c, const pawl_app_command *command)
+{
+    pawl_app_response *response = NULL;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = PAWL_BUSY;
+
+    while (status == PAWL_BUSY) {
+        (void)!pawl_app_wait(c->f->app, APP_PATIENCE_MS, &error);
+        status = pawl_app_exec(c->f->app, command, &response, &error);
+    }
+    c->duplicates += response != NULL && response->duplicate;
+    c->done += status == PAWL_OK;
+    c->refused += status == PAWL_CONFLICT;
+    pawl_app_response_free(response);
+    return status;
+}
+
+static void run_crowd(void *context)
+{
+    struct crowd *c = context;
+    const pawl_app_create creates[] = {
+        { PAWL_APP_C_RECORD, 1, 0, V("order"), V("{}") },
+        { PAWL_APP_W_RECORD, 2, 0, V("line"), V("{\"of\":{\"$raw\":1}}") },
+    };
+    pawl_app_command command = shop(c->workspace);
+
+    command.creates = creates;
+    command.create_count = 2;
+    for (int i = 0; i < COMMANDS; i++) {
+        char key[32];
+        if (c->key != NULL) {
+            snprintf(key, sizeof(key), "%s-%d", c->key, i);
+            command.key = pawl_view_of(key);
+        }
+        pawl_status status = exec_patiently(c, &command);
+        atomic_fetch_add(c->bad, status != PAWL_OK && status != PAWL_CONFLICT);
+    }
+}
+
+static void run_threads(struct crowd *crowd, size_t count)
+{
+    atomic_int bad = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        crowd[i].bad = &bad;
+        pawl_error error = PAWL_ERROR_INIT;
+        assert_ok(pawl__thread_start(&crowd[i].thread, "crowd", run_crowd, &crowd[i], &error),
+                  &error);
+    }
+    for (size_t i = 0; i < count; i++) {
+        pawl__thread_join(&crowd[i].thread);
+    }
+    assert_int_equal(atomic_load(&bad), 0);
+}
+
+struct count {
+    uint64_t events;
+    uint64_t next;
+};
+
+static pawl_status count_event(void *context, const pawl_app_event *event, pawl_error *reterr)
+{
+    struct count *count = context;
+
+    count->events++;
+    return event->plog_offset == ++count->next
+               ? PAWL_OK
+               : pawl__fail(reterr, PAWL_CORRUPT, "offset %u", (unsigned)event->plog_offset);
+}
+
+static uint64_t events_of(struct app_fixture *f, uint16_t partition)
+{
+    struct count count = { 0 };
+
+    assert_ok(pawl_app_read_plog(f->app, partition, 1, 0, count_event, &count, &f->error),
+              &f->error);
+    return count.events;
+}
+
+static void expect_gapless(struct app_fixture *f, uint64_t workspace, uint64_t used)
+{
+    static const uint16_t sequences[] = { PAWL_APP_SEQ_WLOG_OFFSET,
+                                          PAWL_APP_SEQ_C_RECORD,
+                                          PAWL_APP_SEQ_OW_RECORD };
+
+    for (size_t i = 0; i < COUNT_OF(sequences); i++) {
+        pawl_app_certificate certificate;
+        assert_ok(pawl_app_verify_sequence(
+                      f->app, workspace, sequences[i], NULL, NULL, &certificate, &f->error),
+                  &f->error);
+        assert_int_equal(certificate.used, used);
+        assert_int_equal(certificate.last - certificate.initial + 1, used);
+    }
+}
+
+static void test_many_threads_get_numbers_without_a_gap(void **state)
+{
+    struct app_fixture *f = *state;
+    struct crowd crowd[THREADS] = { 0 };
+
+    f->options.unflushed_max = 50; /* busy now and then */
+    f->options.cache_size = 2;
+    app_open(f);
+    for (size_t i = 0; i < THREADS; i++) {
+        crowd[i] = (struct crowd){ .f = f, .workspace = 1 + i % 4 };
+    }
+    run_threads(crowd, THREADS);
+    for (uint64_t workspace = 1; workspace <= 4; workspace++) {
+        expect_gapless(f, workspace, THREADS / 4 * COMMANDS);
+    }
+    assert_int_equal(events_of(f, 0) + events_of(f, 1), THREADS * COMMANDS);
+}
+
+static void test_of_commands_with_one_key_one_is_done(void **state)
+{
+    struct app_fixture *f = *state;
+    struct crowd crowd[THREADS] = { 0 };
+    uint64_t duplicates = 0;
+
+    app_open(f);
+    for (size_t i = 0; i < THREADS; i++) {
+        crowd[i] = (struct crowd){ .f = f, .workspace = 7, .key = "same" };
+    }
+    run_threads(crowd, THREADS);
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(crowd[i].done, COMMANDS);
+        duplicates += crowd[i].duplicates;
+    }
+    assert_int_equal(duplicates, (THREADS - 1) * COMMANDS);
+    assert_int_equal(events_of(f, 1), COMMANDS);
+    expect_gapless(f, 7, COMMANDS);
+}
+
+/* Workspace 1 has a WLog that somebody wrote to: its commands fail, those that were in a group with
+ * them do not. */
+static void test_a_command_that_is_refused_takes_nobody_along(void **state)
+{
+    struct app_fixture *f = *state;
+    struct crowd crowd[THREADS] = { 0 };
+
+    app_open(f);
+    app_sabotage(f, APP_WLOG, pawl__app_key_wlog(1, 1, 3), V("taken"));
+    for (size_t i = 0; i < THREADS; i++) {
+        crowd[i] = (struct crowd){ .f = f, .workspace = i == 0 ? 1 : 3 };
+    }
+    run_threads(crowd, THREADS);
+    assert_int_equal(crowd[0].done, 2);
+    assert_int_equal(crowd[0].refused, COMMANDS - 2);
+    for (size_t i = 1; i < THREADS; i++) {
+        assert_int_equal(crowd[i].done, COMMANDS);
+    }
+    expect_gapless(f, 3, (THREADS - 1) * COMMANDS);
+    expect_gapless(f, 1, 2);
+    assert_int_equal(events_of(f, 1), (THREADS - 1) * COMMANDS + 2);
+}
+
+/* --- when a write fails --- */
+
+static void test_a_write_that_did_not_happen_gives_its_numbers_back(void **state)
+{
+    struct app_fixture *f = *state;
+
+    app_open(f);
+    app_create(f, 7, PAWL_APP_C_RECORD);
+    assert_ok(pawl__failpoint_set("app.write.before=error:NO_SPACE*1", &f->error), &f->error);
+    assert_status(app_try_create(f, 7, PAWL_APP_C_RECORD, NULL), PAWL_NO_SPACE, &f->error);
+    assert_ok(pawl__failpoint_set(NULL, &f->error), &f->error);
+    assert_true(app_create(f, 7, PAWL_APP_C_RECORD) == PAWL_APP_C_ID_MIN + 1);
+    assert_int_equal(f->response->plog_offset, 2);
+    pawl_app_certificate certificate;
+    assert_ok(pawl_app_verify_sequence(
+                  f->app, 7, PAWL_APP_SEQ_C_RECORD, NULL, NULL, &certificate, &f->error),
+              &f->error);
+    assert_int_equal(certificate.used, 2);
+}
+
+/* The answer is lost, the command is not: its key says so, and no number is given out again. */
+static void test_a_write_whose_answer_was_lost_is_found_by_its_key(void **state)
+{
+    struct app_fixture *f = *state;
+
+    app_open(f);
+    assert_ok(pawl__failpoint_set("app.write.after=error:IO*1", &f->error), &f->error);
+    assert_status(app_try_create(f, 7, PAWL_APP_C_RECORD, "pay"), PAWL_IO, &f->error);
+    assert_ok(pawl__failpoint_set(NULL, &f->error), &f->error);
+    assert_ok(app_try_create(f, 7, PAWL_APP_C_RECORD, "pay"), &f->error);
+    assert_true(f->response->duplicate);
+    assert_true(f->response->ids[0].id == PAWL_APP_C_ID_MIN);
+    assert_true(app_create(f, 7, PAWL_APP_C_RECORD) == PAWL_APP_C_ID_MIN + 1);
+    assert_int_equal(f->response->plog_offset, 2);
+}
+
+#define APP_TEST(name) cmocka_unit_test_setup_teardown(name, app_setup, app_teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        APP_TEST(test_a_command_becomes_events_and_records_with_real_ids),
+        APP_TEST(test_only_c_records_are_listed_and_in_pages),
+        APP_TEST(test_long_logs_are_read_in_pages),
+        APP_TEST(test_an_update_replaces_the_data_and_keeps_the_table),
+        APP_TEST(test_a_singleton_is_created_once_whatever_the_level),
+        APP_TEST(test_a_key_is_used_once_and_answers_the_same_again),
+        APP_TEST(test_bad_commands_change_nothing),
+        APP_TEST(test_an_application_goes_on_where_it_was),
+        APP_TEST(test_a_descriptor_is_settled_when_the_application_is_created),
+        APP_TEST(test_the_last_number_of_a_range_is_exhausted_and_others_go_on),
+        APP_TEST(test_many_threads_get_numbers_without_a_gap),
+        APP_TEST(test_of_commands_with_one_key_one_is_done),
+        APP_TEST(test_a_command_that_is_refused_takes_nobody_along),
+        APP_TEST(test_a_write_that_did_not_happen_gives_its_numbers_back),
+        APP_TEST(test_a_write_whose_answer_was_lost_is_found_by_its_key),
+    };
+
+    app_backend = argc > 1 ? argv[1] : app_backend;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
