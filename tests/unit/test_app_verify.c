@@ -1,0 +1,228 @@
+/* The certificate: gaps and numbers that were used twice are found, in numbers alone and in the log of
+ * an application that somebody has changed. */
+#include "lib/app_fixture.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/macros.h"
+#include "base/random.h"
+#include "sequencer/gapless.h"
+
+/* --- numbers alone --- */
+
+/* "1 2 3" into a gapless from 1; what is missing as "4-6 9-9", doubles as "x3". */
+static void expect(const char *numbers, const char *expected)
+{
+    struct gapless gapless;
+    pawl_error error = PAWL_ERROR_INIT;
+    char space[256] = "";
+    struct pawl__buf text = BUF_OVER(space);
+    char *rest = NULL;
+
+    pawl__gapless_init(&gapless, 1);
+    for (const char *at = numbers; *at != '\0'; at = rest) {
+        uint64_t number = strtoull(at, &rest, 10);
+        bool fresh = false;
+        assert_ok(pawl__gapless_use(&gapless, number, &fresh, &error), &error);
+        if (!fresh) {
+            pawl__buf_add_format(&text, "x%" PRIu64 " ", number);
+        }
+    }
+    for (size_t i = 0; i < gapless.missing_count; i++) {
+        pawl__buf_add_format(
+            &text, "%" PRIu64 "-%" PRIu64 " ", gapless.missing[i].first, gapless.missing[i].last);
+    }
+    assert_string_equal(space, expected);
+    pawl__gapless_done(&gapless);
+}
+
+static void test_gaps_and_doubles_of_numbers_are_found(void **state)
+{
+    (void)state;
+    expect("", "");
+    expect("1 2 3", "");
+    expect("3", "1-2 ");
+    expect("1 5 9", "2-4 6-8 ");
+    expect("1 5 9 7", "2-4 6-6 8-8 ");
+    expect("1 5 2 4 3", "");
+    expect("1 5 2 2", "x2 3-4 ");
+    expect("1 1 2 2", "x1 x2 ");
+    expect("1 5 4 3 2 6 3", "x3 ");
+    expect("0 1", "x0 ");
+    expect("18446744073709551615 1", "2-18446744073709551614 ");
+}
+
+/* Any order of any numbers, against counting. */
+static void test_any_order_gives_what_counting_gives(void **state)
+{
+    enum { TOP = 40, DRAWS = 60, ROUNDS = 300 };
+    struct pawl__prng random = pawl__prng_seeded(5);
+
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct gapless gapless;
+        pawl_error error = PAWL_ERROR_INIT;
+        int counts[TOP + 1] = { 0 };
+        uint64_t top = 0;
+        uint64_t missing = 0;
+        pawl__gapless_init(&gapless, 1);
+        for (int i = 0; i < DRAWS; i++) {
+            uint64_t number = 1 + pawl__prng_below(&random, TOP);
+            bool fresh = false;
+            assert_ok(pawl__gapless_use(&gapless, number, &fresh, &error), &error);
+            assert_int_equal(fresh, counts[number]++ == 0);
+            top = MAX(top, number);
+        }
+        for (size_t i = 0; i < gapless.missing_count; i++) {
+            assert_true(i == 0 || gapless.missing[i - 1].last + 1 < gapless.missing[i].first);
+            for (uint64_t n = gapless.missing[i].first; n <= gapless.missing[i].last; n++) {
+                assert_int_equal(counts[n], 0);
+                missing++;
+            }
+        }
+        for (uint64_t n = 1; n <= top; n++) {
+            missing -= counts[n] == 0;
+        }
+        assert_int_equal(missing, 0);
+        assert_int_equal(gapless.last, top);
+        pawl__gapless_done(&gapless);
+    }
+}
+
+/* --- an application --- */
+
+static void add_finding(void *context, const pawl_app_finding *finding)
+{
+    static const char *const names[] = { "missing", "doubled", "ahead" };
+
+    pawl__buf_add_format(context,
+                         "%s %" PRIu64 "-%" PRIu64 " at %" PRIu64 "\n",
+                         names[finding->fault],
+                         finding->first,
+                         finding->last,
+                         finding->plog_offset);
+}
+
+static void expect_certificate(struct app_fixture *f, uint16_t sequence, const char *findings)
+{
+    pawl_app_certificate certificate = { 0 };
+    char space[512] = "";
+    struct pawl__buf text = BUF_OVER(space);
+    pawl_status status =
+        pawl_app_verify_sequence(f->app, 7, sequence, add_finding, &text, &certificate, &f->error);
+
+    assert_string_equal(space, findings);
+    assert_status(status, findings[0] == '\0' ? PAWL_OK : PAWL_CORRUPT, &f->error);
+    assert_int_equal(certificate.findings != 0, findings[0] != '\0');
+    assert_int_equal(certificate.events, 4);
+}
+
+/* Event 3 of partition 1 as if it had used another WLog offset. */
+static void change_event(struct app_fixture *f, uint64_t wlog_offset)
+{
+    pawl_app_number numbers[] = { { PAWL_APP_SEQ_WLOG_OFFSET, wlog_offset },
+                                  { PAWL_APP_SEQ_C_RECORD, PAWL_APP_C_ID_MIN + 2 } };
+    pawl_app_event event = { .workspace = 7,
+                             .plog_offset = 3,
+                             .wlog_offset = wlog_offset,
+                             .kind = 1,
+                             .numbers = numbers,
+                             .number_count = 2 };
+    AUTO(pawl__buf_done) struct pawl__buf bytes = BUF_INIT(4096);
+
+    pawl__app_event_encode(&event, &bytes);
+    app_sabotage(f, APP_PLOG, pawl__app_key_plog(1, 1, 3), pawl__buf_view(&bytes));
+}
+
+static void fill(struct app_fixture *f)
+{
+    app_open(f);
+    for (int i = 0; i < 4; i++) {
+        app_create(f, 7, PAWL_APP_C_RECORD);
+    }
+}
+
+static void test_a_good_log_has_a_certificate(void **state)
+{
+    struct app_fixture *f = *state;
+    pawl_app_certificate certificate;
+
+    fill(f);
+    expect_certificate(f, PAWL_APP_SEQ_WLOG_OFFSET, "");
+    expect_certificate(f, PAWL_APP_SEQ_C_RECORD, "");
+    expect_certificate(f, APP_INVOICE, "");
+    assert_ok(pawl_app_verify_sequence(
+                  f->app, 7, PAWL_APP_SEQ_C_RECORD, NULL, NULL, &certificate, &f->error),
+              &f->error);
+    assert_true(certificate.initial == PAWL_APP_C_ID_MIN);
+    assert_true(certificate.last == PAWL_APP_C_ID_MIN + 3);
+    assert_int_equal(certificate.used, 4);
+    assert_status(pawl_app_verify_sequence(f->app, 7, 99, NULL, NULL, &certificate, &f->error),
+                  PAWL_UNKNOWN_SEQUENCE,
+                  &f->error);
+}
+
+static void test_a_number_that_is_missing_is_named(void **state)
+{
+    struct app_fixture *f = *state;
+
+    fill(f);
+    change_event(f, 9);
+    expect_certificate(f, PAWL_APP_SEQ_WLOG_OFFSET, "missing 3-3 at 0\nmissing 5-8 at 0\n");
+    expect_certificate(f, PAWL_APP_SEQ_C_RECORD, "");
+}
+
+static void test_a_number_that_was_used_twice_is_named(void **state)
+{
+    struct app_fixture *f = *state;
+
+    fill(f);
+    change_event(f, 2);
+    expect_certificate(f, PAWL_APP_SEQ_WLOG_OFFSET, "doubled 2-2 at 3\nmissing 3-3 at 0\n");
+}
+
+static void test_a_stored_number_ahead_of_the_log_is_named(void **state)
+{
+    struct app_fixture *f = *state;
+
+    fill(f);
+    app_sabotage(f,
+                 APP_SEQ,
+                 pawl__app_key_seq(1, 1, 7, PAWL_APP_SEQ_WLOG_OFFSET),
+                 (pawl_view){ "\0\0\0\0\0\0\0\x09", 8 });
+    expect_certificate(f, PAWL_APP_SEQ_WLOG_OFFSET, "ahead 9-4 at 0\n");
+}
+
+static void test_a_log_that_cannot_be_read_has_none(void **state)
+{
+    struct app_fixture *f = *state;
+    pawl_app_certificate certificate;
+
+    fill(f);
+    app_sabotage(f, APP_PLOG, pawl__app_key_plog(1, 1, 2), (pawl_view){ "\x01", 1 });
+    assert_status(pawl_app_verify_sequence(
+                      f->app, 7, PAWL_APP_SEQ_WLOG_OFFSET, NULL, NULL, &certificate, &f->error),
+                  PAWL_CORRUPT,
+                  &f->error);
+    assert_message(&f->error, "offset 2 of the PLog of partition 1");
+}
+
+#define APP_TEST(name) cmocka_unit_test_setup_teardown(name, app_setup, app_teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gaps_and_doubles_of_numbers_are_found),
+        cmocka_unit_test(test_any_order_gives_what_counting_gives),
+        APP_TEST(test_a_good_log_has_a_certificate),
+        APP_TEST(test_a_number_that_is_missing_is_named),
+        APP_TEST(test_a_number_that_was_used_twice_is_named),
+        APP_TEST(test_a_stored_number_ahead_of_the_log_is_named),
+        APP_TEST(test_a_log_that_cannot_be_read_has_none),
+    };
+
+    app_backend = argc > 1 ? argv[1] : app_backend;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
