@@ -18,6 +18,7 @@ typedef pawl_status (*backend_open)(const struct pawl__location *location,
 static const backend_open backends[] = {
     [PAWL__AT_MEMORY] = pawl__work_memory_open,
     [PAWL__AT_SQLITE] = pawl__work_sqlite_open,
+    [PAWL__AT_POSTGRES] = pawl__work_postgres_open,
 };
 
 /* --- the group commit --- */

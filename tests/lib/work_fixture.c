@@ -4,19 +4,40 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "lib/pg_fixture.h"
 #include "work/item.h"
 #include "work/work_internal.h"
 
 static const char *suite_backend;
 
+/* One server for the program; each test begins with an empty database. */
+static struct pg_fixture postgres;
+
 int work_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t count)
 {
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = PAWL_OK;
+
     if (argc != 2) {
-        fprintf(stderr, "usage: %s memory|sqlite\n", argv[0]);
+        fprintf(stderr, "usage: %s memory|sqlite|postgres\n", argv[0]);
         return 2;
     }
     suite_backend = argv[1];
-    return _cmocka_run_group_tests(suite_backend, tests, count, NULL, NULL);
+    if (strcmp(suite_backend, "postgres") == 0) {
+        status = pg_server_start(
+            &(struct pg_server_options){ .settings = NULL }, &postgres.server, &error);
+    }
+    if (status == PAWL_UNSUPPORTED) {
+        printf("1..0 # SKIP %s\n", error.message);
+        return 0;
+    }
+    if (status != PAWL_OK) {
+        fprintf(stderr, "%s\n", error.message);
+        return 1;
+    }
+    int failed = _cmocka_run_group_tests(suite_backend, tests, count, NULL, NULL);
+    pg_server_free(postgres.server);
+    return failed;
 }
 
 bool work_is(const struct work_fixture *f, const char *backend)
@@ -45,6 +66,9 @@ int work_fixture_setup(void **state)
         snprintf(f->location, sizeof(f->location), "memory:");
     } else if (work_is(f, "sqlite")) {
         snprintf(f->location, sizeof(f->location), "%s/work.sqlite", f->dir);
+    } else if (work_is(f, "postgres")) {
+        pg_admin(&postgres, "DROP SCHEMA IF EXISTS pawl CASCADE");
+        snprintf(f->location, sizeof(f->location), "%s", pg_server_url(postgres.server));
     } else {
         fail_msg("no backend '%s'", f->backend);
     }

@@ -1,0 +1,305 @@
+/* Shared by the files of the PostgreSQL backend: postgres_store.c (open, transactions, connections),
+ * postgres_trip.c (round trips) and one file a subject.
+ *
+ * Round trips are what a call costs, so they are counted: a group of calls takes two. The first
+ * brings everything that the group said it would ask for (`wish`), behind a BEGIN. What is put is
+ * kept until somebody asks something or commits, and goes out with that. */
+#ifndef PAWL_WORK_POSTGRES_BACKEND_H
+#define PAWL_WORK_POSTGRES_BACKEND_H
+
+#include "base/cancel.h"
+#include "store/postgres.h"
+#include "store/postgres_pool.h"
+#include "work/backend.h"
+#include "work/postgres_statements.h"
+
+enum {
+    WORK_PG_ARRAYS = 17, /* of the statement that has the most */
+    WORK_PG_ASKED = 2,
+    WORK_PG_STEPS_MAX = 16, /* statements of one trip whose rows somebody wants */
+};
+
+/* Where a row that was put has to go. */
+enum work_pg_move {
+    WORK_PG_INSERT,         /* nowhere -> items */
+    WORK_PG_INSERT_WAITING, /* nowhere -> waiting */
+    WORK_PG_UPDATE,         /* items -> items */
+    WORK_PG_MOVE_OUT,       /* items -> waiting */
+    WORK_PG_UPDATE_WAITING, /* waiting -> waiting */
+    WORK_PG_MOVE_IN,        /* waiting -> items */
+};
+
+struct work_pg_put {
+    struct work_row row; /* as it was when it was put */
+    enum work_pg_move move;
+};
+
+/* What the first trip of a transaction brought, for whoever asks for it first. */
+struct work_pg_brought {
+    const struct work_wish *wish; /* of the next transaction; NULL: none */
+    bool loaded;                  /* rows of wish->ids, by id */
+    bool edges_known;
+    bool picked;
+    bool next_due_known;
+    struct work_row **rows;
+    size_t row_count;
+    struct work_edge *edges;
+    size_t edge_count;
+    size_t edge_room;
+    struct work_row **picks;
+    size_t pick_count;
+    int64_t next_due_us; /* INT64_MAX: never */
+};
+
+struct work_postgres {
+    struct work_backend base;
+    char *url;                 /* holds the password: never shown */
+    struct pawl__clock *clock; /* the real one; a test's stands in for the server's */
+    struct pawl__pg_options options;
+    size_t connections_max;
+    char sender[PAWL_WORK_NAME_BYTES_MAX + 1]; /* tells our own notifications from others' */
+    struct pawl__pg_pool *pool;                /* the readers' */
+
+    /* The committer's. With a single connection it is taken from the pool for each transaction. */
+    struct pawl__pg *writer;
+    struct pawl__arena arena; /* cleared when a transaction begins */
+    struct work_now now;
+    struct work_pg_brought brought;
+    struct work_pg_put *puts;
+    size_t put_count;
+    size_t put_room;
+    int64_t serial;                               /* rows with this handle are among the puts */
+    bool notify;                                  /* something may have become claimable */
+    struct pawl__pg_array arrays[WORK_PG_ARRAYS]; /* of what is put, and between two trips */
+    struct pawl__pg_array asked[WORK_PG_ASKED];   /* of what is asked: see pawl__work_pg_ids */
+
+    /* Tasks whose status has to be looked at after the commit; in an arena of their own, because a
+     * look that failed is made up for by the next. */
+    struct pawl__arena touched_arena;
+    pawl_view *touched;
+    size_t touched_count;
+    size_t touched_room;
+
+    struct pawl__pg *watcher; /* the watcher thread's */
+    struct pawl__cancel stop; /* ends what the watcher waits for, also a connection being made */
+    bool stop_ready;
+};
+
+static inline struct work_postgres *pawl__work_pg_of(struct work_backend *base)
+{
+    return (struct work_postgres *)base; /* base is its first member */
+}
+
+/* --- round trips on the writer's connection --- */
+
+/* Sees the rows of one statement. */
+typedef pawl_status work_pg_on_rows(void *context,
+                                    const struct pawl__pg_rows *rows,
+                                    pawl_error *reterr);
+
+struct work_pg_trip {
+    struct work_postgres *backend;
+    bool open;
+    size_t first; /* statements before the first step: what had been put */
+    size_t count;
+    struct {
+        work_pg_on_rows *on_rows;
+        void *context;
+    } steps[WORK_PG_STEPS_MAX];
+};
+
+/* Begins a transaction if there is none, and takes along what was put. */
+PAWL_MUST_USE pawl_status pawl__work_pg_trip_start(struct work_pg_trip *trip,
+                                                   struct work_postgres *backend,
+                                                   pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_pg_trip_add(struct work_pg_trip *trip,
+                                                 size_t statement,
+                                                 const struct pawl__pg_value *values,
+                                                 size_t value_count,
+                                                 work_pg_on_rows *on_rows,
+                                                 void *context,
+                                                 pawl_error *reterr);
+/* With `status` not OK, that of an add, it only cleans up and returns it. */
+PAWL_MUST_USE pawl_status pawl__work_pg_trip_end(struct work_pg_trip *trip,
+                                                 pawl_status status,
+                                                 pawl_error *reterr);
+
+/* A trip with one statement. */
+PAWL_MUST_USE pawl_status pawl__work_pg_ask(struct work_postgres *backend,
+                                            size_t statement,
+                                            const struct pawl__pg_value *values,
+                                            size_t value_count,
+                                            work_pg_on_rows *on_rows,
+                                            void *context,
+                                            pawl_error *reterr);
+
+/* The same with the server's clock behind it, which backend->now then is: for statements that
+ * lock. */
+PAWL_MUST_USE pawl_status pawl__work_pg_ask_and_clock(struct work_postgres *backend,
+                                                      size_t statement,
+                                                      const struct pawl__pg_value *values,
+                                                      size_t value_count,
+                                                      work_pg_on_rows *on_rows,
+                                                      void *context,
+                                                      pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_pg_add_clock(struct work_pg_trip *trip, pawl_error *reterr);
+
+/* Texts as one parameter, made before the trip or during it. `which` of WORK_PG_ASKED such
+ * parameters: they live until the next with this number. */
+struct pawl__pg_value pawl__work_pg_ids(struct work_postgres *backend,
+                                        size_t which,
+                                        const pawl_view *ids,
+                                        size_t count);
+
+/* What a failure means for a group of calls: a deadlock or a serialization failure is a CONFLICT,
+ * after which the group is run again. */
+pawl_status pawl__work_pg_outcome(pawl_status status, pawl_error *reterr);
+
+/* --- values --- */
+
+/* An empty view is null, and so is the time 0. */
+struct pawl__pg_value pawl__work_pg_optional(pawl_view text);
+struct pawl__pg_value pawl__work_pg_time(int64_t wall_us);
+void pawl__work_pg_add_optional(struct pawl__pg_array *array, pawl_view text);
+void pawl__work_pg_add_time(struct pawl__pg_array *array, int64_t wall_us);
+
+/* What the server's clock said. */
+struct work_now pawl__work_pg_now(const struct work_postgres *backend, int64_t server_us);
+
+/* A time of a column on the clock that decides; what does not fit is far away. */
+int64_t pawl__work_pg_ns(int64_t wall_us);
+
+/* --- rows --- */
+
+/* Row `index` as it came: its texts are those of `rows`. */
+void pawl__work_pg_row(const struct pawl__pg_rows *rows, size_t index, struct work_row *ret_row);
+
+/* Rows of items that are kept in an arena. */
+struct work_pg_kept {
+    struct pawl__arena *arena;
+    struct work_row **rows;
+    size_t room;
+    size_t count;
+};
+pawl_status pawl__work_pg_keep(void *context, const struct pawl__pg_rows *rows, pawl_error *reterr);
+
+/* Adds what was put to a pipeline: *ret_count statements. */
+PAWL_MUST_USE pawl_status pawl__work_pg_add_puts(struct work_postgres *backend,
+                                                 size_t *ret_count,
+                                                 pawl_error *reterr);
+
+/* --- tasks --- */
+
+/* Adds the look at the touched tasks behind a COMMIT, and what came of it. */
+struct work_pg_look {
+    struct work_postgres *backend;
+    bool seen;    /* it was answered */
+    bool changes; /* a status is not what it should be */
+};
+pawl_status pawl__work_pg_saw_tasks(void *context,
+                                    const struct pawl__pg_rows *rows,
+                                    pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_pg_touch(struct work_postgres *backend,
+                                              const pawl_view *task_ids,
+                                              size_t count,
+                                              pawl_error *reterr);
+
+/* Brings the status of the touched tasks up to date in a transaction of its own. What fails is left
+ * for the next time. */
+void pawl__work_pg_settle_touched(struct work_postgres *backend);
+void pawl__work_pg_forget_touched(struct work_postgres *backend);
+
+/* --- reading --- */
+
+/* A connection of the pool for one function, given back at the end of its scope. */
+struct work_pg_borrowed {
+    struct work_postgres *backend;
+    struct pawl__pg *pg;
+};
+
+void pawl__work_pg_give_back(struct work_pg_borrowed *borrowed); /* for AUTO */
+PAWL_MUST_USE pawl_status pawl__work_pg_borrow(struct work_backend *base,
+                                               struct work_pg_borrowed *ret_borrowed,
+                                               pawl_error *reterr);
+
+/* Shows the rows of one statement one after the other, on a borrowed connection. False ends it. */
+typedef bool work_pg_visit(void *context, const struct pawl__pg_rows *rows);
+PAWL_MUST_USE pawl_status pawl__work_pg_walk(struct work_backend *base,
+                                             size_t statement,
+                                             const struct pawl__pg_value *values,
+                                             size_t value_count,
+                                             work_pg_visit *visit,
+                                             void *context,
+                                             pawl_error *reterr);
+
+/* --- methods that are in files of their own --- */
+
+pawl_status pawl__work_pg_put(struct work_backend *base,
+                              const struct work_now *now,
+                              struct work_row *const *rows,
+                              size_t count,
+                              pawl_error *reterr);
+pawl_status pawl__work_pg_load(struct work_backend *base,
+                               const pawl_view *ids,
+                               size_t count,
+                               struct pawl__arena *arena,
+                               struct work_row **ret_rows,
+                               pawl_error *reterr);
+pawl_status pawl__work_pg_tasks(struct work_backend *base,
+                                const pawl_view *ids,
+                                size_t count,
+                                struct pawl__arena *arena,
+                                struct work_task *ret_tasks,
+                                pawl_error *reterr);
+pawl_status pawl__work_pg_task_insert(struct work_backend *base,
+                                      const struct work_now *now,
+                                      const pawl_task *task,
+                                      pawl_error *reterr);
+pawl_status pawl__work_pg_task_set(struct work_backend *base,
+                                   const struct work_now *now,
+                                   pawl_view task_id,
+                                   pawl_task_status status,
+                                   bool by_user,
+                                   pawl_error *reterr);
+pawl_status pawl__work_pg_derive(struct work_backend *base,
+                                 const struct work_now *now,
+                                 const pawl_view *task_ids,
+                                 size_t count,
+                                 pawl_error *reterr);
+pawl_status pawl__work_pg_settle(struct work_backend *base,
+                                 const struct work_now *now,
+                                 size_t count,
+                                 uint64_t *ret_settled,
+                                 pawl_error *reterr);
+pawl_status pawl__work_pg_get(struct work_backend *base,
+                              pawl_view id,
+                              work_row_visit visit,
+                              void *context,
+                              pawl_error *reterr);
+pawl_status pawl__work_pg_list(struct work_backend *base,
+                               const pawl_item_filter *filter,
+                               work_row_visit visit,
+                               void *context,
+                               pawl_error *reterr);
+pawl_status pawl__work_pg_history(struct work_backend *base,
+                                  pawl_view id,
+                                  pawl_item_event_visit visit,
+                                  void *context,
+                                  pawl_error *reterr);
+pawl_status pawl__work_pg_task_read(struct work_backend *base,
+                                    pawl_view id,
+                                    const pawl_task_status *status,
+                                    pawl_task_visit visit,
+                                    void *context,
+                                    pawl_error *reterr);
+pawl_status pawl__work_pg_watch(struct work_backend *base,
+                                int64_t deadline_ns,
+                                struct pawl__cancel *cancel,
+                                pawl_error *reterr);
+
+/* Adds the questions of the wish to the trip that begins a transaction. */
+PAWL_MUST_USE pawl_status pawl__work_pg_add_wish(struct work_pg_trip *trip, pawl_error *reterr);
+
+extern const struct work_item_ops pawl__work_pg_items;
+
+#endif

@@ -1,0 +1,726 @@
+/* Items in PostgreSQL: what the committer loads and picks. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "work/item.h"
+#include "work/postgres_backend.h"
+
+enum { LOAD_TRIES = 3 };
+#define DUE_LOCKED_US (10 * (NS_PER_MS / NS_PER_US)) /* when others hold what is due: look again */
+
+static struct work_postgres *of(struct work_backend *base)
+{
+    return pawl__work_pg_of(base);
+}
+
+static pawl_status no_memory(pawl_error *reterr)
+{
+    return pawl__fail(reterr, PAWL_NOMEM, "no memory for an item");
+}
+
+/* --- rows --- */
+
+static enum work_reason reason_of(pawl_view text)
+{
+    return pawl__view_is(text, "backoff")      ? WORK_BACKOFF
+           : pawl__view_is(text, "dependency") ? WORK_DEPENDENCY
+                                               : WORK_DELAY;
+}
+
+void pawl__work_pg_row(const struct pawl__pg_rows *rows, size_t index, struct work_row *ret_row)
+{
+    struct work_row row = {
+        .item = { .work_item_id = pawl__pg_get_text(rows, index, 0),
+                  .task_id = pawl__pg_get_text(rows, index, 1),
+                  .work_type = pawl__pg_get_text(rows, index, 2),
+                  .priority = (int32_t)pawl__pg_get_i64(rows, index, 4),
+                  .retry_count = (int32_t)pawl__pg_get_i64(rows, index, 5),
+                  .max_retries = (int32_t)pawl__pg_get_i64(rows, index, 6),
+                  .attempts = pawl__pg_get_i64(rows, index, 7),
+                  .token = (uint64_t)pawl__pg_get_i64(rows, index, 8),
+                  .lease_holder = pawl__pg_get_text(rows, index, 9),
+                  .input_data = pawl__pg_get_text(rows, index, 10),
+                  .output_data = pawl__pg_get_text(rows, index, 11),
+                  .error_message = pawl__pg_get_text(rows, index, 12),
+                  .created_at_us = pawl__pg_get_time(rows, index, 13),
+                  .started_at_us = pawl__pg_get_time(rows, index, 14),
+                  .completed_at_us = pawl__pg_get_time(rows, index, 15),
+                  .updated_at_us = pawl__pg_get_time(rows, index, 16),
+                  .lease_acquired_at_us = pawl__pg_get_time(rows, index, 17),
+                  .lease_expires_at_us = pawl__pg_get_time(rows, index, 18),
+                  .heartbeat_at_us = pawl__pg_get_time(rows, index, 19),
+                  .due_at_us = pawl__pg_get_time(rows, index, 21) },
+        .home = WORK_IN_ITEMS,
+        .entries = pawl__pg_get_i64(rows, index, 20),
+        .due_ns = INT64_MIN,
+    };
+
+    if (!pawl__item_status_parse(pawl__pg_get_text(rows, index, 3), &row.item.status)) {
+        row.item.status = PAWL_ITEM_FAILED; /* no other text passes the table's check */
+    }
+    if (row.item.status == PAWL_ITEM_IN_PROGRESS) {
+        row.deadline_ns = pawl__work_pg_ns(row.item.lease_expires_at_us);
+    } else if (row.item.status == PAWL_ITEM_WAITING) {
+        row.home = WORK_IN_WAITING;
+        row.reason = reason_of(pawl__pg_get_text(rows, index, 22));
+        row.waits_for = pawl__pg_get_i64(rows, index, 23);
+        if (!pawl__pg_is_null(rows, index, 21)) {
+            row.due_ns = pawl__work_pg_ns(row.item.due_at_us);
+        }
+    }
+    *ret_row = row;
+}
+
+static struct work_row *keep_row(struct pawl__arena *arena,
+                                 const struct pawl__pg_rows *rows,
+                                 size_t index)
+{
+    struct work_row *row = pawl__arena_take(arena, sizeof(*row));
+
+    if (row == NULL) {
+        return NULL;
+    }
+    pawl__work_pg_row(rows, index, row);
+    pawl_view *texts[] = {
+        &row->item.work_item_id,  &row->item.task_id,    &row->item.work_type,
+        &row->item.lease_holder,  &row->item.input_data, &row->item.output_data,
+        &row->item.error_message,
+    };
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        if (texts[i]->len > 0 && !pawl__arena_copy(arena, *texts[i], texts[i])) {
+            return NULL;
+        }
+    }
+    return row;
+}
+
+pawl_status pawl__work_pg_keep(void *context, const struct pawl__pg_rows *rows, pawl_error *reterr)
+{
+    struct work_pg_kept *kept = context;
+
+    for (size_t i = 0; i < rows->count && kept->count < kept->room; i++) {
+        struct work_row *row = keep_row(kept->arena, rows, i);
+        if (row == NULL) {
+            return no_memory(reterr);
+        }
+        kept->rows[kept->count++] = row;
+    }
+    return PAWL_OK;
+}
+
+/* --- loading --- */
+
+static int by_row_id(const void *a, const void *b)
+{
+    return pawl__view_order((*(struct work_row *const *)a)->item.work_item_id,
+                            (*(struct work_row *const *)b)->item.work_item_id);
+}
+
+static struct work_row *find_row(struct work_row **rows, size_t count, pawl_view id)
+{
+    struct work_row key = { .item.work_item_id = id };
+    const struct work_row *wanted = &key;
+    struct work_row **found = bsearch(&wanted, rows, count, sizeof(*rows), by_row_id);
+
+    return found == NULL ? NULL : *found;
+}
+
+/* Puts rows that were loaded, in the order of their ids, to the ids they belong to. */
+static void place_rows(const pawl_view *ids,
+                       size_t count,
+                       struct work_row **found,
+                       size_t found_count,
+                       struct work_row **ret_rows)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (ret_rows[i] == NULL) {
+            ret_rows[i] = find_row(found, found_count, ids[i]);
+        }
+    }
+}
+
+static size_t list_missing(const pawl_view *ids,
+                           size_t count,
+                           struct work_row *const *rows,
+                           pawl_view *ret_missing)
+{
+    size_t missing = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i] == NULL) {
+            ret_missing[missing++] = ids[i];
+        }
+    }
+    return missing;
+}
+
+/* Those that are still missing, from one of the homes. */
+static pawl_status load_from(struct work_postgres *backend,
+                             size_t statement,
+                             const pawl_view *ids,
+                             size_t count,
+                             struct pawl__arena *arena,
+                             struct work_row **ret_rows,
+                             size_t *ret_missing,
+                             pawl_error *reterr)
+{
+    pawl_view *missing = pawl__arena_take(arena, count * sizeof(*missing));
+    struct work_pg_kept kept = {
+        .arena = arena,
+        .rows = pawl__arena_take(arena, count * sizeof(struct work_row *)),
+        .room = count,
+    };
+
+    if (missing == NULL || kept.rows == NULL) {
+        return no_memory(reterr);
+    }
+    *ret_missing = list_missing(ids, count, ret_rows, missing);
+    if (*ret_missing == 0) {
+        return PAWL_OK;
+    }
+    pawl_status status =
+        pawl__work_pg_ask_and_clock(backend,
+                                    statement,
+                                    PG_ARGS(pawl__work_pg_ids(backend, 0, missing, *ret_missing)),
+                                    pawl__work_pg_keep,
+                                    &kept,
+                                    reterr);
+    if (status == PAWL_OK) {
+        place_rows(ids, count, kept.rows, kept.count, ret_rows);
+        *ret_missing -= kept.count;
+    }
+    return status;
+}
+
+static bool was_wished(const struct work_postgres *backend, const pawl_view *ids, size_t count)
+{
+    const struct work_wish *wish = backend->brought.wish;
+
+    for (size_t i = 0; i < count; i++) {
+        bool found = false;
+        for (size_t k = 0; k < wish->id_count && !found; k++) {
+            found = pawl__view_equal(wish->ids[k], ids[i]);
+        }
+        if (!found) {
+            return false;
+        }
+    }
+    return true;
+}
+
+pawl_status pawl__work_pg_load(struct work_backend *base,
+                               const pawl_view *ids,
+                               size_t count,
+                               struct pawl__arena *arena,
+                               struct work_row **ret_rows,
+                               pawl_error *reterr)
+{
+    struct work_pg_brought *brought = &of(base)->brought;
+    size_t missing = count;
+    pawl_status status = PAWL_OK;
+
+    memset(ret_rows, 0, count * sizeof(*ret_rows));
+    if (brought->loaded && was_wished(of(base), ids, count)) {
+        place_rows(ids, count, brought->rows, brought->row_count, ret_rows);
+        brought->loaded = false; /* what is loaded again may have been changed meanwhile */
+    }
+    /* An item that moves between two looks is found by the third. */
+    for (int i = 0; i < LOAD_TRIES && missing > 0 && status == PAWL_OK; i++) {
+        status = load_from(of(base), WORK_PG_LOAD, ids, count, arena, ret_rows, &missing, reterr);
+        if (status == PAWL_OK && missing > 0) {
+            size_t before = missing;
+            status = load_from(
+                of(base), WORK_PG_LOAD_WAITING, ids, count, arena, ret_rows, &missing, reterr);
+            if (i > 0 && missing == before) {
+                break;
+            }
+        }
+    }
+    return status;
+}
+
+/* --- picking --- */
+
+static pawl_status add_pick(struct work_pg_trip *trip,
+                            const struct work_filter *filter,
+                            size_t count,
+                            work_pg_on_rows *on_rows,
+                            void *context,
+                            pawl_error *reterr)
+{
+    struct work_postgres *backend = trip->backend;
+    struct pawl__pg_value values[3] = { pawl__pg_i64((int64_t)count) };
+    bool by_task = filter->task_id.len > 0;
+    size_t statement = WORK_PG_PICK;
+    size_t value_count = 1;
+
+    if (by_task) {
+        statement = WORK_PG_PICK_TASK;
+        values[value_count++] = pawl__pg_text(filter->task_id);
+    }
+    if (filter->work_type_count == 1 && !by_task) {
+        statement = WORK_PG_PICK_TYPE;
+        values[value_count++] = pawl__pg_text(filter->work_types[0]);
+    } else if (filter->work_type_count > 0) {
+        statement = by_task ? WORK_PG_PICK_TASK_TYPES : WORK_PG_PICK_TYPES;
+        values[value_count++] =
+            pawl__work_pg_ids(backend, 0, filter->work_types, filter->work_type_count);
+    }
+    return pawl__work_pg_trip_add(trip, statement, values, value_count, on_rows, context, reterr);
+}
+
+/* A walk for several types locks more than it takes, and others may have passed over the rest. */
+static void note_rest(struct work_postgres *backend,
+                      const struct work_filter *filter,
+                      size_t count,
+                      size_t found)
+{
+    backend->notify |= filter->work_type_count > 1 && filter->task_id.len == 0 && found == count;
+}
+
+static bool is_wished_filter(const struct work_postgres *backend,
+                             const struct work_filter *filter,
+                             size_t count)
+{
+    const struct work_wish *wish = backend->brought.wish;
+
+    return backend->brought.picked && wish->filter == filter && wish->pick_count == count;
+}
+
+static pawl_status pg_pick(struct work_backend *base,
+                           const struct work_filter *filter,
+                           size_t count,
+                           struct pawl__arena *arena,
+                           struct work_row **ret_rows,
+                           size_t *ret_count,
+                           pawl_error *reterr)
+{
+    struct work_pg_brought *brought = &of(base)->brought;
+    struct work_pg_kept kept = { .arena = arena, .rows = ret_rows, .room = count };
+    struct work_pg_trip trip;
+
+    if (is_wished_filter(of(base), filter, count)) {
+        memcpy(ret_rows, brought->picks, brought->pick_count * sizeof(*ret_rows));
+        *ret_count = brought->pick_count;
+        brought->picked = false;
+        return PAWL_OK;
+    }
+    pawl_status status = pawl__work_pg_trip_start(&trip, of(base), reterr);
+    if (status == PAWL_OK) {
+        status = add_pick(&trip, filter, count, pawl__work_pg_keep, &kept, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_pg_add_clock(&trip, reterr);
+    }
+    status = pawl__work_pg_trip_end(&trip, status, reterr);
+    if (status == PAWL_OK) {
+        note_rest(of(base), filter, count, kept.count);
+        *ret_count = kept.count;
+    }
+    return status;
+}
+
+static pawl_status pg_expired(struct work_backend *base,
+                              const struct work_now *now,
+                              size_t count,
+                              struct pawl__arena *arena,
+                              struct work_row **ret_rows,
+                              size_t *ret_count,
+                              pawl_error *reterr)
+{
+    struct work_pg_kept kept = { .arena = arena, .rows = ret_rows, .room = count };
+    pawl_status status = pawl__work_pg_ask_and_clock(
+        of(base),
+        WORK_PG_EXPIRED,
+        PG_ARGS(pawl__pg_i64((int64_t)count), pawl__pg_time(now->wall_us)),
+        pawl__work_pg_keep,
+        &kept,
+        reterr);
+
+    *ret_count = kept.count;
+    return status;
+}
+
+/* --- what waits --- */
+
+static pawl_status on_next_due(void *context, const struct pawl__pg_rows *rows, pawl_error *reterr)
+{
+    int64_t *next_us = context;
+
+    (void)reterr;
+    *next_us = rows->count == 1 ? pawl__pg_get_time(rows, 0, 0) : INT64_MAX;
+    return PAWL_OK;
+}
+
+static pawl_status pg_due(struct work_backend *base,
+                          const struct work_now *now,
+                          size_t count,
+                          struct pawl__arena *arena,
+                          struct work_row **ret_rows,
+                          size_t *ret_count,
+                          int64_t *ret_next_ns,
+                          pawl_error *reterr)
+{
+    struct work_pg_brought *brought = &of(base)->brought;
+    struct work_pg_kept kept = { .arena = arena, .rows = ret_rows, .room = count };
+    int64_t next_us = brought->next_due_us;
+    bool waits = brought->next_due_known && next_us > now->wall_us;
+    struct work_pg_trip trip;
+
+    *ret_count = 0;
+    brought->next_due_known = false;
+    if (!waits) {
+        brought->picked = false; /* what is let in may be claimed at once */
+        pawl_status status = pawl__work_pg_trip_start(&trip, of(base), reterr);
+        if (status == PAWL_OK) {
+            status = pawl__work_pg_trip_add(
+                &trip,
+                WORK_PG_DUE,
+                PG_ARGS(pawl__pg_i64((int64_t)count), pawl__pg_time(now->wall_us)),
+                pawl__work_pg_keep,
+                &kept,
+                reterr);
+        }
+        if (status == PAWL_OK) {
+            status = pawl__work_pg_trip_add(&trip,
+                                            WORK_PG_NEXT_DUE,
+                                            PG_ARGS(pawl__pg_time(now->wall_us)),
+                                            on_next_due,
+                                            &next_us,
+                                            reterr);
+        }
+        status = pawl__work_pg_trip_end(&trip, status, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        if (kept.count == 0 && brought->next_due_us <= now->wall_us) {
+            next_us = MIN(next_us, now->wall_us + DUE_LOCKED_US);
+        }
+        *ret_count = kept.count;
+    }
+    *ret_next_ns = next_us == INT64_MAX ? INT64_MAX : pawl__work_pg_ns(next_us);
+    return PAWL_OK;
+}
+
+struct id_list {
+    struct pawl__arena *arena;
+    pawl_view *ids;
+    size_t room;
+    size_t count;
+};
+
+static pawl_status keep_ids(void *context, const struct pawl__pg_rows *rows, pawl_error *reterr)
+{
+    struct id_list *list = context;
+
+    for (size_t i = 0; i < rows->count && list->count < list->room; i++) {
+        if (!pawl__arena_copy(
+                list->arena, pawl__pg_get_text(rows, i, 0), &list->ids[list->count++])) {
+            return no_memory(reterr);
+        }
+    }
+    return PAWL_OK;
+}
+
+/* One look at both homes gives the ids, whose rows are then loaded wherever they are by then. */
+static pawl_status pg_unfinished(struct work_backend *base,
+                                 pawl_view task_id,
+                                 size_t count,
+                                 struct pawl__arena *arena,
+                                 struct work_row **ret_rows,
+                                 size_t *ret_count,
+                                 pawl_error *reterr)
+{
+    struct id_list list = {
+        .arena = arena,
+        .ids = pawl__arena_take(arena, count * sizeof(pawl_view)),
+        .room = count,
+    };
+    size_t unfinished = 0;
+
+    if (list.ids == NULL) {
+        return no_memory(reterr);
+    }
+    do {
+        list.count = 0;
+        pawl_status status =
+            pawl__work_pg_ask(of(base),
+                              WORK_PG_UNFINISHED,
+                              PG_ARGS(pawl__pg_text(task_id), pawl__pg_i64((int64_t)count)),
+                              keep_ids,
+                              &list,
+                              reterr);
+        if (status == PAWL_OK) {
+            status = pawl__work_pg_load(base, list.ids, list.count, arena, ret_rows, reterr);
+        }
+        if (status != PAWL_OK) {
+            return status;
+        }
+        for (size_t i = 0; i < list.count; i++) {
+            if (ret_rows[i] != NULL && !pawl__item_has_ended(ret_rows[i]->item.status)) {
+                ret_rows[unfinished++] = ret_rows[i]; /* unfinished <= i */
+            }
+        }
+    } while (unfinished == 0 && list.count > 0);
+    *ret_count = unfinished;
+    return PAWL_OK;
+}
+
+/* --- edges --- */
+
+struct edge_walk {
+    void (*visit)(void *context, const struct work_edge *edge);
+    void *context;
+};
+
+static pawl_status show_edges(void *context, const struct pawl__pg_rows *rows, pawl_error *reterr)
+{
+    const struct edge_walk *walk = context;
+
+    (void)reterr;
+    for (size_t i = 0; i < rows->count; i++) {
+        struct work_edge edge = { .work_item_id = pawl__pg_get_text(rows, i, 0),
+                                  .after_id = pawl__pg_get_text(rows, i, 1) };
+        walk->visit(walk->context, &edge);
+    }
+    return PAWL_OK;
+}
+
+static pawl_status pg_edges(struct work_backend *base,
+                            const pawl_view *after_ids,
+                            size_t count,
+                            void (*visit)(void *context, const struct work_edge *edge),
+                            void *context,
+                            pawl_error *reterr)
+{
+    const struct work_pg_brought *brought = &of(base)->brought;
+    struct edge_walk walk = { .visit = visit, .context = context };
+
+    if (brought->edges_known && was_wished(of(base), after_ids, count)) {
+        for (size_t i = 0; i < brought->edge_count; i++) {
+            visit(context, &brought->edges[i]);
+        }
+        return PAWL_OK;
+    }
+    return pawl__work_pg_ask(of(base),
+                             WORK_PG_EDGES,
+                             PG_ARGS(pawl__work_pg_ids(of(base), 0, after_ids, count)),
+                             show_edges,
+                             &walk,
+                             reterr);
+}
+
+static pawl_status pg_add_edges(struct work_backend *base,
+                                const struct work_edge *edges,
+                                size_t count,
+                                pawl_error *reterr)
+{
+    struct work_postgres *backend = of(base);
+    struct work_pg_trip trip;
+    pawl_status status = pawl__work_pg_trip_start(&trip, backend, reterr);
+
+    backend->brought.edges_known = false;
+    pawl__pg_array_start(&backend->arrays[0], 'T', count);
+    pawl__pg_array_start(&backend->arrays[1], 'T', count);
+    for (size_t i = 0; i < count; i++) {
+        pawl__pg_array_add_view(&backend->arrays[0], edges[i].work_item_id);
+        pawl__pg_array_add_view(&backend->arrays[1], edges[i].after_id);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_pg_trip_add(&trip,
+                                        WORK_PG_EDGE_INSERT,
+                                        PG_ARGS(pawl__pg_array_value(&backend->arrays[0]),
+                                                pawl__pg_array_value(&backend->arrays[1])),
+                                        NULL,
+                                        NULL,
+                                        reterr);
+    }
+    return pawl__work_pg_trip_end(&trip, status, reterr);
+}
+
+static pawl_status pg_boundaries(struct work_backend *base,
+                                 const struct work_now *now,
+                                 struct work_row *const *rows,
+                                 const pawl_view *ids,
+                                 const pawl_view *snapshots,
+                                 size_t count,
+                                 pawl_error *reterr)
+{
+    struct pawl__pg_array *a = of(base)->arrays;
+    struct work_pg_trip trip;
+
+    if (count == 0) {
+        return PAWL_OK;
+    }
+    pawl_status status = pawl__work_pg_trip_start(&trip, of(base), reterr);
+    for (size_t i = 0; i < 4; i++) {
+        pawl__pg_array_start(&a[i], 'T', count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        pawl__pg_array_add_view(&a[0], ids[i]);
+        pawl__pg_array_add_view(&a[1], rows[i]->item.task_id);
+        pawl__pg_array_add_view(&a[2], rows[i]->item.work_item_id);
+        pawl__pg_array_add_view(&a[3], snapshots[i]);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_pg_trip_add(&trip,
+                                        WORK_PG_BOUNDARY,
+                                        PG_ARGS(pawl__pg_array_value(&a[0]),
+                                                pawl__pg_array_value(&a[1]),
+                                                pawl__pg_array_value(&a[2]),
+                                                pawl__pg_array_value(&a[3]),
+                                                pawl__pg_time(now->wall_us)),
+                                        NULL,
+                                        NULL,
+                                        reterr);
+    }
+    return pawl__work_pg_trip_end(&trip, status, reterr);
+}
+
+/* --- the wish --- */
+
+static pawl_status on_brought_rows(void *context,
+                                   const struct pawl__pg_rows *rows,
+                                   pawl_error *reterr)
+{
+    struct work_postgres *backend = context;
+    struct work_pg_kept kept = {
+        .arena = &backend->arena,
+        .rows = pawl__arena_take(&backend->arena, rows->count * sizeof(struct work_row *)),
+        .room = rows->count,
+    };
+
+    if (kept.rows == NULL && rows->count > 0) {
+        return no_memory(reterr);
+    }
+    pawl_status status = pawl__work_pg_keep(&kept, rows, reterr);
+    backend->brought.loaded = status == PAWL_OK;
+    backend->brought.rows = kept.rows;
+    backend->brought.row_count = kept.count;
+    return status;
+}
+
+static pawl_status on_brought_edges(void *context,
+                                    const struct pawl__pg_rows *rows,
+                                    pawl_error *reterr)
+{
+    struct work_postgres *backend = context;
+    struct work_edge *edges =
+        pawl__arena_take(&backend->arena, rows->count * sizeof(struct work_edge));
+
+    if (edges == NULL && rows->count > 0) {
+        return no_memory(reterr);
+    }
+    for (size_t i = 0; i < rows->count; i++) {
+        if (!pawl__arena_copy(
+                &backend->arena, pawl__pg_get_text(rows, i, 0), &edges[i].work_item_id)
+            || !pawl__arena_copy(
+                &backend->arena, pawl__pg_get_text(rows, i, 1), &edges[i].after_id)) {
+            return no_memory(reterr);
+        }
+    }
+    backend->brought.edges = edges;
+    backend->brought.edge_count = rows->count;
+    backend->brought.edges_known = true;
+    return PAWL_OK;
+}
+
+static pawl_status on_brought_picks(void *context,
+                                    const struct pawl__pg_rows *rows,
+                                    pawl_error *reterr)
+{
+    struct work_postgres *backend = context;
+    const struct work_wish *wish = backend->brought.wish;
+    struct work_pg_kept kept = {
+        .arena = &backend->arena,
+        .rows = pawl__arena_take(&backend->arena, rows->count * sizeof(struct work_row *)),
+        .room = MIN(rows->count, wish->pick_count),
+    };
+
+    if (kept.rows == NULL && rows->count > 0) {
+        return no_memory(reterr);
+    }
+    pawl_status status = pawl__work_pg_keep(&kept, rows, reterr);
+    backend->brought.picked = status == PAWL_OK;
+    backend->brought.picks = kept.rows;
+    backend->brought.pick_count = kept.count;
+    note_rest(backend, wish->filter, wish->pick_count, kept.count);
+    return status;
+}
+
+static pawl_status on_brought_clock(void *context,
+                                    const struct pawl__pg_rows *rows,
+                                    pawl_error *reterr)
+{
+    struct work_postgres *backend = context;
+
+    (void)reterr;
+    if (rows->count == 1) {
+        backend->now = pawl__work_pg_now(backend, pawl__pg_get_time(rows, 0, 0));
+        backend->brought.next_due_us =
+            pawl__pg_is_null(rows, 0, 1) ? INT64_MAX : pawl__pg_get_time(rows, 0, 1);
+        backend->brought.next_due_known = true;
+    }
+    return PAWL_OK;
+}
+
+static pawl_status add_wished_ids(struct work_pg_trip *trip,
+                                  const struct work_wish *wish,
+                                  pawl_error *reterr)
+{
+    struct work_postgres *backend = trip->backend;
+    struct pawl__pg_value ids = pawl__work_pg_ids(backend, 0, wish->ids, wish->id_count);
+    pawl_status status =
+        pawl__work_pg_trip_add(trip, WORK_PG_LOAD, PG_ARGS(ids), on_brought_rows, backend, reterr);
+
+    /* A statement of its own, behind the locks: who comes after an item that is locked stays so. */
+    return status == PAWL_OK ? pawl__work_pg_trip_add(
+               trip, WORK_PG_EDGES, PG_ARGS(ids), on_brought_edges, backend, reterr)
+                             : status;
+}
+
+pawl_status pawl__work_pg_add_wish(struct work_pg_trip *trip, pawl_error *reterr)
+{
+    struct work_postgres *backend = trip->backend;
+    const struct work_wish *wish = backend->brought.wish;
+    pawl_status status = PAWL_OK;
+
+    if (wish == NULL) {
+        return pawl__work_pg_add_clock(trip, reterr);
+    }
+    if (wish->id_count > 0) {
+        status = add_wished_ids(trip, wish, reterr);
+    }
+    if (wish->pick_count == 0) {
+        return status == PAWL_OK ? pawl__work_pg_add_clock(trip, reterr) : status;
+    }
+    if (status == PAWL_OK) {
+        status = add_pick(trip, wish->filter, wish->pick_count, on_brought_picks, backend, reterr);
+    }
+    return status == PAWL_OK ? pawl__work_pg_trip_add(
+               trip, WORK_PG_CLOCK_AND_DUE, PG_NO_ARGS, on_brought_clock, backend, reterr)
+                             : status;
+}
+
+const struct work_item_ops pawl__work_pg_items = {
+    .load = pawl__work_pg_load,
+    .pick = pg_pick,
+    .expired = pg_expired,
+    .due = pg_due,
+    .unfinished = pg_unfinished,
+    .put = pawl__work_pg_put,
+    .edges = pg_edges,
+    .add_edges = pg_add_edges,
+    .boundaries = pg_boundaries,
+    .tasks = pawl__work_pg_tasks,
+    .task_insert = pawl__work_pg_task_insert,
+    .task_set = pawl__work_pg_task_set,
+    .derive = pawl__work_pg_derive,
+    .settle = pawl__work_pg_settle,
+    .get = pawl__work_pg_get,
+    .list = pawl__work_pg_list,
+    .history = pawl__work_pg_history,
+    .task_read = pawl__work_pg_task_read,
+};
