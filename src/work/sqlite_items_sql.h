@@ -3,10 +3,13 @@
 #define PAWL_WORK_SQLITE_ITEMS_SQL_H
 
 /* Where rows wait to be changed by one statement; see sqlite_put.c. */
-#define WORK_SQL_TEMP_SCHEMA                                                              \
-    "CREATE TEMP TABLE staged_items (work_item_id, status, retry_count, attempts, token," \
-    " lease_holder, output_data, error_message, started_at, completed_at, updated_at,"    \
-    " lease_acquired_at, lease_expires_at, heartbeat_at, lease_boot_id, lease_deadline_ns)"
+#define WORK_SQL_TEMP_SCHEMA                                                                     \
+    "CREATE TEMP TABLE staged_items (work_item_id, status, retry_count, attempts, token,"        \
+    " lease_holder, output_data, error_message, started_at, completed_at, updated_at,"           \
+    " lease_acquired_at, lease_expires_at, heartbeat_at, lease_boot_id, lease_deadline_ns);"     \
+    "CREATE TEMP TABLE staged_new (work_item_id, task_id, work_type, priority, retry_count,"     \
+    " max_retries, attempts, token, entries, input_data, error_message, created_at, started_at," \
+    " updated_at)"
 
 /* In the order in which sqlite_row.c reads them; both tables fill all places. */
 #define WORK_ITEM_COLUMNS                                                                      \
@@ -104,6 +107,14 @@
       " heartbeat_at = s.heartbeat_at, lease_boot_id = s.lease_boot_id,"                          \
       " lease_deadline_ns = s.lease_deadline_ns FROM temp.staged_items AS s"                      \
       " WHERE work_items.work_item_id = s.work_item_id")                                          \
+    X(STAGE_NEW,                                                                                  \
+      "INSERT INTO temp.staged_new VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"    \
+      " ?13, ?14)")                                                                               \
+    X(ITEMS_INSERT,                                                                               \
+      "INSERT INTO work_items (work_item_id, task_id, work_type, priority, retry_count,"          \
+      " max_retries, attempts, token, entries, input_data, error_message, created_at,"            \
+      " started_at, updated_at) SELECT * FROM temp.staged_new ORDER BY rowid")                    \
+    X(UNSTAGE_NEW, "DELETE FROM temp.staged_new")                                                 \
     X(UNSTAGE, "DELETE FROM temp.staged_items")                                                   \
     X(ITEM_DELETE, "DELETE FROM work_items WHERE work_item_id = ?1")                              \
     X(WAITING_INSERT,                                                                             \

@@ -52,13 +52,15 @@ static void bind_common(struct pawl__sqlite_stmt *stmt,
     bind_time(stmt, 14, item->updated_at_us, times);
 }
 
+/* ITEM_INSERT and STAGE_NEW have the same parameters. */
 static pawl_status insert_item(struct work_sqlite *backend,
+                               size_t statement,
                                const struct work_row *row,
                                pawl_error *reterr)
 {
     struct work_sqlite_times times = { .used = 0 };
     AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_ITEM_INSERT);
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, statement);
 
     bind_common(&stmt, row, &times);
     return pawl__sqlite_run(&stmt, reterr);
@@ -175,7 +177,7 @@ static pawl_status move_in(struct work_sqlite *backend, struct work_row *row, pa
 
     row->entries++;
     if (status == PAWL_OK) {
-        status = insert_item(backend, row, reterr);
+        status = insert_item(backend, WORK_SQL_ITEM_INSERT, row, reterr);
     }
     if (status == PAWL_OK) {
         status = run_by_id(backend, WORK_SQL_RELINK_CHECKPOINTS, row, reterr);
@@ -199,7 +201,8 @@ static pawl_status put_one(struct work_sqlite *backend, struct work_row *row, pa
     row->home = waits ? WORK_IN_WAITING : WORK_IN_ITEMS;
     switch (home) {
     case WORK_NOWHERE:
-        return waits ? insert_waiting(backend, row, reterr) : insert_item(backend, row, reterr);
+        return waits ? insert_waiting(backend, row, reterr)
+                     : insert_item(backend, WORK_SQL_ITEM_INSERT, row, reterr);
     case WORK_IN_ITEMS:
         return waits ? move_out(backend, row, reterr)
                      : update_item(backend, row, row->item.status, reterr);
@@ -217,30 +220,75 @@ static pawl_status run_plain(struct work_sqlite *backend, size_t statement, pawl
     return pawl__sqlite_run(&stmt, reterr);
 }
 
-/* Rows that stay where they are, which are nearly all of them: a claim, an end. Changed by one
- * statement: for each statement with triggers SQLite copies every page that it touches, in case the
- * statement fails half way, and eight items share most of their pages. */
+/* Nearly all rows are new, or stay where they are: a submit, a claim, an end. Those of a group are
+ * written by one statement: for each statement with triggers SQLite copies every page that it
+ * touches, in case it fails half way, and rows of one group share most of their pages. */
+static bool is_new(const struct work_row *row)
+{
+    return row->home == WORK_NOWHERE && row->item.status != PAWL_ITEM_WAITING;
+}
+
 static bool stays(const struct work_row *row)
 {
     return row->home == WORK_IN_ITEMS && row->item.status != PAWL_ITEM_WAITING;
 }
 
-static pawl_status put_staying(struct work_sqlite *backend,
-                               struct work_row *const *rows,
-                               size_t count,
-                               pawl_error *reterr)
+struct bulk {
+    bool (*takes)(const struct work_row *row);
+    pawl_status (*stage)(struct work_sqlite *backend,
+                         const struct work_row *row,
+                         pawl_error *reterr);
+    size_t write;
+    size_t unstage;
+};
+
+static pawl_status stage_new(struct work_sqlite *backend,
+                             const struct work_row *row,
+                             pawl_error *reterr)
+{
+    return insert_item(backend, WORK_SQL_STAGE_NEW, row, reterr);
+}
+
+static pawl_status stage_staying(struct work_sqlite *backend,
+                                 const struct work_row *row,
+                                 pawl_error *reterr)
+{
+    return write_item(backend, WORK_SQL_STAGE, row, row->item.status, reterr);
+}
+
+static const struct bulk bulks[] = {
+    { is_new, stage_new, WORK_SQL_ITEMS_INSERT, WORK_SQL_UNSTAGE_NEW },
+    { stays, stage_staying, WORK_SQL_ITEMS_UPDATE, WORK_SQL_UNSTAGE },
+};
+
+static pawl_status put_bulk(struct work_sqlite *backend,
+                            const struct bulk *bulk,
+                            struct work_row *const *rows,
+                            size_t count,
+                            pawl_error *reterr)
 {
     pawl_status status = PAWL_OK;
 
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        if (stays(rows[i])) {
-            status = write_item(backend, WORK_SQL_STAGE, rows[i], rows[i]->item.status, reterr);
+        if (bulk->takes(rows[i])) {
+            status = bulk->stage(backend, rows[i], reterr);
         }
     }
     if (status == PAWL_OK) {
-        status = run_plain(backend, WORK_SQL_ITEMS_UPDATE, reterr);
+        status = run_plain(backend, bulk->write, reterr);
     }
-    return status == PAWL_OK ? run_plain(backend, WORK_SQL_UNSTAGE, reterr) : status;
+    return status == PAWL_OK ? run_plain(backend, bulk->unstage, reterr) : status;
+}
+
+/* One row is not worth the detour. */
+static bool is_worth_it(const struct bulk *bulk, struct work_row *const *rows, size_t count)
+{
+    size_t taken = 0;
+
+    for (size_t i = 0; i < count && taken < 2; i++) {
+        taken += bulk->takes(rows[i]);
+    }
+    return taken > 1;
 }
 
 pawl_status pawl__work_sqlite_put(struct work_backend *base,
@@ -251,17 +299,19 @@ pawl_status pawl__work_sqlite_put(struct work_backend *base,
 {
     struct work_sqlite *backend = pawl__work_sqlite_of(base);
     pawl_status status = PAWL_OK;
-    size_t staying = 0;
+    bool bulky[COUNT_OF(bulks)];
 
     (void)now;
-    for (size_t i = 0; i < count; i++) {
-        staying += stays(rows[i]);
-    }
-    if (staying > 1) {
-        status = put_staying(backend, rows, count, reterr);
+    for (size_t i = 0; i < COUNT_OF(bulks); i++) {
+        bulky[i] = is_worth_it(&bulks[i], rows, count);
+        if (bulky[i] && status == PAWL_OK) {
+            status = put_bulk(backend, &bulks[i], rows, count, reterr);
+        }
     }
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        if (staying <= 1 || !stays(rows[i])) {
+        if ((bulky[0] && is_new(rows[i])) || (bulky[1] && stays(rows[i]))) {
+            rows[i]->home = WORK_IN_ITEMS;
+        } else {
             status = put_one(backend, rows[i], reterr);
         }
     }
