@@ -323,6 +323,11 @@ PAWL_MUST_USE pawl_status pawl__pg_pipeline_end(struct pawl__pg *pg, pawl_error 
 void pawl__pg_pipeline_abandon(struct pawl__pg *pg);
 DEFINE_AUTO(struct pawl__pg *, pawl__pg_pipeline_abandon)
 
+/* Whether one SELECT, written by anybody, returns a row: in a transaction that can change nothing,
+ * for at most `ms_max`. INVALID: it is no SELECT, or SQL refused it. Outside a transaction only. */
+PAWL_MUST_USE pawl_status pawl__pg_row_exists(
+    struct pawl__pg *pg, pawl_view select, int64_t ms_max, bool *ret_exists, pawl_error *reterr);
+
 /* Subscribes to a channel; again after every reconnect. Any bytes but NUL, 63 at most. */
 PAWL_MUST_USE pawl_status pawl__pg_listen(struct pawl__pg *pg,
                                           const char *channel,
