@@ -54,7 +54,8 @@ struct work_pg_brought {
 struct work_postgres {
     struct work_backend base;
     char *url;                 /* holds the password: never shown */
-    struct pawl__clock *clock; /* the real one; a test's stands in for the server's */
+    struct pawl__clock *clock; /* the real one; a test's stands in for the server's, ... */
+    int64_t clock_zero_us;     /* ... which does not step with this machine's wall clock */
     struct pawl__pg_options options;
     size_t connections_max;
     char sender[PAWL_WORK_NAME_BYTES_MAX + 1]; /* tells our own notifications from others' */
@@ -301,5 +302,9 @@ pawl_status pawl__work_pg_watch(struct work_backend *base,
 PAWL_MUST_USE pawl_status pawl__work_pg_add_wish(struct work_pg_trip *trip, pawl_error *reterr);
 
 extern const struct work_item_ops pawl__work_pg_items;
+extern const struct work_checkpoint_ops pawl__work_pg_checkpoints;
+extern const struct work_key_ops pawl__work_pg_keys;
+extern const struct work_schedule_ops pawl__work_pg_schedules;
+extern const struct work_care_ops pawl__work_pg_care;
 
 #endif

@@ -5,9 +5,15 @@
 #define PAWL_WORK_POSTGRES_STATEMENTS_H
 
 #include "store/postgres.h"
+#include "work/postgres_care_sql.h"
 #include "work/postgres_items_sql.h"
 
-#define WORK_POSTGRES_STATEMENTS(X) WORK_POSTGRES_ITEMS_SQL(X)
+#define WORK_POSTGRES_STATEMENTS(X)  \
+    WORK_POSTGRES_ITEMS_SQL(X)       \
+    WORK_POSTGRES_CHECKPOINTS_SQL(X) \
+    WORK_POSTGRES_KEYS_SQL(X)        \
+    WORK_POSTGRES_SCHEDULES_SQL(X)   \
+    WORK_POSTGRES_STATS_SQL(X)
 
 enum {
 #define WORK_PG_ENUM_(name, text, params, columns) WORK_PG_##name,

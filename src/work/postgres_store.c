@@ -347,7 +347,12 @@ pawl_status pawl__work_postgres_open(const struct pawl__location *location,
     }
     backend->base.store = &pg_store;
     backend->base.items = &pawl__work_pg_items;
+    backend->base.checkpoints = &pawl__work_pg_checkpoints;
+    backend->base.keys = &pawl__work_pg_keys;
+    backend->base.schedules = &pawl__work_pg_schedules;
+    backend->base.care = &pawl__work_pg_care;
     backend->clock = setup->clock;
+    backend->clock_zero_us = pawl__wall_us(setup->clock) - pawl__boot_ns(setup->clock) / NS_PER_US;
     backend->connections_max =
         location->connections == 0 ? CONNECTIONS_DEFAULT : location->connections;
     backend->options = (struct pawl__pg_options){

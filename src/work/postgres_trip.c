@@ -183,7 +183,9 @@ void pawl__work_pg_add_time(struct pawl__pg_array *array, int64_t wall_us)
 
 struct work_now pawl__work_pg_now(const struct work_postgres *backend, int64_t server_us)
 {
-    int64_t us = backend->clock == pawl__clock_real() ? server_us : pawl__wall_us(backend->clock);
+    int64_t us = backend->clock == pawl__clock_real()
+                     ? server_us
+                     : backend->clock_zero_us + pawl__boot_ns(backend->clock) / NS_PER_US;
 
     return (struct work_now){ .wall_us = us, .ns = pawl__work_pg_ns(us) };
 }

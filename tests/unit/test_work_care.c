@@ -242,6 +242,9 @@ static void test_a_clock_that_is_set_back_fires_nothing_twice(void **state)
     struct care_fixture *f = *state;
     pawl_schedule schedule = schedule_of("s", "@hourly");
 
+    if (strcmp(f->backend, "postgres") == 0) {
+        return; /* the server's clock does not step with this machine's */
+    }
     care_task(f, "t");
     put(f, &schedule);
     if (!care_fixture_wait(f, 3600)) {

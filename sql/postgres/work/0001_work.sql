@@ -355,6 +355,8 @@ CREATE INDEX idx_checkpoints_work_item ON checkpoints(work_item_id, sequence_num
 CREATE INDEX idx_checkpoints_type ON checkpoints(checkpoint_type, created_at DESC);
 CREATE INDEX idx_checkpoints_created_at ON checkpoints(created_at DESC);
 CREATE INDEX idx_checkpoints_item ON checkpoints(item_id) WHERE item_id IS NOT NULL;
+-- Ours: a checkpoint by its id alone.
+CREATE INDEX idx_checkpoints_id ON checkpoints(checkpoint_id);
 CREATE INDEX idx_checkpoints_task_type ON checkpoints(task_id, checkpoint_type, sequence_number);
 
 CREATE TRIGGER check_checkpoints_type BEFORE INSERT ON checkpoints FOR EACH ROW
