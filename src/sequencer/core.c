@@ -145,9 +145,11 @@ pawl_status pawl__seq_core_init(struct seq_core *core,
         return status;
     }
     core->transaction.taken = calloc(core->types_of_kind_max, sizeof(uint64_t));
+    core->transaction.cached = calloc(core->types_of_kind_max, sizeof(uint64_t *));
     core->pending = calloc(core->types_of_kind_max, sizeof(uint64_t));
     core->stored = calloc(core->types_of_kind_max, sizeof(uint64_t));
-    if (core->transaction.taken == NULL || core->pending == NULL || core->stored == NULL) {
+    if (core->transaction.taken == NULL || core->transaction.cached == NULL || core->pending == NULL
+        || core->stored == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a transaction");
     }
     core->shared.actualizing = true;
@@ -167,6 +169,7 @@ void pawl__seq_core_done(struct seq_core *core)
     free(core->sequences);
     free(core->initials);
     free(core->transaction.taken);
+    free(core->transaction.cached);
     free(core->pending);
     free(core->stored);
     pawl__lru_free(core->cache);
@@ -221,7 +224,8 @@ static void begin_event(struct seq_core *core, const struct seq_kind *kind, uint
 
     transaction->kind = kind;
     transaction->workspace = workspace;
-    memset(transaction->taken, 0, kind->count * sizeof(uint64_t));
+    memset(transaction->taken, 0, kind->count * sizeof(*transaction->taken));
+    memset(transaction->cached, 0, kind->count * sizeof(*transaction->cached));
 }
 
 static pawl_status find_workspace(const struct seq_core *core,
@@ -291,6 +295,28 @@ static void merge_taken(struct seq_core *core, struct seq_table *table)
     }
 }
 
+static struct pawl__lru_key key_of(const struct seq_transaction *transaction, size_t place)
+{
+    return (struct pawl__lru_key){ transaction->workspace, transaction->kind->sequences[place] };
+}
+
+/* Those that stand where they stood first: a put may make the cache forget one of them. */
+static void update_cache(struct seq_core *core)
+{
+    struct seq_transaction *transaction = &core->transaction;
+
+    for (size_t i = 0; i < transaction->kind->count; i++) {
+        if (transaction->taken[i] != 0 && transaction->cached[i] != NULL) {
+            *transaction->cached[i] = transaction->taken[i];
+        }
+    }
+    for (size_t i = 0; i < transaction->kind->count; i++) {
+        if (transaction->taken[i] != 0 && transaction->cached[i] == NULL) {
+            pawl__lru_put(core->cache, key_of(transaction, i), transaction->taken[i], NULL);
+        }
+    }
+}
+
 pawl_status pawl__seq_core_also(struct seq_core *core,
                                 uint16_t kind,
                                 uint64_t workspace,
@@ -317,14 +343,10 @@ pawl_status pawl__seq_core_also(struct seq_core *core,
         return status;
     }
     merge_taken(core, &transaction->earlier);
+    update_cache(core);
     begin_event(core, found, workspace);
     *ret_offset = core->shared.next_offset + transaction->events++;
     return PAWL_OK;
-}
-
-static struct pawl__lru_key key_of(const struct seq_transaction *transaction, size_t place)
-{
-    return (struct pawl__lru_key){ transaction->workspace, transaction->kind->sequences[place] };
 }
 
 static pawl_status give_out(
@@ -342,7 +364,8 @@ static pawl_status give_out(
     return PAWL_OK;
 }
 
-/* What the cache has forgotten the transaction still knows. */
+/* The cache is asked once an event for each sequence, and told once, at the end of the event; in
+ * between the transaction knows. */
 pawl_status pawl__seq_core_next(struct seq_core *core,
                                 uint16_t sequence,
                                 bool *ret_known,
@@ -360,23 +383,16 @@ pawl_status pawl__seq_core_next(struct seq_core *core,
                           transaction->kind->kind,
                           sequence);
     }
-    uint64_t *cached = pawl__lru_get(core->cache, key_of(transaction, place));
-    if (cached == NULL && transaction->taken[place] == 0) {
+    *ret_known = true;
+    if (transaction->taken[place] != 0) {
+        return give_out(core, place, transaction->taken[place], ret_number, reterr);
+    }
+    transaction->cached[place] = pawl__lru_get(core->cache, key_of(transaction, place));
+    if (transaction->cached[place] == NULL) {
         *ret_known = false;
         return PAWL_OK;
     }
-    uint64_t last = cached != NULL ? *cached : transaction->taken[place];
-    pawl_status status = give_out(core, place, last, ret_number, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
-    if (cached != NULL) {
-        *cached = last + 1;
-    } else {
-        pawl__lru_put(core->cache, key_of(transaction, place), last + 1, NULL);
-    }
-    *ret_known = true;
-    return PAWL_OK;
+    return give_out(core, place, *transaction->cached[place], ret_number, reterr);
 }
 
 void pawl__seq_core_look_pending(const struct seq_core *core, uint64_t *ret_numbers)
@@ -416,6 +432,8 @@ void pawl__seq_core_supply(struct seq_core *core,
     size_t last = 0;
 
     REQUIRE(find_sequence(core->transaction.kind, wanted, &last));
+    /* What is put may push out what was found before. */
+    memset(core->transaction.cached, 0, core->transaction.kind->count * sizeof(uint64_t *));
     for (size_t i = 0; i < core->transaction.kind->count; i++) {
         if (i != last) {
             supply(core, i, pending[i], stored[i]);
@@ -442,6 +460,7 @@ bool pawl__seq_core_flush(struct seq_core *core, bool *ret_forgotten)
         pawl__seq_table_merge(&shared->filling, &transaction->earlier.values[i]);
     }
     merge_taken(core, &shared->filling);
+    update_cache(core);
     shared->next_offset += transaction->events;
     shared->filling_offset = shared->next_offset;
     transaction->open = false;

@@ -30,8 +30,11 @@ struct seq_transaction {
     bool open;
     const struct seq_kind *kind;
     uint64_t workspace;
-    uint64_t *taken;          /* by place in the kind; the last number given out; 0: none */
-    uint64_t events;          /* of this write, this one included */
+    uint64_t *taken; /* by place in the kind; the last number given out; 0: none */
+    uint64_t *
+        *cached;     /* by place; where the cache has it, to be brought up to date at the end of the
+                        * event; NULL: not known */
+    uint64_t events; /* of this write, this one included */
     struct seq_table earlier; /* what those before this one have taken */
 };
 
