@@ -1,5 +1,6 @@
 /* Which checkpoints of a task stay: the last `keep_last`, and always the newest of each type and the
- * newest verified one. A task must be able to go on after a clean-up as before it.
+ * newest verified one that is no error boundary. A task must be able to go on after a clean-up as
+ * before it.
  *
  * Pure. Shown one task's checkpoints, newest first:
  *
@@ -14,7 +15,7 @@ struct retain {
     uint64_t keep_last;
     uint64_t seen;
     uint32_t types_seen; /* bits 1 << type */
-    bool verified_seen;
+    bool resume_seen;    /* a verified one that a task can go on from */
 };
 
 bool pawl__retain_keeps(struct retain *retain, pawl_checkpoint_type type, bool verified);

@@ -46,12 +46,21 @@ static void test_the_newest_verified_one_stays(void **state)
     assert_kept(2, "aaaa", "aa..");
 }
 
+/* H is an error boundary: a task cannot go on from it. */
+static void test_an_error_boundary_does_not_stand_for_the_verified_one(void **state)
+{
+    (void)state;
+    assert_kept(2, "HHHaaaAA", "HH.a..A.");
+    assert_kept(1, "HaHaA", "Ha..A");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_last_ones_stay),
         cmocka_unit_test(test_the_newest_of_each_type_stays),
         cmocka_unit_test(test_the_newest_verified_one_stays),
+        cmocka_unit_test(test_an_error_boundary_does_not_stand_for_the_verified_one),
     };
 
     return cmocka_run_group_tests_name("work_retain", tests, NULL, NULL);
