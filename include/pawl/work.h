@@ -18,8 +18,9 @@
  * share one transaction and one fsync. What a call hands out belongs to the caller alone.
  *
  * Unknown outcome: after TIMEOUT, UNAVAILABLE and IO a call may or may not have happened. submit and
- * the calls with a token may be repeated: a second complete, fail or release by the token that did it
- * is answered as the first was. */
+ * the calls with a token may be repeated: the same complete, fail or release by the token that did it
+ * is answered as the first was. With another output or message it is LEASE_LOST, as is any other
+ * call of that token. */
 #ifndef PAWL_WORK_H
 #define PAWL_WORK_H
 
@@ -654,10 +655,10 @@ typedef struct pawl_retention {
     uint32_t item_days; /* ended items and their history; 30 */
     uint32_t
         checkpoints_per_task; /* 100; besides the newest of each type and the newest verified */
-    uint32_t key_days;        /* completed keys; 7. Expired keys go at once */
-    uint32_t batch;           /* rows in one transaction; 500 */
-    bool archive;             /* checkpoints go to checkpoints_archive first */
-    bool dry_run;             /* count, and change nothing */
+    uint32_t key_days; /* completed keys, also with a longer TTL; 7. Expired ones go at once */
+    uint32_t batch;    /* rows in one transaction; 500 */
+    bool archive;      /* checkpoints go to checkpoints_archive first */
+    bool dry_run;      /* count, and change nothing */
 } pawl_retention;
 
 #define PAWL_RETENTION_INIT                                   \

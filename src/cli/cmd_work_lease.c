@@ -226,9 +226,8 @@ static pawl_status complete_run(struct pawl__run *run, pawl_error *reterr)
 const struct pawl__command pawl__cmd_work_complete = {
     .name = "complete",
     .summary = "end an item with its result",
-    .description =
-        "Ends the item for good. Again with the same token it is answered as before. Exit "
-        "code 4: the lease is lost, and nothing was changed.",
+    .description = "Ends the item for good. Again with the same token and output it is answered as "
+                   "before. Exit code 4: the lease is lost, and nothing was changed.",
     .flags = FLAGS(WORK_TOKEN_FLAG, OUTPUT_FLAG),
     .operands = OPERANDS(WORK_ID_OPERAND),
     .examples =

@@ -88,7 +88,8 @@ static bool done_before(const struct work_row *row, const struct work_command *c
     }
     switch (command->kind) {
     case WORK_COMPLETE:
-        return row->item.status == PAWL_ITEM_COMPLETED;
+        return row->item.status == PAWL_ITEM_COMPLETED
+               && pawl__view_equal(row->item.output_data, command->output_data);
     case WORK_FAIL:
         return (row->item.status == PAWL_ITEM_FAILED || row->item.status == PAWL_ITEM_WAITING
                 || row->item.status == PAWL_ITEM_PENDING)

@@ -108,8 +108,13 @@ static void test_the_same_end_by_the_same_token_is_answered_again(void **state)
     make_task(f, "T");
     submit(f, "a", "T", 0);
     uint64_t token = claim_it(f, "w", "a");
+    pawl_lease first = lease_of("a", token);
     assert_ok(complete(f, "a", token), &f->err);
     assert_ok(complete(f, "a", token), &f->err);
+    assert_status(pawl_work_complete(f->work, &first, pawl_view_of("{\"other\":1}"), &f->err),
+                  PAWL_LEASE_LOST,
+                  &f->err);
+    assert_message(&f->err, "item 'a': it is completed");
     assert_status(complete(f, "a", token + 1), PAWL_LEASE_LOST, &f->err);
     assert_status(complete(f, "a", 0), PAWL_LEASE_LOST, &f->err);
     assert_status(fail_with(f, "a", token, "x", true), PAWL_LEASE_LOST, &f->err);
