@@ -28,13 +28,13 @@
 #define WORK_CLAIM_ORDER_ " ORDER BY priority DESC, created_at, work_item_id LIMIT ?1"
 
 /* ?1 task, ?2 type, ?3 holder (NULL: any), ?4 bits of statuses, ?5 limit (-1: none) */
-#define WORK_LIST_(of_task)                                                       \
-    "SELECT " WORK_ITEM_COLUMNS " FROM work_items WHERE " of_task                 \
-    " AND (?2 IS NULL OR work_type = ?2) AND (?3 IS NULL OR lease_holder = ?3)"   \
-    " AND (?4 >> CASE status WHEN 'pending' THEN 0 WHEN 'in_progress' THEN 1"     \
-    " WHEN 'completed' THEN 2 WHEN 'failed' THEN 3 ELSE 4 END) & 1"               \
-    " UNION ALL SELECT " WORK_WAITING_COLUMNS " FROM work_waiting WHERE " of_task \
-    " AND (?2 IS NULL OR work_type = ?2) AND ?3 IS NULL AND (?4 >> 5) & 1"        \
+#define WORK_LIST_(of_items, of_waiting)                                             \
+    "SELECT " WORK_ITEM_COLUMNS " FROM work_items WHERE " of_items                   \
+    " AND (?2 IS NULL OR work_type = ?2) AND (?3 IS NULL OR lease_holder = ?3)"      \
+    " AND (?4 >> CASE status WHEN 'pending' THEN 0 WHEN 'in_progress' THEN 1"        \
+    " WHEN 'completed' THEN 2 WHEN 'failed' THEN 3 ELSE 4 END) & 1"                  \
+    " UNION ALL SELECT " WORK_WAITING_COLUMNS " FROM work_waiting WHERE " of_waiting \
+    " AND (?2 IS NULL OR work_type = ?2) AND ?3 IS NULL AND (?4 >> 5) & 1"           \
     " ORDER BY created_at, work_item_id LIMIT ?5"
 
 #define WORK_UNFINISHED_OF_(task)                                      \
@@ -66,6 +66,9 @@
       " WHERE status = 'in_progress' AND CASE WHEN lease_deadline_ns IS NULL"                     \
       " THEN lease_expires_at <= ?4 WHEN lease_boot_id = ?2 THEN lease_deadline_ns <= ?3"         \
       " ELSE 1 END ORDER BY lease_expires_at LIMIT ?1")                                           \
+    X(LEFT_EXPIRED,                                                                               \
+      "SELECT " WORK_ITEM_COLUMNS " FROM work_items INDEXED BY idx_work_items_status_priority"    \
+      " WHERE status = 'expired' LIMIT ?1")                                                       \
     X(UNFINISHED,                                                                                 \
       "SELECT " WORK_ITEM_COLUMNS " FROM work_items WHERE task_id = ?1"                           \
       " AND status IN ('pending', 'in_progress', 'expired') LIMIT ?2")                            \
@@ -135,6 +138,17 @@
       " WHERE item_id = ?1 AND work_item_id IS NULL")                                             \
     X(EDGES, "SELECT work_item_id FROM work_dependencies WHERE after_id = ?1")                    \
     X(EDGE_INSERT, "INSERT INTO work_dependencies (work_item_id, after_id) VALUES (?1, ?2)")      \
+    X(COMES_AFTER,                                                                                \
+      "SELECT after_id FROM work_dependencies WHERE work_item_id = ?1 ORDER BY after_id")         \
+    X(STRANDED,                                                                                   \
+      "SELECT w.work_item_id FROM work_waiting AS w WHERE w.waits_for > 0 AND (w.waits_for >"     \
+      " (SELECT count(*) FROM work_dependencies AS d WHERE d.work_item_id = w.work_item_id"       \
+      " AND NOT EXISTS (SELECT 1 FROM work_items AS i WHERE i.work_item_id = d.after_id"          \
+      " AND i.status = 'completed')) OR EXISTS (SELECT 1 FROM work_dependencies AS d"             \
+      " LEFT JOIN work_items AS i ON i.work_item_id = d.after_id"                                 \
+      " WHERE d.work_item_id = w.work_item_id AND (i.status = 'failed' OR (i.status IS NULL"      \
+      " AND NOT EXISTS (SELECT 1 FROM work_waiting AS o WHERE o.work_item_id = d.after_id)))))"   \
+      " LIMIT ?1")                                                                                \
     X(BOUNDARY,                                                                                   \
       "INSERT INTO checkpoints (checkpoint_id, task_id, work_item_id, item_id,"                   \
       " checkpoint_type, sequence_number, snapshot_data, created_at) VALUES (?1, ?2, ?3, ?3,"     \
@@ -173,8 +187,10 @@
     X(TASK_COUNTS,                                                                                \
       "SELECT status, count(*) FROM work_items WHERE task_id = ?1 GROUP BY status"                \
       " UNION ALL SELECT 'waiting', count(*) FROM work_waiting WHERE task_id = ?1")               \
-    X(LIST, WORK_LIST_("?1 IS NULL"))                                                             \
-    X(LIST_TASK, WORK_LIST_("task_id = ?1"))                                                      \
+    X(LIST, WORK_LIST_("?1 IS NULL", "?1 IS NULL"))                                               \
+    X(LIST_OPEN,                                                                                  \
+      WORK_LIST_("?1 IS NULL AND status IN ('pending', 'in_progress', 'expired')", "?1 IS NULL")) \
+    X(LIST_TASK, WORK_LIST_("task_id = ?1", "task_id = ?1"))                                      \
     X(HISTORY,                                                                                    \
       "SELECT seq, from_status, to_status, token, lease_holder, retry_count, message, at"         \
       " FROM work_history WHERE work_item_id = ?1 ORDER BY seq")

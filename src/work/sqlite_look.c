@@ -89,6 +89,18 @@ pawl_status pawl__work_sqlite_get(struct work_backend *base,
     return status;
 }
 
+/* Without ended items one that looks at the others alone, however many have ended. */
+static size_t list_statement(const pawl_item_filter *filter)
+{
+    const uint32_t ended = 1U << PAWL_ITEM_COMPLETED | 1U << PAWL_ITEM_FAILED;
+
+    if (filter->task_id.len > 0) {
+        return WORK_SQL_LIST_TASK;
+    }
+    return filter->statuses != 0 && (filter->statuses & ended) == 0 ? WORK_SQL_LIST_OPEN
+                                                                    : WORK_SQL_LIST;
+}
+
 static pawl_status list_in(struct work_sqlite *backend,
                            struct pawl__sqlite *db,
                            const pawl_item_filter *filter,
@@ -96,10 +108,8 @@ static pawl_status list_in(struct work_sqlite *backend,
                            void *context,
                            pawl_error *reterr)
 {
-    bool by_task = filter->task_id.len > 0;
     AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt =
-        pawl__sqlite_use(db, by_task ? WORK_SQL_LIST_TASK : WORK_SQL_LIST);
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, list_statement(filter));
     uint64_t seen;
 
     pawl__work_bind_optional(&stmt, 1, filter->task_id);
