@@ -46,9 +46,16 @@ pawl_status pawl__checkpoint_look_at(pawl_work *work,
     for (size_t i = 0; i < checkpoint->evidence_count; i++) {
         char detail[EVIDENCE_DETAIL_SIZE];
         struct checkpoint_result *result = &ret_results[i];
+        pawl_error error = PAWL_ERROR_INIT;
         pawl_status status =
-            pawl__evidence_look(&checkpoint->evidence[i], &world, &result->ok, detail, reterr);
-        if (status != PAWL_OK) {
+            pawl__evidence_look(&checkpoint->evidence[i], &world, &result->ok, detail, &error);
+        if (status == PAWL_INVALID) { /* a SELECT on what was dropped since: it holds no more */
+            result->ok = false;
+            (void)snprintf(detail, sizeof(detail), "%s", error.message);
+        } else if (status != PAWL_OK) {
+            if (reterr != NULL) {
+                *reterr = error;
+            }
             return pawl__fail_context(reterr, status, "evidence %zu", i);
         }
         result->ordinal = i;

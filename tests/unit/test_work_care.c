@@ -131,6 +131,35 @@ static void test_recovery_passes_over_what_does_not_hold(void **state)
     pawl_recovery_free(recovery);
 }
 
+static void test_recovery_passes_over_a_question_that_cannot_be_asked_any_more(void **state)
+{
+    struct care_fixture *f = *state;
+    pawl_evidence evidence = { PAWL_EVIDENCE_ROW_EXISTS,
+                               pawl_view_of("SELECT 1 FROM done"),
+                               { NULL, 0 } };
+    pawl_checkpoint checkpoint = {
+        .task_id = pawl_view_of("t"),
+        .type = PAWL_CHECKPOINT_TOOL_EXECUTED,
+        .snapshot_data = pawl_view_of("2"),
+        .evidence = &evidence,
+        .evidence_count = 1,
+    };
+    pawl_recovery *recovery = NULL;
+
+    if (strcmp(f->backend, "sqlite") != 0) {
+        return;
+    }
+    assert_true(care_fixture_sql(f, "CREATE TABLE done (id); INSERT INTO done VALUES (1)"));
+    care_task(f, "t");
+    add(f, "t", PAWL_CHECKPOINT_ITERATION_START, "1");
+    assert_ok(pawl_checkpoint_add(f->work, &checkpoint, NULL, NULL, NULL, &f->err), &f->err);
+    assert_true(care_fixture_sql(f, "DROP TABLE done"));
+    assert_ok(pawl_work_recover(f->work, pawl_view_of("t"), &recovery, &f->err), &f->err);
+    assert_int_equal(recovery->resume->sequence_number, 1);
+    assert_int_equal(recovery->passed_over, 1);
+    pawl_recovery_free(recovery);
+}
+
 /* --- Schedules --- */
 
 static pawl_schedule schedule_of(const char *id, const char *cron)
@@ -647,6 +676,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         CARE_TEST(test_recovery_names_where_a_task_goes_on),
         CARE_TEST(test_recovery_passes_over_what_does_not_hold),
+        CARE_TEST(test_recovery_passes_over_a_question_that_cannot_be_asked_any_more),
         CARE_TEST(test_a_slot_fires_once),
         CARE_TEST(test_of_missed_slots_the_newest_fires),
         CARE_TEST(test_a_clock_that_is_set_back_fires_nothing_twice),
