@@ -189,10 +189,13 @@ void pawl__child_signal(const struct runner_child *child, enum runner_action act
 
 void pawl__child_read(struct runner_child *child, int stream, struct runner_capture *capture)
 {
+    /* More than a pipe holds, and not for ever: who writes faster than we read (a command's child
+     * that left its group, after the end) must not keep us from a timeout, or from ending. */
+    enum { READS_MAX = 32 };
     char bytes[64 << 10];
     int *fd = &child->streams[stream];
 
-    while (*fd >= 0) {
+    for (int reads = 0; *fd >= 0 && reads < READS_MAX; reads++) {
         ssize_t got = read(*fd, bytes, sizeof(bytes));
         if (got > 0) {
             pawl__capture_add(capture, (pawl_view){ bytes, (size_t)got });
