@@ -339,7 +339,8 @@ typedef struct pawl_sweep_report {
 
 /* Takes back every lease that ran out: the item is expired, then pending or failed, with an
  * error_boundary checkpoint, in one transaction; a heartbeat that came in time always wins. Moves
- * what has become due. Claims do the latter by themselves. */
+ * what has become due. Claims do the latter by themselves. Does what foreign SQL left undone: items
+ * that it left expired, items that come after one that it ended, tasks of such. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_sweep(pawl_work *work,
                                                    pawl_sweep_report *ret_report,
                                                    pawl_error *reterr);

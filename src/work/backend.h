@@ -146,7 +146,7 @@ struct work_item_ops {
                         size_t *ret_count,
                         pawl_error *reterr);
 
-    /* Up to `count` rows whose lease has run out at now->ns. */
+    /* Up to `count` rows whose lease has run out at now->ns, or that foreign SQL left expired. */
     pawl_status (*expired)(struct work_backend *base,
                            const struct work_now *now,
                            size_t count,
@@ -274,6 +274,24 @@ struct work_item_ops {
                              pawl_task_visit visit,
                              void *context,
                              pawl_error *reterr);
+
+    /* --- what foreign SQL leaves undone; both NULL: there is none, or it is not looked after --- */
+
+    /* Inside of a transaction: what an item comes after, ascending, up to `room`. */
+    pawl_status (*comes_after)(struct work_backend *base,
+                               pawl_view id,
+                               struct pawl__arena *arena,
+                               pawl_view *ret_ids,
+                               size_t room,
+                               size_t *ret_count,
+                               pawl_error *reterr);
+    /* Reading: up to `count` items that wait for one that has ended, or is gone. */
+    pawl_status (*stranded)(struct work_backend *base,
+                            size_t count,
+                            struct pawl__arena *arena,
+                            pawl_view *ret_ids,
+                            size_t *ret_count,
+                            pawl_error *reterr);
 };
 
 /* The first member of a store's own struct. NULL tables: that part is not built yet. */

@@ -215,7 +215,7 @@ bool pawl__decide_expire(struct work_row *row, const struct work_now *now)
 {
     struct pawl__lease lease = lease_of(row);
 
-    if (!pawl__lease_expire(&lease, now->ns)) {
+    if (row->item.status != PAWL_ITEM_EXPIRED && !pawl__lease_expire(&lease, now->ns)) {
         return false;
     }
     drop_lease(row);

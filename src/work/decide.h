@@ -41,7 +41,8 @@ PAWL_MUST_USE pawl_status pawl__decide_claim(struct work_row *row,
                                              const struct work_now *now,
                                              pawl_error *reterr);
 
-/* False, nothing changed: its lease is live, or it has none. True: the row is EXPIRED. */
+/* False, nothing changed: its lease is live, or it has none. True: the row is EXPIRED, as foreign SQL
+ * may have left it before. */
 bool pawl__decide_expire(struct work_row *row, const struct work_now *now);
 
 /* What an expired row becomes: pending with a retry counted, or failed. */

@@ -63,6 +63,25 @@ static void note_follower(void *context, const struct work_edge *edge)
     followers->count++;
 }
 
+pawl_status pawl__tx_fail_after(struct work_tx *tx,
+                                struct work_row *row,
+                                pawl_view after_id,
+                                bool *ret_changed,
+                                pawl_error *reterr)
+{
+    char text[PAWL_WORK_NAME_BYTES_MAX + 64];
+    struct pawl__buf message = BUF_OVER(text);
+    pawl_view kept;
+
+    pawl__buf_add_format(
+        &message, "item '%.*s', which it comes after, failed", VIEW_ARGS(after_id));
+    if (!pawl__arena_copy(tx->arena, pawl__buf_view(&message), &kept)) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a message");
+    }
+    *ret_changed = pawl__decide_cancel(row, kept, &tx->now);
+    return PAWL_OK;
+}
+
 static pawl_status follow(struct work_tx *tx,
                           struct work_row *row,
                           const struct work_row *ended,
@@ -78,16 +97,7 @@ static pawl_status follow(struct work_tx *tx,
         *ret_changed = true;
         return PAWL_OK;
     }
-    char text[PAWL_WORK_NAME_BYTES_MAX + 64];
-    struct pawl__buf message = BUF_OVER(text);
-    pawl_view kept;
-    pawl__buf_add_format(
-        &message, "item '%.*s', which it comes after, failed", VIEW_ARGS(ended->item.work_item_id));
-    if (!pawl__arena_copy(tx->arena, pawl__buf_view(&message), &kept)) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a message");
-    }
-    *ret_changed = pawl__decide_cancel(row, kept, &tx->now);
-    return PAWL_OK;
+    return pawl__tx_fail_after(tx, row, ended->item.work_item_id, ret_changed, reterr);
 }
 
 /* Loads the followers' rows, each once, and changes them. */

@@ -73,6 +73,13 @@ PAWL_MUST_USE pawl_status pawl__tx_put(struct work_tx *tx,
                                        size_t count,
                                        pawl_error *reterr);
 
+/* Fails a row that has not ended because of one that it comes after. To be stored by the caller. */
+PAWL_MUST_USE pawl_status pawl__tx_fail_after(struct work_tx *tx,
+                                              struct work_row *row,
+                                              pawl_view after_id,
+                                              bool *ret_changed,
+                                              pawl_error *reterr);
+
 /* Submits items inside of a transaction, all or none, as pawl_work_submit does it: a refusal stands
  * in the request's outcome. The submissions are checked already (pawl__submission_check) and have
  * their ids; those with fresh[i] (may be NULL) were made for them, and are not looked up. */

@@ -59,8 +59,8 @@ void pawl__work_sqlite_row(const struct work_sqlite *backend,
                            struct pawl__sqlite_stmt *stmt,
                            struct work_row *ret_row);
 
-/* The methods of items that are in files of their own: sqlite_put.c, sqlite_tasks.c,
- * sqlite_look.c. */
+/* The methods of items that are in files of their own: sqlite_put.c, sqlite_tasks.c, sqlite_look.c,
+ * sqlite_edges.c. */
 pawl_status pawl__work_sqlite_put(struct work_backend *base,
                                   const struct work_now *now,
                                   struct work_row *const *rows,
@@ -113,6 +113,30 @@ pawl_status pawl__work_sqlite_task_read(struct work_backend *base,
                                         pawl_task_visit visit,
                                         void *context,
                                         pawl_error *reterr);
+
+pawl_status pawl__work_sqlite_edges(struct work_backend *base,
+                                    const pawl_view *after_ids,
+                                    size_t count,
+                                    void (*visit)(void *context, const struct work_edge *edge),
+                                    void *context,
+                                    pawl_error *reterr);
+pawl_status pawl__work_sqlite_add_edges(struct work_backend *base,
+                                        const struct work_edge *edges,
+                                        size_t count,
+                                        pawl_error *reterr);
+pawl_status pawl__work_sqlite_comes_after(struct work_backend *base,
+                                          pawl_view id,
+                                          struct pawl__arena *arena,
+                                          pawl_view *ret_ids,
+                                          size_t room,
+                                          size_t *ret_count,
+                                          pawl_error *reterr);
+pawl_status pawl__work_sqlite_stranded(struct work_backend *base,
+                                       size_t count,
+                                       struct pawl__arena *arena,
+                                       pawl_view *ret_ids,
+                                       size_t *ret_count,
+                                       pawl_error *reterr);
 
 extern const struct work_item_ops pawl__work_sqlite_items;
 extern const struct work_checkpoint_ops pawl__work_sqlite_checkpoints;

@@ -284,6 +284,21 @@ static pawl_status sqlite_pick(struct work_backend *base,
                      reterr);
 }
 
+/* Up to `count` rows that foreign SQL left expired. */
+static pawl_status left_expired(struct work_sqlite *backend,
+                                size_t count,
+                                struct pawl__arena *arena,
+                                struct work_row **ret_rows,
+                                size_t *ret_count,
+                                pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_LEFT_EXPIRED);
+
+    pawl__sqlite_bind_i64(&stmt, 1, (int64_t)count);
+    return keep_rows(backend, &stmt, arena, ret_rows, count, ret_count, reterr);
+}
+
 static pawl_status sqlite_expired(struct work_backend *base,
                                   const struct work_now *now,
                                   size_t count,
@@ -294,12 +309,19 @@ static pawl_status sqlite_expired(struct work_backend *base,
 {
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(of(base)->writer, WORK_SQL_EXPIRED);
+    size_t left = 0;
 
     pawl__sqlite_bind_i64(&stmt, 1, (int64_t)count);
     pawl__sqlite_bind_text(&stmt, 2, pawl_view_of(of(base)->boot_id));
     pawl__sqlite_bind_i64(&stmt, 3, now->ns);
     pawl__work_bind_time(&stmt, 4, now->wall_us);
-    return keep_rows(of(base), &stmt, arena, ret_rows, count, ret_count, reterr);
+    pawl_status status = keep_rows(of(base), &stmt, arena, ret_rows, count, ret_count, reterr);
+    if (status == PAWL_OK && *ret_count < count) {
+        status =
+            left_expired(of(base), count - *ret_count, arena, ret_rows + *ret_count, &left, reterr);
+        *ret_count += left;
+    }
+    return status;
 }
 
 static pawl_status due_walk(struct work_sqlite *backend,
@@ -417,51 +439,7 @@ static pawl_status sqlite_unfinished(struct work_backend *base,
     return PAWL_OK;
 }
 
-/* --- edges, checkpoints --- */
-
-static pawl_status sqlite_edges(struct work_backend *base,
-                                const pawl_view *after_ids,
-                                size_t count,
-                                void (*visit)(void *context, const struct work_edge *edge),
-                                void *context,
-                                pawl_error *reterr)
-{
-    for (size_t i = 0; i < count; i++) {
-        AUTO(pawl__sqlite_reset)
-        struct pawl__sqlite_stmt stmt = pawl__sqlite_use(of(base)->writer, WORK_SQL_EDGES);
-        bool row = true;
-        pawl__sqlite_bind_text(&stmt, 1, after_ids[i]);
-        while (row) {
-            pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
-            if (status != PAWL_OK) {
-                return status;
-            }
-            if (row) {
-                struct work_edge edge = { .work_item_id = pawl__sqlite_text(&stmt, 0),
-                                          .after_id = after_ids[i] };
-                visit(context, &edge);
-            }
-        }
-    }
-    return PAWL_OK;
-}
-
-static pawl_status sqlite_add_edges(struct work_backend *base,
-                                    const struct work_edge *edges,
-                                    size_t count,
-                                    pawl_error *reterr)
-{
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        AUTO(pawl__sqlite_reset)
-        struct pawl__sqlite_stmt stmt = pawl__sqlite_use(of(base)->writer, WORK_SQL_EDGE_INSERT);
-        pawl__sqlite_bind_text(&stmt, 1, edges[i].work_item_id);
-        pawl__sqlite_bind_text(&stmt, 2, edges[i].after_id);
-        status = pawl__sqlite_run(&stmt, reterr);
-    }
-    return status;
-}
+/* --- checkpoints --- */
 
 static pawl_status sqlite_boundaries(struct work_backend *base,
                                      const struct work_now *now,
@@ -493,8 +471,8 @@ const struct work_item_ops pawl__work_sqlite_items = {
     .due = sqlite_due,
     .unfinished = sqlite_unfinished,
     .put = pawl__work_sqlite_put,
-    .edges = sqlite_edges,
-    .add_edges = sqlite_add_edges,
+    .edges = pawl__work_sqlite_edges,
+    .add_edges = pawl__work_sqlite_add_edges,
     .boundaries = sqlite_boundaries,
     .tasks = pawl__work_sqlite_tasks,
     .task_insert = pawl__work_sqlite_task_insert,
@@ -505,4 +483,6 @@ const struct work_item_ops pawl__work_sqlite_items = {
     .list = pawl__work_sqlite_list,
     .history = pawl__work_sqlite_history,
     .task_read = pawl__work_sqlite_task_read,
+    .comes_after = pawl__work_sqlite_comes_after,
+    .stranded = pawl__work_sqlite_stranded,
 };

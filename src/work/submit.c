@@ -381,16 +381,15 @@ static pawl_status fail_doomed(struct submit *submit, pawl_error *reterr)
 
     for (size_t i = 0; i < submit->count; i++) {
         struct coming *coming = &submit->coming[i];
-        char text[PAWL_WORK_NAME_BYTES_MAX + 64];
-        struct pawl__buf message = BUF_OVER(text);
+        bool changed = false;
         if (coming->failed_after.len == 0 || coming->duplicate) {
             continue;
         }
-        pawl__buf_add_format(
-            &message, "item '%.*s', which it comes after, failed", VIEW_ARGS(coming->failed_after));
         struct work_row *row = &coming->row;
-        (void)pawl__decide_cancel(row, pawl__buf_view(&message), &tx->now);
-        pawl_status status = pawl__tx_put(tx, &row, 1, reterr);
+        pawl_status status = pawl__tx_fail_after(tx, row, coming->failed_after, &changed, reterr);
+        if (status == PAWL_OK) {
+            status = pawl__tx_put(tx, &row, 1, reterr);
+        }
         if (status != PAWL_OK) {
             return status;
         }

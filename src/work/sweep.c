@@ -24,6 +24,7 @@ static pawl_status snapshot_of(struct work_tx *tx,
                                pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(65536);
+    pawl_view holder = row->item.lease_holder.len > 0 ? row->item.lease_holder : pawl_view_of("");
     json_auto_t *json = json_pack("{s:s, s:s%, s:s%, s:I, s:I, s:i, s:i}",
                                   "error",
                                   WORK_EXPIRED_MESSAGE,
@@ -31,8 +32,8 @@ static pawl_status snapshot_of(struct work_tx *tx,
                                   row->item.work_item_id.data,
                                   row->item.work_item_id.len,
                                   "lease_holder",
-                                  row->item.lease_holder.data,
-                                  row->item.lease_holder.len,
+                                  holder.data,
+                                  holder.len,
                                   "token",
                                   (json_int_t)row->item.token,
                                   "attempts",
@@ -146,7 +147,11 @@ pawl_status pawl_work_sweep(pawl_work *work, pawl_sweep_report *ret_report, pawl
 {
     pawl_sweep_report sum = { 0 };
     bool more = true;
+    pawl_status found = pawl__work_free_stranded(work, &sum.due, reterr);
 
+    if (found != PAWL_OK) {
+        return found;
+    }
     while (more) {
         struct sweep_request sweep = { .request = { .kind = WORK_RUN, .run = run_sweep } };
         pawl_status status = pawl__work_submit_request(work, &sweep.request, reterr);

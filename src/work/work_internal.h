@@ -29,4 +29,9 @@ PAWL_MUST_USE pawl_status pawl__work_open_at(const char *location,
                                              pawl_work **ret_work,
                                              pawl_error *reterr);
 
+/* Lets go on, or fails, what waits for items that foreign SQL has ended. Adds to *freed. */
+PAWL_MUST_USE pawl_status pawl__work_free_stranded(pawl_work *work,
+                                                   uint64_t *freed,
+                                                   pawl_error *reterr);
+
 #endif
