@@ -193,11 +193,26 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_open(const char *location,
                                                  pawl_app **ret_app,
                                                  pawl_error *reterr);
 
+/* The same with the descriptor as JSON:
+ *
+ *     {"name": "orders", "id": 1, "partitions": 4, "trust": 0,
+ *      "kinds": [{"name": "shop", "id": 1,
+ *                 "sequences": [{"name": "invoice", "id": 16, "initial": 1000}]}]}
+ *
+ * partitions (1), trust (0), sequences (none) and initial (1) may be left out. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_open_json(const char *location,
+                                                      pawl_view descriptor,
+                                                      const pawl_app_options *options,
+                                                      pawl_app **ret_app,
+                                                      pawl_error *reterr);
+
 /* Commands that wait are answered first. NULL is fine. */
 PAWL_API void pawl_app_close(pawl_app *app);
 
 /* Lives as long as the application. */
 PAWL_API const pawl_app_descriptor *pawl_app_get_descriptor(const pawl_app *app);
+/* "wlog_offset", "c_record", "ow_record", or the name of one of the application's own; "": unknown. */
+PAWL_API const char *pawl_app_sequence_name(const pawl_app *app, uint16_t sequence);
 PAWL_API uint16_t pawl_app_partition_of(const pawl_app *app, uint64_t workspace);
 
 /* Waits until no partition actualizes its sequences. TIMEOUT; CORRUPT: a log has a hole or a damaged
@@ -228,6 +243,36 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_exec(pawl_app *app,
                                                  pawl_app_response **ret_response,
                                                  pawl_error *reterr);
 PAWL_API void pawl_app_response_free(pawl_app_response *response);
+
+/* The same with command and response as JSON:
+ *
+ *     {"workspace": 7, "kind": "shop", "key": "pay-1",
+ *      "creates": [{"class": "c", "raw_id": 1, "table": "order", "data": {...}},
+ *                  {"class": "singleton", "id": 65536, "table": "shop", "data": {...}}],
+ *      "updates": [{"id": 200001, "data": {...}}]}
+ *
+ *     {"partition": 1, "plog_offset": 5, "wlog_offset": 3, "duplicate": false,
+ *      "ids": {"1": 1099511627776}, "numbers": [{"sequence": "invoice", "number": 1000}]}
+ *
+ * Classes are c, o, w and singleton; key, creates and updates may be left out. `workspace` not 0 is for
+ * commands that leave theirs out. *ret_json is malloc'ed and ends in a NUL. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_exec_json(pawl_app *app,
+                                                      uint64_t workspace,
+                                                      pawl_view command,
+                                                      char **ret_json,
+                                                      size_t *ret_len,
+                                                      pawl_error *reterr);
+
+/* A record and an event as JSON, on one line. malloc'ed. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_record_to_json(const pawl_app_record *record,
+                                                           char **ret_json,
+                                                           size_t *ret_len,
+                                                           pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_event_to_json(const pawl_app *app,
+                                                          const pawl_app_event *event,
+                                                          char **ret_json,
+                                                          size_t *ret_len,
+                                                          pawl_error *reterr);
 
 /* Reading. Visitors are called in order; anything but PAWL_OK from one ends the walk and is returned.
  * A `limit` of 0 is none. */

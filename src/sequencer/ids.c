@@ -44,6 +44,11 @@ const char *pawl__app_class_name(pawl_app_class record_class)
     return (size_t)record_class < COUNT_OF(classes) ? classes[record_class].name : "unknown";
 }
 
+const char *pawl__app_class_word(pawl_app_class record_class)
+{
+    return (size_t)record_class < COUNT_OF(classes) ? classes[record_class].word : "unknown";
+}
+
 bool pawl__app_class_parse(pawl_view word, pawl_app_class *ret_class)
 {
     for (size_t i = 0; i < COUNT_OF(classes); i++) {

@@ -1,0 +1,181 @@
+/* Commands, responses, records and events as JSON. Argument: the backend. */
+#include "lib/app_fixture.h"
+
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/macros.h"
+
+static pawl_status try_json(struct app_fixture *f,
+                            uint64_t workspace,
+                            const char *command,
+                            char **ret_json)
+{
+    size_t len = 0;
+    pawl_status status = PAWL_BUSY;
+
+    while (status == PAWL_BUSY) {
+        assert_ok(pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error), &f->error);
+        status =
+            pawl_app_exec_json(f->app, workspace, pawl_view_of(command), ret_json, &len, &f->error);
+    }
+    return status;
+}
+
+static void expect(struct app_fixture *f, const char *command, const char *response)
+{
+    char *json = NULL;
+
+    assert_ok(try_json(f, 0, command, &json), &f->error);
+    app_assert_text(json, response);
+}
+
+static pawl_status take_event(void *context, const pawl_app_event *event, pawl_error *reterr)
+{
+    struct app_fixture *f = context;
+    char *json = NULL;
+    size_t len = 0;
+    pawl_status status = pawl_app_event_to_json(f->app, event, &json, &len, reterr);
+
+    assert_ok(status, reterr);
+    assert_int_equal(len, strlen(json));
+    app_assert_text(
+        json,
+        "{\"plog_offset\":1,\"wlog_offset\":1,\"workspace\":7,\"kind\":\"shop\",\"key\":\"k\","
+        "\"records\":[{\"id\":1099511627776,\"class\":\"c\",\"table\":\"order\",\"update\":false,"
+        "\"data\":{\"no\":1000}},{\"id\":65536,\"class\":\"singleton\",\"table\":\"shop\","
+        "\"update\":false,\"data\":{\"first\":1099511627776}}],\"numbers\":["
+        "{\"sequence\":\"wlog_offset\",\"number\":1},{\"sequence\":\"c_record\",\"number\":"
+        "1099511627776},{\"sequence\":\"invoice\",\"number\":1000}]}");
+    return PAWL_OK;
+}
+
+static pawl_status take_record(void *context, const pawl_app_record *record, pawl_error *reterr)
+{
+    char *json = NULL;
+    size_t len = 0;
+
+    assert_ok(pawl_app_record_to_json(record, &json, &len, reterr), reterr);
+    app_assert_text(json, context);
+    return PAWL_OK;
+}
+
+static void test_a_command_as_json_is_answered_in_json(void **state)
+{
+    static const char first[] =
+        "{\"workspace\": 7, \"kind\": \"shop\", \"key\": \"k\", \"creates\": ["
+        "{\"class\": \"c\", \"raw_id\": 5, \"table\": \"order\", \"data\": "
+        "{\"no\": {\"$next\": \"invoice\"}}},"
+        "{\"class\": \"singleton\", \"id\": 65536, \"table\": \"shop\", \"data\": "
+        "{\"first\": {\"$raw\": 5}}}]}";
+    static char record[] =
+        "{\"id\":65536,\"class\":\"singleton\",\"table\":\"shop\",\"data\":{\"a\":1}}";
+    struct app_fixture *f = *state;
+
+    app_open(f);
+    expect(
+        f,
+        first,
+        "{\"partition\":1,\"plog_offset\":1,\"wlog_offset\":1,\"duplicate\":false,"
+        "\"ids\":{\"5\":1099511627776},\"numbers\":[{\"sequence\":\"invoice\",\"number\":1000}]}");
+    expect(
+        f,
+        first,
+        "{\"partition\":1,\"plog_offset\":1,\"wlog_offset\":1,\"duplicate\":true,"
+        "\"ids\":{\"5\":1099511627776},\"numbers\":[{\"sequence\":\"invoice\",\"number\":1000}]}");
+    assert_ok(pawl_app_read_wlog(f->app, 7, 1, 1, take_event, f, &f->error), &f->error);
+    expect(f,
+           "{\"workspace\":7,\"kind\":\"shop\",\"updates\":[{\"id\":65536,\"data\":{\"a\":1}}]}",
+           "{\"partition\":1,\"plog_offset\":2,\"wlog_offset\":2,\"duplicate\":false,"
+           "\"ids\":{},\"numbers\":[]}");
+    assert_ok(pawl_app_read_record(f->app, 7, 65536, take_record, record, &f->error), &f->error);
+}
+
+static void test_a_workspace_may_stand_beside_the_command(void **state)
+{
+    struct app_fixture *f = *state;
+    char *json = NULL;
+
+    app_open(f);
+    assert_ok(try_json(f, 8, "{\"kind\":\"shop\"}", &json), &f->error);
+    app_assert_text(json,
+                    "{\"partition\":0,\"plog_offset\":1,\"wlog_offset\":1,\"duplicate\":false,"
+                    "\"ids\":{},\"numbers\":[]}");
+    assert_ok(try_json(f, 8, "{\"workspace\":8,\"kind\":\"shop\"}", &json), &f->error);
+    free(json);
+    assert_status(
+        try_json(f, 8, "{\"workspace\":9,\"kind\":\"shop\"}", &json), PAWL_INVALID, &f->error);
+    assert_message(&f->error, "command.workspace: is not 8");
+}
+
+static void test_json_that_is_no_command_is_refused_by_its_place(void **state)
+{
+    static const char *const bad[][2] = {
+        { "", "" },
+        { "[]", "command: expected an object" },
+        { "{}", "command.workspace: missing" },
+        { "{\"workspace\":0,\"kind\":\"shop\"}", "command.workspace" },
+        { "{\"workspace\":7}", "command.kind: missing" },
+        { "{\"workspace\":7,\"kind\":\"shop\",\"more\":1}", "more" },
+        { "{\"workspace\":7,\"kind\":\"shop\",\"creates\":1}", "command.creates" },
+        { "{\"workspace\":7,\"kind\":\"shop\",\"creates\":[{}]}", "creates[0].class: missing" },
+        { "{\"workspace\":7,\"kind\":\"shop\",\"creates\":[{\"class\":\"x\"}]}",
+          "creates[0].class: is none of c, o, w and singleton" },
+        { "{\"workspace\":7,\"kind\":\"shop\",\"creates\":[{\"class\":\"c\",\"raw_id\":1,"
+          "\"table\":\"t\",\"data\":5}]}",
+          "creates[0].data: expected an object" },
+        { "{\"workspace\":7,\"kind\":\"shop\",\"creates\":[{\"class\":\"c\",\"raw_id\":70000,"
+          "\"table\":\"t\",\"data\":{}}]}",
+          "raw id 70000 is not in 1-65535" },
+        { "{\"workspace\":7,\"kind\":\"shop\",\"updates\":[{\"data\":{}}]}",
+          "updates[0].id: missing" },
+    };
+    struct app_fixture *f = *state;
+    char *json = NULL;
+
+    app_open(f);
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        assert_status(try_json(f, 0, bad[i][0], &json), PAWL_INVALID, &f->error);
+        assert_message(&f->error, bad[i][1]);
+        assert_null(json);
+    }
+}
+
+static void test_an_application_is_created_from_json(void **state)
+{
+    static const char descriptor[] =
+        "{\"name\":\"cafe\",\"id\":9,\"kinds\":[{\"name\":\"table\",\"id\":3,\"sequences\":"
+        "[{\"name\":\"bill\",\"id\":20}]}]}";
+    struct app_fixture *f = *state;
+
+    assert_ok(
+        pawl_app_open_json(f->location, pawl_view_of(descriptor), &f->options, &f->app, &f->error),
+        &f->error);
+    const pawl_app_descriptor *made = pawl_app_get_descriptor(f->app);
+    assert_int_equal(made->partitions, 1);
+    assert_int_equal(made->trust, PAWL_APP_TRUST_0);
+    assert_int_equal(made->kinds[0].sequences[0].initial, 1);
+    assert_string_equal(pawl_app_sequence_name(f->app, 20), "bill");
+    assert_string_equal(pawl_app_sequence_name(f->app, PAWL_APP_SEQ_C_RECORD), "c_record");
+    assert_string_equal(pawl_app_sequence_name(f->app, 21), "");
+    pawl_app *other = NULL;
+    assert_status(pawl_app_open_json("memory:", pawl_view_of("{}"), NULL, &other, &f->error),
+                  PAWL_INVALID,
+                  &f->error);
+    assert_message(&f->error, "descriptor.name: missing");
+}
+
+#define APP_TEST(name) cmocka_unit_test_setup_teardown(name, app_setup, app_teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        APP_TEST(test_a_command_as_json_is_answered_in_json),
+        APP_TEST(test_a_workspace_may_stand_beside_the_command),
+        APP_TEST(test_json_that_is_no_command_is_refused_by_its_place),
+        APP_TEST(test_an_application_is_created_from_json),
+    };
+
+    app_backend = argc > 1 ? argv[1] : app_backend;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
