@@ -22,6 +22,8 @@ static const struct pawl__command root = {
     .commands = COMMANDS(&pawl__cmd_ledger,
                          &pawl__cmd_work,
                          &pawl__cmd_idem,
+                         &pawl__cmd_app,
+                         &pawl__cmd_seq,
                          &pawl__cmd_doctor,
                          &pawl__cmd_config,
                          &pawl__cmd_help,

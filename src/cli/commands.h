@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 
+extern const struct pawl__command pawl__cmd_app;
 extern const struct pawl__command pawl__cmd_complete;
 extern const struct pawl__command pawl__cmd_completion;
 extern const struct pawl__command pawl__cmd_config;
@@ -14,6 +15,7 @@ extern const struct pawl__command pawl__cmd_help;
 extern const struct pawl__command pawl__cmd_idem;
 extern const struct pawl__command pawl__cmd_ledger;
 extern const struct pawl__command pawl__cmd_man;
+extern const struct pawl__command pawl__cmd_seq;
 extern const struct pawl__command pawl__cmd_version;
 extern const struct pawl__command pawl__cmd_work;
 

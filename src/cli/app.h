@@ -1,0 +1,62 @@
+/* What the verbs of `pawl app` and `pawl seq` share: which application, how records and events are
+ * shown. */
+#ifndef PAWL_CLI_APP_H
+#define PAWL_CLI_APP_H
+
+#include <pawl/app.h>
+
+#include "cli/command.h"
+#include "cli/run.h"
+
+extern const struct pawl__command pawl__cmd_app_create;
+extern const struct pawl__command pawl__cmd_app_exec;
+extern const struct pawl__command pawl__cmd_app_plog;
+extern const struct pawl__command pawl__cmd_app_records;
+extern const struct pawl__command pawl__cmd_app_seq;
+extern const struct pawl__command pawl__cmd_app_wlog;
+extern const struct pawl__command pawl__cmd_seq_status;
+extern const struct pawl__command pawl__cmd_seq_verify;
+
+#define APP_OPERAND                                      \
+    {                                                    \
+        .name = "APP", .help = "The application's name." \
+    }
+#define APP_WORKSPACE_FLAG                                                                 \
+    {                                                                                      \
+        .name = "workspace", .value = "N", .help = "The workspace.", .kind = VALUE_NUMBER, \
+        .min = 1, .max = INT64_MAX, .required = true                                       \
+    }
+#define APP_FROM_FLAG(what)                                                         \
+    {                                                                               \
+        .name = "from", .value = "N", .help = what, .kind = VALUE_NUMBER, .min = 0, \
+        .max = INT64_MAX, .fallback = "0"                                           \
+    }
+#define APP_LIMIT_FLAG                                                           \
+    {                                                                            \
+        .name = "limit", .value = "N", .help = "At the most so many; 0 is all.", \
+        .kind = VALUE_NUMBER, .min = 0, .max = INT64_MAX, .fallback = "0"        \
+    }
+
+/* An application that the examples may use. */
+#define APP_EXAMPLE_CREATE                                       \
+    "pawl app create --data ./data --descriptor "                \
+    "'{\"name\": \"orders\", \"id\": 1, \"kinds\": [{\"name\": " \
+    "\"shop\", \"id\": 1}]}'"
+#define APP_EXAMPLE_EXEC                                     \
+    "pawl app exec --data ./data orders --command "          \
+    "'{\"workspace\": 7, \"kind\": \"shop\", \"creates\": [" \
+    "{\"class\": \"c\", \"raw_id\": 1, \"table\": \"order\", \"data\": {}}]}'"
+
+/* Below the data directory: apps/NAME. INVALID for a name that no application has. malloc'ed. */
+PAWL_MUST_USE pawl_status pawl__app_path(const struct pawl__run *run,
+                                         const char *name,
+                                         char **ret_path,
+                                         pawl_error *reterr);
+
+/* Opens the application that the operand APP names, and waits until its sequences are actualized. */
+PAWL_MUST_USE pawl_status pawl__app_open_named(const struct pawl__run *run,
+                                               pawl_app **ret_app,
+                                               pawl_error *reterr);
+void pawl__app_close_p(pawl_app **app); /* for AUTO */
+
+#endif

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""`pawl app` and `pawl seq` as people and programs meet them."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
+from tap import done, it  # noqa: E402
+
+PAWL = os.path.join(os.environ["PAWL_BUILD"], "pawl")
+TOP = tempfile.mkdtemp(prefix="pawl-app-")
+ENV = {"PATH": os.environ["PATH"], "HOME": TOP, "LANG": "C.UTF-8"}
+for variable in ("ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS"):
+    if variable in os.environ:
+        ENV[variable] = os.environ[variable]
+WAIT_S = 120
+SHOP = {"name": "orders", "id": 1, "partitions": 2,
+        "kinds": [{"name": "shop", "id": 1, "sequences": [{"name": "invoice", "id": 16, "initial": 1000}]}]}
+
+
+def run(*args, code=0, text=""):
+    result = subprocess.run([PAWL, *args], input=text, env=ENV, cwd=TOP, timeout=WAIT_S, text=True,
+                            capture_output=True, check=False)
+    assert result.returncode == code, (args, result.returncode, result.stdout[-500:], result.stderr[-500:])
+    return result
+
+
+def rows(result):
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def shop(**changes):
+    data = tempfile.mkdtemp(dir=TOP)
+    run("app", "create", "--data", data, "--descriptor", json.dumps({**SHOP, **changes}))
+    return data
+
+
+def order(workspace, raw_id=1, **more):
+    return {"workspace": workspace, "kind": "shop", **more,
+            "creates": [{"class": "c", "raw_id": raw_id, "table": "order",
+                         "data": {"no": {"$next": "invoice"}, "me": {"$raw": raw_id}}}]}
+
+
+def lines(*commands):
+    return "".join(json.dumps(command) + "\n" for command in commands)
+
+
+def creates_once():
+    data = shop()
+    again = rows(run("app", "create", "--data", data, "--json", "--descriptor", json.dumps(SHOP)))
+    assert again == [{"name": "orders", "id": 1, "partitions": 2, "trust": 0, "kinds": 1}], again
+    assert os.path.isdir(f"{data}/apps/orders")
+    other = run("app", "create", "--data", data, "--descriptor", json.dumps({**SHOP, "trust": 2}), code=4)
+    assert "another descriptor" in other.stderr, other.stderr
+
+
+def refuses_descriptors():
+    data = tempfile.mkdtemp(dir=TOP)
+    for bad, says in [("{}", "descriptor.name: missing"), ("x", "line 1"),
+                      (json.dumps({**SHOP, "name": "../x"}), "no application's name"),
+                      (json.dumps({**SHOP, "trust": 3}), "trust"),
+                      (json.dumps({**SHOP, "kinds": []}), "0 kinds")]:
+        assert says in run("app", "create", "--data", data, "--descriptor", bad, code=2).stderr, bad
+    assert not os.path.exists(f"{data}/apps"), os.listdir(data)
+
+
+def answers_lines():
+    data = shop()
+    answers = rows(run("app", "exec", "--data", data, "orders",
+                       text=lines(order(7), order(8), order(7, 9, key="k"), order(7, 9, key="k"))))
+    assert [a["plog_offset"] for a in answers] == [1, 1, 2, 2], answers
+    assert [a["wlog_offset"] for a in answers] == [1, 1, 2, 2], answers
+    assert [a["duplicate"] for a in answers] == [False, False, False, True], answers
+    assert answers[2]["ids"] == {"9": 2**40 + 1} == answers[3]["ids"], answers
+    assert answers[2]["numbers"] == [{"sequence": "invoice", "number": 1001}], answers
+    one = rows(run("app", "exec", "--data", data, "orders", "--command", json.dumps(order(7))))
+    assert one[0]["wlog_offset"] == 3, one
+
+
+def shows_what_is_there():
+    data = shop()
+    run("app", "exec", "--data", data, "orders", text=lines(order(7), order(7), order(9)))
+    records = rows(run("app", "records", "--data", data, "orders", "--workspace", "7", "--json"))
+    assert records == [{"id": 2**40 + i, "class": "c", "table": "order",
+                        "data": {"no": 1000 + i, "me": 2**40 + i}} for i in range(2)], records
+    plain = run("app", "records", "--data", data, "orders", "--workspace", "7", "--from", str(2**40 + 1)).stdout
+    assert plain == f'{2**40 + 1}\tc\torder\t{{"no":1001,"me":{2**40 + 1}}}\n', plain
+    one = run("app", "records", "--data", data, "orders", "--workspace", "9", "--id", str(2**40))
+    assert one.stdout.startswith(str(2**40)), one.stdout
+    run("app", "records", "--data", data, "orders", "--workspace", "9", "--id", str(2**40 + 1), code=3)
+    run("app", "records", "--data", data, "orders", "--workspace", "9", "--id", "5", code=2)
+    events = rows(run("app", "wlog", "--data", data, "orders", "--workspace", "9", "--json"))
+    assert [(e["plog_offset"], e["wlog_offset"], e["kind"]) for e in events] == [(3, 1, "shop")], events
+    assert run("app", "plog", "--data", data, "orders", "--partition", "1", "--from", "2",
+               "--limit", "1").stdout == "2\t7\t2\t1\t\n"
+    run("app", "plog", "--data", data, "orders", "--partition", "2", code=2)
+
+
+def names_the_bad_line():
+    data = shop()
+    refused = run("app", "exec", "--data", data, "orders", code=2,
+                  text=lines(order(7), {**order(7), "kind": "cafe"}, order(7)))
+    assert "line 2" in refused.stderr and "cafe" in refused.stderr, refused.stderr
+    assert len(rows(refused)) == 1
+    assert "line 1" in run("app", "exec", "--data", data, "orders", code=2, text="nonsense\n").stderr
+    conflict = run("app", "exec", "--data", data, "orders", code=4,
+                   text=lines(order(7, key="k"), order(7, 2, key="k")))
+    assert "another command" in conflict.stderr, conflict.stderr
+
+
+def proves_numbers():
+    data = shop()
+    run("app", "exec", "--data", data, "orders", text=lines(*[order(7) for _ in range(5)]))
+    proof = rows(run("seq", "verify", "--data", data, "orders", "--workspace", "7", "--json"))
+    assert [(p["sequence"], p["initial"], p["last"], p["used"], p["whole"]) for p in proof] == [
+        ("wlog_offset", 1, 5, 5, True), ("c_record", 2**40, 2**40 + 4, 5, True),
+        ("ow_record", 200001, None, 0, True), ("invoice", 1000, 1004, 5, True)], proof
+    only = rows(run("app", "seq", "--data", data, "orders", "--workspace", "7", "--sequence", "invoice", "--json"))
+    assert [p["last"] for p in only] == [1004], only
+    run("seq", "verify", "--data", data, "orders", "--workspace", "7", "--sequence", "none", code=2)
+    status = rows(run("seq", "status", "--data", data, "orders", "--json"))
+    assert [(s["partition"], s["next_offset"], s["actualizing"]) for s in status] == [(0, 1, False), (1, 6, False)]
+
+
+def misses_what_is_not_there():
+    data = tempfile.mkdtemp(dir=TOP)
+    for verb in (["app", "exec"], ["app", "plog"], ["seq", "status"]):
+        assert "no application" in run(*verb, "--data", data, "orders", code=3).stderr
+    assert os.listdir(data) == []
+    run("app", "plog", "--data", data, "../x", code=2)
+
+
+it("an application is created once, and again only as it was", creates_once)
+it("a bad descriptor is refused and leaves nothing behind", refuses_descriptors)
+it("each command is answered by a line, one with the same key the same", answers_lines)
+it("records and logs are shown", shows_what_is_there)
+it("a line that is refused is named, and those before it are done", names_the_bad_line)
+it("numbers are proven from the log", proves_numbers)
+it("an application that is not there is not found, and not made", misses_what_is_not_there)
+shutil.rmtree(TOP)
+done()
