@@ -36,7 +36,7 @@ enum {
     WORKSPACES = 5,
     PARTITIONS = 2,
     RECORDS_MAX = 4,
-    DATA_SIZE = 1024,
+    DATA_SIZE = 256,
     COMMANDS_BETWEEN_CLOSES = 64,
     LINE_SIZE = 512,
     PATIENCE_MS = 30000,
@@ -86,7 +86,7 @@ static pawl_app_class class_of(uint64_t command, size_t place)
 /* Up to the id of its first record, which both sides add. */
 static size_t data_of(uint64_t command, size_t place, char data[DATA_SIZE])
 {
-    int padding = (int)(command * 37 % 700);
+    int padding = (int)(command * 37 % 90);
 
     return (size_t)snprintf(data,
                             DATA_SIZE,
