@@ -128,7 +128,7 @@ static pawl_status do_actual_work(void *context, char **ret_response, pawl_error
     if (fd < 0) {
         *reterr = (pawl_error)PAWL_ERROR_INIT;
         snprintf(reterr->message, sizeof(reterr->message), "%.400s: %s", path, strerror(errno));
-        return errno == EEXIST ? PAWL_FAILED : PAWL_UNAVAILABLE;
+        return errno == EEXIST ? PAWL_FAILED : PAWL_BUSY; /* BUSY: surely nothing happened */
     }
     close(fd);
     *ret_response = strdup("{\"made\":true}");

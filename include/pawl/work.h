@@ -529,7 +529,9 @@ PAWL_API void pawl_idem_free(pawl_idem *idem);
 
 /* Does the work. PAWL_OK with a JSON value in *ret_response (from malloc; freed by the caller of this
  * function; NULL is null) completes the key; INVALID, CONFLICT and FAILED fail it for good with the
- * error's message; any other status gives the key up, so that a repetition does it again. */
+ * error's message. TIMEOUT, UNAVAILABLE and IO say that it may have happened: the key stays, and is
+ * in doubt once its lease runs out. Any other status (BUSY, CANCELLED, ...) says that it did not, and
+ * gives the key up, so that a repetition does it again. */
 typedef pawl_status (*pawl_idem_work)(void *context, char **ret_response, pawl_error *reterr);
 
 /* Runs `fn` unless it was done: begin, fn, complete. DONE: the stored response in *ret_response.

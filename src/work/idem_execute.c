@@ -13,6 +13,12 @@ static bool is_final(pawl_status status)
     return status == PAWL_INVALID || status == PAWL_CONFLICT || status == PAWL_FAILED;
 }
 
+/* The work was begun, and how it ended is not known: the unknown outcomes of docs/errors.md. */
+static bool may_have_happened(pawl_status status)
+{
+    return status == PAWL_TIMEOUT || status == PAWL_UNAVAILABLE || status == PAWL_IO;
+}
+
 /* {"error": "...", "status": "INVALID"} */
 static pawl_status describe(pawl_status status,
                             const pawl_error *error,
@@ -45,6 +51,9 @@ static void end_failed(pawl_work *work,
     pawl_status ended;
 
     /* When the end itself fails the key stays as it is and is in doubt once its lease runs out. */
+    if (may_have_happened(status)) {
+        return;
+    }
     if (!is_final(status)) {
         ended = pawl_idem_release(work, key, owner_token, &ignored);
     } else {

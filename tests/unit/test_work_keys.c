@@ -382,12 +382,35 @@ static void test_work_that_did_not_happen_is_done_again(void **state)
 {
     struct care_fixture *f = *state;
     pawl_idem_request request = request_of("k", HASH_A);
-    struct errand errand = { .status = PAWL_UNAVAILABLE, .response = "1" };
+    struct errand errand = { .status = PAWL_BUSY, .response = "1" };
 
-    assert_status(execute(f, &request, &errand, "", false), PAWL_UNAVAILABLE, &f->err);
+    assert_status(execute(f, &request, &errand, "", false), PAWL_BUSY, &f->err);
     errand.status = PAWL_OK;
     assert_ok(execute(f, &request, &errand, "1", false), &f->err);
     assert_int_equal(errand.runs, 2);
+}
+
+static void test_work_that_may_have_happened_is_in_doubt(void **state)
+{
+    static const pawl_status unknown[] = { PAWL_TIMEOUT, PAWL_UNAVAILABLE, PAWL_IO };
+    static const char *const keys[] = { "k1", "k2", "k3" };
+    struct care_fixture *f = *state;
+    struct errand errand = { .response = "1" };
+
+    for (size_t i = 0; i < COUNT_OF(unknown); i++) {
+        pawl_idem_request request = request_of(keys[i], HASH_A);
+        request.lease_ms = 60000;
+        errand.status = unknown[i];
+        assert_status(execute(f, &request, &errand, "", false), unknown[i], &f->err);
+        assert_message(&f->err, "the shop is closed");
+        assert_stored(f, keys[i], PAWL_IDEM_IN_FLIGHT, "");
+    }
+    if (care_fixture_wait(f, 61)) {
+        pawl_idem_request request = request_of(keys[0], HASH_A);
+        assert_status(execute(f, &request, &errand, "", false), PAWL_CONFLICT, &f->err);
+        assert_message(&f->err, "in doubt");
+    }
+    assert_int_equal(errand.runs, 3);
 }
 
 static void test_work_in_flight_or_in_doubt_is_not_done(void **state)
@@ -435,6 +458,7 @@ int main(int argc, char **argv)
         CARE_TEST(test_work_is_done_once),
         CARE_TEST(test_work_that_fails_for_good_is_not_repeated),
         CARE_TEST(test_work_that_did_not_happen_is_done_again),
+        CARE_TEST(test_work_that_may_have_happened_is_in_doubt),
         CARE_TEST(test_work_in_flight_or_in_doubt_is_not_done),
         CARE_TEST(test_a_response_that_is_no_json_leaves_the_key_to_its_owner),
     };
