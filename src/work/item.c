@@ -58,6 +58,13 @@ bool pawl__item_has_ended(pawl_item_status status)
     return status == PAWL_ITEM_COMPLETED || status == PAWL_ITEM_FAILED;
 }
 
+bool pawl__filter_is_open(const pawl_item_filter *filter)
+{
+    const uint32_t ended = 1U << PAWL_ITEM_COMPLETED | 1U << PAWL_ITEM_FAILED;
+
+    return filter->statuses != 0 && (filter->statuses & ended) == 0;
+}
+
 int pawl__view_order(pawl_view a, pawl_view b)
 {
     size_t len = MIN(a.len, b.len);

@@ -16,6 +16,9 @@ const char *pawl__task_status_text(pawl_task_status status);
 PAWL_MUST_USE bool pawl__task_status_parse(pawl_view text, pawl_task_status *ret_status);
 bool pawl__item_has_ended(pawl_item_status status);
 
+/* Whether a filter wants none that has ended: then a store need not read those. */
+bool pawl__filter_is_open(const pawl_item_filter *filter);
+
 /* Order of ids and of everything that is sorted by id. */
 int pawl__view_order(pawl_view a, pawl_view b);
 

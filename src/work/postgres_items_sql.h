@@ -25,12 +25,12 @@
 #define WORK_PG_LOCKED_ " FOR UPDATE SKIP LOCKED"
 
 /* $1 task, $2 type, $3 holder (null: any), $4 bits of statuses, $5 limit (null: none) */
-#define WORK_PG_LIST_(of_task)                                                              \
-    "SELECT " WORK_PG_ITEM_COLUMNS " FROM work_items WHERE " of_task                        \
+#define WORK_PG_LIST_(of_items, of_waiting)                                                 \
+    "SELECT " WORK_PG_ITEM_COLUMNS " FROM work_items WHERE " of_items                       \
     " AND ($2::text IS NULL OR work_type = $2) AND ($3::text IS NULL OR lease_holder = $3)" \
     " AND ($4 >> CASE status WHEN 'pending' THEN 0 WHEN 'in_progress' THEN 1"               \
     " WHEN 'completed' THEN 2 WHEN 'failed' THEN 3 ELSE 4 END) & 1 = 1"                     \
-    " UNION ALL SELECT " WORK_PG_WAITING_COLUMNS " FROM work_waiting WHERE " of_task        \
+    " UNION ALL SELECT " WORK_PG_WAITING_COLUMNS " FROM work_waiting WHERE " of_waiting     \
     " AND ($2::text IS NULL OR work_type = $2) AND $3::text IS NULL AND ($4 >> 5) & 1 = 1"  \
     " ORDER BY created_at, work_item_id LIMIT $5"
 
@@ -250,8 +250,13 @@
       " SELECT " WORK_PG_WAITING_COLUMNS " FROM work_waiting WHERE work_item_id = $1",             \
       "t",                                                                                         \
       WORK_PG_ITEM_TYPES)                                                                          \
-    X(LIST, WORK_PG_LIST_("$1::text IS NULL"), "tttii", WORK_PG_ITEM_TYPES)                        \
-    X(LIST_TASK, WORK_PG_LIST_("task_id = $1"), "tttii", WORK_PG_ITEM_TYPES)                       \
+    X(LIST, WORK_PG_LIST_("$1::text IS NULL", "$1::text IS NULL"), "tttii", WORK_PG_ITEM_TYPES)    \
+    X(LIST_OPEN,                                                                                   \
+      WORK_PG_LIST_("$1::text IS NULL AND status IN ('pending', 'in_progress', 'expired')",        \
+                    "$1::text IS NULL"),                                                           \
+      "tttii",                                                                                     \
+      WORK_PG_ITEM_TYPES)                                                                          \
+    X(LIST_TASK, WORK_PG_LIST_("task_id = $1", "task_id = $1"), "tttii", WORK_PG_ITEM_TYPES)       \
     X(HISTORY,                                                                                     \
       "SELECT seq, from_status, to_status, token, lease_holder, retry_count, message, at"          \
       " FROM work_history WHERE work_item_id = $1 ORDER BY seq",                                   \

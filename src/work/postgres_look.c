@@ -108,7 +108,9 @@ pawl_status pawl__work_pg_list(struct work_backend *base,
 
     return pawl__work_pg_walk(
         base,
-        filter->task_id.len > 0 ? WORK_PG_LIST_TASK : WORK_PG_LIST,
+        filter->task_id.len > 0        ? WORK_PG_LIST_TASK
+        : pawl__filter_is_open(filter) ? WORK_PG_LIST_OPEN
+                                       : WORK_PG_LIST,
         PG_ARGS(pawl__work_pg_optional(filter->task_id),
                 pawl__work_pg_optional(filter->work_type),
                 pawl__work_pg_optional(filter->lease_holder),

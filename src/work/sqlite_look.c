@@ -92,13 +92,10 @@ pawl_status pawl__work_sqlite_get(struct work_backend *base,
 /* Without ended items one that looks at the others alone, however many have ended. */
 static size_t list_statement(const pawl_item_filter *filter)
 {
-    const uint32_t ended = 1U << PAWL_ITEM_COMPLETED | 1U << PAWL_ITEM_FAILED;
-
     if (filter->task_id.len > 0) {
         return WORK_SQL_LIST_TASK;
     }
-    return filter->statuses != 0 && (filter->statuses & ended) == 0 ? WORK_SQL_LIST_OPEN
-                                                                    : WORK_SQL_LIST;
+    return pawl__filter_is_open(filter) ? WORK_SQL_LIST_OPEN : WORK_SQL_LIST;
 }
 
 static pawl_status list_in(struct work_sqlite *backend,
