@@ -235,6 +235,19 @@ PAWL_MUST_USE pawl_status pawl__work_pg_walk(struct work_backend *base,
 
 /* --- methods that are in files of their own --- */
 
+pawl_status pawl__work_pg_comes_after(struct work_backend *base,
+                                      pawl_view id,
+                                      struct pawl__arena *arena,
+                                      pawl_view *ret_ids,
+                                      size_t room,
+                                      size_t *ret_count,
+                                      pawl_error *reterr);
+pawl_status pawl__work_pg_stranded(struct work_backend *base,
+                                   size_t count,
+                                   struct pawl__arena *arena,
+                                   pawl_view *ret_ids,
+                                   size_t *ret_count,
+                                   pawl_error *reterr);
 pawl_status pawl__work_pg_put(struct work_backend *base,
                               const struct work_now *now,
                               struct work_row *const *rows,

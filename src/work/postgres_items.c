@@ -339,6 +339,14 @@ static pawl_status pg_expired(struct work_backend *base,
         &kept,
         reterr);
 
+    if (status == PAWL_OK && kept.count < count) { /* and what foreign SQL left so */
+        status = pawl__work_pg_ask(of(base),
+                                   WORK_PG_LEFT_EXPIRED,
+                                   PG_ARGS(pawl__pg_i64((int64_t)(count - kept.count))),
+                                   pawl__work_pg_keep,
+                                   &kept,
+                                   reterr);
+    }
     *ret_count = kept.count;
     return status;
 }
@@ -723,4 +731,6 @@ const struct work_item_ops pawl__work_pg_items = {
     .list = pawl__work_pg_list,
     .history = pawl__work_pg_history,
     .task_read = pawl__work_pg_task_read,
+    .comes_after = pawl__work_pg_comes_after,
+    .stranded = pawl__work_pg_stranded,
 };

@@ -101,6 +101,11 @@
       " LIMIT $1" WORK_PG_LOCKED_,                                                                 \
       "iz",                                                                                        \
       WORK_PG_ITEM_TYPES)                                                                          \
+    X(LEFT_EXPIRED,                                                                                \
+      "SELECT " WORK_PG_ITEM_COLUMNS " FROM work_items WHERE status = 'expired'"                   \
+      " LIMIT $1" WORK_PG_LOCKED_,                                                                 \
+      "i",                                                                                         \
+      WORK_PG_ITEM_TYPES)                                                                          \
     X(UNFINISHED,                                                                                  \
       "SELECT work_item_id FROM ((SELECT work_item_id FROM work_items WHERE task_id = $1"          \
       " AND status IN ('pending', 'in_progress', 'expired') LIMIT $2) UNION ALL"                   \
@@ -172,6 +177,22 @@
       "INSERT INTO work_dependencies (work_item_id, after_id) SELECT * FROM unnest($1, $2)",       \
       "TT",                                                                                        \
       NULL)                                                                                        \
+    X(COMES_AFTER,                                                                                 \
+      "SELECT after_id FROM work_dependencies WHERE work_item_id = $1"                             \
+      " ORDER BY after_id COLLATE \"C\"",                                                          \
+      "t",                                                                                         \
+      "t")                                                                                         \
+    X(STRANDED,                                                                                    \
+      "SELECT w.work_item_id FROM work_waiting AS w WHERE w.waits_for > 0 AND (w.waits_for >"      \
+      " (SELECT count(*) FROM work_dependencies AS d WHERE d.work_item_id = w.work_item_id"        \
+      " AND NOT EXISTS (SELECT 1 FROM work_items AS i WHERE i.work_item_id = d.after_id"           \
+      " AND i.status = 'completed')) OR EXISTS (SELECT 1 FROM work_dependencies AS d"              \
+      " LEFT JOIN work_items AS i ON i.work_item_id = d.after_id"                                  \
+      " WHERE d.work_item_id = w.work_item_id AND (i.status = 'failed' OR (i.status IS NULL"       \
+      " AND NOT EXISTS (SELECT 1 FROM work_waiting AS o WHERE o.work_item_id = d.after_id)))))"    \
+      " LIMIT $1",                                                                                 \
+      "i",                                                                                         \
+      "t")                                                                                         \
     X(BOUNDARY,                                                                                    \
       "INSERT INTO checkpoints (checkpoint_id, task_id, work_item_id, item_id,"                    \
       " checkpoint_type, snapshot_data, created_at) SELECT checkpoint_id, task_id,"                \

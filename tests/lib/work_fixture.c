@@ -1,5 +1,6 @@
 #include "lib/work_fixture.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -43,6 +44,25 @@ int work_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t cou
 bool work_is(const struct work_fixture *f, const char *backend)
 {
     return strcmp(f->backend, backend) == 0;
+}
+
+void work_sql(struct work_fixture *f, const char *sql)
+{
+    char text[2048];
+    char *message = NULL;
+    sqlite3 *db = NULL;
+
+    if (work_is(f, "postgres")) {
+        snprintf(text, sizeof(text), "SET search_path TO pawl; %s", sql);
+        pg_admin(&postgres, text);
+        return;
+    }
+    assert_int_equal(sqlite3_open(f->location, &db), SQLITE_OK);
+    sqlite3_busy_timeout(db, 10000);
+    if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK) {
+        fail_msg("%s: %s", sql, message);
+    }
+    sqlite3_close(db);
 }
 
 static void open_store(struct work_fixture *f, const char *boot_id)

@@ -33,6 +33,9 @@ bool work_is(const struct work_fixture *f, const char *backend);
 /* Opens the store again, as after a crash of the process. False: memory, which forgets. */
 bool work_reopen(struct work_fixture *f, const char *boot_id);
 
+/* What foreign SQL does, on SQLite and PostgreSQL. */
+void work_sql(struct work_fixture *f, const char *sql);
+
 /* Time passes for leases, delays and backoffs. */
 void work_pass(struct work_fixture *f, int64_t ms);
 

@@ -1,26 +1,11 @@
 /* Foreign SQL changes items without us: the sweep does what it leaves undone. */
 #include "lib/work_fixture.h"
 
-#include <sqlite3.h>
-
 #include "base/macros.h"
-
-static void run_sql(struct work_fixture *f, const char *sql)
-{
-    char *message = NULL;
-    sqlite3 *db = NULL;
-
-    assert_int_equal(sqlite3_open(f->location, &db), SQLITE_OK);
-    sqlite3_busy_timeout(db, 10000);
-    if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK) {
-        fail_msg("%s: %s", sql, message);
-    }
-    sqlite3_close(db);
-}
 
 #define CLAIM_A                                                         \
     "UPDATE work_items SET status = 'in_progress', lease_holder = 'w'," \
-    " lease_expires_at = datetime('now', '+5 minutes') WHERE work_item_id = 'a';"
+    " lease_expires_at = CURRENT_TIMESTAMP WHERE work_item_id = 'a';"
 #define END_A(status)                                                                \
     "UPDATE work_items SET status = '" status "', completed_at = CURRENT_TIMESTAMP," \
     " lease_holder = NULL, lease_expires_at = NULL, updated_at = CURRENT_TIMESTAMP"  \
@@ -44,7 +29,7 @@ static void test_what_it_completes_frees_what_comes_after(void **state)
     assert_ok(submit_after(f, "b", "T", "a"), &f->err);
     assert_ok(submit_after(f, "d", "T", "a c"), &f->err);
     assert_int_equal(sweep(f).due, 0);
-    run_sql(f, CLAIM_A END_A("completed"));
+    work_sql(f, CLAIM_A END_A("completed"));
     assert_int_equal(sweep(f).due, 1);
     assert_item(f, "b", "pending 0/3 token 0 attempts 0 ''");
     assert_item(f, "d", "waiting 0/3 token 0 attempts 0 ''");
@@ -65,7 +50,7 @@ static void test_a_completed_item_that_it_deletes_was_completed(void **state)
     make_task(f, "T");
     submit(f, "a", "T", 0);
     assert_ok(submit_after(f, "b", "T", "a"), &f->err);
-    run_sql(f, CLAIM_A END_A("completed") "DELETE FROM work_items WHERE work_item_id = 'a'");
+    work_sql(f, CLAIM_A END_A("completed") "DELETE FROM work_items WHERE work_item_id = 'a'");
     assert_int_equal(sweep(f).due, 1);
     assert_item(f, "b", "pending 0/3 token 0 attempts 0 ''");
 }
@@ -78,7 +63,7 @@ static void test_what_it_fails_or_deletes_fails_what_comes_after(void **state)
     submit(f, "a", "T", 0);
     assert_ok(submit_after(f, "b", "T", "a"), &f->err);
     assert_ok(submit_after(f, "c", "T", "b"), &f->err);
-    run_sql(f, CLAIM_A END_A("failed"));
+    work_sql(f, CLAIM_A END_A("failed"));
     assert_int_equal(sweep(f).due, 0);
     assert_item(f, "b", "failed 0/3 token 0 attempts 0 'item 'a', which it comes after, failed'");
     assert_item(f, "c", "failed 0/3 token 0 attempts 0 'item 'b', which it comes after, failed'");
@@ -87,7 +72,7 @@ static void test_what_it_fails_or_deletes_fails_what_comes_after(void **state)
     make_task(f, "U");
     submit(f, "e", "U", 0);
     assert_ok(submit_after(f, "g", "U", "e"), &f->err);
-    run_sql(f, "DELETE FROM work_items WHERE work_item_id = 'e'");
+    work_sql(f, "DELETE FROM work_items WHERE work_item_id = 'e'");
     assert_int_equal(sweep(f).due, 0);
     assert_item(f, "g", "failed 0/3 token 0 attempts 0 'item 'e', which it comes after, failed'");
 }
@@ -98,9 +83,9 @@ static void test_what_it_left_expired_goes_on(void **state)
 
     make_task(f, "T");
     submit(f, "a", "T", 0);
-    run_sql(f,
-            CLAIM_A "UPDATE work_items SET status = 'expired', lease_holder = NULL,"
-                    " lease_expires_at = NULL WHERE work_item_id = 'a'");
+    work_sql(f,
+             CLAIM_A "UPDATE work_items SET status = 'expired', lease_holder = NULL,"
+                     " lease_expires_at = NULL WHERE work_item_id = 'a'");
     pawl_sweep_report report = sweep(f);
     assert_int_equal(report.expired, 1);
     assert_int_equal(report.retried, 1);
