@@ -99,15 +99,9 @@ pawl_status pawl__tx_touch(struct work_tx *tx, pawl_view task_id, pawl_error *re
     return PAWL_OK;
 }
 
-static int by_view(const void *a, const void *b)
-{
-    return pawl__view_order(*(const pawl_view *)a, *(const pawl_view *)b);
-}
-
 static pawl_status derive_tasks(struct work_tx *tx, pawl_error *reterr)
 {
     size_t count = 0;
-    size_t distinct = 0;
 
     for (const struct work_touched *at = tx->touched; at != NULL; at = at->next) {
         count++;
@@ -123,12 +117,7 @@ static pawl_status derive_tasks(struct work_tx *tx, pawl_error *reterr)
     for (const struct work_touched *at = tx->touched; at != NULL; at = at->next) {
         ids[count++] = at->task_id;
     }
-    qsort(ids, count, sizeof(*ids), by_view);
-    for (size_t i = 0; i < count; i++) {
-        if (distinct == 0 || !pawl__view_equal(ids[distinct - 1], ids[i])) {
-            ids[distinct++] = ids[i];
-        }
-    }
+    size_t distinct = pawl__views_distinct(ids, count);
     return tx->backend->items->derive(tx->backend, &tx->now, ids, distinct, reterr);
 }
 

@@ -1,5 +1,6 @@
 #include "work/item.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -71,6 +72,26 @@ int pawl__view_order(pawl_view a, pawl_view b)
     int order = len == 0 ? 0 : memcmp(a.data, b.data, len);
 
     return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static int by_view(const void *a, const void *b)
+{
+    return pawl__view_order(*(const pawl_view *)a, *(const pawl_view *)b);
+}
+
+size_t pawl__views_distinct(pawl_view *views, size_t count)
+{
+    size_t distinct = 0;
+
+    if (count > 0) {
+        qsort(views, count, sizeof(*views), by_view);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (distinct == 0 || !pawl__view_equal(views[distinct - 1], views[i])) {
+            views[distinct++] = views[i];
+        }
+    }
+    return distinct;
 }
 
 static bool has_control_character(pawl_view text)

@@ -22,6 +22,9 @@ bool pawl__filter_is_open(const pawl_item_filter *filter);
 /* Order of ids and of everything that is sorted by id. */
 int pawl__view_order(pawl_view a, pawl_view b);
 
+/* Sorts and drops what is there twice; how many are left. */
+size_t pawl__views_distinct(pawl_view *views, size_t count);
+
 /* 1 to 200 bytes of UTF-8 without control characters. INVALID names the field. */
 PAWL_MUST_USE pawl_status pawl__work_check_name(const char *field,
                                                 pawl_view text,

@@ -63,21 +63,6 @@ static int by_view(const void *a, const void *b)
     return pawl__view_order(*(const pawl_view *)a, *(const pawl_view *)b);
 }
 
-static size_t sort_distinct(pawl_view *views, size_t count)
-{
-    size_t distinct = 0;
-
-    if (count > 0) {
-        qsort(views, count, sizeof(*views), by_view);
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (distinct == 0 || !pawl__view_equal(views[distinct - 1], views[i])) {
-            views[distinct++] = views[i];
-        }
-    }
-    return distinct;
-}
-
 /* --- what is compared --- */
 
 static pawl_status same_json(pawl_view a, pawl_view b, bool *ret_same, pawl_error *reterr)
@@ -192,7 +177,7 @@ static pawl_status load_known(struct submit *submit, pawl_error *reterr)
             submit->known_ids[room++] = given->after[k];
         }
     }
-    submit->known_count = sort_distinct(submit->known_ids, room);
+    submit->known_count = pawl__views_distinct(submit->known_ids, room);
     return tx->backend->items->load(
         tx->backend, submit->known_ids, submit->known_count, tx->arena, submit->known, reterr);
 }
@@ -208,7 +193,7 @@ static pawl_status check_tasks(struct submit *submit, pawl_error *reterr)
     for (size_t i = 0; i < submit->count; i++) {
         ids[i] = submit->coming[i].given->task_id;
     }
-    size_t count = sort_distinct(ids, submit->count);
+    size_t count = pawl__views_distinct(ids, submit->count);
     struct work_task *tasks = pawl__tx_take(tx, count, sizeof(*tasks), reterr);
     if (tasks == NULL) {
         return PAWL_NOMEM;
@@ -326,7 +311,7 @@ static pawl_status look_at_edges(struct submit *submit, pawl_error *reterr)
             continue; /* what is stored comes after what it came after */
         }
         memcpy(ids, coming->given->after, coming->given->after_count * sizeof(*ids));
-        size_t count = sort_distinct(ids, coming->given->after_count);
+        size_t count = pawl__views_distinct(ids, coming->given->after_count);
         for (size_t k = 0; k < count && !refused(submit); k++) {
             look_after(submit, coming, ids[k]);
         }
