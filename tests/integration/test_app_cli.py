@@ -133,6 +133,29 @@ def misses_what_is_not_there():
     run("app", "plog", "--data", data, "../x", code=2)
 
 
+def orders(data, count, code=0):
+    result = subprocess.run([f"{os.environ['PAWL_BUILD']}/examples/orders", "--orders", str(count), "--workspaces",
+                             "20", f"{data}/apps/orders"], env=ENV, timeout=WAIT_S, text=True, capture_output=True,
+                            check=False)
+    assert result.returncode == code, (result.returncode, result.stdout[-500:], result.stderr[-500:])
+    made = next(line for line in result.stdout.splitlines() if "orders made" in line).split()
+    return int(made[0]), int(made[3])
+
+
+def survives_kill():
+    data = tempfile.mkdtemp(dir=TOP)
+    os.mkdir(f"{data}/apps")
+    with subprocess.Popen([f"{os.environ['PAWL_BUILD']}/examples/orders", "--orders", "1000000", "--workspaces", "20",
+                           f"{data}/apps/orders"], env=ENV, stdout=subprocess.PIPE) as shop_keeper:
+        assert shop_keeper.stdout.readline() == b"order 1000\n"
+        shop_keeper.kill()
+    made, known = orders(data, 2000)
+    assert made + known == 2000 and known >= 900, (made, known)
+    assert orders(data, 2000) == (0, 2000)
+    for workspace in range(1, 21):
+        run("seq", "verify", "--data", data, "orders", "--workspace", str(workspace))
+
+
 it("an application is created once, and again only as it was", creates_once)
 it("a bad descriptor is refused and leaves nothing behind", refuses_descriptors)
 it("each command is answered by a line, one with the same key the same", answers_lines)
@@ -140,5 +163,6 @@ it("records and logs are shown", shows_what_is_there)
 it("a line that is refused is named, and those before it are done", names_the_bad_line)
 it("numbers are proven from the log", proves_numbers)
 it("an application that is not there is not found, and not made", misses_what_is_not_there)
+it("orders that were made are known after a kill, and no number is missing", survives_kill)
 shutil.rmtree(TOP)
 done()
