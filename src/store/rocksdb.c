@@ -265,6 +265,13 @@ static pawl_status open_checked(struct pawl__rocks *db,
     if (status == PAWL_OK) {
         status = open_native(db, options, reterr);
     }
+    if (status == PAWL_CORRUPT && exists) {
+        bool mended = false;
+        pawl_status looked = pawl__rocks_mend_log(db->dir, &mended, NULL);
+        if (looked == PAWL_OK && mended) {
+            status = open_native(db, options, reterr);
+        }
+    }
     if (status != PAWL_OK) {
         return status;
     }

@@ -51,6 +51,12 @@ struct pawl__rocks_snapshot {
 /* Turns the engine's text into our error and frees it. RocksDB's C interface gives no codes. */
 pawl_status pawl__rocks_fail(char *text, pawl_error *reterr);
 
+/* Cuts the end of the log when it is a write that a power cut left without its beginning (see
+ * rocksdb_tail.c), and nothing else is wrong with it. The store must not be open. */
+PAWL_MUST_USE pawl_status pawl__rocks_mend_log(const char *dir,
+                                               bool *ret_mended,
+                                               pawl_error *reterr);
+
 /* NO_SPACE when a batch of `bytes` could run into the reserve. */
 PAWL_MUST_USE pawl_status pawl__rocks_reserve(struct pawl__rocks *db,
                                               uint64_t bytes,
