@@ -48,7 +48,7 @@ struct app_key pawl__app_key_seq(uint32_t app,
                                  uint64_t workspace,
                                  uint16_t sequence);
 struct app_key pawl__app_key_offset(uint32_t app, uint16_t partition);
-struct app_key pawl__app_key_idempotency(uint32_t app, uint64_t workspace, pawl_view key);
+struct app_key pawl__app_key_idempotency(uint32_t app, uint64_t workspace, pawl_view text);
 
 pawl_view pawl__app_key_view(const struct app_key *key);
 

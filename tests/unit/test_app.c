@@ -407,7 +407,7 @@ static void test_many_threads_get_numbers_without_a_gap(void **state)
     }
     run_threads(crowd, THREADS);
     for (uint64_t workspace = 1; workspace <= 4; workspace++) {
-        expect_gapless(f, workspace, THREADS / 4 * COMMANDS);
+        expect_gapless(f, workspace, (uint64_t)THREADS / 4 * COMMANDS);
     }
     assert_int_equal(events_of(f, 0) + events_of(f, 1), THREADS * COMMANDS);
 }
@@ -450,7 +450,7 @@ static void test_a_command_that_is_refused_takes_nobody_along(void **state)
     for (size_t i = 1; i < THREADS; i++) {
         assert_int_equal(crowd[i].done, COMMANDS);
     }
-    expect_gapless(f, 3, (THREADS - 1) * COMMANDS);
+    expect_gapless(f, 3, (uint64_t)(THREADS - 1) * COMMANDS);
     expect_gapless(f, 1, 2);
     assert_int_equal(events_of(f, 1), (THREADS - 1) * COMMANDS + 2);
 }
