@@ -42,7 +42,9 @@ static const struct pawl__command put = {
     .flags =
         FLAGS({ .name = "cron", .value = "EXPRESSION", .help = "When.", .required = true },
               { .name = "type", .value = "TYPE", .help = "Of the items.", .required = true },
-              { .name = "task", .value = "TASK", .help = "They belong to.", .required = true },
+              { .name = "task",
+                .value = "TASK",
+                .help = "They belong to; without it every slot makes a task of its own." },
               { .name = "input", .value = "JSON", .help = "Of the items; @FILE reads a file." },
               { .name = "priority",
                 .value = "N",

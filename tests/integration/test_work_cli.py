@@ -305,6 +305,9 @@ def schedules_and_care():
     listed = schedule("list")[0]
     assert listed["next_slot"].endswith("T03:00:00.000000Z") and listed["input_data"] == [1], listed
     assert schedule("fire") == [{"fired": 0}]
+    schedule("put", "alone", "--cron", "0 3 * * *", "--type", "b")
+    assert schedule("list")[0]["task_id"] in ("", None)
+    schedule("remove", "alone")
     schedule("remove", "s")
     schedule("remove", "s", code=3)
     stats = rows(data, "stats")
