@@ -314,6 +314,80 @@ static void test_failpoints_stand_before_and_after_the_end(void **state)
     pawl__pg_close(pg);
 }
 
+/* --- transactions that begin and end in pipelines --- */
+
+static void begin_with(struct pg_fixture *f, struct pawl__pg *pg, struct seen *seen, int64_t id)
+{
+    assert_ok(pawl__pg_pipeline_begin_transaction(pg, see_id, seen, &f->err), &f->err);
+    assert_ok(add(pg, id, &f->err), &f->err);
+}
+
+static void test_a_transaction_begins_and_ends_in_pipelines(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg *pg = connect_to_items(f);
+    struct seen seen = { 0 };
+
+    begin_with(f, pg, &seen, 0);
+    assert_ok(pawl__pg_pipeline_end(pg, &f->err), &f->err);
+    assert_true(pawl__pg_in_transaction(pg));
+    assert_int_equal(count(f), 0);
+    seen.next = 0;
+    assert_ok(pawl__pg_pipeline_begin(pg, see_id, &seen, &f->err), &f->err);
+    assert_ok(pawl__pg_pipeline_commit(pg, &f->err), &f->err);
+    assert_ok(add(pg, 0, NULL), &f->err); /* behind the COMMIT: it fails alone */
+    assert_ok(pawl__pg_pipeline_end(pg, &f->err), &f->err);
+    assert_false(pawl__pg_in_transaction(pg));
+    assert_int_equal(seen.next, 0);
+    assert_int_equal(count(f), 1);
+    pawl__pg_close(pg);
+}
+
+static void test_a_failure_before_its_commit_leaves_nothing(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg *pg = connect_to_items(f);
+    struct seen seen = { 0 };
+
+    begin_with(f, pg, &seen, 0);
+    assert_ok(add(pg, 0, &f->err), &f->err); /* the same id again */
+    assert_ok(pawl__pg_pipeline_commit(pg, &f->err), &f->err);
+    assert_status(pawl__pg_pipeline_end(pg, &f->err), PAWL_CONFLICT, &f->err);
+    pawl__pg_rollback(pg);
+    assert_false(pawl__pg_in_transaction(pg));
+    assert_int_equal(count(f), 0);
+    pawl__pg_close(pg);
+}
+
+static void test_a_reader_that_refuses_a_row_aborts_the_transaction(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg *pg = connect_to_items(f);
+    struct seen seen = { .refuse_at = 1 };
+
+    begin_with(f, pg, &seen, 0);
+    assert_status(pawl__pg_pipeline_end(pg, &f->err), PAWL_INVALID, &f->err);
+    assert_status(pawl__pg_commit(pg, &f->err), PAWL_FAILED, &f->err);
+    assert_int_equal(count(f), 0);
+    pawl__pg_close(pg);
+}
+
+static void test_a_link_lost_before_the_answer_to_commit_is_an_unknown_outcome(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg *pg = connect_to_items(f);
+
+    assert_ok(pawl__pg_pipeline_begin_transaction(pg, NULL, NULL, &f->err), &f->err);
+    assert_ok(add(pg, 0, &f->err), &f->err);
+    assert_ok(pawl__pg_pipeline_add(pg, KILL_ME, PG_NO_ARGS, &f->err), &f->err);
+    assert_ok(pawl__pg_pipeline_commit(pg, &f->err), &f->err);
+    assert_status(pawl__pg_pipeline_end(pg, &f->err), PAWL_UNAVAILABLE, &f->err);
+    assert_string_equal(f->err.sqlstate, "08007");
+    assert_false(pawl__pg_in_transaction(pg));
+    assert_int_equal(count(f), 0);
+    pawl__pg_close(pg);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -327,6 +401,10 @@ int main(void)
         cmocka_unit_test(test_a_link_lost_in_the_middle_is_told),
         cmocka_unit_test(test_a_deadline_stops_a_pipeline_and_takes_it_back),
         cmocka_unit_test(test_failpoints_stand_before_and_after_the_end),
+        cmocka_unit_test(test_a_transaction_begins_and_ends_in_pipelines),
+        cmocka_unit_test(test_a_failure_before_its_commit_leaves_nothing),
+        cmocka_unit_test(test_a_reader_that_refuses_a_row_aborts_the_transaction),
+        cmocka_unit_test(test_a_link_lost_before_the_answer_to_commit_is_an_unknown_outcome),
     };
     return cmocka_run_group_tests_name(
         "postgres_pipeline", tests, pg_fixture_start, pg_fixture_stop);
