@@ -10,6 +10,7 @@
 #include "base/failpoint.h"
 #include "base/macros.h"
 #include "base/thread.h"
+#include "lib/fault.h"
 
 #define V(text) ((pawl_view){ (text), sizeof(text) - 1 })
 
@@ -286,6 +287,36 @@ static void test_the_last_number_of_a_range_is_exhausted_and_others_go_on(void *
     assert_int_equal(app_create(f, 9, PAWL_APP_W_RECORD), 200001);
 }
 
+/* On this thread: validation and opening. What the committer lacks memory for is refused by it. */
+static void test_opening_and_preparing_survive_every_failed_allocation(void **state)
+{
+    struct app_fixture *f = *state;
+    const pawl_app_create create = { PAWL_APP_C_RECORD, 1, 0, V("t"), V("{\"a\":{\"$raw\":1}}") };
+    pawl_app_command command = shop(7);
+
+    command.key = V("once");
+    command.creates = &create;
+    command.create_count = 1;
+    if (f->in_memory) {
+        FAULT_WALK (opening) {
+            pawl_app *app = NULL;
+            pawl_status status =
+                pawl_app_open(f->location, &f->descriptor, &f->options, &app, &f->error);
+            assert_int_equal(status, fault_fired() ? PAWL_NOMEM : PAWL_OK);
+            pawl_app_close(app);
+        }
+    }
+    app_open(f);
+    assert_ok(pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error), &f->error);
+    FAULT_WALK (preparing) {
+        pawl_app_response *response = NULL;
+        pawl_status status = pawl_app_exec(f->app, &command, &response, &f->error);
+        assert_int_equal(status, fault_fired() ? PAWL_NOMEM : PAWL_OK);
+        pawl_app_response_free(response);
+    }
+    assert_int_equal(app_create(f, 7, PAWL_APP_C_RECORD), PAWL_APP_C_ID_MIN + 1);
+}
+
 /* --- many at once --- */
 
 struct crowd {
@@ -506,6 +537,7 @@ int main(int argc, char **argv)
         APP_TEST(test_an_application_goes_on_where_it_was),
         APP_TEST(test_a_descriptor_is_settled_when_the_application_is_created),
         APP_TEST(test_the_last_number_of_a_range_is_exhausted_and_others_go_on),
+        APP_TEST(test_opening_and_preparing_survive_every_failed_allocation),
         APP_TEST(test_many_threads_get_numbers_without_a_gap),
         APP_TEST(test_of_commands_with_one_key_one_is_done),
         APP_TEST(test_a_command_that_is_refused_takes_nobody_along),
