@@ -165,7 +165,8 @@ typedef struct pawl_submit_result {
 } pawl_submit_result;
 
 /* Submits `count` items, all or none. Idempotent by work_item_id: type, task, input (as canonical
- * JSON), priority and max_retries are compared; other content is a CONFLICT. INVALID names the item
+ * JSON), priority and max_retries are compared, and that it comes after those in `after`; other
+ * content is a CONFLICT. INVALID names the item
  * by its index, and the field; a cycle among `after` is INVALID and names an item of it. NOT_FOUND:
  * no such task, or an item in `after`. CONFLICT: the task is cancelled. `ret_results` has `count`
  * entries, or is NULL. */

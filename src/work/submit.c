@@ -231,6 +231,112 @@ static pawl_status find_duplicates(struct submit *submit, pawl_error *reterr)
     return status;
 }
 
+/* --- what comes again must come after the same --- */
+
+/* "`edge->work_item_id` comes after `edge->after_id`", as a repeated submission says. */
+struct claimed_edge {
+    struct work_edge edge;
+    size_t index; /* of the submission */
+    bool stored;
+};
+
+struct claimed_edges {
+    struct claimed_edge *list; /* sorted */
+    size_t count;
+};
+
+static int by_edge(const void *a, const void *b)
+{
+    const struct work_edge *one = &((const struct claimed_edge *)a)->edge;
+    const struct work_edge *other = &((const struct claimed_edge *)b)->edge;
+    int order = pawl__view_order(one->work_item_id, other->work_item_id);
+
+    return order != 0 ? order : pawl__view_order(one->after_id, other->after_id);
+}
+
+static void note_stored(void *context, const struct work_edge *edge)
+{
+    const struct claimed_edges *claimed = context;
+    const struct claimed_edge key = { .edge = *edge };
+    struct claimed_edge *found = bsearch(&key, claimed->list, claimed->count, sizeof(key), by_edge);
+
+    if (found != NULL) {
+        found->stored = true;
+    }
+}
+
+/* Those of stored items whose other end is stored, too: of what retention removed nothing is known. */
+static size_t list_claimed(const struct submit *submit,
+                           struct claimed_edge *ret_list,
+                           pawl_view *ret_after_ids)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < submit->count; i++) {
+        const pawl_submission *given = submit->coming[i].given;
+        bool again = !submit->coming[i].fresh && find_known(submit, given->work_item_id) != NULL;
+        for (size_t k = 0; again && k < given->after_count; k++) {
+            if (find_known(submit, given->after[k]) != NULL) {
+                ret_after_ids[count] = given->after[k];
+                ret_list[count++] = (struct claimed_edge){
+                    .edge = { .work_item_id = given->work_item_id, .after_id = given->after[k] },
+                    .index = i,
+                };
+            }
+        }
+    }
+    return count;
+}
+
+static size_t sort_edges(struct claimed_edge *list, size_t count)
+{
+    size_t kept = 0;
+
+    qsort(list, count, sizeof(*list), by_edge);
+    for (size_t i = 0; i < count; i++) {
+        if (kept == 0 || by_edge(&list[kept - 1], &list[i]) != 0) {
+            list[kept++] = list[i];
+        }
+    }
+    return kept;
+}
+
+static pawl_status compare_edges(struct submit *submit, pawl_error *reterr)
+{
+    struct work_tx *tx = submit->tx;
+    struct claimed_edges claimed = { 0 };
+    size_t room = 0;
+
+    for (size_t i = 0; i < submit->count; i++) {
+        room += submit->coming[i].duplicate ? submit->coming[i].given->after_count : 0;
+    }
+    if (room == 0) {
+        return PAWL_OK;
+    }
+    claimed.list = pawl__tx_take(tx, room, sizeof(*claimed.list), reterr);
+    pawl_view *after_ids = pawl__tx_take(tx, room, sizeof(*after_ids), reterr);
+    if (claimed.list == NULL || after_ids == NULL) {
+        return PAWL_NOMEM;
+    }
+    size_t count = list_claimed(submit, claimed.list, after_ids);
+    claimed.count = sort_edges(claimed.list, count);
+    count = sort_distinct(after_ids, count);
+    pawl_status status =
+        tx->backend->items->edges(tx->backend, after_ids, count, note_stored, &claimed, reterr);
+    for (size_t i = 0; i < claimed.count && status == PAWL_OK && !refused(submit); i++) {
+        const struct claimed_edge *edge = &claimed.list[i];
+        if (!edge->stored) {
+            pawl__refuse(submit->request,
+                         PAWL_CONFLICT,
+                         "item %zu: '%.*s' is there, and does not come after '%.*s'",
+                         edge->index,
+                         VIEW_ARGS(edge->edge.work_item_id),
+                         VIEW_ARGS(edge->edge.after_id));
+        }
+    }
+    return status;
+}
+
 /* --- who comes after whom --- */
 
 /* Looks at one item that `coming` comes after. */
@@ -426,7 +532,7 @@ pawl_status pawl__tx_submit(struct work_tx *tx,
 {
     struct submit submit = { .tx = tx, .request = request, .count = count };
     static pawl_status (*const steps[])(struct submit *, pawl_error *) = {
-        load_known, check_tasks, find_duplicates, look_at_edges, store,
+        load_known, check_tasks, find_duplicates, compare_edges, look_at_edges, store,
     };
 
     if (count == 0) {

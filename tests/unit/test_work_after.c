@@ -28,6 +28,25 @@ static void test_an_item_comes_after_those_it_names(void **state)
         f, "d", ">pending 0 'dependency'|pending>in_progress 1 by w|in_progress>completed 1 by w");
 }
 
+/* The same again is a duplicate; after something else it is another item, and maybe a cycle. */
+static void test_what_comes_again_comes_after_the_same(void **state)
+{
+    struct work_fixture *f = *state;
+
+    make_task(f, "T");
+    submit(f, "a", "T", 0);
+    submit(f, "x", "T", 0);
+    assert_ok(submit_after(f, "b", "T", "a"), &f->err);
+    assert_ok(submit_after(f, "b", "T", "a a"), &f->err);
+    assert_status(submit_after(f, "b", "T", "a x"), PAWL_CONFLICT, &f->err);
+    assert_message(&f->err, "'b' is there, and does not come after 'x'");
+    assert_status(submit_after(f, "a", "T", "b"), PAWL_CONFLICT, &f->err);
+    assert_message(&f->err, "'a' is there, and does not come after 'b'");
+    assert_ok(complete(f, "a", claim_it(f, "w", "a")), &f->err);
+    assert_ok(submit_after(f, "b", "T", "a"), &f->err); /* also when it is free */
+    assert_task(f, "T", "running w0 p2 r0 c1 f0");
+}
+
 static void test_a_failure_takes_along_what_comes_after_it(void **state)
 {
     struct work_fixture *f = *state;
@@ -270,6 +289,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         work_test(test_an_item_comes_after_those_it_names),
+        work_test(test_what_comes_again_comes_after_the_same),
         work_test(test_a_failure_takes_along_what_comes_after_it),
         work_test(test_what_has_ended_before_decides_at_once),
         work_test(test_cycles_and_strangers_are_refused),
