@@ -273,6 +273,16 @@ static void add_numbers(const pawl_app *app,
     pawl__buf_add_char(buf, ']');
 }
 
+/* JSON, checked when it came in: a line break in it is white space. */
+static void add_on_one_line(struct pawl__buf *buf, pawl_view json)
+{
+    char *made = pawl__buf_extend(buf, json.len);
+
+    for (size_t i = 0; made != NULL && i < json.len; i++) {
+        made[i] = json.data[i] == '\n' || json.data[i] == '\r' ? ' ' : json.data[i];
+    }
+}
+
 static void add_record(const pawl_app_record *record, bool in_event, struct pawl__buf *buf)
 {
     pawl__buf_add_format(buf,
@@ -284,7 +294,7 @@ static void add_record(const pawl_app_record *record, bool in_event, struct pawl
         pawl__buf_add_format(buf, ",\"update\":%s", record->update ? "true" : "false");
     }
     pawl__buf_add_text(buf, ",\"data\":");
-    pawl__buf_add(buf, record->data); /* JSON, checked when it came in */
+    add_on_one_line(buf, record->data);
     pawl__buf_add_char(buf, '}');
 }
 

@@ -91,6 +91,25 @@ static void test_a_command_as_json_is_answered_in_json(void **state)
     assert_ok(pawl_app_read_record(f->app, 7, 65536, take_record, record, &f->error), &f->error);
 }
 
+static void test_a_record_is_one_line_however_it_was_written(void **state)
+{
+    static char record[] = "{\"id\":1099511627776,\"class\":\"c\",\"table\":\"order\",\"data\":"
+                           "{ \"a\":  [1, 2] }}";
+    struct app_fixture *f = *state;
+    const pawl_app_create create = { .record_class = PAWL_APP_C_RECORD,
+                                     .raw_id = 1,
+                                     .table = pawl_view_of("order"),
+                                     .data = pawl_view_of("{ \"a\":\r\n[1,\n2] }") };
+    const pawl_app_command command = {
+        .workspace = 7, .kind = pawl_view_of("shop"), .creates = &create, .create_count = 1
+    };
+
+    app_open(f);
+    app_exec(f, &command);
+    assert_ok(pawl_app_read_record(f->app, 7, PAWL_APP_C_ID_MIN, take_record, record, &f->error),
+              &f->error);
+}
+
 static void test_a_workspace_may_stand_beside_the_command(void **state)
 {
     struct app_fixture *f = *state;
@@ -171,6 +190,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         APP_TEST(test_a_command_as_json_is_answered_in_json),
+        APP_TEST(test_a_record_is_one_line_however_it_was_written),
         APP_TEST(test_a_workspace_may_stand_beside_the_command),
         APP_TEST(test_json_that_is_no_command_is_refused_by_its_place),
         APP_TEST(test_an_application_is_created_from_json),
