@@ -320,7 +320,7 @@ static pawl_status compare_edges(struct submit *submit, pawl_error *reterr)
     }
     size_t count = list_claimed(submit, claimed.list, after_ids);
     claimed.count = sort_edges(claimed.list, count);
-    count = sort_distinct(after_ids, count);
+    count = pawl__views_distinct(after_ids, count);
     pawl_status status =
         tx->backend->items->edges(tx->backend, after_ids, count, note_stored, &claimed, reterr);
     for (size_t i = 0; i < claimed.count && status == PAWL_OK && !refused(submit); i++) {
