@@ -37,8 +37,8 @@ static const struct work_row *find_ended(const struct followers *followers, pawl
 {
     struct work_row key = { .item.work_item_id = id };
     const struct work_row *wanted = &key;
-    struct work_row *const *found =
-        bsearch(&wanted, followers->ended, followers->ended_count, sizeof(wanted), by_row_id);
+    struct work_row *const *found = bsearch(
+        &wanted, followers->ended, followers->ended_count, sizeof(struct work_row *), by_row_id);
 
     return found == NULL ? NULL : *found;
 }
@@ -149,7 +149,7 @@ static pawl_status collect_ended(struct work_tx *tx,
                                  pawl_view **ret_ids,
                                  pawl_error *reterr)
 {
-    struct work_row **ended = pawl__tx_take(tx, count, sizeof(*ended), reterr);
+    struct work_row **ended = pawl__tx_take(tx, count, sizeof(struct work_row *), reterr);
     pawl_view *ids = pawl__tx_take(tx, count, sizeof(*ids), reterr);
     size_t ended_count = 0;
 
@@ -161,7 +161,7 @@ static pawl_status collect_ended(struct work_tx *tx,
             ended[ended_count++] = rows[i];
         }
     }
-    qsort(ended, ended_count, sizeof(*ended), by_row_id);
+    qsort(ended, ended_count, sizeof(struct work_row *), by_row_id);
     for (size_t i = 0; i < ended_count; i++) {
         ids[i] = ended[i]->item.work_item_id;
     }
@@ -202,7 +202,7 @@ static pawl_status next_generation(struct work_tx *tx,
     for (struct follower *at = followers.first; at != NULL; at = at->next) {
         sorted[i++] = at;
     }
-    qsort(sorted, followers.count, sizeof(*sorted), by_follower_id);
+    qsort(sorted, followers.count, sizeof(struct follower *), by_follower_id);
     return apply(tx, sorted, followers.count, ret_rows, ret_count, reterr);
 }
 

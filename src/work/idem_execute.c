@@ -46,7 +46,7 @@ static void end_failed(pawl_work *work,
                        pawl_status status,
                        const pawl_error *error)
 {
-    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(8 * PAWL_ERROR_MESSAGE_SIZE);
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT((size_t)8 * PAWL_ERROR_MESSAGE_SIZE);
     pawl_error ignored = PAWL_ERROR_INIT;
     pawl_status ended;
 
