@@ -304,7 +304,10 @@ static pawl_status judge(struct runner *runner, pawl_error *reterr)
     if (status == PAWL_OK && failed > 0) {
         return pawl__fail(reterr,
                           PAWL_FAILED,
-                          "%llu items have failed; 'pawl work list --status failed' shows them",
+                          failed == 1
+                              ? "%llu item has failed; 'pawl work list --status failed' shows it"
+                              : "%llu items have failed; 'pawl work list --status failed' shows "
+                                "them",
                           (unsigned long long)failed);
     }
     return status;

@@ -155,6 +155,7 @@ enum { ORPHANS_MAX = 1000 };
 struct orphan {
     char id[PAWL_WORK_NAME_BYTES_MAX + 1];
     uint64_t token;
+    int64_t attempts;
     bool ours; /* claimed by us without our hearing of it */
 };
 
@@ -189,10 +190,39 @@ static bool visit_held(void *context, const pawl_item *item)
 
     if (orphan && item->work_item_id.len < sizeof(orphans->found->id)) {
         struct orphan *found = &orphans->found[orphans->count++];
-        *found = (struct orphan){ .token = item->token, .ours = ours };
+        *found = (struct orphan){ .token = item->token, .attempts = item->attempts, .ours = ours };
         memcpy(found->id, item->work_item_id.data, item->work_item_id.len);
     }
     return orphans->count < ORPHANS_MAX;
+}
+
+#define KILLED_MESSAGE "the process that ran it was killed"
+
+/* It had no retry left: for this run, too, it has failed, and that is said as of any other. */
+static pawl_status say_failed(struct runner *runner,
+                              const struct orphan *orphan,
+                              pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf line = BUF_INIT(SIZE_MAX / 2);
+    AUTO(pawl__capture_done) struct runner_capture capture = RUNNER_CAPTURE_INIT;
+
+    pawl__lock(&runner->lock);
+    runner->failed++;
+    pawl__unlock(&runner->lock);
+    LOG_WARNING("item failed",
+                LOG_TEXT("work_item_id", orphan->id),
+                LOG_INTEGER("attempt", orphan->attempts),
+                LOG_TEXT("reason", KILLED_MESSAGE));
+    if (!runner->run->json) {
+        return PAWL_OK;
+    }
+    const struct runner_told told = { .work_item_id = pawl_view_of(orphan->id),
+                                      .status = "failed",
+                                      .attempt = orphan->attempts,
+                                      .message = KILLED_MESSAGE };
+    pawl__runner_add_json(runner, &told, &line);
+    pawl__capture_add(&capture, pawl__buf_view(&line));
+    return pawl__output_say(&runner->output, &capture, reterr);
 }
 
 /* The token says that it is still the lease that we saw. An item whose runner died counts a retry, as
@@ -200,15 +230,18 @@ static bool visit_held(void *context, const pawl_item *item)
 static pawl_status take_back(struct runner *runner, const struct orphan *orphan, pawl_error *reterr)
 {
     const pawl_lease lease = { pawl_view_of(orphan->id), orphan->token };
-    pawl_status status = orphan->ours
-                             ? pawl_work_release(runner->work, &lease, reterr)
-                             : pawl_work_fail(runner->work,
-                                              &lease,
-                                              pawl_view_of("the process that ran it was killed"),
-                                              pawl_view_of(NULL),
-                                              true,
-                                              NULL,
-                                              reterr);
+    pawl_item_status item = PAWL_ITEM_PENDING;
+    pawl_status status = orphan->ours ? pawl_work_release(runner->work, &lease, reterr)
+                                      : pawl_work_fail(runner->work,
+                                                       &lease,
+                                                       pawl_view_of(KILLED_MESSAGE),
+                                                       pawl_view_of(NULL),
+                                                       true,
+                                                       &item,
+                                                       reterr);
+    if (status == PAWL_OK && item == PAWL_ITEM_FAILED) {
+        return say_failed(runner, orphan, reterr);
+    }
     if (status == PAWL_OK) {
         LOG_INFO("took an item back from a run that is gone", LOG_TEXT("work_item_id", orphan->id));
     }
@@ -253,7 +286,9 @@ pawl_status pawl__runner_look_after(struct runner *runner, pawl_error *reterr)
         status = take_back(runner, &orphans.found[i], reterr);
     }
     free(orphans.found);
-    if (status == PAWL_OK && now_ns - runner->swept_ns >= 60 * NS_PER_S) {
+    if (status == PAWL_OK
+        && now_ns - runner->swept_ns
+               >= pawl__plan_sweep_ns(runner->options->lease_ms * NS_PER_MS)) {
         runner->swept_ns = now_ns;
         status = pawl_work_sweep(runner->work, &report, reterr);
     }

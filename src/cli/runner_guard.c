@@ -62,7 +62,13 @@ static void note(struct groups *groups, record what)
     }
 }
 
-static bool is_among(const struct groups *groups, pid_t group)
+/* Some groups: all that the guard knows, or one. */
+struct some {
+    const pid_t *pids;
+    size_t count;
+};
+
+static bool is_among(const struct some *groups, pid_t group)
 {
     for (size_t i = 0; i < groups->count; i++) {
         if (groups->pids[i] == group) {
@@ -73,7 +79,7 @@ static bool is_among(const struct groups *groups, pid_t group)
 }
 
 /* "4711 (name) S 1 4700 ...": the state, the parent, the group. */
-static bool runs_in(const struct groups *groups, const char *name)
+static bool runs_in(const struct some *groups, const char *name)
 {
     char path[300];
     char text[1024];
@@ -96,7 +102,7 @@ static bool runs_in(const struct groups *groups, const char *name)
 
 /* Killed is not yet gone: a process may still finish the call that it is in. Zombies are gone, for
  * nobody may be there to wait for them. */
-static bool any_runs(const struct groups *groups)
+static bool any_runs(const struct some *groups)
 {
     DIR *proc = opendir("/proc");
     const struct dirent *entry;
@@ -114,6 +120,7 @@ static bool any_runs(const struct groups *groups)
 
 static void end_all(const struct groups *groups)
 {
+    const struct some all = { groups->pids, groups->count };
     enum { ROUNDS = 2000 }; /* about 10 seconds */
     const struct timespec pause = { .tv_nsec = 5000000 };
 
@@ -121,7 +128,7 @@ static void end_all(const struct groups *groups)
         for (size_t i = 0; i < groups->count; i++) {
             kill(-groups->pids[i], SIGKILL);
         }
-        if (groups->count == 0 || !any_runs(groups)) {
+        if (groups->count == 0 || !any_runs(&all)) {
             return;
         }
         nanosleep(&pause, NULL); /* they are not our children: there is nothing to wait for */
@@ -165,6 +172,11 @@ _Noreturn static void guard_run(int fd)
 }
 
 /* --- the runner's side --- */
+
+bool pawl__group_runs(pid_t group)
+{
+    return any_runs(&(struct some){ &group, 1 });
+}
 
 pawl_status pawl__guard_start(struct runner_guard *ret_guard, pawl_error *reterr)
 {

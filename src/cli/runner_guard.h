@@ -32,4 +32,8 @@ bool pawl__guard_begins(int fd);
 /* The process group `pid` is empty, and its leader not yet waited for. */
 void pawl__guard_ends(int fd, pid_t pid);
 
+/* Whether a process of the group is alive. Its leader may have ended and not be waited for, which is
+ * why the kernel's answer to a signal does not help: it counts those, too. */
+bool pawl__group_runs(pid_t group);
+
 #endif

@@ -86,6 +86,18 @@ void pawl__runner_poke(int eventfd);
 /* --- runner_slot.c --- */
 void pawl__runner_slot(void *context); /* a thread */
 
+/* What --json says of a try: {"work_item_id":"...","status":"completed","attempt":1,...}. */
+struct runner_told {
+    pawl_view work_item_id;
+    const char *status;
+    int64_t attempt;
+    const char *message; /* "": none */
+    pawl_view output;    /* empty: none */
+};
+void pawl__runner_add_json(const struct runner *runner,
+                           const struct runner_told *told,
+                           struct pawl__buf *line);
+
 /* --- runner_care.c --- */
 void pawl__runner_heart(void *context);   /* a thread */
 void pawl__runner_watcher(void *context); /* a thread */

@@ -156,6 +156,28 @@ static pawl_status add_locked(struct runner_output *output,
     return status == PAWL_OK ? print_held(output, reterr) : status;
 }
 
+/* NULL: out of order. */
+static pawl_status add(struct runner_output *output,
+                       const uint64_t *number,
+                       const struct runner_capture *const captures[2],
+                       pawl_error *reterr)
+{
+    pawl__lock(&output->lock);
+    if (output->progress != NULL) {
+        pawl__progress_clear(output->progress);
+    }
+    if (output->status == PAWL_OK) {
+        output->status = number == NULL ? print_now(captures, &output->error)
+                                        : add_locked(output, *number, captures, &output->error);
+    }
+    pawl_status status = output->status;
+    if (status != PAWL_OK && reterr != NULL) {
+        *reterr = output->error;
+    }
+    pawl__unlock(&output->lock);
+    return status;
+}
+
 pawl_status pawl__output_add(struct runner_output *output,
                              uint64_t number,
                              const struct runner_capture *out,
@@ -164,19 +186,16 @@ pawl_status pawl__output_add(struct runner_output *output,
 {
     const struct runner_capture *const captures[2] = { out, err };
 
-    pawl__lock(&output->lock);
-    if (output->progress != NULL) {
-        pawl__progress_clear(output->progress);
-    }
-    if (output->status == PAWL_OK) {
-        output->status = add_locked(output, number, captures, &output->error);
-    }
-    pawl_status status = output->status;
-    if (status != PAWL_OK && reterr != NULL) {
-        *reterr = output->error;
-    }
-    pawl__unlock(&output->lock);
-    return status;
+    return add(output, &number, captures, reterr);
+}
+
+pawl_status pawl__output_say(struct runner_output *output,
+                             const struct runner_capture *out,
+                             pawl_error *reterr)
+{
+    const struct runner_capture *const captures[2] = { out, NULL };
+
+    return add(output, NULL, captures, reterr);
 }
 
 void pawl__output_progress(struct runner_output *output, uint64_t done, uint64_t total)

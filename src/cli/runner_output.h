@@ -35,6 +35,11 @@ PAWL_MUST_USE pawl_status pawl__output_add(struct runner_output *output,
                                            const struct runner_capture *err,
                                            pawl_error *reterr);
 
+/* The same for what no command printed: now, whoever's turn it is. */
+PAWL_MUST_USE pawl_status pawl__output_say(struct runner_output *output,
+                                           const struct runner_capture *out,
+                                           pawl_error *reterr);
+
 /* Draws the progress, if there is one. */
 void pawl__output_progress(struct runner_output *output, uint64_t done, uint64_t total);
 

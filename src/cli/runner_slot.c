@@ -69,23 +69,55 @@ static int wait_ms(const struct runner_step *step)
     return left_ns <= 0 ? 0 : (int)MIN(left_ns / NS_PER_MS + 1, 60000);
 }
 
+/* The shell often ends at once when it is asked to, and what it started still tidies up: that has its
+ * grace, too. Nothing tells when a group becomes empty, so it is looked at now and then. */
+struct linger {
+    bool shell_ended;
+    int64_t pause_ns;
+    int64_t look_at_ns;
+};
+
+static bool is_over(struct linger *linger,
+                    const struct runner_child *child,
+                    const struct runner_step *step)
+{
+    int64_t now_ns = runner_now();
+
+    if (!linger->shell_ended || now_ns < linger->look_at_ns) {
+        return false;
+    }
+    linger->pause_ns = MIN(MAX(2 * linger->pause_ns, 2 * NS_PER_MS), 100 * NS_PER_MS);
+    linger->look_at_ns = now_ns + linger->pause_ns;
+    return step->reason == RUNNER_RUNS || step->killed || !pawl__group_runs(child->pid);
+}
+
+static int linger_ms(const struct linger *linger, int until_ms)
+{
+    int pause_ms = (int)(linger->pause_ns / NS_PER_MS);
+
+    return !linger->shell_ended || (until_ms >= 0 && until_ms < pause_ms) ? until_ms : pause_ms;
+}
+
 static void watch(struct runner_slot *slot, struct runner_child *child, struct ended *ended)
 {
-    for (;;) {
+    struct linger linger = { .shell_ended = false };
+
+    while (!is_over(&linger, child, &ended->step)) {
         struct pollfd fds[] = {
-            { .fd = child->pidfd, .events = POLLIN },
+            { .fd = linger.shell_ended ? -1 : child->pidfd, .events = POLLIN },
             { .fd = child->streams[0], .events = POLLIN },
             { .fd = child->streams[1], .events = POLLIN },
             { .fd = slot->wake_fd, .events = POLLIN },
         };
-        int ready = poll(fds, COUNT_OF(fds), wait_ms(&ended->step));
+        int ready = poll(fds, COUNT_OF(fds), linger_ms(&linger, wait_ms(&ended->step)));
         for (int i = 0; i < 2 && ready > 0; i++) {
             if (fds[i + 1].revents != 0) {
                 pawl__child_read(child, i, &ended->captures[i]);
             }
         }
         if (ready > 0 && fds[0].revents != 0) {
-            return;
+            linger.shell_ended = true;
+            continue;
         }
         if (ready > 0 && fds[3].revents != 0) {
             pawl__child_signal(child, hear(slot, &ended->step));
@@ -262,9 +294,17 @@ static void finish(struct runner_slot *slot, struct ended *ended)
 
 /* --- saying what happened --- */
 
+/* Cancelled, or expired while this machine stood still. */
+static const char *lost_how(const struct ended *ended)
+{
+    return ended->step.reason == RUNNER_WAS_LOST
+               ? "lease lost; the command was ended"
+               : "lease lost; the command had ended by itself, its result is not stored";
+}
+
 static void log_end(const struct runner_slot *slot, const struct ended *ended)
 {
-    const char *what = ended->verdict == RUNNER_FORGET     ? "lease lost; the command was ended"
+    const char *what = ended->verdict == RUNNER_FORGET     ? lost_how(ended)
                        : ended->status == PAWL_ITEM_FAILED ? "item failed"
                                                            : "item failed, to be tried again";
 
@@ -277,25 +317,36 @@ static void log_end(const struct runner_slot *slot, const struct ended *ended)
                 LOG_TEXT("reason", ended->message));
 }
 
-/* {"work_item_id":"...","status":"completed","attempt":1,"output":{...}} */
+void pawl__runner_add_json(const struct runner *runner,
+                           const struct runner_told *told,
+                           struct pawl__buf *line)
+{
+    struct pawl__object object = pawl__object_start(runner->run, line);
+
+    pawl__object_text(&object, "work_item_id", told->work_item_id);
+    pawl__object_text(&object, "status", pawl_view_of(told->status));
+    pawl__object_integer(&object, "attempt", told->attempt);
+    pawl__object_text(&object, "error_message", pawl_view_of(told->message));
+    pawl__object_json(&object, "output", told->output);
+    pawl__object_end(&object);
+    pawl__buf_add_char(line, '\n');
+}
+
 static void add_json(const struct runner_slot *slot,
                      const struct ended *ended,
                      struct runner_capture *capture)
 {
     AUTO(pawl__buf_done) struct pawl__buf line = BUF_INIT(SIZE_MAX / 2);
-    struct pawl__object object = pawl__object_start(slot->runner->run, &line);
     bool lost = ended->verdict == RUNNER_FORGET;
+    const struct runner_told told = {
+        .work_item_id = slot->item->work_item_id,
+        .status = lost ? "lost" : pawl__item_status_name(ended->status),
+        .attempt = slot->item->attempts,
+        .message = ended->verdict == RUNNER_COMPLETE ? "" : ended->message,
+        .output = pawl__buf_view(&ended->output),
+    };
 
-    pawl__object_text(&object, "work_item_id", slot->item->work_item_id);
-    pawl__object_text(
-        &object, "status", pawl_view_of(lost ? "lost" : pawl__item_status_name(ended->status)));
-    pawl__object_integer(&object, "attempt", slot->item->attempts);
-    pawl__object_text(&object,
-                      "error_message",
-                      pawl_view_of(ended->verdict == RUNNER_COMPLETE ? "" : ended->message));
-    pawl__object_json(&object, "output", pawl__buf_view(&ended->output));
-    pawl__object_end(&object);
-    pawl__buf_add_char(&line, '\n');
+    pawl__runner_add_json(slot->runner, &told, &line);
     pawl__capture_add(capture, pawl__buf_view(&line));
 }
 

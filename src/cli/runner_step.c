@@ -87,11 +87,11 @@ enum runner_verdict pawl__step_verdict(const struct runner_step *step,
         /* Too long for the kernel: no other try will be shorter. */
         return exit->code == E2BIG ? RUNNER_FAIL : RUNNER_RELEASE;
     }
-    if (exit->signal == 0 && exit->code == 0) {
-        return RUNNER_COMPLETE;
-    }
     if (step->reason == RUNNER_WAS_STOPPED) {
         return RUNNER_RELEASE;
+    }
+    if (step->reason == RUNNER_RUNS && exit->signal == 0 && exit->code == 0) {
+        return RUNNER_COMPLETE;
     }
     return may_retry ? RUNNER_RETRY : RUNNER_FAIL;
 }
@@ -128,7 +128,7 @@ struct runner_beat pawl__beat_start(int64_t asked_at_ns, int64_t lease_ns)
 {
     return (struct runner_beat){
         .lease_ns = lease_ns,
-        .next_ns = later(asked_at_ns, MIN(lease_ns / 3, 60 * NS_PER_S)),
+        .next_ns = later(asked_at_ns, MIN(lease_ns / 3, RUNNER_BEAT_NS_MAX)),
         .until_ns = later(asked_at_ns, lease_ns),
     };
 }
@@ -159,6 +159,11 @@ uint64_t pawl__plan_want(const struct runner_plan *plan)
     uint64_t allowed = plan->limit > plan->taken ? plan->limit - plan->taken : 0;
 
     return plan->stopping ? 0 : MIN(MIN(free_jobs, free_threads), allowed);
+}
+
+int64_t pawl__plan_sweep_ns(int64_t lease_ns)
+{
+    return MIN(lease_ns / 2, 5 * NS_PER_S);
 }
 
 enum runner_next pawl__plan_next(const struct runner_plan *plan, const struct runner_left *left)

@@ -50,8 +50,8 @@ enum runner_verdict {
     RUNNER_FORGET,  /* it is somebody else's */
 };
 
-/* What to tell the store. A command that got through although it was asked to end has done its
- * work: that counts. `may_retry`: --retries allows another try. */
+/* What to tell the store. Exit code 0 of a command that was asked to end says that it tidied up, not
+ * that it got through: only one that ended by itself has completed. `may_retry`: --retries allows another try. */
 enum runner_verdict pawl__step_verdict(const struct runner_step *step,
                                        const struct runner_exit *exit,
                                        bool may_retry);
@@ -63,6 +63,9 @@ void pawl__step_message(const struct runner_step *step,
                         char ret_message[RUNNER_MESSAGE_SIZE]);
 
 /* --- heartbeats --- */
+
+/* A cancelled item is noticed at the next heartbeat, so they are not far apart. */
+#define RUNNER_BEAT_NS_MAX (5 * NS_PER_S)
 
 /* One lease as its holder sees it. `until_ns` is counted from before the call that won it, so it is
  * never later than the store's own deadline. */
@@ -98,6 +101,9 @@ struct runner_plan {
 
 /* How many items to claim now. */
 uint64_t pawl__plan_want(const struct runner_plan *plan);
+
+/* How often who has nothing to do takes back leases that ran out, its own and those of others. */
+int64_t pawl__plan_sweep_ns(int64_t lease_ns);
 
 /* What is left of the items that the run is for. */
 struct runner_left {

@@ -334,7 +334,7 @@ def fails_and_retries():
     result = work(data, "run", "--type", "a", "--exec", script, "-k", "--logs", "logs", code=1)
     printed = sorted(result.stdout.decode().splitlines())  # of failed tries nothing but errors
     assert printed == ["out 1", "out 2", "out 3"], printed
-    assert b"1 items have failed" in result.stderr
+    assert b"1 item has failed" in result.stderr
     items = {row["input_data"]: row for row in rows(data, "list", "--type", "a")}
     assert [items[n]["status"] for n in "123"] == ["completed", "failed", "completed"]
     assert items["2"]["error_message"] == "exit code 3" and items["2"]["attempts"] == 2
@@ -380,6 +380,12 @@ def timeouts():
     result = rows(data, "run", "--type", "a", "--exec", "trap '' TERM; sleep 1000 & wait; wait",
                   "--timeout", "50ms", "--grace", "50ms", code=1)
     assert result[0]["error_message"] == "timed out, ended by signal 9 (Killed)", result
+    # Exit code 0 after the time was up says that it tidied up.
+    work(data, "submit", "--type", "b", "--retries", "0")
+    result = rows(data, "run", "--type", "b", "--exec",
+                  "trap 'exit 0' TERM; while :; do sleep 0.01; done", "--timeout", "300ms", code=1)
+    assert result[0]["status"] == "failed", result
+    assert result[0]["error_message"].startswith("timed out, "), result
 
 
 def dependencies():
@@ -410,6 +416,60 @@ def interrupted():
     assert [row["status"] for row in items] == ["pending"] * 4
     assert [row["retry_count"] for row in items] == [0] * 4
     assert not os.path.exists(os.path.join(data, "4.pid"))
+
+
+def interrupted_while_tidying_up():
+    data = place()
+    # The outer shell ends at once; the inner one has its grace, and ends with 0.
+    inner = "trap \"sleep 0.3; : >tidy; exit 0\" TERM; : >ready; while :; do sleep 0.01; done"
+    for kind, script in (("a", f"sh -c '{inner}'; true"), ("b", inner)):
+        work(data, "submit", "--type", kind, "--id", kind)
+        run = start(data, "run", "--type", kind, "--exec", script, "--grace", "1m")
+        wait_until(lambda: os.path.exists(os.path.join(data, "ready")), "the command runs")
+        run.send_signal(signal.SIGINT)
+        err = run.communicate(timeout=WAIT_S)[1]
+        assert run.returncode == 1 and b"1 given back" in err, err
+        assert os.path.exists(os.path.join(data, "tidy"))
+        item = rows(data, "show", kind)[0]
+        assert (item["status"], item["retry_count"]) == ("pending", 0), item
+        os.remove(os.path.join(data, "ready"))
+        os.remove(os.path.join(data, "tidy"))
+    # It has no more than its grace.
+    work(data, "submit", "--type", "c")
+    run = start(data, "run", "--type", "c", "--grace", "50ms", "--exec",
+                "sh -c 'trap \"\" TERM; echo $$ >pid; sleep 1000; true'; true")
+    pid = os.path.join(data, "pid")
+    wait_until(lambda: os.path.exists(pid) and read(pid).endswith("\n"), "the command runs")
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=WAIT_S)
+    assert not alive(read(pid).strip())
+
+
+def cancelled_at_its_end():
+    data = place()
+    work(data, "submit", "--type", "a", "--id", "x")
+    cancel = f"{PAWL} work cancel --data {data} x >cancelled; : >end"
+    result = work(data, "run", "--type", "a", "--exec", cancel)
+    assert b"ended by itself" in result.stderr, result.stderr
+    assert os.path.exists(os.path.join(data, "end"))
+    assert rows(data, "show", "x")[0]["error_message"] == "cancelled"
+
+
+def no_retry_left():
+    data = place()
+    for kind in ("a", "b"):
+        work(data, "submit", "--type", kind, "--id", kind, "--retries", "0")
+        run = start(data, "run", "--type", kind, "--exec", ": >ready; exec sleep 1000")
+        ready = os.path.join(data, "ready")
+        wait_until(lambda path=ready: os.path.exists(path), "the command runs")
+        run.kill()
+        run.communicate()
+        os.remove(ready)
+    found = rows(data, "run", "--type", "a", "--exec", "true", code=1)
+    assert [(row["work_item_id"], row["status"]) for row in found] == [("a", "failed")], found
+    assert found[0]["error_message"] == "the process that ran it was killed", found
+    err = work(data, "run", "--type", "b", "--exec", "true", code=1).stderr
+    assert b"item failed" in err and b"1 item has failed" in err, err
 
 
 def lost_lease():
@@ -548,6 +608,9 @@ it("gives commands their input and keeps their output", environment_and_output)
 it("ends a command that takes too long", timeouts)
 it("runs what comes after, after", dependencies)
 it("gives items back after Ctrl-C", interrupted)
+it("gives what tidies up its grace, and its item back", interrupted_while_tidying_up)
+it("says when a lease was lost of a command that had ended", cancelled_at_its_end)
+it("counts what failed with its runner", no_retry_left)
 it("ends a command whose lease was lost", lost_lease)
 it("goes on after kill -9, three times", killed)
 it("lets no command outlive its runner", no_command_outlives_its_runner)

@@ -178,10 +178,12 @@ static void test_the_exit_code_decides(void **state)
         { &runs, { true, 0, SIGSEGV }, true, RUNNER_RETRY },
         { &runs, { false, E2BIG, 0 }, true, RUNNER_FAIL },
         { &runs, { false, EAGAIN, 0 }, true, RUNNER_RELEASE },
-        { &stopped, { true, 0, 0 }, true, RUNNER_COMPLETE },
+        { &stopped, { true, 0, 0 }, true, RUNNER_RELEASE },
         { &stopped, { true, 1, 0 }, true, RUNNER_RELEASE },
         { &stopped, { true, 0, SIGTERM }, false, RUNNER_RELEASE },
         { &late, { true, 0, SIGTERM }, true, RUNNER_RETRY },
+        { &late, { true, 0, 0 }, true, RUNNER_RETRY },
+        { &late, { true, 0, 0 }, false, RUNNER_FAIL },
         { &late, { true, 0, SIGTERM }, false, RUNNER_FAIL },
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -197,7 +199,7 @@ static void test_a_store_that_is_away_costs_the_lease_only_when_it_has_run_out(v
     struct runner_beat beat = pawl__beat_start(0, 30 * NS_PER_S);
 
     (void)state;
-    assert_int_equal(beat.next_ns, 10 * NS_PER_S);
+    assert_int_equal(beat.next_ns, 5 * NS_PER_S);
     assert_int_equal(pawl__beat_answered(&beat, PAWL_OK, 10 * NS_PER_S, 11 * NS_PER_S),
                      RUNNER_BEAT_FINE);
     assert_int_equal(beat.until_ns, 40 * NS_PER_S); /* from before it was asked for */
@@ -211,7 +213,9 @@ static void test_a_store_that_is_away_costs_the_lease_only_when_it_has_run_out(v
     assert_int_equal(pawl__beat_answered(&beat, PAWL_NOT_FOUND, 20 * NS_PER_S, 20 * NS_PER_S),
                      RUNNER_BEAT_LOST);
     beat = pawl__beat_start(0, 3600 * NS_PER_S);
-    assert_int_equal(beat.next_ns, 60 * NS_PER_S);
+    assert_int_equal(beat.next_ns, 5 * NS_PER_S);
+    beat = pawl__beat_start(0, 6 * NS_PER_S);
+    assert_int_equal(beat.next_ns, 2 * NS_PER_S);
 }
 
 /* --- the run --- */
@@ -233,6 +237,13 @@ static void test_as_many_are_claimed_as_may_run(void **state)
     plan.taken = 0;
     plan.stopping = true;
     assert_int_equal(pawl__plan_want(&plan), 0);
+}
+
+static void test_leases_that_ran_out_are_taken_back_soon(void **state)
+{
+    (void)state;
+    assert_int_equal(pawl__plan_sweep_ns(6 * NS_PER_S), 3 * NS_PER_S);
+    assert_int_equal(pawl__plan_sweep_ns(3600 * NS_PER_S), 5 * NS_PER_S);
 }
 
 static void test_the_run_ends_when_nothing_is_left(void **state)
@@ -331,6 +342,7 @@ int main(void)
         cmocka_unit_test(test_the_exit_code_decides),
         cmocka_unit_test(test_a_store_that_is_away_costs_the_lease_only_when_it_has_run_out),
         cmocka_unit_test(test_as_many_are_claimed_as_may_run),
+        cmocka_unit_test(test_leases_that_ran_out_are_taken_back_soon),
         cmocka_unit_test(test_the_run_ends_when_nothing_is_left),
         cmocka_unit_test(test_a_holder_is_read_back),
         cmocka_unit_test(test_other_names_are_no_holders),
