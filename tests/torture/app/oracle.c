@@ -43,9 +43,6 @@ uint64_t app_oracle_ask(struct app_oracle *oracle, uint64_t commands)
 
     oracle->next += commands;
     make_room(oracle, oracle->next);
-    for (uint64_t i = first > COMMANDS_AGAIN ? first - COMMANDS_AGAIN : 1; i < first; i++) {
-        oracle->slots[i].gone = false;
-    }
     return first;
 }
 

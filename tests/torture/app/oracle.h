@@ -6,10 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A writer makes the last commands of the one before it once more, with their keys: a key that was used
- * answers the same, one that was not is used now. */
-#define COMMANDS_AGAIN 3
-
 struct app_slot {
     char *must; /* NULL: need not be there */
     char *seen; /* NULL: was not */
@@ -33,7 +29,8 @@ struct app_finding {
 struct app_oracle *app_oracle_new(void);
 void app_oracle_free(struct app_oracle *oracle);
 
-/* A writer is asked for so many commands. Returns the first one; COMMANDS_AGAIN before it come, too. */
+/* A writer is asked for so many commands. Returns the first one. What was there before it may be
+ * acknowledged once more, at the same place. */
 uint64_t app_oracle_ask(struct app_oracle *oracle, uint64_t commands);
 
 /* "COMMAND where it is": it is durable. False when nobody asked for it. */

@@ -5,8 +5,8 @@
  *   app_writer STORE LOCATION drop
  *
  * LOCATION is a directory, STORE says rocksdb and is not read. `write` makes the commands FIRST, FIRST +
- * 1, ... from several threads, and before that the last ones of the writer before it once more; each has
- * its number as its key. It says, when a command has its answer,
+ * 1, ... from several threads, and before that the last ones that are there once more; each has its
+ * number as its key. It says, when a command has its answer,
  *
  *   COMMAND WORKSPACE PLOG-OFFSET WLOG-OFFSET ID,ID,...
  *
@@ -29,7 +29,6 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/thread.h"
-#include "torture/app/oracle.h"
 
 enum {
     THREADS = 6,
@@ -39,6 +38,7 @@ enum {
     DATA_SIZE = 256,
     COMMANDS_BETWEEN_CLOSES = 64,
     LINE_SIZE = 512,
+    EVENTS_AGAIN = 4, /* of each log */
     PATIENCE_MS = 30000,
 };
 
@@ -223,15 +223,63 @@ static pawl_status wait_for_the_end(pawl_error *reterr)
     return status;
 }
 
+struct repeats {
+    uint64_t commands[EVENTS_AGAIN];
+    size_t count;
+};
+
+static uint64_t command_of(const pawl_app_event *event)
+{
+    pawl_view key = event->key;
+    pawl_view prefix;
+    char digits[32];
+
+    if (!pawl__view_take(&key, 2, &prefix)) {
+        return 0;
+    }
+    snprintf(digits, sizeof(digits), "%.*s", VIEW_ARGS(key));
+    return strtoull(digits, NULL, 10);
+}
+
+static pawl_status note_command(void *context, const pawl_app_event *event, pawl_error *reterr)
+{
+    struct repeats *repeats = context;
+
+    (void)reterr;
+    repeats->commands[repeats->count++] = command_of(event);
+    return PAWL_OK;
+}
+
+/* Those that a crash left at the end of a log: their keys are known, and they have their place. */
+static pawl_status repeat_last(struct writer *writer, pawl_error *reterr)
+{
+    pawl_status status = pawl_app_wait(writer->app, PATIENCE_MS, reterr);
+
+    for (uint16_t i = 0; i < PARTITIONS && status == PAWL_OK; i++) {
+        pawl_sequencer_status at;
+        struct repeats repeats = { .count = 0 };
+        status = pawl_app_get_status(writer->app, i, &at, reterr);
+        if (status == PAWL_OK) {
+            uint64_t from = at.next_offset > EVENTS_AGAIN ? at.next_offset - EVENTS_AGAIN : 1;
+            status = pawl_app_read_plog(
+                writer->app, i, from, EVENTS_AGAIN, note_command, &repeats, reterr);
+        }
+        for (size_t k = 0; k < repeats.count && status == PAWL_OK; k++) {
+            status = make_command(writer, repeats.commands[k], reterr);
+        }
+    }
+    return status;
+}
+
 static pawl_status write_commands(struct writer *writer,
                                   uint64_t first,
                                   uint64_t count,
                                   pawl_error *reterr)
 {
     uint64_t end = first + count;
-    pawl_status status = PAWL_OK;
+    pawl_status status = repeat_last(writer, reterr);
 
-    atomic_store(&writer->next, first > COMMANDS_AGAIN ? first - COMMANDS_AGAIN : 1);
+    atomic_store(&writer->next, first);
     while (status == PAWL_OK && atomic_load(&writer->next) < end) {
         uint64_t from = atomic_load(&writer->next);
         writer->end = MIN(end, from + COMMANDS_BETWEEN_CLOSES);
@@ -338,20 +386,13 @@ static void print_event(uint64_t command, const pawl_app_event *event)
 static pawl_status check_event(void *context, const pawl_app_event *event, pawl_error *reterr)
 {
     struct check *check = context;
-    pawl_view key = event->key;
-    pawl_view prefix;
-    char digits[32];
+    uint64_t command = command_of(event);
     pawl_status status = PAWL_OK;
 
     check->event = event;
     if (event->plog_offset != ++check->next_offset) {
         return fail_event(event, "there is a hole before it", reterr);
     }
-    if (!pawl__view_take(&key, 2, &prefix)) {
-        return fail_event(event, "it has no key", reterr);
-    }
-    snprintf(digits, sizeof(digits), "%.*s", VIEW_ARGS(key));
-    uint64_t command = strtoull(digits, NULL, 10);
     if (event->workspace != workspace_of(command) || event->record_count != records_of(command)
         || event->wlog_offset != ++check->wlogs[event->workspace]) {
         return fail_event(event, "it is not as it was written", reterr);
