@@ -219,7 +219,7 @@ static void list_put_answered(struct connection *c)
 
 static bool list_work(struct connection *c, int worker)
 {
-    char command[COMMAND_SIZE];
+    char command[COMMAND_SIZE] = "";
     char mine[32];
     char item[LINE_SIZE];
 
@@ -252,7 +252,7 @@ static void stream_put_answered(struct connection *c)
 
 static void stream_prepare(struct connection *c)
 {
-    char command[COMMAND_SIZE];
+    char command[COMMAND_SIZE] = "";
 
     send_text(
         c, command, REDIS(command, sizeof(command), "XGROUP", "CREATE", "stream", "workers", "0"));
@@ -261,7 +261,7 @@ static void stream_prepare(struct connection *c)
 
 static bool stream_work(struct connection *c, int worker)
 {
-    char command[COMMAND_SIZE];
+    char command[COMMAND_SIZE] = "";
     char me[32];
     char id[LINE_SIZE];
 

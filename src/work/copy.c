@@ -109,7 +109,8 @@ pawl_status pawl__copy_task(const pawl_task *task, pawl_task **ret_task, pawl_er
 {
     pawl_task moved = *task;
     pawl_view *texts[] = { &moved.task_id, &moved.title, &moved.metadata };
-    pawl_task *copy = malloc(sizeof(*copy) + texts_bytes(texts, COUNT_OF(texts)));
+    size_t bytes = texts_bytes(texts, COUNT_OF(texts));
+    pawl_task *copy = malloc(sizeof(*copy) + bytes);
 
     if (copy == NULL) {
         return no_memory(reterr);
