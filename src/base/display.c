@@ -94,6 +94,26 @@ void pawl__display_add_json(struct pawl__buf *buf, pawl_view text)
     pawl__buf_add_char(buf, '"');
 }
 
+void pawl__display_add_json_value(struct pawl__buf *buf, pawl_view json)
+{
+    while (json.len > 0) {
+        pawl_view before = json;
+        uint32_t code;
+        uint8_t byte;
+
+        if (!pawl__view_take_utf8(&json, &code)) {
+            pawl__buf_add_text(buf, "\xEF\xBF\xBD");
+            REQUIRE(pawl__view_take_u8(&json, &byte));
+        } else if (code == '\n' || code == '\r' || code == '\t') {
+            pawl__buf_add_char(buf, ' ');
+        } else if (is_unsafe(code)) {
+            pawl__buf_add_format(buf, "\\u%04x", code);
+        } else {
+            pawl__buf_add(buf, (pawl_view){ before.data, before.len - json.len });
+        }
+    }
+}
+
 static locale_t utf8_locale;
 
 static void make_locale(void)

@@ -21,6 +21,10 @@ void pawl__display_add_message(struct pawl__buf *buf, pawl_view text);
  * pawl__display_add would escape is \uNNNN, so that JSON on a terminal is harmless, too. */
 void pawl__display_add_json(struct pawl__buf *buf, pawl_view text);
 
+/* Adds a JSON value as it is, on one line: blanks instead of tabs and line ends, which stand between
+ * values, and \uNNNN for what a terminal would act on, which stands in strings. */
+void pawl__display_add_json_value(struct pawl__buf *buf, pawl_view json);
+
 /* Columns that safe text takes: two for wide (CJK, emoji), none for combining characters. Text with
  * bytes that are not UTF-8 counts one for each of them. */
 size_t pawl__display_width(pawl_view text);

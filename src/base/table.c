@@ -22,6 +22,11 @@ struct pawl__cell pawl__cell_text(pawl_view text)
     return (struct pawl__cell){ .kind = PAWL__CELL_TEXT, .text = text };
 }
 
+struct pawl__cell pawl__cell_json(pawl_view json)
+{
+    return (struct pawl__cell){ .kind = PAWL__CELL_JSON, .text = json };
+}
+
 struct pawl__cell pawl__cell_integer(int64_t value)
 {
     return (struct pawl__cell){ .kind = PAWL__CELL_INTEGER, .integer = value };
@@ -75,7 +80,7 @@ static pawl_status write_line(struct pawl__table *table, pawl_error *reterr)
     return status;
 }
 
-/* What is the same in every form: numbers and truth. */
+/* What is the same in every form: numbers, truth and JSON. */
 static void add_value(const struct pawl__cell *cell, struct pawl__buf *buf)
 {
     switch (cell->kind) {
@@ -87,6 +92,9 @@ static void add_value(const struct pawl__cell *cell, struct pawl__buf *buf)
         break;
     case PAWL__CELL_BOOL:
         pawl__buf_add_text(buf, cell->integer != 0 ? "true" : "false");
+        break;
+    case PAWL__CELL_JSON:
+        pawl__display_add_json_value(buf, cell->text);
         break;
     case PAWL__CELL_NONE:
     case PAWL__CELL_TEXT:
@@ -277,7 +285,8 @@ static pawl_status flush(struct pawl__table *table, pawl_error *reterr)
 static void note_kinds(struct pawl__table *table, const struct pawl__cell *cells)
 {
     for (size_t i = 0; !table->measured && i < table->count; i++) {
-        bool is_text = cells[i].kind == PAWL__CELL_TEXT || cells[i].kind == PAWL__CELL_BOOL;
+        bool is_text = cells[i].kind == PAWL__CELL_TEXT || cells[i].kind == PAWL__CELL_BOOL
+                       || cells[i].kind == PAWL__CELL_JSON;
 
         table->numeric[i] = table->numeric[i] && !is_text;
     }

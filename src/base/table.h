@@ -39,6 +39,7 @@ enum pawl__cell_kind {
     PAWL__CELL_INTEGER,
     PAWL__CELL_REAL,
     PAWL__CELL_BOOL,
+    PAWL__CELL_JSON, /* a value as it is */
 };
 
 struct pawl__cell {
@@ -53,6 +54,7 @@ struct pawl__cell pawl__cell_text(pawl_view text);
 struct pawl__cell pawl__cell_integer(int64_t value);
 struct pawl__cell pawl__cell_real(double value); /* one that is not finite is no value */
 struct pawl__cell pawl__cell_bool(bool value);
+struct pawl__cell pawl__cell_json(pawl_view json); /* must be JSON */
 
 struct pawl__column {
     const char *name; /* "event_type": the key in JSON; the heading is EVENT TYPE */

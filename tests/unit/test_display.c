@@ -53,6 +53,16 @@ static void test_json_strings_are_harmless_and_always_utf8(void **state)
                         "\"a\\\"\\\\/\\n\\u0009\\u001b\\u007f\\u009b\\u202e 中\xEF\xBF\xBD\"");
 }
 
+static void test_a_json_value_stays_one_and_becomes_harmless(void **state)
+{
+    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(1000);
+
+    (void)state;
+    pawl__display_add_json_value(
+        &buf, pawl_view_of("{\"a\\n\":\r\n\t\"\x7F\xC2\x9B\xE2\x80\xAE 中\xFF\\\"\"}"));
+    assert_string_equal(buf.data, "{\"a\\n\":   \"\\u007f\\u009b\\u202e 中\xEF\xBF\xBD\\\"\"}");
+}
+
 static void test_width_is_counted_in_columns(void **state)
 {
     (void)state;
@@ -125,6 +135,7 @@ int main(void)
         cmocka_unit_test(test_what_a_terminal_would_act_on_is_escaped),
         cmocka_unit_test(test_a_message_keeps_its_backslashes),
         cmocka_unit_test(test_json_strings_are_harmless_and_always_utf8),
+        cmocka_unit_test(test_a_json_value_stays_one_and_becomes_harmless),
         cmocka_unit_test(test_width_is_counted_in_columns),
         cmocka_unit_test(test_width_leaves_the_locale_alone),
         cmocka_unit_test(test_cutting_keeps_characters_whole),
