@@ -9,7 +9,7 @@
     {                                                      \
         .name = "KEY", .help = "The key, as you chose it." \
     }
-#define BEGIN "pawl idem begin --data ./data pay-7 --request '{\"euro\":5}' && "
+#define BEGIN "pawl idem begin --data ./data pay-7 --request '{\"euro\":5}' --only-new && "
 
 static const char *const answer_names[] = {
     [PAWL_IDEM_NEW] = "new",
@@ -37,7 +37,7 @@ static pawl_status print_text(const struct pawl__run *run,
         pawl__cell_of(idem->owner),
         pawl__cell_time(idem->lease_expires_at_us, lease),
         pawl__cell_time(idem->expires_at_us, end),
-        pawl__cell_of(idem->response),
+        pawl__cell_value(idem->response),
     };
 
     return pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
@@ -71,12 +71,13 @@ static pawl_status print_idem(const struct pawl__run *run,
 
 /* --- begin --- */
 
-static pawl_status judge(const pawl_idem *idem, pawl_error *reterr)
+static pawl_status judge(const pawl_idem *idem, bool only_new, pawl_error *reterr)
 {
     switch (idem->answer) {
     case PAWL_IDEM_NEW:
-    case PAWL_IDEM_DONE:
         return PAWL_OK;
+    case PAWL_IDEM_DONE:
+        return only_new ? pawl__fail(reterr, PAWL_NOT_FOUND, "it was done before") : PAWL_OK;
     case PAWL_IDEM_IN_FLIGHT:
         return pawl__fail(reterr, PAWL_BUSY, "somebody is at it");
     case PAWL_IDEM_FAILED:
@@ -102,7 +103,10 @@ static pawl_status request_hash(const struct pawl__run *run,
     const char *hash = pawl__args_value(run->args, "hash");
 
     if ((hash == NULL) == !pawl__args_has(run->args, "request")) {
-        return pawl__fail(reterr, PAWL_INVALID, "one of --request and --hash is needed");
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          hash == NULL ? "one of --request and --hash is needed"
+                                       : "--request and --hash say the same: give one of them");
     }
     if (hash != NULL) {
         *ret_view = pawl_view_of(hash);
@@ -145,7 +149,8 @@ static pawl_status begin_run(struct pawl__run *run, pawl_error *reterr)
     }
     if (status == PAWL_OK) {
         status = print_idem(run, idem, reterr);
-        status = status == PAWL_OK ? judge(idem, reterr) : status;
+        status =
+            status == PAWL_OK ? judge(idem, pawl__args_has(run->args, "only-new"), reterr) : status;
     }
     pawl_idem_free(idem);
     return status;
@@ -158,8 +163,10 @@ static const struct pawl__command begin = {
         "Of many at once exactly one gets 'new', with a token: do it, then complete or fail. The "
         "others get 'in_flight' (exit code 5) while that one's lease lasts, and then 'in_doubt' "
         "(exit code 4): it may have happened; --take-over decides that it is done again. 'done' "
-        "comes with the stored response. 'failed' is exit code 1, 'hash_conflict', another request "
-        "under the same key, exit code 4.\n\n"
+        "comes with the stored response, and is exit code 0, too: a script that goes on with && "
+        "needs "
+        "--only-new, with which it is exit code 3. 'failed' is exit code 1, 'hash_conflict', "
+        "another request under the same key, exit code 4.\n\n"
         "The request is hashed as canonical JSON: order of keys and blanks do not matter.",
     .flags = FLAGS(
         { .name = "request",
@@ -176,6 +183,7 @@ static const struct pawl__command begin = {
           .value = "DURATION",
           .help = "How long the answer is kept.",
           .fallback = "24h" },
+        { .name = "only-new", .help = "Exit code 0 for 'new' alone; for 'done' it is 3." },
         { .name = "take-over", .help = "Do again what is in doubt or has failed." }),
     .operands = OPERANDS(KEY_OPERAND),
     .examples = EXAMPLES({ .line = BEGIN "true", .says = "may I?", .runs = true }),
@@ -363,7 +371,8 @@ const struct pawl__command pawl__cmd_idem = {
     .flags = FLAGS(WORK_FLAG),
     .commands = COMMANDS(&begin, &complete, &fail, &release, &get, &hash),
     .examples = EXAMPLES(
-        { .line = "pawl idem begin --data ./data pay-7 --request '{\"euro\":5}' && ./pay 5 && "
-                  "pawl idem complete --data ./data pay-7 --token 1",
-          .says = "pay once" }),
+        { .line = "pawl idem begin --data ./data pay-7 --request '{\"euro\":5}' --only-new >new && "
+                  "echo paid && pawl idem complete --data ./data pay-7 --token $(cut -f 2 new)",
+          .says = "pay once, however often this runs",
+          .runs = true }),
 };
