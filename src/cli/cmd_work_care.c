@@ -250,13 +250,16 @@ static pawl_status recover_json(struct pawl__rows *rows, const pawl_recovery *re
     return pawl__rows_end(rows, PAWL_OK);
 }
 
-static bool recover_row(
-    struct pawl__rows *rows, const char *what, pawl_view id, const char *state, pawl_view data)
+static bool recover_row(struct pawl__rows *rows,
+                        const char *what,
+                        pawl_view id,
+                        const char *state,
+                        struct pawl__cell data)
 {
     const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(what)),
                                         pawl__cell_of(id),
                                         pawl__cell_of(pawl_view_of(state)),
-                                        pawl__cell_of(data) };
+                                        data };
 
     return pawl__rows_add(rows, cells);
 }
@@ -269,18 +272,21 @@ static pawl_status recover_text(struct pawl__rows *rows, const pawl_recovery *re
                             "task",
                             recovery->task->task_id,
                             pawl__task_status_name(recovery->task->status),
-                            recovery->task->title);
+                            pawl__cell_of(recovery->task->title));
 
     if (more && resume != NULL) {
         more = recover_row(rows,
                            "resume",
                            resume->checkpoint_id,
                            pawl__checkpoint_type_name(resume->type),
-                           resume->snapshot_data);
+                           pawl__cell_value(resume->snapshot_data));
     }
     if (more && last != NULL) {
-        more = recover_row(
-            rows, "iteration_end", last->checkpoint_id, "iteration_end", last->snapshot_data);
+        more = recover_row(rows,
+                           "iteration_end",
+                           last->checkpoint_id,
+                           "iteration_end",
+                           pawl__cell_value(last->snapshot_data));
     }
     for (size_t i = 0; i < recovery->item_count && more; i++) {
         const pawl_item *item = &recovery->items[i];
@@ -288,10 +294,14 @@ static pawl_status recover_text(struct pawl__rows *rows, const pawl_recovery *re
                            "item",
                            item->work_item_id,
                            pawl__item_status_name(item->status),
-                           item->input_data);
+                           pawl__cell_value(item->input_data));
     }
     for (size_t i = 0; i < recovery->key_count && more; i++) {
-        more = recover_row(rows, "answer", recovery->keys[i], "completed", recovery->responses[i]);
+        more = recover_row(rows,
+                           "answer",
+                           recovery->keys[i],
+                           "completed",
+                           pawl__cell_value(recovery->responses[i]));
     }
     return pawl__rows_end(rows, PAWL_OK);
 }

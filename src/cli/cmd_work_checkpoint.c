@@ -278,6 +278,10 @@ static pawl_status list_run(struct pawl__run *run, pawl_error *reterr)
     pawl__rows_start(&rows, run, pawl__checkpoint_columns, pawl__checkpoint_columns_count, reterr);
     pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
+        status =
+            pawl__work_check_task(work, pawl_view_of(pawl__args_operand(run->args, 0)), reterr);
+    }
+    if (status == PAWL_OK) {
         status = pawl_checkpoint_list(work,
                                       pawl_view_of(pawl__args_operand(run->args, 0)),
                                       pawl_view_of(pawl__args_value(run->args, "item")),
@@ -355,8 +359,8 @@ static bool diff_row(void *context, pawl_view path, pawl_view from, pawl_view to
         return pawl__rows_add_line(rows);
     }
     const struct pawl__cell cells[] = { pawl__cell_text(path),
-                                        pawl__cell_of(from),
-                                        pawl__cell_of(to) };
+                                        pawl__cell_value(from),
+                                        pawl__cell_value(to) };
     return pawl__rows_add(rows, cells);
 }
 

@@ -59,7 +59,7 @@ static bool claim_row(struct pawl__rows *rows, const pawl_item *item)
         pawl__cell_of(item->work_item_id),  pawl__cell_integer((int64_t)item->token),
         pawl__cell_of(item->task_id),       pawl__cell_of(item->work_type),
         pawl__cell_integer(item->attempts), pawl__cell_time(item->lease_expires_at_us, time),
-        pawl__cell_of(item->input_data),
+        pawl__cell_value(item->input_data),
     };
     return pawl__rows_add(rows, cells);
 }
@@ -108,6 +108,9 @@ static pawl_status claim_run(struct pawl__run *run, pawl_error *reterr)
     }
     if (status == PAWL_OK) {
         status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_check_task(work, claim.task_id, reterr);
     }
     if (status != PAWL_OK) {
         return status;

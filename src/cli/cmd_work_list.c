@@ -23,6 +23,9 @@ static pawl_status list_run(struct pawl__run *run, pawl_error *reterr)
     }
     pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
+        status = pawl__work_check_task(work, filter.task_id, reterr);
+    }
+    if (status == PAWL_OK) {
         status = pawl_work_list(work, &filter, pawl__item_row, &rows, reterr);
     }
     return pawl__rows_end(&rows, status);
@@ -140,8 +143,8 @@ static pawl_status show_item(const struct pawl__run *run, const pawl_item *item,
         { "created_at", pawl__cell_time(item->created_at_us, times[4]) },
         { "started_at", pawl__cell_time(item->started_at_us, times[5]) },
         { "completed_at", pawl__cell_time(item->completed_at_us, times[6]) },
-        { "input_data", pawl__cell_of(item->input_data) },
-        { "output_data", pawl__cell_of(item->output_data) },
+        { "input_data", pawl__cell_value(item->input_data) },
+        { "output_data", pawl__cell_value(item->output_data) },
         { "error_message", pawl__cell_of(item->error_message) },
     };
 

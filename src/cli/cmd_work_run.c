@@ -72,6 +72,9 @@ static pawl_status run_run(struct pawl__run *run, pawl_error *reterr)
     if (status == PAWL_OK) {
         status = take_times(run, &options, reterr);
     }
+    if (status == PAWL_OK && options.mark.len == 0) {
+        status = pawl__fail(reterr, PAWL_INVALID, "'--replace' is empty");
+    }
     if (status == PAWL_OK) {
         status = pawl__template_check(options.command, options.mark, reterr);
     }

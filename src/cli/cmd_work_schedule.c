@@ -94,7 +94,7 @@ static bool schedule_row(void *context, const pawl_schedule *schedule)
         pawl__cell_of(schedule->task_id),
         pawl__cell_time(schedule->next_slot_us, next),
         pawl__cell_time(schedule->last_slot_us, last),
-        pawl__cell_of(schedule->input_data),
+        pawl__cell_value(schedule->input_data),
     };
     return pawl__rows_add(rows, cells);
 }

@@ -10,6 +10,7 @@
 #include "base/lines.h"
 #include "base/macros.h"
 #include "base/sha256.h"
+#include "base/uuid.h"
 #include "cli/interrupt.h"
 #include "cli/work.h"
 
@@ -29,6 +30,7 @@ struct submit {
     bool dedupe;
     bool json_lines;
     bool atomic;
+    bool lines_given;
 
     size_t cap;
     size_t count;
@@ -71,30 +73,126 @@ static pawl_status make_room(struct submit *submit, pawl_error *reterr)
 
 /* --- the task --- */
 
-/* The one of --task, which is made if it is not there; else a new one. Only when there is something
- * to put into it: what is refused leaves no empty task behind. */
-static pawl_status find_task(struct submit *submit, pawl_error *reterr)
+/* The one of --task, or a new one. */
+static pawl_status name_task(struct submit *submit, pawl_error *reterr)
 {
-    const char *title = pawl__args_value(submit->run->args, "title");
-    bool given = submit->task_id[0] != '\0';
-    pawl_task *found = NULL;
-    pawl_task task = { .task_id = pawl_view_of(submit->task_id) };
-    pawl_status status = PAWL_NOT_FOUND;
+    struct pawl__uuid uuid;
 
-    if (submit->task_is_there) {
+    if (submit->task_id[0] != '\0') {
         return PAWL_OK;
     }
-    if (given) {
-        status = pawl_task_get(submit->work, task.task_id, &found, reterr);
-        pawl_task_free(found);
+    pawl_status status = pawl__uuid_next(pawl__uuid_process(), &uuid, reterr);
+    if (status == PAWL_OK) {
+        pawl__uuid_text(&uuid, submit->task_id);
     }
-    if (status == PAWL_NOT_FOUND) {
-        task.title = title != NULL ? pawl_view_of(title)
-                     : given       ? task.task_id
-                                   : submit->defaults.work_type;
-        status = pawl_task_create(submit->work, &task, submit->task_id, reterr);
+    return status;
+}
+
+/* What a new task cannot have: an item that is there already belongs to another one. */
+static pawl_status check_ids(struct submit *submit, const pawl_submission *item, pawl_error *reterr)
+{
+    pawl_item *found = NULL;
+
+    if (item->work_item_id.len > 0) {
+        pawl_status status = pawl_work_get(submit->work, item->work_item_id, &found, reterr);
+        pawl_item_free(found);
+        if (status != PAWL_NOT_FOUND) {
+            return status != PAWL_OK ? status
+                                     : pawl__fail(reterr,
+                                                  PAWL_CONFLICT,
+                                                  "'%.*s' is there with another task",
+                                                  VIEW_ARGS(item->work_item_id));
+        }
     }
-    submit->task_is_there = status == PAWL_OK;
+    if (item->after_count == 0) {
+        return PAWL_OK;
+    }
+    pawl_status status = pawl_work_get(submit->work, item->after[0], &found, reterr);
+    pawl_item_free(found);
+    return status != PAWL_OK ? pawl__fail_context(reterr, status, "after")
+                             : pawl__fail(reterr,
+                                          PAWL_INVALID,
+                                          "after: '%.*s' is an item of another task",
+                                          VIEW_ARGS(item->after[0]));
+}
+
+/* "item 17: ..." is about the line that it came from, or about the only one. */
+static void name_line(const struct submit *submit, pawl_error *reterr)
+{
+    char rest[PAWL_ERROR_MESSAGE_SIZE];
+    unsigned long long index = 0;
+    int end = 0;
+
+    // NOLINTNEXTLINE(cert-err34-c): the library wrote it
+    if (reterr == NULL || sscanf(reterr->message, "item %llu: %n", &index, &end) != 1 || end == 0) {
+        return;
+    }
+    snprintf(rest, sizeof(rest), "%s", reterr->message + end);
+    if (submit->lines_given && index < submit->count) {
+        snprintf(reterr->message,
+                 sizeof(reterr->message),
+                 "line %llu: %.*s",
+                 (unsigned long long)submit->lines[index],
+                 (int)sizeof(rest) - 32,
+                 rest);
+    } else {
+        snprintf(reterr->message, sizeof(reterr->message), "%s", rest);
+    }
+}
+
+static pawl_status make_task(struct submit *submit, pawl_error *reterr)
+{
+    const char *title = pawl__args_value(submit->run->args, "title");
+    bool given = pawl__args_has(submit->run->args, "task");
+    const pawl_task task = {
+        .task_id = pawl_view_of(submit->task_id),
+        .title = title != NULL ? pawl_view_of(title)
+                 : given       ? pawl_view_of(submit->task_id)
+                               : submit->defaults.work_type,
+    };
+    char id[PAWL_WORK_NAME_BYTES_MAX + 1];
+
+    return pawl_task_create(submit->work, &task, id, reterr);
+}
+
+static pawl_status try_queue(struct submit *submit, size_t count, pawl_error *reterr)
+{
+    return pawl_work_submit(submit->work, submit->submissions, count, submit->results, reterr);
+}
+
+/* The task is not there, or was not a moment ago. It is made when the store has nothing against the
+ * items but that: what is refused leaves no empty task behind. */
+static pawl_status queue_in_new_task(struct submit *submit, size_t count, pawl_error *reterr)
+{
+    pawl_status status = try_queue(submit, count, reterr);
+
+    if (status != PAWL_NOT_FOUND) {
+        return status;
+    }
+    status = check_ids(submit, &submit->submissions[0], reterr);
+    if (status == PAWL_OK) {
+        status = make_task(submit, reterr);
+    }
+    return status == PAWL_OK ? try_queue(submit, count, reterr) : status;
+}
+
+/* Queues the first `count` of the submissions. */
+static pawl_status queue(struct submit *submit, size_t count, pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    if (!submit->task_is_there) {
+        status = pawl__work_check_task(submit->work, pawl_view_of(submit->task_id), reterr);
+    }
+    if (status == PAWL_OK) {
+        status = try_queue(submit, count, reterr);
+    } else if (status == PAWL_NOT_FOUND) {
+        status = queue_in_new_task(submit, count, reterr);
+    }
+    submit->task_is_there = submit->task_is_there || status == PAWL_OK;
+    if (status != PAWL_OK) {
+        name_line(submit, reterr);
+    }
     return status;
 }
 
@@ -135,7 +233,6 @@ static pawl_status fail_at_line(uint64_t line, pawl_status status, pawl_error *r
     return pawl__fail_context(reterr, status, "line %llu", (unsigned long long)line);
 }
 
-/* "submission 17: ..." is about the line that it came from. */
 static pawl_status submit_batch(struct submit *submit, pawl_error *reterr)
 {
     for (size_t i = 0; i < submit->count; i++) {
@@ -146,8 +243,7 @@ static pawl_status submit_batch(struct submit *submit, pawl_error *reterr)
                                         submit->starts[i + 1] - submit->starts[i] };
         item->work_item_id = pawl_view_of(submit->dedupe ? submit->ids[i] : NULL);
     }
-    pawl_status status =
-        pawl_work_submit(submit->work, submit->submissions, submit->count, submit->results, reterr);
+    pawl_status status = queue(submit, submit->count, reterr);
     if (status != PAWL_OK) {
         return status;
     }
@@ -166,7 +262,7 @@ static pawl_status flush(struct submit *submit, pawl_error *reterr)
     if (submit->count == 0) {
         return PAWL_OK;
     }
-    pawl_status status = find_task(submit, reterr);
+    pawl_status status = name_task(submit, reterr);
     return status == PAWL_OK ? submit_batch(submit, reterr) : status;
 }
 
@@ -337,7 +433,7 @@ static pawl_status run_one(struct submit *submit, const struct pawl__run *run, p
     const char *id;
 
     pawl_status status = after == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for --after")
-                                       : find_task(submit, reterr);
+                                       : name_task(submit, reterr);
     *item = submit->defaults;
     item->work_item_id = pawl_view_of(pawl__args_value(run->args, "id"));
     item->task_id = pawl_view_of(submit->task_id);
@@ -348,7 +444,7 @@ static pawl_status run_one(struct submit *submit, const struct pawl__run *run, p
         after[item->after_count++] = pawl_view_of(id);
     }
     if (status == PAWL_OK) {
-        status = pawl_work_submit(submit->work, item, 1, submit->results, reterr);
+        status = queue(submit, 1, reterr);
     }
     free(after);
     if (status != PAWL_OK) {
@@ -407,10 +503,14 @@ static pawl_status check_name(const char *flag, size_t len, pawl_error *reterr)
 static pawl_status take_names(struct submit *submit, pawl_error *reterr)
 {
     const char *task = pawl__args_value(submit->run->args, "task");
+    const char *id = pawl__args_value(submit->run->args, "id");
     pawl_status status = check_name("type", submit->defaults.work_type.len, reterr);
 
     if (status == PAWL_OK && task != NULL) {
         status = check_name("task", strlen(task), reterr);
+    }
+    if (status == PAWL_OK && id != NULL) {
+        status = check_name("id", strlen(id), reterr);
     }
     if (status == PAWL_OK && task != NULL) {
         memcpy(submit->task_id, task, strlen(task) + 1);
@@ -422,8 +522,8 @@ static pawl_status submit_run(struct pawl__run *run, pawl_error *reterr)
 {
     AUTO(submit_done)
     struct submit submit = { .defaults = PAWL_SUBMISSION_INIT, .bytes = BUF_INIT(SIZE_MAX / 2) };
-    bool lines = pawl__args_has(run->args, "lines");
 
+    submit.lines_given = pawl__args_has(run->args, "lines");
     submit.defaults.work_type = pawl_view_of(pawl__args_value(run->args, "type"));
     submit.defaults.priority = (int32_t)pawl__args_number(run->args, "priority");
     submit.defaults.max_retries = (int32_t)pawl__args_number(run->args, "retries");
@@ -451,7 +551,7 @@ static pawl_status submit_run(struct pawl__run *run, pawl_error *reterr)
     if (status != PAWL_OK) {
         return status;
     }
-    return lines ? run_lines(&submit, run, reterr) : run_one(&submit, run, reterr);
+    return submit.lines_given ? run_lines(&submit, run, reterr) : run_one(&submit, run, reterr);
 }
 
 const struct pawl__command pawl__cmd_work_submit = {

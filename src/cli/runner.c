@@ -363,6 +363,9 @@ static pawl_status run_opened(struct runner *runner, pawl_error *reterr)
     }
     status = pawl__work_open(runner->run, WORK_THAT_EXISTS, &runner->work, reterr);
     if (status == PAWL_OK) {
+        status = pawl__work_check_task(runner->work, runner->options->task_id, reterr);
+    }
+    if (status == PAWL_OK) {
         runner->looked_after_ns = runner_now() - 2 * NS_PER_S;
         runner->swept_ns = runner_now() - 60 * NS_PER_S;
         status = pawl__runner_look_after(runner, reterr);

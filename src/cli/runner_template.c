@@ -5,7 +5,17 @@
 #include "base/error.h"
 
 /* Where the shell is while it reads the command. */
-enum place { WORDS, SINGLE, DOUBLE, BACKQUOTES, COMMENT, HERE_DOCUMENT, DOLLAR_QUOTE, ARITHMETIC };
+enum place {
+    WORDS,
+    SINGLE,
+    DOUBLE,
+    BACKQUOTES,
+    COMMENT,
+    HERE_DOCUMENT,
+    DOLLAR_QUOTE,
+    ARITHMETIC,
+    OLD_ARITHMETIC,
+};
 
 static const char *const place_names[] = {
     [SINGLE] = "inside of quotes",
@@ -15,6 +25,7 @@ static const char *const place_names[] = {
     [HERE_DOCUMENT] = "behind a here-document",
     [DOLLAR_QUOTE] = "behind $'...', which not every shell has",
     [ARITHMETIC] = "in or behind ((...)), where a shell may run what it holds",
+    [OLD_ARITHMETIC] = "in or behind $[...], where a shell may run what it holds",
 };
 
 static bool starts_with(pawl_view text, const char *start)
@@ -39,6 +50,9 @@ static enum place behind_word_char(pawl_view rest, bool word_starts)
     }
     if (starts_with(rest, "((")) {
         return ARITHMETIC;
+    }
+    if (starts_with(rest, "$[")) {
+        return OLD_ARITHMETIC;
     }
     if (starts_with(rest, "<<")) {
         return HERE_DOCUMENT;
@@ -76,6 +90,7 @@ static enum place next_place(enum place place, pawl_view rest, bool word_starts)
     case HERE_DOCUMENT:
     case DOLLAR_QUOTE:
     case ARITHMETIC:
+    case OLD_ARITHMETIC:
         return place; /* from there on it is not worth knowing */
     }
     return place;

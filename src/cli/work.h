@@ -62,6 +62,12 @@ PAWL_MUST_USE pawl_status pawl__work_open_with(const struct pawl__run *run,
 /* For AUTO. */
 void pawl__work_close_p(pawl_work **work);
 
+/* NOT_FOUND when there is no such task: a name that was misspelt is not an empty task. An empty
+ * view is no name, and fine. */
+PAWL_MUST_USE pawl_status pawl__work_check_task(pawl_work *work,
+                                                pawl_view task_id,
+                                                pawl_error *reterr);
+
 /* A flag with a duration in milliseconds, from `min_ms` to `max_ms`; left alone when it is not
  * given. */
 PAWL_MUST_USE pawl_status pawl__work_ms(const struct pawl__run *run,
@@ -132,6 +138,8 @@ void pawl__object_end(struct pawl__object *object);
 
 /* Cells for tables. */
 struct pawl__cell pawl__cell_of(pawl_view text); /* empty: no value */
+/* A stored JSON value as it is; foreign SQL may have stored something else, which is then text. */
+struct pawl__cell pawl__cell_value(pawl_view json);
 #define WORK_TIME_SIZE PAWL__TIME_SIZE
 struct pawl__cell pawl__cell_time(int64_t us, char ret_text[WORK_TIME_SIZE]); /* 0: no value */
 

@@ -48,6 +48,18 @@ pawl_status pawl__work_open(const struct pawl__run *run,
     return pawl__work_open_with(run, wish, &options, ret_work, reterr);
 }
 
+pawl_status pawl__work_check_task(pawl_work *work, pawl_view task_id, pawl_error *reterr)
+{
+    pawl_task *task = NULL;
+
+    if (task_id.len == 0) {
+        return PAWL_OK;
+    }
+    pawl_status status = pawl_task_get(work, task_id, &task, reterr);
+    pawl_task_free(task);
+    return status;
+}
+
 pawl_status pawl__work_ms(const struct pawl__run *run,
                           const char *flag,
                           int64_t min_ms,

@@ -246,6 +246,13 @@ struct pawl__cell pawl__cell_of(pawl_view text)
     return text.len == 0 ? pawl__cell_none() : pawl__cell_text(text);
 }
 
+struct pawl__cell pawl__cell_value(pawl_view json)
+{
+    return json.len > 0 && pawl__json_check(json, SIZE_MAX / 2, NULL) == PAWL_OK
+               ? pawl__cell_json(json)
+               : pawl__cell_of(json);
+}
+
 struct pawl__cell pawl__cell_time(int64_t us, char ret_text[WORK_TIME_SIZE])
 {
     if (us == 0) {
@@ -323,7 +330,7 @@ bool pawl__item_row(void *context, const pawl_item *item)
         pawl__cell_integer(item->priority),
         pawl__cell_integer(item->attempts),
         pawl__cell_time(item->created_at_us, time),
-        pawl__cell_of(item->input_data),
+        pawl__cell_value(item->input_data),
         pawl__cell_of(item->error_message),
     };
     return pawl__rows_add(rows, cells);
@@ -352,7 +359,7 @@ bool pawl__checkpoint_row(void *context, const pawl_checkpoint *checkpoint)
         pawl__cell_of(checkpoint->work_item_id),
         pawl__cell_bool(checkpoint->verified),
         pawl__cell_time(checkpoint->created_at_us, time),
-        pawl__cell_of(checkpoint->snapshot_data),
+        pawl__cell_value(checkpoint->snapshot_data),
     };
     return pawl__rows_add(rows, cells);
 }

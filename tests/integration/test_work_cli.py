@@ -112,7 +112,7 @@ def verbs():
     work(data, "submit", "--type", "mail", "--id", "n", "--after", "m", "--task", "t")
     assert rows(data, "cancel", "n")[0]["status"] == "failed"
     assert [row["work_item_id"] for row in rows(data, "list", "--status", "failed")] == ["n"]
-    assert rows(data, "list", "--task", "none") == []
+    refused(data, "list", "--task", "none", code=3)
     refused(data, "show", "none", code=3)
     assert rows(data, "sweep")[0]["expired"] == 0
 
@@ -161,6 +161,25 @@ def bad_input():
                           check=True, capture_output=True)
     assert left.stdout == b"", left.stdout
     refused(data, "submit", "--type", "a", "--after", "none", code=3)
+    for more in (("--id", "a\tb"), ("--id", "i" * 201), ("--id", ""), ("--after", "none"),
+                 ("--input", "{")):
+        for task in ((), ("--task", "new")):
+            result = work(data, "submit", "--type", "a", *more, *task,
+                          code=3 if more[0] == "--after" else 2)
+            assert b"item 0" not in result.stderr, result.stderr
+    left = subprocess.run([PAWL, "work", "task", "list", "--data", data], env=ENV, cwd=data,
+                          check=True, capture_output=True)
+    assert left.stdout == b"", left.stdout
+    work(data, "submit", "--type", "a", "--task", "t", "--id", "x")
+    refused(data, "submit", "--type", "a", "--task", "u", "--id", "x", code=4, says="another task")
+    refused(data, "submit", "--type", "a", "--task", "u", "--after", "x", says="another task")
+    refused(data, "submit", "--type", "a", "--task", "t", "--after", "none", code=3,
+            says="pawl: after: no item 'none'")
+    refused(data, "run", "--type", "a", "--exec", "false", "--task", "u", code=3, says="no task 'u'")
+    refused(data, "list", "--task", "u", code=3, says="no task 'u'")
+    refused(data, "claim", "--holder", "ada", "--task", "u", code=3, says="no task 'u'")
+    refused(data, "run", "--type", "a", "--exec", "false", "-I", "", says="--replace")
+    refused(data, "run", "--type", "a", "--exec", "echo $[{}]", says="$[...]")
     refused(data, "list", "--status", "wonderful", says="status")
     refused(data, "claim", "--holder", "a", "--lease", "0", says="--lease")
     refused(data, "run", "--type", "a", "--exec", "sh -c '{}'", says="inside of quotes")
@@ -175,9 +194,24 @@ def lines_of_every_kind():
     assert [row["input_data"] for row in rows(data, "list", "--type", "a")] == odd
     out = work(data, "run", "--type", "a", "--exec", "printf '%s|' {}; cat", "-k").stdout.decode()
     assert out == "".join(f"{text}|{text}\n" if text else "|" for text in odd), out
+    work(data, "submit", "--type", "c", "--lines", text=b"\xef\xbb\xbfa\r\nb\rc\n")
+    assert [row["input_data"] for row in rows(data, "list", "--type", "c")] == ["a", "b\rc"]
     work(data, "submit", "--type", "j", "--lines", "--json-lines", text=b'{"a":1}\n\n[2]\n"x"\n')
     out = work(data, "run", "--type", "j", "--exec", "echo {}", "-k").stdout.decode()
     assert out == '{"a":1}\n[2]\nx\n', out
+
+
+def json_in_columns():
+    data = place()
+    odd = 'a\tb\nc"d\\e\x7f\u202eü'
+    for text in (json.dumps({"k": odd}, ensure_ascii=False), '{ "k":\n\t' + json.dumps(odd) + '}'):
+        work(data, "submit", "--type", "a", "--input", "-", text=text.encode())
+    for verb in (("list", ), ("claim", "--holder", "ada", "-n", "2")):
+        lines = work(data, *verb).stdout.decode().split("\n")[:-1]
+        found = [json.loads(next(cell for cell in line.split("\t") if cell[:1] == "{"))
+                 for line in lines]
+        assert found == [{"k": odd}] * 2, lines
+        assert not any(sign in line for sign in "\x7f\u202e" for line in lines)
 
 
 def bad_lines():
@@ -275,6 +309,9 @@ def keys():
     idem("complete", "k", "--token", "1", "--response", '{"paid":5}')
     done_row = idem("begin", "k", "--request", '{"a":1}')[0]
     assert (done_row["answer"], done_row["response"]) == ("done", {"paid": 5}), done_row
+    assert idem("begin", "k", "--request", '{"a":1}', "--only-new", code=3) == [done_row]
+    assert idem("begin", "n", "--request", "1", "--only-new")[0]["answer"] == "new"
+    idem("begin", "n", "--request", "1", "--hash", "sha256:1", code=2)
     idem("fail", "k", "--token", "1", code=4)
     assert idem("get", "k")[0]["answer"] == "done"
     idem("get", "none", code=3)
@@ -598,6 +635,7 @@ it("has every verb of a worker", verbs)
 it("makes, lists and ends tasks", tasks)
 it("refuses bad input by name and exit code", bad_input)
 it("queues lines to the letter", lines_of_every_kind)
+it("prints JSON as JSON in columns", json_in_columns)
 it("refuses bad lines by number", bad_lines)
 it("queues the same lines of a task once when asked to", lines_once)
 it("adds, finds, compares and verifies checkpoints", checkpoints)

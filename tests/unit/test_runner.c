@@ -52,11 +52,17 @@ static void test_a_mark_where_input_could_become_a_command_is_refused(void **sta
         const char *command;
         const char *says;
     } cases[] = {
-        { "sh -c 'echo {}'", "inside of quotes" }, { "echo \"{}\"", "inside of quotes" },
-        { "echo \"\\\"{}\"", "inside of quotes" }, { "echo `cat {}`", "inside of backquotes" },
-        { "true # {}", "in a comment" },           { "cat <<E\n{}\nE", "behind a here-document" },
-        { "echo $'a\\'' {}", "behind $'...'" },    { "echo $(( {} * 2 ))", "in or behind ((...))" },
-        { "echo \\{}", "behind a backslash" },     { "", "is empty" },
+        { "sh -c 'echo {}'", "inside of quotes" },
+        { "echo \"{}\"", "inside of quotes" },
+        { "echo \"\\\"{}\"", "inside of quotes" },
+        { "echo `cat {}`", "inside of backquotes" },
+        { "true # {}", "in a comment" },
+        { "cat <<E\n{}\nE", "behind a here-document" },
+        { "echo $'a\\'' {}", "behind $'...'" },
+        { "echo $(( {} * 2 ))", "in or behind ((...))" },
+        { "echo $[ {} * 2 ]", "in or behind $[...]" },
+        { "echo \\{}", "behind a backslash" },
+        { "", "is empty" },
     };
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
