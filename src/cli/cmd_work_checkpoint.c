@@ -73,6 +73,25 @@ static pawl_status hash_file(const char *path,
     return status;
 }
 
+/* Whoever looks again may stand in another directory. */
+static pawl_status make_absolute(char **path, pawl_error *reterr)
+{
+    if ((*path)[0] == '/') {
+        return PAWL_OK;
+    }
+    AUTO(pawl__text_free) char *here = getcwd(NULL, 0);
+    if (here == NULL) {
+        return pawl__fail_errno(reterr, errno, "find out the current directory");
+    }
+    char *absolute = pawl__fs_join(here, *path);
+    if (absolute == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for evidence");
+    }
+    free(*path);
+    *path = absolute;
+    return PAWL_OK;
+}
+
 /* CODE:COMMAND, or COMMAND alone for exit code 0. */
 static void split_command(pawl_evidence *evidence)
 {
@@ -97,37 +116,37 @@ static pawl_status take_one(struct evidence *evidence, const char *given, pawl_e
     };
     size_t len = strcspn(given, "=");
     pawl_evidence *one = &evidence->list[evidence->count];
-    char *copy = strdup(given);
     size_t kind = 0;
 
-    if (copy == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for evidence");
-    }
-    evidence->copies[evidence->count] = copy;
     while (kind < COUNT_OF(kinds)
            && (strlen(kinds[kind]) != len || strncmp(kinds[kind], given, len) != 0)) {
         kind++;
     }
     if (kind == COUNT_OF(kinds) || given[len] != '=') {
-        free(copy);
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "'--evidence' is %s; it has to begin with file_exists=, file_sha256=, "
                           "command_exit= or row_exists=",
                           pawl__quote(given).text);
     }
-    *one = (pawl_evidence){ .kind = (pawl_evidence_kind)kind,
-                            .subject = pawl_view_of(copy + len + 1) };
-    size_t index = evidence->count++;
+    char **copy = &evidence->copies[evidence->count];
+    char *hash = evidence->hashes[evidence->count];
+    *copy = strdup(given + len + 1);
+    if (*copy == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for evidence");
+    }
+    evidence->count++;
+    pawl_status status = kind == PAWL_EVIDENCE_FILE_EXISTS || kind == PAWL_EVIDENCE_FILE_SHA256
+                             ? make_absolute(copy, reterr)
+                             : PAWL_OK;
+    *one = (pawl_evidence){ .kind = (pawl_evidence_kind)kind, .subject = pawl_view_of(*copy) };
     if (one->kind == PAWL_EVIDENCE_COMMAND_EXIT) {
         split_command(one);
-    } else if (one->kind == PAWL_EVIDENCE_FILE_SHA256) {
-        one->expected = pawl_view_of(evidence->hashes[index]);
-        pawl_status status = hash_file(one->subject.data, evidence->hashes[index], reterr);
-        one->expected = pawl_view_of(evidence->hashes[index]);
-        return status;
+    } else if (status == PAWL_OK && one->kind == PAWL_EVIDENCE_FILE_SHA256) {
+        status = hash_file(*copy, hash, reterr);
+        one->expected = pawl_view_of(hash);
     }
-    return PAWL_OK;
+    return status;
 }
 
 static pawl_status take_evidence(const struct pawl__run *run,
@@ -232,8 +251,8 @@ static const struct pawl__command add = {
         "(exit code 4).\n\n"
         "Evidence is looked at now, and again when the task is recovered: what does not hold is "
         "refused (exit code 2). file_exists=PATH; file_sha256=PATH, with the hash that the file "
-        "has "
-        "now; command_exit=COMMAND for exit code 0, or command_exit=3:COMMAND; row_exists=SELECT "
+        "has now; both keep the absolute path. command_exit=COMMAND for exit code 0, or "
+        "command_exit=3:COMMAND; row_exists=SELECT "
         "..., one statement on the work store.",
     .flags = FLAGS(
         { .name = "task", .value = "TASK", .help = "The task it belongs to." },

@@ -281,6 +281,26 @@ def checkpoints():
     with open(os.path.join(data, "page"), "w", encoding="utf-8") as file:
         file.write("two")
     assert point("verify", "c1", code=6)[0]["verified"] is False
+    point("verify", "c2")
+    kept = point("list", "t")[0]["evidence"]
+    assert kept[0]["subject"] == os.path.join(data, "page"), kept
+    gone = os.path.join(data, "gone")
+    for number, kind in ((3, "iteration_end"), (4, "manual_checkpoint")):
+        with open(gone, "w", encoding="utf-8"):
+            pass
+        point("add", "--task", "t", "--type", kind, "--id", f"c{number}", "--snapshot", "{}",
+              "--evidence", "file_exists=gone")
+    elsewhere = subprocess.run([PAWL, "work", "checkpoint", "verify", "--data", data, "c3"], env=ENV,
+                               cwd="/", capture_output=True, check=False)
+    assert elsewhere.returncode == 0, elsewhere
+    os.remove(gone)
+    lines = [line.split("\t") for line in work(data, "recover", "t").stdout.decode().splitlines()]
+    said = [tuple(line[:3]) for line in lines if line[0] not in ("task", "item")]
+    assert said == [("passed_over", "c3", "iteration_end"),
+                    ("passed_over", "c4", "manual_checkpoint"),
+                    ("resume", "c2", "manual_checkpoint"),
+                    ("iteration_end", "c3", "does_not_hold")], lines
+    assert gone in lines[1][3], lines
     found = rows(data, "recover", "t")[0]
     assert found["resume"]["checkpoint_id"] == "c2", found
     assert [item["work_item_id"] for item in found["items"]] == ["x"]
