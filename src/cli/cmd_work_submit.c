@@ -10,9 +10,9 @@
 #include "base/lines.h"
 #include "base/macros.h"
 #include "base/sha256.h"
-#include "base/uuid.h"
 #include "cli/interrupt.h"
 #include "cli/work.h"
+#include "cli/work_queue.h"
 
 enum {
     BATCH_BYTES_MAX = 4 << 20,
@@ -21,11 +21,9 @@ enum {
 };
 
 struct submit {
-    pawl_work *work;
+    struct work_queue queue;
     const struct pawl__run *run;
     char *input; /* of one item */
-    char task_id[PAWL_WORK_NAME_BYTES_MAX + 1];
-    bool task_is_there;
     pawl_submission defaults;
     bool dedupe;
     bool json_lines;
@@ -55,7 +53,7 @@ static void submit_done(struct submit *submit)
     free(submit->ids);
     free(submit->submissions);
     free(submit->results);
-    pawl_work_close(submit->work);
+    pawl_work_close(submit->queue.work);
 }
 
 static pawl_status make_room(struct submit *submit, pawl_error *reterr)
@@ -69,51 +67,6 @@ static pawl_status make_room(struct submit *submit, pawl_error *reterr)
     bool made = submit->starts != NULL && submit->lines != NULL && submit->ids != NULL
                 && submit->submissions != NULL && submit->results != NULL;
     return made ? PAWL_OK : pawl__fail(reterr, PAWL_NOMEM, "no memory for a batch");
-}
-
-/* --- the task --- */
-
-/* The one of --task, or a new one. */
-static pawl_status name_task(struct submit *submit, pawl_error *reterr)
-{
-    struct pawl__uuid uuid;
-
-    if (submit->task_id[0] != '\0') {
-        return PAWL_OK;
-    }
-    pawl_status status = pawl__uuid_next(pawl__uuid_process(), &uuid, reterr);
-    if (status == PAWL_OK) {
-        pawl__uuid_text(&uuid, submit->task_id);
-    }
-    return status;
-}
-
-/* What a new task cannot have: an item that is there already belongs to another one. */
-static pawl_status check_ids(struct submit *submit, const pawl_submission *item, pawl_error *reterr)
-{
-    pawl_item *found = NULL;
-
-    if (item->work_item_id.len > 0) {
-        pawl_status status = pawl_work_get(submit->work, item->work_item_id, &found, reterr);
-        pawl_item_free(found);
-        if (status != PAWL_NOT_FOUND) {
-            return status != PAWL_OK ? status
-                                     : pawl__fail(reterr,
-                                                  PAWL_CONFLICT,
-                                                  "'%.*s' is there with another task",
-                                                  VIEW_ARGS(item->work_item_id));
-        }
-    }
-    if (item->after_count == 0) {
-        return PAWL_OK;
-    }
-    pawl_status status = pawl_work_get(submit->work, item->after[0], &found, reterr);
-    pawl_item_free(found);
-    return status != PAWL_OK ? pawl__fail_context(reterr, status, "after")
-                             : pawl__fail(reterr,
-                                          PAWL_INVALID,
-                                          "after: '%.*s' is an item of another task",
-                                          VIEW_ARGS(item->after[0]));
 }
 
 /* "item 17: ..." is about the line that it came from, or about the only one. */
@@ -140,56 +93,11 @@ static void name_line(const struct submit *submit, pawl_error *reterr)
     }
 }
 
-static pawl_status make_task(struct submit *submit, pawl_error *reterr)
-{
-    const char *title = pawl__args_value(submit->run->args, "title");
-    bool given = pawl__args_has(submit->run->args, "task");
-    const pawl_task task = {
-        .task_id = pawl_view_of(submit->task_id),
-        .title = title != NULL ? pawl_view_of(title)
-                 : given       ? pawl_view_of(submit->task_id)
-                               : submit->defaults.work_type,
-    };
-    char id[PAWL_WORK_NAME_BYTES_MAX + 1];
-
-    return pawl_task_create(submit->work, &task, id, reterr);
-}
-
-static pawl_status try_queue(struct submit *submit, size_t count, pawl_error *reterr)
-{
-    return pawl_work_submit(submit->work, submit->submissions, count, submit->results, reterr);
-}
-
-/* The task is not there, or was not a moment ago. It is made when the store has nothing against the
- * items but that: what is refused leaves no empty task behind. */
-static pawl_status queue_in_new_task(struct submit *submit, size_t count, pawl_error *reterr)
-{
-    pawl_status status = try_queue(submit, count, reterr);
-
-    if (status != PAWL_NOT_FOUND) {
-        return status;
-    }
-    status = check_ids(submit, &submit->submissions[0], reterr);
-    if (status == PAWL_OK) {
-        status = make_task(submit, reterr);
-    }
-    return status == PAWL_OK ? try_queue(submit, count, reterr) : status;
-}
-
-/* Queues the first `count` of the submissions. */
 static pawl_status queue(struct submit *submit, size_t count, pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
+    const struct work_batch batch = { submit->submissions, count, submit->results };
+    pawl_status status = pawl__queue_add(&submit->queue, &batch, reterr);
 
-    if (!submit->task_is_there) {
-        status = pawl__work_check_task(submit->work, pawl_view_of(submit->task_id), reterr);
-    }
-    if (status == PAWL_OK) {
-        status = try_queue(submit, count, reterr);
-    } else if (status == PAWL_NOT_FOUND) {
-        status = queue_in_new_task(submit, count, reterr);
-    }
-    submit->task_is_there = submit->task_is_there || status == PAWL_OK;
     if (status != PAWL_OK) {
         name_line(submit, reterr);
     }
@@ -206,7 +114,7 @@ static pawl_status derive_id(const struct submit *submit,
                              char ret_id[ID_SIZE],
                              pawl_error *reterr)
 {
-    const pawl_view parts[] = { pawl_view_of(submit->task_id),
+    const pawl_view parts[] = { pawl_view_of(submit->queue.task_id),
                                 { "", 1 },
                                 submit->defaults.work_type };
     struct pawl__sha256 of_task;
@@ -238,7 +146,7 @@ static pawl_status submit_batch(struct submit *submit, pawl_error *reterr)
     for (size_t i = 0; i < submit->count; i++) {
         pawl_submission *item = &submit->submissions[i];
         *item = submit->defaults;
-        item->task_id = pawl_view_of(submit->task_id);
+        item->task_id = pawl_view_of(submit->queue.task_id);
         item->input_data = (pawl_view){ submit->bytes.data + submit->starts[i],
                                         submit->starts[i + 1] - submit->starts[i] };
         item->work_item_id = pawl_view_of(submit->dedupe ? submit->ids[i] : NULL);
@@ -262,7 +170,7 @@ static pawl_status flush(struct submit *submit, pawl_error *reterr)
     if (submit->count == 0) {
         return PAWL_OK;
     }
-    pawl_status status = name_task(submit, reterr);
+    pawl_status status = pawl__queue_name_task(&submit->queue, reterr);
     return status == PAWL_OK ? submit_batch(submit, reterr) : status;
 }
 
@@ -396,7 +304,7 @@ static pawl_status print_lines(const struct submit *submit,
                                                    { "submitted", false },
                                                    { "duplicates", false } };
     const struct pawl__cell cells[] = {
-        pawl__cell_of(pawl_view_of(submit->task_id)),
+        pawl__cell_of(pawl_view_of(submit->queue.task_id)),
         pawl__cell_integer((int64_t)(submit->submitted - submit->duplicates)),
         pawl__cell_integer((int64_t)submit->duplicates),
     };
@@ -415,7 +323,7 @@ static pawl_status run_lines(struct submit *submit, const struct pawl__run *run,
                                   status,
                                   "lines up to %llu are queued in task '%s', nothing behind them",
                                   (unsigned long long)submit->last_line,
-                                  submit->task_id);
+                                  submit->queue.task_id);
     }
     return status == PAWL_OK ? print_lines(submit, run, reterr) : status;
 }
@@ -433,10 +341,10 @@ static pawl_status run_one(struct submit *submit, const struct pawl__run *run, p
     const char *id;
 
     pawl_status status = after == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for --after")
-                                       : name_task(submit, reterr);
+                                       : pawl__queue_name_task(&submit->queue, reterr);
     *item = submit->defaults;
     item->work_item_id = pawl_view_of(pawl__args_value(run->args, "id"));
-    item->task_id = pawl_view_of(submit->task_id);
+    item->task_id = pawl_view_of(submit->queue.task_id);
     item->input_data = pawl_view_of(submit->input);
     item->after = after;
     while (status == PAWL_OK && item->after_count <= PAWL_WORK_AFTER_MAX
@@ -452,7 +360,7 @@ static pawl_status run_one(struct submit *submit, const struct pawl__run *run, p
     }
     const struct pawl__cell cells[] = {
         pawl__cell_text(pawl_view_of(submit->results[0].work_item_id)),
-        pawl__cell_text(pawl_view_of(submit->task_id)),
+        pawl__cell_text(pawl_view_of(submit->queue.task_id)),
         pawl__cell_bool(submit->results[0].duplicate),
     };
     return pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
@@ -512,8 +420,12 @@ static pawl_status take_names(struct submit *submit, pawl_error *reterr)
     if (status == PAWL_OK && id != NULL) {
         status = check_name("id", strlen(id), reterr);
     }
+    submit->queue.title = pawl_view_of(pawl__args_value(submit->run->args, "title"));
+    if (submit->queue.title.len == 0 && task == NULL) {
+        submit->queue.title = submit->defaults.work_type;
+    }
     if (status == PAWL_OK && task != NULL) {
-        memcpy(submit->task_id, task, strlen(task) + 1);
+        memcpy(submit->queue.task_id, task, strlen(task) + 1);
     }
     return status;
 }
@@ -546,7 +458,7 @@ static pawl_status submit_run(struct pawl__run *run, pawl_error *reterr)
         status = make_room(&submit, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_open(run, WORK_TO_CREATE, &submit.work, reterr);
+        status = pawl__work_open(run, WORK_TO_CREATE, &submit.queue.work, reterr);
     }
     if (status != PAWL_OK) {
         return status;

@@ -136,8 +136,11 @@ static pawl_status on_nothing(struct runner *runner, bool *ret_end, pawl_error *
     case RUNNER_STUCK:
         return pawl__fail(reterr,
                           PAWL_FAILED,
-                          "%llu items are left that wait for items of other types, which nobody "
-                          "here runs",
+                          left.held_back == 1
+                              ? "%llu item is left that waits for items of other types, which "
+                                "nobody here runs"
+                              : "%llu items are left that wait for items of other types, which "
+                                "nobody here runs",
                           (unsigned long long)left.held_back);
     case RUNNER_END:
         break;

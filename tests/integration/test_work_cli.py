@@ -451,7 +451,7 @@ def dependencies():
     work(data, "submit", "--type", "a", "--task", "t", "--id", "two", "--after", "one")
     work(data, "submit", "--type", "b", "--task", "t", "--id", "three", "--after", "two")
     result = work(data, "run", "--type", "b", "--exec", "true", code=1)
-    assert b"wait for items of other types" in result.stderr
+    assert b"1 item is left that waits for items of other types" in result.stderr
     out = work(data, "run", "--type", "a", "--type", "b", "--exec", "echo $PAWL_WORK_ITEM_ID",
                "-j", "4").stdout
     assert out == b"one\ntwo\nthree\n", out

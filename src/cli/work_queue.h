@@ -1,0 +1,29 @@
+/* Items on their way into a task that may have to be made for them: together with the first of them or
+ * not at all. */
+#ifndef PAWL_CLI_WORK_QUEUE_H
+#define PAWL_CLI_WORK_QUEUE_H
+
+#include <pawl/work.h>
+
+struct work_queue {
+    pawl_work *work;
+    char task_id[PAWL_WORK_NAME_BYTES_MAX + 1]; /* "": a new one */
+    pawl_view title;                            /* of a task that is made; empty: its id */
+    bool task_is_there;
+};
+
+struct work_batch {
+    const pawl_submission *items; /* of the queue's task */
+    size_t count;
+    pawl_submit_result *results;
+};
+
+/* Gives the task an id if it has none. */
+PAWL_MUST_USE pawl_status pawl__queue_name_task(struct work_queue *queue, pawl_error *reterr);
+
+/* What is refused leaves no empty task behind. */
+PAWL_MUST_USE pawl_status pawl__queue_add(struct work_queue *queue,
+                                          const struct work_batch *batch,
+                                          pawl_error *reterr);
+
+#endif
