@@ -9,6 +9,14 @@ import { PGlite } from '@electric-sql/pglite'
 import { vector } from '@electric-sql/pglite-pgvector'
 import { PGLiteSocketServer } from '@electric-sql/pglite-socket'
 
+// Node 18, which Debian 12 has, knows Event but not this.
+globalThis.CustomEvent ??= class CustomEvent extends Event {
+  constructor(type, options = {}) {
+    super(type, options)
+    this.detail = options.detail ?? null
+  }
+}
+
 const db = await PGlite.create({ extensions: { vector } })
 const server = new PGLiteSocketServer({ db, host: '127.0.0.1', port: 0, maxConnections: 4 })
 server.addEventListener('connection', () => db.exec('DISCARD ALL'))
