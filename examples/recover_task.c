@@ -47,7 +47,7 @@ static struct state restore(const pawl_checkpoint *checkpoint)
     struct state state = { 0, 0 };
 
     if (checkpoint != NULL
-        && sscanf(checkpoint->snapshot_data.data, /* it ends with a NUL */
+        && sscanf(checkpoint->snapshot_data.data, /* NOLINT(cert-err34-c): it ends with a NUL */
                   "{\"iteration\":%ld,\"sum\":%lld}",
                   &state.iteration,
                   &state.sum)

@@ -507,9 +507,12 @@ pawl_status pawl_sequencer_next(pawl_sequencer *seq,
     if (status == PAWL_OK) {
         status = pawl__seq_core_next(&seq->core, sequence, &known, ret_number, reterr);
     }
-    if (status != PAWL_OK || known) {
-        seq->core.hits += known;
+    if (status != PAWL_OK) {
         return status;
+    }
+    if (known) {
+        seq->core.hits++;
+        return PAWL_OK;
     }
     status = read_numbers(seq, sequence, reterr);
     return status == PAWL_OK ? pawl__seq_core_next(&seq->core, sequence, &known, ret_number, reterr)

@@ -363,7 +363,7 @@ static pawl_status memory_crowded(struct work_backend *base,
 
 static pawl_status memory_row_exists(struct work_backend *base,
                                      pawl_view select,
-                                     bool *ret_exists,
+                                     bool *ret_exists, /* NOLINT(readability-non-const-parameter) */
                                      pawl_error *reterr)
 {
     (void)base;

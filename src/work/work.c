@@ -1,5 +1,6 @@
 #include "work/work_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -170,7 +171,7 @@ pawl_status pawl__work_open_at(const char *location,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a work store");
     }
     work->clock = clock;
-    memcpy(work->boot_id, boot_id, MIN(strlen(boot_id), sizeof(work->boot_id) - 1));
+    snprintf(work->boot_id, sizeof(work->boot_id), "%s", boot_id);
     pawl_status status = take_options(options, &work->options, reterr);
     if (status == PAWL_OK) {
         status = open_backend(work, location, reterr);

@@ -7,7 +7,8 @@
 #include "base/random.h"
 #include "sequencer/core.h"
 
-enum { KIND = 1, FIRST = 10, SEQUENCES = 3, WORKSPACES = 6 };
+enum { KIND = 1, FIRST = 10, WORKSPACES = 6 };
+#define SEQUENCES ((uint16_t)3)
 
 static const pawl_seq_type types[] = { { KIND, 0, FIRST }, { KIND, 1, FIRST }, { KIND, 2, FIRST } };
 static const pawl_seq_storage no_storage;

@@ -760,13 +760,13 @@ static void test_free_space_is_given_back_when_the_file_was_made_for_it(void **s
     assert_ok(pawl__sqlite_checkpoint(db, PAWL__SQLITE_TRUNCATE, NULL, &error), &error);
     int64_t before = file_bytes(probe);
     assert_ok(pawl__sqlite_free_bytes(db, &bytes, &error), &error);
-    assert_true(bytes > 500 * 4000);
+    assert_true(bytes > UINT64_C(500) * 4000);
     assert_ok(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), &error);
     assert_ok(pawl__sqlite_give_back(db, 100, &given, &error), &error);
     assert_ok(pawl__sqlite_commit(db, &error), &error);
     assert_int_equal(given, 100 * 4096);
     assert_ok(pawl__sqlite_give_back(db, 100000, &given, &error), &error);
-    assert_int_equal(given, bytes - 100 * 4096);
+    assert_int_equal(given, bytes - UINT64_C(100) * 4096);
     assert_ok(pawl__sqlite_give_back(db, 100000, &given, &error), &error);
     assert_int_equal(given, 0);
     assert_ok(pawl__sqlite_checkpoint(db, PAWL__SQLITE_TRUNCATE, NULL, &error), &error);

@@ -258,7 +258,7 @@ static void test_of_missed_slots_the_newest_fires(void **state)
 
     care_task(f, "t");
     put(f, &schedule);
-    if (care_fixture_wait(f, 24 * 3600)) {
+    if (care_fixture_wait(f, INT64_C(24) * 3600)) {
         assert_int_equal(fire(f), 1);
         int64_t last_us = look(f).last_slot_us;
         assert_int_equal(look(f).next_slot_us, last_us + 600 * US_PER_S);
@@ -287,9 +287,9 @@ static void test_a_clock_that_is_set_back_fires_nothing_twice(void **state)
     assert_true(care_fixture_wait(f, 3600));
     assert_int_equal(fire(f), 1);
     /* A year ahead and back: it does not wait for that year. */
-    care_fixture_step_wall(f, 365 * 24 * 3600);
+    care_fixture_step_wall(f, INT64_C(365) * 24 * 3600);
     assert_int_equal(fire(f), 1);
-    care_fixture_step_wall(f, -365 * 24 * 3600);
+    care_fixture_step_wall(f, -INT64_C(365) * 24 * 3600);
     assert_int_equal(fire(f), 0);
     assert_true(care_fixture_wait(f, 3600));
     assert_int_equal(fire(f), 1);
@@ -330,9 +330,9 @@ static void test_a_schedule_without_a_task_makes_one_a_slot(void **state)
 
     schedule.task_id = none;
     put(f, &schedule);
-    if (care_fixture_wait(f, 24 * 3600)) {
+    if (care_fixture_wait(f, INT64_C(24) * 3600)) {
         assert_int_equal(fire(f), 1);
-        assert_true(care_fixture_wait(f, 24 * 3600));
+        assert_true(care_fixture_wait(f, INT64_C(24) * 3600));
         assert_int_equal(fire(f), 1);
         assert_int_equal(count_items(f), 2);
     }
@@ -530,7 +530,7 @@ static void test_retention_removes_what_is_old(void **state)
         finish(f, "t", id);
         answer(f, id, "t", "1");
     }
-    if (!care_fixture_wait(f, 31 * 24 * 3600)) {
+    if (!care_fixture_wait(f, INT64_C(31) * 24 * 3600)) {
         return;
     }
     finish(f, "t", "new");

@@ -146,7 +146,9 @@ static void test_an_expression_has_a_limit(void **state)
 
     (void)state;
     memset(text, ' ', sizeof(text));
-    memcpy(text, "* * * * *", 9);
+    memcpy(text,
+           "* * * * * ",
+           sizeof("* * * * * ") - 1); /* NOLINT(bugprone-not-null-terminated-result) */
     assert_ok(pawl__cron_parse((pawl_view){ text, CRON_BYTES_MAX }, &cron, &error), &error);
     assert_status(pawl__cron_parse((pawl_view){ text, CRON_BYTES_MAX + 1 }, &cron, &error),
                   PAWL_INVALID,

@@ -66,7 +66,7 @@ static void test_twenty_writers_get_every_number_once(void **state)
     }
     for (int i = 0; i < WRITERS; i++) {
         assert_ok(writers[i].status, &writers[i].error);
-        note_numbers(&writers[i], seen, WRITERS * EACH);
+        note_numbers(&writers[i], seen, (int64_t)WRITERS * EACH);
     }
     pawl_work_close(second);
     free(writers);

@@ -84,7 +84,7 @@ static void stall(void)
 {
     struct pawl__clock *clock = pawl__clock_real();
 
-    pawl__sleep_until(clock, pawl__monotonic_ns(clock) + 2 * WORKER_LEASE_MS * NS_PER_MS);
+    pawl__sleep_until(clock, pawl__monotonic_ns(clock) + 2 * (WORKER_LEASE_MS * NS_PER_MS));
 }
 
 static void note_completed(struct crew *crew, uint64_t number, uint64_t token)
