@@ -51,8 +51,9 @@ enum fate { LEFT, GIVEN_UP, COMMITTED };
 
 static enum fate fate_of(int conductor, int64_t turn, uint32_t attempt)
 {
-    return attempt > 3 ? COMMITTED
-                       : (enum fate)((conductor + (uint64_t)turn * 5 + (uint64_t)attempt * 2) % 3);
+    return attempt > 3
+               ? COMMITTED
+               : (enum fate)(((int64_t)conductor + (int64_t)turn * 5 + (int64_t)attempt * 2) % 3);
 }
 
 static pawl_status play_attempt(struct helper *helper, pawl_view run, int64_t turn, bool *ret_done)
