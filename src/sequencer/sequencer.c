@@ -174,7 +174,10 @@ static void walked_locked(struct pawl_sequencer *seq, pawl_status status, const 
         seq->status.last_error = (pawl_error)PAWL_ERROR_INIT;
         seq->status.actualizations++;
         pawl__seq_core_actualized(&seq->core);
-        want_flush_locked(seq);
+        if (seq->core.shared.filling_offset != 0) {
+            seq->flush_wanted = true;
+        }
+        pawl__cond_broadcast(&seq->changed);
         return;
     }
     seq->status.last_error = *error;

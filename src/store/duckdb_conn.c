@@ -154,12 +154,14 @@ pawl_status pawl__duck_begin(struct pawl__duck_conn *conn,
     REQUIRE(conn->rows == NULL);
     pawl_status status = pawl__duck_command(
         conn, mode == PAWL__DUCK_READ_ONLY ? "BEGIN TRANSACTION READ ONLY" : "BEGIN", reterr);
-    if (status == PAWL_OK) {
-        conn->in_transaction = true;
-        conn->mode = mode;
-        conn->failure.status = PAWL_OK;
+    if (status != PAWL_OK) {
+        pawl__duck_run_quietly(conn, "ROLLBACK"); /* an interrupt may come when it has begun */
+        return status;
     }
-    return status;
+    conn->in_transaction = true;
+    conn->mode = mode;
+    conn->failure.status = PAWL_OK;
+    return PAWL_OK;
 }
 
 static pawl_status commit_native(struct pawl__duck_conn *conn, pawl_error *reterr)

@@ -31,6 +31,14 @@ pawl_status pawl__duck_command(struct pawl__duck_conn *conn, const char *sql, pa
     return status;
 }
 
+void pawl__duck_run_quietly(struct pawl__duck_conn *conn, const char *sql)
+{
+    duckdb_result result;
+
+    (void)duckdb_query(conn->native, sql, &result);
+    duckdb_destroy_result(&result);
+}
+
 pawl_status pawl__duck_plan(struct pawl__duck_conn *conn,
                             const struct duck_source *source,
                             duckdb_prepared_statement *ret_statement,
@@ -229,7 +237,7 @@ static pawl_status exec_steps(struct pawl__duck_conn *conn,
 
     if (!conn->in_transaction && value_count == 0) {
         status = pawl__duck_command(conn, "BEGIN", reterr);
-        exec->alone = status == PAWL_OK;
+        exec->alone = true; /* also when it failed: an interrupt may come when it has begun */
     }
     exec->statement = source->kept;
     if (status == PAWL_OK && source->kept == NULL) {
@@ -268,14 +276,6 @@ pawl_status pawl__duck_exec(struct pawl__duck_conn *conn,
     return PAWL_OK;
 }
 
-static void run_quietly(struct pawl__duck_conn *conn, const char *sql)
-{
-    duckdb_result result;
-
-    (void)duckdb_query(conn->native, sql, &result);
-    duckdb_destroy_result(&result);
-}
-
 void pawl__duck_exec_end(struct pawl__duck_conn *conn, struct duck_exec *exec)
 {
     if (exec->has_result) {
@@ -286,11 +286,11 @@ void pawl__duck_exec_end(struct pawl__duck_conn *conn, struct duck_exec *exec)
     }
     if (exec->alone) {
         /* It only read, or it failed; a COMMIT that failed has ended it already. */
-        run_quietly(conn, "ROLLBACK");
+        pawl__duck_run_quietly(conn, "ROLLBACK");
     } else if (exec->streams && !exec->at_end) {
         /* A query that was not read to its end keeps its locks, destroyed or not, until the
          * connection runs another one. */
-        run_quietly(conn, "SELECT 1");
+        pawl__duck_run_quietly(conn, "SELECT 1");
     }
     if (exec->streams) {
         atomic_fetch_sub(&conn->db->streams, 1);

@@ -105,6 +105,9 @@ PAWL_MUST_USE pawl_status pawl__duck_command(struct pawl__duck_conn *conn,
                                              const char *sql,
                                              pawl_error *reterr);
 
+/* The same without an answer, whether the connection was interrupted or not. */
+void pawl__duck_run_quietly(struct pawl__duck_conn *conn, const char *sql);
+
 PAWL_MUST_USE pawl_status pawl__duck_plan(struct pawl__duck_conn *conn,
                                           const struct duck_source *source,
                                           duckdb_prepared_statement *ret_statement,
