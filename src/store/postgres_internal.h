@@ -112,10 +112,15 @@ pawl_status pawl__pg_ready(struct pawl__pg *pg, pawl_error *reterr);
 /* When the next answer has to be there. */
 int64_t pawl__pg_answer_deadline(const struct pawl__pg *pg);
 
-/* Sends and reads what the socket takes and gives, after waiting for one of the two. At the
- * deadline or an interrupt it cancels the statement and gives it a moment to say so; then the link
- * is lost. */
-pawl_status pawl__pg_step(struct pawl__pg *pg, int64_t deadline_ns, pawl_error *reterr);
+/* Waits until there is something to read, or until the socket takes what its caller could not send
+ * (`unsent`), and reads. It sends nothing itself: a caller that waits only for its output to go out
+ * would sleep through the flush that emptied it, and a server that owes no answer never wakes it.
+ * At the deadline or an interrupt it cancels the statement and gives it a moment to say so; then
+ * the link is lost. */
+pawl_status pawl__pg_step(struct pawl__pg *pg,
+                          bool unsent,
+                          int64_t deadline_ns,
+                          pawl_error *reterr);
 
 /* Asks the server to stop the running statement, whose answer is still to be read: within
  * PG_GRACE_MS, or the link is lost. */

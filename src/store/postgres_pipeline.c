@@ -139,6 +139,12 @@ static pawl_status link_failed(struct pawl__pg *pg, pawl_error *reterr)
     return failed(&pg->pipeline, reterr);
 }
 
+static pawl_status fail_while_sending(pawl_error *reterr)
+{
+    FAILPOINT("postgres.pipeline.wait", reterr);
+    return PAWL_OK;
+}
+
 /* Sends until the output is empty and at most `open_max` statements are unanswered, reading all the
  * while. */
 static pawl_status relieve(struct pawl__pg *pg, size_t open_max, pawl_error *reterr)
@@ -162,7 +168,8 @@ static pawl_status relieve(struct pawl__pg *pg, size_t open_max, pawl_error *ret
             deadline_ns = pawl__pg_answer_deadline(pg); /* it moves: that is all we ask for */
         }
         pawl_error error = PAWL_ERROR_INIT;
-        if (pawl__pg_step(pg, deadline_ns, &error) != PAWL_OK) {
+        if (fail_while_sending(&error) != PAWL_OK
+            || pawl__pg_step(pg, unsent > 0, deadline_ns, &error) != PAWL_OK) {
             keep_failure(pipeline, &error, pipeline->answered);
             return failed(pipeline, reterr);
         }

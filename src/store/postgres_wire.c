@@ -155,14 +155,9 @@ static pawl_status give_up(struct pawl__pg *pg, pawl_status why, pawl_error *ret
         pg->server.location);
 }
 
-pawl_status pawl__pg_step(struct pawl__pg *pg, int64_t deadline_ns, pawl_error *reterr)
+pawl_status pawl__pg_step(struct pawl__pg *pg, bool unsent, int64_t deadline_ns, pawl_error *reterr)
 {
-    int unsent = PQflush(pg->conn);
-
-    if (unsent < 0) {
-        return pawl__pg_fail_link(pg, reterr);
-    }
-    short events = (short)(unsent > 0 ? POLLIN | POLLOUT : POLLIN);
+    short events = (short)(unsent ? POLLIN | POLLOUT : POLLIN);
     pawl_status status = pawl__pg_poll(
         pg, PQsocket(pg->conn), events, pg->gave_up == PAWL_OK ? deadline_ns : pg->patience_ns);
     if (status != PAWL_OK) {
@@ -182,7 +177,11 @@ pawl_status pawl__pg_next(struct pawl__pg *pg, PGresult **ret_result, pawl_error
         if (deadline_ns == 0) {
             deadline_ns = pawl__pg_answer_deadline(pg);
         }
-        pawl_status status = pawl__pg_step(pg, deadline_ns, reterr);
+        int unsent = PQflush(pg->conn);
+        if (unsent < 0) {
+            return pawl__pg_fail_link(pg, reterr);
+        }
+        pawl_status status = pawl__pg_step(pg, unsent > 0, deadline_ns, reterr);
         if (status != PAWL_OK) {
             return status;
         }

@@ -5,18 +5,22 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "store/postgres_internal.h"
 
-enum { ADD, ECHO, KILL_ME, SLEEP };
+enum { ADD, ECHO, KILL_ME, MEASURE, SLEEP };
 
 static const struct pawl__pg_statement statements[] = {
     [ADD] = { "INSERT INTO item (id, body) VALUES ($1, $2) RETURNING id", "it", "i" },
     [ECHO] = { "SELECT $1::bigint, $2::bytea", "ix", "ix" },
     [KILL_ME] = { "SELECT pg_terminate_backend(pg_backend_pid())", NULL, "b" },
+    [MEASURE] = { "SELECT octet_length($1::bytea)::bigint", "x", "i" },
     [SLEEP] = { "SELECT true FROM pg_sleep($1)", "d", "b" },
 };
+
+enum { WAIT_MS_MAX = 10000 };
 
 static const struct pawl__pg_options usual = { .statements = statements,
                                                .statement_count = COUNT_OF(statements) };
@@ -144,6 +148,30 @@ static pawl_status add_with_a_duplicate(struct pawl__pg *pg, pawl_error *reterr)
         status = add(pg, i == 150 ? 120 : i, reterr);
     }
     return pawl__pg_pipeline_end(pg, reterr);
+}
+
+/* The server takes the last bytes of a statement between two looks at the socket, owes no answer
+ * before it is asked for one, and waits for us: so we must not wait for it. */
+static void test_output_that_goes_out_at_the_last_moment_is_not_waited_for(void **state)
+{
+    enum { BYTES = 16 << 20, ROUNDS = 8 };
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg *pg = connect_to_items(f);
+    char *body = calloc(1, BYTES);
+
+    assert_non_null(body);
+    assert_ok(pawl__failpoint_set("postgres.pipeline.wait=delay:20", &f->err), &f->err);
+    pawl__pg_set_deadline(pg, pawl__monotonic_ns(pawl__clock_real()) + WAIT_MS_MAX * NS_PER_MS);
+    assert_ok(pawl__pg_pipeline_begin(pg, NULL, NULL, &f->err), &f->err);
+    for (int i = 0; i < ROUNDS; i++) {
+        pawl_view value = { body, BYTES };
+        assert_ok(pawl__pg_pipeline_add(pg, MEASURE, PG_ARGS(pawl__pg_bytes(value)), &f->err),
+                  &f->err);
+    }
+    assert_ok(pawl__pg_pipeline_end(pg, &f->err), &f->err);
+    assert_ok(pawl__failpoint_set(NULL, &f->err), &f->err);
+    free(body);
+    pawl__pg_close(pg);
 }
 
 static void test_an_error_in_the_middle_leaves_nothing(void **state)
@@ -394,6 +422,7 @@ int main(void)
         cmocka_unit_test(test_batches_around_the_window_arrive_whole_and_in_order),
         cmocka_unit_test(test_ten_thousand_large_rows_both_ways_do_not_deadlock),
         cmocka_unit_test(test_values_larger_than_any_buffer_pass),
+        cmocka_unit_test(test_output_that_goes_out_at_the_last_moment_is_not_waited_for),
         cmocka_unit_test(test_an_error_in_the_middle_leaves_nothing),
         cmocka_unit_test(test_a_failure_on_our_side_takes_back_what_was_sent),
         cmocka_unit_test(test_a_reader_that_refuses_a_row_fails_the_whole),
