@@ -55,4 +55,22 @@ nothing_ran() {
     ! "$tap_dir/t/scripts/test" plain >"$tap_dir/said" 2>&1 && tail -n 1 "$tap_dir/said" | grep -q '^0 passed'
 }
 it "a run of no tests fails" nothing_ran
+
+# A program that dies between two cases leaves no failed case: its name and last words are shown.
+dies_silently() {
+    mkdir -p "$tap_dir/d/scripts" "$tap_dir/d/build-plain"
+    cp "$PAWL_SOURCE/scripts/test" "$tap_dir/d/scripts/"
+    cat >"$tap_dir/d/scripts/build" <<'END'
+#!/bin/sh
+cd "$(dirname "$0")/.." && [ -e build-plain/build.ninja ] || meson setup build-plain
+END
+    chmod +x "$tap_dir/d/scripts/build"
+    printf '#!/bin/sh\necho 1..2\necho ok 1 - a\necho last words\nkill -9 $$\n' >"$tap_dir/d/dies.sh"
+    chmod +x "$tap_dir/d/dies.sh"
+    printf "project('d')\ntest('dies', find_program('dies.sh'), protocol: 'tap')\n" >"$tap_dir/d/meson.build"
+    ! "$tap_dir/d/scripts/test" plain >"$tap_dir/said" 2>&1 &&
+        grep -q '^FAILED: plain: dies' "$tap_dir/said" &&
+        sed -n '/^FAILED: plain: dies/,$p' "$tap_dir/said" | grep -q 'last words'
+}
+it "a program that died is named with its last words" dies_silently
 tap_done
