@@ -1,11 +1,11 @@
-/* An application in a RocksDB directory, a column family for each of ours. */
+#include "sequencer/app_rocksdb.h"
+
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/fs.h"
 #include "sequencer/app_store.h"
-#include "store/rocksdb.h"
 
 struct rocksdb_store {
     struct app_store base;
@@ -194,6 +194,19 @@ static pawl_status write_batch(struct app_store *store,
 
 /* --- opening --- */
 
+struct pawl__rocks_options pawl__app_rocksdb_options(const char *families[APP_FAMILY_COUNT])
+{
+    for (int i = 0; i < APP_FAMILY_COUNT; i++) {
+        families[i] = pawl__app_family_name((enum app_family)i);
+    }
+    return (struct pawl__rocks_options){
+        .families = families,
+        .family_count = APP_FAMILY_COUNT,
+        /* Most numbers are looked up for workspaces that have been here before. */
+        .sure_families = UINT64_C(1) << APP_SEQ,
+    };
+}
+
 /* Before the engine makes one: a store that is there has this file. */
 static pawl_status check_exists(const char *dir, pawl_error *reterr)
 {
@@ -223,14 +236,8 @@ pawl_status pawl__app_rocksdb_open(const char *dir,
     if (status != PAWL_OK) {
         return status;
     }
-    for (int i = 0; i < APP_FAMILY_COUNT; i++) {
-        families[i] = pawl__app_family_name((enum app_family)i);
-    }
-    const struct pawl__rocks_options native = {
-        .families = families,
-        .family_count = APP_FAMILY_COUNT,
-        .unsafe_no_sync = options->unsafe_no_sync,
-    };
+    struct pawl__rocks_options native = pawl__app_rocksdb_options(families);
+    native.unsafe_no_sync = options->unsafe_no_sync;
     struct rocksdb_store *self = calloc(1, sizeof(*self));
     if (self == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");

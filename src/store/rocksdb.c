@@ -147,20 +147,31 @@ static pawl_status check_dir(const struct pawl__rocks *db, bool *ret_exists, paw
     return PAWL_OK;
 }
 
-static rocksdb_options_t *make_options(const struct pawl__rocks_options *options)
+/* Indexes and filters live in the cache like any block, in parts of a block's size: outside of it they
+ * would grow with the number of keys, and whole they would push everything else out. */
+static void set_tables(rocksdb_options_t *native, size_t cache_bytes)
 {
-    rocksdb_options_t *native = rocksdb_options_create();
     rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
-    rocksdb_cache_t *cache = rocksdb_cache_create_lru(
-        options->cache_bytes != 0 ? options->cache_bytes : cache_bytes_default);
+    rocksdb_cache_t *cache = rocksdb_cache_create_lru(cache_bytes);
 
     rocksdb_block_based_options_set_block_cache(table, cache);
     rocksdb_block_based_options_set_filter_policy(table,
                                                   rocksdb_filterpolicy_create_bloom(BLOOM_BITS));
+    rocksdb_block_based_options_set_index_type(
+        table, rocksdb_block_based_table_index_type_two_level_index_search);
+    rocksdb_block_based_options_set_partition_filters(table, 1);
+    rocksdb_block_based_options_set_cache_index_and_filter_blocks(table, 1);
+    rocksdb_block_based_options_set_pin_top_level_index_and_filter(table, 1);
     rocksdb_options_set_block_based_table_factory(native, table);
     rocksdb_block_based_options_destroy(table);
     rocksdb_cache_destroy(cache); /* the table factory keeps its own reference */
+}
 
+static rocksdb_options_t *make_options(const struct pawl__rocks_options *options)
+{
+    rocksdb_options_t *native = rocksdb_options_create();
+
+    set_tables(native, options->cache_bytes != 0 ? options->cache_bytes : cache_bytes_default);
     rocksdb_options_set_create_if_missing(native, 1);
     rocksdb_options_set_create_missing_column_families(native, 1);
     rocksdb_options_set_wal_recovery_mode(native, rocksdb_tolerate_corrupted_tail_records_recovery);
@@ -219,6 +230,11 @@ static pawl_status refuse_unknown_families(const struct pawl__rocks *db,
     return status;
 }
 
+static bool is_sure(const struct pawl__rocks_options *options, int family)
+{
+    return family < (int)options->family_count && (options->sure_families >> family & 1) != 0;
+}
+
 /* The engine wants "default" among the families; the caller need not. */
 static pawl_status open_native(struct pawl__rocks *db,
                                const struct pawl__rocks_options *options,
@@ -233,7 +249,7 @@ static pawl_status open_native(struct pawl__rocks *db,
 
     for (int i = 0; i < count; i++) {
         names[i] = i < (int)options->family_count ? options->families[i] : "default";
-        family_options[i] = db->options;
+        family_options[i] = is_sure(options, i) ? db->sure_options : db->options;
     }
     db->native = rocksdb_open_column_families(
         db->options, db->dir, count, names, family_options, handles, &text);
@@ -259,6 +275,8 @@ static pawl_status open_checked(struct pawl__rocks *db,
         return status;
     }
     db->options = make_options(options);
+    db->sure_options = rocksdb_options_create_copy(db->options); /* and with it the cache */
+    rocksdb_options_set_optimize_filters_for_hits(db->sure_options, 1);
     if (exists) {
         status = refuse_unknown_families(db, options, reterr);
     }
@@ -377,6 +395,7 @@ void pawl__rocks_close(struct pawl__rocks *db)
     }
     if (db->options != NULL) {
         rocksdb_options_destroy(db->options);
+        rocksdb_options_destroy(db->sure_options);
     }
     pawl__store_lock_release(db->lock);
     pawl__lock_done(&db->space.lock);

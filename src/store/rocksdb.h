@@ -39,9 +39,11 @@ struct pawl__rocks_options {
      * are made, one in the store that is not listed is UNSUPPORTED. "default" may be listed. */
     const char *const *families;
     size_t family_count;
+    uint64_t sure_families; /* bit by index: keys that are looked up are there, but for a few. They
+                             * need a tenth of the memory for filters, and an absent one a read */
 
     size_t memtable_bytes;   /* a family; 0: 64 MiB */
-    size_t cache_bytes;      /* of blocks read, all families together; 0: 32 MiB */
+    size_t cache_bytes;      /* of blocks read, with indexes and filters; 0: 32 MiB */
     int background_jobs;     /* flushes and compactions; 0: 2 */
     size_t blob_bytes_min;   /* values from this size on live in blob files; 0: none do */
     uint64_t free_space_min; /* 0: 64 MiB */

@@ -31,6 +31,7 @@ struct pawl__rocks {
 
     rocksdb_t *native;
     rocksdb_options_t *options;
+    rocksdb_options_t *sure_options; /* of the sure families */
     /* family_count of them, in the caller's order */
     rocksdb_column_family_handle_t *families[PAWL__ROCKS_FAMILIES_MAX];
     rocksdb_column_family_handle_t *default_family; /* NULL when the caller listed it */
