@@ -1,0 +1,246 @@
+/* Numbers on RocksDB with a cache of 100,000, by the number of workspaces: 200 K against 10 M.
+ *
+ *   sequencer/hit p99, miss p99   one number of a workspace that the cache holds, or does not hold
+ *   sequencer/memory              of a process that did the same transactions in either store; with
+ *                                 1 M, too, where the engine's cache of blocks is as full as with 10 M
+ *
+ * Four transactions of five are of 10,000 workspaces that are used again and again, one is of any. The
+ * flusher writes behind, as it always does. Rounds of the two sizes alternate.
+ *
+ * `bench_sequencer_size 2000000` puts so many in place of 10 M, which take a minute to put in. */
+#include "bench.h"
+
+#include <poll.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/random.h"
+#include "seq_store.h"
+
+enum {
+    SMALL = 200000,
+    MIDDLE = 1000000,
+    LARGE = 10000000,
+    HOT = 10000,
+    TRANSACTIONS = 50000, /* a round */
+    ROUNDS = 6,           /* the first one fills the cache and does not count */
+    MEMORY_TRANSACTIONS = 600000,
+};
+
+struct samples {
+    size_t count;
+    double ns[ROUNDS * TRANSACTIONS];
+};
+
+struct place {
+    char path[SEQ_STORE_PATH_SIZE];
+    uint64_t workspaces;
+    struct seq_store store;
+    pawl_sequencer *seq;
+    struct pawl__prng random;
+    uint64_t misses; /* as of the last transaction */
+};
+
+static void open_place(struct place *place)
+{
+    seq_store_open(place->path, &place->store);
+    place->seq = seq_store_sequencer(&place->store);
+    place->random = pawl__prng_seeded(1);
+    place->misses = 0;
+    MUST(pawl_sequencer_wait(place->seq, 60000, err));
+}
+
+static void close_place(struct place *place)
+{
+    pawl_sequencer_free(place->seq);
+    seq_store_close(&place->store);
+}
+
+static uint64_t choose_workspace(struct place *place)
+{
+    uint64_t step = place->workspaces / HOT;
+
+    return pawl__prng_below(&place->random, 5) == 0
+               ? 1 + pawl__prng_below(&place->random, place->workspaces)
+               : 1 + step * pawl__prng_below(&place->random, HOT);
+}
+
+/* One number, in nanoseconds; *ret_miss: it came from the store. */
+static double take_number(struct place *place, bool *ret_miss)
+{
+    uint64_t workspace = choose_workspace(place);
+    pawl_sequencer_status status;
+    uint64_t out = 0;
+
+    while (pawl_sequencer_start(place->seq, SEQ_STORE_KIND, workspace, &out, NULL) != PAWL_OK) {
+        poll(NULL, 0, 1); /* the flusher is behind */
+    }
+    double start = bench_now_s();
+    MUST(pawl_sequencer_next(place->seq, PAWL_APP_SEQ_WLOG_OFFSET, &out, err));
+    double ns = (bench_now_s() - start) * 1e9;
+    MUST(pawl_sequencer_flush(place->seq, err));
+    pawl_sequencer_get_status(place->seq, &status);
+    *ret_miss = status.misses != place->misses;
+    place->misses = status.misses;
+    return ns;
+}
+
+/* --- time --- */
+
+static void run_round(struct place *place,
+                      bool counts,
+                      struct samples *hits,
+                      struct samples *misses)
+{
+    for (int i = 0; i < TRANSACTIONS; i++) {
+        bool miss = false;
+        double ns = take_number(place, &miss);
+        struct samples *samples = miss ? misses : hits;
+        if (counts) {
+            samples->ns[samples->count++] = ns;
+        }
+    }
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double *x = a;
+    const double *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+static double percentile(const struct samples *samples, size_t percent)
+{
+    return samples->ns[samples->count * percent / 100];
+}
+
+static void report(const char *what, size_t percent, struct samples samples[2], double wanted)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "sequencer/%s p%zu, 200 K workspaces", what, percent);
+    bench_report(name,
+                 "ns",
+                 percentile(&samples[0], percent),
+                 "the largest store",
+                 percentile(&samples[1], percent),
+                 wanted);
+}
+
+static void bench_time(struct place *small, struct place *large)
+{
+    static struct samples hits[2];
+    static struct samples misses[2];
+    struct place *places[] = { small, large };
+
+    for (int i = 0; i < 2; i++) {
+        open_place(places[i]);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int turn = 0; turn < 2; turn++) {
+            int i = (turn + round) % 2;
+            run_round(places[i], round > 0, &hits[i], &misses[i]);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        close_place(places[i]);
+        qsort(hits[i].ns, hits[i].count, sizeof(double), compare_doubles);
+        qsort(misses[i].ns, misses[i].count, sizeof(double), compare_doubles);
+        REQUIRE(hits[i].count > 0);
+        REQUIRE(misses[i].count > 0);
+    }
+    report("hit", 50, hits, 0);
+    report("hit", 99, hits, 0.5);
+    report("miss", 50, misses, 0);
+    report("miss", 99, misses, 0.5);
+}
+
+/* --- memory --- */
+
+/* What the process holds and no file stands behind. */
+static double anonymous_mib(void)
+{
+    char line[256];
+    double kib = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+
+    REQUIRE(file != NULL);
+    while (fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, "RssAnon:", strlen("RssAnon:")) == 0) {
+            kib = strtod(line + strlen("RssAnon:"), NULL);
+        }
+    }
+    fclose(file);
+    REQUIRE(kib > 0);
+    return kib / 1024;
+}
+
+static double use_memory(void *context)
+{
+    struct place *place = context;
+    double mib = 0;
+
+    open_place(place);
+    for (int i = 0; i < MEMORY_TRANSACTIONS; i++) {
+        bool miss = false;
+        take_number(place, &miss);
+        if (i % 1000 == 0) {
+            mib = MAX(mib, anonymous_mib());
+        }
+    }
+    close_place(place);
+    return mib;
+}
+
+static double fill(void *context)
+{
+    const struct place *place = context;
+
+    seq_store_fill_numbers(place->path, place->workspaces);
+    return 0;
+}
+
+static void bench_memory(struct place *small, struct place *middle, struct place *large)
+{
+    double small_mib = seq_store_in_child(use_memory, small);
+    double middle_mib = seq_store_in_child(use_memory, middle);
+    double large_mib = seq_store_in_child(use_memory, large);
+
+    /* With few workspaces not even the cache of blocks, which is bounded, is full. */
+    bench_report("sequencer/memory, 200 K workspaces",
+                 "MiB",
+                 small_mib,
+                 "the largest store",
+                 large_mib,
+                 1 / 1.5);
+    bench_report("sequencer/memory, 1 M workspaces",
+                 "MiB",
+                 middle_mib,
+                 "the largest store",
+                 large_mib,
+                 1 / 1.1);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const names[] = { "small", "middle", "large" };
+    struct place places[] = { { .workspaces = SMALL },
+                              { .workspaces = MIDDLE },
+                              { .workspaces = LARGE } };
+
+    if (argc > 1) {
+        places[2].workspaces = strtoul(argv[1], NULL, 10);
+    }
+    if (places[2].workspaces < MIDDLE) {
+        fprintf(stderr, "usage: bench_sequencer_size [WORKSPACES, at least %d]\n", MIDDLE);
+        return 2;
+    }
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        seq_store_path(names[i], places[i].path);
+        seq_store_in_child(fill, &places[i]);
+    }
+    bench_memory(&places[0], &places[1], &places[2]);
+    bench_time(&places[0], &places[2]);
+    return 0;
+}
