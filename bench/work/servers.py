@@ -98,12 +98,12 @@ def beanstalkd(directory):
     return serving(lambda port: [name, "-l", "127.0.0.1", "-p", str(port), "-b", directory, "-f", "0"], directory)
 
 
-def redis(directory):
-    """Every change is fsynced to the append-only file before it is answered."""
+def redis(directory, durable=True):
+    """Every change is fsynced to the append-only file before it is answered; or nothing is ever written."""
     name = program("redis-server")
+    keeping = ["--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"]
     return serving(lambda port: [name, "--bind", "127.0.0.1", "--port", str(port), "--dir", directory, "--save", "",
-                                 "--appendonly", "yes", "--appendfsync", "always",
-                                 "--auto-aof-rewrite-percentage", "0"], directory)
+                                 *(keeping if durable else ["--appendonly", "no"])], directory)
 
 
 def unprivileged_user():
