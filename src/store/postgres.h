@@ -96,6 +96,10 @@ extern const struct pawl__migrate_ops pawl__pg_migrate_ops;
 
 bool pawl__pg_is_broken(const struct pawl__pg *pg);
 
+/* The server's process behind this connection: who pg_locks and pg_stat_activity mean. 0: there is no
+ * connection. */
+int pawl__pg_session(const struct pawl__pg *pg);
+
 /* What the server promises, read when the connection was made. */
 struct pawl__pg_server {
     int version; /* 150012 is 15.12 */

@@ -388,6 +388,11 @@ pawl_status pawl__pg_reconnect(struct pawl__pg *pg, pawl_error *reterr)
     return pawl__pg_ready(pg, reterr);
 }
 
+int pawl__pg_session(const struct pawl__pg *pg)
+{
+    return pg->conn == NULL ? 0 : PQbackendPID(pg->conn);
+}
+
 bool pawl__pg_is_broken(const struct pawl__pg *pg)
 {
     return pg->broken;
