@@ -180,7 +180,9 @@ typedef struct pawl_app_options {
         sizeof(pawl_app_options), 30000, 20000, 500, 100000, 5000, false \
     }
 
-/* Opens the application at a location: a directory, or "memory:" for one that ends with the handle.
+/* Opens the application at a location: a directory; postgres://USER@HOST/DB; or "memory:" for one that
+ * ends with the handle. A database may have several applications: without a descriptor ?app=NAME says
+ * which one. ?connections=N is how many connections it uses at the most; 8.
  *
  * With a descriptor it is created when it is not there; CONFLICT when the one that is there has
  * another. Without one (NULL) it must be there: NOT_FOUND. INVALID names what is wrong in the
@@ -236,6 +238,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_get_status(pawl_app *app,
  * BUSY (retryable)  sequences are being actualized, or too much waits
  * EXHAUSTED         the last number of a sequence or of a range of ids is used
  * TIMEOUT           nobody knows: the same command with the same key says
+ * LEASE_LOST        on PostgreSQL, after all connections were lost: another process has the application
+ *                   now, and this handle is good for nothing but to be closed
  *
  * Nothing is applied after any of them but TIMEOUT, UNAVAILABLE and IO, where it may be. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_exec(pawl_app *app,

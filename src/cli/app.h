@@ -21,6 +21,16 @@ extern const struct pawl__command pawl__cmd_seq_verify;
     {                                                    \
         .name = "APP", .help = "The application's name." \
     }
+#define APP_FLAG                                                                            \
+    {                                                                                       \
+        .name = "apps", .value = "LOCATION",                                                \
+        .help = "Where applications are: a directory or postgres://...", .kind = VALUE_FILE \
+    }
+#define APP_WHERE                                                                             \
+    "Applications are where --apps says: in a directory, each in one of its own, or in a "    \
+    "database, postgres://USER@HOST/DB. Without it, they are in apps/ in the directory of "   \
+    "--data; without that, in the PostgreSQL database of DATABASE_URL; and without that, in " \
+    "apps/ in the data directory of the settings. One process at a time has an application."
 #define APP_WORKSPACE_FLAG                                                                 \
     {                                                                                      \
         .name = "workspace", .value = "N", .help = "The workspace.", .kind = VALUE_NUMBER, \
@@ -47,11 +57,13 @@ extern const struct pawl__command pawl__cmd_seq_verify;
     "'{\"workspace\": 7, \"kind\": \"shop\", \"creates\": [" \
     "{\"class\": \"c\", \"raw_id\": 1, \"table\": \"order\", \"data\": {}}]}'"
 
-/* Below the data directory: apps/NAME. INVALID for a name that no application has. malloc'ed. */
-PAWL_MUST_USE pawl_status pawl__app_path(const struct pawl__run *run,
-                                         const char *name,
-                                         char **ret_path,
-                                         pawl_error *reterr);
+/* As pawl_app_open takes it; *ret_is_directory: it is one, which may have to be made. INVALID for a name
+ * that no application has. malloc'ed. */
+PAWL_MUST_USE pawl_status pawl__app_location(const struct pawl__run *run,
+                                             const char *name,
+                                             char **ret_location,
+                                             bool *ret_is_directory,
+                                             pawl_error *reterr);
 
 /* Opens the application that the operand APP names, and waits until its sequences are actualized. */
 PAWL_MUST_USE pawl_status pawl__app_open_named(const struct pawl__run *run,

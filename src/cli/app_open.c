@@ -6,6 +6,7 @@
 #include "base/fs.h"
 #include "base/macros.h"
 #include "cli/app.h"
+#include "cli/settings.h"
 
 enum { ACTUALIZE_MS_MAX = 600000 };
 
@@ -14,12 +15,33 @@ void pawl__app_close_p(pawl_app **app)
     pawl_app_close(*app);
 }
 
-pawl_status pawl__app_path(const struct pawl__run *run,
-                           const char *name,
-                           char **ret_path,
-                           pawl_error *reterr)
+static bool is_postgres(const char *location)
 {
-    struct pawl__buf path = BUF_INIT(1 << 16);
+    return strncmp(location, "postgres://", strlen("postgres://")) == 0
+           || strncmp(location, "postgresql://", strlen("postgresql://")) == 0;
+}
+
+/* What was said, and by whom: --apps, or DATABASE_URL when it is PostgreSQL and no --data is given. NULL:
+ * nobody. */
+static const char *place_of(const struct pawl__run *run)
+{
+    const char *given = pawl__args_value(run->args, "apps");
+    const char *database = pawl__config_text(run->config, PAWL__DATABASE_URL);
+
+    if (given == NULL && pawl__settings_use_database(run->config) && is_postgres(database)) {
+        given = database;
+    }
+    return given;
+}
+
+pawl_status pawl__app_location(const struct pawl__run *run,
+                               const char *name,
+                               char **ret_location,
+                               bool *ret_is_directory,
+                               pawl_error *reterr)
+{
+    struct pawl__buf location = BUF_INIT(1 << 16);
+    const char *place = place_of(run);
 
     if (name[0] == '\0' || strlen(name) > PAWL_APP_NAME_BYTES_MAX
         || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_")] != '\0') {
@@ -29,21 +51,36 @@ pawl_status pawl__app_path(const struct pawl__run *run,
                           name,
                           PAWL_APP_NAME_BYTES_MAX);
     }
-    pawl__buf_add_format(&path, "%s/apps/%s", pawl__config_text(run->config, PAWL__DATA), name);
-    *ret_path = pawl__buf_steal(&path);
-    return *ret_path == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path") : PAWL_OK;
+    if (place != NULL && strcmp(place, "memory:") == 0) {
+        return pawl__fail(
+            reterr, PAWL_INVALID, "'--apps' is 'memory:', which is empty in every new process");
+    }
+    *ret_is_directory = place == NULL || strstr(place, "://") == NULL;
+    if (place == NULL) {
+        pawl__buf_add_format(
+            &location, "%s/apps/%s", pawl__config_text(run->config, PAWL__DATA), name);
+    } else if (is_postgres(place)) {
+        char before = strchr(place, '?') == NULL ? '?' : '&';
+        pawl__buf_add_format(&location, "%s%capp=%s", place, before, name);
+    } else {
+        pawl__buf_add_format(&location, "%s/%s", place, name);
+    }
+    *ret_location = pawl__buf_steal(&location);
+    return *ret_location == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path") : PAWL_OK;
 }
 
 pawl_status pawl__app_open_named(const struct pawl__run *run,
                                  pawl_app **ret_app,
                                  pawl_error *reterr)
 {
-    AUTO(pawl__text_free) char *path = NULL;
+    AUTO(pawl__text_free) char *location = NULL;
     AUTO(pawl__app_close_p) pawl_app *app = NULL;
-    pawl_status status = pawl__app_path(run, pawl__args_operand(run->args, 0), &path, reterr);
+    bool is_directory = false;
+    pawl_status status =
+        pawl__app_location(run, pawl__args_operand(run->args, 0), &location, &is_directory, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl_app_open(path, NULL, NULL, &app, reterr);
+        status = pawl_app_open(location, NULL, NULL, &app, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl_app_wait(app, ACTUALIZE_MS_MAX, reterr);

@@ -60,9 +60,10 @@ static pawl_status create_run(struct pawl__run *run, pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *descriptor = NULL;
     AUTO(pawl__text_free) char *name = NULL;
-    AUTO(pawl__text_free) char *path = NULL;
+    AUTO(pawl__text_free) char *location = NULL;
     AUTO(pawl__app_close_p) pawl_app *app = NULL;
     pawl_app *trial = NULL;
+    bool is_directory = false;
     pawl_status status = pawl__input_read("descriptor",
                                           pawl__args_value(run->args, "descriptor"),
                                           DESCRIPTOR_BYTES_MAX,
@@ -73,17 +74,17 @@ static pawl_status create_run(struct pawl__run *run, pawl_error *reterr)
         status = name_of(descriptor, &name, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__app_path(run, name, &path, reterr);
+        status = pawl__app_location(run, name, &location, &is_directory, reterr);
     }
     if (status == PAWL_OK) { /* what is refused must leave no directory behind */
         status = pawl_app_open_json("memory:", pawl_view_of(descriptor), NULL, &trial, reterr);
         pawl_app_close(trial);
     }
-    if (status == PAWL_OK) {
-        status = pawl__fs_make_dir(path, reterr);
+    if (status == PAWL_OK && is_directory) {
+        status = pawl__fs_make_dir(location, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl_app_open_json(path, pawl_view_of(descriptor), NULL, &app, reterr);
+        status = pawl_app_open_json(location, pawl_view_of(descriptor), NULL, &app, reterr);
     }
     return status == PAWL_OK ? print_created(run, app, reterr) : status;
 }
@@ -118,8 +119,8 @@ const struct pawl__command pawl__cmd_app = {
         "An application has workspaces. A command of a workspace becomes one event, in the log of "
         "its partition (PLog) and in that of the workspace (WLog), and the records that it creates "
         "and updates, in one atomic write. Numbers go up by one, without a gap, and are never "
-        "given out twice.\n\n"
-        "It lives in apps/NAME in the data directory, and one process at a time has it.",
+        "given out twice.\n\n" APP_WHERE,
+    .flags = FLAGS(APP_FLAG),
     .commands = COMMANDS(&pawl__cmd_app_create,
                          &pawl__cmd_app_exec,
                          &pawl__cmd_app_records,

@@ -272,7 +272,8 @@ const struct pawl__command pawl__cmd_seq = {
     .name = "seq",
     .summary = "the sequences behind applications",
     .description = "Numbers are served from memory, written behind the scenes and rebuilt from the "
-                   "log; see 'pawl app'.",
+                   "log; see 'pawl app'.\n\n" APP_WHERE,
+    .flags = FLAGS(APP_FLAG),
     .commands = COMMANDS(&pawl__cmd_seq_status, &pawl__cmd_seq_verify),
     .examples = EXAMPLES({ .line = "pawl seq verify --data ./data orders --workspace 7",
                            .says = "a certificate for a workspace" }),

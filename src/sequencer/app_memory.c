@@ -81,15 +81,13 @@ static struct cell *find(const struct family *family, pawl_view key)
 /* --- reading --- */
 
 static pawl_status get_many_locked(struct memory *memory,
-                                   enum app_family family,
-                                   const pawl_view *keys,
-                                   size_t count,
+                                   const struct app_lookup *lookup,
                                    struct pawl__arena *arena,
                                    struct app_value *ret_values,
                                    pawl_error *reterr) REQUIRES_LOCK(memory->lock)
 {
-    for (size_t i = 0; i < count; i++) {
-        const struct cell *cell = find(&memory->families[family], keys[i]);
+    for (size_t i = 0; i < lookup->count; i++) {
+        const struct cell *cell = find(&memory->families[lookup->family], lookup->keys[i]);
         ret_values[i] = (struct app_value){ .found = cell != NULL };
         if (cell != NULL
             && !pawl__arena_copy(
@@ -101,9 +99,7 @@ static pawl_status get_many_locked(struct memory *memory,
 }
 
 static pawl_status get_many(struct app_store *store,
-                            enum app_family family,
-                            const pawl_view *keys,
-                            size_t count,
+                            const struct app_lookup *lookup,
                             struct pawl__arena *arena,
                             struct app_value *ret_values,
                             pawl_error *reterr)
@@ -111,7 +107,7 @@ static pawl_status get_many(struct app_store *store,
     struct memory *memory = (struct memory *)store;
 
     pawl__lock(&memory->lock);
-    pawl_status status = get_many_locked(memory, family, keys, count, arena, ret_values, reterr);
+    pawl_status status = get_many_locked(memory, lookup, arena, ret_values, reterr);
     pawl__unlock(&memory->lock);
     return status;
 }

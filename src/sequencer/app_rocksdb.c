@@ -46,20 +46,20 @@ static pawl_status copy_values(const struct pawl__rocks_value *values,
 }
 
 static pawl_status get_many(struct app_store *store,
-                            enum app_family family,
-                            const pawl_view *keys,
-                            size_t count,
+                            const struct app_lookup *lookup,
                             struct pawl__arena *arena,
                             struct app_value *ret_values,
                             pawl_error *reterr)
 {
     struct rocksdb_store *self = (struct rocksdb_store *)store;
+    size_t count = lookup->count;
     struct pawl__rocks_value *values = calloc(count + 1, sizeof(*values));
 
     if (values == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu values", count);
     }
-    pawl_status status = pawl__rocks_get_many(self->db, NULL, family, keys, count, values, reterr);
+    pawl_status status =
+        pawl__rocks_get_many(self->db, NULL, lookup->family, lookup->keys, count, values, reterr);
     if (status == PAWL_OK) {
         status = copy_values(values, count, arena, ret_values, reterr);
         done_values(values, count);

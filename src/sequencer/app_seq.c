@@ -36,6 +36,7 @@ static struct app_key key_of(const struct app_seq *seq, const pawl_seq_value *va
 static pawl_status read_stored(const struct app_seq *seq,
                                const pawl_seq_value *values,
                                size_t count,
+                               int64_t deadline_ns,
                                uint64_t *ret_numbers,
                                pawl_error *reterr)
 {
@@ -51,15 +52,16 @@ static pawl_status read_stored(const struct app_seq *seq,
     if (!copied) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu numbers", count);
     }
-    pawl_status status =
-        seq->store->ops->get_many(seq->store, APP_SEQ, keys, count, &arena, found, reterr);
+    const struct app_lookup lookup = {
+        .family = APP_SEQ, .keys = keys, .count = count, .deadline_ns = deadline_ns
+    };
+    pawl_status status = seq->store->ops->get_many(seq->store, &lookup, &arena, found, reterr);
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         status = number_of(&found[i], &ret_numbers[i], reterr);
     }
     return status;
 }
 
-/* A local read has no deadline of its own: it is a matter of microseconds, or of a broken disk. */
 static pawl_status read_numbers(void *context,
                                 uint64_t workspace,
                                 const uint16_t *sequences,
@@ -70,14 +72,13 @@ static pawl_status read_numbers(void *context,
 {
     pawl_seq_value *values = malloc((count + 1) * sizeof(*values));
 
-    (void)deadline_ns;
     if (values == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu numbers", count);
     }
     for (size_t i = 0; i < count; i++) {
         values[i] = (pawl_seq_value){ .workspace = workspace, .sequence = sequences[i] };
     }
-    pawl_status status = read_stored(context, values, count, ret_numbers, reterr);
+    pawl_status status = read_stored(context, values, count, deadline_ns, ret_numbers, reterr);
     free(values);
     return status;
 }
@@ -139,7 +140,7 @@ static pawl_status write_numbers(void *context,
     if (stored == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu numbers", count);
     }
-    pawl_status status = read_stored(seq, values, count, stored, reterr);
+    pawl_status status = read_stored(seq, values, count, 0, stored, reterr);
     if (status == PAWL_OK) {
         status = fill_batch(seq, values, stored, count, &batch, reterr);
     }

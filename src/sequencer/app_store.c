@@ -4,6 +4,68 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/fs.h"
+
+enum { URL_BYTES_MAX = 8192 };
+
+/* Which application of a database: ours to read, libpq would refuse it. */
+static pawl_status take_app_name(const char *location,
+                                 struct pawl__buf *url,
+                                 char **ret_name,
+                                 pawl_error *reterr)
+{
+    static const char prefix[] = "app=";
+    pawl_view rest = pawl_view_of(location);
+    pawl_view base = { NULL, 0 };
+    pawl_view parameter;
+    char before = '?';
+
+    (void)!pawl__view_split(&rest, '?', &base);
+    pawl__buf_add(url, base);
+    while (pawl__view_split(&rest, '&', &parameter)) {
+        pawl_view taken;
+        pawl_view name = parameter;
+        if (pawl__view_take(&name, strlen(prefix), &taken) && pawl__view_is(taken, prefix)) {
+            free(*ret_name);
+            *ret_name = pawl__view_dup(name);
+        } else {
+            pawl__buf_add_char(url, before);
+            pawl__buf_add(url, parameter);
+            before = '&';
+        }
+    }
+    return pawl__buf_check(url, "the URL", reterr);
+}
+
+static pawl_status open_postgres(const char *location,
+                                 const struct app_store_options *options,
+                                 struct app_store **ret_store,
+                                 pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf url = BUF_INIT(URL_BYTES_MAX);
+    AUTO(pawl__text_free) char *name = NULL;
+    struct app_store_options with_name = *options;
+    pawl_status status = take_app_name(location, &url, &name, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (options->app_name == NULL) {
+        with_name.app_name = name;
+    } else if (name != NULL && strcmp(name, options->app_name) != 0) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "the location says 'app=%.64s', the descriptor '%s'",
+                          name,
+                          options->app_name);
+    }
+    return pawl__app_postgres_open(url.data, &with_name, ret_store, reterr);
+}
+
+static bool begins_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
 
 pawl_status pawl__app_store_open(const char *location,
                                  const struct app_store_options *options,
@@ -16,9 +78,14 @@ pawl_status pawl__app_store_open(const char *location,
     if (strcmp(location, "memory:") == 0) {
         return pawl__app_memory_open(ret_store, reterr);
     }
-    if (strstr(location, "://") != NULL || strncmp(location, "memory:", strlen("memory:")) == 0) {
-        return pawl__fail(
-            reterr, PAWL_INVALID, "location '%s' is neither a directory nor memory:", location);
+    if (begins_with(location, "postgres://") || begins_with(location, "postgresql://")) {
+        return open_postgres(location, options, ret_store, reterr);
+    }
+    if (strstr(location, "://") != NULL || begins_with(location, "memory:")) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "location '%s' is neither a directory nor postgres:// nor memory:",
+                          location);
     }
     pawl_status status = pawl__app_rocksdb_open(location, options, ret_store, reterr);
     return status == PAWL_OK ? status : pawl__fail_context(reterr, status, "open '%s'", location);
@@ -38,7 +105,9 @@ pawl_status pawl__app_store_get(struct app_store *store,
                                 struct app_value *ret_value,
                                 pawl_error *reterr)
 {
-    return store->ops->get_many(store, family, &key, 1, arena, ret_value, reterr);
+    const struct app_lookup lookup = { .family = family, .keys = &key, .count = 1 };
+
+    return store->ops->get_many(store, &lookup, arena, ret_value, reterr);
 }
 
 pawl_status pawl__app_store_conflict(const struct app_entry *entry, pawl_error *reterr)

@@ -1,5 +1,5 @@
 /* Where an application is kept: ordered keys in families, written in atomic batches that may ask for a
- * key to be new. Backends: memory, RocksDB.
+ * key to be new. Backends: memory, RocksDB, PostgreSQL.
  *
  * Threads: any, all at the same time. A key has one writer, the thread that owns its partition: so a
  * backend may look first and write then. */
@@ -20,6 +20,14 @@ struct app_entry {
     enum app_mode mode; /* of a write */
     pawl_view key;
     pawl_view value;
+};
+
+/* Keys whose values are wanted. */
+struct app_lookup {
+    enum app_family family;
+    const pawl_view *keys;
+    size_t count;
+    int64_t deadline_ns; /* monotonic, for a store that is elsewhere; 0: none */
 };
 
 struct app_value {
@@ -44,11 +52,9 @@ struct app_store {
 struct app_store_ops {
     void (*close)(struct app_store *store);
 
-    /* What is not there has found = false. Values are in the arena. */
+    /* What is not there has found = false. Values are in the arena. TIMEOUT after the deadline. */
     pawl_status (*get_many)(struct app_store *store,
-                            enum app_family family,
-                            const pawl_view *keys,
-                            size_t count,
+                            const struct app_lookup *lookup,
                             struct pawl__arena *arena,
                             struct app_value *ret_values,
                             pawl_error *reterr);
@@ -76,9 +82,14 @@ struct app_store_ops {
 struct app_store_options {
     bool must_exist; /* NOT_FOUND when there is none */
     bool unsafe_no_sync;
+
+    /* For a store that several applications may share: which one. Both or none. */
+    uint32_t app_id;
+    const char *app_name;
 };
 
-/* "memory:" or a directory. INVALID names a scheme that is none of them. */
+/* "memory:", a directory or postgres://..., where ?app=NAME says which one when the options do not.
+ * INVALID names a scheme that is none of them. */
 PAWL_MUST_USE pawl_status pawl__app_store_open(const char *location,
                                                const struct app_store_options *options,
                                                struct app_store **ret_store,
@@ -91,6 +102,10 @@ PAWL_MUST_USE pawl_status pawl__app_rocksdb_open(const char *dir,
                                                  const struct app_store_options *options,
                                                  struct app_store **ret_store,
                                                  pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__app_postgres_open(const char *url,
+                                                  const struct app_store_options *options,
+                                                  struct app_store **ret_store,
+                                                  pawl_error *reterr);
 
 /* One key. */
 PAWL_MUST_USE pawl_status pawl__app_store_get(struct app_store *store,

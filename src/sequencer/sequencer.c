@@ -181,7 +181,8 @@ static void walked_locked(struct pawl_sequencer *seq, pawl_status status, const 
         return;
     }
     seq->status.last_error = *error;
-    if (status == PAWL_CORRUPT || status == PAWL_EXHAUSTED || status == PAWL_UNSUPPORTED) {
+    if (status == PAWL_CORRUPT || status == PAWL_EXHAUSTED || status == PAWL_UNSUPPORTED
+        || status == PAWL_LEASE_LOST) {
         seq->log_error = *error; /* nothing that waiting would mend; a person may */
     }
     pawl__cond_broadcast(&seq->changed);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""`pawl app` and `pawl seq` as people and programs meet them."""
+"""`pawl app` and `pawl seq` as people and programs meet them. With the argument `postgres` applications
+are in databases, else in directories."""
 import json
 import os
 import shutil
@@ -21,6 +22,27 @@ SHOP = {"name": "orders", "id": 1, "partitions": 2,
         "kinds": [{"name": "shop", "id": 1, "sequences": [{"name": "invoice", "id": 16, "initial": 1000}]}]}
 
 
+POSTGRES = "postgres" in sys.argv[1:]
+if POSTGRES and "DATABASE_URL" not in os.environ:
+    os.rmdir(TOP)
+    again = subprocess.run([os.path.join(os.environ["PAWL_BUILD"], "tests", "with_postgres"), *sys.argv], check=False)
+    if again.returncode == 77:
+        print("1..0 # SKIP no PostgreSQL is installed")
+    sys.exit(0 if again.returncode == 77 else again.returncode)
+
+
+def place():
+    """Where no application is yet: the flags that say so, and what --apps would be."""
+    directory = tempfile.mkdtemp(dir=TOP)
+    if not POSTGRES:
+        return ["--data", directory], f"{directory}/apps"
+    name = "d" + os.path.basename(directory).lower().replace("_", "x")
+    subprocess.run(["psql", "-q", "-c", f'CREATE DATABASE "{name}"', os.environ["DATABASE_URL"]], check=True)
+    base, _, rest = os.environ["DATABASE_URL"].partition("?")
+    url = base.rpartition("/")[0] + "/" + name + ("?" + rest if rest else "")
+    return ["--apps", url], url
+
+
 def run(*args, code=0, text=""):
     result = subprocess.run([PAWL, *args], input=text, env=ENV, cwd=TOP, timeout=WAIT_S, text=True,
                             capture_output=True, check=False)
@@ -33,8 +55,8 @@ def rows(result):
 
 
 def shop(**changes):
-    data = tempfile.mkdtemp(dir=TOP)
-    run("app", "create", "--data", data, "--descriptor", json.dumps({**SHOP, **changes}))
+    data, _ = place()
+    run("app", "create", *data, "--descriptor", json.dumps({**SHOP, **changes}))
     return data
 
 
@@ -50,92 +72,92 @@ def lines(*commands):
 
 def creates_once():
     data = shop()
-    again = rows(run("app", "create", "--data", data, "--json", "--descriptor", json.dumps(SHOP)))
+    again = rows(run("app", "create", *data, "--json", "--descriptor", json.dumps(SHOP)))
     assert again == [{"name": "orders", "id": 1, "partitions": 2, "trust": 0, "kinds": 1}], again
-    assert os.path.isdir(f"{data}/apps/orders")
-    other = run("app", "create", "--data", data, "--descriptor", json.dumps({**SHOP, "trust": 2}), code=4)
+    assert POSTGRES or os.path.isdir(f"{data[1]}/apps/orders")
+    other = run("app", "create", *data, "--descriptor", json.dumps({**SHOP, "trust": 2}), code=4)
     assert "another descriptor" in other.stderr, other.stderr
 
 
 def refuses_descriptors():
-    data = tempfile.mkdtemp(dir=TOP)
+    data, apps = place()
     for bad, says in [("{}", "descriptor.name: missing"), ("x", "line 1"),
                       (json.dumps({**SHOP, "name": "../x"}), "no application's name"),
                       (json.dumps({**SHOP, "trust": 3}), "trust"),
                       (json.dumps({**SHOP, "kinds": []}), "0 kinds")]:
-        assert says in run("app", "create", "--data", data, "--descriptor", bad, code=2).stderr, bad
-    assert not os.path.exists(f"{data}/apps"), os.listdir(data)
+        assert says in run("app", "create", *data, "--descriptor", bad, code=2).stderr, bad
+    assert not os.path.exists(apps)
 
 
 def answers_lines():
     data = shop()
-    answers = rows(run("app", "exec", "--data", data, "orders",
+    answers = rows(run("app", "exec", *data, "orders",
                        text=lines(order(7), order(8), order(7, 9, key="k"), order(7, 9, key="k"))))
     assert [a["plog_offset"] for a in answers] == [1, 1, 2, 2], answers
     assert [a["wlog_offset"] for a in answers] == [1, 1, 2, 2], answers
     assert [a["duplicate"] for a in answers] == [False, False, False, True], answers
     assert answers[2]["ids"] == {"9": 2**40 + 1} == answers[3]["ids"], answers
     assert answers[2]["numbers"] == [{"sequence": "invoice", "number": 1001}], answers
-    one = rows(run("app", "exec", "--data", data, "orders", "--command", json.dumps(order(7))))
+    one = rows(run("app", "exec", *data, "orders", "--command", json.dumps(order(7))))
     assert one[0]["wlog_offset"] == 3, one
 
 
 def shows_what_is_there():
     data = shop()
-    run("app", "exec", "--data", data, "orders", text=lines(order(7), order(7), order(9)))
-    records = rows(run("app", "records", "--data", data, "orders", "--workspace", "7", "--json"))
+    run("app", "exec", *data, "orders", text=lines(order(7), order(7), order(9)))
+    records = rows(run("app", "records", *data, "orders", "--workspace", "7", "--json"))
     assert records == [{"id": 2**40 + i, "class": "c", "table": "order",
                         "data": {"no": 1000 + i, "me": 2**40 + i}} for i in range(2)], records
-    plain = run("app", "records", "--data", data, "orders", "--workspace", "7", "--from", str(2**40 + 1)).stdout
+    plain = run("app", "records", *data, "orders", "--workspace", "7", "--from", str(2**40 + 1)).stdout
     assert plain == f'{2**40 + 1}\tc\torder\t{{"no":1001,"me":{2**40 + 1}}}\n', plain
-    one = run("app", "records", "--data", data, "orders", "--workspace", "9", "--id", str(2**40))
+    one = run("app", "records", *data, "orders", "--workspace", "9", "--id", str(2**40))
     assert one.stdout.startswith(str(2**40)), one.stdout
-    run("app", "records", "--data", data, "orders", "--workspace", "9", "--id", str(2**40 + 1), code=3)
-    run("app", "records", "--data", data, "orders", "--workspace", "9", "--id", "5", code=2)
-    events = rows(run("app", "wlog", "--data", data, "orders", "--workspace", "9", "--json"))
+    run("app", "records", *data, "orders", "--workspace", "9", "--id", str(2**40 + 1), code=3)
+    run("app", "records", *data, "orders", "--workspace", "9", "--id", "5", code=2)
+    events = rows(run("app", "wlog", *data, "orders", "--workspace", "9", "--json"))
     assert [(e["plog_offset"], e["wlog_offset"], e["kind"]) for e in events] == [(3, 1, "shop")], events
-    assert run("app", "plog", "--data", data, "orders", "--partition", "1", "--from", "2",
+    assert run("app", "plog", *data, "orders", "--partition", "1", "--from", "2",
                "--limit", "1").stdout == "2\t7\t2\t1\t\n"
-    run("app", "plog", "--data", data, "orders", "--partition", "2", code=2)
+    run("app", "plog", *data, "orders", "--partition", "2", code=2)
 
 
 def names_the_bad_line():
     data = shop()
-    refused = run("app", "exec", "--data", data, "orders", code=2,
+    refused = run("app", "exec", *data, "orders", code=2,
                   text=lines(order(7), {**order(7), "kind": "cafe"}, order(7)))
     assert "line 2" in refused.stderr and "cafe" in refused.stderr, refused.stderr
     assert len(rows(refused)) == 1
-    assert "line 1" in run("app", "exec", "--data", data, "orders", code=2, text="nonsense\n").stderr
-    conflict = run("app", "exec", "--data", data, "orders", code=4,
+    assert "line 1" in run("app", "exec", *data, "orders", code=2, text="nonsense\n").stderr
+    conflict = run("app", "exec", *data, "orders", code=4,
                    text=lines(order(7, key="k"), order(7, 2, key="k")))
     assert "another command" in conflict.stderr, conflict.stderr
 
 
 def proves_numbers():
     data = shop()
-    run("app", "exec", "--data", data, "orders", text=lines(*[order(7) for _ in range(5)]))
-    proof = rows(run("seq", "verify", "--data", data, "orders", "--workspace", "7", "--json"))
+    run("app", "exec", *data, "orders", text=lines(*[order(7) for _ in range(5)]))
+    proof = rows(run("seq", "verify", *data, "orders", "--workspace", "7", "--json"))
     assert [(p["sequence"], p["initial"], p["last"], p["used"], p["whole"]) for p in proof] == [
         ("wlog_offset", 1, 5, 5, True), ("c_record", 2**40, 2**40 + 4, 5, True),
         ("ow_record", 200001, None, 0, True), ("invoice", 1000, 1004, 5, True)], proof
-    only = rows(run("app", "seq", "--data", data, "orders", "--workspace", "7", "--sequence", "invoice", "--json"))
+    only = rows(run("app", "seq", *data, "orders", "--workspace", "7", "--sequence", "invoice", "--json"))
     assert [p["last"] for p in only] == [1004], only
-    run("seq", "verify", "--data", data, "orders", "--workspace", "7", "--sequence", "none", code=2)
-    status = rows(run("seq", "status", "--data", data, "orders", "--json"))
+    run("seq", "verify", *data, "orders", "--workspace", "7", "--sequence", "none", code=2)
+    status = rows(run("seq", "status", *data, "orders", "--json"))
     assert [(s["partition"], s["next_offset"], s["actualizing"]) for s in status] == [(0, 1, False), (1, 6, False)]
 
 
 def misses_what_is_not_there():
-    data = tempfile.mkdtemp(dir=TOP)
+    data, apps = place()
     for verb in (["app", "exec"], ["app", "plog"], ["seq", "status"]):
-        assert "no application" in run(*verb, "--data", data, "orders", code=3).stderr
-    assert os.listdir(data) == []
-    run("app", "plog", "--data", data, "../x", code=2)
+        assert "no application" in run(*verb, *data, "orders", code=3).stderr
+    assert not os.path.exists(apps)
+    run("app", "plog", *data, "../x", code=2)
 
 
-def orders(data, count, code=0):
+def orders(apps, count, code=0):
     result = subprocess.run([f"{os.environ['PAWL_BUILD']}/examples/orders", "--orders", str(count), "--workspaces",
-                             "20", f"{data}/apps/orders"], env=ENV, timeout=WAIT_S, text=True, capture_output=True,
+                             "20", apps if POSTGRES else f"{apps}/orders"], env=ENV, timeout=WAIT_S, text=True, capture_output=True,
                             check=False)
     assert result.returncode == code, (result.returncode, result.stdout[-500:], result.stderr[-500:])
     made = next(line for line in result.stdout.splitlines() if "orders made" in line).split()
@@ -143,17 +165,34 @@ def orders(data, count, code=0):
 
 
 def survives_kill():
-    data = tempfile.mkdtemp(dir=TOP)
-    os.mkdir(f"{data}/apps")
+    data, apps = place()
+    if not POSTGRES:
+        os.mkdir(apps)
     with subprocess.Popen([f"{os.environ['PAWL_BUILD']}/examples/orders", "--orders", "1000000", "--workspaces", "20",
-                           f"{data}/apps/orders"], env=ENV, stdout=subprocess.PIPE) as shop_keeper:
+                           apps if POSTGRES else f"{apps}/orders"], env=ENV, stdout=subprocess.PIPE) as shop_keeper:
         assert shop_keeper.stdout.readline() == b"order 1000\n"
         shop_keeper.kill()
-    made, known = orders(data, 2000)
+    made, known = orders(apps, 2000)
     assert made + known == 2000 and known >= 900, (made, known)
-    assert orders(data, 2000) == (0, 2000)
+    assert orders(apps, 2000) == (0, 2000)
     for workspace in range(1, 21):
-        run("seq", "verify", "--data", data, "orders", "--workspace", str(workspace))
+        run("seq", "verify", *data, "orders", "--workspace", str(workspace))
+
+
+def is_where_it_is_said_to_be():
+    """--apps, else --data, else DATABASE_URL, else the settings."""
+    flags, apps = place()
+    descriptor = ["--descriptor", json.dumps(SHOP)]
+    run("app", "create", "--apps", apps, *descriptor)
+    run("app", "exec", *flags, "orders", text=lines(order(7)))
+    url = {**ENV, "DATABASE_URL": apps if POSTGRES else "postgres://nobody@127.0.0.1:1/none"}
+    there = subprocess.run([PAWL, "app", "wlog", "orders", "--workspace", "7"], env=url, cwd=TOP, timeout=WAIT_S,
+                           text=True, capture_output=True, check=False)
+    assert there.returncode == (0 if POSTGRES else 5), there
+    assert POSTGRES or "127.0.0.1" in there.stderr, there.stderr
+    run("app", "wlog", "--data", tempfile.mkdtemp(dir=TOP), "--apps", apps, "orders", "--workspace", "7")
+    assert "memory:" in run("app", "create", "--apps", "memory:", *descriptor, code=2).stderr
+    assert "ftp://" in run("app", "create", "--apps", "ftp://x", *descriptor, code=2).stderr
 
 
 it("an application is created once, and again only as it was", creates_once)
@@ -164,5 +203,6 @@ it("a line that is refused is named, and those before it are done", names_the_ba
 it("numbers are proven from the log", proves_numbers)
 it("an application that is not there is not found, and not made", misses_what_is_not_there)
 it("orders that were made are known after a kill, and no number is missing", survives_kill)
+it("applications are where --apps, --data or DATABASE_URL says", is_where_it_is_said_to_be)
 shutil.rmtree(TOP)
 done()

@@ -8,10 +8,51 @@
 #include "base/macros.h"
 
 const char *app_backend = "memory";
+struct pg_fixture app_server;
 
 static const pawl_app_sequence own[] = { { "invoice", APP_INVOICE, 1000 } };
 static const pawl_app_kind kinds[] = { { "shop", 1, own, COUNT_OF(own) },
                                        { "office", 2, NULL, 0 } };
+
+static bool is(const char *backend)
+{
+    return strcmp(app_backend, backend) == 0;
+}
+
+int app_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t count)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = PAWL_OK;
+
+    app_backend = argc > 1 ? argv[1] : app_backend;
+    if (is("postgres")) {
+        status = pg_server_start(
+            &(struct pg_server_options){ .settings = NULL }, &app_server.server, &error);
+    }
+    if (status == PAWL_UNSUPPORTED) {
+        printf("1..0 # SKIP %s\n", error.message);
+        return 0;
+    }
+    if (status != PAWL_OK) {
+        fprintf(stderr, "%s\n", error.message);
+        return 1;
+    }
+    int failed = _cmocka_run_group_tests(app_backend, tests, count, NULL, NULL);
+    pg_server_free(app_server.server);
+    return failed;
+}
+
+void app_new_location(const char *dir, char location[APP_LOCATION_SIZE])
+{
+    if (is("memory")) {
+        snprintf(location, APP_LOCATION_SIZE, "memory:");
+    } else if (is("postgres")) {
+        pg_admin(&app_server, "DROP SCHEMA IF EXISTS pawl CASCADE");
+        snprintf(location, APP_LOCATION_SIZE, "%s", pg_server_url(app_server.server));
+    } else {
+        snprintf(location, APP_LOCATION_SIZE, "%s/orders", dir);
+    }
+}
 
 int app_setup(void **state)
 {
@@ -19,12 +60,8 @@ int app_setup(void **state)
 
     assert_non_null(f);
     assert_ok(tempdir_make(f->dir, "app", &f->error), &f->error);
-    f->in_memory = strcmp(app_backend, "memory") == 0;
-    if (f->in_memory) {
-        snprintf(f->location, sizeof(f->location), "memory:");
-    } else {
-        snprintf(f->location, sizeof(f->location), "%s/orders", f->dir);
-    }
+    f->in_memory = is("memory");
+    app_new_location(f->dir, f->location);
     f->descriptor = (pawl_app_descriptor)PAWL_APP_DESCRIPTOR_INIT;
     f->descriptor.name = "orders";
     f->descriptor.id = 1;

@@ -1,4 +1,6 @@
-/* An application of orders, open on the backend that the program's argument names. */
+/* An application of orders, open on the backend that the program's argument names:
+ *
+ *     int main(int argc, char **argv) { ... return app_suite(argc, argv, tests, COUNT_OF(tests)); } */
 #ifndef TESTS_APP_FIXTURE_H
 #define TESTS_APP_FIXTURE_H
 
@@ -6,14 +8,15 @@
 
 #include <pawl/app.h>
 
+#include "lib/pg_fixture.h"
 #include "lib/tempdir.h"
 #include "sequencer/app_internal.h"
 
-enum { APP_PATIENCE_MS = 60000, APP_INVOICE = 16 };
+enum { APP_PATIENCE_MS = 60000, APP_INVOICE = 16, APP_LOCATION_SIZE = 256 };
 
 struct app_fixture {
     char dir[TEMPDIR_SIZE];
-    char location[TEMPDIR_SIZE + 8];
+    char location[APP_LOCATION_SIZE];
     bool in_memory;
     pawl_app_descriptor
         descriptor; /* "orders", 2 partitions, kinds shop and office, invoices from 1000 */
@@ -24,6 +27,13 @@ struct app_fixture {
 };
 
 extern const char *app_backend;
+extern struct pg_fixture app_server; /* of backend "postgres" */
+
+/* Argument: memory, rocksdb or postgres. */
+int app_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t count);
+
+/* Where nothing is yet; "memory:", below the directory, or an empty database. */
+void app_new_location(const char *dir, char location[APP_LOCATION_SIZE]);
 
 int app_setup(void **state); /* does not open it */
 int app_teardown(void **state);

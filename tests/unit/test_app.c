@@ -545,6 +545,5 @@ int main(int argc, char **argv)
         APP_TEST(test_a_write_whose_answer_was_lost_is_found_by_its_key),
     };
 
-    app_backend = argc > 1 ? argv[1] : app_backend;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return app_suite(argc, argv, tests, COUNT_OF(tests));
 }

@@ -196,6 +196,5 @@ int main(int argc, char **argv)
         APP_TEST(test_an_application_is_created_from_json),
     };
 
-    app_backend = argc > 1 ? argv[1] : app_backend;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return app_suite(argc, argv, tests, COUNT_OF(tests));
 }

@@ -1,17 +1,15 @@
-/* A sequencer whose storage is an application's store. Argument: memory or rocksdb. */
-#include "lib/check.h"
+/* A sequencer whose storage is an application's store. Argument: the backend. */
+#include "lib/app_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "lib/tempdir.h"
 #include "sequencer/app_seq.h"
 
 enum { SHOP = 1, PATIENCE_MS = 60000, MANY = 700 };
 enum { WLOG = PAWL_APP_SEQ_WLOG_OFFSET, ORDER = PAWL_APP_SEQ_OW_RECORD };
 
-static const char *backend;
 static const pawl_seq_type types[] = { { SHOP, WLOG, 1 }, { SHOP, ORDER, 200001 } };
 
 struct fixture {
@@ -26,16 +24,13 @@ struct fixture {
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    const struct app_store_options options = { .must_exist = false };
-    char location[TEMPDIR_SIZE + 8];
+    const struct app_store_options options = { .app_id = 1, .app_name = "orders" };
+    char location[APP_LOCATION_SIZE];
 
     assert_non_null(f);
     assert_ok(tempdir_make(f->dir, "app-seq", &f->error), &f->error);
-    snprintf(location, sizeof(location), "%s/app", f->dir);
-    assert_ok(
-        pawl__app_store_open(
-            strcmp(backend, "memory") == 0 ? "memory:" : location, &options, &f->store, &f->error),
-        &f->error);
+    app_new_location(f->dir, location);
+    assert_ok(pawl__app_store_open(location, &options, &f->store, &f->error), &f->error);
     f->seq = (struct app_seq){ .store = f->store, .app = 1, .partition = 3 };
     f->storage = pawl__app_seq_storage(&f->seq);
     *state = f;
@@ -266,6 +261,5 @@ int main(int argc, char **argv)
             test_a_stored_number_that_is_none_is_corrupt, setup, teardown),
     };
 
-    backend = argc > 1 ? argv[1] : "memory";
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return app_suite(argc, argv, tests, COUNT_OF(tests));
 }

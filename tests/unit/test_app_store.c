@@ -1,18 +1,17 @@
-/* What every store of applications does. Argument: memory or rocksdb. */
-#include "lib/check.h"
+/* What every store of applications does. Argument: the backend. */
+#include "lib/app_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "lib/tempdir.h"
 #include "sequencer/app_store.h"
 
-static const char *backend;
+static const struct app_store_options new_one = { .app_id = 1, .app_name = "orders" };
 
 struct fixture {
     char dir[TEMPDIR_SIZE];
-    char location[TEMPDIR_SIZE + 8];
+    char location[APP_LOCATION_SIZE];
     struct app_store *store;
     struct pawl__arena arena;
     struct app_batch batch;
@@ -22,16 +21,11 @@ struct fixture {
 static int setup(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
-    const struct app_store_options options = { .must_exist = false };
 
     assert_non_null(f);
     assert_ok(tempdir_make(f->dir, "app-store", &f->error), &f->error);
-    if (strcmp(backend, "memory") == 0) {
-        snprintf(f->location, sizeof(f->location), "memory:");
-    } else {
-        snprintf(f->location, sizeof(f->location), "%s/app", f->dir);
-    }
-    assert_ok(pawl__app_store_open(f->location, &options, &f->store, &f->error), &f->error);
+    app_new_location(f->dir, f->location);
+    assert_ok(pawl__app_store_open(f->location, &new_one, &f->store, &f->error), &f->error);
     *state = f;
     return 0;
 }
@@ -160,9 +154,12 @@ static void test_many_keys_come_in_the_order_in_which_they_were_asked(void **sta
         keys[i] = pawl__app_key_plog(1, 0, MANY - i);
         views[i] = pawl__app_key_view(&keys[i]);
     }
-    assert_ok(
-        f->store->ops->get_many(f->store, APP_PLOG, views, MANY, &f->arena, values, &f->error),
-        &f->error);
+    assert_ok(f->store->ops->get_many(f->store,
+                                      &(struct app_lookup){ APP_PLOG, views, MANY, 0 },
+                                      &f->arena,
+                                      values,
+                                      &f->error),
+              &f->error);
     for (size_t i = 0; i < MANY; i++) {
         snprintf(text, sizeof(text), "%u", (unsigned)(MANY - 1 - i));
         assert_int_equal(values[i].found, (MANY - 1 - i) % 2 == 0);
@@ -250,10 +247,10 @@ static void test_what_was_written_is_there_after_a_restart(void **state)
     struct fixture *f = *state;
     const struct app_store_options options = { .must_exist = true };
     struct app_store *second = NULL;
-    char elsewhere[TEMPDIR_SIZE + 16];
+    char elsewhere[APP_LOCATION_SIZE + 32];
 
     put(f, 1, "kept");
-    if (strcmp(backend, "memory") == 0) {
+    if (strcmp(app_backend, "memory") == 0) {
         return; /* it ends with its handle */
     }
     assert_status(
@@ -262,23 +259,24 @@ static void test_what_was_written_is_there_after_a_restart(void **state)
     f->store = NULL;
     assert_ok(pawl__app_store_open(f->location, &options, &f->store, &f->error), &f->error);
     expect_stored(f, 1, "kept");
-    snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", f->dir);
+    bool shared = strcmp(app_backend, "postgres") == 0;
+    const char *more = strchr(f->location, '?') == NULL ? "?app=" : "&app=";
+    snprintf(elsewhere, sizeof(elsewhere), "%s%selsewhere", f->location, shared ? more : "-");
     assert_status(
         pawl__app_store_open(elsewhere, &options, &second, &f->error), PAWL_NOT_FOUND, &f->error);
-    assert_message(&f->error, "elsewhere': there is no application");
+    assert_message(&f->error, shared ? "no application 'elsewhere'" : "elsewhere': there is no");
 }
 
 static void test_a_location_that_is_none_is_refused(void **state)
 {
     struct fixture *f = *state;
-    const struct app_store_options options = { .must_exist = false };
     struct app_store *store = NULL;
 
     assert_status(
-        pawl__app_store_open("ftp://x", &options, &store, &f->error), PAWL_INVALID, &f->error);
+        pawl__app_store_open("ftp://x", &new_one, &store, &f->error), PAWL_INVALID, &f->error);
     assert_message(&f->error, "'ftp://x'");
-    assert_status(pawl__app_store_open("", &options, &store, &f->error), PAWL_INVALID, &f->error);
-    assert_status(pawl__app_store_open(NULL, &options, &store, &f->error), PAWL_INVALID, &f->error);
+    assert_status(pawl__app_store_open("", &new_one, &store, &f->error), PAWL_INVALID, &f->error);
+    assert_status(pawl__app_store_open(NULL, &new_one, &store, &f->error), PAWL_INVALID, &f->error);
 }
 
 int main(int argc, char **argv)
@@ -301,6 +299,5 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_a_location_that_is_none_is_refused, setup, teardown),
     };
 
-    backend = argc > 1 ? argv[1] : "memory";
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return app_suite(argc, argv, tests, COUNT_OF(tests));
 }

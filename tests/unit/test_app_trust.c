@@ -247,6 +247,5 @@ int main(int argc, char **argv)
         APP_TEST(test_a_damaged_last_event_does_not_open),
     };
 
-    app_backend = argc > 1 ? argv[1] : app_backend;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return app_suite(argc, argv, tests, COUNT_OF(tests));
 }
