@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <pawl/app.h>
-
 #include "base/macros.h"
 #include "base/random.h"
 #include "lib/tempdir.h"
+#include "must.h"
+#include "seq_app.h"
 #include "sequencer/storage_memory.h"
 
 enum {
@@ -27,16 +27,6 @@ enum {
     COMMANDS = 100, /* a client, a round */
     ALONE = 800,    /* one by one, a round */
 };
-
-#define MUST(call)                                                   \
-    do {                                                             \
-        pawl_error error_ = PAWL_ERROR_INIT;                         \
-        pawl_error *err = &error_;                                   \
-        if ((call) != PAWL_OK) {                                     \
-            fprintf(stderr, "bench: %s: %s\n", #call, err->message); \
-            exit(1);                                                 \
-        }                                                            \
-    } while (0)
 
 /* --- a hash map with a list of least recent use, and nothing else --- */
 
@@ -170,49 +160,6 @@ static void bench_next(void)
 
 /* --- commands --- */
 
-static const pawl_app_kind kinds[] = { { .name = "shop", .id = 1 } };
-
-static pawl_app *open_app(const char *dir, pawl_app_trust trust)
-{
-    pawl_app_descriptor descriptor = PAWL_APP_DESCRIPTOR_INIT;
-    pawl_app *app = NULL;
-
-    descriptor.name = "orders";
-    descriptor.id = 1;
-    descriptor.trust = trust;
-    descriptor.kinds = kinds;
-    descriptor.kind_count = COUNT_OF(kinds);
-    MUST(pawl_app_open(dir, &descriptor, NULL, &app, err));
-    MUST(pawl_app_wait(app, 600000, err));
-    return app;
-}
-
-static void exec_one(pawl_app *app, uint64_t workspace)
-{
-    const pawl_app_create create = { .record_class = PAWL_APP_O_RECORD,
-                                     .raw_id = 1,
-                                     .table = pawl_view_of("order"),
-                                     .data = pawl_view_of("{\"sum\":5,\"item\":\"a book\"}") };
-    const pawl_app_command command = {
-        .workspace = workspace,
-        .kind = pawl_view_of("shop"),
-        .creates = &create,
-        .create_count = 1,
-    };
-    pawl_app_response *response = NULL;
-    pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status;
-
-    do {
-        status = pawl_app_exec(app, &command, &response, &error);
-    } while (status == PAWL_BUSY);
-    if (status != PAWL_OK) {
-        fprintf(stderr, "bench: exec: %s\n", error.message);
-        exit(1);
-    }
-    pawl_app_response_free(response);
-}
-
 struct client {
     pthread_t thread;
     pawl_app *app;
@@ -224,7 +171,7 @@ static void *run_client(void *argument)
     const struct client *client = argument;
 
     for (uint64_t i = 0; i < COMMANDS; i++) {
-        exec_one(client->app, 1 + client->number * COMMANDS + i);
+        seq_app_exec(client->app, 1 + client->number * COMMANDS + i);
     }
     return NULL;
 }
@@ -249,7 +196,7 @@ static double run_alone(pawl_app *app)
     double start = bench_now_s();
 
     for (uint64_t i = 0; i < ALONE; i++) {
-        exec_one(app, 1 + i);
+        seq_app_exec(app, 1 + i);
     }
     return (double)ALONE / (bench_now_s() - start);
 }
@@ -263,7 +210,7 @@ static void bench_commands(const char *dir)
 
     for (int i = 0; i < 2; i++) {
         snprintf(paths[i], sizeof(paths[i]), "%s/level-%d", dir, i);
-        apps[i] = open_app(paths[i], i == 0 ? PAWL_APP_TRUST_0 : PAWL_APP_TRUST_2);
+        apps[i] = seq_app_open(paths[i], i == 0 ? PAWL_APP_TRUST_0 : PAWL_APP_TRUST_2);
     }
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < 2; i++) {

@@ -1,7 +1,8 @@
 /* Numbers from us and from what people use today, in one run; bench/sequencer_peers/run starts the
  * servers.
  *
- *   sequencer/one client    transactions of eight numbers of one workspace, one after the other
+ *   sequencer/one client    transactions of eight numbers of one workspace, one after the other; up to
+ *                           10,000 numbers wait to be written, and beside it 500, the default
  *   app/64 clients          two numbers a transaction, on disk when they are there; ours come with the
  *                           event and the record that they are for
  *
@@ -14,6 +15,7 @@
 
 #include "base/macros.h"
 #include "base/random.h"
+#include "seq_app.h"
 #include "seq_store.h"
 #include "sequencer_peers/peer.h"
 
@@ -130,12 +132,15 @@ static size_t add(struct runner *runners, size_t count, struct runner runner)
 static void bench_one_client(const char *postgres, const char *redis, const char *durable_redis)
 {
     struct runner runners[PEERS_MAX];
-    char paths[2][SEQ_STORE_PATH_SIZE];
+    char paths[3][SEQ_STORE_PATH_SIZE];
     size_t count = 0;
 
     seq_store_path("numbers", paths[0]);
     seq_store_path("numbers.duckdb", paths[1]);
-    count = add(runners, count, (struct runner){ &peer_sequencer, "ours", paths[0], 0 });
+    seq_store_path("default", paths[2]);
+    count = add(runners, count, (struct runner){ &peer_wide_sequencer, "ours", paths[0], 0 });
+    count =
+        add(runners, count, (struct runner){ &peer_sequencer, "ours, 500 unflushed", paths[2], 0 });
     count = add(runners, count, (struct runner){ &peer_redis, "Redis INCR, in memory", redis, 0 });
     count = add(runners,
                 count,
@@ -165,7 +170,7 @@ static void bench_durable(const char *postgres, const char *durable_redis)
                 (struct runner){ &peer_redis, "Redis INCR, fsync always", durable_redis, 0 });
     count =
         add(runners, count, (struct runner){ &peer_postgres, "PostgreSQL nextval", postgres, 0 });
-    run_all(runners, count, CLIENTS, 2);
+    run_all(runners, count, CLIENTS, SEQ_APP_NUMBERS);
     report("app/64 clients", runners, count);
 }
 

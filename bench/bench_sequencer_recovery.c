@@ -31,7 +31,7 @@ static double recover(const char *path, uint64_t next_offset)
 
     seq_store_open(path, &store);
     double start = bench_now_s();
-    pawl_sequencer *seq = seq_store_sequencer(&store);
+    pawl_sequencer *seq = seq_store_sequencer(&store, 0);
     MUST(pawl_sequencer_wait(seq, WAIT_MS, err));
     double seconds = bench_now_s() - start;
     pawl_sequencer_get_status(seq, &status);

@@ -44,7 +44,7 @@ struct place {
 static void open_place(struct place *place)
 {
     seq_store_open(place->path, &place->store);
-    place->seq = seq_store_sequencer(&place->store);
+    place->seq = seq_store_sequencer(&place->store, 0);
     place->random = pawl__prng_seeded(1);
     place->misses = 0;
     MUST(pawl_sequencer_wait(place->seq, 60000, err));

@@ -201,7 +201,7 @@ void seq_store_close(struct seq_store *store)
     *store = (struct seq_store){ 0 };
 }
 
-pawl_sequencer *seq_store_sequencer(struct seq_store *store)
+pawl_sequencer *seq_store_sequencer(struct seq_store *store, uint32_t unflushed_max)
 {
     pawl_seq_storage storage = pawl__app_seq_storage(&store->seq);
     pawl_sequencer_options options = PAWL_SEQUENCER_OPTIONS_INIT;
@@ -210,6 +210,9 @@ pawl_sequencer *seq_store_sequencer(struct seq_store *store)
     options.types = types;
     options.type_count = COUNT_OF(types);
     options.storage = &storage;
+    if (unflushed_max != 0) {
+        options.unflushed_max = unflushed_max;
+    }
     MUST(pawl_sequencer_new(&options, &seq, err));
     return seq;
 }

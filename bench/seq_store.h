@@ -3,23 +3,10 @@
 #ifndef BENCH_SEQ_STORE_H
 #define BENCH_SEQ_STORE_H
 
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "must.h"
 #include "sequencer/app_seq.h"
 
 enum { SEQ_STORE_APP = 1, SEQ_STORE_KIND = 1, SEQ_STORE_PATH_SIZE = 96 };
-
-/* A benchmark has nobody to return a status to. */
-#define MUST(call)                                                   \
-    do {                                                             \
-        pawl_error error_ = PAWL_ERROR_INIT;                         \
-        pawl_error *err = &error_;                                   \
-        if ((call) != PAWL_OK) {                                     \
-            fprintf(stderr, "bench: %s: %s\n", #call, err->message); \
-            exit(1);                                                 \
-        }                                                            \
-    } while (0)
 
 /* "NAME" in a temporary directory of the program, which goes when the program ends. */
 void seq_store_path(const char *name, char ret_path[SEQ_STORE_PATH_SIZE]);
@@ -41,8 +28,9 @@ struct seq_store {
 void seq_store_open(const char *path, struct seq_store *store);
 void seq_store_close(struct seq_store *store);
 
-/* With the defaults of <pawl/sequencer.h>. It is being actualized. */
-pawl_sequencer *seq_store_sequencer(struct seq_store *store);
+/* With the defaults of <pawl/sequencer.h>, but for `unflushed_max` when it is not 0. It is being
+ * actualized. */
+pawl_sequencer *seq_store_sequencer(struct seq_store *store, uint32_t unflushed_max);
 
 /* Runs `work` in a process of its own, in which nothing has been allocated yet; what it returned. */
 double seq_store_in_child(double (*work)(void *context), void *context);

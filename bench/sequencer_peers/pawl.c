@@ -1,11 +1,11 @@
-/* Ours, twice: the sequencer alone, on a RocksDB store and with its defaults; and the application on the
- * same engine, which gives the numbers to a record and its event and has all of it on disk. */
+/* Ours: the sequencer alone, on a RocksDB store, with its defaults and with more numbers that may wait to
+ * be written; and the application on the same engine, which gives the numbers to a record and its event
+ * and has all of it on disk. */
 #include <poll.h>
 #include <stdlib.h>
 
-#include <pawl/app.h>
-
 #include "base/macros.h"
+#include "seq_app.h"
 #include "seq_store.h"
 #include "sequencer_peers/peer.h"
 
@@ -21,15 +21,25 @@ static void fill(const char *where)
     seq_store_fill_numbers(where, PEER_WORKSPACES);
 }
 
-static void *open_sequencer(const char *where)
+static void *open_with(const char *where, uint32_t unflushed_max)
 {
     struct client *client = calloc(1, sizeof(*client));
 
     REQUIRE(client != NULL);
     seq_store_open(where, &client->store);
-    client->seq = seq_store_sequencer(&client->store);
+    client->seq = seq_store_sequencer(&client->store, unflushed_max);
     MUST(pawl_sequencer_wait(client->seq, 60000, err));
     return client;
+}
+
+static void *open_sequencer(const char *where)
+{
+    return open_with(where, 0);
+}
+
+static void *open_wide(const char *where)
+{
+    return open_with(where, PEER_UNFLUSHED);
 }
 
 static void take_numbers(void *context, uint64_t workspace, int numbers)
@@ -64,21 +74,20 @@ const struct peer peer_sequencer = {
     .close = close_sequencer,
 };
 
+const struct peer peer_wide_sequencer = {
+    .prepare = fill,
+    .open = open_wide,
+    .take = take_numbers,
+    .close = close_sequencer,
+};
+
 /* --- the application --- */
 
 static pawl_app *app;
 
 static void open_app(const char *where)
 {
-    static const pawl_app_kind kinds[] = { { .name = "shop", .id = SEQ_STORE_KIND } };
-    pawl_app_descriptor descriptor = PAWL_APP_DESCRIPTOR_INIT;
-
-    descriptor.name = "orders";
-    descriptor.id = SEQ_STORE_APP;
-    descriptor.kinds = kinds;
-    descriptor.kind_count = COUNT_OF(kinds);
-    MUST(pawl_app_open(where, &descriptor, NULL, &app, err));
-    MUST(pawl_app_wait(app, 60000, err));
+    app = seq_app_open(where, PAWL_APP_TRUST_0);
 }
 
 static void *share_app(const char *where)
@@ -92,31 +101,10 @@ static void leave_app(void *context)
     (void)context; /* it ends with the program */
 }
 
-/* An offset in the workspace's log and a record's id: two numbers. */
 static void exec_command(void *context, uint64_t workspace, int numbers)
 {
-    const pawl_app_create create = { .record_class = PAWL_APP_O_RECORD,
-                                     .raw_id = 1,
-                                     .table = pawl_view_of("order"),
-                                     .data = pawl_view_of("{\"sum\":5,\"item\":\"a book\"}") };
-    const pawl_app_command command = {
-        .workspace = workspace,
-        .kind = pawl_view_of("shop"),
-        .creates = &create,
-        .create_count = 1,
-    };
-    pawl_app_response *response = NULL;
-    pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status;
-
-    REQUIRE(numbers == 2);
-    do {
-        status = pawl_app_exec(context, &command, &response, &error);
-    } while (status == PAWL_BUSY);
-    if (status != PAWL_OK) {
-        peer_stop("application", error.message);
-    }
-    pawl_app_response_free(response);
+    REQUIRE(numbers == SEQ_APP_NUMBERS);
+    seq_app_exec(context, workspace);
 }
 
 const struct peer peer_application = {

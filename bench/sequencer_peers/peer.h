@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-enum { PEER_WORKSPACES = 1000, PEER_NUMBERS_MAX = 8 };
+enum { PEER_WORKSPACES = 1000, PEER_NUMBERS_MAX = 8, PEER_UNFLUSHED = 10000 };
 
 struct peer {
     /* Once, before any client, on an empty server or directory. */
@@ -21,11 +21,12 @@ struct peer {
     void (*close)(void *client);
 };
 
-extern const struct peer peer_sequencer;   /* where: a directory; one client */
-extern const struct peer peer_application; /* where: a directory; clients share it */
-extern const struct peer peer_redis;       /* where: a port on loopback */
-extern const struct peer peer_postgres;    /* where: a URL */
-extern const struct peer peer_duckdb;      /* where: a file; one client */
+extern const struct peer peer_sequencer;      /* where: a directory; one client */
+extern const struct peer peer_wide_sequencer; /* the same with PEER_UNFLUSHED */
+extern const struct peer peer_application;    /* where: a directory; clients share it */
+extern const struct peer peer_redis;          /* where: a port on loopback */
+extern const struct peer peer_postgres;       /* where: a URL */
+extern const struct peer peer_duckdb;         /* where: a file; one client */
 
 __attribute__((noreturn)) void peer_stop(const char *what, const char *why);
 

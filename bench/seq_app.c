@@ -1,0 +1,46 @@
+#include "seq_app.h"
+
+#include "base/macros.h"
+#include "must.h"
+
+pawl_app *seq_app_open(const char *path, pawl_app_trust trust)
+{
+    static const pawl_app_kind kinds[] = { { .name = "shop", .id = 1 } };
+    pawl_app_descriptor descriptor = PAWL_APP_DESCRIPTOR_INIT;
+    pawl_app *app = NULL;
+
+    descriptor.name = "orders";
+    descriptor.id = 1;
+    descriptor.trust = trust;
+    descriptor.kinds = kinds;
+    descriptor.kind_count = COUNT_OF(kinds);
+    MUST(pawl_app_open(path, &descriptor, NULL, &app, err));
+    MUST(pawl_app_wait(app, 600000, err));
+    return app;
+}
+
+void seq_app_exec(pawl_app *app, uint64_t workspace)
+{
+    const pawl_app_create create = { .record_class = PAWL_APP_O_RECORD,
+                                     .raw_id = 1,
+                                     .table = pawl_view_of("order"),
+                                     .data = pawl_view_of("{\"sum\":5,\"item\":\"a book\"}") };
+    const pawl_app_command command = {
+        .workspace = workspace,
+        .kind = pawl_view_of("shop"),
+        .creates = &create,
+        .create_count = 1,
+    };
+    pawl_app_response *response = NULL;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status;
+
+    do {
+        status = pawl_app_exec(app, &command, &response, &error);
+    } while (status == PAWL_BUSY);
+    if (status != PAWL_OK) {
+        fprintf(stderr, "bench: exec: %s\n", error.message);
+        exit(1);
+    }
+    pawl_app_response_free(response);
+}
