@@ -40,7 +40,8 @@ struct pawl__commit_item {
     int64_t submitted_ns;
     struct pawl__commit_item *next;
     struct pawl__commit_item *before;
-    atomic_bool answered; /* publishes the outcome to the thread that `wake` wakes */
+    struct pawl__commit_item *heirs[2]; /* whom this caller wakes once it has its own answer */
+    atomic_bool answered;               /* publishes the outcome to the thread that `wake` wakes */
     sem_t wake;
 };
 
