@@ -10,6 +10,7 @@
         .name = "KEY", .help = "The key, as you chose it." \
     }
 #define BEGIN "pawl idem begin --data ./data pay-7 --request '{\"euro\":5}' --only-new && "
+#define BEGIN_NEW "pawl idem begin --data ./data pay-7 --request '{\"euro\":5}' --only-new >new && "
 
 static const char *const answer_names[] = {
     [PAWL_IDEM_NEW] = "new",
@@ -245,8 +246,9 @@ static const struct pawl__command complete = {
                    "response. Exit code 4: the key was taken over.",
     .flags = END_FLAGS,
     .operands = OPERANDS(KEY_OPERAND),
-    .examples = EXAMPLES({ .line = BEGIN "pawl idem complete --data ./data pay-7 --token 1 "
-                                         "--response '{\"receipt\":42}'",
+    .examples = EXAMPLES({ .line = BEGIN_NEW
+                           "pawl idem complete --data ./data pay-7 --token $(cut -f 2 new) "
+                           "--response '{\"receipt\":42}'",
                            .says = "done",
                            .runs = true }),
     .run = complete_run,
@@ -259,10 +261,11 @@ static const struct pawl__command fail = {
                    "response. Exit code 4: the key was taken over.",
     .flags = END_FLAGS,
     .operands = OPERANDS(KEY_OPERAND),
-    .examples = EXAMPLES({ .line = BEGIN "pawl idem fail --data ./data pay-7 --token 1 "
-                                         "--response '{\"error\":\"no money\"}'",
-                           .says = "it cannot be done",
-                           .runs = true }),
+    .examples =
+        EXAMPLES({ .line = BEGIN_NEW "pawl idem fail --data ./data pay-7 --token $(cut -f 2 new) "
+                                     "--response '{\"error\":\"no money\"}'",
+                   .says = "it cannot be done",
+                   .runs = true }),
     .run = fail_run,
 };
 
@@ -298,9 +301,10 @@ static const struct pawl__command release = {
                      .max = INT64_MAX,
                      .required = true }),
     .operands = OPERANDS(KEY_OPERAND),
-    .examples = EXAMPLES({ .line = BEGIN "pawl idem release --data ./data pay-7 --token 1",
-                           .says = "let somebody else do it",
-                           .runs = true }),
+    .examples = EXAMPLES(
+        { .line = BEGIN_NEW "pawl idem release --data ./data pay-7 --token $(cut -f 2 new)",
+          .says = "let somebody else do it",
+          .runs = true }),
     .run = release_run,
 };
 
@@ -370,9 +374,9 @@ const struct pawl__command pawl__cmd_idem = {
         "and stores with complete what came of it.\n\n" WORK_WHERE,
     .flags = FLAGS(WORK_FLAG),
     .commands = COMMANDS(&begin, &complete, &fail, &release, &get, &hash),
-    .examples = EXAMPLES(
-        { .line = "pawl idem begin --data ./data pay-7 --request '{\"euro\":5}' --only-new >new && "
-                  "echo paid && pawl idem complete --data ./data pay-7 --token $(cut -f 2 new)",
-          .says = "pay once, however often this runs",
-          .runs = true }),
+    .examples =
+        EXAMPLES({ .line = BEGIN_NEW
+                   "echo paid && pawl idem complete --data ./data pay-7 --token $(cut -f 2 new)",
+                   .says = "pay once, however often this runs",
+                   .runs = true }),
 };

@@ -72,6 +72,13 @@ static int64_t add_capped(int64_t a, int64_t b, int64_t max)
     return a > max - b ? max : a + b;
 }
 
+/* Retention removes keys, and with 1 as the first token whoever began the key before that could
+ * complete the one that was begun after it. */
+static uint64_t first_token(const struct work_now *now)
+{
+    return (uint64_t)MAX(now->wall_us, 1);
+}
+
 pawl_status pawl__idem_decide_begin(struct idem_row *row,
                                     const struct idem_wish *wish,
                                     const struct work_now *now,
@@ -96,7 +103,7 @@ pawl_status pawl__idem_decide_begin(struct idem_row *row,
         .work_item_id = wish->work_item_id,
         .state = IDEM_PENDING,
         .owner = wish->owner,
-        .owner_token = (row->known ? row->owner_token : 0) + 1,
+        .owner_token = row->known ? row->owner_token + 1 : first_token(now),
         .leased = true,
         .deadline_ns = add_capped(now->ns, wish->lease_ns, INT64_MAX),
         .lease_expires_at_us =

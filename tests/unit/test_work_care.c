@@ -553,6 +553,45 @@ static void test_retention_removes_what_is_old(void **state)
     assert_int_equal(report.items + report.history + report.keys + report.checkpoints, 0);
 }
 
+static uint64_t begin_for_a_second(struct care_fixture *f)
+{
+    pawl_idem_request request = PAWL_IDEM_REQUEST_INIT;
+    char hash[PAWL_REQUEST_HASH_SIZE];
+    pawl_idem *idem = NULL;
+
+    assert_ok(pawl_request_hash(pawl_view_of("1"), hash, &f->err), &f->err);
+    request.key = pawl_view_of("k");
+    request.request_hash = pawl_view_of(hash);
+    request.ttl_ms = 1000;
+    request.lease_ms = 1000;
+    assert_ok(pawl_idem_begin(f->work, &request, &idem, &f->err), &f->err);
+    assert_int_equal(idem->answer, PAWL_IDEM_NEW);
+    uint64_t token = idem->owner_token;
+    pawl_idem_free(idem);
+    return token;
+}
+
+/* Whoever began a key that retention has removed does not own the one that was begun after it. */
+static void test_a_removed_key_does_not_give_its_token_again(void **state)
+{
+    struct care_fixture *f = *state;
+    pawl_retention_report report;
+    uint64_t zombie = begin_for_a_second(f);
+
+    if (!care_fixture_wait(f, 30)) {
+        return;
+    }
+    assert_ok(pawl_work_retention(f->work, NULL, &report, &f->err), &f->err);
+    assert_int_equal(report.keys, 1);
+    uint64_t owner = begin_for_a_second(f);
+    assert_status(
+        pawl_idem_complete(f->work, pawl_view_of("k"), zombie, pawl_view_of("1"), &f->err),
+        PAWL_LEASE_LOST,
+        &f->err);
+    assert_ok(pawl_idem_complete(f->work, pawl_view_of("k"), owner, pawl_view_of("2"), &f->err),
+              &f->err);
+}
+
 static void test_retention_spares_a_key_whose_owner_is_at_it(void **state)
 {
     struct care_fixture *f = *state;
@@ -687,6 +726,7 @@ int main(int argc, char **argv)
         CARE_TEST(test_statistics_count_what_is_there),
         CARE_TEST(test_statistics_are_metrics),
         CARE_TEST(test_retention_removes_what_is_old),
+        CARE_TEST(test_a_removed_key_does_not_give_its_token_again),
         CARE_TEST(test_retention_spares_a_key_whose_owner_is_at_it),
         CARE_TEST(test_retention_keeps_what_a_task_needs_to_go_on),
         CARE_TEST(test_retention_gives_space_back),

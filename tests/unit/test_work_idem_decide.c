@@ -4,6 +4,8 @@
 #include "base/lease.h"
 #include "work/idem_decide.h"
 
+#define FIRST_TOKEN (uint64_t)(1000 * US_PER_S) /* a key that is begun at second 0 */
+
 #define LEASE_NS (30 * NS_PER_S)
 #define TTL_US (100 * US_PER_S)
 
@@ -70,7 +72,7 @@ static void test_the_first_is_new_and_the_second_in_flight(void **state)
 
     (void)state;
     assert_int_equal(begins(&row, 0, "h", false), PAWL_IDEM_NEW);
-    assert_int_equal(row.owner_token, 1);
+    assert_int_equal(row.owner_token, FIRST_TOKEN);
     assert_int_equal(row.created_at_us, 1000 * US_PER_S);
     assert_int_equal(row.lease_expires_at_us, 1030 * US_PER_S);
     assert_int_equal(row.expires_at_us, 1100 * US_PER_S);
@@ -87,7 +89,7 @@ static void test_another_request_is_a_conflict_in_every_state(void **state)
     assert_int_equal(begins(&row, 0, "h", false), PAWL_IDEM_NEW);
     assert_int_equal(begins(&row, 1, "other", false), PAWL_IDEM_HASH_CONFLICT);
     assert_int_equal(begins(&row, 50, "other", true), PAWL_IDEM_HASH_CONFLICT);
-    assert_int_equal(ends(&row, 51, 1, IDEM_FAILED, "{}", &changed), PAWL_OK);
+    assert_int_equal(ends(&row, 51, FIRST_TOKEN, IDEM_FAILED, "{}", &changed), PAWL_OK);
     assert_int_equal(begins(&row, 52, "other", true), PAWL_IDEM_HASH_CONFLICT);
 }
 
@@ -101,9 +103,9 @@ static void test_a_lease_that_ran_out_is_in_doubt_until_somebody_decides(void **
     assert_int_equal(begins(&row, 29, "h", true), PAWL_IDEM_IN_FLIGHT);
     assert_int_equal(begins(&row, 30, "h", false), PAWL_IDEM_IN_DOUBT);
     assert_int_equal(begins(&row, 30, "h", true), PAWL_IDEM_NEW);
-    assert_int_equal(row.owner_token, 2);
-    assert_int_equal(ends(&row, 31, 1, IDEM_COMPLETED, "1", &changed), PAWL_LEASE_LOST);
-    assert_int_equal(ends(&row, 31, 2, IDEM_COMPLETED, "2", &changed), PAWL_OK);
+    assert_int_equal(row.owner_token, FIRST_TOKEN + 1);
+    assert_int_equal(ends(&row, 31, FIRST_TOKEN, IDEM_COMPLETED, "1", &changed), PAWL_LEASE_LOST);
+    assert_int_equal(ends(&row, 31, FIRST_TOKEN + 1, IDEM_COMPLETED, "2", &changed), PAWL_OK);
 }
 
 static void test_a_late_owner_may_end_what_nobody_took_over(void **state)
@@ -113,7 +115,7 @@ static void test_a_late_owner_may_end_what_nobody_took_over(void **state)
 
     (void)state;
     assert_int_equal(begins(&row, 0, "h", false), PAWL_IDEM_NEW);
-    assert_int_equal(ends(&row, 60, 1, IDEM_COMPLETED, "7", &changed), PAWL_OK);
+    assert_int_equal(ends(&row, 60, FIRST_TOKEN, IDEM_COMPLETED, "7", &changed), PAWL_OK);
     assert_true(changed);
     assert_int_equal(begins(&row, 61, "h", true), PAWL_IDEM_DONE);
 }
@@ -124,16 +126,17 @@ static void test_an_end_is_terminal_and_repeatable(void **state)
     bool changed = false;
 
     (void)state;
-    assert_int_equal(ends(&row, 0, 1, IDEM_COMPLETED, "7", &changed), PAWL_NOT_FOUND);
+    assert_int_equal(ends(&row, 0, FIRST_TOKEN, IDEM_COMPLETED, "7", &changed), PAWL_NOT_FOUND);
     assert_int_equal(begins(&row, 0, "h", false), PAWL_IDEM_NEW);
     assert_int_equal(ends(&row, 1, 0, IDEM_COMPLETED, "7", &changed), PAWL_LEASE_LOST);
-    assert_int_equal(ends(&row, 1, 2, IDEM_COMPLETED, "7", &changed), PAWL_LEASE_LOST);
-    assert_int_equal(ends(&row, 1, 1, IDEM_COMPLETED, "7", &changed), PAWL_OK);
+    assert_int_equal(ends(&row, 1, FIRST_TOKEN + 1, IDEM_COMPLETED, "7", &changed),
+                     PAWL_LEASE_LOST);
+    assert_int_equal(ends(&row, 1, FIRST_TOKEN, IDEM_COMPLETED, "7", &changed), PAWL_OK);
     assert_int_equal(row.completed_at_us, 1001 * US_PER_S);
-    assert_int_equal(ends(&row, 2, 1, IDEM_COMPLETED, "7", &changed), PAWL_OK);
+    assert_int_equal(ends(&row, 2, FIRST_TOKEN, IDEM_COMPLETED, "7", &changed), PAWL_OK);
     assert_false(changed);
-    assert_int_equal(ends(&row, 2, 1, IDEM_COMPLETED, "8", &changed), PAWL_LEASE_LOST);
-    assert_int_equal(ends(&row, 2, 1, IDEM_FAILED, "7", &changed), PAWL_LEASE_LOST);
+    assert_int_equal(ends(&row, 2, FIRST_TOKEN, IDEM_COMPLETED, "8", &changed), PAWL_LEASE_LOST);
+    assert_int_equal(ends(&row, 2, FIRST_TOKEN, IDEM_FAILED, "7", &changed), PAWL_LEASE_LOST);
 }
 
 static void test_what_failed_for_good_can_be_taken_over(void **state)
@@ -143,10 +146,10 @@ static void test_what_failed_for_good_can_be_taken_over(void **state)
 
     (void)state;
     assert_int_equal(begins(&row, 0, "h", false), PAWL_IDEM_NEW);
-    assert_int_equal(ends(&row, 1, 1, IDEM_FAILED, "{}", &changed), PAWL_OK);
+    assert_int_equal(ends(&row, 1, FIRST_TOKEN, IDEM_FAILED, "{}", &changed), PAWL_OK);
     assert_int_equal(begins(&row, 2, "h", false), PAWL_IDEM_FAILED);
     assert_int_equal(begins(&row, 2, "h", true), PAWL_IDEM_NEW);
-    assert_int_equal(row.owner_token, 2);
+    assert_int_equal(row.owner_token, FIRST_TOKEN + 1);
     assert_int_equal(row.response.len, 0);
     assert_int_equal(row.completed_at_us, 0);
 }
@@ -158,14 +161,15 @@ static void test_past_its_ttl_a_key_is_new_unless_its_owner_is_at_it(void **stat
 
     (void)state;
     assert_int_equal(begins(&row, 0, "h", false), PAWL_IDEM_NEW);
-    assert_int_equal(ends(&row, 1, 1, IDEM_COMPLETED, "7", &changed), PAWL_OK);
+    assert_int_equal(ends(&row, 1, FIRST_TOKEN, IDEM_COMPLETED, "7", &changed), PAWL_OK);
     assert_int_equal(begins(&row, 99, "h", false), PAWL_IDEM_DONE);
     assert_int_equal(begins(&row, 100, "other", false), PAWL_IDEM_NEW);
-    assert_int_equal(row.owner_token, 2);
+    assert_int_equal(row.owner_token, FIRST_TOKEN + 1);
     row.expires_at_us = at(110).wall_us;
     assert_int_equal(begins(&row, 120, "other", false), PAWL_IDEM_IN_FLIGHT);
     assert_int_equal(begins(&row, 130, "other", false), PAWL_IDEM_NEW);
-    assert_int_equal(ends(&row, 131, 2, IDEM_COMPLETED, "7", &changed), PAWL_LEASE_LOST);
+    assert_int_equal(ends(&row, 131, FIRST_TOKEN + 1, IDEM_COMPLETED, "7", &changed),
+                     PAWL_LEASE_LOST);
 }
 
 static void test_a_step_of_the_wall_takes_no_lease_away(void **state)
@@ -190,19 +194,24 @@ static void test_what_was_given_up_is_new(void **state)
     bool changed = false;
 
     (void)state;
-    assert_status(pawl__idem_decide_release(&row, 1, &changed, &error), PAWL_NOT_FOUND, &error);
+    assert_status(
+        pawl__idem_decide_release(&row, FIRST_TOKEN, &changed, &error), PAWL_NOT_FOUND, &error);
     assert_int_equal(begins(&row, 0, "h", false), PAWL_IDEM_NEW);
-    assert_status(pawl__idem_decide_release(&row, 2, &changed, &error), PAWL_LEASE_LOST, &error);
-    assert_ok(pawl__idem_decide_release(&row, 1, &changed, &error), &error);
+    assert_status(pawl__idem_decide_release(&row, FIRST_TOKEN + 1, &changed, &error),
+                  PAWL_LEASE_LOST,
+                  &error);
+    assert_ok(pawl__idem_decide_release(&row, FIRST_TOKEN, &changed, &error), &error);
     assert_true(changed);
-    assert_ok(pawl__idem_decide_release(&row, 1, &changed, &error), &error);
+    assert_ok(pawl__idem_decide_release(&row, FIRST_TOKEN, &changed, &error), &error);
     assert_false(changed);
-    assert_int_equal(ends(&row, 1, 1, IDEM_COMPLETED, "7", &changed), PAWL_LEASE_LOST);
+    assert_int_equal(ends(&row, 1, FIRST_TOKEN, IDEM_COMPLETED, "7", &changed), PAWL_LEASE_LOST);
     assert_int_equal(begins(&row, 1, "other", false), PAWL_IDEM_HASH_CONFLICT);
     assert_int_equal(begins(&row, 1, "h", false), PAWL_IDEM_NEW);
-    assert_int_equal(row.owner_token, 2);
-    assert_int_equal(ends(&row, 2, 2, IDEM_COMPLETED, "7", &changed), PAWL_OK);
-    assert_status(pawl__idem_decide_release(&row, 2, &changed, &error), PAWL_LEASE_LOST, &error);
+    assert_int_equal(row.owner_token, FIRST_TOKEN + 1);
+    assert_int_equal(ends(&row, 2, FIRST_TOKEN + 1, IDEM_COMPLETED, "7", &changed), PAWL_OK);
+    assert_status(pawl__idem_decide_release(&row, FIRST_TOKEN + 1, &changed, &error),
+                  PAWL_LEASE_LOST,
+                  &error);
 }
 
 static void test_a_key_of_foreign_sql_is_in_doubt(void **state)
