@@ -56,22 +56,23 @@ static void *drain(void *argument)
 
     snprintf(holder, sizeof(holder), "worker-%d", *number);
     claim.holder = pawl_view_of(holder);
-    for (;;) {
-        pawl_claimed *claimed = NULL;
-        pawl_status status = pawl_work_claim(work, &claim, &claimed, &error);
-
-        if (status == PAWL_NOT_FOUND) {
-            return NULL;
-        }
-        if (status != PAWL_OK) {
-            fprintf(stderr, "bench_work: claim: %s\n", error.message);
-            exit(1);
-        }
+    pawl_claimed *claimed = NULL;
+    pawl_status status = pawl_work_claim(work, &claim, &claimed, &error);
+    while (status == PAWL_OK && claimed != NULL) {
+        pawl_claimed *next = NULL;
         pawl_lease lease = { claimed->items[0].work_item_id, claimed->items[0].token };
-        MUST(pawl_work_complete(work, &lease, (pawl_view){ NULL, 0 }, err));
+
+        status = pawl_work_complete_and_claim(
+            work, &lease, (pawl_view){ NULL, 0 }, &claim, &next, &error);
+        atomic_fetch_add_explicit(&ended, status == PAWL_OK, memory_order_relaxed);
         pawl_claimed_free(claimed);
-        atomic_fetch_add_explicit(&ended, 1, memory_order_relaxed);
+        claimed = next;
     }
+    if (status != PAWL_OK && status != PAWL_NOT_FOUND) {
+        fprintf(stderr, "bench_work: %s\n", error.message);
+        exit(1);
+    }
+    return NULL;
 }
 
 static double drain_with(int workers)

@@ -258,6 +258,17 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_complete(pawl_work *work,
                                                       pawl_view output_data,
                                                       pawl_error *reterr);
 
+/* pawl_work_complete, and in the same transaction pawl_work_claim: a worker that has ended one item
+ * gets the next with the answer, for one commit instead of two. Nothing is claimed when the item
+ * could not be completed. PAWL_OK with *ret_claimed NULL: completed, and there was nothing to claim
+ * until claim->wait_ms passed. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_complete_and_claim(pawl_work *work,
+                                                                const pawl_lease *lease,
+                                                                pawl_view output_data,
+                                                                const pawl_claim *claim,
+                                                                pawl_claimed **ret_claimed,
+                                                                pawl_error *reterr);
+
 /* With `retryable` the item waits for its backoff and is pending again while it has retries left,
  * otherwise it has failed for good. `ret_status` (WAITING or FAILED) may be NULL. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_fail(pawl_work *work,

@@ -86,6 +86,19 @@ struct work_wish {
     size_t pick_count;
 };
 
+/* A call that a store may carry out by a short way: it completes an item, or leases the next one,
+ * or both. */
+struct work_quick_call {
+    pawl_view id; /* empty: completes nothing. Each but once in a group */
+    uint64_t token;
+    pawl_view output_data;
+    pawl_view holder; /* empty: leases nothing */
+    uint32_t lease_ms;
+    void *owner;          /* the caller's own */
+    bool ended;           /* answer: it has completed the item */
+    struct work_row *row; /* answer: what it has leased; NULL: nothing */
+};
+
 struct work_store_ops {
     const char *name;
     void (*close)(struct work_backend *base); /* also of a half-built backend */
@@ -95,6 +108,18 @@ struct work_store_ops {
      * store that is a round trip away brings all of it with the begin. `wish` lives until the
      * transaction ends. NULL: it is all the same to the store. */
     void (*wish)(struct work_backend *base, const struct work_wish *wish);
+
+    /* Carries out what it can of these calls, durably, in a transaction of its own. It completes an
+     * item when the token holds it and nobody waits for it; a call whose item it did not complete
+     * leases nothing. What it does not do is left as it was, and is then done the long way. All that
+     * lease have this filter; NULL: none does. On failure nothing has happened, or it is not known.
+     * NULL: there is no shorter way. */
+    pawl_status (*quick)(struct work_backend *base,
+                         const struct work_filter *filter,
+                         struct work_quick_call *calls,
+                         size_t count,
+                         struct pawl__arena *arena,
+                         pawl_error *reterr);
 
     /* Starts a transaction. On one machine it takes the write lock at once: nobody else changes
      * anything until it ends. On PostgreSQL only what is loaded and picked is locked; `ret_now` is

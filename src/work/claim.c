@@ -50,7 +50,7 @@ pawl_status pawl__tx_let_in(struct work_tx *tx,
     return PAWL_OK;
 }
 
-static bool same_filter(const struct work_filter *a, const struct work_filter *b)
+bool pawl__same_filter(const struct work_filter *a, const struct work_filter *b)
 {
     if (a->work_type_count != b->work_type_count || !pawl__view_equal(a->task_id, b->task_id)) {
         return false;
@@ -91,7 +91,7 @@ static size_t gather(
     size_t wanted = 0;
 
     for (size_t i = first; i < count && wanted < PAWL_WORK_BATCH_MAX; i++) {
-        if (!served[i] && same_filter(&claims[first]->filter, &claims[i]->filter)) {
+        if (!served[i] && pawl__same_filter(&claims[first]->filter, &claims[i]->filter)) {
             wanted += claims[i]->claim.count_max;
             served[i] = true;
             *ret_last = i;
@@ -134,7 +134,7 @@ static pawl_status serve(struct work_tx *tx,
         status = backend->store->now(backend, &tx->now, reterr);
     }
     for (size_t i = first; i <= last && status == PAWL_OK; i++) {
-        if (same_filter(filter, &claims[i]->filter)) {
+        if (pawl__same_filter(filter, &claims[i]->filter)) {
             size_t share = MIN((size_t)claims[i]->claim.count_max, found - given);
             if (share > 0) {
                 status = lease_rows(tx, claims[i], rows + given, share, reterr);
@@ -203,10 +203,10 @@ static pawl_status check_claim(const pawl_claim *claim, pawl_error *reterr)
     return PAWL_OK;
 }
 
-static pawl_status take_claim(pawl_work *work,
-                              const pawl_claim *given,
-                              struct work_claiming *claiming,
-                              pawl_error *reterr)
+pawl_status pawl__work_take_claim(pawl_work *work,
+                                  const pawl_claim *given,
+                                  struct work_claiming *claiming,
+                                  pawl_error *reterr)
 {
     claiming->claim = (pawl_claim)PAWL_CLAIM_INIT;
     claiming->request.kind = WORK_CLAIM;
@@ -244,7 +244,7 @@ pawl_status pawl_work_claim(pawl_work *work,
                             pawl_error *reterr)
 {
     struct work_claiming claiming = { 0 };
-    pawl_status status = take_claim(work, claim, &claiming, reterr);
+    pawl_status status = pawl__work_take_claim(work, claim, &claiming, reterr);
 
     if (status != PAWL_OK) {
         return status;

@@ -25,6 +25,7 @@ struct work_group {
     struct pawl__prng prng;
     struct work_leased *leased[WORK_GROUP_MAX];
     struct work_claiming *claims[WORK_GROUP_MAX];
+    struct work_request *rest[WORK_GROUP_MAX];
     struct work_wish wish;
     pawl_view wished[WORK_GROUP_MAX];
 };
@@ -123,6 +124,20 @@ static pawl_status derive_tasks(struct work_tx *tx, pawl_error *reterr)
 
 /* --- one transaction --- */
 
+/* The claim that a request is, or brings along. */
+static struct work_claiming *claim_in(struct work_request *request)
+{
+    switch (request->kind) {
+    case WORK_CLAIM:
+        return (struct work_claiming *)request;
+    case WORK_LEASED:
+        return ((struct work_leased *)request)->next;
+    case WORK_RUN:
+        break;
+    }
+    return NULL;
+}
+
 static pawl_status run_all(struct work_tx *tx,
                            struct work_group *group,
                            struct work_request *const *requests,
@@ -135,13 +150,20 @@ static pawl_status run_all(struct work_tx *tx,
 
     for (size_t i = 0; i < count; i++) {
         if (requests[i]->kind == WORK_LEASED) {
-            group->leased[leased++] = (struct work_leased *)requests[i];
-        } else if (requests[i]->kind == WORK_CLAIM) {
-            group->claims[claims++] = (struct work_claiming *)requests[i];
+            struct work_leased *call = (struct work_leased *)requests[i];
+            if (!call->done) {
+                group->leased[leased++] = call;
+            }
         }
     }
     if (leased > 0) {
         status = pawl__group_leased(tx, group->leased, leased, reterr);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct work_claiming *claiming = claim_in(requests[i]);
+        if (claiming != NULL && requests[i]->item.outcome.status == PAWL_OK) {
+            group->claims[claims++] = claiming;
+        }
     }
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         if (requests[i]->kind == WORK_RUN) {
@@ -166,14 +188,17 @@ static void make_wish(struct work_group *group, struct work_request *const *requ
     }
     group->wish = (struct work_wish){ .ids = group->wished };
     for (size_t i = 0; i < count; i++) {
+        struct work_claiming *claiming = claim_in(requests[i]);
         if (requests[i]->kind == WORK_LEASED) {
             struct work_leased *leased = (struct work_leased *)requests[i];
-            group->wished[group->wish.id_count++] = leased->lease.work_item_id;
-        } else if (requests[i]->kind == WORK_CLAIM) {
-            group->claims[claims++] = (struct work_claiming *)requests[i];
-        } else {
-            others++;
+            if (!leased->done) {
+                group->wished[group->wish.id_count++] = leased->lease.work_item_id;
+            }
         }
+        if (claiming != NULL) {
+            group->claims[claims++] = claiming;
+        }
+        others += requests[i]->kind == WORK_RUN;
     }
     if (claims > 0 && others == 0) {
         pawl__claims_wish(group->claims, claims, &group->wish);
@@ -185,9 +210,10 @@ static void make_wish(struct work_group *group, struct work_request *const *requ
 static void take_back(struct work_request *const *requests, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
+        struct work_claiming *claiming = claim_in(requests[i]);
         requests[i]->item.outcome = (pawl_error)PAWL_ERROR_INIT;
-        if (requests[i]->kind == WORK_CLAIM) {
-            struct work_claiming *claiming = (struct work_claiming *)requests[i];
+        if (claiming != NULL) {
+            claiming->request.item.outcome = (pawl_error)PAWL_ERROR_INIT;
             pawl_claimed_free(claiming->claimed);
             claiming->claimed = NULL;
         }
@@ -252,13 +278,12 @@ static pawl_status attempt_again(struct work_group *group,
     return status;
 }
 
-pawl_status pawl__group_run(struct work_group *group,
+static pawl_status run_rest(struct work_group *group,
                             struct work_request *const *requests,
                             size_t count,
                             bool *ret_wake,
                             pawl_error *reterr)
 {
-    *ret_wake = false;
     pawl_status status = attempt(group, requests, count, ret_wake, reterr);
     if (status != PAWL_CONFLICT) {
         return status;
@@ -267,6 +292,38 @@ pawl_status pawl__group_run(struct work_group *group,
         pawl_error error = PAWL_ERROR_INIT;
         if (attempt_again(group, requests[i], ret_wake, &error) != PAWL_OK) {
             requests[i]->item.outcome = error;
+        }
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__group_run(struct work_group *group,
+                            struct work_request *const *requests,
+                            size_t count,
+                            bool *ret_wake,
+                            pawl_error *reterr)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    size_t rest = 0;
+
+    *ret_wake = false;
+    pawl__arena_clear(&group->arena);
+    pawl_status status = pawl__group_quick(group->backend, &group->arena, requests, count, reterr);
+    if (status != PAWL_OK && status != PAWL_CONFLICT) {
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!requests[i]->served) {
+            group->rest[rest++] = requests[i];
+        }
+    }
+    if (rest == count) {
+        return run_rest(group, requests, count, ret_wake, reterr);
+    }
+    /* What is durable already has its answer, whatever becomes of the rest. */
+    if (rest > 0 && run_rest(group, group->rest, rest, ret_wake, &error) != PAWL_OK) {
+        for (size_t i = 0; i < rest; i++) {
+            group->rest[i]->item.outcome = error;
         }
     }
     return PAWL_OK;

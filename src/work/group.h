@@ -43,6 +43,7 @@ enum work_request_kind { WORK_RUN, WORK_LEASED, WORK_CLAIM };
 struct work_request {
     struct pawl__commit_item item; /* `bytes`: about what it writes. item.outcome: its answer */
     enum work_request_kind kind;
+    bool served; /* by the short way: see quick.c */
     pawl_status (*run)(struct work_tx *tx, struct work_request *request, pawl_error *reterr);
 };
 
@@ -93,15 +94,6 @@ PAWL_MUST_USE pawl_status pawl__tx_submit(struct work_tx *tx,
 
 /* --- inside of the group --- */
 
-/* A call with a token. */
-struct work_leased {
-    struct work_request request;
-    pawl_lease lease;
-    struct work_command command;
-    pawl_item_status status; /* answer: what the item is now */
-    int64_t expires_at_us;   /* answer */
-};
-
 /* A call that wants items. */
 struct work_claiming {
     struct work_request request;
@@ -112,6 +104,17 @@ struct work_claiming {
     int64_t now_ns;        /* answer: what that clock said */
 };
 
+/* A call with a token. */
+struct work_leased {
+    struct work_request request;
+    pawl_lease lease;
+    struct work_command command;
+    struct work_claiming *next; /* wants this one when the item is completed; NULL: no */
+    bool done;                  /* the item is completed, by the short way; `next` is not served */
+    pawl_item_status status;    /* answer: what the item is now */
+    int64_t expires_at_us;      /* answer */
+};
+
 PAWL_MUST_USE pawl_status pawl__group_leased(struct work_tx *tx,
                                              struct work_leased *const *calls,
                                              size_t count,
@@ -120,6 +123,21 @@ PAWL_MUST_USE pawl_status pawl__group_claims(struct work_tx *tx,
                                              struct work_claiming *const *claims,
                                              size_t count,
                                              pawl_error *reterr);
+
+bool pawl__same_filter(const struct work_filter *a, const struct work_filter *b);
+
+/* Checks a claim as it was given, and makes it a call. */
+PAWL_MUST_USE pawl_status pawl__work_take_claim(pawl_work *work,
+                                                const pawl_claim *given,
+                                                struct work_claiming *claiming,
+                                                pawl_error *reterr);
+
+/* Has the store carry out what it can by its short way: those are `served`. */
+PAWL_MUST_USE pawl_status pawl__group_quick(struct work_backend *backend,
+                                            struct pawl__arena *arena,
+                                            struct work_request *const *requests,
+                                            size_t count,
+                                            pawl_error *reterr);
 
 /* What these claims will pick first. */
 void pawl__claims_wish(struct work_claiming *const *claims, size_t count, struct work_wish *wish);

@@ -171,6 +171,38 @@ pawl_status pawl_work_complete(pawl_work *work,
     return status == PAWL_OK ? pawl__work_submit_request(work, &call.request, reterr) : status;
 }
 
+pawl_status pawl_work_complete_and_claim(pawl_work *work,
+                                         const pawl_lease *lease,
+                                         pawl_view output_data,
+                                         const pawl_claim *claim,
+                                         pawl_claimed **ret_claimed,
+                                         pawl_error *reterr)
+{
+    struct work_claiming next = { 0 };
+    struct work_leased call = { .command.kind = WORK_COMPLETE, .next = &next };
+    pawl_status status = take_lease(lease, &call, reterr);
+
+    if (status == PAWL_OK) {
+        status = take_output(work, output_data, &call, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_take_claim(work, claim, &next, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_submit_request(work, &call.request, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    *ret_claimed = next.claimed;
+    /* What goes wrong from here on is told by the next claim: the item is completed. */
+    if (next.claimed == NULL && next.claim.wait_ms > 0
+        && pawl_work_claim(work, claim, ret_claimed, NULL) != PAWL_OK) {
+        *ret_claimed = NULL;
+    }
+    return PAWL_OK;
+}
+
 pawl_status pawl_work_fail(pawl_work *work,
                            const pawl_lease *lease,
                            pawl_view error_message,

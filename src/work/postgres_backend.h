@@ -51,6 +51,26 @@ struct work_pg_brought {
     int64_t next_due_us; /* INT64_MAX: never */
 };
 
+/* How far claims have come: see postgres_quick.c. */
+struct work_pg_front {
+    bool known;
+    int32_t priority; /* of the last item that was claimed, ... */
+    int64_t created_at_us;
+    pawl_view id;
+    pawl_view type; /* ... of this type; empty: of any */
+    int64_t walked_ns;
+    uint64_t claimed; /* since there was nothing left the last time */
+    char id_text[PAWL_WORK_NAME_BYTES_MAX];
+    char type_text[PAWL_WORK_NAME_BYTES_MAX];
+};
+
+/* A task that was unfinished, and had the right status, at a monotonic time. */
+struct work_pg_calm {
+    pawl_view task_id;
+    int64_t looked_ns;
+    char text[PAWL_WORK_NAME_BYTES_MAX];
+};
+
 struct work_postgres {
     struct work_backend base;
     char *url;                 /* holds the password: never shown */
@@ -69,8 +89,10 @@ struct work_postgres {
     struct work_pg_put *puts;
     size_t put_count;
     size_t put_room;
-    int64_t serial;                               /* rows with this handle are among the puts */
-    bool notify;                                  /* something may have become claimable */
+    int64_t serial; /* rows with this handle are among the puts */
+    bool notify;    /* something may have become claimable */
+    struct work_pg_front front;
+    struct work_pg_calm calm;
     struct pawl__pg_array arrays[WORK_PG_ARRAYS]; /* of what is put, and between two trips */
     struct pawl__pg_array asked[WORK_PG_ASKED];   /* of what is asked: see pawl__work_pg_ids */
 
@@ -183,11 +205,36 @@ struct work_pg_kept {
     size_t count;
 };
 pawl_status pawl__work_pg_keep(void *context, const struct pawl__pg_rows *rows, pawl_error *reterr);
+struct work_row *pawl__work_pg_keep_row(struct pawl__arena *arena,
+                                        const struct pawl__pg_rows *rows,
+                                        size_t index); /* NULL: no memory */
 
 /* Adds what was put to a pipeline: *ret_count statements. */
 PAWL_MUST_USE pawl_status pawl__work_pg_add_puts(struct work_postgres *backend,
                                                  size_t *ret_count,
                                                  pawl_error *reterr);
+
+/* --- the short way --- */
+
+/* A whole walk for `wanted` rows has found `count` of them, in order. */
+void pawl__work_pg_walked(struct work_postgres *backend,
+                          const struct work_filter *filter,
+                          size_t wanted,
+                          struct work_row *const *rows,
+                          size_t count);
+/* An item is, or may be, pending that was not. */
+void pawl__work_pg_came_in(struct work_postgres *backend, const pawl_item *item);
+pawl_status pawl__work_pg_quick(struct work_backend *base,
+                                const struct work_filter *filter,
+                                struct work_quick_call *calls,
+                                size_t count,
+                                struct pawl__arena *arena,
+                                pawl_error *reterr);
+
+/* The writer's connection, also where it is the only one. */
+PAWL_MUST_USE pawl_status pawl__work_pg_take_writer(struct work_postgres *backend,
+                                                    pawl_error *reterr);
+void pawl__work_pg_release_writer(struct work_postgres *backend);
 
 /* --- tasks --- */
 

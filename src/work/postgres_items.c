@@ -73,9 +73,9 @@ void pawl__work_pg_row(const struct pawl__pg_rows *rows, size_t index, struct wo
     *ret_row = row;
 }
 
-static struct work_row *keep_row(struct pawl__arena *arena,
-                                 const struct pawl__pg_rows *rows,
-                                 size_t index)
+struct work_row *pawl__work_pg_keep_row(struct pawl__arena *arena,
+                                        const struct pawl__pg_rows *rows,
+                                        size_t index)
 {
     struct work_row *row = pawl__arena_take(arena, sizeof(*row));
 
@@ -101,7 +101,7 @@ pawl_status pawl__work_pg_keep(void *context, const struct pawl__pg_rows *rows, 
     struct work_pg_kept *kept = context;
 
     for (size_t i = 0; i < rows->count && kept->count < kept->room; i++) {
-        struct work_row *row = keep_row(kept->arena, rows, i);
+        struct work_row *row = pawl__work_pg_keep_row(kept->arena, rows, i);
         if (row == NULL) {
             return no_memory(reterr);
         }
@@ -317,6 +317,7 @@ static pawl_status pg_pick(struct work_backend *base,
     status = pawl__work_pg_trip_end(&trip, status, reterr);
     if (status == PAWL_OK) {
         note_rest(of(base), filter, count, kept.count);
+        pawl__work_pg_walked(of(base), filter, count, ret_rows, kept.count);
         *ret_count = kept.count;
     }
     return status;
@@ -655,6 +656,7 @@ static pawl_status on_brought_picks(void *context,
     backend->brought.picks = kept.rows;
     backend->brought.pick_count = kept.count;
     note_rest(backend, wish->filter, wish->pick_count, kept.count);
+    pawl__work_pg_walked(backend, wish->filter, wish->pick_count, kept.rows, kept.count);
     return status;
 }
 

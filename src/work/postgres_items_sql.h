@@ -47,6 +47,58 @@
         task, "completed") " OR " WORK_PG_HAS_(task, "failed") " OR " WORK_PG_HAS_(task, \
                                                                                    "expired") ")"
 
+/* Calls of a group that need no more than one statement (postgres_quick.c).
+ *
+ * $1 ids, $2 tokens, $3 outputs: what is completed, while its lease is live and nobody waits for it.
+ * The row is found in the statement's snapshot and changed where it lies; what another transaction
+ * has changed meanwhile is looked at again, by the conditions on `w`. */
+#define WORK_PG_ENDED_(arrays, names)                                                         \
+    "WITH t AS MATERIALIZED (SELECT clock_timestamp() AS now), asked AS MATERIALIZED (SELECT" \
+    " * FROM unnest(" arrays ") WITH ORDINALITY AS a (" names ", call)),"                     \
+    " ended AS (UPDATE work_items AS w SET status = 'completed', output_data = s.output,"     \
+    " error_message = NULL, lease_holder = NULL, lease_expires_at = NULL,"                    \
+    " completed_at = s.now, updated_at = s.now, steps = w.steps + 1"                          \
+    " FROM (SELECT a.*, o.at, o.held_by, t.now FROM t CROSS JOIN asked AS a"                  \
+    " CROSS JOIN LATERAL (SELECT ctid AS at, lease_holder AS held_by FROM work_items"         \
+    " WHERE work_item_id = a.id AND token = a.token AND status = 'in_progress'"               \
+    " AND lease_expires_at > t.now AND NOT has_followers OFFSET 0) AS o OFFSET 0) AS s"       \
+    " WHERE w.ctid = s.at AND w.token = s.token"                                              \
+    " AND (w.status = 'in_progress' AND NOT w.has_followers) IS TRUE"                         \
+    " RETURNING s.*, w.work_item_id, w.task_id, w.retry_count, w.updated_at),"
+
+/* $4 holders, $5 microseconds: who then wants the next item, also without an id before. They get what
+ * comes behind $6 $7 $8, unless something that waits is due. */
+#define WORK_PG_CLAIMED_(filter)                                                               \
+    " wanted AS MATERIALIZED (SELECT row_number() OVER () AS n, holder, lease_us, call FROM"   \
+    " (SELECT holder, lease_us, call FROM ended WHERE holder IS NOT NULL UNION ALL"            \
+    " SELECT holder, lease_us, call FROM asked WHERE id IS NULL) AS x),"                       \
+    " picked AS MATERIALIZED (SELECT row_number() OVER () AS n, at FROM (SELECT ctid AS at"    \
+    " FROM work_items WHERE status = 'pending'" filter " AND priority = $6"                    \
+    " AND (created_at, work_item_id) > ($7, $8) AND NOT EXISTS (SELECT 1 FROM work_waiting"    \
+    " WHERE waits_for = 0 AND due_at <= (SELECT now FROM t))"                                  \
+    " ORDER BY priority DESC, created_at, work_item_id"                                        \
+    " LIMIT (SELECT count(*) FROM wanted) FOR UPDATE SKIP LOCKED) AS p),"                      \
+    " claimed AS (UPDATE work_items AS w SET status = 'in_progress', lease_holder = g.holder," \
+    " token = token + 1, attempts = attempts + 1, lease_acquired_at = t.now,"                  \
+    " heartbeat_at = t.now, updated_at = t.now, started_at = coalesce(started_at, t.now),"     \
+    " lease_expires_at = t.now + g.lease_us * interval '1 microsecond', steps = steps + 1"     \
+    " FROM t CROSS JOIN picked AS p JOIN wanted AS g ON g.n = p.n WHERE w.ctid = p.at"         \
+    " RETURNING g.call, w.*),"
+
+#define WORK_PG_TOLD_                                                                 \
+    "INSERT INTO work_history (work_item_id, task_id, from_status, to_status, token," \
+    " lease_holder, retry_count, at) SELECT work_item_id, task_id, 'in_progress',"    \
+    " 'completed', token, held_by, retry_count, updated_at FROM ended"
+#define WORK_PG_QUICK_(filter)                                                             \
+    WORK_PG_ENDED_("$1, $2, $3, $4, $5", "id, token, output, holder, lease_us")            \
+    WORK_PG_CLAIMED_(filter)                                                               \
+    " told AS (" WORK_PG_TOLD_ " UNION ALL SELECT work_item_id,"                           \
+    " task_id, 'pending', 'in_progress', token, lease_holder, retry_count, updated_at"     \
+    " FROM claimed) SELECT " WORK_PG_ITEM_COLUMNS ", call, true FROM claimed UNION ALL"    \
+    " SELECT work_item_id, task_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL," \
+    " NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, call," \
+    " false FROM ended"
+
 #define WORK_PG_TASK_COLUMNS "task_id, title, status, status_by, created_at, updated_at, metadata"
 #define WORK_PG_TASK_TYPES "ttttzzt"
 
@@ -95,6 +147,13 @@
       " AND task_id = $2 AND work_type = ANY ($3)" WORK_PG_CLAIM_ORDER_ WORK_PG_LOCKED_,           \
       "itT",                                                                                       \
       WORK_PG_ITEM_TYPES)                                                                          \
+    X(QUICK, WORK_PG_QUICK_(""), "TITTIizt", WORK_PG_ITEM_TYPES "ib")                              \
+    X(QUICK_TYPE, WORK_PG_QUICK_(" AND work_type = $9"), "TITTIiztt", WORK_PG_ITEM_TYPES "ib")     \
+    X(QUICK_END,                                                                                   \
+      WORK_PG_ENDED_("$1, $2, $3", "id, token, output") " told AS (" WORK_PG_TOLD_                 \
+                                                        ") SELECT call, task_id FROM ended",       \
+      "TIT",                                                                                       \
+      "it")                                                                                        \
     X(EXPIRED,                                                                                     \
       "SELECT " WORK_PG_ITEM_COLUMNS " FROM work_items WHERE status = 'in_progress'"               \
       " AND lease_expires_at <= $2 ORDER BY lease_expires_at"                                      \
@@ -126,8 +185,11 @@
     X(ITEM_INSERT,                                                                                 \
       "INSERT INTO work_items (work_item_id, task_id, work_type, priority, retry_count,"           \
       " max_retries, attempts, token, entries, input_data, error_message, created_at,"             \
-      " started_at, updated_at)"                                                                   \
-      " SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)",        \
+      " started_at, updated_at, has_followers) SELECT g.*, g.entries > 0 AND EXISTS"               \
+      " (SELECT 1 FROM work_dependencies WHERE after_id = g.work_item_id)"                         \
+      " FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"                  \
+      " AS g (work_item_id, task_id, work_type, priority, retry_count, max_retries, attempts,"     \
+      " token, entries, input_data, error_message, created_at, started_at, updated_at)",           \
       "TTTIIIIIITTZZZ",                                                                            \
       NULL)                                                                                        \
     X(ITEM_UPDATE,                                                                                 \

@@ -72,6 +72,10 @@ static pawl_status keep_put(struct work_postgres *backend, struct work_row *row,
         return no_memory(reterr);
     }
     backend->notify |= waits || row->item.status == PAWL_ITEM_PENDING;
+    if (row->item.status == PAWL_ITEM_PENDING) {
+        backend->brought.picked = false; /* it may come before what was brought */
+        pawl__work_pg_came_in(backend, &row->item);
+    }
     backend->put_count++;
     return PAWL_OK;
 }

@@ -37,7 +37,7 @@ static struct work_postgres *of(struct work_backend *base)
 
 /* --- transactions --- */
 
-static pawl_status take_writer(struct work_postgres *backend, pawl_error *reterr)
+pawl_status pawl__work_pg_take_writer(struct work_postgres *backend, pawl_error *reterr)
 {
     if (backend->writer != NULL) {
         return PAWL_OK;
@@ -47,7 +47,7 @@ static pawl_status take_writer(struct work_postgres *backend, pawl_error *reterr
     return pawl__pg_pool_take(backend->pool, deadline_ns, &backend->writer, reterr);
 }
 
-static void release_writer(struct work_postgres *backend)
+void pawl__work_pg_release_writer(struct work_postgres *backend)
 {
     if (backend->connections_max == 1) {
         pawl__pg_pool_give(backend->pool, STEAL(backend->writer));
@@ -62,7 +62,7 @@ static void pg_wish(struct work_backend *base, const struct work_wish *wish)
 static pawl_status begin_once(struct work_postgres *backend, pawl_error *reterr)
 {
     struct work_pg_trip trip;
-    pawl_status status = take_writer(backend, reterr);
+    pawl_status status = pawl__work_pg_take_writer(backend, reterr);
 
     if (status != PAWL_OK) {
         return status;
@@ -86,8 +86,9 @@ static void pg_rollback(struct work_backend *base)
 
     backend->put_count = 0;
     backend->brought.wish = NULL;
+    backend->front.known = false; /* what was picked is pending again */
     pawl__pg_rollback(backend->writer);
-    release_writer(backend);
+    pawl__work_pg_release_writer(backend);
 }
 
 static pawl_status pg_begin(struct work_backend *base, struct work_now *ret_now, pawl_error *reterr)
@@ -160,7 +161,7 @@ static pawl_status pg_commit(struct work_backend *base, pawl_error *reterr)
     } else if (backend->touched_count > 0) {
         pawl__work_pg_settle_touched(backend);
     }
-    release_writer(backend);
+    pawl__work_pg_release_writer(backend);
     return PAWL_OK;
 }
 
@@ -209,6 +210,7 @@ static const struct work_store_ops pg_store = {
     .name = "postgres",
     .close = pg_close,
     .wish = pg_wish,
+    .quick = pawl__work_pg_quick,
     .begin = pg_begin,
     .now = pg_now,
     .commit = pg_commit,

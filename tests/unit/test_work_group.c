@@ -113,6 +113,118 @@ static void test_each_item_is_held_by_one_and_completed_once(void **state)
     assert_task(f, "T", "succeeded w0 p0 r0 c400 f0");
 }
 
+/* --- the next item with the end of the last --- */
+
+static pawl_status complete_and_claim(struct work_fixture *f,
+                                      const char *id,
+                                      uint64_t token,
+                                      pawl_claimed **ret_claimed)
+{
+    pawl_lease lease = lease_of(id, token);
+    pawl_claim claim = PAWL_CLAIM_INIT;
+
+    claim.holder = pawl_view_of("w");
+    return pawl_work_complete_and_claim(
+        f->work, &lease, pawl_view_of("{}"), &claim, ret_claimed, &f->err);
+}
+
+static void test_a_completion_brings_the_next_item(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_claimed *claimed = NULL;
+
+    use_real_clock(f);
+    make_task(f, "T");
+    submit(f, "a", "T", 2);
+    submit(f, "b", "T", 1);
+    assert_int_equal(claim_it(f, "w", "a"), 1);
+    assert_ok(complete_and_claim(f, "a", 1, &claimed), &f->err);
+    assert_int_equal(claimed->count, 1);
+    assert_true(pawl__view_is(claimed->items[0].work_item_id, "b"));
+    assert_int_equal(claimed->items[0].token, 1);
+    pawl_claimed_free(claimed);
+    assert_task(f, "T", "running w0 p0 r1 c1 f0");
+    assert_ok(complete_and_claim(f, "b", 1, &claimed), &f->err);
+    assert_null(claimed);
+    assert_task(f, "T", "succeeded w0 p0 r0 c2 f0");
+}
+
+static void test_who_could_not_complete_gets_no_other_item(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_claimed *claimed = NULL;
+
+    use_real_clock(f);
+    make_task(f, "T");
+    submit(f, "a", "T", 2);
+    submit(f, "b", "T", 1);
+    assert_int_equal(claim_it(f, "w", "a"), 1);
+    assert_status(complete_and_claim(f, "a", 2, &claimed), PAWL_LEASE_LOST, &f->err);
+    assert_status(complete_and_claim(f, "none", 1, &claimed), PAWL_NOT_FOUND, &f->err);
+    assert_null(claimed);
+    assert_task(f, "T", "running w0 p1 r1 c0 f0");
+    assert_ok(complete(f, "a", 1), &f->err);
+    assert_status(complete_and_claim(f, "a", 1, &claimed), PAWL_LEASE_LOST, &f->err);
+    assert_task(f, "T", "running w0 p1 r0 c1 f0");
+}
+
+static void test_a_completion_frees_what_it_then_claims(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_claimed *claimed = NULL;
+
+    use_real_clock(f);
+    make_task(f, "T");
+    submit(f, "a", "T", 0);
+    assert_ok(submit_after(f, "b", "T", "a"), &f->err);
+    assert_int_equal(claim_it(f, "w", "a"), 1);
+    assert_ok(complete_and_claim(f, "a", 1, &claimed), &f->err);
+    assert_true(pawl__view_is(claimed->items[0].work_item_id, "b"));
+    pawl_claimed_free(claimed);
+}
+
+static void run_chain(void *context)
+{
+    struct crew *crew = context;
+    pawl_claim claim = PAWL_CLAIM_INIT;
+    pawl_claimed *claimed = NULL;
+
+    claim.holder = pawl_view_of("w");
+    note_wrong(crew, pawl_work_claim(crew->work, &claim, &claimed, NULL) != PAWL_OK);
+    while (claimed != NULL) {
+        pawl_claimed *next = NULL;
+        pawl_lease lease = { claimed->items[0].work_item_id, claimed->items[0].token };
+        note_wrong(crew,
+                   pawl_work_complete_and_claim(
+                       crew->work, &lease, (pawl_view){ NULL, 0 }, &claim, &next, NULL)
+                       != PAWL_OK);
+        pawl_claimed_free(claimed);
+        claimed = next;
+        atomic_fetch_add(&crew->done, 1);
+    }
+}
+
+static void test_chains_of_items_complete_each_once(void **state)
+{
+    struct work_fixture *f = *state;
+    static struct crew crew;
+    struct pawl__thread threads[WORKERS] = { 0 };
+
+    use_real_clock(f);
+    submit_numbered(f);
+    memset(&crew, 0, sizeof(crew));
+    crew.work = f->work;
+    for (size_t i = 0; i < WORKERS; i++) {
+        assert_ok(pawl__thread_start(&threads[i], "worker", run_chain, &crew, &f->err), &f->err);
+    }
+    for (size_t i = 0; i < WORKERS; i++) {
+        pawl__thread_join(&threads[i]);
+    }
+    assert_int_equal(atomic_load(&crew.wrong), 0);
+    assert_int_equal(atomic_load(&crew.done), ITEMS);
+    assert_task(f, "T", "succeeded w0 p0 r0 c400 f0");
+}
+
 /* --- waiting --- */
 
 struct waiter {
@@ -215,6 +327,10 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         work_test(test_each_item_is_held_by_one_and_completed_once),
+        work_test(test_a_completion_brings_the_next_item),
+        work_test(test_who_could_not_complete_gets_no_other_item),
+        work_test(test_a_completion_frees_what_it_then_claims),
+        work_test(test_chains_of_items_complete_each_once),
         work_test(test_a_submit_ends_a_wait),
         work_test(test_an_item_that_becomes_due_ends_a_wait),
         work_test(test_another_handle_ends_a_wait),

@@ -82,6 +82,14 @@ static pawl_status complete(pawl_work *work, const pawl_claimed *claimed, pawl_e
     return pawl_work_complete(work, &lease, (pawl_view){ NULL, 0 }, reterr);
 }
 
+static pawl_status fail_for_good(pawl_work *work, const pawl_claimed *claimed, pawl_error *reterr)
+{
+    pawl_lease lease = lease_of(claimed);
+
+    return pawl_work_fail(
+        work, &lease, pawl_view_of("no"), (pawl_view){ NULL, 0 }, false, NULL, reterr);
+}
+
 static void throw_out_all(struct pg_fixture *f)
 {
     assert_true(pg_number(f,
@@ -275,16 +283,153 @@ static void test_a_lost_answer_is_given_when_the_call_is_repeated(void **state)
     for (size_t i = 0; i < COUNT_OF(points); i++) {
         pawl_claimed *claimed = claim_one(f, work, 0);
         assert_ok(pawl__failpoint_set(points[i], &f->err), &f->err);
-        assert_status(complete(work, claimed, &f->err), PAWL_UNAVAILABLE, &f->err);
+        assert_status(fail_for_good(work, claimed, &f->err), PAWL_UNAVAILABLE, &f->err);
         assert_ok(pawl__failpoint_set(NULL, &f->err), &f->err);
-        assert_int_equal(pg_number(f, "SELECT count(*) FROM work_items WHERE status = 'completed'"),
+        assert_int_equal(pg_number(f, "SELECT count(*) FROM work_items WHERE status = 'failed'"),
                          2 * i);
+        assert_ok(fail_for_good(work, claimed, &f->err), &f->err);
+        assert_ok(fail_for_good(work, claimed, &f->err), &f->err);
+        assert_int_equal(
+            pg_number(f, "SELECT count(*) FROM work_history WHERE to_status = 'failed'"), i + 1);
+        pawl_claimed_free(claimed);
+    }
+    pawl_work_close(work);
+}
+
+static void test_a_completion_whose_answer_is_lost_is_made_sure_of(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    static const char *const points[] = { "postgres.exec.before=error:UNAVAILABLE*1",
+                                          "postgres.exec.after=error:UNAVAILABLE*1" };
+    pawl_work *work = new_store(f);
+
+    make_task(f, work, "T");
+    submit(f, work, "T", COUNT_OF(points));
+    for (size_t i = 0; i < COUNT_OF(points); i++) {
+        pawl_claimed *claimed = claim_one(f, work, 0);
+        assert_ok(pawl__failpoint_set(points[i], &f->err), &f->err);
         assert_ok(complete(work, claimed, &f->err), &f->err);
-        assert_ok(complete(work, claimed, &f->err), &f->err);
+        assert_ok(pawl__failpoint_set(NULL, &f->err), &f->err);
         assert_int_equal(
             pg_number(f, "SELECT count(*) FROM work_history WHERE to_status = 'completed'"), i + 1);
         pawl_claimed_free(claimed);
     }
+    pawl_work_close(work);
+}
+
+/* --- the short way --- */
+
+enum { MANY = 6 * ITEMS };
+
+static void chain(void *context)
+{
+    struct node *node = context;
+    pawl_claim claim = PAWL_CLAIM_INIT;
+    pawl_claimed *claimed = NULL;
+
+    claim.holder = pawl_view_of("w");
+    if (pawl_work_claim(node->work, &claim, &claimed, NULL) != PAWL_OK) {
+        return;
+    }
+    while (claimed != NULL) {
+        pawl_claimed *next = NULL;
+        pawl_lease lease = lease_of(claimed);
+        if (pawl_work_complete_and_claim(
+                node->work, &lease, (pawl_view){ NULL, 0 }, &claim, &next, NULL)
+            != PAWL_OK) {
+            atomic_fetch_add(node->wrong, 1);
+        }
+        pawl_claimed_free(claimed);
+        claimed = next;
+    }
+}
+
+static void test_the_short_way_does_what_the_long_way_does(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct node nodes[NODES];
+    struct pawl__thread threads[2 * NODES] = { 0 };
+    atomic_int wrong = 0;
+    pawl_work *work = new_store(f);
+
+    make_task(f, work, "T");
+    for (int i = 0; i < MANY / ITEMS; i++) {
+        submit(f, work, "T", ITEMS);
+    }
+    for (size_t i = 0; i < COUNT_OF(threads); i++) {
+        nodes[i % NODES] = (struct node){ .work = work, .wrong = &wrong };
+        assert_ok(pawl__thread_start(&threads[i], "node", chain, &nodes[i % NODES], &f->err),
+                  &f->err);
+    }
+    for (size_t i = 0; i < COUNT_OF(threads); i++) {
+        pawl__thread_join(&threads[i]);
+    }
+    assert_int_equal(wrong, 0);
+    assert_int_equal(pg_number(f,
+                               "SELECT count(*) FROM work_items WHERE status = 'completed' AND"
+                               " token = 1 AND attempts = 1 AND lease_holder IS NULL AND"
+                               " started_at <= completed_at AND updated_at = completed_at"),
+                     MANY);
+    assert_int_equal(pg_number(f,
+                               "SELECT count(*) FROM (SELECT work_item_id FROM work_history WHERE"
+                               " token = (to_status <> 'pending')::int AND (lease_holder = 'w')"
+                               " IS NOT DISTINCT FROM CASE WHEN to_status <> 'pending' THEN true"
+                               " END GROUP BY work_item_id HAVING array_agg(to_status ORDER BY seq)"
+                               " = '{pending,in_progress,completed}') AS whole"),
+                     MANY);
+    /* Both ends of many of them were written by the statement that made them. */
+    assert_true(pg_number(f, "SELECT count(*) FROM work_items WHERE steps = 2") > 0);
+    assert_int_equal(status_of(f, work, "T"), PAWL_TASK_SUCCEEDED);
+    pawl_work_close(work);
+}
+
+static void test_a_busy_handle_takes_its_own_urgent_item_first(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    pawl_work *work = new_store(f);
+    pawl_submission urgent = PAWL_SUBMISSION_INIT;
+
+    make_task(f, work, "T");
+    for (int i = 0; i < MANY / ITEMS; i++) {
+        submit(f, work, "T", ITEMS);
+    }
+    for (int i = 0; i < MANY / 2; i++) {
+        pawl_claimed_free(claim_one(f, work, 0));
+    }
+    urgent.work_item_id = pawl_view_of("urgent");
+    urgent.task_id = pawl_view_of("T");
+    urgent.work_type = pawl_view_of("t");
+    urgent.priority = 1;
+    assert_ok(pawl_work_submit(work, &urgent, 1, NULL, &f->err), &f->err);
+    pawl_claimed *claimed = claim_one(f, work, 0);
+    assert_true(pawl__view_is(claimed->items[0].work_item_id, "urgent"));
+    pawl_claimed_free(claimed);
+    pawl_work_close(work);
+}
+
+static void test_a_busy_handle_sees_what_becomes_due(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    pawl_work *work = new_store(f);
+    pawl_submission later = PAWL_SUBMISSION_INIT;
+    bool seen = false;
+
+    make_task(f, work, "T");
+    for (int i = 0; i < MANY / ITEMS; i++) {
+        submit(f, work, "T", ITEMS);
+    }
+    later.work_item_id = pawl_view_of("later");
+    later.task_id = pawl_view_of("T");
+    later.work_type = pawl_view_of("t");
+    later.priority = 1;
+    later.delay_ms = 1;
+    assert_ok(pawl_work_submit(work, &later, 1, NULL, &f->err), &f->err);
+    for (int i = 0; i < MANY && !seen; i++) {
+        pawl_claimed *claimed = claim_one(f, work, 0);
+        seen = pawl__view_is(claimed->items[0].work_item_id, "later");
+        pawl_claimed_free(claimed);
+    }
+    assert_true(seen);
     pawl_work_close(work);
 }
 
@@ -321,6 +466,10 @@ int main(void)
         cmocka_unit_test(test_a_claim_that_waits_gets_what_another_node_submits),
         cmocka_unit_test(test_a_link_that_died_while_it_was_idle_is_replaced),
         cmocka_unit_test(test_a_lost_answer_is_given_when_the_call_is_repeated),
+        cmocka_unit_test(test_a_completion_whose_answer_is_lost_is_made_sure_of),
+        cmocka_unit_test(test_the_short_way_does_what_the_long_way_does),
+        cmocka_unit_test(test_a_busy_handle_takes_its_own_urgent_item_first),
+        cmocka_unit_test(test_a_busy_handle_sees_what_becomes_due),
         cmocka_unit_test(test_a_lease_runs_out_by_the_servers_clock),
     };
 

@@ -5,7 +5,8 @@
 -- * The server's clock decides leases and due times, so there are no columns of a boot clock.
 -- * A guard is a BEFORE trigger whose WHEN holds the whole condition: its function is called only to
 --   refuse. SQL that leaves updated_at or token alone gets them through NEW.
--- * The history is written by one INSERT a statement, from the statement's transition tables.
+-- * Our own statements write the history of what they change, and count it in `steps`. A change of
+--   status that leaves `steps` alone is recorded by a trigger, so that only other SQL pays for one.
 -- * checkpoints is partitioned by task. A checkpoint_id is unique within its task.
 -- * An insert of a checkpoint may leave sequence_number out: it is given, and returned.
 -- * That no work_item_id is in work_items and work_waiting at once is checked against what is
@@ -88,6 +89,9 @@ CREATE TABLE work_items (
     token             bigint NOT NULL DEFAULT 0 CHECK (token >= 0),
     attempts          bigint NOT NULL DEFAULT 0 CHECK (attempts >= 0),
     entries           bigint NOT NULL DEFAULT 0 CHECK (entries >= 0),
+    steps             bigint NOT NULL DEFAULT 0, -- +1 with a change whose history is written by the
+                      -- statement that makes it
+    has_followers     boolean NOT NULL DEFAULT false, -- somebody waits for it
     CONSTRAINT only_a_leased_item_has_a_holder
         CHECK ((status = 'in_progress') = (lease_holder IS NOT NULL)),
     CONSTRAINT only_a_leased_item_has_an_expiry
@@ -191,7 +195,7 @@ END $$;
 CREATE TRIGGER check_work_items_status BEFORE UPDATE OF
     work_item_id, task_id, work_type, status, priority, lease_holder, lease_acquired_at,
     lease_expires_at, heartbeat_at, retry_count, max_retries, input_data, output_data,
-    error_message, created_at, started_at, completed_at, token, attempts, entries
+    error_message, created_at, started_at, completed_at, token, attempts, entries, steps
 ON work_items FOR EACH ROW
     WHEN ((CASE OLD.status
            WHEN 'pending' THEN NEW.status IN ('pending', 'in_progress', 'failed')
@@ -216,7 +220,7 @@ CREATE TRIGGER count_work_items_lease BEFORE UPDATE OF status ON work_items FOR 
     WHEN (NEW.status = 'in_progress' AND OLD.status = 'pending' AND NEW.token = OLD.token)
     EXECUTE FUNCTION count_work_item_lease();
 CREATE TRIGGER update_work_items_timestamp BEFORE UPDATE ON work_items FOR EACH ROW
-    WHEN (NEW.updated_at IS NOT DISTINCT FROM OLD.updated_at)
+    WHEN (NEW.updated_at = OLD.updated_at AND NEW.has_followers = OLD.has_followers)
     EXECUTE FUNCTION set_updated_at();
 
 CREATE TRIGGER check_work_items_insert BEFORE INSERT ON work_items FOR EACH ROW
@@ -270,17 +274,30 @@ SET search_path FROM CURRENT AS $$
 BEGIN
     INSERT INTO work_history (work_item_id, task_id, from_status, to_status, token, lease_holder,
                               retry_count, message, at)
-    SELECT n.work_item_id, n.task_id, o.status, n.status, n.token,
-           coalesce(n.lease_holder, o.lease_holder), n.retry_count,
-           CASE WHEN n.status IN ('in_progress', 'completed') THEN NULL ELSE n.error_message END,
-           n.updated_at
-    FROM new_rows n JOIN old_rows o USING (work_item_id)
-    WHERE n.status <> o.status;
+    VALUES (NEW.work_item_id, NEW.task_id, OLD.status, NEW.status, NEW.token,
+            coalesce(NEW.lease_holder, OLD.lease_holder), NEW.retry_count,
+            CASE WHEN NEW.status IN ('in_progress', 'completed') THEN NULL
+                 ELSE NEW.error_message END,
+            NEW.updated_at);
     RETURN NULL;
 END $$;
-CREATE TRIGGER record_work_items_update AFTER UPDATE ON work_items
-    REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows FOR EACH STATEMENT
+CREATE TRIGGER record_work_items_update AFTER UPDATE ON work_items FOR EACH ROW
+    WHEN (NEW.status <> OLD.status AND NEW.steps = OLD.steps)
     EXECUTE FUNCTION record_work_items_update();
+
+-- Who completes an item that somebody waits for has more to do, and sees it in the item's own row:
+-- the update waits for whoever adds an edge, and then looks at the row again.
+CREATE FUNCTION note_work_items_followers() RETURNS trigger LANGUAGE plpgsql
+SET search_path FROM CURRENT AS $$
+BEGIN
+    UPDATE work_items SET has_followers = true
+    WHERE work_item_id IN (SELECT after_id FROM new_rows)
+      AND NOT has_followers AND status NOT IN ('completed', 'failed');
+    RETURN NULL;
+END $$;
+CREATE TRIGGER note_work_items_followers AFTER INSERT ON work_dependencies
+    REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT
+    EXECUTE FUNCTION note_work_items_followers();
 
 -- Edges go with an item that has ended; one that moves between the two tables is pending.
 CREATE FUNCTION remove_work_items_edges() RETURNS trigger LANGUAGE plpgsql
