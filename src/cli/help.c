@@ -1,5 +1,6 @@
 #include "cli/help.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/macros.h"
@@ -219,6 +220,21 @@ static void add_usage(struct pawl__buf *buf, const struct pawl__path *path)
     pawl__buf_add_char(buf, '\n');
 }
 
+/* The leaf's own flags first, then what each group around it gives to all its commands. */
+static void add_flags_of_path(struct pawl__buf *buf, const struct pawl__path *path, size_t width)
+{
+    for (size_t depth = path->depth; depth > 0; depth--) {
+        struct pawl__path group = *path;
+        char text[COMMAND_PATH_SIZE];
+        char title[COMMAND_PATH_SIZE + 16];
+
+        group.depth = depth;
+        snprintf(title, sizeof(title), "Flags of '%s'", pawl__path_text(&group, text));
+        add_flags(
+            buf, depth == path->depth ? "Flags" : title, path->commands[depth - 1]->flags, width);
+    }
+}
+
 void pawl__help_full(struct pawl__buf *buf,
                      const struct pawl__cli *cli,
                      const struct pawl__path *path,
@@ -235,9 +251,7 @@ void pawl__help_full(struct pawl__buf *buf,
         add_commands(buf, leaf, width);
     }
     add_operands(buf, leaf->operands, width);
-    for (size_t i = path->depth; i > 0; i--) {
-        add_flags(buf, "Flags", path->commands[i - 1]->flags, width);
-    }
+    add_flags_of_path(buf, path, width);
     add_flags(buf, "Common flags", cli->common, width);
     add_examples(buf, leaf->examples, width);
 }

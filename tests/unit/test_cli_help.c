@@ -85,7 +85,7 @@ static void test_help_of_a_command_shows_the_flags_of_its_groups(void **state)
 
     (void)state;
     assert_has(help_of(path, 80), "Usage: pawl work run [flags] COMMAND [ARGUMENT...]\n");
-    assert_has(out.data, "--queue NAME");
+    assert_has(out.data, "\nFlags of 'pawl work':\n  --queue NAME");
     assert_has(out.data, "At the same time. From 1 to 64. Default: 1.");
     assert_has(out.data, "Of the items. Required.");
 }
