@@ -3,7 +3,9 @@
  *   sequencer/next      numbers of random workspaces that the cache holds, against a bare hash map with
  *                       a list of least recent use
  *   app/commands        64 clients on RocksDB against the same commands one by one, an fsync each
- *   app/trust           level 0 against level 2 */
+ *   app/trust           level 0 against level 2
+ *
+ * `bench_sequencer next` or `commands` does one of the two. */
 #include "bench.h"
 
 #include <pthread.h>
@@ -224,13 +226,18 @@ static void bench_commands(const char *dir)
     pawl_app_close(apps[1]);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    const char *only = argc > 1 ? argv[1] : "";
     char dir[TEMPDIR_SIZE];
 
-    bench_next();
-    MUST(tempdir_make(dir, "bench-seq", err));
-    bench_commands(dir);
-    tempdir_remove(dir);
+    if (strcmp(only, "commands") != 0) {
+        bench_next();
+    }
+    if (strcmp(only, "next") != 0) {
+        MUST(tempdir_make(dir, "bench-seq", err));
+        bench_commands(dir);
+        tempdir_remove(dir);
+    }
     return 0;
 }

@@ -32,4 +32,12 @@ static inline uint64_t pawl__hash_pair(const struct pawl__hash_seed *seed, uint6
     return pawl__hash_fold(first ^ b ^ seed->words[1], 0xD6E8FEB86659FD93);
 }
 
+/* For tables that probe the next slot: keys with the same `a` and consecutive `b` stand side by side,
+ * so that the second one is found in the cache line of the first. `b` is nothing that a stranger may
+ * choose. */
+static inline uint64_t pawl__hash_beside(const struct pawl__hash_seed *seed, uint64_t a, uint64_t b)
+{
+    return pawl__hash_pair(seed, a, 0) + b;
+}
+
 #endif

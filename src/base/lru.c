@@ -11,12 +11,17 @@
 
 #define NONE UINT32_MAX
 
+enum { LINE_BYTES = 64 };
+
 struct node {
     struct pawl__lru_key key;
     uint64_t value;
     uint32_t newer;
     uint32_t older; /* in the list of unused nodes: the next one */
 };
+
+/* Two in a line, none across two. */
+_Static_assert(sizeof(struct node) == LINE_BYTES / 2, "half a cache line");
 
 struct slot {
     uint32_t tag;  /* low half of the hash: tells most other keys apart, and where home is */
@@ -50,7 +55,7 @@ pawl_status pawl__lru_new(size_t capacity, struct pawl__lru **ret_lru, pawl_erro
         slots *= 2;
     }
     if (lru != NULL) {
-        lru->nodes = calloc(capacity, sizeof(*lru->nodes));
+        lru->nodes = aligned_alloc(LINE_BYTES, (capacity + 1) / 2 * LINE_BYTES);
         lru->slots = calloc(slots, sizeof(*lru->slots));
     }
     if (lru == NULL || lru->nodes == NULL || lru->slots == NULL) {
@@ -94,7 +99,7 @@ size_t pawl__lru_count(const struct pawl__lru *lru)
 
 static uint64_t hash_of(const struct pawl__lru *lru, struct pawl__lru_key key)
 {
-    return pawl__hash_pair(&lru->seed, key.a, key.b);
+    return pawl__hash_beside(&lru->seed, key.a, key.b);
 }
 
 /* The slot of the key, or the empty one where it would be put. */
@@ -163,6 +168,11 @@ const uint64_t *pawl__lru_peek(const struct pawl__lru *lru, struct pawl__lru_key
     uint32_t number = lru->slots[find(lru, hash_of(lru, key), key)].node;
 
     return number == 0 ? NULL : &lru->nodes[number - 1].value;
+}
+
+void pawl__lru_expect(const struct pawl__lru *lru, struct pawl__lru_key key)
+{
+    __builtin_prefetch(&lru->slots[hash_of(lru, key) & lru->mask]);
 }
 
 /* As in map.c: followers move up, so that no key stands behind an empty slot. */

@@ -39,6 +39,10 @@ uint64_t *pawl__lru_get(struct pawl__lru *lru, struct pawl__lru_key key);
 /* The same without counting as a use. */
 const uint64_t *pawl__lru_peek(const struct pawl__lru *lru, struct pawl__lru_key key);
 
+/* The key, or one with the same `a`, will be asked for soon: its place comes into the processor's
+ * cache meanwhile. */
+void pawl__lru_expect(const struct pawl__lru *lru, struct pawl__lru_key key);
+
 /* Sets a value, now the last used. True when another entry had to be forgotten for it; that one is
  * in *ret_forgotten, unless that is NULL. */
 bool pawl__lru_put(struct pawl__lru *lru,

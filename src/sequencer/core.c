@@ -222,6 +222,8 @@ static void begin_event(struct seq_core *core, const struct seq_kind *kind, uint
 {
     struct seq_transaction *transaction = &core->transaction;
 
+    pawl__lru_expect(core->cache, (struct pawl__lru_key){ workspace, kind->sequences[0] });
+    pawl__seq_table_expect(&core->shared.filling, workspace, kind->sequences[0]);
     transaction->kind = kind;
     transaction->workspace = workspace;
     memset(transaction->taken, 0, kind->count * sizeof(*transaction->taken));

@@ -24,7 +24,7 @@ void pawl__seq_table_done(struct seq_table *table)
 
 static size_t home_of(const struct seq_table *table, uint64_t workspace, uint16_t sequence)
 {
-    return (size_t)pawl__hash_pair(&table->seed, workspace, sequence) & (table->slot_count - 1);
+    return (size_t)pawl__hash_beside(&table->seed, workspace, sequence) & (table->slot_count - 1);
 }
 
 /* The slot of a key, or the free one where it would stand. There always is a free one. */
@@ -91,6 +91,13 @@ void pawl__seq_table_merge(struct seq_table *table, const pawl_seq_value *value)
         *slot = (uint32_t)table->count;
     } else if (table->values[*slot - 1].value < value->value) {
         table->values[*slot - 1].value = value->value;
+    }
+}
+
+void pawl__seq_table_expect(const struct seq_table *table, uint64_t workspace, uint16_t sequence)
+{
+    if (table->slot_count > 0) {
+        __builtin_prefetch(&table->slots[home_of(table, workspace, sequence)]);
     }
 }
 

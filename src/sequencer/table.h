@@ -30,6 +30,10 @@ PAWL_MUST_USE pawl_status pawl__seq_table_reserve(struct seq_table *table,
 /* There must be room. */
 void pawl__seq_table_merge(struct seq_table *table, const pawl_seq_value *value);
 
+/* The key, or another one of its workspace, will be merged soon: its place comes into the processor's
+ * cache meanwhile. */
+void pawl__seq_table_expect(const struct seq_table *table, uint64_t workspace, uint16_t sequence);
+
 /* 0: not there. */
 uint64_t pawl__seq_table_get(const struct seq_table *table, uint64_t workspace, uint16_t sequence);
 

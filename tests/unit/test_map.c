@@ -223,6 +223,21 @@ static void test_hashes_depend_on_every_bit_and_on_the_seed(void **state)
     assert_in_range(flipped / 128, 24, 40);
 }
 
+static void test_keys_beside_each_other_differ_by_one_and_others_by_much(void **state)
+{
+    const struct pawl__hash_seed seed = { { 1, 2 } };
+    int flipped = 0;
+
+    (void)state;
+    for (unsigned bit = 0; bit < 64; bit++) {
+        uint64_t a = UINT64_C(1) << bit;
+        uint64_t first = pawl__hash_beside(&seed, a, 1);
+        assert_true(pawl__hash_beside(&seed, a, 2) == first + 1);
+        flipped += bits_of(first ^ pawl__hash_beside(&seed, 0, 1));
+    }
+    assert_in_range(flipped / 64, 24, 40);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +248,7 @@ int main(void)
         cmocka_unit_test(test_a_large_map_keeps_all),
         cmocka_unit_test(test_a_map_survives_every_failed_allocation),
         cmocka_unit_test(test_hashes_depend_on_every_bit_and_on_the_seed),
+        cmocka_unit_test(test_keys_beside_each_other_differ_by_one_and_others_by_much),
     };
     return cmocka_run_group_tests_name("map", tests, NULL, NULL);
 }
