@@ -415,6 +415,50 @@ static void test_flush_and_compaction_keep_what_is_there(void **state)
     assert_string_equal(keys_of(f, NULL, everything), "aef|fea");
 }
 
+static uint64_t file_bytes(struct fixture *f, size_t family)
+{
+    uint64_t bytes = 0;
+
+    assert_ok(pawl__rocks_compact(f->db, family, everything, &f->error), &f->error);
+    assert_ok(
+        pawl__rocks_property(f->db, family, "rocksdb.total-sst-files-size", &bytes, &f->error),
+        &f->error);
+    return bytes;
+}
+
+/* Twice, so that there is something to compact: the files of the last level are those without. */
+static void fill_both_twice(struct fixture *f, int keys)
+{
+    AUTO(pawl__rocks_batch_free_p) struct pawl__rocks_batch *batch = NULL;
+    char key[16];
+
+    assert_ok(pawl__rocks_batch_new(f->db, &batch, &f->error), &f->error);
+    for (int i = 0; i < 2 * keys; i++) {
+        snprintf(key, sizeof(key), "%06d", i % keys);
+        pawl__rocks_put(batch, EVENTS, text(key), text("v"));
+        pawl__rocks_put(batch, META, text(key), text("v"));
+        if ((i + 1) % keys == 0) {
+            assert_ok(pawl__rocks_write(f->db, batch, &f->error), &f->error);
+            assert_ok(pawl__rocks_flush(f->db, &f->error), &f->error);
+        }
+    }
+}
+
+static void test_a_sure_family_has_no_filter_and_finds_the_same(void **state)
+{
+    struct fixture *f = *state;
+    struct pawl__rocks_value value = { 0 };
+
+    f->options.sure_families = UINT64_C(1) << EVENTS;
+    reopen(f);
+    fill_both_twice(f, 10000);
+    assert_true(file_bytes(f, EVENTS) + 10000 < file_bytes(f, META)); /* ten bits a key */
+    assert_value(f, EVENTS, "007777", "v");
+    assert_status(pawl__rocks_get(f->db, NULL, EVENTS, text("0077770"), &value, &f->error),
+                  PAWL_NOT_FOUND,
+                  &f->error);
+}
+
 static void test_a_checkpoint_opens_as_a_store_of_its_own(void **state)
 {
     struct fixture *f = *state;
@@ -569,6 +613,7 @@ int main(void)
         TEST(test_options_out_of_range_are_refused),
         TEST(test_properties_count_and_unknown_ones_are_not_found),
         TEST(test_flush_and_compaction_keep_what_is_there),
+        TEST(test_a_sure_family_has_no_filter_and_finds_the_same),
         TEST(test_a_checkpoint_opens_as_a_store_of_its_own),
         TEST(test_long_values_go_to_blob_files_when_asked),
         TEST(test_the_reserve_stops_puts_before_deletes),
