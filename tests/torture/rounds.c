@@ -15,6 +15,7 @@
 #define CHANGES_LATE 20   /* the batch under way, or a checkpoint that it starts */
 #define ERRORS_SOON 4     /* which of the next writes or fsyncs fails */
 #define KILL_DELAY_NS_MAX (2 * NS_PER_MS)
+#define SERVER_LIVES_IN 4 /* rounds one, in which only its client is killed */
 #define POINTS_MAX 64
 #define POINT_SIZE 64
 #define POINT_PASSES_MAX 8
@@ -38,20 +39,25 @@ static pawl_status round_kill(struct torture *t, pawl_error *reterr)
 {
     struct process writer;
     uint64_t after = 1 + pawl__prng_below(&t->random, draw_batches(t));
+    bool server = t->world.has_server && pawl__prng_below(&t->random, SERVER_LIVES_IN) != 0;
     bool through = false;
     pawl_status status = torture_start_writer(t, after + BATCHES_AHEAD, NULL, &writer, reterr);
 
-    snprintf(t->round, sizeof(t->round), "kill after batch %llu", (unsigned long long)after);
+    snprintf(t->round,
+             sizeof(t->round),
+             "kill%s after batch %llu",
+             server ? " of the server" : "",
+             (unsigned long long)after);
     if (status != PAWL_OK) {
         return status;
     }
     status = torture_follow(t, &writer, after, &through, reterr);
     wait_a_moment(t);
-    if (status == PAWL_OK && t->world.has_server) {
+    if (status == PAWL_OK && server) {
         status = world_kill_server(&t->world, reterr);
     }
     pawl_status finished = torture_finish(t, &writer, &through, reterr);
-    if (status == PAWL_OK && finished == PAWL_OK && t->world.has_server) {
+    if (status == PAWL_OK && finished == PAWL_OK && server) {
         status = world_start_server(&t->world, reterr);
     }
     status = status == PAWL_OK ? finished : status;

@@ -2,9 +2,9 @@
  *
  *   torture_store STORE FAULT [--rounds N] [--seed N] [--control] [--verbose]
  *   torture_ledger sqlite|postgres FAULT ...   the same for a ledger
- *   torture_app rocksdb FAULT ...              the same for an application
+ *   torture_app rocksdb|postgres FAULT ...     the same for an application
  *
- *   kill       kill -9 at a random moment: the writer, for PostgreSQL the whole server
+ *   kill       kill -9 at a random moment: the writer, for PostgreSQL mostly the whole server as well
  *   power      the power fails at a random change of the disk; what was not synced is gone, in part
  *              or torn. Needs FUSE
  *   disk       a write or an fsync fails, and then the power. Needs FUSE

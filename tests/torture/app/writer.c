@@ -4,7 +4,7 @@
  *   app_writer STORE LOCATION check [unsafe]
  *   app_writer STORE LOCATION drop
  *
- * LOCATION is a directory, STORE says rocksdb and is not read. `write` makes the commands FIRST, FIRST +
+ * LOCATION is a directory or a postgres:// URL; STORE says the same and is not read. `write` makes the commands FIRST, FIRST +
  * 1, ... from several threads, and before that the last ones that are there once more; each has its
  * number as its key. It says, when a command has its answer,
  *
@@ -29,6 +29,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/thread.h"
+#include "store/postgres.h"
 
 enum {
     THREADS = 6,
@@ -438,14 +439,24 @@ static pawl_status check_app(struct writer *writer, pawl_error *reterr)
     return status == PAWL_OK ? check_numbers(writer->app, reterr) : status;
 }
 
+static pawl_status drop(const char *url, pawl_error *reterr)
+{
+    AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
+    pawl_status status = pawl__pg_open(url, NULL, &pg, reterr);
+
+    return status == PAWL_OK ? pawl__pg_script(pg, "DROP SCHEMA IF EXISTS pawl CASCADE", reterr)
+                             : status;
+}
+
 static pawl_status run(int argc, char **argv, pawl_error *reterr)
 {
     static struct writer writer;
+    bool server = strncmp(argv[2], "postgres", 8) == 0;
 
     if (strcmp(argv[3], "drop") == 0) {
-        return PAWL_OK;
+        return server ? drop(argv[2], reterr) : PAWL_OK;
     }
-    snprintf(writer.location, sizeof(writer.location), "%s/orders", argv[2]);
+    snprintf(writer.location, sizeof(writer.location), server ? "%s" : "%s/orders", argv[2]);
     writer.options = (pawl_app_options)PAWL_APP_OPTIONS_INIT;
     writer.options.flush_interval_ms = 5; /* the sequences are written all the time */
     writer.options.cache_size = 4;        /* and read */
