@@ -23,7 +23,11 @@ int app_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t coun
 {
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = PAWL_OK;
+    struct repeat repeat;
 
+    if (!repeat_parse(&argc, argv, &repeat)) {
+        return 2;
+    }
     app_backend = argc > 1 ? argv[1] : app_backend;
     if (is("postgres")) {
         status = pg_server_start(
@@ -37,7 +41,8 @@ int app_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t coun
         fprintf(stderr, "%s\n", error.message);
         return 1;
     }
-    int failed = _cmocka_run_group_tests(app_backend, tests, count, NULL, NULL);
+    int failed = repeat.rounds > 0 ? repeat_run(&repeat, tests, count)
+                                   : _cmocka_run_group_tests(app_backend, tests, count, NULL, NULL);
     pg_server_free(app_server.server);
     return failed;
 }

@@ -9,6 +9,7 @@
 #include <pawl/app.h>
 
 #include "lib/pg_fixture.h"
+#include "lib/repeat.h"
 #include "lib/tempdir.h"
 #include "sequencer/app_internal.h"
 
@@ -29,7 +30,7 @@ struct app_fixture {
 extern const char *app_backend;
 extern struct pg_fixture app_server; /* of backend "postgres" */
 
-/* Argument: memory, rocksdb or postgres. */
+/* Arguments: memory, rocksdb or postgres; those of lib/repeat.h. */
 int app_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t count);
 
 /* Where nothing is yet; "memory:", below the directory, or an empty database. */

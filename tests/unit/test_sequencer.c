@@ -1,6 +1,7 @@
 /* The sequencer with its threads, on a storage that can be told to fail. The tests by the names of
- * the original design are the ones in capitals: FlushByTimer and so on. */
-#include "lib/check.h"
+ * the original design are the ones in capitals: FlushByTimer and so on. With --rounds N only those run,
+ * N times, each time with another seed. */
+#include "lib/repeat.h"
 
 #include <stdlib.h>
 
@@ -213,7 +214,7 @@ static void test_FlushByTimer(void **state)
 {
     struct fixture *f = *state;
 
-    f->options.flush_interval_ms = 20;
+    f->options.flush_interval_ms = (uint32_t)(repeat_seed() % 8 + 1);
     open_sequencer(f);
     for (uint64_t offset = 1; offset <= 3; offset++) { /* far below the size that would wake it */
         command(f, 7, offset);
@@ -226,69 +227,97 @@ static void test_FlushBySize(void **state)
 {
     struct fixture *f = *state;
 
+    uint64_t size = 2 + repeat_seed() % 7;
+
     f->options.flush_interval_ms = NEVER_MS;
-    f->options.unflushed_max = 4;
+    f->options.unflushed_max = (uint32_t)size;
     open_sequencer(f);
-    for (uint64_t offset = 1; offset <= 3; offset++) {
+    for (uint64_t offset = 1; offset < size; offset++) {
         command(f, offset, offset);
     }
     assert_int_equal(pawl__seq_memory_next_offset(f->memory), 0);
-    command(f, 4, 4);
-    assert_true(pawl__seq_memory_await_offset(f->memory, 5, patience()));
-    for (uint64_t workspace = 1; workspace <= 4; workspace++) {
+    command(f, size, size);
+    assert_true(pawl__seq_memory_await_offset(f->memory, size + 1, patience()));
+    for (uint64_t workspace = 1; workspace <= size; workspace++) {
         assert_int_equal(pawl__seq_memory_number(f->memory, workspace, ORDER), 200001);
     }
 }
 
+/* An event with numbers of its own workspace, in no order, some twice. */
+static void append_event(struct fixture *f, struct seq_memory *memory, uint64_t offset)
+{
+    const pawl_seq_value values[] = { { offset, ORDER, 300000 + offset },
+                                      { 1, WLOG, offset },
+                                      { offset, ORDER, 250000 } };
+
+    assert_ok(pawl__seq_memory_append(memory, values, COUNT_OF(values), offset, &f->error),
+              &f->error);
+}
+
+/* From a log of `count` events of which nothing is stored yet. */
+static void recover(struct fixture *f, uint64_t count)
+{
+    struct seq_memory *log = NULL;
+
+    assert_ok(pawl__seq_memory_new(&log, &f->error), &f->error);
+    pawl_seq_storage storage = pawl__seq_memory_storage(log);
+    for (uint64_t offset = 1; offset <= count; offset++) {
+        append_event(f, log, offset);
+    }
+    f->options.storage = &storage;
+    open_sequencer(f);
+    assert_int_equal(start(f, SHOP, 1), count + 1);
+    assert_int_equal(next(f, WLOG), count + 1);
+    assert_int_equal(next(f, ORDER), count == 0 ? 200001 : 300002);
+    flush(f);
+    if (count > 1) {
+        assert_int_equal(start(f, SHOP, count), count + 2);
+        assert_int_equal(next(f, ORDER), 300001 + count);
+        flush(f);
+    }
+    assert_ok(pawl_sequencer_close(f->seq, &f->error), &f->error);
+    pawl_sequencer_free(STEAL(f->seq));
+    pawl__seq_memory_free(log);
+    f->options.storage = &f->storage;
+}
+
+/* 0 to 10 times as many events as may be unflushed; in rounds, every fifth of them, and all in five. */
 static void test_LongRecovery(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t step = repeat_rounds() > 1 ? 5 : 1;
+    enum { UNFLUSHED_MAX = 5, EVENTS_MAX = 10 * UNFLUSHED_MAX };
+
+    f->options.unflushed_max = UNFLUSHED_MAX;
+    f->options.batcher_delay_ms = 1;
+    f->options.flush_interval_ms = NEVER_MS; /* only the batcher's signals bring it on */
+    for (uint64_t count = repeat_seed() % step; count <= EVENTS_MAX; count += step) {
+        recover(f, count);
+    }
+}
+
+/* A log that grew between the starts: what was stored of it is not read again. */
+static void test_a_log_that_grows_is_read_on(void **state)
 {
     struct fixture *f = *state;
 
     f->options.unflushed_max = 5;
-    f->options.batcher_delay_ms = 1;
-    f->options.flush_interval_ms = NEVER_MS; /* only the batcher's signals bring it on */
-    for (uint64_t count = 0; count <= 50; count++) {
-        if (count > 0) { /* each event with numbers of its own workspace, in no order, some twice */
-            const pawl_seq_value values[] = { { count, ORDER, 300000 + count },
-                                              { 1, WLOG, count },
-                                              { count, ORDER, 250000 } };
-            append(f, values, COUNT_OF(values), count);
-        }
-        struct seq_memory *scratch = NULL; /* as if nothing had been stored yet */
-        assert_ok(pawl__seq_memory_new(&scratch, &f->error), &f->error);
-        pawl_seq_storage numbers = pawl__seq_memory_storage(scratch);
-        for (uint64_t offset = 1; offset <= count; offset++) {
-            const pawl_seq_value values[] = { { offset, ORDER, 300000 + offset },
-                                              { 1, WLOG, offset },
-                                              { offset, ORDER, 250000 } };
-            assert_ok(pawl__seq_memory_append(scratch, values, 3, offset, &f->error), &f->error);
-        }
-        f->options.storage = &numbers;
+    for (uint64_t count = 1; count <= 20; count++) {
+        append_event(f, f->memory, count);
         open_sequencer(f);
-        assert_int_equal(start(f, SHOP, 1), count + 1);
-        assert_int_equal(next(f, WLOG), count + 1);
-        assert_int_equal(next(f, ORDER), count == 0 ? 200001 : 300002);
-        flush(f);
-        if (count > 1) {
-            assert_int_equal(start(f, SHOP, count), count + 2);
-            assert_int_equal(next(f, ORDER), 300001 + count);
-            flush(f);
-        }
+        assert_int_equal(start(f, SHOP, count), count + 1);
+        assert_int_equal(next(f, ORDER), 300001 + count);
+        assert_ok(pawl_sequencer_actualize(f->seq, &f->error), &f->error);
+        assert_true(pawl__seq_memory_await_offset(f->memory, count + 1, patience()));
         assert_ok(pawl_sequencer_close(f->seq, &f->error), &f->error);
         pawl_sequencer_free(STEAL(f->seq));
-        pawl__seq_memory_free(scratch);
     }
-    f->options.storage = &f->storage;
-    open_sequencer(f); /* and the same of a log that grew all the while */
-    assert_int_equal(start(f, SHOP, 50), 51);
-    assert_int_equal(next(f, ORDER), 300051);
-    flush(f);
 }
 
 static void test_MultipleActualizes(void **state)
 {
     struct fixture *f = *state;
-    struct pawl__prng random = pawl__prng_seeded(4);
+    struct pawl__prng random = pawl__prng_seeded(repeat_seed());
     uint64_t last[4] = { 200000, 200000, 200000, 200000 };
     uint64_t offset = 1;
 
@@ -329,9 +358,11 @@ static void test_FlushPermanentlyFails(void **state)
     struct fixture *f = *state;
     uint64_t offset = 0;
     uint64_t commands = 0;
+    uint64_t size = 1 + repeat_seed() % 8;
 
-    f->options.unflushed_max = 4;
+    f->options.unflushed_max = (uint32_t)size;
     f->options.flush_interval_ms = 1;
+    f->options.retry_ms = 1;
     pawl__seq_memory_fail(f->memory, SEQ_MEMORY_WRITE, PAWL_IO);
     open_sequencer(f);
     assert_ok(pawl_sequencer_wait(f->seq, PATIENCE_MS, &f->error), &f->error);
@@ -342,7 +373,7 @@ static void test_FlushPermanentlyFails(void **state)
         commands++;
     }
     assert_status(f->error.status, PAWL_BUSY, &f->error);
-    assert_int_equal(commands, 5);
+    assert_int_equal(commands, size + 1);
     assert_true(pawl__seq_memory_await_calls(f->memory, SEQ_MEMORY_WRITE, 10, patience()));
     assert_status(pawl_sequencer_start(f->seq, SHOP, 9, &offset, &f->error), PAWL_BUSY, &f->error);
 
@@ -350,7 +381,7 @@ static void test_FlushPermanentlyFails(void **state)
     pawl_sequencer_get_status(f->seq, &status);
     assert_true(status.flush_failures >= 9);
     assert_int_equal(status.last_error.status, PAWL_IO);
-    assert_int_equal(status.unflushed, 5);
+    assert_int_equal(status.unflushed, size + 1);
 
     /* It closes all the same, and the log brings everything back. */
     assert_ok(pawl_sequencer_close(f->seq, &f->error), &f->error);
@@ -684,18 +715,18 @@ static void test_status_says_what_happened(void **state)
     assert_int_equal(status.last_error.status, PAWL_OK);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest of_the_design[] = {
+        TEST(test_FlushByTimer),       TEST(test_FlushBySize),           TEST(test_LongRecovery),
+        TEST(test_MultipleActualizes), TEST(test_FlushPermanentlyFails),
+    };
     const struct CMUnitTest tests[] = {
         TEST(test_numbers_begin_at_their_first_and_go_up_by_one),
         TEST(test_after_actualize_the_same_offset_and_numbers_come_again),
         TEST(test_events_of_one_write_end_together),
-        TEST(test_FlushByTimer),
-        TEST(test_FlushBySize),
-        TEST(test_LongRecovery),
-        TEST(test_MultipleActualizes),
-        TEST(test_FlushPermanentlyFails),
+        TEST(test_a_log_that_grows_is_read_on),
         TEST(test_a_recovery_waits_for_a_storage_that_comes_back),
         TEST(test_a_log_that_cannot_be_read_is_tried_again),
         TEST(test_a_hole_in_the_log_is_named_until_it_is_mended),
@@ -711,5 +742,11 @@ int main(void)
         TEST(test_status_says_what_happened),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    struct repeat repeat;
+
+    if (!repeat_parse(&argc, argv, &repeat)) {
+        return 2;
+    }
+    return repeat.rounds > 0 ? repeat_run(&repeat, of_the_design, COUNT_OF(of_the_design))
+                             : cmocka_run_group_tests(tests, NULL, NULL);
 }
