@@ -78,6 +78,31 @@ static pawl_status take_head(const pawl_app_descriptor *descriptor,
     return check_sizes(command, reterr);
 }
 
+/* --- ids that a command may name once --- */
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t one = *(const uint64_t *)a;
+    uint64_t other = *(const uint64_t *)b;
+
+    return (one > other) - (one < other);
+}
+
+/* Sorts, and finds one that is there twice. */
+static bool find_twice(uint64_t *ids, size_t count, uint64_t *ret_id)
+{
+    if (count > 1) {
+        qsort(ids, count, sizeof(*ids), by_number);
+    }
+    for (size_t i = 1; i < count; i++) {
+        if (ids[i] == ids[i - 1]) {
+            *ret_id = ids[i];
+            return true;
+        }
+    }
+    return false;
+}
+
 /* --- records to create --- */
 
 static pawl_status check_create(const pawl_app_create *create, pawl_error *reterr)
@@ -150,6 +175,27 @@ static pawl_status take_raw_ids(const pawl_app_command *command,
     return PAWL_OK;
 }
 
+static pawl_status check_singletons(const pawl_app_command *command,
+                                    struct app_request *request,
+                                    pawl_error *reterr)
+{
+    uint64_t *ids = pawl__arena_take(&request->arena, (command->create_count + 1) * sizeof(*ids));
+    uint64_t id = 0;
+    size_t count = 0;
+
+    if (ids == NULL) {
+        return fail_nomem(reterr);
+    }
+    for (size_t i = 0; i < command->create_count; i++) {
+        if (command->creates[i].record_class == PAWL_APP_SINGLETON) {
+            ids[count++] = command->creates[i].singleton;
+        }
+    }
+    return find_twice(ids, count, &id) ? pawl__fail(
+               reterr, PAWL_INVALID, "the command creates singleton %" PRIu64 " twice", id)
+                                       : PAWL_OK;
+}
+
 static void count_text(struct app_request *request, const struct app_text *text)
 {
     request->bytes += text->text.len;
@@ -191,20 +237,13 @@ static pawl_status take_creates(const pawl_app_command *command,
 
 /* --- records to update --- */
 
-static int by_number(const void *a, const void *b)
-{
-    uint64_t one = *(const uint64_t *)a;
-    uint64_t other = *(const uint64_t *)b;
-
-    return (one > other) - (one < other);
-}
-
 static pawl_status check_updates(const pawl_app_command *command,
                                  struct app_request *request,
                                  pawl_error *reterr)
 {
     size_t count = command->update_count;
     uint64_t *ids = pawl__arena_take(&request->arena, (count + 1) * sizeof(*ids));
+    uint64_t id = 0;
 
     if (ids == NULL) {
         return fail_nomem(reterr);
@@ -216,16 +255,9 @@ static pawl_status check_updates(const pawl_app_command *command,
         }
         ids[i] = command->updates[i].id;
     }
-    if (count > 1) {
-        qsort(ids, count, sizeof(*ids), by_number);
-    }
-    for (size_t i = 1; i < count; i++) {
-        if (ids[i] == ids[i - 1]) {
-            return pawl__fail(
-                reterr, PAWL_INVALID, "the command updates record %" PRIu64 " twice", ids[i]);
-        }
-    }
-    return PAWL_OK;
+    return find_twice(ids, count, &id) ? pawl__fail(
+               reterr, PAWL_INVALID, "the command updates record %" PRIu64 " twice", id)
+                                       : PAWL_OK;
 }
 
 static pawl_status take_updates(const pawl_app_command *command,
@@ -309,6 +341,9 @@ pawl_status pawl__app_request_make(const pawl_app_descriptor *descriptor,
 
     if (status == PAWL_OK) {
         status = take_raw_ids(command, request, &names, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = check_singletons(command, request, reterr);
     }
     if (status == PAWL_OK) {
         status = take_creates(command, &names, request, reterr);

@@ -243,6 +243,11 @@ static void test_a_command_that_cannot_be_is_refused_by_name(void **state)
         { PAWL_APP_C_RECORD, 5, 0, V("a"), V("{}") },
         { PAWL_APP_W_RECORD, 5, 0, V("b"), V("{}") },
     };
+    const pawl_app_create singletons[] = {
+        { PAWL_APP_SINGLETON, 1, 65536, V("a"), V("{}") },
+        { PAWL_APP_SINGLETON, 0, 65537, V("b"), V("{}") },
+        { PAWL_APP_SINGLETON, 2, 65536, V("c"), V("{}") },
+    };
     const pawl_app_create unknown = {
         PAWL_APP_C_RECORD, 5, 0, V("a"), V("{\"n\": {\"$next\": \"nothing\"}}")
     };
@@ -265,6 +270,9 @@ static void test_a_command_that_cannot_be_is_refused_by_name(void **state)
     expect_refused((pawl_app_command){ .creates = two, .create_count = 2 },
                    PAWL_INVALID,
                    "two records of the command have the raw id 5");
+    expect_refused((pawl_app_command){ .creates = singletons, .create_count = 3 },
+                   PAWL_INVALID,
+                   "creates singleton 65536 twice");
     expect_refused((pawl_app_command){ .creates = &unknown, .create_count = 1 },
                    PAWL_UNKNOWN_SEQUENCE,
                    "have no sequence 'nothing'");
