@@ -451,7 +451,8 @@ bool pawl__seq_core_flush(struct seq_core *core, bool *ret_forgotten)
     struct seq_shared *shared = &core->shared;
 
     REQUIRE(transaction->open);
-    if (transaction->earlier.count > 0
+    /* The start made room for the numbers of its own event alone. */
+    if (transaction->events > 1
         && pawl__seq_table_reserve(
                &shared->filling, transaction->earlier.count + transaction->kind->count, NULL)
                != PAWL_OK) {

@@ -7,17 +7,24 @@
 #include "base/random.h"
 #include "sequencer/core.h"
 
-enum { KIND = 1, FIRST = 10, WORKSPACES = 6 };
-#define SEQUENCES ((uint16_t)3)
+enum { KIND = 1, WIDE = 2, FIRST = 10, WORKSPACES = 9, SMALL = 5 };
+#define SEQUENCES ((uint16_t)3)       /* of KIND, and ... */
+#define WIDE_SEQUENCES ((uint16_t)24) /* ... of WIDE */
 
-static const pawl_seq_type types[] = { { KIND, 0, FIRST }, { KIND, 1, FIRST }, { KIND, 2, FIRST } };
 static const pawl_seq_storage no_storage;
 
 static void open_core(struct seq_core *core, uint32_t cache, uint32_t unflushed)
 {
     pawl_sequencer_options options = PAWL_SEQUENCER_OPTIONS_INIT;
     pawl_error error = PAWL_ERROR_INIT;
+    pawl_seq_type types[SEQUENCES + WIDE_SEQUENCES];
 
+    for (uint16_t i = 0; i < SEQUENCES; i++) {
+        types[i] = (pawl_seq_type){ KIND, i, FIRST };
+    }
+    for (uint16_t i = 0; i < WIDE_SEQUENCES; i++) {
+        types[SEQUENCES + i] = (pawl_seq_type){ WIDE, i, FIRST };
+    }
     options.types = types;
     options.type_count = COUNT_OF(types);
     options.storage = &no_storage;
@@ -38,7 +45,7 @@ static void end_event(struct seq_core *core)
 
 struct event {
     uint64_t workspace;
-    uint64_t last[SEQUENCES]; /* 0: took none */
+    uint64_t last[WIDE_SEQUENCES]; /* 0: took none */
 };
 
 struct play {
@@ -46,14 +53,24 @@ struct play {
     struct pawl__prng random;
     struct event log[2000];
     uint64_t log_count;
-    uint64_t stored[WORKSPACES][SEQUENCES];
+    uint64_t stored[WORKSPACES][WIDE_SEQUENCES];
     uint64_t stored_offset;
     /* A write that was begun: its numbers may or may not be there until it is answered. */
     bool writing;
-    pawl_seq_value written[WORKSPACES * SEQUENCES];
+    pawl_seq_value written[WORKSPACES * WIDE_SEQUENCES];
     size_t written_count;
     uint64_t written_offset;
 };
+
+static uint16_t kind_of(uint64_t workspace)
+{
+    return workspace <= SMALL ? KIND : WIDE;
+}
+
+static uint16_t sequences_of(uint64_t workspace)
+{
+    return kind_of(workspace) == KIND ? SEQUENCES : WIDE_SEQUENCES;
+}
 
 static uint64_t last_in_log(const struct play *play, uint64_t workspace, size_t sequence)
 {
@@ -76,7 +93,7 @@ static uint64_t take_number(struct play *play, uint64_t workspace, uint16_t sequ
     assert_ok(pawl__seq_core_next(&play->core, sequence, &known, &number, &error), &error);
     if (!known) {
         pawl__seq_core_look_pending(&play->core, play->core.pending);
-        for (size_t i = 0; i < SEQUENCES; i++) {
+        for (size_t i = 0; i < sequences_of(workspace); i++) {
             play->core.stored[i] = play->stored[workspace - 1][i];
         }
         pawl__seq_core_supply(&play->core, sequence, play->core.pending, play->core.stored);
@@ -94,9 +111,9 @@ static void read_log(struct play *play)
     uint64_t offset = pawl__seq_core_read_from(&play->core, play->stored_offset);
     for (; offset <= play->log_count; offset++) {
         const struct event *event = &play->log[offset - 1];
-        pawl_seq_value values[SEQUENCES];
+        pawl_seq_value values[WIDE_SEQUENCES];
         size_t count = 0;
-        for (uint16_t i = 0; i < SEQUENCES; i++) {
+        for (uint16_t i = 0; i < WIDE_SEQUENCES; i++) {
             if (event->last[i] != 0) {
                 values[count++] = (pawl_seq_value){ event->workspace, i, event->last[i] };
             }
@@ -136,11 +153,12 @@ static void move_writer(struct play *play)
  * the same write before it count. */
 static struct event take_numbers(struct play *play, uint64_t workspace)
 {
-    uint64_t takes = pawl__prng_below(&play->random, 5);
+    uint16_t sequences = sequences_of(workspace);
+    uint64_t takes = pawl__prng_below(&play->random, 2 + sequences);
     struct event event = { .workspace = workspace };
 
     for (uint64_t i = 0; i < takes; i++) {
-        uint16_t sequence = (uint16_t)pawl__prng_below(&play->random, SEQUENCES);
+        uint16_t sequence = (uint16_t)pawl__prng_below(&play->random, sequences);
         uint64_t before = event.last[sequence] != 0 ? event.last[sequence]
                                                     : last_in_log(play, workspace, sequence);
         event.last[sequence] = take_number(play, workspace, sequence);
@@ -162,8 +180,9 @@ static void transact(struct play *play)
 
     for (uint64_t i = 0; i < events; i++) {
         uint64_t workspace = 1 + pawl__prng_below(&play->random, WORKSPACES);
-        assert_ok(i == 0 ? pawl__seq_core_start(&play->core, KIND, workspace, &offset, &error)
-                         : pawl__seq_core_also(&play->core, KIND, workspace, &offset, &error),
+        uint16_t kind = kind_of(workspace);
+        assert_ok(i == 0 ? pawl__seq_core_start(&play->core, kind, workspace, &offset, &error)
+                         : pawl__seq_core_also(&play->core, kind, workspace, &offset, &error),
                   &error);
         assert_int_equal(offset, play->log_count + 1);
         struct event event = take_numbers(play, workspace);
@@ -241,6 +260,36 @@ static void test_a_write_that_begins_inside_a_transaction_leaves_it_room(void **
     pawl__seq_core_done(&core);
 }
 
+/* The first event of a write takes no number, and the second one belongs to a kind that has many. */
+static void test_a_write_has_room_for_all_that_its_last_event_takes(void **state)
+{
+    struct seq_core core;
+    pawl_error error = PAWL_ERROR_INIT;
+    const uint64_t none[WIDE_SEQUENCES] = { 0 };
+    uint64_t out = 0;
+    bool known = false;
+
+    (void)state;
+    open_core(&core, 2 * WIDE_SEQUENCES, 1000);
+    (void)pawl__seq_core_read_from(&core, 0);
+    pawl__seq_core_actualized(&core);
+    for (uint64_t workspace = 1; workspace <= 20; workspace++) {
+        assert_ok(pawl__seq_core_start(&core, KIND, workspace, &out, &error), &error);
+        pawl__seq_core_supply(&core, 0, none, none);
+        assert_ok(pawl__seq_core_next(&core, 0, &known, &out, &error), &error);
+        end_event(&core);
+    }
+    assert_ok(pawl__seq_core_start(&core, KIND, 21, &out, &error), &error);
+    assert_ok(pawl__seq_core_also(&core, WIDE, 22, &out, &error), &error);
+    for (uint16_t i = 0; i < WIDE_SEQUENCES; i++) {
+        pawl__seq_core_supply(&core, i, none, none);
+        assert_ok(pawl__seq_core_next(&core, i, &known, &out, &error), &error);
+    }
+    end_event(&core);
+    assert_int_equal(pawl__seq_core_unflushed(&core), 20 + WIDE_SEQUENCES);
+    pawl__seq_core_done(&core);
+}
+
 static void test_an_event_waits_while_too_much_is_unwritten(void **state)
 {
     struct seq_core core;
@@ -302,6 +351,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers_follow_the_log_whatever_is_written_when),
         cmocka_unit_test(test_a_write_that_begins_inside_a_transaction_leaves_it_room),
+        cmocka_unit_test(test_a_write_has_room_for_all_that_its_last_event_takes),
         cmocka_unit_test(test_an_event_waits_while_too_much_is_unwritten),
         cmocka_unit_test(test_a_table_keeps_the_highest_of_each_key),
     };
