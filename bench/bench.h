@@ -7,6 +7,7 @@
 #define BENCH_H
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 static inline double bench_now_s(void)
@@ -15,6 +16,21 @@ static inline double bench_now_s(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static inline int bench_compare(const void *a, const void *b)
+{
+    const double *x = a;
+    const double *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* Sorts. A round in which somebody else had the machine does not move it. */
+static inline double bench_median(double *values, size_t count)
+{
+    qsort(values, count, sizeof(*values), bench_compare);
+    return values[count / 2];
 }
 
 /* One line of JSON on stdout; scripts/bench makes the table. `wanted` is the ratio the project

@@ -22,12 +22,12 @@
 enum {
     WORKSPACES = 50000,
     CACHE = 100000,
-    ROUNDS = 5,
-    TRANSACTIONS = 200000, /* a round */
+    ROUNDS = 9,            /* the one in the middle counts */
+    TRANSACTIONS = 100000, /* a round */
     NEXTS = 8,             /* a transaction */
     CLIENTS = 64,
     COMMANDS = 100, /* a client, a round */
-    ALONE = 800,    /* one by one, a round */
+    ALONE = 300,    /* one by one, a round */
 };
 
 /* --- a hash map with a list of least recent use, and nothing else --- */
@@ -130,8 +130,8 @@ static void bench_next(void)
     pawl_sequencer *seq = NULL;
     struct bare bare = { calloc(CACHE + 1, sizeof(struct node)), calloc(1 << 18, 4), 0 };
     struct pawl__prng random = pawl__prng_seeded(1);
-    double ours = 0;
-    double theirs = 0;
+    double ours_s[ROUNDS];
+    double bare_s[ROUNDS];
 
     REQUIRE(bare.nodes != NULL);
     REQUIRE(bare.slots != NULL);
@@ -148,12 +148,16 @@ static void bench_next(void)
     run_sequencer(seq, &random); /* everything is in both caches */
     run_bare(&bare, &random);
     for (int i = 0; i < ROUNDS; i++) {
-        theirs += run_bare(&bare, &random);
-        ours += run_sequencer(seq, &random);
+        bare_s[i] = run_bare(&bare, &random);
+        ours_s[i] = run_sequencer(seq, &random);
     }
-    double numbers = (double)ROUNDS * TRANSACTIONS * NEXTS;
-    bench_report(
-        "sequencer/next", "numbers/s", numbers / ours, "hash map with LRU", numbers / theirs, 0.5);
+    const double numbers = (double)TRANSACTIONS * NEXTS;
+    bench_report("sequencer/next",
+                 "numbers/s",
+                 numbers / bench_median(ours_s, ROUNDS),
+                 "hash map with LRU",
+                 numbers / bench_median(bare_s, ROUNDS),
+                 0.5);
     pawl_sequencer_free(seq);
     pawl__seq_memory_free(memory);
     free(bare.nodes);
@@ -207,21 +211,30 @@ static void bench_commands(const char *dir)
 {
     char paths[2][TEMPDIR_SIZE + 16];
     pawl_app *apps[2];
-    double alone = 0;
-    double speed[2] = { 0, 0 };
+    double speed[2][ROUNDS];
+    double alone[ROUNDS];
 
     for (int i = 0; i < 2; i++) {
         snprintf(paths[i], sizeof(paths[i]), "%s/level-%d", dir, i);
         apps[i] = seq_app_open(paths[i], i == 0 ? PAWL_APP_TRUST_0 : PAWL_APP_TRUST_2);
+        run_clients(apps[i]);
     }
     for (int round = 0; round < ROUNDS; round++) {
-        for (int i = 0; i < 2; i++) {
-            speed[i] += run_clients(apps[i]) / ROUNDS;
+        for (int turn = 0; turn < 2; turn++) {
+            int i = (turn + round) % 2;
+            speed[i][round] = run_clients(apps[i]);
         }
-        alone += run_alone(apps[0]) / ROUNDS;
+        alone[round] = run_alone(apps[0]);
     }
-    bench_report("app/commands, 64 clients", "commands/s", speed[0], "one by one", alone, 5);
-    bench_report("app/trust level 0", "commands/s", speed[0], "level 2", speed[1], 1 / 1.3);
+    double level_0 = bench_median(speed[0], ROUNDS);
+    double level_2 = bench_median(speed[1], ROUNDS);
+    bench_report("app/commands, 64 clients",
+                 "commands/s",
+                 level_0,
+                 "one by one",
+                 bench_median(alone, ROUNDS),
+                 5);
+    bench_report("app/trust level 0", "commands/s", level_0, "level 2", level_2, 1 / 1.3);
     pawl_app_close(apps[0]);
     pawl_app_close(apps[1]);
 }

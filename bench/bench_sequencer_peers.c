@@ -79,14 +79,6 @@ static double run_round(const struct peer *peer, void **handles, int clients, in
     return (double)transactions * numbers / (bench_now_s() - start);
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double *x = a;
-    const double *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
-
 /* All of them in each round, the first of which does not count. */
 static void run_all(struct runner *runners, size_t count, int clients, int numbers)
 {
@@ -107,8 +99,7 @@ static void run_all(struct runner *runners, size_t count, int clients, int numbe
         for (int c = 0; c < clients; c++) {
             runners[i].peer->close(handles[i][c]);
         }
-        qsort(rates[i], ROUNDS, sizeof(double), compare_doubles);
-        runners[i].rate = rates[i][ROUNDS / 2];
+        runners[i].rate = bench_median(rates[i], ROUNDS);
     }
 }
 

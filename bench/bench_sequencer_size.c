@@ -24,7 +24,7 @@ enum {
     HOT = 10000,
     TRANSACTIONS = 50000, /* a round */
     ROUNDS = 6,           /* the first one fills the cache and does not count */
-    MEMORY_TRANSACTIONS = 600000,
+    MEMORY_TRANSACTIONS = 200000,
 };
 
 struct samples {
@@ -102,14 +102,6 @@ static void run_round(struct place *place,
     }
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double *x = a;
-    const double *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
-
 static double percentile(const struct samples *samples, size_t percent)
 {
     return samples->ns[samples->count * percent / 100];
@@ -145,8 +137,8 @@ static void bench_time(struct place *small, struct place *large)
     }
     for (int i = 0; i < 2; i++) {
         close_place(places[i]);
-        qsort(hits[i].ns, hits[i].count, sizeof(double), compare_doubles);
-        qsort(misses[i].ns, misses[i].count, sizeof(double), compare_doubles);
+        qsort(hits[i].ns, hits[i].count, sizeof(double), bench_compare);
+        qsort(misses[i].ns, misses[i].count, sizeof(double), bench_compare);
         REQUIRE(hits[i].count > 0);
         REQUIRE(misses[i].count > 0);
     }
