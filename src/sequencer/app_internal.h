@@ -3,6 +3,7 @@
 #define PAWL_SEQUENCER_APP_INTERNAL_H
 
 #include "base/commit.h"
+#include "sequencer/app_batch.h"
 #include "sequencer/app_seq.h"
 #include "sequencer/command.h"
 #include "sequencer/descriptor.h"

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "sequencer/app_batch.h"
 
 enum { PAGE_ENTRIES = 256, PAGE_BYTES_MAX = 1 << 20, NUMBER_BYTES = 8 };
 

@@ -118,28 +118,4 @@ PAWL_MUST_USE pawl_status pawl__app_store_get(struct app_store *store,
 /* For backends: what an insert says that found its key. */
 pawl_status pawl__app_store_conflict(const struct app_entry *entry, pawl_error *reterr);
 
-/* Entries that are about to be written. Start with zeroes; it may be cleared and filled again. */
-struct app_batch {
-    struct app_entry *entries;
-    size_t count;
-    size_t room;
-    struct pawl__arena arena; /* of keys and values */
-};
-
-void pawl__app_batch_done(struct app_batch *batch);
-void pawl__app_batch_clear(struct app_batch *batch);
-
-/* Copies key and value. NOMEM leaves the batch as it was. */
-PAWL_MUST_USE pawl_status pawl__app_batch_add(struct app_batch *batch,
-                                              enum app_family family,
-                                              enum app_mode mode,
-                                              const struct app_key *key,
-                                              pawl_view value,
-                                              pawl_error *reterr);
-
-/* The last entry of a key; NULL: there is none. */
-const struct app_entry *pawl__app_batch_find(const struct app_batch *batch,
-                                             enum app_family family,
-                                             pawl_view key);
-
 #endif

@@ -14,9 +14,13 @@ static pawl_status find_record(struct app_partition *partition,
                                pawl_error *reterr)
 {
     struct app_key key = pawl__app_key_record(partition->seq.app, workspace, id);
-    const struct app_entry *entry =
-        pawl__app_batch_find(&partition->batch, APP_RECORDS, pawl__app_key_view(&key));
+    const struct app_entry *entry = NULL;
+    pawl_status status = pawl__app_batch_find(
+        &partition->batch, APP_RECORDS, pawl__app_key_view(&key), &entry, reterr);
 
+    if (status != PAWL_OK) {
+        return status;
+    }
     if (entry != NULL) {
         *ret_value = (struct app_value){ .found = true, .bytes = entry->value };
         return PAWL_OK;
@@ -139,15 +143,17 @@ static pawl_status look_at_key(struct app_partition *partition,
     struct app_key key =
         pawl__app_key_idempotency(partition->seq.app, request->workspace, request->key);
     pawl_view view = pawl__app_key_view(&key);
+    const struct app_entry *entry = NULL;
     struct app_value value;
     pawl_view hash;
     uint64_t offset = 0;
+    pawl_status status = pawl__app_batch_find(&partition->batch, APP_KEYS, view, &entry, reterr);
 
-    if (pawl__app_batch_find(&partition->batch, APP_KEYS, view) != NULL) {
+    if (status != PAWL_OK || entry != NULL) {
         *ret_state = APP_LATER;
-        return PAWL_OK;
+        return status;
     }
-    pawl_status status = pawl__app_store_get(
+    status = pawl__app_store_get(
         partition->seq.store, APP_KEYS, view, &partition->arena, &value, reterr);
     if (status != PAWL_OK || !value.found) {
         *ret_state = APP_GO;

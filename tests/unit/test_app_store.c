@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "sequencer/app_store.h"
+#include "sequencer/app_batch.h"
 
 static const struct app_store_options new_one = { .app_id = 1, .app_name = "orders" };
 
@@ -226,22 +226,6 @@ static void test_a_scan_gives_a_range_in_order_and_in_pages(void **state)
     expect_page(f, range, "");
 }
 
-static void test_a_batch_finds_the_last_entry_of_a_key(void **state)
-{
-    struct fixture *f = *state;
-    struct app_key one = pawl__app_key_plog(1, 0, 1);
-    struct app_key two = pawl__app_key_plog(1, 0, 2);
-
-    add(f, APP_PUT, 1, "a");
-    add(f, APP_PUT, 1, "b");
-    const struct app_entry *entry =
-        pawl__app_batch_find(&f->batch, APP_PLOG, pawl__app_key_view(&one));
-    assert_non_null(entry);
-    assert_true(pawl__view_is(entry->value, "b"));
-    assert_null(pawl__app_batch_find(&f->batch, APP_PLOG, pawl__app_key_view(&two)));
-    assert_null(pawl__app_batch_find(&f->batch, APP_WLOG, pawl__app_key_view(&one)));
-}
-
 static void test_what_was_written_is_there_after_a_restart(void **state)
 {
     struct fixture *f = *state;
@@ -292,8 +276,6 @@ int main(int argc, char **argv)
             test_many_keys_come_in_the_order_in_which_they_were_asked, setup, teardown),
         cmocka_unit_test_setup_teardown(
             test_a_scan_gives_a_range_in_order_and_in_pages, setup, teardown),
-        cmocka_unit_test_setup_teardown(
-            test_a_batch_finds_the_last_entry_of_a_key, setup, teardown),
         cmocka_unit_test_setup_teardown(
             test_what_was_written_is_there_after_a_restart, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_location_that_is_none_is_refused, setup, teardown),
