@@ -63,21 +63,21 @@ CREATE TRIGGER check_tasks_identity BEFORE UPDATE OF task_id, created_at ON task
     WHEN (NEW.task_id <> OLD.task_id OR NEW.created_at <> OLD.created_at)
     EXECUTE FUNCTION refuse('task_id and created_at of a task do not change');
 
+-- The server reads a CHECK, and a trigger's WHEN, anew for every statement. What only concerns
+-- columns that are written once is therefore guarded by column list, further below.
 CREATE TABLE work_items (
-    work_item_id      text COLLATE "C" PRIMARY KEY
-                      CHECK (octet_length(work_item_id) BETWEEN 1 AND 200),
+    work_item_id      text COLLATE "C" PRIMARY KEY,
     task_id           text COLLATE "C" NOT NULL REFERENCES tasks(task_id) ON DELETE CASCADE,
-    work_type         text COLLATE "C" NOT NULL CHECK (octet_length(work_type) BETWEEN 1 AND 200),
-    status            text COLLATE "C" NOT NULL DEFAULT 'pending'
-                      CHECK (status IN ('pending', 'in_progress', 'completed', 'failed', 'expired')),
-    priority          integer NOT NULL DEFAULT 0 CHECK (priority BETWEEN -1000000 AND 1000000),
+    work_type         text COLLATE "C" NOT NULL,
+    status            text COLLATE "C" NOT NULL DEFAULT 'pending',
+    priority          integer NOT NULL DEFAULT 0,
     lease_holder      text COLLATE "C",
     lease_acquired_at timestamptz,
-    lease_expires_at  timestamptz CHECK (isfinite(lease_expires_at)),
+    lease_expires_at  timestamptz,
     heartbeat_at      timestamptz,
     -- No upper bound: the watchdog statement that users know ends at 4 of 3. We stop at max_retries.
-    retry_count       integer NOT NULL DEFAULT 0 CHECK (retry_count >= 0),
-    max_retries       integer NOT NULL DEFAULT 3 CHECK (max_retries BETWEEN 0 AND 1000000),
+    retry_count       integer NOT NULL DEFAULT 0,
+    max_retries       integer NOT NULL DEFAULT 3,
     input_data        text,
     output_data       text,
     error_message     text,
@@ -86,26 +86,30 @@ CREATE TABLE work_items (
     completed_at      timestamptz,
     updated_at        timestamptz NOT NULL DEFAULT CURRENT_TIMESTAMP,
     -- ours
-    token             bigint NOT NULL DEFAULT 0 CHECK (token >= 0),
-    attempts          bigint NOT NULL DEFAULT 0 CHECK (attempts >= 0),
-    entries           bigint NOT NULL DEFAULT 0 CHECK (entries >= 0),
+    token             bigint NOT NULL DEFAULT 0,
+    attempts          bigint NOT NULL DEFAULT 0,
+    entries           bigint NOT NULL DEFAULT 0,
     steps             bigint NOT NULL DEFAULT 0, -- +1 with a change whose history is written by the
                       -- statement that makes it
     has_followers     boolean NOT NULL DEFAULT false, -- somebody waits for it
     CONSTRAINT only_a_leased_item_has_a_holder
         CHECK ((status = 'in_progress') = (lease_holder IS NOT NULL)),
     CONSTRAINT only_a_leased_item_has_an_expiry
-        CHECK ((status = 'in_progress') = (lease_expires_at IS NOT NULL)),
+        CHECK (CASE WHEN lease_expires_at IS NULL THEN status <> 'in_progress'
+                    ELSE status = 'in_progress' AND isfinite(lease_expires_at) END),
     CONSTRAINT only_an_ended_item_has_an_end
         CHECK (CASE status WHEN 'completed' THEN completed_at IS NOT NULL
                            WHEN 'failed' THEN true
-                           ELSE completed_at IS NULL END)
+                           ELSE completed_at IS NULL
+                                AND status IN ('pending', 'in_progress', 'expired') END)
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02,
         autovacuum_analyze_scale_factor = 0.05);
 CREATE INDEX idx_work_items_task ON work_items(task_id, status, created_at DESC);
--- With the id behind, it gives the claim its whole order: priority, age, id.
+-- With the id behind, it gives the claim its whole order: priority, age, id. Ended items are in no
+-- order that anybody asks for.
 CREATE INDEX idx_work_items_status_priority
-    ON work_items(status, priority DESC, created_at ASC, work_item_id);
+    ON work_items(status, priority DESC, created_at ASC, work_item_id)
+    WHERE status IN ('pending', 'in_progress', 'expired');
 CREATE INDEX idx_work_items_lease_expiry ON work_items(lease_expires_at)
     WHERE status = 'in_progress';
 CREATE INDEX idx_work_items_lease_holder ON work_items(lease_holder, status)
@@ -148,7 +152,7 @@ CREATE TABLE work_dependencies (
 CREATE INDEX idx_work_dependencies_after ON work_dependencies(after_id);
 
 CREATE TABLE work_history (
-    seq          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    seq          bigint GENERATED ALWAYS AS IDENTITY,
     work_item_id text COLLATE "C" NOT NULL,
     task_id      text COLLATE "C" NOT NULL,
     from_status  text,
@@ -158,6 +162,7 @@ CREATE TABLE work_history (
     retry_count  integer NOT NULL,
     message      text,
     at           timestamptz NOT NULL,
+    PRIMARY KEY (work_item_id, seq),
     CONSTRAINT only_transitions_that_exist CHECK (CASE coalesce(from_status, '')
         WHEN '' THEN to_status = 'pending'
         WHEN 'pending' THEN to_status IN ('in_progress', 'failed')
@@ -165,7 +170,6 @@ CREATE TABLE work_history (
         WHEN 'expired' THEN to_status IN ('pending', 'failed')
         ELSE false END)
 );
-CREATE INDEX idx_work_history_item ON work_history(work_item_id);
 CREATE TRIGGER check_work_history_append_only BEFORE UPDATE ON work_history FOR EACH ROW
     EXECUTE FUNCTION refuse('the history of work items does not change');
 
@@ -193,9 +197,9 @@ BEGIN
               SCHEMA = TG_TABLE_SCHEMA;
 END $$;
 CREATE TRIGGER check_work_items_status BEFORE UPDATE OF
-    work_item_id, task_id, work_type, status, priority, lease_holder, lease_acquired_at,
-    lease_expires_at, heartbeat_at, retry_count, max_retries, input_data, output_data,
-    error_message, created_at, started_at, completed_at, token, attempts, entries, steps
+    work_type, status, priority, lease_holder, lease_acquired_at, lease_expires_at, heartbeat_at,
+    retry_count, max_retries, input_data, output_data, error_message, started_at, completed_at,
+    token, attempts, steps
 ON work_items FOR EACH ROW
     WHEN ((CASE OLD.status
            WHEN 'pending' THEN NEW.status IN ('pending', 'in_progress', 'failed')
@@ -204,10 +208,24 @@ ON work_items FOR EACH ROW
                     OR (NEW.status = 'in_progress' AND NEW.lease_holder = OLD.lease_holder)
            WHEN 'expired' THEN NEW.status IN ('expired', 'pending', 'failed')
            ELSE false END) IS NOT TRUE
-          OR NEW.token < OLD.token OR NEW.attempts < OLD.attempts OR NEW.entries < OLD.entries
+          OR NEW.token < OLD.token OR NEW.attempts < OLD.attempts)
+    EXECUTE FUNCTION refuse_work_item();
+CREATE TRIGGER check_work_items_identity BEFORE UPDATE OF
+    work_item_id, task_id, created_at, entries
+ON work_items FOR EACH ROW
+    WHEN (OLD.status IN ('completed', 'failed') OR NEW.entries < OLD.entries
           OR NEW.work_item_id <> OLD.work_item_id OR NEW.task_id <> OLD.task_id
           OR NEW.created_at <> OLD.created_at)
     EXECUTE FUNCTION refuse_work_item();
+CREATE TRIGGER check_work_items_limits BEFORE INSERT OR UPDATE OF
+    work_item_id, work_type, priority, retry_count, max_retries
+ON work_items FOR EACH ROW
+    WHEN (octet_length(NEW.work_item_id) NOT BETWEEN 1 AND 200
+          OR octet_length(NEW.work_type) NOT BETWEEN 1 AND 200
+          OR NEW.priority NOT BETWEEN -1000000 AND 1000000
+          OR NEW.max_retries NOT BETWEEN 0 AND 1000000 OR NEW.retry_count < 0
+          OR NEW.token < 0 OR NEW.attempts < 0 OR NEW.entries < 0)
+    EXECUTE FUNCTION refuse('work_item_id and work_type have 1 to 200 bytes, priority is -1000000 to 1000000, max_retries 0 to 1000000, no count is negative');
 
 -- Foreign SQL that leases: the token that it left alone.
 CREATE FUNCTION count_work_item_lease() RETURNS trigger LANGUAGE plpgsql AS $$
