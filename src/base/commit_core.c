@@ -57,6 +57,12 @@ static bool batch_is_full(const struct pawl__commit_core *core)
            || core->waiting_bytes >= core->limits.batch_bytes_max;
 }
 
+/* Who was answered comes back soon, as a rule: then all of them share the next batch. */
+static bool company_is_here(const struct pawl__commit_core *core)
+{
+    return core->limits.only_for_regulars && core->waiting >= core->regulars;
+}
+
 pawl_status pawl__commit_core_submit(struct pawl__commit_core *core,
                                      struct pawl__commit_item *item,
                                      int64_t now_ns,
@@ -68,7 +74,7 @@ pawl_status pawl__commit_core_submit(struct pawl__commit_core *core,
     if (status != PAWL_OK) {
         return status;
     }
-    bool was_full = batch_is_full(core);
+    bool was_full = batch_is_full(core) || (core->waiting > 0 && company_is_here(core));
     item->outcome.status = PAWL_OK;
     item->outcome.message[0] = '\0';
     item->state = PAWL__COMMIT_WAITING;
@@ -86,7 +92,7 @@ pawl_status pawl__commit_core_submit(struct pawl__commit_core *core,
     core->waiting_bytes += item->bytes;
     /* A waiting committer has something to decide at the first item and when the batch becomes
      * full; one that is in flight looks again by itself. */
-    bool becomes_full = !was_full && batch_is_full(core);
+    bool becomes_full = !was_full && (batch_is_full(core) || company_is_here(core));
     *ret_wake = core->in_flight == 0 && (core->waiting == 1 || becomes_full);
     return PAWL_OK;
 }
@@ -101,7 +107,7 @@ enum pawl__commit_step pawl__commit_core_next(const struct pawl__commit_core *co
     if (core->waiting == 0) {
         return core->closed ? PAWL__COMMIT_STOP : PAWL__COMMIT_WAIT;
     }
-    if (core->closed || batch_is_full(core)) {
+    if (core->closed || batch_is_full(core) || company_is_here(core)) {
         return PAWL__COMMIT_TAKE;
     }
     if (__builtin_add_overflow(core->first->submitted_ns, core->limits.linger_ns, &until_ns)) {
@@ -171,6 +177,7 @@ void pawl__commit_core_answer(struct pawl__commit_core *core,
         answer(items[i], failure);
     }
     core->in_flight = 0;
+    core->regulars = count + core->waiting;
     core->batches++;
     core->items += count;
 }

@@ -50,6 +50,8 @@ struct pawl__commit_limits {
     size_t batch_bytes_max; /* at least 1 */
     size_t waiting_max;     /* at least 1; one more is refused as BUSY */
     int64_t linger_ns;      /* how long the oldest item waits for company; 0: not at all */
+    bool only_for_regulars; /* ... and no longer than until as many wait as there were callers when
+                             * the last batch was answered: a caller alone never waits */
 };
 
 #define PAWL__COMMIT_BATCH_MAX 65536
@@ -61,6 +63,7 @@ struct pawl__commit_core {
     size_t waiting;
     size_t waiting_bytes;
     size_t in_flight;
+    size_t regulars; /* in the last batch, and waiting when it was answered */
     bool closed;
     uint64_t batches; /* answered so far, and the items in them */
     uint64_t items;

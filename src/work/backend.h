@@ -101,6 +101,7 @@ struct work_quick_call {
 
 struct work_store_ops {
     const char *name;
+    int64_t gather_ns; /* how long a group may wait for the callers that the last one answered */
     void (*close)(struct work_backend *base); /* also of a half-built backend */
 
     /* Says what the transaction that begins next will load (once, all of these ids or some) and pick

@@ -21,6 +21,9 @@ enum {
      * transaction gone and its callers try again. */
     IDLE_MS_MAX = 15000,
 };
+/* A group costs a round trip, a sync of the server's log and the start of a statement, however small
+ * it is: some wake-ups of this machine's threads are little beside it. */
+#define GATHER_NS NS_PER_MS
 #define DATA_BYTES_SPARE 64U /* what an array needs beside its one element */
 
 /* One plan, whatever the statistics say: a queue's tables are empty when they are analyzed and full a
@@ -208,6 +211,7 @@ static void pg_close(struct work_backend *base)
 
 static const struct work_store_ops pg_store = {
     .name = "postgres",
+    .gather_ns = GATHER_NS,
     .close = pg_close,
     .wish = pg_wish,
     .quick = pawl__work_pg_quick,

@@ -115,6 +115,8 @@ static pawl_status start(pawl_work *work, pawl_error *reterr)
     if (status != PAWL_OK) {
         return status;
     }
+    options.limits.linger_ns = work->backend->store->gather_ns;
+    options.limits.only_for_regulars = work->backend->store->gather_ns > 0;
     options.limits.batch_items_max = WORK_GROUP_MAX;
     options.limits.batch_bytes_max = WORK_GROUP_BYTES_MAX;
     return pawl__commit_new(&options, &work->commit, reterr);

@@ -123,7 +123,7 @@ static void test_what_arrives_during_a_commit_is_the_next_batch(void **state)
 {
     struct fixture *f = *state;
 
-    start(f, (struct pawl__commit_limits){ 8, 100, 8, 0 });
+    start(f, (struct pawl__commit_limits){ 8, 100, 8, 0, false });
     looks(f, 0);
     submits(f, 1, ANN, 1);
     submits(f, 1, BOB, 1);
@@ -153,7 +153,7 @@ static void test_limits_cut_a_batch_and_keep_the_order(void **state)
 {
     struct fixture *f = *state;
 
-    start(f, (struct pawl__commit_limits){ 3, 10, 5, 0 });
+    start(f, (struct pawl__commit_limits){ 3, 10, 5, 0, false });
     submits(f, 0, ANN, 6);
     submits(f, 0, BOB, 5); /* does not fit behind ann; cat would, but must not overtake */
     submits(f, 0, CAT, 1);
@@ -191,7 +191,7 @@ static void test_lingering_ends_with_time_or_with_a_full_batch(void **state)
 {
     struct fixture *f = *state;
 
-    start(f, (struct pawl__commit_limits){ 3, 100, 8, 5 * NS_PER_S });
+    start(f, (struct pawl__commit_limits){ 3, 100, 8, 5 * NS_PER_S, false });
     submits(f, 10, ANN, 1);
     looks(f, 10);
     submits(f, 12, BOB, 1);
@@ -221,12 +221,50 @@ static void test_lingering_ends_with_time_or_with_a_full_batch(void **state)
                  "[ 25] committer takes dan eve fay\n");
 }
 
+static void test_regulars_are_waited_for_and_nobody_else(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f, (struct pawl__commit_limits){ 8, 100, 8, 5 * NS_PER_S, true });
+    submits(f, 10, ANN, 1); /* alone: nobody is waited for */
+    looks(f, 10);
+    submits(f, 11, BOB, 1);
+    submits(f, 11, CAT, 1);
+    answers(f, 12, NULL); /* three are about */
+    looks(f, 12);
+    submits(f, 13, ANN, 1);
+    looks(f, 13);
+    answers(f, 14, NULL);
+    submits(f, 15, BOB, 1); /* three again, and one of them does not come */
+    looks(f, 16);
+    looks(f, 20);
+    answers(f, 21, NULL);
+    submits(f, 22, DAN, 1);
+    looks(f, 22);
+    assert_trace(&f->trace,
+                 "[ 10] ann submits, wakes the committer\n"
+                 "[ 10] committer takes ann\n"
+                 "[ 11] bob submits\n"
+                 "[ 11] cat submits\n"
+                 "[ 12] answers ann OK\n"
+                 "[ 12] committer waits until 16\n"
+                 "[ 13] ann submits, wakes the committer\n"
+                 "[ 13] committer takes bob cat ann\n"
+                 "[ 14] answers bob OK cat OK ann OK\n"
+                 "[ 15] bob submits, wakes the committer\n"
+                 "[ 16] committer waits until 20\n"
+                 "[ 20] committer takes bob\n"
+                 "[ 21] answers bob OK\n"
+                 "[ 22] dan submits, wakes the committer\n"
+                 "[ 22] committer takes dan\n");
+}
+
 static void test_each_gets_its_own_answer_and_a_failed_batch_is_everybodys(void **state)
 {
     struct fixture *f = *state;
     pawl_error disk = PAWL_ERROR_INIT;
 
-    start(f, (struct pawl__commit_limits){ 8, 100, 8, 0 });
+    start(f, (struct pawl__commit_limits){ 8, 100, 8, 0, false });
     for (int who = ANN; who <= CAT; who++) {
         submits(f, 0, who, 1);
     }
@@ -258,7 +296,7 @@ static void test_who_gives_up_learns_what_is_known(void **state)
 {
     struct fixture *f = *state;
 
-    start(f, (struct pawl__commit_limits){ 2, 100, 8, 0 });
+    start(f, (struct pawl__commit_limits){ 2, 100, 8, 0, false });
     submits(f, 0, ANN, 1);
     submits(f, 0, BOB, 1);
     submits(f, 0, CAT, 1);
@@ -292,7 +330,7 @@ static void test_closing_drains_or_fails_what_waits(void **state)
 {
     struct fixture *f = *state;
 
-    start(f, (struct pawl__commit_limits){ 2, 100, 8, 60 * NS_PER_S });
+    start(f, (struct pawl__commit_limits){ 2, 100, 8, 60 * NS_PER_S, false });
     submits(f, 0, ANN, 1);
     submits(f, 0, BOB, 1);
     submits(f, 0, CAT, 1);
@@ -329,11 +367,11 @@ static void test_limits_are_checked_by_name(void **state)
         struct pawl__commit_limits limits;
         const char *name;
     } wrong[] = {
-        { { 0, 1, 1, 0 }, "batch_items_max is 0" },
-        { { PAWL__COMMIT_BATCH_MAX + 1, 1, 1, 0 }, "batch_items_max is 65537" },
-        { { 1, 0, 1, 0 }, "batch_bytes_max" },
-        { { 1, 1, 0, 0 }, "waiting_max" },
-        { { 1, 1, 1, -1 }, "linger_ns is -1" },
+        { { 0, 1, 1, 0, false }, "batch_items_max is 0" },
+        { { PAWL__COMMIT_BATCH_MAX + 1, 1, 1, 0, false }, "batch_items_max is 65537" },
+        { { 1, 0, 1, 0, false }, "batch_bytes_max" },
+        { { 1, 1, 0, 0, false }, "waiting_max" },
+        { { 1, 1, 1, -1, false }, "linger_ns is -1" },
     };
 
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
@@ -341,7 +379,7 @@ static void test_limits_are_checked_by_name(void **state)
             pawl__commit_core_init(&f->core, &wrong[i].limits, &f->error), PAWL_INVALID, &f->error);
         assert_message(&f->error, wrong[i].name);
     }
-    start(f, (struct pawl__commit_limits){ PAWL__COMMIT_BATCH_MAX, 1, 1, INT64_MAX });
+    start(f, (struct pawl__commit_limits){ PAWL__COMMIT_BATCH_MAX, 1, 1, INT64_MAX, false });
     submits(f, 5, ANN, 1); /* five seconds and for ever do not wrap around */
     int64_t until_ns = 0;
     f->core.limits.batch_bytes_max = 2;
@@ -451,7 +489,8 @@ static void test_in_any_order_of_events_each_item_is_taken_once(void **state)
         struct pawl__commit_limits limits = { 1 + next_random(&seed) % 6,
                                               8 + next_random(&seed) % 20,
                                               4 + next_random(&seed) % 30,
-                                              (int64_t)(next_random(&seed) % 5) };
+                                              (int64_t)(next_random(&seed) % 5),
+                                              next_random(&seed) % 2 == 0 };
         struct walk walk = { 0 };
         assert_int_equal(pawl__commit_core_init(&walk.core, &limits, NULL), PAWL_OK);
         for (size_t i = 0; i < ITEMS; i++) {
@@ -480,6 +519,8 @@ int main(void)
             test_limits_cut_a_batch_and_keep_the_order, setup, teardown),
         cmocka_unit_test_setup_teardown(
             test_lingering_ends_with_time_or_with_a_full_batch, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_regulars_are_waited_for_and_nobody_else, setup, teardown),
         cmocka_unit_test_setup_teardown(
             test_each_gets_its_own_answer_and_a_failed_batch_is_everybodys, setup, teardown),
         cmocka_unit_test_setup_teardown(test_who_gives_up_learns_what_is_known, setup, teardown),
