@@ -208,7 +208,9 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_open_json(const char *location,
                                                       pawl_app **ret_app,
                                                       pawl_error *reterr);
 
-/* Commands that wait are answered first. NULL is fine. */
+/* Commands that wait are answered first. It takes close_ms_max at the most, however many partitions
+ * there are: when the store does not come back until then, what uses it stays, and the application
+ * can be opened again only by another process, once this one has ended. NULL is fine. */
 PAWL_API void pawl_app_close(pawl_app *app);
 
 /* Lives as long as the application. */

@@ -156,8 +156,10 @@ void pawl_app_close(pawl_app *app)
     if (app == NULL) {
         return;
     }
+    int64_t deadline_ns =
+        pawl__monotonic_ns(pawl__clock_real()) + app->options.close_ms_max * NS_PER_MS;
     for (size_t i = 0; i < app->partition_count; i++) {
-        ended = pawl__app_partition_done(&app->partitions[i]) && ended;
+        ended = pawl__app_partition_done(&app->partitions[i], deadline_ns) && ended;
     }
     if (!ended) {
         return; /* a thread hangs in the store and may still use all of this: it stays */

@@ -50,7 +50,7 @@ PAWL_MUST_USE pawl_status pawl__app_reapply(const struct app_seq *seq, pawl_erro
  * after a failure; false: a thread did not come back, and whatever it uses must stay. */
 PAWL_MUST_USE pawl_status pawl__app_partition_init(struct app_partition *partition,
                                                    pawl_error *reterr);
-bool pawl__app_partition_done(struct app_partition *partition);
+bool pawl__app_partition_done(struct app_partition *partition, int64_t deadline_ns);
 
 struct app_partition *pawl__app_partition(pawl_app *app, uint64_t workspace);
 

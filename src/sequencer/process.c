@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "sequencer/app_item.h"
+#include "sequencer/sequencer_end.h"
 
 enum {
     GROUP_MAX = 1000,
@@ -345,25 +346,21 @@ pawl_status pawl__app_partition_init(struct app_partition *partition, pawl_error
     return status == PAWL_OK ? pawl__commit_new(&options, &partition->commit, reterr) : status;
 }
 
-bool pawl__app_partition_done(struct app_partition *partition)
+bool pawl__app_partition_done(struct app_partition *partition, int64_t deadline_ns)
 {
-    int64_t deadline_ns =
-        pawl__monotonic_ns(pawl__clock_real()) + partition->app->options.close_ms_max * NS_PER_MS;
-    bool ended = true;
-
     if (partition->commit != NULL) {
-        ended = pawl__commit_stop(partition->commit, true, deadline_ns, NULL) == PAWL_OK;
+        bool ended = pawl__commit_stop(partition->commit, true, deadline_ns, NULL) == PAWL_OK;
         pawl__commit_free(partition->commit);
+        if (!ended) {
+            return false; /* it may still be using all that follows */
+        }
     }
-    if (partition->sequencer != NULL && ended) {
-        ended = pawl_sequencer_close(partition->sequencer, NULL) == PAWL_OK;
-        pawl_sequencer_free(partition->sequencer);
+    if (!pawl__sequencer_end(partition->sequencer, deadline_ns)) {
+        return false;
     }
-    if (ended) {
-        pawl__app_batch_done(&partition->batch);
-        pawl__arena_done(&partition->arena);
-        pawl__buf_done(&partition->bytes);
-        free(partition->taken);
-    }
-    return ended;
+    pawl__app_batch_done(&partition->batch);
+    pawl__arena_done(&partition->arena);
+    pawl__buf_done(&partition->bytes);
+    free(partition->taken);
+    return true;
 }

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/thread.h"
 #include "sequencer/core.h"
+#include "sequencer/sequencer_end.h"
 
 struct pawl_sequencer {
     struct seq_core core; /* its shared half under the lock */
@@ -32,7 +33,8 @@ struct pawl_sequencer {
     pawl_sequencer_status status; /* counts and the last error */
     int users;                    /* the handle and the threads; the last one out frees */
 
-    struct pawl__lock joining; /* a thread is joined by one thread only */
+    struct pawl__lock joining; /* a thread is joined by one thread only; covers all below */
+    bool close_timed_out;
     struct pawl__thread flusher;
     struct pawl__thread actualizer;
 };
@@ -344,10 +346,8 @@ pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
     return PAWL_OK;
 }
 
-pawl_status pawl_sequencer_close(pawl_sequencer *seq, pawl_error *reterr)
+static bool close_until(struct pawl_sequencer *seq, int64_t deadline_ns)
 {
-    int64_t deadline_ns = from_now(seq->options.close_ms_max);
-
     atomic_store(&seq->closed, true);
     pawl__lock(&seq->lock);
     seq->closing = true;
@@ -357,28 +357,46 @@ pawl_status pawl_sequencer_close(pawl_sequencer *seq, pawl_error *reterr)
     pawl__lock(&seq->joining);
     bool ended = pawl__thread_join_until(&seq->flusher, deadline_ns);
     ended = pawl__thread_join_until(&seq->actualizer, deadline_ns) && ended;
+    seq->close_timed_out = !ended;
     pawl__unlock(&seq->joining);
-    return ended ? PAWL_OK
-                 : pawl__fail(reterr,
-                              PAWL_TIMEOUT,
-                              "the storage did not come back within %" PRIu32 " ms",
-                              seq->options.close_ms_max);
+    return ended;
+}
+
+pawl_status pawl_sequencer_close(pawl_sequencer *seq, pawl_error *reterr)
+{
+    return close_until(seq, from_now(seq->options.close_ms_max))
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_TIMEOUT,
+                            "the storage did not come back within %" PRIu32 " ms",
+                            seq->options.close_ms_max);
+}
+
+bool pawl__sequencer_end(pawl_sequencer *seq, int64_t deadline_ns)
+{
+    if (seq == NULL) {
+        return true;
+    }
+    bool ended = close_until(seq, deadline_ns);
+    if (!ended && seq->flusher.started) {
+        pthread_detach(seq->flusher.id);
+    }
+    if (!ended && seq->actualizer.started) {
+        pthread_detach(seq->actualizer.id);
+    }
+    leave(seq);
+    return ended;
 }
 
 void pawl_sequencer_free(pawl_sequencer *seq)
 {
-    if (seq == NULL) {
-        return;
+    if (seq != NULL) {
+        /* Whoever has waited for it in vain does not wait twice. */
+        pawl__lock(&seq->joining);
+        uint32_t ms = seq->close_timed_out ? 0 : seq->options.close_ms_max;
+        pawl__unlock(&seq->joining);
+        (void)!pawl__sequencer_end(seq, from_now(ms));
     }
-    if (pawl_sequencer_close(seq, NULL) != PAWL_OK) {
-        if (seq->flusher.started) {
-            pthread_detach(seq->flusher.id);
-        }
-        if (seq->actualizer.started) {
-            pthread_detach(seq->actualizer.id);
-        }
-    }
-    leave(seq);
 }
 
 /* --- transactions --- */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/macros.h"
@@ -522,6 +523,31 @@ static void test_a_write_whose_answer_was_lost_is_found_by_its_key(void **state)
     assert_int_equal(f->response->plog_offset, 2);
 }
 
+/* Every partition hangs in its store: closing them takes one time limit, not one for each. */
+static void test_a_close_beside_a_store_that_hangs_is_bounded(void **state)
+{
+    enum { PARTITIONS = 20, HANGS_MS = 8000, CLOSE_MS = 500 };
+    static pawl_app *left_behind; /* it stays, as the header says, and is no leak for a checker */
+    struct app_fixture *f = *state;
+
+    f->descriptor.partitions = PARTITIONS;
+    f->options.close_ms_max = CLOSE_MS;
+    f->options.exec_ms_max = 20;
+    app_open(f);
+    assert_ok(pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error), &f->error);
+    assert_ok(pawl__failpoint_set("app.write.before=delay:8000", &f->error), &f->error);
+    int64_t hangs_until_ns = pawl__monotonic_ns(pawl__clock_real()) + HANGS_MS * NS_PER_MS;
+    for (uint64_t workspace = 1; workspace <= PARTITIONS; workspace++) {
+        pawl_app_command command = shop(workspace);
+        pawl_status status = pawl_app_exec(f->app, &command, &f->response, &f->error);
+        assert_true(status == PAWL_TIMEOUT || status == PAWL_BUSY);
+    }
+    left_behind = STEAL(f->app);
+    pawl_app_close(left_behind);
+    assert_true(pawl__monotonic_ns(pawl__clock_real()) < hangs_until_ns);
+    assert_ok(pawl__failpoint_set(NULL, &f->error), &f->error);
+}
+
 #define APP_TEST(name) cmocka_unit_test_setup_teardown(name, app_setup, app_teardown)
 
 int main(int argc, char **argv)
@@ -543,6 +569,7 @@ int main(int argc, char **argv)
         APP_TEST(test_a_command_that_is_refused_takes_nobody_along),
         APP_TEST(test_a_write_that_did_not_happen_gives_its_numbers_back),
         APP_TEST(test_a_write_whose_answer_was_lost_is_found_by_its_key),
+        APP_TEST(test_a_close_beside_a_store_that_hangs_is_bounded),
     };
 
     return app_suite(argc, argv, tests, COUNT_OF(tests));
