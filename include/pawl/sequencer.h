@@ -139,6 +139,14 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_next(pawl_sequencer *sequencer
                                                        uint64_t *ret_number,
                                                        pawl_error *reterr);
 
+/* Gives up the event that start or also began last, which must not go into the log: the numbers that it
+ * took and its offset are the next ones again. The transaction goes on with the events before it; with
+ * none it ends. Then begin another event with also, or end the transaction: until then there is nothing
+ * to take numbers for (NO_TRANSACTION), and a second drop does nothing. Nothing is rebuilt.
+ * NO_TRANSACTION, WRONG_THREAD, CLOSED. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_drop(pawl_sequencer *sequencer,
+                                                       pawl_error *reterr);
+
 /* The event is in the log: the transaction ends, and the offset moves by one for each of its events,
  * also when no number was taken. Does not wait for a write. NO_TRANSACTION, WRONG_THREAD, CLOSED. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_flush(pawl_sequencer *sequencer,

@@ -28,7 +28,7 @@ PAWL_MUST_USE pawl_status pawl__app_examine(struct app_partition *partition,
                                             pawl_error *reterr);
 
 /* making.c: takes the numbers of a command from the open transaction, adds its event and all that it
- * does to the batch, fills in its response. After an error the batch is of no use. */
+ * does to the batch, fills in its response. After an error event and entries are to be given up. */
 PAWL_MUST_USE pawl_status pawl__app_make_event(struct app_partition *partition,
                                                struct app_item *item,
                                                uint64_t offset,

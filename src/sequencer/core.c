@@ -212,6 +212,9 @@ static bool find_sequence(const struct seq_kind *kind, uint16_t sequence, size_t
 
 /* --- transactions --- */
 
+/* Of a transaction whose last event was dropped. */
+static const struct seq_kind no_kind = { .count = 0 };
+
 size_t pawl__seq_core_unflushed(const struct seq_core *core)
 {
     return core->shared.filling.count + core->shared.flushing.count;
@@ -351,6 +354,20 @@ pawl_status pawl__seq_core_also(struct seq_core *core,
     return PAWL_OK;
 }
 
+/* The cache never heard of its numbers. */
+bool pawl__seq_core_drop(struct seq_core *core)
+{
+    struct seq_transaction *transaction = &core->transaction;
+
+    REQUIRE(transaction->open);
+    if (transaction->kind != &no_kind) {
+        transaction->kind = &no_kind;
+        transaction->events--;
+    }
+    transaction->open = transaction->events > 0;
+    return transaction->open;
+}
+
 static pawl_status give_out(
     struct seq_core *core, size_t place, uint64_t last, uint64_t *ret_number, pawl_error *reterr)
 {
@@ -379,6 +396,10 @@ pawl_status pawl__seq_core_next(struct seq_core *core,
 
     REQUIRE(transaction->open);
     if (!find_sequence(transaction->kind, sequence, &place)) {
+        if (transaction->kind == &no_kind) {
+            return pawl__fail(
+                reterr, PAWL_NO_TRANSACTION, "the event of the transaction is dropped");
+        }
         return pawl__fail(reterr,
                           PAWL_UNKNOWN_SEQUENCE,
                           "workspaces of kind %u have no sequence %u",
@@ -414,7 +435,8 @@ void pawl__seq_core_look_pending(const struct seq_core *core, uint64_t *ret_numb
 }
 
 /* All numbers of the workspace enter the cache, not only the one asked for: they are read together.
- * Each is the highest of what any place knows, and never below the first number less one. */
+ * Each is the highest of what any place knows, and never below the first number less one. What this
+ * event has taken comes in at its end, since it may be dropped. */
 static void supply(struct seq_core *core, size_t place, uint64_t pending, uint64_t stored)
 {
     const struct seq_transaction *transaction = &core->transaction;
@@ -422,7 +444,6 @@ static void supply(struct seq_core *core, size_t place, uint64_t pending, uint64
 
     last = MAX(last, stored);
     last = MAX(last, pending);
-    last = MAX(last, transaction->taken[place]);
     pawl__lru_put(core->cache, key_of(transaction, place), last, NULL);
 }
 

@@ -133,6 +133,11 @@ PAWL_MUST_USE pawl_status pawl__seq_core_next(struct seq_core *core,
                                               uint64_t *ret_number,
                                               pawl_error *reterr);
 
+/* Gives up the event that start or also began last, and its numbers. False: it was the only one, and the
+ * transaction has ended. Until pawl__seq_core_also begins another event, pawl__seq_core_next is
+ * NO_TRANSACTION and a second drop does nothing. */
+bool pawl__seq_core_drop(struct seq_core *core);
+
 /* What pawl__seq_core_look_pending found and what was read after it, by place in the kind. The next
  * pawl__seq_core_next of `wanted` is known. */
 void pawl__seq_core_supply(struct seq_core *core,

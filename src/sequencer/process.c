@@ -87,16 +87,25 @@ static void start_over(struct group *group)
     }
 }
 
-enum taking { TAKING_ON, TAKING_ENDED, TAKING_FAILED };
+/* A command that nobody wrote anything of: its numbers are the next ones again. */
+static void give_up(struct app_partition *partition, size_t entries)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pawl_sequencer_drop(partition->sequencer, &error);
 
-/* A command into the attempt. ENDED: no more fit, or nobody can go on and all have their outcome.
- * FAILED: this one has, and the numbers of all are to be forgotten. */
-static enum taking take(struct group *group, struct app_item *item)
+    REQUIRE(status == PAWL_OK || status == PAWL_CLOSED); /* closed after us, never before */
+    pawl__app_batch_cut(&partition->batch, entries);
+}
+
+/* A command into the attempt, unless it has its outcome. False: no more fit, or nobody can go on and all
+ * have their outcome. */
+static bool take(struct group *group, struct app_item *item)
 {
     struct app_partition *partition = group->partition;
     const struct app_request *request = &item->request;
     pawl_error error = PAWL_ERROR_INIT;
     uint64_t offset = 0;
+    size_t entries = partition->batch.count;
     bool first = partition->taken_count == 0;
     pawl_status status = (first ? pawl_sequencer_start : pawl_sequencer_also)(
         partition->sequencer, request->kind->id, request->workspace, &offset, &error);
@@ -105,15 +114,16 @@ static enum taking take(struct group *group, struct app_item *item)
         if (first) {
             decide_all(group, &error);
         }
-        return TAKING_ENDED;
+        return false;
     }
     status = pawl__app_make_event(partition, item, offset, &error);
-    if (status != PAWL_OK) {
+    if (status == PAWL_OK) {
+        partition->taken[partition->taken_count++] = item;
+    } else {
         decide(item, &error);
-        return TAKING_FAILED;
+        give_up(partition, entries);
     }
-    partition->taken[partition->taken_count++] = item;
-    return TAKING_ON;
+    return true;
 }
 
 /* Whether numbers are to be taken for it now. It has its outcome when none are ever. */
@@ -129,24 +139,23 @@ static bool goes(struct app_partition *partition, struct app_item *item)
     return status == PAWL_OK && state == APP_GO;
 }
 
-static enum taking take_many(struct group *group)
+static void take_many(struct group *group)
 {
     struct app_partition *partition = group->partition;
-    enum taking taking = TAKING_ON;
+    bool more = true;
 
     pawl__app_batch_clear(&partition->batch);
     pawl__arena_clear(&partition->arena);
     partition->taken_count = 0;
-    for (size_t i = 0; i < group->count && taking == TAKING_ON; i++) {
+    for (size_t i = 0; i < group->count && more; i++) {
         struct app_item *item = item_of(group->items[i]);
         if (partition->taken_count == group->limit) {
             break;
         }
         if (!item->decided && goes(partition, item)) {
-            taking = take(group, item);
+            more = take(group, item);
         }
     }
-    return taking;
 }
 
 static pawl_status write_taken(struct app_partition *partition, pawl_error *reterr)
@@ -166,10 +175,7 @@ static void attempt(struct group *group)
     struct app_partition *partition = group->partition;
     pawl_error error = PAWL_ERROR_INIT;
 
-    if (take_many(group) == TAKING_FAILED) {
-        start_over(group);
-        return;
-    }
+    take_many(group);
     if (partition->taken_count == 0) {
         return;
     }

@@ -547,6 +547,20 @@ static void publish_counts_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq-
     seq->status.hits = seq->core.hits;
 }
 
+pawl_status pawl_sequencer_drop(pawl_sequencer *seq, pawl_error *reterr)
+{
+    pawl_status status = check_owner(seq, reterr);
+
+    if (status != PAWL_OK || pawl__seq_core_drop(&seq->core)) {
+        return status;
+    }
+    pawl__lock(&seq->lock);
+    publish_counts_locked(seq);
+    pawl__unlock(&seq->lock);
+    atomic_store_explicit(&seq->owner, NULL, memory_order_release);
+    return PAWL_OK;
+}
+
 pawl_status pawl_sequencer_flush(pawl_sequencer *seq, pawl_error *reterr)
 {
     bool forgotten = false;

@@ -286,6 +286,10 @@ static void test_the_last_number_of_a_range_is_exhausted_and_others_go_on(void *
     assert_true(app_create(f, 7, PAWL_APP_C_RECORD) == PAWL_APP_C_ID_MIN);
     assert_int_equal(f->response->wlog_offset, 2);
     assert_int_equal(app_create(f, 9, PAWL_APP_W_RECORD), 200001);
+    pawl_sequencer_status status;
+    assert_ok(pawl_app_get_status(f->app, 1, &status, &f->error), &f->error);
+    assert_int_equal(status.actualizations,
+                     1); /* the first one: nothing was written, nothing differs */
 }
 
 /* On this thread: validation and opening. What the committer lacks memory for is refused by it. */

@@ -210,6 +210,51 @@ static void test_events_of_one_write_end_together(void **state)
     flush(f);
 }
 
+/* The storage is asked in the middle of an event: what it brings into the cache knows nothing of the
+ * numbers that the event took before. */
+static void test_a_dropped_event_leaves_its_numbers_and_its_offset(void **state)
+{
+    struct fixture *f = *state;
+    pawl_sequencer_status status;
+    uint64_t out = 0;
+
+    f->options.cache_size = 1;
+    open_sequencer(f);
+    assert_status(pawl_sequencer_drop(f->seq, &f->error), PAWL_NO_TRANSACTION, &f->error);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(start(f, SHOP, 7), 1);
+        assert_int_equal(next(f, ORDER), 200001);
+        assert_int_equal(next(f, ORDER), 200002);
+        assert_int_equal(next(f, WLOG), 1);
+        assert_ok(pawl_sequencer_drop(f->seq, &f->error), &f->error);
+        assert_status(
+            pawl_sequencer_next(f->seq, ORDER, &out, &f->error), PAWL_NO_TRANSACTION, &f->error);
+    }
+    assert_int_equal(start(f, SHOP, 7), 1);
+    assert_int_equal(next(f, ORDER), 200001);
+    for (int round = 0; round < 3; round++) {
+        assert_ok(pawl_sequencer_also(f->seq, SHOP, 7, &out, &f->error), &f->error);
+        assert_int_equal(out, 2);
+        assert_int_equal(next(f, ORDER), 200002);
+        if (round == 0) {
+            assert_ok(pawl_sequencer_drop(f->seq, &f->error), &f->error);
+            assert_ok(pawl_sequencer_drop(f->seq, &f->error), &f->error); /* once is enough */
+            assert_status(pawl_sequencer_next(f->seq, ORDER, &out, &f->error),
+                          PAWL_NO_TRANSACTION,
+                          &f->error);
+            assert_message(&f->error, "dropped");
+        } else if (round == 1) {
+            assert_ok(pawl_sequencer_drop(f->seq, &f->error), &f->error);
+        }
+    }
+    append(f, &(pawl_seq_value){ 7, ORDER, 200001 }, 1, 1);
+    append(f, &(pawl_seq_value){ 7, ORDER, 200002 }, 1, 2);
+    flush(f);
+    assert_int_equal(command(f, 7, 3), 200003);
+    pawl_sequencer_get_status(f->seq, &status);
+    assert_int_equal(status.actualizations, 1);
+}
+
 static void test_FlushByTimer(void **state)
 {
     struct fixture *f = *state;
@@ -719,8 +764,12 @@ int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest of_the_design[] = {
-        TEST(test_FlushByTimer),       TEST(test_FlushBySize),           TEST(test_LongRecovery),
-        TEST(test_MultipleActualizes), TEST(test_FlushPermanentlyFails),
+        TEST(test_a_dropped_event_leaves_its_numbers_and_its_offset),
+        TEST(test_FlushByTimer),
+        TEST(test_FlushBySize),
+        TEST(test_LongRecovery),
+        TEST(test_MultipleActualizes),
+        TEST(test_FlushPermanentlyFails),
     };
     const struct CMUnitTest tests[] = {
         TEST(test_numbers_begin_at_their_first_and_go_up_by_one),

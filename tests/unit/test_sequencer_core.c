@@ -170,23 +170,33 @@ static struct event take_numbers(struct play *play, uint64_t workspace)
     return event;
 }
 
-/* A write of one to four events, which then is in the log or is not. */
+/* A write of up to four events, some of which are dropped, which then is in the log or is not. */
 static void transact(struct play *play)
 {
     pawl_error error = PAWL_ERROR_INIT;
     uint64_t before = play->log_count;
     uint64_t events = 1 + pawl__prng_below(&play->random, 4);
     uint64_t offset = 0;
+    bool open = false;
 
     for (uint64_t i = 0; i < events; i++) {
         uint64_t workspace = 1 + pawl__prng_below(&play->random, WORKSPACES);
         uint16_t kind = kind_of(workspace);
-        assert_ok(i == 0 ? pawl__seq_core_start(&play->core, kind, workspace, &offset, &error)
-                         : pawl__seq_core_also(&play->core, kind, workspace, &offset, &error),
+        assert_ok(open ? pawl__seq_core_also(&play->core, kind, workspace, &offset, &error)
+                       : pawl__seq_core_start(&play->core, kind, workspace, &offset, &error),
                   &error);
+        open = true;
         assert_int_equal(offset, play->log_count + 1);
         struct event event = take_numbers(play, workspace);
-        play->log[play->log_count++] = event;
+        if (pawl__prng_below(&play->random, 4) == 0) {
+            open = pawl__seq_core_drop(&play->core);
+            assert_int_equal(open, play->log_count > before);
+        } else {
+            play->log[play->log_count++] = event;
+        }
+    }
+    if (!open) {
+        return;
     }
     if (pawl__prng_below(&play->random, 8) == 0) {
         play->log_count = before;
