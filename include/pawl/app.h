@@ -173,11 +173,15 @@ typedef struct pawl_app_options {
     uint32_t cache_size;        /* numbers of a partition kept in memory; 100,000 */
     uint32_t close_ms_max;      /* 5000 */
     bool unsafe_no_sync;        /* a power cut loses commands that were answered: for tests */
+    uint64_t free_space_min; /* bytes of the disk that stay free, for an application in a directory:
+                                 * its engine does not survive a full disk; PAWL_APP_FREE_SPACE_MIN */
 } pawl_app_options;
 
-#define PAWL_APP_OPTIONS_INIT                                            \
-    {                                                                    \
-        sizeof(pawl_app_options), 30000, 20000, 500, 100000, 5000, false \
+#define PAWL_APP_FREE_SPACE_MIN (UINT64_C(256) << 20) /* the default of store.free_space_min, too */
+
+#define PAWL_APP_OPTIONS_INIT                                                                     \
+    {                                                                                             \
+        sizeof(pawl_app_options), 30000, 20000, 500, 100000, 5000, false, PAWL_APP_FREE_SPACE_MIN \
     }
 
 /* Opens the application at a location: a directory; postgres://USER@HOST/DB; or "memory:" for one that
@@ -239,6 +243,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_get_status(pawl_app *app,
  *                   level found a number in use, and the message names what is stored there
  * BUSY (retryable)  sequences are being actualized, or too much waits
  * EXHAUSTED         the last number of a sequence or of a range of ids is used
+ * NO_SPACE          less of the disk is free than free_space_min says; works again when there is room
  * TIMEOUT           nobody knows: the same command with the same key says
  * LEASE_LOST        on PostgreSQL, after all connections were lost: another process has the application
  *                   now, and this handle is good for nothing but to be closed

@@ -11,7 +11,7 @@
  *   help     one sentence
  *
  * The environment variable is PAWL_LOG_LEVEL and the flag is --log-level: both follow from the key.
- * Settings that nothing reads do not belong here; store.busy_timeout waits for the ledger.
+ * Settings that nothing reads do not belong here.
  *
  *   TEXT      UTF-8 without control characters
  *   BOOL      true, false, yes, no, on, off
@@ -48,7 +48,7 @@ enum pawl__setting_type {
     X(LOG_LEVEL, "log.level", CHOICE, "info", 0, 0, "debug|info|warning|error", NULL, "Least severe kind of event that is logged.") \
     X(LOG_FORMAT, "log.format", CHOICE, "auto", 0, 0, "auto|logfmt|json", NULL, "Form of a log line; auto is logfmt on a terminal and JSON elsewhere.") \
     X(STORE_BUSY_TIMEOUT, "store.busy_timeout", DURATION, "5s", 0, 3600 * NS_PER_S, NULL, NULL, "How long a store that another process holds is waited for.") \
-    X(STORE_FREE_SPACE_MIN, "store.free_space_min", SIZE, "256MiB", 0, INT64_MAX, NULL, NULL, "Free disk space below which stores refuse to write, before the disk is full.")
+    X(STORE_FREE_SPACE_MIN, "store.free_space_min", SIZE, "256MiB", 0, INT64_MAX, NULL, NULL, "Free disk space below which an application in a directory refuses commands, before the disk is full.")
 /* clang-format on */
 
 enum pawl__setting_id {

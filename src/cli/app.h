@@ -65,6 +65,9 @@ PAWL_MUST_USE pawl_status pawl__app_location(const struct pawl__run *run,
                                              bool *ret_is_directory,
                                              pawl_error *reterr);
 
+/* What the settings say. */
+pawl_app_options pawl__app_options(const struct pawl__run *run);
+
 /* Opens the application that the operand APP names, and waits until its sequences are actualized. */
 PAWL_MUST_USE pawl_status pawl__app_open_named(const struct pawl__run *run,
                                                pawl_app **ret_app,

@@ -69,18 +69,27 @@ pawl_status pawl__app_location(const struct pawl__run *run,
     return *ret_location == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path") : PAWL_OK;
 }
 
+pawl_app_options pawl__app_options(const struct pawl__run *run)
+{
+    pawl_app_options options = PAWL_APP_OPTIONS_INIT;
+
+    options.free_space_min = (uint64_t)pawl__config_number(run->config, PAWL__STORE_FREE_SPACE_MIN);
+    return options;
+}
+
 pawl_status pawl__app_open_named(const struct pawl__run *run,
                                  pawl_app **ret_app,
                                  pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *location = NULL;
     AUTO(pawl__app_close_p) pawl_app *app = NULL;
+    const pawl_app_options options = pawl__app_options(run);
     bool is_directory = false;
     pawl_status status =
         pawl__app_location(run, pawl__args_operand(run->args, 0), &location, &is_directory, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl_app_open(location, NULL, NULL, &app, reterr);
+        status = pawl_app_open(location, NULL, &options, &app, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl_app_wait(app, ACTUALIZE_MS_MAX, reterr);

@@ -62,6 +62,7 @@ static pawl_status create_run(struct pawl__run *run, pawl_error *reterr)
     AUTO(pawl__text_free) char *name = NULL;
     AUTO(pawl__text_free) char *location = NULL;
     AUTO(pawl__app_close_p) pawl_app *app = NULL;
+    const pawl_app_options options = pawl__app_options(run);
     pawl_app *trial = NULL;
     bool is_directory = false;
     pawl_status status = pawl__input_read("descriptor",
@@ -84,7 +85,7 @@ static pawl_status create_run(struct pawl__run *run, pawl_error *reterr)
         status = pawl__fs_make_dir(location, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl_app_open_json(location, pawl_view_of(descriptor), NULL, &app, reterr);
+        status = pawl_app_open_json(location, pawl_view_of(descriptor), &options, &app, reterr);
     }
     return status == PAWL_OK ? print_created(run, app, reterr) : status;
 }

@@ -134,19 +134,21 @@ struct pawl__finding pawl__judge_space(const char *path, uint64_t free_bytes, ui
     if (free_bytes < needed_bytes) {
         pawl__fail(&error,
                    PAWL_NO_SPACE,
-                   "%llu MiB are free below '%s', and stores stop writing under %llu MiB",
+                   "%llu MiB are free below '%s', and applications stop writing under %llu MiB",
                    free_mib,
                    path,
                    needed_mib);
-        finding = pawl__finding_problem(check, &error, "nothing can be stored");
+        finding = pawl__finding_problem(
+            check, &error, "applications refuse commands; ledger and work stop when it is full");
     } else if (free_bytes / FREE_SPACE_WARNING_FACTOR < needed_bytes) {
-        finding = pawl__finding_warning(check,
-                                        "stores will soon refuse to write",
-                                        "%llu MiB are free below '%s', and stores stop writing "
-                                        "under %llu MiB",
-                                        free_mib,
-                                        path,
-                                        needed_mib);
+        finding =
+            pawl__finding_warning(check,
+                                  "applications will soon refuse commands",
+                                  "%llu MiB are free below '%s', and applications stop writing "
+                                  "under %llu MiB",
+                                  free_mib,
+                                  path,
+                                  needed_mib);
     } else {
         return pawl__finding_ok(check, "%llu MiB are free", free_mib);
     }

@@ -193,6 +193,7 @@ pawl_status pawl_app_open(const char *location,
         const struct app_store_options store_options = {
             .must_exist = descriptor == NULL,
             .unsafe_no_sync = app->options.unsafe_no_sync,
+            .free_space_min = app->options.free_space_min,
             .app_id = descriptor == NULL ? 0 : app->definition.descriptor.id,
             .app_name = descriptor == NULL ? NULL : app->definition.descriptor.name,
         };

@@ -238,6 +238,7 @@ pawl_status pawl__app_rocksdb_open(const char *dir,
     }
     struct pawl__rocks_options native = pawl__app_rocksdb_options(families);
     native.unsafe_no_sync = options->unsafe_no_sync;
+    native.free_space_min = options->free_space_min;
     struct rocksdb_store *self = calloc(1, sizeof(*self));
     if (self == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");

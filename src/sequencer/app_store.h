@@ -82,6 +82,7 @@ struct app_store_ops {
 struct app_store_options {
     bool must_exist; /* NOT_FOUND when there is none */
     bool unsafe_no_sync;
+    uint64_t free_space_min; /* of a directory */
 
     /* For a store that several applications may share: which one. Both or none. */
     uint32_t app_id;

@@ -21,7 +21,6 @@ enum {
 
 static const size_t memtable_bytes_default = (size_t)64 << 20;
 static const size_t cache_bytes_default = (size_t)32 << 20;
-static const uint64_t free_space_min_default = UINT64_C(64) << 20;
 
 /* The engine's texts begin with the name of a code; what follows may carry strerror's words. */
 static const struct {
@@ -334,8 +333,7 @@ static pawl_status rocks_new(const char *dir,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
     }
     db->clock = options->clock != NULL ? options->clock : pawl__clock_real();
-    db->free_space_min =
-        options->free_space_min != 0 ? options->free_space_min : free_space_min_default;
+    db->free_space_min = options->free_space_min;
     *ret_db = STEAL(db);
     return PAWL_OK;
 }

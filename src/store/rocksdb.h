@@ -46,7 +46,7 @@ struct pawl__rocks_options {
     size_t cache_bytes;      /* of blocks read, with indexes and filters; 0: 32 MiB */
     int background_jobs;     /* flushes and compactions; 0: 2 */
     size_t blob_bytes_min;   /* values from this size on live in blob files; 0: none do */
-    uint64_t free_space_min; /* 0: 64 MiB */
+    uint64_t free_space_min; /* no default: that is the setting's */
     bool no_compression;     /* snappy otherwise */
     bool unsafe_no_sync;     /* a power cut loses what was acknowledged: control of its own test */
     struct pawl__clock *clock; /* NULL: the real one */

@@ -199,7 +199,7 @@ static pawl_status reserve_locked(struct pawl__rocks *db,
     }
     /* The log, the file that a flush makes of it, and the one that a compaction makes of that. */
     uint64_t spent = space->spent_bytes + 3 * bytes;
-    if (space->free_bytes < reserve + space->owed_bytes + spent) {
+    if (space->free_bytes < reserve || space->free_bytes - reserve < space->owed_bytes + spent) {
         space->known = false; /* the next write looks again: somebody may have made room */
         return pawl__fail(reterr,
                           PAWL_NO_SPACE,

@@ -43,8 +43,8 @@ def place():
     return ["--apps", url], url
 
 
-def run(*args, code=0, text=""):
-    result = subprocess.run([PAWL, *args], input=text, env=ENV, cwd=TOP, timeout=WAIT_S, text=True,
+def run(*args, code=0, text="", env=ENV):
+    result = subprocess.run([PAWL, *args], input=text, env=env, cwd=TOP, timeout=WAIT_S, text=True,
                             capture_output=True, check=False)
     assert result.returncode == code, (args, result.returncode, result.stdout[-500:], result.stderr[-500:])
     return result
@@ -195,6 +195,18 @@ def is_where_it_is_said_to_be():
     assert "ftp://" in run("app", "create", "--apps", "ftp://x", *descriptor, code=2).stderr
 
 
+def keeps_space_free():
+    """An engine that does not survive a full disk stops before; a server looks after its own."""
+    data = shop()
+    full = {**ENV, "PAWL_STORE_FREE_SPACE_MIN": "900TiB"}
+    descriptor = ["--descriptor", json.dumps({**SHOP, "name": "more", "id": 2})]
+    said = [run("app", "exec", *data, "orders", text=lines(order(7)), env=full, code=0 if POSTGRES else 5),
+            run("app", "create", *data, *descriptor, env=full, code=0 if POSTGRES else 5)]
+    assert POSTGRES or all("store.free_space_min" in result.stderr for result in said), said
+    run("app", "exec", *data, "orders", text=lines(order(7)))
+    run("app", "exec", *data, "orders", "--store-free-space-min", "1MiB", text=lines(order(7)))
+
+
 it("an application is created once, and again only as it was", creates_once)
 it("a bad descriptor is refused and leaves nothing behind", refuses_descriptors)
 it("each command is answered by a line, one with the same key the same", answers_lines)
@@ -204,5 +216,6 @@ it("numbers are proven from the log", proves_numbers)
 it("an application that is not there is not found, and not made", misses_what_is_not_there)
 it("orders that were made are known after a kill, and no number is missing", survives_kill)
 it("applications are where --apps, --data or DATABASE_URL says", is_where_it_is_said_to_be)
+it("commands are refused when less space is free than the settings say", keeps_space_free)
 shutil.rmtree(TOP)
 done()

@@ -1,5 +1,7 @@
 #include "lib/check.h"
 
+#include <pawl/app.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -101,6 +103,8 @@ static void test_without_any_source_the_defaults_hold(void **state)
     assert_string_equal(pawl__config_text(f->config, PAWL__DATABASE_URL), "");
     assert_int_equal(pawl__config_number(f->config, PAWL__STORE_BUSY_TIMEOUT), 5 * NS_PER_S);
     assert_int_equal(pawl__config_number(f->config, PAWL__STORE_FREE_SPACE_MIN), 256 << 20);
+    assert_int_equal(pawl__config_number(f->config, PAWL__STORE_FREE_SPACE_MIN),
+                     ((pawl_app_options)PAWL_APP_OPTIONS_INIT).free_space_min);
     assert_null(pawl__config_file(f->config));
     assert_origin(f, PAWL__DATA, "default");
 }
