@@ -331,7 +331,10 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_read_plog(pawl_app *app,
 typedef enum pawl_app_fault {
     PAWL_APP_MISSING, /* first .. last were never used */
     PAWL_APP_DOUBLED, /* `first` was used again, in the event at plog_offset */
-    PAWL_APP_AHEAD    /* the store has `first` as the last number; the log ends at `last` */
+    PAWL_APP_AHEAD,   /* the store has `first` as the last number; the log ends at `last` */
+    PAWL_APP_BEHIND,  /* the store has `first` as the last number, and does not read those events
+                         of the log again that go on to `last`: numbers would be given out twice */
+    PAWL_APP_NO_EVENT /* the partition's log lacks its offsets first .. last, whoever's they were */
 } pawl_app_fault;
 
 typedef struct pawl_app_finding {
@@ -353,7 +356,7 @@ typedef struct pawl_app_certificate {
 } pawl_app_certificate;
 
 /* Proves from the log that each number from the initial value to the last was used once. CORRUPT:
- * it was not so, and `visitor` (or NULL) was told of each finding; the certificate is filled in this
+ * it was not so, or what is stored does not fit it, and `visitor` (or NULL) was told of each finding; the certificate is filled in this
  * case too. CORRUPT without a finding: the log itself cannot be read. UNKNOWN_SEQUENCE. Reads the
  * whole log of the partition. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_verify_sequence(pawl_app *app,

@@ -92,10 +92,12 @@ pawl_status pawl__app_open_named(const struct pawl__run *run,
         status = pawl_app_open(location, NULL, &options, &app, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl_app_wait(app, ACTUALIZE_MS_MAX, reterr);
-    }
-    if (status == PAWL_OK) {
         *ret_app = STEAL(app);
     }
     return status;
+}
+
+pawl_status pawl__app_await_numbers(pawl_app *app, pawl_error *reterr)
+{
+    return pawl_app_wait(app, ACTUALIZE_MS_MAX, reterr);
 }

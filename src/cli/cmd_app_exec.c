@@ -94,6 +94,9 @@ static pawl_status exec_run(struct pawl__run *run, pawl_error *reterr)
     if (status == PAWL_OK) {
         status = pawl__app_open_named(run, &app, reterr);
     }
+    if (status == PAWL_OK) {
+        status = pawl__app_await_numbers(app, reterr);
+    }
     if (status != PAWL_OK) {
         return status;
     }

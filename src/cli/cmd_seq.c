@@ -55,11 +55,17 @@ static pawl_status status_run(struct pawl__run *run, pawl_error *reterr)
     if (status != PAWL_OK) {
         return status;
     }
+    /* A partition whose log is damaged is a row that says so, and decides the exit code. */
+    pawl_error broken = PAWL_ERROR_INIT;
+    pawl_status numbers = pawl__app_await_numbers(app, &broken);
     pawl__table_init(&table, columns, COUNT_OF(columns), &options);
     for (uint16_t i = 0; i < pawl_app_get_descriptor(app)->partitions && status == PAWL_OK; i++) {
         status = add_partition(&table, app, i, reterr);
     }
-    return status == PAWL_OK ? pawl__table_end(&table, reterr) : status;
+    status = status == PAWL_OK ? pawl__table_end(&table, reterr) : status;
+    return status == PAWL_OK && numbers != PAWL_OK
+               ? pawl__fail(reterr, numbers, "%s", broken.message)
+               : status;
 }
 
 const struct pawl__command pawl__cmd_seq_status = {
@@ -107,7 +113,12 @@ static void add_finding(void *context, const pawl_app_finding *finding)
                              finding->first,
                              finding->plog_offset);
         break;
-    default:
+    case PAWL_APP_NO_EVENT:
+        pawl__buf_add_format(
+            text, "no event at PLog offsets %" PRIu64 "-%" PRIu64, finding->first, finding->last);
+        break;
+    case PAWL_APP_AHEAD:
+    case PAWL_APP_BEHIND:
         pawl__buf_add_format(
             text, "%" PRIu64 " is stored, the log ends at %" PRIu64, finding->first, finding->last);
         break;

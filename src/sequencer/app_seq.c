@@ -298,6 +298,28 @@ static pawl_status hand_on(void *context, const pawl_app_event *event, pawl_erro
         walk->context, walk->values, event->number_count, event->plog_offset, reterr);
 }
 
+/* Numbers are stored behind the log, never ahead of it: events that they cover were lost, and going
+ * on would leave a hole. */
+static pawl_status check_end(const struct app_seq *seq, uint64_t offset, pawl_error *reterr)
+{
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    pawl_app_event last = { .plog_offset = 0 };
+    bool found = false;
+    pawl_status status =
+        offset <= 1 ? PAWL_OK : pawl__app_seq_last(seq, &arena, &found, &last, reterr);
+
+    if (status == PAWL_OK && offset > 1 && (!found || last.plog_offset < offset - 1)) {
+        status = pawl__fail(reterr,
+                            PAWL_CORRUPT,
+                            "numbers are stored up to offset %" PRIu64
+                            ", the log of partition %u ends at %" PRIu64,
+                            offset - 1,
+                            seq->partition,
+                            found ? last.plog_offset : 0);
+    }
+    return status;
+}
+
 static pawl_status actualize(void *context,
                              uint64_t offset,
                              pawl_seq_batcher batcher,
@@ -305,8 +327,11 @@ static pawl_status actualize(void *context,
                              pawl_error *reterr)
 {
     struct walk walk = { .batcher = batcher, .context = batcher_context };
-    pawl_status status = pawl__app_seq_walk(context, offset, hand_on, &walk, reterr);
+    pawl_status status = check_end(context, offset, reterr);
 
+    if (status == PAWL_OK) {
+        status = pawl__app_seq_walk(context, offset, hand_on, &walk, reterr);
+    }
     free(walk.values);
     return status;
 }

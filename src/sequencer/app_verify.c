@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "sequencer/app_internal.h"
 #include "sequencer/gapless.h"
 
@@ -9,6 +10,10 @@ struct verify {
     uint64_t workspace;
     uint16_t sequence;
     struct gapless gapless;
+    uint64_t stored;         /* the last number as it is stored, which covers the log... */
+    uint64_t covered_before; /* ...before this offset */
+    uint64_t covered_last;   /* the highest number of those events */
+    uint64_t next_offset;    /* of the log */
     pawl_app_finding_visitor visitor;
     void *context;
     pawl_app_certificate certificate;
@@ -23,54 +28,101 @@ static void report(struct verify *verify, pawl_app_finding finding)
     }
 }
 
+static void expect_offset(struct verify *verify, uint64_t offset)
+{
+    if (offset > verify->next_offset) {
+        report(verify,
+               (pawl_app_finding){
+                   .fault = PAWL_APP_NO_EVENT, .first = verify->next_offset, .last = offset - 1 });
+    }
+    verify->next_offset = offset + 1;
+}
+
+static pawl_status take_number(struct verify *verify,
+                               uint64_t number,
+                               uint64_t offset,
+                               pawl_error *reterr)
+{
+    bool fresh = true;
+    pawl_status status = pawl__gapless_use(&verify->gapless, number, &fresh, reterr);
+
+    if (status == PAWL_OK && !fresh) {
+        report(verify,
+               (pawl_app_finding){ .fault = PAWL_APP_DOUBLED,
+                                   .first = number,
+                                   .last = number,
+                                   .plog_offset = offset });
+    }
+    if (offset < verify->covered_before) {
+        verify->covered_last = MAX(verify->covered_last, number);
+    }
+    return status;
+}
+
 static pawl_status take_event(void *context, const pawl_app_event *event, pawl_error *reterr)
 {
     struct verify *verify = context;
     pawl_status status = PAWL_OK;
 
     verify->certificate.events++;
+    expect_offset(verify, event->plog_offset);
     if (event->workspace != verify->workspace) {
         return PAWL_OK;
     }
     for (size_t i = 0; i < event->number_count && status == PAWL_OK; i++) {
-        uint64_t number = event->numbers[i].number;
-        bool fresh = true;
         if (event->numbers[i].sequence == verify->sequence) {
-            status = pawl__gapless_use(&verify->gapless, number, &fresh, reterr);
-        }
-        if (status == PAWL_OK && !fresh) {
-            report(verify,
-                   (pawl_app_finding){ .fault = PAWL_APP_DOUBLED,
-                                       .first = number,
-                                       .last = number,
-                                       .plog_offset = event->plog_offset });
+            status = take_number(verify, event->numbers[i].number, event->plog_offset, reterr);
         }
     }
     return status;
 }
 
-static pawl_status read_stored(const struct verify *verify,
+/* The offset first: commands that come in meanwhile make the number newer than it, never older. */
+static pawl_status read_stored(struct verify *verify,
                                struct app_partition *partition,
-                               uint64_t *ret_number,
                                pawl_error *reterr)
 {
     pawl_seq_storage storage = pawl__app_seq_storage(&partition->seq);
+    pawl_status status = storage.read_next_offset(storage.context, &verify->covered_before, reterr);
 
-    return storage.read_numbers(
-        storage.context, verify->workspace, &verify->sequence, 1, INT64_MAX, ret_number, reterr);
+    return status != PAWL_OK ? status
+                             : storage.read_numbers(storage.context,
+                                                    verify->workspace,
+                                                    &verify->sequence,
+                                                    1,
+                                                    INT64_MAX,
+                                                    &verify->stored,
+                                                    reterr);
 }
 
-/* What is stored may be behind the log, never ahead of it: then numbers would be skipped. */
-static pawl_status conclude(struct verify *verify, uint64_t stored, pawl_error *reterr)
+/* What is stored may be behind the log where the log will be read again, and never ahead of it. */
+static void compare_with_stored(struct verify *verify)
+{
+    if (verify->covered_before > verify->next_offset) {
+        report(verify,
+               (pawl_app_finding){ .fault = PAWL_APP_NO_EVENT,
+                                   .first = verify->next_offset,
+                                   .last = verify->covered_before - 1 });
+    }
+    if (verify->stored > verify->gapless.last) {
+        report(verify,
+               (pawl_app_finding){ .fault = PAWL_APP_AHEAD,
+                                   .first = verify->stored,
+                                   .last = verify->gapless.last });
+    }
+    if (verify->stored < verify->covered_last) {
+        report(verify,
+               (pawl_app_finding){ .fault = PAWL_APP_BEHIND,
+                                   .first = verify->stored,
+                                   .last = verify->covered_last });
+    }
+}
+
+static pawl_status conclude(struct verify *verify, pawl_error *reterr)
 {
     const struct gapless *gapless = &verify->gapless;
 
-    if (stored > gapless->last) {
-        report(
-            verify,
-            (pawl_app_finding){ .fault = PAWL_APP_AHEAD, .first = stored, .last = gapless->last });
-    }
-
+    compare_with_stored(verify);
     for (size_t i = 0; i < gapless->missing_count; i++) {
         report(verify,
                (pawl_app_finding){ .fault = PAWL_APP_MISSING,
@@ -102,7 +154,11 @@ pawl_status pawl_app_verify_sequence(pawl_app *app,
     struct app_partition *partition = pawl__app_partition(app, workspace);
     uint64_t initial = pawl__app_initial_of(&app->definition.descriptor, sequence);
     struct verify verify = {
-        .workspace = workspace, .sequence = sequence, .visitor = visitor, .context = context
+        .workspace = workspace,
+        .sequence = sequence,
+        .next_offset = 1,
+        .visitor = visitor,
+        .context = context,
     };
 
     if (initial == 0) {
@@ -112,15 +168,14 @@ pawl_status pawl_app_verify_sequence(pawl_app *app,
                           app->definition.descriptor.name,
                           sequence);
     }
-    uint64_t stored = 0;
     pawl__gapless_init(&verify.gapless, initial);
     /* Before the log: commands that come in meanwhile make both longer. */
-    pawl_status status = read_stored(&verify, partition, &stored, reterr);
+    pawl_status status = read_stored(&verify, partition, reterr);
     if (status == PAWL_OK) {
         status = pawl__app_seq_walk(&partition->seq, 1, take_event, &verify, reterr);
     }
     if (status == PAWL_OK) {
-        status = conclude(&verify, stored, reterr);
+        status = conclude(&verify, reterr);
         *ret_certificate = verify.certificate;
     }
     pawl__gapless_done(&verify.gapless);

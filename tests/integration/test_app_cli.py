@@ -147,6 +147,34 @@ def proves_numbers():
     assert [(s["partition"], s["next_offset"], s["actualizing"]) for s in status] == [(0, 1, False), (1, 6, False)]
 
 
+def shows_what_is_damaged():
+    if not POSTGRES:
+        return  # other tests change the bytes of RocksDB; here it is a statement
+    data = shop()
+    run("app", "exec", *data, "orders", text=lines(order(7), order(7), order(7), order(8)))
+    run("seq", "verify", *data, "orders", "--workspace", "7")
+
+    def lose(offset):
+        key = f"000000010001{offset:016x}"
+        subprocess.run(["psql", "-q", "-c", f"DELETE FROM pawl.app_entries WHERE family = 1 AND key = '\\x{key}'",
+                        data[1]], check=True)
+
+    lose(2)
+    found = run("seq", "verify", *data, "orders", "--workspace", "7", "--sequence", "invoice", "--json", code=6)
+    assert "no event at PLog offsets 2-2" in rows(found)[0]["findings"], found.stdout
+    assert "missing 1001-1001" in rows(found)[0]["findings"], found.stdout
+    assert not rows(found)[0]["whole"] and "missing" in found.stderr, found
+    run("app", "seq", *data, "orders", "--workspace", "7")  # shows, does not judge
+    lose(3)
+    # Commands of that partition are refused; the other one goes on; all of it can be read.
+    refused = run("app", "exec", *data, "orders", "--command", json.dumps(order(7)), code=6)
+    assert "partition 1" in refused.stderr, refused.stderr
+    assert run("app", "plog", *data, "orders", "--partition", "1").stdout.startswith("1\t7\t1\t")
+    assert len(rows(run("app", "records", *data, "orders", "--workspace", "7", "--json"))) == 3
+    status = rows(run("seq", "status", *data, "orders", "--json", code=6))
+    assert [r["partition"] for r in status] == [0, 1] and "ends at 1" in status[1]["last_error"], status
+
+
 def misses_what_is_not_there():
     data, apps = place()
     for verb in (["app", "exec"], ["app", "plog"], ["seq", "status"]):
@@ -213,6 +241,7 @@ it("each command is answered by a line, one with the same key the same", answers
 it("records and logs are shown", shows_what_is_there)
 it("a line that is refused is named, and those before it are done", names_the_bad_line)
 it("numbers are proven from the log", proves_numbers)
+it("what is damaged is named, and the rest can be read", shows_what_is_damaged)
 it("an application that is not there is not found, and not made", misses_what_is_not_there)
 it("orders that were made are known after a kill, and no number is missing", survives_kill)
 it("applications are where --apps, --data or DATABASE_URL says", is_where_it_is_said_to_be)

@@ -95,7 +95,7 @@ static void test_any_order_gives_what_counting_gives(void **state)
 
 static void add_finding(void *context, const pawl_app_finding *finding)
 {
-    static const char *const names[] = { "missing", "doubled", "ahead" };
+    static const char *const names[] = { "missing", "doubled", "ahead", "behind", "no event" };
 
     pawl__buf_add_format(context,
                          "%s %" PRIu64 "-%" PRIu64 " at %" PRIu64 "\n",
@@ -105,7 +105,10 @@ static void add_finding(void *context, const pawl_app_finding *finding)
                          finding->plog_offset);
 }
 
-static void expect_certificate(struct app_fixture *f, uint16_t sequence, const char *findings)
+static void expect_certificate_of(struct app_fixture *f,
+                                  uint16_t sequence,
+                                  uint64_t events,
+                                  const char *findings)
 {
     pawl_app_certificate certificate = { 0 };
     char space[512] = "";
@@ -116,16 +119,21 @@ static void expect_certificate(struct app_fixture *f, uint16_t sequence, const c
     assert_string_equal(space, findings);
     assert_status(status, findings[0] == '\0' ? PAWL_OK : PAWL_CORRUPT, &f->error);
     assert_int_equal(certificate.findings != 0, findings[0] != '\0');
-    assert_int_equal(certificate.events, 4);
+    assert_int_equal(certificate.events, events);
 }
 
-/* Event 3 of partition 1 as if it had used another WLog offset. */
-static void change_event(struct app_fixture *f, uint64_t wlog_offset)
+static void expect_certificate(struct app_fixture *f, uint16_t sequence, const char *findings)
+{
+    expect_certificate_of(f, sequence, 4, findings);
+}
+
+/* An event of partition 1 as if it had used that WLog offset. */
+static void put_event(struct app_fixture *f, uint64_t plog_offset, uint64_t wlog_offset)
 {
     pawl_app_number numbers[] = { { PAWL_APP_SEQ_WLOG_OFFSET, wlog_offset },
-                                  { PAWL_APP_SEQ_C_RECORD, PAWL_APP_C_ID_MIN + 2 } };
+                                  { PAWL_APP_SEQ_C_RECORD, PAWL_APP_C_ID_MIN + plog_offset - 1 } };
     pawl_app_event event = { .workspace = 7,
-                             .plog_offset = 3,
+                             .plog_offset = plog_offset,
                              .wlog_offset = wlog_offset,
                              .kind = 1,
                              .numbers = numbers,
@@ -133,11 +141,13 @@ static void change_event(struct app_fixture *f, uint64_t wlog_offset)
     AUTO(pawl__buf_done) struct pawl__buf bytes = BUF_INIT(4096);
 
     pawl__app_event_encode(&event, &bytes);
-    app_sabotage(f, APP_PLOG, pawl__app_key_plog(1, 1, 3), pawl__buf_view(&bytes));
+    app_sabotage(f, APP_PLOG, pawl__app_key_plog(1, 1, plog_offset), pawl__buf_view(&bytes));
 }
 
+/* Stored numbers are what a test makes them: nothing is flushed meanwhile. */
 static void fill(struct app_fixture *f)
 {
+    f->options.flush_interval_ms = 3600 * 1000;
     app_open(f);
     for (int i = 0; i < 4; i++) {
         app_create(f, 7, PAWL_APP_C_RECORD);
@@ -169,7 +179,7 @@ static void test_a_number_that_is_missing_is_named(void **state)
     struct app_fixture *f = *state;
 
     fill(f);
-    change_event(f, 9);
+    put_event(f, 3, 9);
     expect_certificate(f, PAWL_APP_SEQ_WLOG_OFFSET, "missing 3-3 at 0\nmissing 5-8 at 0\n");
     expect_certificate(f, PAWL_APP_SEQ_C_RECORD, "");
 }
@@ -179,7 +189,7 @@ static void test_a_number_that_was_used_twice_is_named(void **state)
     struct app_fixture *f = *state;
 
     fill(f);
-    change_event(f, 2);
+    put_event(f, 3, 2);
     expect_certificate(f, PAWL_APP_SEQ_WLOG_OFFSET, "doubled 2-2 at 3\nmissing 3-3 at 0\n");
 }
 
@@ -193,6 +203,66 @@ static void test_a_stored_number_ahead_of_the_log_is_named(void **state)
                  pawl__app_key_seq(1, 1, 7, PAWL_APP_SEQ_WLOG_OFFSET),
                  (pawl_view){ "\0\0\0\0\0\0\0\x09", 8 });
     expect_certificate(f, PAWL_APP_SEQ_WLOG_OFFSET, "ahead 9-4 at 0\n");
+}
+
+static void store_offset(struct app_fixture *f, const char *bytes)
+{
+    app_sabotage(f, APP_OFFSETS, pawl__app_key_offset(1, 1), (pawl_view){ bytes, 8 });
+}
+
+/* Events that are not read again have numbers that are not stored: they would be given out twice. */
+static void test_a_stored_number_behind_the_log_is_named(void **state)
+{
+    struct app_fixture *f = *state;
+    const struct app_key key = pawl__app_key_seq(1, 1, 7, PAWL_APP_SEQ_WLOG_OFFSET);
+
+    fill(f);
+    app_sabotage(f, APP_SEQ, key, (pawl_view){ "\0\0\0\0\0\0\0\x02", 8 });
+    store_offset(f, "\0\0\0\0\0\0\0\x03"); /* events 3 and 4 are read again */
+    expect_certificate(f, PAWL_APP_SEQ_WLOG_OFFSET, "");
+    store_offset(f, "\0\0\0\0\0\0\0\x05");
+    expect_certificate(f, PAWL_APP_SEQ_WLOG_OFFSET, "behind 2-4 at 0\n");
+}
+
+static void test_events_that_the_log_lacks_are_named(void **state)
+{
+    struct app_fixture *f = *state;
+
+    fill(f);
+    put_event(f, 7, 5);
+    expect_certificate_of(f, PAWL_APP_SEQ_WLOG_OFFSET, 5, "no event 5-6 at 0\n");
+}
+
+static void store_offset_of_a_closed_one(struct app_fixture *f, const char *bytes)
+{
+    AUTO(pawl__app_store_close_p) struct app_store *store = NULL;
+    const struct app_store_options options = { .must_exist = true,
+                                               .app_id = f->descriptor.id,
+                                               .app_name = f->descriptor.name };
+    struct app_key key = pawl__app_key_offset(1, 1);
+    const struct app_entry entry = { APP_OFFSETS, APP_PUT, pawl__app_key_view(&key), { bytes, 8 } };
+
+    assert_ok(pawl__app_store_open(f->location, &options, &store, &f->error), &f->error);
+    assert_ok(store->ops->write(store, &entry, 1, &f->error), &f->error);
+}
+
+/* Numbers were stored for events 5 to 8, and these are gone. */
+static void test_a_log_that_lost_its_end_is_not_gone_on_with(void **state)
+{
+    struct app_fixture *f = *state;
+
+    if (f->in_memory) {
+        return;
+    }
+    fill(f);
+    pawl_app_close(STEAL(f->app)); /* and nobody stores an offset any more */
+    store_offset_of_a_closed_one(f, "\0\0\0\0\0\0\0\x09");
+    app_open(f);
+    assert_status(app_try_create(f, 7, PAWL_APP_C_RECORD, NULL), PAWL_CORRUPT, &f->error);
+    assert_message(&f->error,
+                   "numbers are stored up to offset 8, the log of partition 1 ends at 4");
+    assert_ok(app_try_create(f, 8, PAWL_APP_C_RECORD, NULL), &f->error); /* another partition */
+    expect_certificate(f, PAWL_APP_SEQ_WLOG_OFFSET, "no event 5-8 at 0\nbehind 0-4 at 0\n");
 }
 
 static void test_a_log_that_cannot_be_read_has_none(void **state)
@@ -220,6 +290,9 @@ int main(int argc, char **argv)
         APP_TEST(test_a_number_that_is_missing_is_named),
         APP_TEST(test_a_number_that_was_used_twice_is_named),
         APP_TEST(test_a_stored_number_ahead_of_the_log_is_named),
+        APP_TEST(test_a_stored_number_behind_the_log_is_named),
+        APP_TEST(test_events_that_the_log_lacks_are_named),
+        APP_TEST(test_a_log_that_lost_its_end_is_not_gone_on_with),
         APP_TEST(test_a_log_that_cannot_be_read_has_none),
     };
 
