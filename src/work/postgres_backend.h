@@ -57,9 +57,10 @@ struct work_pg_front {
     int32_t priority; /* of the last item that was claimed, ... */
     int64_t created_at_us;
     pawl_view id;
-    pawl_view type; /* ... of this type; empty: of any */
-    int64_t walked_ns;
-    uint64_t claimed; /* since there was nothing left the last time */
+    pawl_view type;    /* ... of this type; empty: of any */
+    bool walks_whole;  /* from the beginning, ... */
+    int64_t walked_ns; /* ... as it did at this monotonic time */
+    uint64_t claimed;  /* since there was nothing left the last time */
     char id_text[PAWL_WORK_NAME_BYTES_MAX];
     char type_text[PAWL_WORK_NAME_BYTES_MAX];
 };

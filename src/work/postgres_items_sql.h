@@ -67,14 +67,14 @@
     " RETURNING s.*, w.work_item_id, w.task_id, w.retry_count, w.updated_at),"
 
 /* $4 holders, $5 microseconds: who then wants the next item, also without an id before. They get what
- * comes behind $6 $7 $8, unless something that waits is due. */
+ * is first in order, or comes behind a front; nothing when something that waits is due. */
 #define WORK_PG_CLAIMED_(filter)                                                               \
     " wanted AS MATERIALIZED (SELECT row_number() OVER () AS n, holder, lease_us, call FROM"   \
     " (SELECT holder, lease_us, call FROM ended WHERE holder IS NOT NULL UNION ALL"            \
     " SELECT holder, lease_us, call FROM asked WHERE id IS NULL) AS x),"                       \
     " picked AS MATERIALIZED (SELECT row_number() OVER () AS n, at FROM (SELECT ctid AS at"    \
-    " FROM work_items WHERE status = 'pending'" filter " AND priority = $6"                    \
-    " AND (created_at, work_item_id) > ($7, $8) AND NOT EXISTS (SELECT 1 FROM work_waiting"    \
+    " FROM work_items WHERE status = 'pending'" filter                                         \
+    " AND NOT EXISTS (SELECT 1 FROM work_waiting"                                              \
     " WHERE waits_for = 0 AND due_at <= (SELECT now FROM t))"                                  \
     " ORDER BY priority DESC, created_at, work_item_id"                                        \
     " LIMIT (SELECT count(*) FROM wanted) FOR UPDATE SKIP LOCKED) AS p),"                      \
@@ -84,6 +84,9 @@
     " lease_expires_at = t.now + g.lease_us * interval '1 microsecond', steps = steps + 1"     \
     " FROM t CROSS JOIN picked AS p JOIN wanted AS g ON g.n = p.n WHERE w.ctid = p.at"         \
     " RETURNING g.call, w.*),"
+
+#define WORK_PG_FRONT_(priority, created_at, id) \
+    " AND priority = " priority " AND (created_at, work_item_id) > (" created_at ", " id ")"
 
 #define WORK_PG_TOLD_                                                                 \
     "INSERT INTO work_history (work_item_id, task_id, from_status, to_status, token," \
@@ -147,8 +150,16 @@
       " AND task_id = $2 AND work_type = ANY ($3)" WORK_PG_CLAIM_ORDER_ WORK_PG_LOCKED_,           \
       "itT",                                                                                       \
       WORK_PG_ITEM_TYPES)                                                                          \
-    X(QUICK, WORK_PG_QUICK_(""), "TITTIizt", WORK_PG_ITEM_TYPES "ib")                              \
-    X(QUICK_TYPE, WORK_PG_QUICK_(" AND work_type = $9"), "TITTIiztt", WORK_PG_ITEM_TYPES "ib")     \
+    X(QUICK, WORK_PG_QUICK_(""), "TITTI", WORK_PG_ITEM_TYPES "ib")                                 \
+    X(QUICK_TYPE, WORK_PG_QUICK_(" AND work_type = $6"), "TITTIt", WORK_PG_ITEM_TYPES "ib")        \
+    X(QUICK_FRONT,                                                                                 \
+      WORK_PG_QUICK_(WORK_PG_FRONT_("$6", "$7", "$8")),                                            \
+      "TITTIizt",                                                                                  \
+      WORK_PG_ITEM_TYPES "ib")                                                                     \
+    X(QUICK_FRONT_TYPE,                                                                            \
+      WORK_PG_QUICK_(" AND work_type = $6" WORK_PG_FRONT_("$7", "$8", "$9")),                      \
+      "TITTItizt",                                                                                 \
+      WORK_PG_ITEM_TYPES "ib")                                                                     \
     X(QUICK_END,                                                                                   \
       WORK_PG_ENDED_("$1, $2, $3", "id, token, output") " told AS (" WORK_PG_TOLD_                 \
                                                         ") SELECT call, task_id FROM ended",       \

@@ -95,11 +95,19 @@ void pawl__work_pg_came_in(struct work_postgres *backend, const pawl_item *item)
     }
 }
 
-static bool may_use_front(const struct work_pg_front *front, const struct work_filter *filter)
+/* There was enough for everybody at the last walk: one statement will do. */
+static bool has_more(const struct work_pg_front *front, const struct work_filter *filter)
 {
-    return front->known && front->claimed >= BUSY_ITEMS_MIN && has_front(filter)
-           && pawl__view_equal(front->type, type_of(filter))
-           && pawl__monotonic_ns(pawl__clock_real()) - front->walked_ns < FRONT_NS_MAX;
+    return front->known && has_front(filter) && pawl__view_equal(front->type, type_of(filter));
+}
+
+static void prepare_walk(struct work_pg_front *front, int64_t now_ns)
+{
+    front->walks_whole =
+        front->claimed < BUSY_ITEMS_MIN || now_ns - front->walked_ns >= FRONT_NS_MAX;
+    if (front->walks_whole) {
+        front->walked_ns = now_ns;
+    }
 }
 
 /* --- tasks --- */
@@ -179,24 +187,28 @@ static pawl_status send(struct work_postgres *backend,
                         pawl_error *reterr)
 {
     const struct work_pg_front *front = &backend->front;
-    struct pawl__pg_value values[] = {
-        add_calls(backend, calls, count, filter != NULL),
-        pawl__pg_array_value(&backend->arrays[1]),
-        pawl__pg_array_value(&backend->arrays[2]),
-        pawl__pg_array_value(&backend->arrays[3]),
+    struct pawl__pg_value values[9] = {
+        add_calls(backend, calls, count, filter != NULL), pawl__pg_array_value(&backend->arrays[1]),
+        pawl__pg_array_value(&backend->arrays[2]),        pawl__pg_array_value(&backend->arrays[3]),
         pawl__pg_array_value(&backend->arrays[4]),
-        pawl__pg_i64(front->priority),
-        pawl__pg_time(front->created_at_us),
-        pawl__pg_text(front->id),
-        pawl__pg_text(front->type),
     };
+    size_t value_count = 5;
+    bool typed = front->type.len > 0;
+    size_t statement = typed ? WORK_PG_QUICK_TYPE : WORK_PG_QUICK;
 
     if (filter == NULL) {
         return pawl__pg_exec(backend->writer, WORK_PG_QUICK_END, values, 3, ret_rows, reterr);
     }
-    return front->type.len == 0
-               ? pawl__pg_exec(backend->writer, WORK_PG_QUICK, values, 8, ret_rows, reterr)
-               : pawl__pg_exec(backend->writer, WORK_PG_QUICK_TYPE, values, 9, ret_rows, reterr);
+    if (typed) {
+        values[value_count++] = pawl__pg_text(front->type);
+    }
+    if (!front->walks_whole) {
+        statement = typed ? WORK_PG_QUICK_FRONT_TYPE : WORK_PG_QUICK_FRONT;
+        values[value_count++] = pawl__pg_i64(front->priority);
+        values[value_count++] = pawl__pg_time(front->created_at_us);
+        values[value_count++] = pawl__pg_text(front->id);
+    }
+    return pawl__pg_exec(backend->writer, statement, values, value_count, ret_rows, reterr);
 }
 
 static pawl_status send_durably(struct work_postgres *backend,
@@ -221,6 +233,7 @@ struct quick_walk {
     struct work_postgres *backend;
     struct work_quick_call *calls;
     size_t count;
+    size_t wanted;
     size_t claimed;
     struct pawl__arena *arena;
 };
@@ -243,11 +256,12 @@ static pawl_status take_claim(struct quick_walk *walk,
     if (call->row == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an item");
     }
-    walk->claimed++;
-    front->claimed++;
-    if (!is_before(&call->row->item, front)) {
+    /* A whole walk may end before the old front: what it has taken came in there. */
+    if ((front->walks_whole && walk->claimed == 0) || !is_before(&call->row->item, front)) {
         move_front(front, call->row);
     }
+    walk->claimed++;
+    front->claimed++;
     return PAWL_OK;
 }
 
@@ -290,6 +304,10 @@ static pawl_status take_rows(struct quick_walk *walk,
             call_of(walk, pawl__pg_get_i64(rows, i, call_at))->ended = true;
         }
     }
+    for (size_t i = 0; i < walk->count; i++) {
+        const struct work_quick_call *call = &walk->calls[i];
+        walk->wanted += call->holder.len > 0 && (call->id.len == 0 || call->ended);
+    }
     for (size_t i = 0; i < rows->count && status == PAWL_OK; i++) {
         status = touch(walk, pawl__pg_get_text(rows, i, 1), reterr);
     }
@@ -312,21 +330,28 @@ pawl_status pawl__work_pg_quick(struct work_backend *base,
 {
     struct work_postgres *backend = pawl__work_pg_of(base);
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    struct quick_walk walk = { .backend = backend, .calls = calls, .count = count, .arena = arena };
+    struct quick_walk walk = {
+        .backend = backend,
+        .calls = calls,
+        .count = count,
+        .arena = arena,
+    };
+    int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
 
     if (backend->clock != pawl__clock_real()
-        || (filter != NULL && !may_use_front(&backend->front, filter))) {
+        || (filter != NULL && !has_more(&backend->front, filter))) {
         return PAWL_OK;
     }
     pawl_status status = pawl__work_pg_take_writer(backend, reterr);
     if (status != PAWL_OK) {
         return status;
     }
+    prepare_walk(&backend->front, now_ns);
     status = send_durably(backend, filter, calls, count, &rows, reterr);
     if (status == PAWL_OK) {
         status = take_rows(&walk, &rows, filter != NULL, reterr);
     }
-    if (filter != NULL && walk.claimed == 0) {
+    if (filter != NULL && walk.claimed < walk.wanted) {
         backend->front.known = false; /* the end, or something is due: look at everything */
     }
     if (status == PAWL_OK && backend->touched_count > 0) {
