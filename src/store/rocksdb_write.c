@@ -238,12 +238,15 @@ static pawl_status refuse_poisoned(struct pawl__rocks *db, pawl_error *reterr)
                       db->poison.message);
 }
 
-/* The engine could not write. What is on disk now only recovery can tell. */
+/* The engine could not write. What is on disk now only recovery can tell, so it is IO whatever the
+ * reason: NO_SPACE says that nothing was written, and only pawl__rocks_reserve knows that. */
 static pawl_status poison(struct pawl__rocks *db, char *text, pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = pawl__rocks_fail(text, &error);
 
+    pawl__rocks_fail(text, &error);
+    error.status = PAWL_IO;
+    error.retryable = false;
     pawl__lock(&db->space.lock);
     if (!atomic_load(&db->poisoned)) {
         db->poison = error;
@@ -253,7 +256,7 @@ static pawl_status poison(struct pawl__rocks *db, char *text, pawl_error *reterr
     if (reterr != NULL) {
         *reterr = error;
     }
-    return status;
+    return PAWL_IO;
 }
 
 pawl_status pawl__rocks_write(struct pawl__rocks *db,
