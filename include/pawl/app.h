@@ -174,14 +174,16 @@ typedef struct pawl_app_options {
     uint32_t close_ms_max;      /* 5000 */
     bool unsafe_no_sync;        /* a power cut loses commands that were answered: for tests */
     uint64_t free_space_min; /* bytes of the disk that stay free, for an application in a directory:
-                                 * its engine does not survive a full disk; PAWL_APP_FREE_SPACE_MIN */
+                              * its engine does not survive a full disk; PAWL_APP_FREE_SPACE_MIN */
+    uint32_t busy_ms_max;    /* commands wait so long in their queue before they are BUSY; 0 */
 } pawl_app_options;
 
 #define PAWL_APP_FREE_SPACE_MIN (UINT64_C(256) << 20) /* the default of store.free_space_min, too */
 
-#define PAWL_APP_OPTIONS_INIT                                                                     \
-    {                                                                                             \
-        sizeof(pawl_app_options), 30000, 20000, 500, 100000, 5000, false, PAWL_APP_FREE_SPACE_MIN \
+#define PAWL_APP_OPTIONS_INIT                                                                      \
+    {                                                                                              \
+        sizeof(pawl_app_options), 30000, 20000, 500, 100000, 5000, false, PAWL_APP_FREE_SPACE_MIN, \
+            0                                                                                      \
     }
 
 /* Opens the application at a location: a directory; postgres://USER@HOST/DB; or "memory:" for one that
@@ -255,6 +257,24 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_exec(pawl_app *app,
                                                  pawl_error *reterr);
 PAWL_API void pawl_app_response_free(pawl_app_response *response);
 
+/* What became of a command. The response is the receiver's, to be freed, and NULL unless error->status is
+ * PAWL_OK. It runs on a thread of the application, which has better things to do: be quick. */
+typedef void (*pawl_app_answer)(void *context,
+                                pawl_app_response *response,
+                                const pawl_error *error);
+
+/* Executes a command without waiting for it. PAWL_OK: `answer` is called exactly once, with what
+ * pawl_app_exec would return; pawl_app_close waits for that. Anything else is wrong in the command, or
+ * BUSY: too many wait, and it is not called.
+ *
+ * Commands that one thread submits to one partition are executed in this order, those that are answered
+ * BUSY left out: with options.busy_ms_max there are none of them but where nothing works any more. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_submit(pawl_app *app,
+                                                   const pawl_app_command *command,
+                                                   pawl_app_answer answer,
+                                                   void *context,
+                                                   pawl_error *reterr);
+
 /* The same with command and response as JSON:
  *
  *     {"workspace": 7, "kind": "shop", "key": "pay-1",
@@ -273,6 +293,19 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_exec_json(pawl_app *app,
                                                       char **ret_json,
                                                       size_t *ret_len,
                                                       pawl_error *reterr);
+
+/* pawl_app_submit of a command as JSON, and a response as JSON, malloc'ed. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_submit_json(pawl_app *app,
+                                                        uint64_t workspace,
+                                                        pawl_view command,
+                                                        pawl_app_answer answer,
+                                                        void *context,
+                                                        pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_response_to_json(const pawl_app *app,
+                                                             const pawl_app_response *response,
+                                                             char **ret_json,
+                                                             size_t *ret_len,
+                                                             pawl_error *reterr);
 
 /* A record and an event as JSON, on one line. malloc'ed. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_record_to_json(const pawl_app_record *record,

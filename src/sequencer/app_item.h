@@ -12,6 +12,8 @@ struct app_item {
     pawl_app_number *numbers;
     bool decided;             /* it has its outcome */
     pawl_app_record *targets; /* what the updates found; of the attempt */
+    pawl_app_answer answer;   /* of one that nobody waits for */
+    void *context;
 };
 
 /* examine.c: what can be known before numbers are taken. PAWL_OK with *ret_state

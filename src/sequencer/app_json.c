@@ -340,6 +340,20 @@ static void add_response(const pawl_app *app,
     pawl__buf_add_char(buf, '}');
 }
 
+/* The command lives in both. */
+static pawl_status parse_command(pawl_view text,
+                                 uint64_t workspace,
+                                 struct pawl__arena *arena,
+                                 json_t **ret_json,
+                                 pawl_app_command *ret_command,
+                                 pawl_error *reterr)
+{
+    pawl_status status = pawl__json_parse(text, COMMAND_JSON_BYTES_MAX, ret_json, reterr);
+
+    return status == PAWL_OK ? read_command(*ret_json, workspace, arena, ret_command, reterr)
+                             : status;
+}
+
 pawl_status pawl_app_exec_json(pawl_app *app,
                                uint64_t workspace,
                                pawl_view text,
@@ -348,23 +362,45 @@ pawl_status pawl_app_exec_json(pawl_app *app,
                                pawl_error *reterr)
 {
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
-    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
     json_auto_t *json = NULL;
     pawl_app_command command = { .workspace = 0 };
     pawl_app_response *response = NULL;
-    pawl_status status = pawl__json_parse(text, COMMAND_JSON_BYTES_MAX, &json, reterr);
+    pawl_status status = parse_command(text, workspace, &arena, &json, &command, reterr);
 
-    if (status == PAWL_OK) {
-        status = read_command(json, workspace, &arena, &command, reterr);
-    }
     if (status == PAWL_OK) {
         status = pawl_app_exec(app, &command, &response, reterr);
     }
-    if (status != PAWL_OK) {
-        return status;
+    if (status == PAWL_OK) {
+        status = pawl_app_response_to_json(app, response, ret_json, ret_len, reterr);
     }
-    add_response(app, response, &buf);
     pawl_app_response_free(response);
+    return status;
+}
+
+pawl_status pawl_app_submit_json(pawl_app *app,
+                                 uint64_t workspace,
+                                 pawl_view text,
+                                 pawl_app_answer answer,
+                                 void *context,
+                                 pawl_error *reterr)
+{
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    json_auto_t *json = NULL;
+    pawl_app_command command = { .workspace = 0 };
+    pawl_status status = parse_command(text, workspace, &arena, &json, &command, reterr);
+
+    return status == PAWL_OK ? pawl_app_submit(app, &command, answer, context, reterr) : status;
+}
+
+pawl_status pawl_app_response_to_json(const pawl_app *app,
+                                      const pawl_app_response *response,
+                                      char **ret_json,
+                                      size_t *ret_len,
+                                      pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
+
+    add_response(app, response, &buf);
     return finish(&buf, ret_json, ret_len, reterr);
 }
 

@@ -17,6 +17,7 @@
 #include "base/failpoint.h"
 #include "sequencer/app_item.h"
 #include "sequencer/sequencer_end.h"
+#include "sequencer/sequencer_internal.h"
 
 enum {
     GROUP_MAX = 1000,
@@ -87,6 +88,26 @@ static void start_over(struct group *group)
     }
 }
 
+/* With options.busy_ms_max the queue waits, and stays in order. */
+static pawl_status start_group(struct app_partition *partition,
+                               const struct app_request *request,
+                               uint64_t *ret_offset,
+                               pawl_error *reterr)
+{
+    uint32_t busy_ms_max = partition->app->options.busy_ms_max;
+    pawl_status status = pawl_sequencer_start(
+        partition->sequencer, request->kind->id, request->workspace, ret_offset, reterr);
+
+    if (status != PAWL_BUSY || busy_ms_max == 0) {
+        return status;
+    }
+    pawl_error waited = PAWL_ERROR_INIT;
+    return pawl__sequencer_await(partition->sequencer, busy_ms_max, &waited) == PAWL_OK
+               ? pawl_sequencer_start(
+                   partition->sequencer, request->kind->id, request->workspace, ret_offset, reterr)
+               : status;
+}
+
 /* A command that nobody wrote anything of: its numbers are the next ones again. */
 static void give_up(struct app_partition *partition, size_t entries)
 {
@@ -107,8 +128,10 @@ static bool take(struct group *group, struct app_item *item)
     uint64_t offset = 0;
     size_t entries = partition->batch.count;
     bool first = partition->taken_count == 0;
-    pawl_status status = (first ? pawl_sequencer_start : pawl_sequencer_also)(
-        partition->sequencer, request->kind->id, request->workspace, &offset, &error);
+    pawl_status status =
+        first ? start_group(partition, request, &offset, &error)
+              : pawl_sequencer_also(
+                  partition->sequencer, request->kind->id, request->workspace, &offset, &error);
 
     if (status != PAWL_OK) {
         if (first) {
@@ -303,6 +326,39 @@ pawl_status pawl_app_exec(pawl_app *app,
         *ret_response = STEAL(item->response);
     }
     free_item(mine);
+    return status;
+}
+
+/* The committer's last word on a command that nobody waits for. */
+static void answer_item(struct pawl__commit_item *commit_item)
+{
+    struct app_item *item = item_of(commit_item);
+    bool done = item->item.outcome.status == PAWL_OK;
+
+    item->answer(item->context, done ? STEAL(item->response) : NULL, &item->item.outcome);
+    free_item(commit_item);
+}
+
+pawl_status pawl_app_submit(pawl_app *app,
+                            const pawl_app_command *command,
+                            pawl_app_answer answer,
+                            void *context,
+                            pawl_error *reterr)
+{
+    struct app_partition *partition = pawl__app_partition(app, command->workspace);
+    struct app_item *item = NULL;
+    pawl_status status = make_item(partition, command, &item, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    item->answer = answer;
+    item->context = context;
+    item->item.done = answer_item;
+    status = pawl__commit_submit_async(partition->commit, &item->item, reterr);
+    if (status != PAWL_OK) {
+        free_item(&item->item);
+    }
     return status;
 }
 

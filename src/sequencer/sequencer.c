@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "sequencer/core.h"
 #include "sequencer/sequencer_end.h"
+#include "sequencer/sequencer_internal.h"
 
 struct pawl_sequencer {
     struct seq_core core; /* its shared half under the lock */
@@ -612,23 +613,52 @@ void pawl_sequencer_get_status(pawl_sequencer *seq, pawl_sequencer_status *ret_s
     pawl__unlock(&seq->lock);
 }
 
-pawl_status pawl_sequencer_wait(pawl_sequencer *seq, uint32_t timeout_ms, pawl_error *reterr)
+/* `writes`: also while too much waits to be written, which the flusher is told. */
+static bool waits_locked(struct pawl_sequencer *seq, bool writes) REQUIRES_LOCK(seq->lock)
+{
+    if (seq->core.shared.actualizing) {
+        return true;
+    }
+    bool full = writes && pawl__seq_core_unflushed(&seq->core) > seq->core.unflushed_max;
+    if (full && !seq->flush_wanted) {
+        want_flush_locked(seq);
+    }
+    return full;
+}
+
+static pawl_status wait_for(pawl_sequencer *seq,
+                            bool writes,
+                            uint32_t timeout_ms,
+                            pawl_error *reterr)
 {
     int64_t deadline_ns = from_now(timeout_ms);
     pawl_status status = PAWL_OK;
 
     pawl__lock(&seq->lock);
-    while (seq->core.shared.actualizing && !seq->closing && seq->log_error.status == PAWL_OK
+    while (!seq->closing && seq->log_error.status == PAWL_OK && waits_locked(seq, writes)
            && pawl__cond_wait_until(&seq->changed, &seq->lock, deadline_ns)) {
     }
     if (seq->closing) {
         status = fail_closed(reterr);
     } else if (seq->log_error.status != PAWL_OK) {
         status = pawl__fail(reterr, seq->log_error.status, "%s", seq->log_error.message);
-    } else if (seq->core.shared.actualizing) {
-        status =
-            pawl__fail(reterr, PAWL_TIMEOUT, "not actualized within %" PRIu32 " ms", timeout_ms);
+    } else if (waits_locked(seq, writes)) {
+        status = pawl__fail(reterr,
+                            PAWL_TIMEOUT,
+                            "not %s within %" PRIu32 " ms",
+                            seq->core.shared.actualizing ? "actualized" : "written",
+                            timeout_ms);
     }
     pawl__unlock(&seq->lock);
     return status;
+}
+
+pawl_status pawl_sequencer_wait(pawl_sequencer *seq, uint32_t timeout_ms, pawl_error *reterr)
+{
+    return wait_for(seq, false, timeout_ms, reterr);
+}
+
+pawl_status pawl__sequencer_await(pawl_sequencer *seq, uint32_t timeout_ms, pawl_error *reterr)
+{
+    return wait_for(seq, true, timeout_ms, reterr);
 }

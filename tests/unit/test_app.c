@@ -491,6 +491,93 @@ static void test_a_command_that_is_refused_takes_nobody_along(void **state)
     assert_int_equal(events_of(f, 1), (THREADS - 1) * COMMANDS + 2);
 }
 
+/* --- without waiting --- */
+
+struct answers {
+    struct pawl__lock lock;
+    struct pawl__cond changed;
+    size_t count;
+    size_t failed;
+    uint64_t last[5]; /* of each workspace */
+    bool in_order;
+};
+
+struct submission {
+    struct answers *answers;
+    uint64_t workspace;
+};
+
+static void take_answer(void *context, pawl_app_response *response, const pawl_error *error)
+{
+    const struct submission *submission = context;
+    struct answers *answers = submission->answers;
+
+    pawl__lock(&answers->lock);
+    answers->count++;
+    answers->failed += error->status != PAWL_OK;
+    if (response != NULL) {
+        answers->in_order =
+            answers->in_order && response->wlog_offset == ++answers->last[submission->workspace];
+    }
+    pawl__cond_signal(&answers->changed);
+    pawl__unlock(&answers->lock);
+    pawl_app_response_free(response);
+}
+
+static void await_answers(struct answers *answers, size_t count)
+{
+    int64_t deadline_ns = in_ms(APP_PATIENCE_MS);
+
+    pawl__lock(&answers->lock);
+    while (answers->count < count
+           && pawl__cond_wait_until(&answers->changed, &answers->lock, deadline_ns)) {
+    }
+    assert_int_equal(answers->count, count);
+    pawl__unlock(&answers->lock);
+}
+
+/* More than may be unflushed: the queue waits, nobody is busy, nobody overtakes. */
+static void test_commands_are_submitted_and_answered_in_order(void **state)
+{
+    enum { MANY = 400 };
+    struct app_fixture *f = *state;
+    struct answers answers = { .in_order = true };
+    struct submission submissions[5];
+    const pawl_app_create create = { PAWL_APP_C_RECORD, 1, 0, V("order"), V("{}") };
+
+    assert_ok(pawl__lock_init(&answers.lock, &f->error), &f->error);
+    assert_ok(pawl__cond_init(&answers.changed, &f->error), &f->error);
+    f->options.unflushed_max = 10;
+    f->options.busy_ms_max = APP_PATIENCE_MS;
+    app_open(f);
+    for (uint64_t i = 0; i < MANY; i++) {
+        pawl_app_command command = shop(1 + i % 4);
+        command.creates = &create;
+        command.create_count = 1;
+        submissions[1 + i % 4] = (struct submission){ &answers, 1 + i % 4 };
+        assert_ok(
+            pawl_app_submit(f->app, &command, take_answer, &submissions[1 + i % 4], &f->error),
+            &f->error);
+    }
+    await_answers(&answers, MANY);
+    assert_int_equal(answers.failed, 0);
+    assert_true(answers.in_order);
+
+    pawl_app_command bad = shop(0);
+    assert_status(pawl_app_submit(f->app, &bad, take_answer, &submissions[1], &f->error),
+                  PAWL_INVALID,
+                  &f->error);
+    const pawl_app_update update = { 200001, V("{}") };
+    bad = shop(1);
+    bad.updates = &update;
+    bad.update_count = 1;
+    assert_ok(pawl_app_submit(f->app, &bad, take_answer, &submissions[1], &f->error), &f->error);
+    await_answers(&answers, MANY + 1); /* not for the one that was refused at once */
+    assert_int_equal(answers.failed, 1);
+    pawl__cond_done(&answers.changed);
+    pawl__lock_done(&answers.lock);
+}
+
 /* --- when a write fails --- */
 
 static void test_a_write_that_did_not_happen_gives_its_numbers_back(void **state)
@@ -571,6 +658,7 @@ int main(int argc, char **argv)
         APP_TEST(test_many_threads_get_numbers_without_a_gap),
         APP_TEST(test_of_commands_with_one_key_one_is_done),
         APP_TEST(test_a_command_that_is_refused_takes_nobody_along),
+        APP_TEST(test_commands_are_submitted_and_answered_in_order),
         APP_TEST(test_a_write_that_did_not_happen_gives_its_numbers_back),
         APP_TEST(test_a_write_whose_answer_was_lost_is_found_by_its_key),
         APP_TEST(test_a_close_beside_a_store_that_hangs_is_bounded),

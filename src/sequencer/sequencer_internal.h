@@ -1,0 +1,13 @@
+/* What the rest of this folder may ask a sequencer beside <pawl/sequencer.h>. */
+#ifndef PAWL_SEQUENCER_SEQUENCER_INTERNAL_H
+#define PAWL_SEQUENCER_SEQUENCER_INTERNAL_H
+
+#include <pawl/sequencer.h>
+
+/* Waits until a start would not be busy: nothing is actualized, and not too much waits to be written.
+ * TIMEOUT; CLOSED; CORRUPT and others as pawl_sequencer_start. From any thread. */
+PAWL_MUST_USE pawl_status pawl__sequencer_await(pawl_sequencer *sequencer,
+                                                uint32_t timeout_ms,
+                                                pawl_error *reterr);
+
+#endif
