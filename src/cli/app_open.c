@@ -6,6 +6,7 @@
 #include "base/fs.h"
 #include "base/macros.h"
 #include "cli/app.h"
+#include "cli/place.h"
 #include "cli/settings.h"
 
 enum { ACTUALIZE_MS_MAX = 600000 };
@@ -74,6 +75,7 @@ pawl_app_options pawl__app_options(const struct pawl__run *run)
     pawl_app_options options = PAWL_APP_OPTIONS_INIT;
 
     options.free_space_min = (uint64_t)pawl__config_number(run->config, PAWL__STORE_FREE_SPACE_MIN);
+    options.busy_ms_max = pawl__place_busy_ms(run);
     return options;
 }
 

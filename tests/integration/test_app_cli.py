@@ -133,6 +133,53 @@ def names_the_bad_line():
     assert "another command" in conflict.stderr, conflict.stderr
 
 
+def executes_many_at_a_time():
+    data = shop()
+    commands = [order(1 + i % 5, key=f"k{i}") for i in range(1500)]
+    commands.insert(700, order(9))  # without a key: it waits for those before it
+    answers = rows(run("app", "exec", *data, "orders", text=lines(*commands)))
+    assert len(answers) == len(commands)
+    given = {}
+    for command, answer in zip(commands, answers):
+        given.setdefault(command["workspace"], []).append(answer["wlog_offset"])
+    assert all(offsets == list(range(1, len(offsets) + 1)) for offsets in given.values())
+    del commands[700], answers[700]
+    again = rows(run("app", "exec", *data, "orders", text=lines(*commands)))
+    assert again == [{**answer, "duplicate": True} for answer in answers]
+    changes = [{"workspace": 1, "kind": "shop", "key": f"u{i}", "updates": [{"id": 2**40, "data": {"i": i}}]}
+               for i in range(600)]
+    run("app", "exec", *data, "orders", text=lines(*changes))
+    one = rows(run("app", "records", *data, "orders", "--workspace", "1", "--id", str(2**40), "--json"))
+    assert one[0]["data"] == {"i": 599}, one
+
+
+def names_the_bad_line_of_many():
+    data = shop()
+    good = [order(1 + i % 3, key=f"k{i}") for i in range(100)]
+    for bad, code, says in [({"workspace": 1, "kind": "shop", "key": "bad", "updates": [{"id": 200001, "data": {}}]},
+                             3, "line 51"), ({**order(1, key="bad"), "kind": "cafe"}, 2, "line 51"),
+                            (order(1, 2, key="k0"), 4, "line 51")]:
+        refused = run("app", "exec", *data, "orders", code=code, text=lines(*good[:50], bad, *good[50:]))
+        assert says in refused.stderr, refused.stderr
+        assert len(rows(refused)) == 50
+    known = rows(run("app", "exec", *data, "orders", text=lines(*good)))
+    assert len(known) == 100 and all(answer["duplicate"] for answer in known[:50])
+    for workspace in "123":
+        run("seq", "verify", *data, "orders", "--workspace", workspace)
+
+
+def answers_whoever_waits():
+    data = shop()
+    with subprocess.Popen([PAWL, "app", "exec", *data, "orders"], env=ENV, cwd=TOP, text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        for i in range(3):
+            child.stdin.write(lines(order(7, key=f"k{i}")))
+            child.stdin.flush()
+            assert json.loads(child.stdout.readline())["wlog_offset"] == i + 1
+        child.stdin.close()
+        assert child.wait(WAIT_S) == 0
+
+
 def proves_numbers():
     data = shop()
     run("app", "exec", *data, "orders", text=lines(*[order(7) for _ in range(5)]))
@@ -240,6 +287,9 @@ it("a bad descriptor is refused and leaves nothing behind", refuses_descriptors)
 it("each command is answered by a line, one with the same key the same", answers_lines)
 it("records and logs are shown", shows_what_is_there)
 it("a line that is refused is named, and those before it are done", names_the_bad_line)
+it("lines with keys are executed many at a time, and answered in their order", executes_many_at_a_time)
+it("a line that is refused is named, and those behind it are known by their keys", names_the_bad_line_of_many)
+it("whoever waits for an answer before the next line gets it", answers_whoever_waits)
 it("numbers are proven from the log", proves_numbers)
 it("what is damaged is named, and the rest can be read", shows_what_is_damaged)
 it("an application that is not there is not found, and not made", misses_what_is_not_there)

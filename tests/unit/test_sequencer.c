@@ -764,14 +764,11 @@ int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest of_the_design[] = {
-        TEST(test_a_dropped_event_leaves_its_numbers_and_its_offset),
-        TEST(test_FlushByTimer),
-        TEST(test_FlushBySize),
-        TEST(test_LongRecovery),
-        TEST(test_MultipleActualizes),
-        TEST(test_FlushPermanentlyFails),
+        TEST(test_FlushByTimer),       TEST(test_FlushBySize),           TEST(test_LongRecovery),
+        TEST(test_MultipleActualizes), TEST(test_FlushPermanentlyFails),
     };
     const struct CMUnitTest tests[] = {
+        TEST(test_a_dropped_event_leaves_its_numbers_and_its_offset),
         TEST(test_numbers_begin_at_their_first_and_go_up_by_one),
         TEST(test_after_actualize_the_same_offset_and_numbers_come_again),
         TEST(test_events_of_one_write_end_together),
