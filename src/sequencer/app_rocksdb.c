@@ -1,10 +1,8 @@
 #include "sequencer/app_rocksdb.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/error.h"
-#include "base/fs.h"
 #include "sequencer/app_store.h"
 
 struct rocksdb_store {
@@ -207,16 +205,15 @@ struct pawl__rocks_options pawl__app_rocksdb_options(const char *families[APP_FA
     };
 }
 
-/* Before the engine makes one: a store that is there has this file. */
+/* Before the engine makes one. */
 static pawl_status check_exists(const char *dir, pawl_error *reterr)
 {
-    AUTO(pawl__text_free) char *path = pawl__fs_join(dir, "CURRENT");
+    bool exists = false;
+    pawl_status status = pawl__rocks_look(dir, &exists, reterr);
 
-    if (path == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
-    }
-    return access(path, F_OK) == 0 ? PAWL_OK
-                                   : pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application");
+    return status == PAWL_OK && !exists
+               ? pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application")
+               : status;
 }
 
 pawl_status pawl__app_rocksdb_open(const char *dir,

@@ -110,6 +110,29 @@ static pawl_status look_into(const char *dir, struct dir_content *ret_content, p
     return PAWL_OK;
 }
 
+static pawl_status refuse_headless(const struct dir_content *content, pawl_error *reterr)
+{
+    /* The engine would take this for a new store and remove the files it does not know. */
+    return !content->current && content->data
+               ? pawl__fail(reterr, PAWL_CORRUPT, "data files but no file 'CURRENT'")
+               : PAWL_OK;
+}
+
+pawl_status pawl__rocks_look(const char *dir, bool *ret_exists, pawl_error *reterr)
+{
+    struct dir_content content = { 0 };
+    pawl_status status = look_into(dir, &content, reterr);
+
+    if (status == PAWL_OK) {
+        status = refuse_headless(&content, reterr);
+    }
+    if (status == PAWL_OK || status == PAWL_NOT_FOUND) {
+        *ret_exists = content.current;
+        return PAWL_OK;
+    }
+    return status;
+}
+
 /* Everything that would make the engine abort, or do harm, is asked for before it sees the
  * directory. */
 static pawl_status check_dir(const struct pawl__rocks *db, bool *ret_exists, pawl_error *reterr)
@@ -124,12 +147,11 @@ static pawl_status check_dir(const struct pawl__rocks *db, bool *ret_exists, paw
     if (status == PAWL_OK) {
         status = pawl__fs_free_bytes(db->dir, &free_bytes, reterr);
     }
+    if (status == PAWL_OK) {
+        status = refuse_headless(&content, reterr);
+    }
     if (status != PAWL_OK) {
         return status;
-    }
-    if (!content.current && content.data) {
-        /* The engine would take this for a new store and remove the files it does not know. */
-        return pawl__fail(reterr, PAWL_CORRUPT, "data files but no file 'CURRENT'");
     }
     /* Recovery writes the logs' content out; a quarter of the reserve is for its own files. The
      * guard of the writes leaves more than that. */

@@ -52,6 +52,10 @@ struct pawl__rocks_options {
     struct pawl__clock *clock; /* NULL: the real one */
 };
 
+/* Whether a store is there. Makes nothing and changes nothing. DENIED, INVALID (something that is no
+ * directory), CORRUPT: its data files are there, but what names them is not. */
+PAWL_MUST_USE pawl_status pawl__rocks_look(const char *dir, bool *ret_exists, pawl_error *reterr);
+
 /* Creates the directory when it is missing. DENIED when it cannot be written, NO_SPACE when there
  * is no room to recover, BUSY when another handle has it, CORRUPT when it is damaged; nothing is
  * changed in any of these cases. */

@@ -282,6 +282,32 @@ def keeps_space_free():
     run("app", "exec", *data, "orders", "--store-free-space-min", "1MiB", text=lines(order(7)))
 
 
+def tells_what_is_in_the_way():
+    """Readers and `create` say the same of a directory that is none, is closed, or has lost a file."""
+    if POSTGRES:
+        return
+    data = shop()
+    create = ["app", "create", *data, "--descriptor", json.dumps(SHOP)]
+    readers = [["app", "plog", *data, "orders"], ["seq", "verify", *data, "orders", "--workspace", "7"]]
+    directory = f"{data[1]}/apps/orders"
+    os.rename(f"{directory}/CURRENT", f"{directory}/gone")
+    for args in [create, *readers]:
+        assert "no file 'CURRENT'" in run(*args, code=6).stderr, args
+    os.rename(f"{directory}/gone", f"{directory}/CURRENT")
+    if os.geteuid() == 0:
+        os.chmod(TOP, 0o755)
+        os.chmod(data[1], 0o700)
+        for args in [create, *readers]:
+            result = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", PAWL, *args],
+                                    env=ENV, cwd=TOP, timeout=WAIT_S, text=True, capture_output=True, check=False)
+            assert result.returncode == 1 and "denied" in result.stderr, result
+    shutil.rmtree(directory)
+    with open(directory, "w", encoding="utf-8"):
+        pass
+    for args in [create, *readers]:
+        assert "directory" in run(*args, code=2).stderr, args
+
+
 it("an application is created once, and again only as it was", creates_once)
 it("a bad descriptor is refused and leaves nothing behind", refuses_descriptors)
 it("each command is answered by a line, one with the same key the same", answers_lines)
@@ -296,5 +322,6 @@ it("an application that is not there is not found, and not made", misses_what_is
 it("orders that were made are known after a kill, and no number is missing", survives_kill)
 it("applications are where --apps, --data or DATABASE_URL says", is_where_it_is_said_to_be)
 it("commands are refused when less space is free than the settings say", keeps_space_free)
+it("what is in the way of an application is named", tells_what_is_in_the_way)
 shutil.rmtree(TOP)
 done()
