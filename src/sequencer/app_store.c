@@ -26,6 +26,14 @@ static pawl_status take_app_name(const char *location,
         pawl_view taken;
         pawl_view name = parameter;
         if (pawl__view_take(&name, strlen(prefix), &taken) && pawl__view_is(taken, prefix)) {
+            if (*ret_name != NULL && !pawl__view_is(name, *ret_name)) {
+                pawl_view shown = { name.data, MIN(name.len, (size_t)64) };
+                return pawl__fail(reterr,
+                                  PAWL_INVALID,
+                                  "the location says 'app=%.64s', and also 'app=%.*s'",
+                                  *ret_name,
+                                  VIEW_ARGS(shown));
+            }
             free(*ret_name);
             *ret_name = pawl__view_dup(name);
         } else {

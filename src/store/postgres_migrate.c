@@ -85,10 +85,12 @@ static pawl_status migrate_begin(void *store, pawl_error *reterr)
     return status;
 }
 
+/* The server says of a table in a schema that one may not use that it does not exist. */
 static pawl_status has_table(struct pawl__pg *pg, bool *ret_has, pawl_error *reterr)
 {
     static const struct pawl__pg_statement statement = {
-        .sql = "SELECT true FROM pg_tables WHERE schemaname = $1 AND tablename = 'schema_version'",
+        .sql = "SELECT has_schema_privilege(schemaname, 'USAGE') FROM pg_tables"
+               " WHERE schemaname = $1 AND tablename = 'schema_version'",
         .params = "t",
         .columns = "b",
     };
@@ -96,10 +98,17 @@ static pawl_status has_table(struct pawl__pg *pg, bool *ret_has, pawl_error *ret
     pawl_status status = pawl__pg_query(
         pg, &statement, PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace))), &rows, reterr);
 
-    if (status == PAWL_OK) {
-        *ret_has = rows.count == 1;
+    if (status != PAWL_OK) {
+        return status;
     }
-    return status;
+    *ret_has = rows.count == 1;
+    return *ret_has && !pawl__pg_get_bool(&rows, 0, 0)
+               ? pawl__fail(reterr,
+                            PAWL_DENIED,
+                            "permission denied: role '%s' has no USAGE on schema '%s'",
+                            PQuser(pg->conn),
+                            pg->namespace)
+               : PAWL_OK;
 }
 
 static pawl_status visit_row(const struct pawl__pg_rows *rows,

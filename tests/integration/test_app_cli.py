@@ -308,6 +308,19 @@ def tells_what_is_in_the_way():
         assert "directory" in run(*args, code=2).stderr, args
 
 
+def says_what_a_database_refuses():
+    if not POSTGRES:
+        return
+    url = shop()[1]
+    both = run("app", "exec", "--apps", f"{url}&app=other", "orders", text=lines(order(7)), code=2)
+    assert "app=other" in both.stderr and "app=orders" in both.stderr, both.stderr
+    run("app", "exec", "--apps", f"{url}&app=orders", "orders", text=lines(order(7)))
+    subprocess.run(["psql", "-q", "-c", "CREATE ROLE guest LOGIN", url], check=True)
+    guest = url.replace("//pawl@", "//guest@")
+    denied = run("app", "plog", "--apps", guest, "orders", code=1)
+    assert "'guest' has no USAGE on schema 'pawl'" in denied.stderr, denied.stderr
+
+
 it("an application is created once, and again only as it was", creates_once)
 it("a bad descriptor is refused and leaves nothing behind", refuses_descriptors)
 it("each command is answered by a line, one with the same key the same", answers_lines)
@@ -323,5 +336,6 @@ it("orders that were made are known after a kill, and no number is missing", sur
 it("applications are where --apps, --data or DATABASE_URL says", is_where_it_is_said_to_be)
 it("commands are refused when less space is free than the settings say", keeps_space_free)
 it("what is in the way of an application is named", tells_what_is_in_the_way)
+it("what a database refuses is named", says_what_a_database_refuses)
 shutil.rmtree(TOP)
 done()
