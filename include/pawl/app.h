@@ -28,6 +28,7 @@ extern "C" {
 #define PAWL_APP_SEQUENCES_MAX 128 /* of a kind, of its own */
 #define PAWL_APP_RECORDS_MAX 1000  /* that a command creates and updates */
 #define PAWL_APP_COMMAND_BYTES_MAX ((size_t)4 << 20)
+#define PAWL_APP_WORKSPACE_MAX (UINT64_MAX >> 1) /* what JSON can hold */
 
 /* Record ids: four ranges that never meet, so that an id names one record. */
 #define PAWL_APP_RAW_ID_MAX UINT64_C(65535) /* from 1: what a command calls its new records */
@@ -110,7 +111,7 @@ typedef struct pawl_app_update {
 } pawl_app_update;
 
 typedef struct pawl_app_command {
-    uint64_t workspace; /* not 0 */
+    uint64_t workspace; /* 1 .. PAWL_APP_WORKSPACE_MAX */
     pawl_view kind;     /* the name */
     pawl_view key;      /* idempotency key, unique in the workspace; empty: none */
     const pawl_app_create *creates;

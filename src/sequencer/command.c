@@ -34,6 +34,14 @@ static pawl_status check_sizes(const pawl_app_command *command, pawl_error *rete
         return pawl__fail(
             reterr, PAWL_INVALID, "the command has more than %d records", PAWL_APP_RECORDS_MAX);
     }
+    if ((command->create_count > 0 && command->creates == NULL)
+        || (command->update_count > 0 && command->updates == NULL)) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "'%s' is NULL, and its count is not 0",
+                          command->create_count > 0 && command->creates == NULL ? "creates"
+                                                                                : "updates");
+    }
     for (size_t i = 0; i < command->create_count; i++) {
         bytes += MIN(command->creates[i].data.len, PAWL_APP_COMMAND_BYTES_MAX + 1);
     }
@@ -54,6 +62,13 @@ static pawl_status take_head(const pawl_app_descriptor *descriptor,
 {
     if (command->workspace == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "0 is no workspace");
+    }
+    if (command->workspace > PAWL_APP_WORKSPACE_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "workspace %" PRIu64 " is over the last one, %" PRIu64,
+                          command->workspace,
+                          PAWL_APP_WORKSPACE_MAX);
     }
     request->workspace = command->workspace;
     request->kind = pawl__app_find_kind(descriptor, command->kind);

@@ -308,6 +308,10 @@ pawl_status pawl_app_exec(pawl_app *app,
                           pawl_app_response **ret_response,
                           pawl_error *reterr)
 {
+    if (command == NULL || ret_response == NULL) {
+        return pawl__fail(
+            reterr, PAWL_INVALID, "'%s' is NULL", command == NULL ? "command" : "ret_response");
+    }
     struct app_partition *partition = pawl__app_partition(app, command->workspace);
     struct app_item *item = NULL;
     pawl_status status = make_item(partition, command, &item, reterr);

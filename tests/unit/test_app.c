@@ -215,6 +215,9 @@ static void test_bad_commands_change_nothing(void **state)
     command.workspace = 0;
     assert_status(app_try(f, &command), PAWL_INVALID, &f->error);
     command = shop(7);
+    assert_status(pawl_app_exec(f->app, &command, NULL, &f->error), PAWL_INVALID, &f->error);
+    assert_message(&f->error, "'ret_response' is NULL");
+    assert_status(pawl_app_exec(f->app, NULL, &f->response, &f->error), PAWL_INVALID, &f->error);
     app_exec(f, &command); /* nothing to create is fine: an event is an event */
     assert_int_equal(f->response->plog_offset, 1);
     app_assert_text(app_wlog(f, 7, 0, 0), "p1 w1 of 7\n");
