@@ -96,6 +96,27 @@ static pawl_status look_at_singletons(struct app_partition *partition,
     return PAWL_OK;
 }
 
+/* The key and its event were written as one: when they do not fit each other, one of them was changed,
+ * and the answer would be somebody else's. */
+static pawl_status check_first_time(const struct app_request *request,
+                                    uint64_t offset,
+                                    bool found,
+                                    const pawl_app_event *event,
+                                    pawl_error *reterr)
+{
+    bool fits =
+        found && event->workspace == request->workspace
+        && pawl__view_equal(event->key, request->key)
+        && memcmp(event->request_hash, request->hash.bytes, sizeof(event->request_hash)) == 0;
+
+    return fits ? PAWL_OK
+                : pawl__fail(reterr,
+                             PAWL_CORRUPT,
+                             "the key belongs to PLog offset %" PRIu64 ", where %s",
+                             offset,
+                             found ? "another command is" : "nothing is");
+}
+
 /* The response is in the event of the first time. */
 static pawl_status answer_again(struct app_partition *partition,
                                 struct app_item *item,
@@ -105,15 +126,18 @@ static pawl_status answer_again(struct app_partition *partition,
     struct app_key key = pawl__app_key_plog(partition->seq.app, partition->seq.partition, offset);
     struct app_entry entry = { .family = APP_PLOG, .key = pawl__app_key_view(&key) };
     struct app_value value = { .found = false };
-    pawl_app_event event;
+    pawl_app_event event = { .workspace = 0 };
     size_t ids = 0;
     size_t numbers = 0;
     pawl_status status = pawl__app_store_get(
         partition->seq.store, APP_PLOG, entry.key, &partition->arena, &value, reterr);
 
     entry.value = value.bytes;
-    if (status == PAWL_OK) {
+    if (status == PAWL_OK && value.found) {
         status = pawl__app_seq_event_of(&entry, &partition->arena, &event, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = check_first_time(&item->request, offset, value.found, &event, reterr);
     }
     if (status != PAWL_OK) {
         return status;

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -195,6 +196,33 @@ static void test_a_key_is_used_once_and_answers_the_same_again(void **state)
     app_exec(f, &command);
     assert_false(f->response->duplicate);
     assert_int_equal(f->response->plog_offset, 3);
+}
+
+/* The answer of another command is worse than none. */
+static void test_a_key_that_does_not_fit_its_event_is_corrupt(void **state)
+{
+    struct app_fixture *f = *state;
+    struct app_key key = pawl__app_key_idempotency(1, 7, V("pay"));
+    struct app_value value = { .found = false };
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    char bytes[40];
+
+    app_open(f);
+    assert_ok(app_try_create(f, 7, PAWL_APP_C_RECORD, "other"), &f->error);
+    assert_ok(app_try_create(f, 7, PAWL_APP_C_RECORD, "pay"), &f->error);
+    assert_ok(pawl__app_store_get(
+                  f->app->store, APP_KEYS, pawl__app_key_view(&key), &arena, &value, &f->error),
+              &f->error);
+    assert_int_equal(value.bytes.len, sizeof(bytes));
+    memcpy(bytes, value.bytes.data, sizeof(bytes));
+    bytes[39] = 1; /* the offset of the other one */
+    app_sabotage(f, APP_KEYS, key, (pawl_view){ bytes, sizeof(bytes) });
+    assert_status(app_try_create(f, 7, PAWL_APP_C_RECORD, "pay"), PAWL_CORRUPT, &f->error);
+    assert_message(&f->error, "the key belongs to PLog offset 1, where another command is");
+    bytes[39] = 9;
+    app_sabotage(f, APP_KEYS, key, (pawl_view){ bytes, sizeof(bytes) });
+    assert_status(app_try_create(f, 7, PAWL_APP_C_RECORD, "pay"), PAWL_CORRUPT, &f->error);
+    assert_message(&f->error, "the key belongs to PLog offset 9, where nothing is");
 }
 
 static void test_bad_commands_change_nothing(void **state)
@@ -653,6 +681,7 @@ int main(int argc, char **argv)
         APP_TEST(test_an_update_replaces_the_data_and_keeps_the_table),
         APP_TEST(test_a_singleton_is_created_once_whatever_the_level),
         APP_TEST(test_a_key_is_used_once_and_answers_the_same_again),
+        APP_TEST(test_a_key_that_does_not_fit_its_event_is_corrupt),
         APP_TEST(test_bad_commands_change_nothing),
         APP_TEST(test_an_application_goes_on_where_it_was),
         APP_TEST(test_a_descriptor_is_settled_when_the_application_is_created),
