@@ -120,7 +120,8 @@ const struct pawl__command pawl__cmd_app_records = {
     .name = "records",
     .summary = "list the C-records of a workspace, or show one record",
     .description = "Only C-records are listed; there may be too many of the others, which are read "
-                   "one by one with --id.",
+                   "one by one with --id. The columns are id, class, table and data; --json names "
+                   "them.",
     .flags = FLAGS(APP_WORKSPACE_FLAG,
                    { .name = "id",
                      .value = "N",
@@ -167,6 +168,10 @@ static pawl_status log_run(struct pawl__run *run, bool of_workspace, pawl_error 
     return status == PAWL_OK ? pawl__table_end(&rows.table, reterr) : status;
 }
 
+#define LOG_COLUMNS                                                                          \
+    "The columns are plog_offset, workspace, wlog_offset, records (how many) and key. With " \
+    "--json the events are whole, with their records and numbers."
+
 static pawl_status wlog_run(struct pawl__run *run, pawl_error *reterr)
 {
     return log_run(run, true, reterr);
@@ -180,7 +185,7 @@ static pawl_status plog_run(struct pawl__run *run, pawl_error *reterr)
 const struct pawl__command pawl__cmd_app_wlog = {
     .name = "wlog",
     .summary = "show the events of a workspace",
-    .description = "With --json the events are whole, with their records and numbers.",
+    .description = LOG_COLUMNS,
     .flags = FLAGS(APP_WORKSPACE_FLAG, APP_FROM_FLAG("From this offset on."), APP_LIMIT_FLAG),
     .operands = OPERANDS(APP_OPERAND),
     .examples = EXAMPLES({ .line = APP_EXAMPLE_CREATE
@@ -194,7 +199,7 @@ const struct pawl__command pawl__cmd_app_wlog = {
 const struct pawl__command pawl__cmd_app_plog = {
     .name = "plog",
     .summary = "show the events of a partition",
-    .description = "With --json the events are whole, with their records and numbers.",
+    .description = LOG_COLUMNS,
     .flags = FLAGS({ .name = "partition",
                      .value = "N",
                      .help = "From 0 on.",

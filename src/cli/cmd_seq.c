@@ -246,11 +246,16 @@ static pawl_status verify_run(struct pawl__run *run, pawl_error *reterr)
         .help = "Only this one: wlog_offset, c_record, ow_record or one of the application's own." \
     }
 
+#define NUMBER_COLUMNS                                                                         \
+    "sequence, initial (the first number), last (the last one that was used), used (how many " \
+    "were), whole and findings; --json names them."
+
 const struct pawl__command pawl__cmd_app_seq = {
     .name = "seq",
     .summary = "show the numbers of a workspace",
-    .description = "A row a sequence: its first number, the last one that was used and how many "
-                   "were, all from the log.",
+    .description =
+        "A row a sequence, all from the log: " NUMBER_COLUMNS " It shows, and exits with "
+        "0 whatever it finds; 'pawl seq verify' is the check.",
     .flags = FLAGS(APP_WORKSPACE_FLAG, SEQUENCE_FLAG),
     .operands = OPERANDS(APP_OPERAND),
     .examples =
@@ -268,7 +273,7 @@ const struct pawl__command pawl__cmd_seq_verify = {
         "Reads the log of the workspace's partition, all of it, and shows for each sequence "
         "whether every number from the first to the last was used exactly once. What is missing, "
         "what was used again and at which offset, and what is stored beyond the log, is listed, "
-        "and the exit code is 6.",
+        "and the exit code is 6. A row has " NUMBER_COLUMNS,
     .flags = FLAGS(APP_WORKSPACE_FLAG, SEQUENCE_FLAG),
     .operands = OPERANDS(APP_OPERAND),
     .examples =

@@ -321,6 +321,19 @@ def says_what_a_database_refuses():
     assert "'guest' has no USAGE on schema 'pawl'" in denied.stderr, denied.stderr
 
 
+def names_its_columns():
+    data = shop()
+    run("app", "exec", *data, "orders", text=lines(order(7)))
+    with open(os.path.join(os.environ["PAWL_SOURCE"], "docs", "app.md"), encoding="utf-8") as file:
+        document = file.read()
+    for verb in (["app", "records"], ["app", "seq"], ["seq", "verify"]):
+        columns = list(rows(run(*verb, *data, "orders", "--workspace", "7", "--json"))[0])
+        text = " ".join(run(*verb, "--help").stdout.split())
+        assert all(name in text for name in columns), (columns, text)
+        row = next(line for line in document.splitlines() if line.startswith("|") and f"`{' '.join(verb)}`" in line)
+        assert all(name in row for name in columns), (columns, row)
+
+
 it("an application is created once, and again only as it was", creates_once)
 it("a bad descriptor is refused and leaves nothing behind", refuses_descriptors)
 it("each command is answered by a line, one with the same key the same", answers_lines)
@@ -337,5 +350,6 @@ it("applications are where --apps, --data or DATABASE_URL says", is_where_it_is_
 it("commands are refused when less space is free than the settings say", keeps_space_free)
 it("what is in the way of an application is named", tells_what_is_in_the_way)
 it("what a database refuses is named", says_what_a_database_refuses)
+it("help and documentation name the columns", names_its_columns)
 shutil.rmtree(TOP)
 done()
