@@ -188,9 +188,23 @@ static void set_tables(rocksdb_options_t *native, size_t cache_bytes)
     rocksdb_cache_destroy(cache); /* the table factory keeps its own reference */
 }
 
+/* A log takes a memtable's size of the disk in advance otherwise, 70 MiB, which the guard of the writes
+ * would then miss. Only a text can say so in C. */
+static rocksdb_options_t *options_without_preallocation(void)
+{
+    rocksdb_options_t *defaults = rocksdb_options_create();
+    rocksdb_options_t *native = rocksdb_options_create();
+    char *text = NULL;
+
+    rocksdb_get_options_from_string(defaults, "allow_fallocate=false", native, &text);
+    REQUIRE(text == NULL);
+    rocksdb_options_destroy(defaults);
+    return native;
+}
+
 static rocksdb_options_t *make_options(const struct pawl__rocks_options *options)
 {
-    rocksdb_options_t *native = rocksdb_options_create();
+    rocksdb_options_t *native = options_without_preallocation();
 
     set_tables(native, options->cache_bytes != 0 ? options->cache_bytes : cache_bytes_default);
     rocksdb_options_set_create_if_missing(native, 1);

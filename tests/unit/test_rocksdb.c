@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/failpoint.h"
@@ -537,6 +538,24 @@ static void test_the_reserve_stops_puts_before_deletes(void **state)
     assert_ok(put(f, EVENTS, "c", "v"), &f->error); /* it was never poisoned */
 }
 
+/* What the engine would take of the disk in advance, nobody could write into any more. */
+static void test_an_open_store_takes_what_is_in_it_and_no_more(void **state)
+{
+    struct fixture *f = *state;
+    DIR *stream = opendir(f->path);
+    uint64_t bytes = 0;
+
+    assert_non_null(stream);
+    put_keys(f, EVENTS, "abc");
+    for (const struct dirent *entry; (entry = readdir(stream)) != NULL;) {
+        struct stat info;
+        assert_int_equal(fstatat(dirfd(stream), entry->d_name, &info, 0), 0);
+        bytes += (uint64_t)info.st_blocks * 512;
+    }
+    closedir(stream);
+    assert_true(bytes < 4 << 20);
+}
+
 static void test_opening_without_room_is_refused_and_makes_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -617,6 +636,7 @@ int main(void)
         TEST(test_a_checkpoint_opens_as_a_store_of_its_own),
         TEST(test_long_values_go_to_blob_files_when_asked),
         TEST(test_the_reserve_stops_puts_before_deletes),
+        TEST(test_an_open_store_takes_what_is_in_it_and_no_more),
         TEST(test_opening_without_room_is_refused_and_makes_nothing),
         TEST(test_failpoints_stand_on_both_sides_of_a_write),
         TEST(test_every_allocation_of_ours_may_fail),
