@@ -581,11 +581,13 @@ static void test_commands_are_submitted_and_answered_in_order(void **state)
     f->options.unflushed_max = 10;
     f->options.busy_ms_max = APP_PATIENCE_MS;
     app_open(f);
+    for (uint64_t i = 0; i < COUNT_OF(submissions); i++) {
+        submissions[i] = (struct submission){ &answers, i };
+    }
     for (uint64_t i = 0; i < MANY; i++) {
         pawl_app_command command = shop(1 + i % 4);
         command.creates = &create;
         command.create_count = 1;
-        submissions[1 + i % 4] = (struct submission){ &answers, 1 + i % 4 };
         assert_ok(
             pawl_app_submit(f->app, &command, take_answer, &submissions[1 + i % 4], &f->error),
             &f->error);
