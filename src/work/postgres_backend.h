@@ -37,7 +37,9 @@ struct work_pg_put {
 /* What the first trip of a transaction brought, for whoever asks for it first. */
 struct work_pg_brought {
     const struct work_wish *wish; /* of the next transaction; NULL: none */
-    bool loaded;                  /* rows of wish->ids, by id */
+    const pawl_view *ids;         /* its ids in order */
+    size_t id_count;
+    bool loaded; /* rows of these ids, in the same order */
     bool edges_known;
     bool picked;
     bool next_due_known;
@@ -45,7 +47,6 @@ struct work_pg_brought {
     size_t row_count;
     struct work_edge *edges;
     size_t edge_count;
-    size_t edge_room;
     struct work_row **picks;
     size_t pick_count;
     int64_t next_due_us; /* INT64_MAX: never */
@@ -358,6 +359,18 @@ pawl_status pawl__work_pg_watch(struct work_backend *base,
                                 int64_t deadline_ns,
                                 struct pawl__cancel *cancel,
                                 pawl_error *reterr);
+
+/* Adds a walk that picks rows; and says what follows from what it found. */
+PAWL_MUST_USE pawl_status pawl__work_pg_add_pick(struct work_pg_trip *trip,
+                                                 const struct work_filter *filter,
+                                                 size_t count,
+                                                 work_pg_on_rows *on_rows,
+                                                 void *context,
+                                                 pawl_error *reterr);
+void pawl__work_pg_note_rest(struct work_postgres *backend,
+                             const struct work_filter *filter,
+                             size_t count,
+                             size_t found);
 
 /* Adds the questions of the wish to the trip that begins a transaction. */
 PAWL_MUST_USE pawl_status pawl__work_pg_add_wish(struct work_pg_trip *trip, pawl_error *reterr);

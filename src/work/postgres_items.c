@@ -112,6 +112,11 @@ pawl_status pawl__work_pg_keep(void *context, const struct pawl__pg_rows *rows, 
 
 /* --- loading --- */
 
+static int by_view(const void *a, const void *b)
+{
+    return pawl__view_order(*(const pawl_view *)a, *(const pawl_view *)b);
+}
+
 static int by_row_id(const void *a, const void *b)
 {
     return pawl__view_order((*(struct work_row *const *)a)->item.work_item_id,
@@ -196,14 +201,10 @@ static pawl_status load_from(struct work_postgres *backend,
 
 static bool was_wished(const struct work_postgres *backend, const pawl_view *ids, size_t count)
 {
-    const struct work_wish *wish = backend->brought.wish;
+    const struct work_pg_brought *brought = &backend->brought;
 
     for (size_t i = 0; i < count; i++) {
-        bool found = false;
-        for (size_t k = 0; k < wish->id_count && !found; k++) {
-            found = pawl__view_equal(wish->ids[k], ids[i]);
-        }
-        if (!found) {
+        if (bsearch(&ids[i], brought->ids, brought->id_count, sizeof(*ids), by_view) == NULL) {
             return false;
         }
     }
@@ -243,12 +244,12 @@ pawl_status pawl__work_pg_load(struct work_backend *base,
 
 /* --- picking --- */
 
-static pawl_status add_pick(struct work_pg_trip *trip,
-                            const struct work_filter *filter,
-                            size_t count,
-                            work_pg_on_rows *on_rows,
-                            void *context,
-                            pawl_error *reterr)
+pawl_status pawl__work_pg_add_pick(struct work_pg_trip *trip,
+                                   const struct work_filter *filter,
+                                   size_t count,
+                                   work_pg_on_rows *on_rows,
+                                   void *context,
+                                   pawl_error *reterr)
 {
     struct work_postgres *backend = trip->backend;
     struct pawl__pg_value values[3] = { pawl__pg_i64((int64_t)count) };
@@ -272,10 +273,10 @@ static pawl_status add_pick(struct work_pg_trip *trip,
 }
 
 /* A walk for several types locks more than it takes, and others may have passed over the rest. */
-static void note_rest(struct work_postgres *backend,
-                      const struct work_filter *filter,
-                      size_t count,
-                      size_t found)
+void pawl__work_pg_note_rest(struct work_postgres *backend,
+                             const struct work_filter *filter,
+                             size_t count,
+                             size_t found)
 {
     backend->notify |= filter->work_type_count > 1 && filter->task_id.len == 0 && found == count;
 }
@@ -309,14 +310,14 @@ static pawl_status pg_pick(struct work_backend *base,
     }
     pawl_status status = pawl__work_pg_trip_start(&trip, of(base), reterr);
     if (status == PAWL_OK) {
-        status = add_pick(&trip, filter, count, pawl__work_pg_keep, &kept, reterr);
+        status = pawl__work_pg_add_pick(&trip, filter, count, pawl__work_pg_keep, &kept, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl__work_pg_add_clock(&trip, reterr);
     }
     status = pawl__work_pg_trip_end(&trip, status, reterr);
     if (status == PAWL_OK) {
-        note_rest(of(base), filter, count, kept.count);
+        pawl__work_pg_note_rest(of(base), filter, count, kept.count);
         pawl__work_pg_walked(of(base), filter, count, ret_rows, kept.count);
         *ret_count = kept.count;
     }
@@ -586,132 +587,6 @@ static pawl_status pg_boundaries(struct work_backend *base,
                                         reterr);
     }
     return pawl__work_pg_trip_end(&trip, status, reterr);
-}
-
-/* --- the wish --- */
-
-static pawl_status on_brought_rows(void *context,
-                                   const struct pawl__pg_rows *rows,
-                                   pawl_error *reterr)
-{
-    struct work_postgres *backend = context;
-    struct work_pg_kept kept = {
-        .arena = &backend->arena,
-        .rows = pawl__arena_take(&backend->arena, rows->count * sizeof(struct work_row *)),
-        .room = rows->count,
-    };
-
-    if (kept.rows == NULL && rows->count > 0) {
-        return no_memory(reterr);
-    }
-    pawl_status status = pawl__work_pg_keep(&kept, rows, reterr);
-    backend->brought.loaded = status == PAWL_OK;
-    backend->brought.rows = kept.rows;
-    backend->brought.row_count = kept.count;
-    return status;
-}
-
-static pawl_status on_brought_edges(void *context,
-                                    const struct pawl__pg_rows *rows,
-                                    pawl_error *reterr)
-{
-    struct work_postgres *backend = context;
-    struct work_edge *edges =
-        pawl__arena_take(&backend->arena, rows->count * sizeof(struct work_edge));
-
-    if (edges == NULL && rows->count > 0) {
-        return no_memory(reterr);
-    }
-    for (size_t i = 0; i < rows->count; i++) {
-        if (!pawl__arena_copy(
-                &backend->arena, pawl__pg_get_text(rows, i, 0), &edges[i].work_item_id)
-            || !pawl__arena_copy(
-                &backend->arena, pawl__pg_get_text(rows, i, 1), &edges[i].after_id)) {
-            return no_memory(reterr);
-        }
-    }
-    backend->brought.edges = edges;
-    backend->brought.edge_count = rows->count;
-    backend->brought.edges_known = true;
-    return PAWL_OK;
-}
-
-static pawl_status on_brought_picks(void *context,
-                                    const struct pawl__pg_rows *rows,
-                                    pawl_error *reterr)
-{
-    struct work_postgres *backend = context;
-    const struct work_wish *wish = backend->brought.wish;
-    struct work_pg_kept kept = {
-        .arena = &backend->arena,
-        .rows = pawl__arena_take(&backend->arena, rows->count * sizeof(struct work_row *)),
-        .room = MIN(rows->count, wish->pick_count),
-    };
-
-    if (kept.rows == NULL && rows->count > 0) {
-        return no_memory(reterr);
-    }
-    pawl_status status = pawl__work_pg_keep(&kept, rows, reterr);
-    backend->brought.picked = status == PAWL_OK;
-    backend->brought.picks = kept.rows;
-    backend->brought.pick_count = kept.count;
-    note_rest(backend, wish->filter, wish->pick_count, kept.count);
-    pawl__work_pg_walked(backend, wish->filter, wish->pick_count, kept.rows, kept.count);
-    return status;
-}
-
-static pawl_status on_brought_clock(void *context,
-                                    const struct pawl__pg_rows *rows,
-                                    pawl_error *reterr)
-{
-    struct work_postgres *backend = context;
-
-    (void)reterr;
-    if (rows->count == 1) {
-        backend->now = pawl__work_pg_now(backend, pawl__pg_get_time(rows, 0, 0));
-        backend->brought.next_due_us =
-            pawl__pg_is_null(rows, 0, 1) ? INT64_MAX : pawl__pg_get_time(rows, 0, 1);
-        backend->brought.next_due_known = true;
-    }
-    return PAWL_OK;
-}
-
-static pawl_status add_wished_ids(struct work_pg_trip *trip,
-                                  const struct work_wish *wish,
-                                  pawl_error *reterr)
-{
-    struct work_postgres *backend = trip->backend;
-    struct pawl__pg_value ids = pawl__work_pg_ids(backend, 0, wish->ids, wish->id_count);
-    pawl_status status =
-        pawl__work_pg_trip_add(trip, WORK_PG_LOAD, PG_ARGS(ids), on_brought_rows, backend, reterr);
-
-    /* A statement of its own, behind the locks: who comes after an item that is locked stays so. */
-    return status == PAWL_OK ? pawl__work_pg_trip_add(
-               trip, WORK_PG_EDGES, PG_ARGS(ids), on_brought_edges, backend, reterr)
-                             : status;
-}
-
-pawl_status pawl__work_pg_add_wish(struct work_pg_trip *trip, pawl_error *reterr)
-{
-    struct work_postgres *backend = trip->backend;
-    const struct work_wish *wish = backend->brought.wish;
-    pawl_status status = PAWL_OK;
-
-    if (wish == NULL) {
-        return pawl__work_pg_add_clock(trip, reterr);
-    }
-    if (wish->id_count > 0) {
-        status = add_wished_ids(trip, wish, reterr);
-    }
-    if (wish->pick_count == 0) {
-        return status == PAWL_OK ? pawl__work_pg_add_clock(trip, reterr) : status;
-    }
-    if (status == PAWL_OK) {
-        status = add_pick(trip, wish->filter, wish->pick_count, on_brought_picks, backend, reterr);
-    }
-    return status == PAWL_OK ? pawl__work_pg_trip_add(
-               trip, WORK_PG_CLOCK_AND_DUE, PG_NO_ARGS, on_brought_clock, backend, reterr)
-                             : status;
 }
 
 const struct work_item_ops pawl__work_pg_items = {
