@@ -177,6 +177,7 @@ typedef struct pawl_app_options {
     uint64_t free_space_min; /* bytes of the disk that stay free, for an application in a directory:
                               * its engine does not survive a full disk; PAWL_APP_FREE_SPACE_MIN */
     uint32_t busy_ms_max;    /* commands wait so long in their queue before they are BUSY; 0 */
+    bool read_only;          /* no commands: nothing is written, and a full disk is no hindrance */
 } pawl_app_options;
 
 #define PAWL_APP_FREE_SPACE_MIN (UINT64_C(256) << 20) /* the default of store.free_space_min, too */
@@ -184,7 +185,7 @@ typedef struct pawl_app_options {
 #define PAWL_APP_OPTIONS_INIT                                                                      \
     {                                                                                              \
         sizeof(pawl_app_options), 30000, 20000, 500, 100000, 5000, false, PAWL_APP_FREE_SPACE_MIN, \
-            0                                                                                      \
+            0, false                                                                               \
     }
 
 /* Opens the application at a location: a directory; postgres://USER@HOST/DB; or "memory:" for one that
@@ -195,7 +196,8 @@ typedef struct pawl_app_options {
  * another. Without one (NULL) it must be there: NOT_FOUND. INVALID names what is wrong in the
  * descriptor, BUSY: another process has it, CORRUPT: the last event of a log cannot be read.
  *
- * The last event of each partition is applied again, whatever the trust level. */
+ * The last event of each partition is applied again, whatever the trust level; not for one that only
+ * reads, which must be there: commands and the status of its sequences are DENIED then. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_open(const char *location,
                                                  const pawl_app_descriptor *descriptor,
                                                  const pawl_app_options *options,

@@ -68,10 +68,14 @@ PAWL_MUST_USE pawl_status pawl__app_location(const struct pawl__run *run,
 /* What the settings say. */
 pawl_app_options pawl__app_options(const struct pawl__run *run);
 
-/* Opens the application that the operand APP names. Whoever only reads needs no more. */
+/* Opens the application that the operand APP names. Whoever only reads writes nothing, and works on a
+ * full disk. */
 PAWL_MUST_USE pawl_status pawl__app_open_named(const struct pawl__run *run,
                                                pawl_app **ret_app,
                                                pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__app_open_to_read(const struct pawl__run *run,
+                                                 pawl_app **ret_app,
+                                                 pawl_error *reterr);
 /* Waits until the sequences are actualized; the error of a log that does not allow it. */
 PAWL_MUST_USE pawl_status pawl__app_await_numbers(pawl_app *app, pawl_error *reterr);
 

@@ -79,24 +79,36 @@ pawl_app_options pawl__app_options(const struct pawl__run *run)
     return options;
 }
 
-pawl_status pawl__app_open_named(const struct pawl__run *run,
-                                 pawl_app **ret_app,
-                                 pawl_error *reterr)
+static pawl_status open_named(const struct pawl__run *run,
+                              const pawl_app_options *options,
+                              pawl_app **ret_app,
+                              pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *location = NULL;
-    AUTO(pawl__app_close_p) pawl_app *app = NULL;
-    const pawl_app_options options = pawl__app_options(run);
     bool is_directory = false;
     pawl_status status =
         pawl__app_location(run, pawl__args_operand(run->args, 0), &location, &is_directory, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl_app_open(location, NULL, &options, &app, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_app = STEAL(app);
-    }
-    return status;
+    return status == PAWL_OK ? pawl_app_open(location, NULL, options, ret_app, reterr) : status;
+}
+
+pawl_status pawl__app_open_named(const struct pawl__run *run,
+                                 pawl_app **ret_app,
+                                 pawl_error *reterr)
+{
+    const pawl_app_options options = pawl__app_options(run);
+
+    return open_named(run, &options, ret_app, reterr);
+}
+
+pawl_status pawl__app_open_to_read(const struct pawl__run *run,
+                                   pawl_app **ret_app,
+                                   pawl_error *reterr)
+{
+    pawl_app_options options = pawl__app_options(run);
+
+    options.read_only = true;
+    return open_named(run, &options, ret_app, reterr);
 }
 
 pawl_status pawl__app_await_numbers(pawl_app *app, pawl_error *reterr)

@@ -98,7 +98,7 @@ static pawl_status records_run(struct pawl__run *run, pawl_error *reterr)
 {
     AUTO(pawl__app_close_p) pawl_app *app = NULL;
     AUTO(rows_done) struct rows rows = { .app = NULL };
-    pawl_status status = pawl__app_open_named(run, &app, reterr);
+    pawl_status status = pawl__app_open_to_read(run, &app, reterr);
 
     if (status != PAWL_OK) {
         return status;
@@ -144,7 +144,7 @@ static pawl_status log_run(struct pawl__run *run, bool of_workspace, pawl_error 
 {
     AUTO(pawl__app_close_p) pawl_app *app = NULL;
     AUTO(rows_done) struct rows rows = { .app = NULL };
-    pawl_status status = pawl__app_open_named(run, &app, reterr);
+    pawl_status status = pawl__app_open_to_read(run, &app, reterr);
 
     if (status != PAWL_OK) {
         return status;

@@ -215,7 +215,7 @@ static pawl_status numbers_run(struct pawl__run *run, bool prove, pawl_error *re
     };
     AUTO(numbers_done) struct numbers numbers = { .run = run };
     struct pawl__table_options options = pawl__out_table(run);
-    pawl_status status = pawl__app_open_named(run, &numbers.app, reterr);
+    pawl_status status = pawl__app_open_to_read(run, &numbers.app, reterr);
 
     if (status != PAWL_OK) {
         return status;

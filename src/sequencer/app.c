@@ -22,12 +22,20 @@ uint16_t pawl_app_partition_of(const pawl_app *app, uint64_t workspace)
     return (uint16_t)(workspace % app->partition_count);
 }
 
+pawl_status pawl__app_refuse_reader(const pawl_app *app, pawl_error *reterr)
+{
+    return app->options.read_only
+               ? pawl__fail(reterr, PAWL_DENIED, "the application was opened for reading")
+               : PAWL_OK;
+}
+
 pawl_status pawl_app_wait(pawl_app *app, uint32_t timeout_ms, pawl_error *reterr)
 {
     struct pawl__clock *clock = pawl__clock_real();
     int64_t deadline_ns = pawl__monotonic_ns(clock) + timeout_ms * NS_PER_MS;
+    size_t count = app->options.read_only ? 0 : app->partition_count; /* nothing is under way */
 
-    for (size_t i = 0; i < app->partition_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         int64_t left_ms = (deadline_ns - pawl__monotonic_ns(clock)) / NS_PER_MS;
         pawl_status status =
             pawl_sequencer_wait(app->partitions[i].sequencer, (uint32_t)MAX(left_ms, 0), reterr);
@@ -50,8 +58,11 @@ pawl_status pawl_app_get_status(pawl_app *app,
                           partition,
                           app->partition_count - 1);
     }
-    pawl_sequencer_get_status(app->partitions[partition].sequencer, ret_status);
-    return PAWL_OK;
+    pawl_status status = pawl__app_refuse_reader(app, reterr);
+    if (status == PAWL_OK) {
+        pawl_sequencer_get_status(app->partitions[partition].sequencer, ret_status);
+    }
+    return status;
 }
 
 /* --- the descriptor --- */
@@ -141,7 +152,7 @@ static pawl_status start_partitions(struct pawl_app *app, pawl_error *reterr)
         partition->app = app;
         partition->seq =
             (struct app_seq){ .store = app->store, .app = descriptor->id, .partition = i };
-        status = pawl__app_partition_init(partition, reterr);
+        status = app->options.read_only ? PAWL_OK : pawl__app_partition_init(partition, reterr);
         if (status != PAWL_OK) {
             return status;
         }
@@ -186,12 +197,17 @@ pawl_status pawl_app_open(const char *location,
     app->options = (pawl_app_options)PAWL_APP_OPTIONS_INIT;
     pawl_status status =
         pawl__take_sized("options", options, &app->options, sizeof(app->options), reterr);
+    if (status == PAWL_OK && descriptor != NULL && app->options.read_only) {
+        status = pawl__fail(
+            reterr, PAWL_INVALID, "'read_only' and a descriptor: what is only read is not created");
+    }
     if (status == PAWL_OK && descriptor != NULL) {
         status = pawl__app_definition_take(descriptor, &app->definition, reterr);
     }
     if (status == PAWL_OK) {
         const struct app_store_options store_options = {
             .must_exist = descriptor == NULL,
+            .read_only = app->options.read_only,
             .unsafe_no_sync = app->options.unsafe_no_sync,
             .free_space_min = app->options.free_space_min,
             .app_id = descriptor == NULL ? 0 : app->definition.descriptor.id,

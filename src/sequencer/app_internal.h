@@ -52,6 +52,9 @@ PAWL_MUST_USE pawl_status pawl__app_partition_init(struct app_partition *partiti
                                                    pawl_error *reterr);
 bool pawl__app_partition_done(struct app_partition *partition, int64_t deadline_ns);
 
+/* DENIED when it was opened for reading: its partitions have neither threads nor a sequencer. */
+PAWL_MUST_USE pawl_status pawl__app_refuse_reader(const pawl_app *app, pawl_error *reterr);
+
 struct app_partition *pawl__app_partition(pawl_app *app, uint64_t workspace);
 
 #endif

@@ -234,6 +234,7 @@ pawl_status pawl__app_rocksdb_open(const char *dir,
         return status;
     }
     struct pawl__rocks_options native = pawl__app_rocksdb_options(families);
+    native.read_only = options->read_only;
     native.unsafe_no_sync = options->unsafe_no_sync;
     native.free_space_min = options->free_space_min;
     struct rocksdb_store *self = calloc(1, sizeof(*self));

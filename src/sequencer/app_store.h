@@ -81,6 +81,7 @@ struct app_store_ops {
 
 struct app_store_options {
     bool must_exist; /* NOT_FOUND when there is none */
+    bool read_only;  /* nothing will be written */
     bool unsafe_no_sync;
     uint64_t free_space_min; /* of a directory */
 

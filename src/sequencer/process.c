@@ -314,7 +314,11 @@ pawl_status pawl_app_exec(pawl_app *app,
     }
     struct app_partition *partition = pawl__app_partition(app, command->workspace);
     struct app_item *item = NULL;
-    pawl_status status = make_item(partition, command, &item, reterr);
+    pawl_status status = pawl__app_refuse_reader(app, reterr);
+
+    if (status == PAWL_OK) {
+        status = make_item(partition, command, &item, reterr);
+    }
 
     if (status != PAWL_OK) {
         return status;

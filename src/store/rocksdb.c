@@ -156,7 +156,7 @@ static pawl_status check_dir(const struct pawl__rocks *db, bool *ret_exists, paw
     /* Recovery writes the logs' content out; a quarter of the reserve is for its own files. The
      * guard of the writes leaves more than that. */
     uint64_t needed = content.log_bytes + db->free_space_min / 4;
-    if (free_bytes < needed) {
+    if (free_bytes < needed && !db->read_only) {
         return pawl__fail(reterr,
                           PAWL_NO_SPACE,
                           "%llu MiB free, opening needs %llu: make room or lower "
@@ -286,8 +286,11 @@ static pawl_status open_native(struct pawl__rocks *db,
         names[i] = i < (int)options->family_count ? options->families[i] : "default";
         family_options[i] = is_sure(options, i) ? db->sure_options : db->options;
     }
-    db->native = rocksdb_open_column_families(
-        db->options, db->dir, count, names, family_options, handles, &text);
+    db->native = db->read_only
+                     ? rocksdb_open_for_read_only_column_families(
+                         db->options, db->dir, count, names, family_options, handles, 0, &text)
+                     : rocksdb_open_column_families(
+                         db->options, db->dir, count, names, family_options, handles, &text);
     if (text != NULL) {
         return pawl__rocks_fail(text, reterr);
     }
@@ -370,8 +373,22 @@ static pawl_status rocks_new(const char *dir,
     }
     db->clock = options->clock != NULL ? options->clock : pawl__clock_real();
     db->free_space_min = options->free_space_min;
+    db->read_only = options->read_only;
     *ret_db = STEAL(db);
     return PAWL_OK;
+}
+
+/* What only reads makes nothing. */
+static pawl_status find_dir(const char *dir, bool read_only, pawl_error *reterr)
+{
+    bool exists = false;
+
+    if (!read_only) {
+        return pawl__fs_make_dir(dir, reterr);
+    }
+    pawl_status status = pawl__rocks_look(dir, &exists, reterr);
+    return status == PAWL_OK && !exists ? pawl__fail(reterr, PAWL_NOT_FOUND, "there is no store")
+                                        : status;
 }
 
 pawl_status pawl__rocks_open(const char *dir,
@@ -388,7 +405,7 @@ pawl_status pawl__rocks_open(const char *dir,
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "open RocksDB store '%s'", dir);
     }
-    status = pawl__fs_make_dir(dir, reterr);
+    status = find_dir(dir, options->read_only, reterr);
     if (status == PAWL_OK) {
         status = pawl__store_lock_inside(dir, &db->lock, reterr);
     }

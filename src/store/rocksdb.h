@@ -10,7 +10,7 @@
  *   Full disk   Every write first looks at the free space and stops, with PAWL_NO_SPACE and nothing
  *               written, at `free_space_min` above what flushes and compactions of the data already
  *               taken may need: the engine does not survive ENOSPC, it may abort the process. It
- *               goes on by itself when space is back.
+ *               goes on by itself when space is back. A store that is only read needs no space.
  *   Failure     After a write that failed inside the engine nobody knows what is on disk. From then
  *               on every write returns PAWL_IO until the store is closed and opened again; reads go
  *               on.
@@ -47,8 +47,9 @@ struct pawl__rocks_options {
     int background_jobs;     /* flushes and compactions; 0: 2 */
     size_t blob_bytes_min;   /* values from this size on live in blob files; 0: none do */
     uint64_t free_space_min; /* no default: that is the setting's */
-    bool no_compression;     /* snappy otherwise */
-    bool unsafe_no_sync;     /* a power cut loses what was acknowledged: control of its own test */
+    bool read_only;      /* it must be there, and a full disk is no hindrance; writes are DENIED */
+    bool no_compression; /* snappy otherwise */
+    bool unsafe_no_sync; /* a power cut loses what was acknowledged: control of its own test */
     struct pawl__clock *clock; /* NULL: the real one */
 };
 
@@ -56,7 +57,7 @@ struct pawl__rocks_options {
  * directory), CORRUPT: its data files are there, but what names them is not. */
 PAWL_MUST_USE pawl_status pawl__rocks_look(const char *dir, bool *ret_exists, pawl_error *reterr);
 
-/* Creates the directory when it is missing. DENIED when it cannot be written, NO_SPACE when there
+/* Creates the directory when it is missing, but NOT_FOUND for one that only reads. DENIED when it cannot be written, NO_SPACE when there
  * is no room to recover, BUSY when another handle has it, CORRUPT when it is damaged; nothing is
  * changed in any of these cases. */
 PAWL_MUST_USE pawl_status pawl__rocks_open(const char *dir,

@@ -27,6 +27,7 @@ struct pawl__rocks {
     struct pawl__store_lock *lock;
     struct pawl__clock *clock;
     uint64_t free_space_min;
+    bool read_only;
     size_t family_count;
 
     rocksdb_t *native;

@@ -225,8 +225,11 @@ pawl_status pawl__rocks_reserve(struct pawl__rocks *db,
     return status;
 }
 
-static pawl_status refuse_poisoned(struct pawl__rocks *db, pawl_error *reterr)
+static pawl_status refuse_write(struct pawl__rocks *db, pawl_error *reterr)
 {
+    if (db->read_only) {
+        return pawl__fail(reterr, PAWL_DENIED, "store '%s' was opened for reading", db->dir);
+    }
     if (!atomic_load(&db->poisoned)) {
         return PAWL_OK;
     }
@@ -269,7 +272,7 @@ pawl_status pawl__rocks_write(struct pawl__rocks *db,
     if (batch->broken.status != PAWL_OK) {
         return pawl__fail(reterr, batch->broken.status, "%s", batch->broken.message);
     }
-    pawl_status status = refuse_poisoned(db, reterr);
+    pawl_status status = refuse_write(db, reterr);
     if (status != PAWL_OK || batch->bytes == 0) {
         return status;
     }
@@ -302,7 +305,7 @@ static pawl_status flush_families(struct pawl__rocks *db, pawl_error *reterr)
 
 static pawl_status may_write(struct pawl__rocks *db, pawl_error *reterr)
 {
-    pawl_status status = refuse_poisoned(db, reterr);
+    pawl_status status = refuse_write(db, reterr);
 
     return status != PAWL_OK ? status : pawl__rocks_reserve(db, 0, true, reterr);
 }

@@ -280,6 +280,9 @@ def keeps_space_free():
     assert POSTGRES or all("store.free_space_min" in result.stderr for result in said), said
     run("app", "exec", *data, "orders", text=lines(order(7)))
     run("app", "exec", *data, "orders", "--store-free-space-min", "1MiB", text=lines(order(7)))
+    for reader in (["app", "plog"], ["app", "records"], ["app", "wlog"], ["app", "seq"], ["seq", "verify"]):
+        which = ["--partition", "1"] if reader[1] == "plog" else ["--workspace", "7"]
+        assert run(*reader, *data, "orders", *which, env=full).stdout, reader
 
 
 def tells_what_is_in_the_way():

@@ -267,6 +267,40 @@ static void test_an_application_goes_on_where_it_was(void **state)
     }
 }
 
+static void test_one_that_only_reads_changes_nothing_and_needs_no_space(void **state)
+{
+    struct app_fixture *f = *state;
+    pawl_app_options options = PAWL_APP_OPTIONS_INIT;
+    pawl_app_command command = shop(7);
+    pawl_sequencer_status sequences;
+    pawl_app *app = NULL;
+
+    options.read_only = true;
+    options.free_space_min = UINT64_MAX;
+    assert_status(
+        pawl_app_open(f->location, NULL, &options, &app, &f->error), PAWL_NOT_FOUND, &f->error);
+    assert_status(pawl_app_open(f->location, &f->descriptor, &options, &app, &f->error),
+                  PAWL_INVALID,
+                  &f->error);
+    assert_message(&f->error, "'read_only' and a descriptor");
+    if (f->in_memory) {
+        return;
+    }
+    app_open(f);
+    app_exec(f, &command);
+    pawl_app_close(STEAL(f->app));
+    assert_ok(pawl_app_open(f->location, NULL, &options, &f->app, &f->error), &f->error);
+    assert_ok(pawl_app_wait(f->app, 0, &f->error), &f->error);
+    app_assert_text(app_wlog(f, 7, 0, 0), "p1 w1 of 7\n");
+    assert_status(app_try(f, &command), PAWL_DENIED, &f->error);
+    assert_message(&f->error, "opened for reading");
+    assert_status(pawl_app_get_status(f->app, 0, &sequences, &f->error), PAWL_DENIED, &f->error);
+    assert_status(pawl_app_open(f->location, NULL, NULL, &app, &f->error), PAWL_BUSY, &f->error);
+    app_reopen(f);
+    app_exec(f, &command);
+    assert_int_equal(f->response->plog_offset, 2);
+}
+
 static void test_a_descriptor_is_settled_when_the_application_is_created(void **state)
 {
     struct app_fixture *f = *state;
@@ -686,6 +720,7 @@ int main(int argc, char **argv)
         APP_TEST(test_a_key_that_does_not_fit_its_event_is_corrupt),
         APP_TEST(test_bad_commands_change_nothing),
         APP_TEST(test_an_application_goes_on_where_it_was),
+        APP_TEST(test_one_that_only_reads_changes_nothing_and_needs_no_space),
         APP_TEST(test_a_descriptor_is_settled_when_the_application_is_created),
         APP_TEST(test_the_last_number_of_a_range_is_exhausted_and_others_go_on),
         APP_TEST(test_opening_and_preparing_survive_every_failed_allocation),

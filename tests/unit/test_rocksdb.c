@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/failpoint.h"
@@ -556,6 +557,32 @@ static void test_an_open_store_takes_what_is_in_it_and_no_more(void **state)
     assert_true(bytes < 4 << 20);
 }
 
+static void test_a_store_is_read_without_room_and_nothing_is_made(void **state)
+{
+    struct fixture *f = *state;
+    struct pawl__rocks *db = NULL;
+    char path[TEMPDIR_SIZE + 32];
+
+    put_keys(f, EVENTS, "ab");
+    assert_ok(pawl__rocks_flush(f->db, &f->error), &f->error);
+    put_keys(f, EVENTS, "c"); /* in the log alone */
+    f->options.free_space_min = UINT64_MAX / 2;
+    f->options.read_only = true;
+    reopen(f);
+    assert_string_equal(keys_of(f, NULL, everything), "abc|cba");
+    assert_status(put(f, EVENTS, "d", "v"), PAWL_DENIED, &f->error);
+    assert_message(&f->error, "opened for reading");
+    assert_status(pawl__rocks_flush(f->db, &f->error), PAWL_DENIED, &f->error);
+    assert_status(pawl__rocks_open(f->path, &f->options, &db, &f->error), PAWL_BUSY, &f->error);
+    snprintf(path, sizeof(path), "%s/none", f->dir);
+    assert_status(pawl__rocks_open(path, &f->options, &db, &f->error), PAWL_NOT_FOUND, &f->error);
+    assert_int_equal(access(path, F_OK), -1);
+    f->options.free_space_min = 1 << 20;
+    f->options.read_only = false;
+    reopen(f);
+    assert_ok(put(f, EVENTS, "d", "v"), &f->error);
+}
+
 static void test_opening_without_room_is_refused_and_makes_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -637,6 +664,7 @@ int main(void)
         TEST(test_long_values_go_to_blob_files_when_asked),
         TEST(test_the_reserve_stops_puts_before_deletes),
         TEST(test_an_open_store_takes_what_is_in_it_and_no_more),
+        TEST(test_a_store_is_read_without_room_and_nothing_is_made),
         TEST(test_opening_without_room_is_refused_and_makes_nothing),
         TEST(test_failpoints_stand_on_both_sides_of_a_write),
         TEST(test_every_allocation_of_ours_may_fail),
