@@ -390,3 +390,11 @@ void pawl__commit_counts(struct pawl__commit *commit, uint64_t *ret_batches, uin
     *ret_items = commit->core.items;
     pawl__unlock(&commit->lock);
 }
+
+size_t pawl__commit_waiting(struct pawl__commit *commit)
+{
+    pawl__lock(&commit->lock);
+    size_t waiting = commit->core.waiting;
+    pawl__unlock(&commit->lock);
+    return waiting;
+}

@@ -91,4 +91,7 @@ DEFINE_AUTO(struct pawl__commit *, pawl__commit_free)
 /* Batches committed or failed so far, and the items in them. */
 void pawl__commit_counts(struct pawl__commit *commit, uint64_t *ret_batches, uint64_t *ret_items);
 
+/* Items whose turn has not come. */
+size_t pawl__commit_waiting(struct pawl__commit *commit);
+
 #endif

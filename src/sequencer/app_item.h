@@ -10,7 +10,9 @@ struct app_item {
     pawl_app_response *response; /* with room for ... */
     pawl_app_id *ids;            /* ... these two */
     pawl_app_number *numbers;
-    bool decided;             /* it has its outcome */
+    bool decided;    /* it has its outcome */
+    bool alone;      /* it is tried by itself: with others it was, or may be, in conflict */
+    size_t entry_at; /* of the attempt: the place of its first entry in the batch */
     pawl_app_record *targets; /* what the updates found; of the attempt */
     pawl_app_answer answer;   /* of one that nobody waits for */
     void *context;
@@ -35,5 +37,9 @@ PAWL_MUST_USE pawl_status pawl__app_make_event(struct app_partition *partition,
                                                struct app_item *item,
                                                uint64_t offset,
                                                pawl_error *reterr);
+
+/* blame.c: after a conflict, those of the attempt whose keys are taken become alone; all of it when
+ * that cannot be found out. */
+void pawl__app_blame(struct app_partition *partition);
 
 #endif

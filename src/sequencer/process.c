@@ -4,9 +4,9 @@
  * gives an offset and numbers, the batch gets the event and all that it does. Then
  *
  *   written     flush, and everybody has the answer
- *   CONFLICT    the trust level found a number in use. Nothing was written, and nobody knows whose
- *               fault it is: actualize, and the commands run again one by one, so that only the one
- *               whose key is taken fails
+ *   CONFLICT    the trust level found a number in use. Nothing was written: actualize, the commands of
+ *               other workspaces run again as a group, and those of the workspace whose key is taken
+ *               one by one, so that only they fail and nobody else pays for it
  *   otherwise   the write may have happened: actualize, and nothing runs again by itself
  *
  * What can be refused without numbers (keys, updates, singletons) is refused before they are taken. */
@@ -46,8 +46,18 @@ struct group {
     struct app_partition *partition;
     struct pawl__commit_item *const *items;
     size_t count;
-    size_t limit; /* of an attempt: all of them, or one */
 };
+
+static bool has_some(const struct group *group, bool alone)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        const struct app_item *item = item_of(group->items[i]);
+        if (!item->decided && item->alone == alone) {
+            return true;
+        }
+    }
+    return false;
+}
 
 static void decide_all(struct group *group, const pawl_error *error)
 {
@@ -72,12 +82,8 @@ static void start_over(struct group *group)
     pawl_sequencer *sequencer = group->partition->sequencer;
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = pawl_sequencer_actualize(sequencer, &error);
-    bool waits = false;
 
-    for (size_t i = 0; i < group->count; i++) {
-        waits = waits || !item_of(group->items[i])->decided;
-    }
-    if (status == PAWL_OK && waits) {
+    if (status == PAWL_OK && (has_some(group, false) || has_some(group, true))) {
         status = pawl_sequencer_wait(sequencer, ACTUALIZE_MS_MAX, &error);
     }
     if (status == PAWL_TIMEOUT) {
@@ -141,6 +147,7 @@ static bool take(struct group *group, struct app_item *item)
     }
     status = pawl__app_make_event(partition, item, offset, &error);
     if (status == PAWL_OK) {
+        item->entry_at = entries;
         partition->taken[partition->taken_count++] = item;
     } else {
         decide(item, &error);
@@ -165,6 +172,8 @@ static bool goes(struct app_partition *partition, struct app_item *item)
 static void take_many(struct group *group)
 {
     struct app_partition *partition = group->partition;
+    bool alone = !has_some(group, false); /* when the others have their outcome */
+    size_t limit = alone ? 1 : GROUP_MAX;
     bool more = true;
 
     pawl__app_batch_clear(&partition->batch);
@@ -172,11 +181,8 @@ static void take_many(struct group *group)
     partition->taken_count = 0;
     for (size_t i = 0; i < group->count && more; i++) {
         struct app_item *item = item_of(group->items[i]);
-        if (partition->taken_count == group->limit) {
-            break;
-        }
-        if (!item->decided && goes(partition, item)) {
-            more = take(group, item);
+        if (!item->decided && item->alone == alone && goes(partition, item)) {
+            more = take(group, item) && partition->taken_count < limit;
         }
     }
 }
@@ -191,6 +197,18 @@ static pawl_status write_taken(struct app_partition *partition, pawl_error *rete
     }
     FAILPOINT("app.write.after", reterr);
     return PAWL_OK;
+}
+
+/* The number that one command of a workspace could not use is the next one's. */
+static void set_workspaces_apart(struct group *group)
+{
+    for (size_t i = 0; i < group->count; i++) {
+        const struct app_item *blamed = item_of(group->items[i]);
+        for (size_t j = 0; j < group->count && blamed->alone && !blamed->decided; j++) {
+            struct app_item *other = item_of(group->items[j]);
+            other->alone = other->alone || other->request.workspace == blamed->request.workspace;
+        }
+    }
 }
 
 static void attempt(struct group *group)
@@ -210,21 +228,12 @@ static void attempt(struct group *group)
         return;
     }
     if (status == PAWL_CONFLICT && partition->taken_count > 1) {
-        group->limit = 1;
+        pawl__app_blame(partition);
+        set_workspaces_apart(group);
     } else {
         decide_taken(partition, &error);
     }
     start_over(group);
-}
-
-static bool all_decided(const struct group *group)
-{
-    for (size_t i = 0; i < group->count; i++) {
-        if (!item_of(group->items[i])->decided) {
-            return false;
-        }
-    }
-    return true;
 }
 
 /* Each attempt decides at least one command, or sees to it that the next one does. */
@@ -233,12 +242,10 @@ static pawl_status commit_group(void *context,
                                 size_t count,
                                 pawl_error *reterr)
 {
-    struct group group = {
-        .partition = context, .items = items, .count = count, .limit = GROUP_MAX
-    };
+    struct group group = { .partition = context, .items = items, .count = count };
 
     (void)reterr;
-    while (!all_decided(&group)) {
+    while (has_some(&group, false) || has_some(&group, true)) {
         attempt(&group);
     }
     return PAWL_OK;
