@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -60,18 +61,21 @@ static bool has_waiting_thread(const struct pawl__commit_item *item)
 }
 
 /* Waking a thread is a system call, and sixty of them were a quarter of what the committer did. So
- * it wakes the first caller only: each one wakes two more, while the next batch is on its way. A
- * caller that has left in the meantime is not among them: see give_up. */
+ * it wakes the first few callers only, and each one wakes some more while the next batch is on its
+ * way. The tree is flat: on a busy machine every level waits for a turn on the processor. A caller
+ * that has left in the meantime is not among them: see give_up. */
 static void wake_tree(struct pawl__commit_item *const *items, size_t count)
 {
+    enum { ROOTS = 8, HEIRS = COUNT_OF(items[0]->heirs) };
+
     for (size_t i = 0; i < count; i++) {
-        for (size_t heir = 0; heir < COUNT_OF(items[i]->heirs); heir++) {
-            size_t at = 2 * i + 1 + heir;
+        for (size_t heir = 0; heir < HEIRS; heir++) {
+            size_t at = ROOTS + HEIRS * i + heir;
             items[i]->heirs[heir] = at < count ? items[at] : NULL;
         }
     }
-    if (count > 0) {
-        wake_caller(items[0]);
+    for (size_t i = 0; i < MIN(count, (size_t)ROOTS); i++) {
+        wake_caller(items[i]);
     }
 }
 
@@ -309,7 +313,7 @@ pawl_status pawl__commit_submit(struct pawl__commit *commit,
     REQUIRE(mine->done == NULL);
     REQUIRE(mine->free != NULL || deadline_ns == INT64_MAX);
     REQUIRE(sem_init(&mine->wake, 0, 0) == 0); /* allocates nothing */
-    mine->heirs[0] = mine->heirs[1] = NULL;
+    memset(mine->heirs, 0, sizeof(mine->heirs));
     atomic_store_explicit(&mine->answered, false, memory_order_relaxed);
     pawl_status status = enqueue(commit, mine, reterr);
     if (status != PAWL_OK) {

@@ -40,7 +40,7 @@ struct pawl__commit_item {
     int64_t submitted_ns;
     struct pawl__commit_item *next;
     struct pawl__commit_item *before;
-    struct pawl__commit_item *heirs[2]; /* whom this caller wakes once it has its own answer */
+    struct pawl__commit_item *heirs[4]; /* whom this caller wakes once it has its own answer */
     atomic_bool answered;               /* publishes the outcome to the thread that `wake` wakes */
     sem_t wake;
 };
