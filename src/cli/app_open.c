@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/config.h"
 #include "base/error.h"
 #include "base/fs.h"
@@ -9,7 +10,7 @@
 #include "cli/place.h"
 #include "cli/settings.h"
 
-enum { ACTUALIZE_MS_MAX = 600000 };
+enum { ACTUALIZE_MS_MAX = 600000, LOOK_AGAIN_NS = 20 * NS_PER_MS };
 
 void pawl__app_close_p(pawl_app **app)
 {
@@ -79,6 +80,24 @@ pawl_app_options pawl__app_options(const struct pawl__run *run)
     return options;
 }
 
+/* Another process that has it is waited for, as long as the settings say: commands of a script come one
+ * behind the other. */
+static pawl_status open_patiently(const char *location,
+                                  const pawl_app_options *options,
+                                  pawl_app **ret_app,
+                                  pawl_error *reterr)
+{
+    struct pawl__clock *clock = pawl__clock_real();
+    int64_t deadline_ns = pawl__monotonic_ns(clock) + options->busy_ms_max * NS_PER_MS;
+    pawl_status status = pawl_app_open(location, NULL, options, ret_app, reterr);
+
+    while (status == PAWL_BUSY && pawl__monotonic_ns(clock) < deadline_ns) {
+        pawl__sleep_until(clock, MIN(deadline_ns, pawl__monotonic_ns(clock) + LOOK_AGAIN_NS));
+        status = pawl_app_open(location, NULL, options, ret_app, reterr);
+    }
+    return status;
+}
+
 static pawl_status open_named(const struct pawl__run *run,
                               const pawl_app_options *options,
                               pawl_app **ret_app,
@@ -89,7 +108,7 @@ static pawl_status open_named(const struct pawl__run *run,
     pawl_status status =
         pawl__app_location(run, pawl__args_operand(run->args, 0), &location, &is_directory, reterr);
 
-    return status == PAWL_OK ? pawl_app_open(location, NULL, options, ret_app, reterr) : status;
+    return status == PAWL_OK ? open_patiently(location, options, ret_app, reterr) : status;
 }
 
 pawl_status pawl__app_open_named(const struct pawl__run *run,

@@ -341,6 +341,25 @@ def names_its_columns():
         assert all(name in row for name in columns), (columns, row)
 
 
+def waits_for_another_process():
+    data = shop()
+    with subprocess.Popen([PAWL, "app", "exec", *data, "orders"], env=ENV, cwd=TOP, text=True, bufsize=1,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        holder.stdin.write(lines(order(7)))
+        assert json.loads(holder.stdout.readline())["plog_offset"] == 1
+        refused = run("app", "wlog", *data, "orders", "--workspace", "7", "--store-busy-timeout", "0s", code=5)
+        assert str(holder.pid) in refused.stderr, refused.stderr
+        with subprocess.Popen([PAWL, "app", "wlog", *data, "orders", "--workspace", "7", "--store-busy-timeout",
+                               f"{WAIT_S}s"], env=ENV, cwd=TOP, text=True, stdout=subprocess.PIPE) as reader:
+            try:
+                reader.wait(0.3)
+                raise AssertionError("it did not wait")
+            except subprocess.TimeoutExpired:
+                holder.stdin.close()
+            assert reader.communicate(timeout=WAIT_S)[0].count("\n") == 1
+            assert reader.returncode == 0 == holder.wait(WAIT_S)
+
+
 it("an application is created once, and again only as it was", creates_once)
 it("a bad descriptor is refused and leaves nothing behind", refuses_descriptors)
 it("each command is answered by a line, one with the same key the same", answers_lines)
@@ -358,5 +377,6 @@ it("commands are refused when less space is free than the settings say", keeps_s
 it("what is in the way of an application is named", tells_what_is_in_the_way)
 it("what a database refuses is named", says_what_a_database_refuses)
 it("help and documentation name the columns", names_its_columns)
+it("an application that another process has is waited for", waits_for_another_process)
 shutil.rmtree(TOP)
 done()
