@@ -82,6 +82,57 @@ pawl_status pawl__app_apply(struct app_batch *batch,
     return status == PAWL_OK && event->key.len > 0 ? add_key(batch, app, event, reterr) : status;
 }
 
+/* Whether the entries of a family are stored as they are in the batch. */
+static pawl_status compare_family(struct app_store *store,
+                                  const struct app_batch *batch,
+                                  enum app_family family,
+                                  bool *ret_same,
+                                  pawl_error *reterr)
+{
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    pawl_view *keys = pawl__arena_take(&arena, batch->count * sizeof(*keys));
+    struct app_value *values = pawl__arena_take(&arena, batch->count * sizeof(*values));
+    struct app_lookup lookup = { .family = family, .keys = keys };
+
+    if (keys == NULL || values == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu values", batch->count);
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        if (batch->entries[i].family == family) {
+            keys[lookup.count++] = batch->entries[i].key;
+        }
+    }
+    pawl_status status =
+        lookup.count == 0 ? PAWL_OK : store->ops->get_many(store, &lookup, &arena, values, reterr);
+    for (size_t i = 0, k = 0; i < batch->count && status == PAWL_OK; i++) {
+        if (batch->entries[i].family == family) {
+            *ret_same = *ret_same && values[k].found
+                        && pawl__view_equal(values[k].bytes, batch->entries[i].value);
+            k++;
+        }
+    }
+    return status;
+}
+
+/* An event was written together with all it does, so that it is there as a rule. Then opening writes
+ * nothing, and works on a disk that has no space for commands. */
+static pawl_status is_applied(struct app_store *store,
+                              const struct app_batch *batch,
+                              bool *ret_applied,
+                              pawl_error *reterr)
+{
+    bool same = true;
+    pawl_status status = PAWL_OK;
+
+    for (int family = 0; family < APP_FAMILY_COUNT && status == PAWL_OK && same; family++) {
+        status = compare_family(store, batch, (enum app_family)family, &same, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_applied = same;
+    }
+    return status;
+}
+
 pawl_status pawl__app_reapply(const struct app_seq *seq, pawl_error *reterr)
 {
     static const enum app_mode modes[] = { APP_PUT, APP_PUT };
@@ -89,6 +140,7 @@ pawl_status pawl__app_reapply(const struct app_seq *seq, pawl_error *reterr)
     AUTO(pawl__app_batch_done) struct app_batch batch = { .count = 0 };
     AUTO(pawl__buf_done) struct pawl__buf bytes = BUF_INIT(APP_EVENT_BYTES_MAX);
     bool found = false;
+    bool applied = false;
     pawl_app_event event;
     pawl_status status = pawl__app_seq_last(seq, &arena, &found, &event, reterr);
 
@@ -100,7 +152,10 @@ pawl_status pawl__app_reapply(const struct app_seq *seq, pawl_error *reterr)
     if (status == PAWL_OK) {
         status = pawl__app_apply(&batch, seq->app, &event, pawl__buf_view(&bytes), modes, reterr);
     }
-    return status == PAWL_OK
+    if (status == PAWL_OK) {
+        status = is_applied(seq->store, &batch, &applied, reterr);
+    }
+    return status == PAWL_OK && !applied
                ? seq->store->ops->write(seq->store, batch.entries, batch.count, reterr)
                : status;
 }

@@ -267,6 +267,31 @@ static void test_an_application_goes_on_where_it_was(void **state)
     }
 }
 
+/* Nobody needs a new number to hear what became of an old command. */
+static void test_a_key_is_answered_while_nothing_can_be_written(void **state)
+{
+    struct app_fixture *f = *state;
+
+    if (f->in_memory) {
+        return;
+    }
+    app_open(f);
+    assert_ok(app_try_create(f, 7, PAWL_APP_C_RECORD, "k"), &f->error);
+    pawl_app_close(STEAL(f->app));
+    assert_ok(pawl__failpoint_set("rocksdb.write.before=error:NO_SPACE", &f->error), &f->error);
+    pawl_status opened = pawl_app_open(f->location, NULL, &f->options, &f->app, &f->error);
+    if (opened == PAWL_OK) {
+        opened = pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error);
+    }
+    if (opened == PAWL_OK) {
+        opened = app_try_create(f, 7, PAWL_APP_C_RECORD, "k");
+    }
+    pawl_error error = f->error;
+    assert_ok(pawl__failpoint_set(NULL, &f->error), &f->error);
+    assert_ok(opened, &error);
+    assert_true(f->response->duplicate);
+}
+
 static void test_one_that_only_reads_changes_nothing_and_needs_no_space(void **state)
 {
     struct app_fixture *f = *state;
@@ -720,6 +745,7 @@ int main(int argc, char **argv)
         APP_TEST(test_a_key_that_does_not_fit_its_event_is_corrupt),
         APP_TEST(test_bad_commands_change_nothing),
         APP_TEST(test_an_application_goes_on_where_it_was),
+        APP_TEST(test_a_key_is_answered_while_nothing_can_be_written),
         APP_TEST(test_one_that_only_reads_changes_nothing_and_needs_no_space),
         APP_TEST(test_a_descriptor_is_settled_when_the_application_is_created),
         APP_TEST(test_the_last_number_of_a_range_is_exhausted_and_others_go_on),
