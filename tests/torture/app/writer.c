@@ -15,7 +15,8 @@
  *
  * `check` opens, and prints the same line for every event. What it finds wrong is an error: a hole in
  * the offsets of a log, a number that a workspace used twice or not at all, a record that is not there
- * or says something else, a WLog or a key that does not know the event. */
+ * or says something else, a WLog that does not know the event, a command that is not answered with it when
+ * it comes again. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -146,32 +147,44 @@ static pawl_status acknowledge(uint64_t command,
     return say(line.data, reterr);
 }
 
-static pawl_status make_command(struct writer *writer, uint64_t number, pawl_error *reterr)
-{
+/* A command and all that it points to. */
+struct given {
     char data[RECORDS_MAX][DATA_SIZE];
     char key[32];
     pawl_app_create creates[RECORDS_MAX];
-    pawl_app_response *response = NULL;
+    pawl_app_command command;
+};
+
+static void fill_command(uint64_t number, struct given *given)
+{
     size_t count = records_of(number);
 
-    snprintf(key, sizeof(key), "c-%" PRIu64, number);
+    snprintf(given->key, sizeof(given->key), "c-%" PRIu64, number);
     for (size_t i = 0; i < count; i++) {
-        size_t len = data_of(number, i, data[i]);
-        snprintf(&data[i][len],
+        size_t len = data_of(number, i, given->data[i]);
+        snprintf(&given->data[i][len],
                  DATA_SIZE - len,
                  "{\"$raw\":1},\"no\":%s}",
                  i == 0 ? "{\"$next\":\"invoice\"}" : "0");
-        creates[i] = (pawl_app_create){ .record_class = class_of(number, i),
-                                        .raw_id = i + 1,
-                                        .table = pawl_view_of("order"),
-                                        .data = pawl_view_of(data[i]) };
+        given->creates[i] = (pawl_app_create){ .record_class = class_of(number, i),
+                                               .raw_id = i + 1,
+                                               .table = pawl_view_of("order"),
+                                               .data = pawl_view_of(given->data[i]) };
     }
-    const pawl_app_command command = { .workspace = workspace_of(number),
-                                       .kind = pawl_view_of("shop"),
-                                       .key = pawl_view_of(key),
-                                       .creates = creates,
-                                       .create_count = count };
-    pawl_status status = exec(writer, &command, &response, reterr);
+    given->command = (pawl_app_command){ .workspace = workspace_of(number),
+                                         .kind = pawl_view_of("shop"),
+                                         .key = pawl_view_of(given->key),
+                                         .creates = given->creates,
+                                         .create_count = count };
+}
+
+static pawl_status make_command(struct writer *writer, uint64_t number, pawl_error *reterr)
+{
+    struct given given;
+    pawl_app_response *response = NULL;
+
+    fill_command(number, &given);
+    pawl_status status = exec(writer, &given.command, &response, reterr);
     if (status == PAWL_OK) {
         status = acknowledge(number, response, reterr);
     }
@@ -338,6 +351,21 @@ static pawl_status compare_wlog(void *context, const pawl_app_event *event, pawl
     return PAWL_OK;
 }
 
+/* 0: it has none, or more than one. */
+static uint64_t invoice_of(const pawl_app_event *event)
+{
+    uint64_t invoice = 0;
+    size_t count = 0;
+
+    for (size_t i = 0; i < event->number_count; i++) {
+        if (event->numbers[i].sequence == PAWL_APP_SEQ_OWN_MIN) {
+            invoice = event->numbers[i].number;
+            count++;
+        }
+    }
+    return count == 1 ? invoice : 0;
+}
+
 static pawl_status check_record(struct check *check,
                                 uint64_t command,
                                 size_t place,
@@ -348,9 +376,12 @@ static pawl_status check_record(struct check *check,
     char expected[DATA_SIZE];
     size_t len = data_of(command, place, expected);
 
-    len += (size_t)snprintf(
-        &expected[len], DATA_SIZE - len, "%" PRIu64 ",\"no\":", event->records[0].id);
-    if (record->data.len < len || memcmp(record->data.data, expected, len) != 0) {
+    snprintf(&expected[len],
+             DATA_SIZE - len,
+             "%" PRIu64 ",\"no\":%" PRIu64 "}",
+             event->records[0].id,
+             place == 0 ? invoice_of(event) : 0);
+    if (!pawl__view_is(record->data, expected)) {
         return fail_event(event, "a record of the event is not as it was written", reterr);
     }
     check->wanted = record;
@@ -368,6 +399,34 @@ static pawl_status check_wlog(struct check *check, pawl_error *reterr)
     if (status == PAWL_OK && check->wanted != NULL) {
         return fail_event(event, "it is not in the WLog", reterr);
     }
+    return status;
+}
+
+static bool answers(const pawl_app_response *response, const pawl_app_event *event)
+{
+    bool same = response->duplicate && response->plog_offset == event->plog_offset
+                && response->wlog_offset == event->wlog_offset
+                && response->id_count == event->record_count && response->number_count == 1
+                && response->numbers[0].number == invoice_of(event);
+
+    for (size_t i = 0; same && i < event->record_count; i++) {
+        same = response->ids[i].id == event->records[i].id;
+    }
+    return same;
+}
+
+/* The same command again is answered with the event. */
+static pawl_status check_key(struct check *check, uint64_t command, pawl_error *reterr)
+{
+    struct given given;
+    pawl_app_response *response = NULL;
+
+    fill_command(command, &given);
+    pawl_status status = exec(check->writer, &given.command, &response, reterr);
+    if (status == PAWL_OK && !answers(response, check->event)) {
+        status = fail_event(check->event, "its key does not know it", reterr);
+    }
+    pawl_app_response_free(response);
     return status;
 }
 
@@ -403,6 +462,9 @@ static pawl_status check_event(void *context, const pawl_app_event *event, pawl_
     }
     if (status == PAWL_OK) {
         status = check_wlog(check, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = check_key(check, command, reterr);
     }
     if (status == PAWL_OK) {
         print_event(command, event);
