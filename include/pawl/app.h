@@ -58,7 +58,7 @@ typedef enum pawl_app_trust { PAWL_APP_TRUST_0, PAWL_APP_TRUST_1, PAWL_APP_TRUST
 
 /* A sequence of the application's own: an id has the same name and initial value in every kind. */
 typedef struct pawl_app_sequence {
-    const char *name;
+    const char *name; /* none of those that every kind has: see pawl_app_sequence_name */
     uint16_t id;      /* PAWL_APP_SEQ_OWN_MIN or above */
     uint64_t initial; /* 1 .. PAWL_APP_C_ID_MAX */
 } pawl_app_sequence;
@@ -113,7 +113,7 @@ typedef struct pawl_app_update {
 typedef struct pawl_app_command {
     uint64_t workspace; /* 1 .. PAWL_APP_WORKSPACE_MAX */
     pawl_view kind;     /* the name */
-    pawl_view key;      /* idempotency key, unique in the workspace; empty: none */
+    pawl_view key;      /* idempotency key in UTF-8, unique in the workspace; empty: none */
     const pawl_app_create *creates;
     size_t create_count;
     const pawl_app_update *updates;

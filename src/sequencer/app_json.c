@@ -240,13 +240,11 @@ static void add_text(struct pawl__buf *buf, pawl_view text)
 /* An application's own sequences have names, the others are known by these. */
 const char *pawl_app_sequence_name(const pawl_app *app, uint16_t sequence)
 {
-    static const char *const names[] = { [PAWL_APP_SEQ_WLOG_OFFSET] = "wlog_offset",
-                                         [PAWL_APP_SEQ_C_RECORD] = "c_record",
-                                         [PAWL_APP_SEQ_OW_RECORD] = "ow_record" };
     const pawl_app_descriptor *descriptor = &app->definition.descriptor;
+    const char *common = pawl__app_common_sequence(sequence);
 
-    if (sequence < COUNT_OF(names) && names[sequence] != NULL) {
-        return names[sequence];
+    if (common != NULL) {
+        return common;
     }
     for (size_t i = 0; i < descriptor->kind_count; i++) {
         const pawl_app_kind *kind = &descriptor->kinds[i];

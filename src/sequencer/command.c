@@ -87,6 +87,9 @@ static pawl_status take_head(const pawl_app_descriptor *descriptor,
                           command->key.len,
                           PAWL_APP_KEY_BYTES_MAX);
     }
+    if (!pawl__view_is_utf8(command->key)) {
+        return pawl__fail(reterr, PAWL_INVALID, "the idempotency key is not UTF-8");
+    }
     if (command->key.len > 0 && !pawl__arena_copy(&request->arena, command->key, &request->key)) {
         return fail_nomem(reterr);
     }

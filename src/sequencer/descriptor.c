@@ -8,9 +8,9 @@
 
 /* Of every kind. */
 static const pawl_app_sequence common[] = {
-    { "wlog offset", PAWL_APP_SEQ_WLOG_OFFSET, 1 },
-    { "c-record id", PAWL_APP_SEQ_C_RECORD, PAWL_APP_C_ID_MIN },
-    { "o/w-record id", PAWL_APP_SEQ_OW_RECORD, PAWL_APP_OW_ID_MIN },
+    { "wlog_offset", PAWL_APP_SEQ_WLOG_OFFSET, 1 },
+    { "c_record", PAWL_APP_SEQ_C_RECORD, PAWL_APP_C_ID_MIN },
+    { "ow_record", PAWL_APP_SEQ_OW_RECORD, PAWL_APP_OW_ID_MIN },
 };
 
 void pawl__app_definition_done(struct app_definition *definition)
@@ -56,6 +56,26 @@ static pawl_status check_app_name(const char *name, pawl_error *reterr)
     return status;
 }
 
+const char *pawl__app_common_sequence(uint16_t sequence)
+{
+    for (size_t i = 0; i < COUNT_OF(common); i++) {
+        if (common[i].id == sequence) {
+            return common[i].name;
+        }
+    }
+    return NULL;
+}
+
+static bool is_common(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(common); i++) {
+        if (strcmp(common[i].name, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static pawl_status check_sequence(const pawl_app_kind *kind, size_t at, pawl_error *reterr)
 {
     const pawl_app_sequence *sequence = &kind->sequences[at];
@@ -72,6 +92,12 @@ static pawl_status check_sequence(const pawl_app_kind *kind, size_t at, pawl_err
                           sequence->name,
                           sequence->id,
                           PAWL_APP_SEQ_OWN_MIN);
+    }
+    if (is_common(sequence->name)) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "sequence '%s': every kind has one of that name already",
+                          sequence->name);
     }
     if (sequence->initial < 1 || sequence->initial > PAWL_APP_C_ID_MAX) {
         return pawl__fail(reterr,

@@ -34,6 +34,9 @@ PAWL_MUST_USE pawl_status pawl__app_definition_read(pawl_view json,
 const pawl_app_kind *pawl__app_find_kind(const pawl_app_descriptor *descriptor, pawl_view name);
 const pawl_app_sequence *pawl__app_find_sequence(const pawl_app_kind *kind, pawl_view name);
 
+/* The name of a sequence that every kind has; NULL: it is none of them. */
+const char *pawl__app_common_sequence(uint16_t sequence);
+
 /* The first number of a sequence, one of every kind or of the application's own; 0: unknown. */
 uint64_t pawl__app_initial_of(const pawl_app_descriptor *descriptor, uint16_t sequence);
 

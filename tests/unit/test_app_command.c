@@ -85,6 +85,9 @@ static void test_a_bad_descriptor_is_refused_by_name(void **state)
     EXPECT_BAD(((void)(descriptor.kinds = unnamed), descriptor.kind_count = 1), "kind's name");
     expect_bad_sequences(&good, &(pawl_app_sequence){ "x", 15, 1 }, "id 15 is reserved");
     expect_bad_sequences(&good, &(pawl_app_sequence){ "x", 16, 0 }, "initial value 0");
+    expect_bad_sequences(&good, &(pawl_app_sequence){ "c_record", 16, 1 }, "every kind has one");
+    expect_bad_sequences(&good, &(pawl_app_sequence){ "ow_record", 16, 1 }, "every kind has one");
+    expect_bad_sequences(&good, &(pawl_app_sequence){ "wlog_offset", 16, 1 }, "every kind has one");
     expect_bad_sequences(
         &good, &(pawl_app_sequence){ "x", 16, UINT64_MAX }, "initial value 18446744073709551615");
     expect_bad_sequences(&good, &good, "twice");
@@ -267,6 +270,7 @@ static void test_a_command_that_cannot_be_is_refused_by_name(void **state)
     expect_refused((pawl_app_command){ .key = { key, sizeof(key) } },
                    PAWL_INVALID,
                    "key has 256 bytes, the limit is 255");
+    expect_refused((pawl_app_command){ .key = V("a\xFF") }, PAWL_INVALID, "key is not UTF-8");
     expect_refused((pawl_app_command){ .creates = two, .create_count = 2 },
                    PAWL_INVALID,
                    "two records of the command have the raw id 5");
