@@ -100,7 +100,7 @@ typedef struct pawl_sequencer_options {
 typedef struct pawl_sequencer pawl_sequencer;
 
 /* INVALID names the option: an initial value of 0, a sequence given twice for a kind, a cache or a
- * limit of 0, no types, no storage. Starts to actualize in the background. */
+ * limit of 0, a cache over 2^28, no types, no storage or one without all of its calls. Starts to actualize in the background. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
                                                       pawl_sequencer **ret_sequencer,
                                                       pawl_error *reterr);

@@ -201,6 +201,9 @@ pawl_status pawl_app_open(const char *location,
         status = pawl__fail(
             reterr, PAWL_INVALID, "'read_only' and a descriptor: what is only read is not created");
     }
+    if (status == PAWL_OK && app->options.exec_ms_max == 0) {
+        status = pawl__fail(reterr, PAWL_INVALID, "exec_ms_max is 0"); /* the others: a sequencer */
+    }
     if (status == PAWL_OK && descriptor != NULL) {
         status = pawl__app_definition_take(descriptor, &app->definition, reterr);
     }

@@ -223,6 +223,7 @@ static void run_actualizer(void *context)
         seq->actualize_wanted = false;
         pawl__seq_core_forget(&seq->core);
         seq->cleaning = false;
+        pawl__cond_broadcast(&seq->changed); /* the flusher sleeps until it is over */
         seq->retry_ns = 0;
         actualize_locked(seq);
     }
@@ -311,6 +312,26 @@ static pawl_status start_threads(struct pawl_sequencer *seq, pawl_error *reterr)
     return status;
 }
 
+static pawl_status check_storage(const pawl_seq_storage *storage, pawl_error *reterr)
+{
+    const struct {
+        const char *name;
+        bool there;
+    } calls[] = {
+        { "read_numbers", storage->read_numbers != NULL },
+        { "read_next_offset", storage->read_next_offset != NULL },
+        { "write", storage->write != NULL },
+        { "actualize", storage->actualize != NULL },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(calls); i++) {
+        if (!calls[i].there) {
+            return pawl__fail(reterr, PAWL_INVALID, "storage: %s is NULL", calls[i].name);
+        }
+    }
+    return PAWL_OK;
+}
+
 pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
                                pawl_sequencer **ret_sequencer,
                                pawl_error *reterr)
@@ -325,6 +346,9 @@ pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a sequencer");
     }
     pawl_status status = pawl__seq_core_init(&seq->core, options, reterr);
+    if (status == PAWL_OK) {
+        status = check_storage(options->storage, reterr);
+    }
     if (status == PAWL_OK) {
         status = init_locks(seq, reterr);
     }

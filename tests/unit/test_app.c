@@ -337,6 +337,12 @@ static void test_a_descriptor_is_settled_when_the_application_is_created(void **
     assert_status(
         pawl_app_open(f->location, &f->descriptor, NULL, &app, &f->error), PAWL_INVALID, &f->error);
     f->descriptor.partitions = 2;
+    f->options.exec_ms_max = 0;
+    assert_status(pawl_app_open(f->location, &f->descriptor, &f->options, &app, &f->error),
+                  PAWL_INVALID,
+                  &f->error);
+    assert_message(&f->error, "exec_ms_max is 0");
+    f->options = (pawl_app_options)PAWL_APP_OPTIONS_INIT;
     if (f->in_memory) {
         return;
     }

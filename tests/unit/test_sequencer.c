@@ -8,6 +8,7 @@
 #include <pawl/sequencer.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "base/thread.h"
 #include "sequencer/storage_memory.h"
@@ -359,6 +360,56 @@ static void test_a_log_that_grows_is_read_on(void **state)
     }
 }
 
+/* A walk that goes on only when what it has read is written. */
+static struct {
+    pawl_seq_storage real;
+    struct seq_memory *memory;
+    pawl_seq_batcher batcher;
+    void *batcher_context;
+} stepwise;
+
+static pawl_status take_stepwise(
+    void *context, const pawl_seq_value *values, size_t count, uint64_t offset, pawl_error *reterr)
+{
+    (void)context;
+    pawl_status status = stepwise.batcher(stepwise.batcher_context, values, count, offset, reterr);
+
+    return status != PAWL_OK
+                   || pawl__seq_memory_await_offset(stepwise.memory, offset + 1, patience())
+               ? status
+               : pawl__fail(reterr, PAWL_CORRUPT, "offset %u is not written", (unsigned)offset);
+}
+
+static pawl_status walk_stepwise(void *context,
+                                 uint64_t offset,
+                                 pawl_seq_batcher batcher,
+                                 void *batcher_context,
+                                 pawl_error *reterr)
+{
+    stepwise.batcher = batcher;
+    stepwise.batcher_context = batcher_context;
+    return stepwise.real.actualize(context, offset, take_stepwise, NULL, reterr);
+}
+
+static void test_the_timer_writes_while_the_log_is_being_read(void **state)
+{
+    struct fixture *f = *state;
+
+    stepwise.real = f->storage;
+    stepwise.memory = f->memory;
+    f->storage.actualize = walk_stepwise;
+    f->options.flush_interval_ms = 1;
+    open_sequencer(f);
+    for (uint64_t i = 0; i < 5; i++) {
+        assert_int_equal(start(f, SHOP, 7), 1 + 2 * i);
+        for (uint64_t k = 0; k < 2; k++) { /* somebody else's */
+            append(f, &(pawl_seq_value){ 7, ORDER, 200001 + 2 * i + k }, 1, 1 + 2 * i + k);
+        }
+        assert_ok(pawl_sequencer_actualize(f->seq, &f->error), &f->error);
+        assert_ok(pawl_sequencer_wait(f->seq, PATIENCE_MS, &f->error), &f->error);
+    }
+}
+
 static void test_MultipleActualizes(void **state)
 {
     struct fixture *f = *state;
@@ -559,6 +610,7 @@ static void test_options_that_are_wrong_are_named(void **state)
     static const pawl_seq_type zero[] = { { 1, 1, 0 } };
     static const pawl_seq_type twice[] = { { 1, 1, 1 }, { 1, 2, 1 }, { 1, 1, 9 } };
     const pawl_sequencer_options good = f->options;
+    pawl_seq_storage halves[] = { f->storage, f->storage, f->storage, f->storage };
     struct {
         pawl_sequencer_options options;
         const char *says;
@@ -569,7 +621,11 @@ static void test_options_that_are_wrong_are_named(void **state)
                   { good, "cache_size" },
                   { good, "unflushed_max" },
                   { good, "flush_interval_ms" },
-                  { good, "PAWL_SEQUENCER_OPTIONS_INIT" } };
+                  { good, "PAWL_SEQUENCER_OPTIONS_INIT" },
+                  { good, "read_numbers is NULL" },
+                  { good, "read_next_offset is NULL" },
+                  { good, "write is NULL" },
+                  { good, "actualize is NULL" } };
 
     wrong[0].options.types = zero;
     wrong[0].options.type_count = 1;
@@ -581,6 +637,13 @@ static void test_options_that_are_wrong_are_named(void **state)
     wrong[5].options.unflushed_max = 0;
     wrong[6].options.flush_interval_ms = 0;
     wrong[7].options.size = 0;
+    halves[0].read_numbers = NULL;
+    halves[1].read_next_offset = NULL;
+    halves[2].write = NULL;
+    halves[3].actualize = NULL;
+    for (size_t i = 0; i < COUNT_OF(halves); i++) {
+        wrong[8 + i].options.storage = &halves[i];
+    }
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         assert_status(
             pawl_sequencer_new(&wrong[i].options, &f->seq, &f->error), PAWL_INVALID, &f->error);
@@ -769,6 +832,7 @@ int main(int argc, char **argv)
     };
     const struct CMUnitTest tests[] = {
         TEST(test_a_dropped_event_leaves_its_numbers_and_its_offset),
+        TEST(test_the_timer_writes_while_the_log_is_being_read),
         TEST(test_numbers_begin_at_their_first_and_go_up_by_one),
         TEST(test_after_actualize_the_same_offset_and_numbers_come_again),
         TEST(test_events_of_one_write_end_together),
