@@ -171,7 +171,7 @@ typedef struct pawl_app_options {
     uint32_t exec_ms_max;       /* a command waits so long at the most; 30,000 */
     uint32_t unflushed_max;     /* numbers of a partition that wait to be written; 20,000 */
     uint32_t flush_interval_ms; /* 500 */
-    uint32_t cache_size;        /* numbers of a partition kept in memory; 100,000 */
+    uint32_t cache_size;        /* numbers of a partition kept in memory, up to 2^28; 100,000 */
     uint32_t close_ms_max;      /* 5000 */
     bool unsafe_no_sync;        /* a power cut loses commands that were answered: for tests */
     uint64_t free_space_min; /* bytes of the disk that stay free, for an application in a directory:
@@ -245,11 +245,15 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_get_status(pawl_app *app,
  * INVALID           names what is wrong in the command; UNKNOWN_KIND, UNKNOWN_SEQUENCE
  * NOT_FOUND         a record to update is not there
  * CONFLICT          the key was used by another command; the singleton is there already; or the trust
- *                   level found a number in use, and the message names what is stored there
+ *                   level found a number in use, and the message names what is stored there: the next
+ *                   command of the workspace gets the same number
  * BUSY (retryable)  sequences are being actualized, or too much waits
  * EXHAUSTED         the last number of a sequence or of a range of ids is used
  * NO_SPACE          less of the disk is free than free_space_min says; works again when there is room
- * TIMEOUT           nobody knows: the same command with the same key says
+ * TIMEOUT, IO, UNAVAILABLE
+ *                   nobody knows: the same command with the same key says
+ * CORRUPT           the log, a record or a key cannot be read; UNSUPPORTED: it is of a newer version
+ * CLOSED, NOMEM     the application is being closed; there is no memory for it
  * LEASE_LOST        on PostgreSQL, after all connections were lost: another process has the application
  *                   now, and this handle is good for nothing but to be closed
  *
@@ -330,7 +334,7 @@ typedef pawl_status (*pawl_app_event_visitor)(void *context,
                                               const pawl_app_event *event,
                                               pawl_error *reterr);
 
-/* One record of any class. NOT_FOUND. */
+/* One record of any class. NOT_FOUND; INVALID: the id is in none of the ranges of records. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_read_record(pawl_app *app,
                                                         uint64_t workspace,
                                                         uint64_t id,

@@ -85,7 +85,7 @@ typedef struct pawl_sequencer_options {
     const pawl_seq_storage *storage; /* copied */
     uint32_t unflushed_max;          /* numbers that wait to be written; 500 */
     uint32_t flush_interval_ms;      /* they wait so long at the most; 500 */
-    uint32_t cache_size;             /* numbers kept in memory; 100,000 */
+    uint32_t cache_size;             /* numbers kept in memory, up to 2^28; 100,000 */
     uint32_t batcher_delay_ms;       /* between two looks whether there is room; 5 */
     uint32_t retry_ms;               /* after a failed read or write, with jitter; 500 */
     uint32_t read_ms_max;            /* of one read in pawl_sequencer_next; 1000 */
@@ -111,7 +111,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_new(const pawl_sequencer_optio
  * CORRUPT           the log has a hole, or goes back: the message names the offset
  * UNSUPPORTED       an event of the log is of a newer version
  * TRANSACTION_OPEN  this thread has one open; WRONG_THREAD: another thread has
- * UNKNOWN_KIND      no sequence was defined for it
+ * LEASE_LOST        the log belongs to somebody else now
+ * UNKNOWN_KIND      no sequence was defined for it; INVALID: workspace 0
  * EXHAUSTED         the last offset is used
  * CLOSED            after pawl_sequencer_close
  *
@@ -133,7 +134,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_also(pawl_sequencer *sequencer
                                                        pawl_error *reterr);
 
 /* The next number. NO_TRANSACTION, WRONG_THREAD, CLOSED; UNKNOWN_SEQUENCE; EXHAUSTED: the last one is
- * used; BUSY (retryable): it could not be read in time. The transaction goes on after each. */
+ * used; BUSY (retryable): it could not be read in time; IO, CORRUPT and others of the storage. The
+ * transaction goes on after each but the first three. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_next(pawl_sequencer *sequencer,
                                                        uint16_t sequence,
                                                        uint64_t *ret_number,

@@ -12,7 +12,7 @@
 struct seq_table {
     pawl_seq_value *values;
     size_t count;
-    uint32_t *slots; /* place in `values` + 1; 0: free. A power of two, more than twice `room` */
+    uint32_t *slots; /* place in `values` + 1; 0: free. A power of two, twice `room` */
     size_t slot_count;
     size_t room; /* how many values it holds without growing */
     struct pawl__hash_seed seed;
@@ -22,7 +22,7 @@ PAWL_MUST_USE pawl_status pawl__seq_table_init(struct seq_table *table, pawl_err
 void pawl__seq_table_done(struct seq_table *table);
 
 /* Makes room for `more` keys, so that the merges of so many cannot fail. NOMEM, or NO_SPACE beyond
- * 2^31 keys; nothing changed. */
+ * 2^30 keys; nothing changed. */
 PAWL_MUST_USE pawl_status pawl__seq_table_reserve(struct seq_table *table,
                                                   size_t more,
                                                   pawl_error *reterr);
