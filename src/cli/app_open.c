@@ -9,18 +9,13 @@
 #include "cli/app.h"
 #include "cli/place.h"
 #include "cli/settings.h"
+#include "store/location.h"
 
 enum { ACTUALIZE_MS_MAX = 600000, LOOK_AGAIN_NS = 20 * NS_PER_MS };
 
 void pawl__app_close_p(pawl_app **app)
 {
     pawl_app_close(*app);
-}
-
-static bool is_postgres(const char *location)
-{
-    return strncmp(location, "postgres://", strlen("postgres://")) == 0
-           || strncmp(location, "postgresql://", strlen("postgresql://")) == 0;
 }
 
 /* What was said, and by whom: --apps, or DATABASE_URL when it is PostgreSQL and no --data is given. NULL:
@@ -30,7 +25,8 @@ static const char *place_of(const struct pawl__run *run)
     const char *given = pawl__args_value(run->args, "apps");
     const char *database = pawl__config_text(run->config, PAWL__DATABASE_URL);
 
-    if (given == NULL && pawl__settings_use_database(run->config) && is_postgres(database)) {
+    if (given == NULL && pawl__settings_use_database(run->config)
+        && pawl__location_is_postgres(database)) {
         given = database;
     }
     return given;
@@ -61,7 +57,7 @@ pawl_status pawl__app_location(const struct pawl__run *run,
     if (place == NULL) {
         pawl__buf_add_format(
             &location, "%s/apps/%s", pawl__config_text(run->config, PAWL__DATA), name);
-    } else if (is_postgres(place)) {
+    } else if (pawl__location_is_postgres(place)) {
         char before = strchr(place, '?') == NULL ? '?' : '&';
         pawl__buf_add_format(&location, "%s%capp=%s", place, before, name);
     } else {

@@ -6,8 +6,6 @@
 #include "sequencer/app_internal.h"
 #include "sequencer/ids.h"
 
-enum { PAGE_ENTRIES = 256, PAGE_BYTES_MAX = 1 << 20 };
-
 /* A walk through the numbers of a workspace, in WLOG or RECORDS, page by page. */
 struct walk {
     pawl_app *app;
@@ -39,8 +37,8 @@ static pawl_status read_page(struct walk *walk, pawl_error *reterr)
         .family = walk->family,
         .from = pawl__app_key_view(&first),
         .until = pawl__app_key_view(&last), /* which is no id and no offset of an event */
-        .limit = (size_t)MIN(walk->left, (uint64_t)PAGE_ENTRIES),
-        .bytes_max = PAGE_BYTES_MAX,
+        .limit = (size_t)MIN(walk->left, (uint64_t)APP_PAGE_ENTRIES),
+        .bytes_max = APP_PAGE_BYTES_MAX,
     };
 
     pawl__arena_clear(&walk->arena);
@@ -70,7 +68,7 @@ static pawl_status take_page(struct walk *walk, pawl_error *reterr)
 
 static pawl_status run(struct walk *walk, uint64_t limit, pawl_error *reterr)
 {
-    walk->entries = malloc(PAGE_ENTRIES * sizeof(*walk->entries));
+    walk->entries = malloc(APP_PAGE_ENTRIES * sizeof(*walk->entries));
     walk->left = limit == 0 ? UINT64_MAX : limit;
     walk->count = 1;
     pawl_status status =

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "sequencer/app_batch.h"
 
-enum { PAGE_ENTRIES = 256, PAGE_BYTES_MAX = 1 << 20, NUMBER_BYTES = 8 };
+enum { NUMBER_BYTES = 8 };
 
 static pawl_status number_of(const struct app_value *value,
                              uint64_t *ret_number,
@@ -195,8 +195,8 @@ static pawl_status read_page(const struct app_seq *seq,
         .from = pawl__app_key_view(&first),
         .until = pawl__app_key_view(&last), /* which is never an event's */
         .backwards = backwards,
-        .limit = backwards ? 1 : PAGE_ENTRIES,
-        .bytes_max = PAGE_BYTES_MAX,
+        .limit = backwards ? 1 : APP_PAGE_ENTRIES,
+        .bytes_max = APP_PAGE_BYTES_MAX,
     };
 
     return seq->store->ops->scan(seq->store, &range, arena, ret_entries, ret_count, reterr);
@@ -231,7 +231,7 @@ pawl_status pawl__app_seq_walk(const struct app_seq *seq,
                                pawl_error *reterr)
 {
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
-    struct app_entry *entries = malloc(PAGE_ENTRIES * sizeof(*entries));
+    struct app_entry *entries = malloc(APP_PAGE_ENTRIES * sizeof(*entries));
     size_t count = 1;
     pawl_status status =
         entries == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a page") : PAWL_OK;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/fs.h"
+#include "store/location.h"
 
 enum { URL_BYTES_MAX = 8192 };
 
@@ -86,7 +87,7 @@ pawl_status pawl__app_store_open(const char *location,
     if (strcmp(location, "memory:") == 0) {
         return pawl__app_memory_open(ret_store, reterr);
     }
-    if (begins_with(location, "postgres://") || begins_with(location, "postgresql://")) {
+    if (pawl__location_is_postgres(location)) {
         return open_postgres(location, options, ret_store, reterr);
     }
     if (strstr(location, "://") != NULL || begins_with(location, "memory:")) {

@@ -35,6 +35,9 @@ struct app_value {
     pawl_view bytes;
 };
 
+/* What readers of long ranges take at once. */
+enum { APP_PAGE_ENTRIES = 256, APP_PAGE_BYTES_MAX = 1 << 20 };
+
 /* Keys in [from, until); an empty `until` has no end. */
 struct app_range {
     enum app_family family;

@@ -132,6 +132,13 @@ static bool looks_like_a_scheme(pawl_view text)
     return true;
 }
 
+bool pawl__location_is_postgres(const char *text)
+{
+    pawl_view rest = pawl_view_of(text);
+
+    return take_prefix(&rest, "postgres://") || take_prefix(&rest, "postgresql://");
+}
+
 static pawl_status parse(const char *text, struct pawl__location *location, pawl_error *reterr)
 {
     pawl_view rest = pawl_view_of(text);
@@ -142,7 +149,7 @@ static pawl_status parse(const char *text, struct pawl__location *location, pawl
                    ? PAWL_OK
                    : pawl__fail(reterr, PAWL_INVALID, "nothing may stand behind 'memory:'");
     }
-    if (strncmp(text, "postgres://", 11) == 0 || strncmp(text, "postgresql://", 13) == 0) {
+    if (pawl__location_is_postgres(text)) {
         return parse_url(rest, location, reterr);
     }
     if (!take_prefix(&rest, "sqlite:") && looks_like_a_scheme(rest)) {

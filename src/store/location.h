@@ -17,6 +17,9 @@ struct pawl__location {
 
 void pawl__location_done(struct pawl__location *location);
 
+/* Whether it begins with postgres:// or postgresql://. */
+bool pawl__location_is_postgres(const char *text);
+
 /* INVALID names an unknown scheme or parameter and the allowed ones. */
 PAWL_MUST_USE pawl_status pawl__location_parse(const char *text,
                                                struct pawl__location *ret_location,
