@@ -93,6 +93,9 @@ typedef enum pawl_app_class {
     PAWL_APP_W_RECORD
 } pawl_app_class;
 
+/* "singleton", "c", "o", "w"; "unknown". */
+PAWL_API const char *pawl_app_class_word(pawl_app_class record_class);
+
 /* A record to create. `data` is a JSON object. In it {"$raw": N} stands for the id of the record that
  * the same command creates as N, and {"$next": "NAME"} for the next number of a sequence of the
  * application's own. */
@@ -187,6 +190,9 @@ typedef struct pawl_app_options {
         sizeof(pawl_app_options), 30000, 20000, 500, 100000, 5000, false, PAWL_APP_FREE_SPACE_MIN, \
             0, false                                                                               \
     }
+
+/* INVALID: no application can have the name. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_check_name(const char *name, pawl_error *reterr);
 
 /* Opens the application at a location: a directory; postgres://USER@HOST/DB; or "memory:" for one that
  * ends with the handle. A database may have several applications: without a descriptor ?app=NAME says

@@ -40,14 +40,10 @@ pawl_status pawl__app_location(const struct pawl__run *run,
 {
     struct pawl__buf location = BUF_INIT(1 << 16);
     const char *place = place_of(run);
+    pawl_status status = pawl_app_check_name(name, reterr);
 
-    if (name[0] == '\0' || strlen(name) > PAWL_APP_NAME_BYTES_MAX
-        || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_")] != '\0') {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "'%.64s' is no application's name: it has 1 to %d of a-z 0-9 - _",
-                          name,
-                          PAWL_APP_NAME_BYTES_MAX);
+    if (status != PAWL_OK) {
+        return status;
     }
     if (place != NULL && strcmp(place, "memory:") == 0) {
         return pawl__fail(

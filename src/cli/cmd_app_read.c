@@ -29,7 +29,6 @@ static pawl_status print_json(const struct pawl__run *run, const char *json, paw
 
 static pawl_status add_record(void *context, const pawl_app_record *record, pawl_error *reterr)
 {
-    static const char *const classes[] = { "singleton", "c", "o", "w" };
     struct rows *rows = context;
     AUTO(pawl__text_free) char *json = NULL;
     size_t len = 0;
@@ -40,7 +39,7 @@ static pawl_status add_record(void *context, const pawl_app_record *record, pawl
     }
     const struct pawl__cell cells[] = {
         pawl__cell_integer((int64_t)record->id),
-        pawl__cell_text(pawl_view_of(classes[record->record_class])),
+        pawl__cell_text(pawl_view_of(pawl_app_class_word(record->record_class))),
         pawl__cell_text(record->table),
         pawl__cell_text(record->data),
     };

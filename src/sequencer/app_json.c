@@ -286,7 +286,7 @@ static void add_record(const pawl_app_record *record, bool in_event, struct pawl
     pawl__buf_add_format(buf,
                          "{\"id\":%" PRIu64 ",\"class\":\"%s\",\"table\":",
                          record->id,
-                         pawl__app_class_word(record->record_class));
+                         pawl_app_class_word(record->record_class));
     add_text(buf, record->table);
     if (in_event) {
         pawl__buf_add_format(buf, ",\"update\":%s", record->update ? "true" : "false");

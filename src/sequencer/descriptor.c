@@ -45,7 +45,7 @@ pawl_status pawl__app_check_name(const char *what, pawl_view name, pawl_error *r
     return PAWL_OK;
 }
 
-static pawl_status check_app_name(const char *name, pawl_error *reterr)
+pawl_status pawl_app_check_name(const char *name, pawl_error *reterr)
 {
     pawl_status status = pawl__app_check_name("the application's name", pawl_view_of(name), reterr);
 
@@ -193,7 +193,7 @@ static pawl_status check_kinds(const pawl_app_descriptor *descriptor, pawl_error
 
 static pawl_status check(const pawl_app_descriptor *descriptor, pawl_error *reterr)
 {
-    pawl_status status = check_app_name(descriptor->name, reterr);
+    pawl_status status = pawl_app_check_name(descriptor->name, reterr);
 
     if (status != PAWL_OK) {
         return status;

@@ -44,7 +44,7 @@ const char *pawl__app_class_name(pawl_app_class record_class)
     return (size_t)record_class < COUNT_OF(classes) ? classes[record_class].name : "unknown";
 }
 
-const char *pawl__app_class_word(pawl_app_class record_class)
+const char *pawl_app_class_word(pawl_app_class record_class)
 {
     return (size_t)record_class < COUNT_OF(classes) ? classes[record_class].word : "unknown";
 }

@@ -7,8 +7,6 @@
 /* "C-record", "singleton". Static. */
 const char *pawl__app_class_name(pawl_app_class record_class);
 
-const char *pawl__app_class_word(pawl_app_class record_class);
-
 /* "c", "o", "w", "singleton": how people write them. False for any other word. */
 PAWL_MUST_USE bool pawl__app_class_parse(pawl_view word, pawl_app_class *ret_class);
 
