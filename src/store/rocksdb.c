@@ -239,6 +239,27 @@ static bool is_listed(const struct pawl__rocks_options *options, const char *nam
     return false;
 }
 
+/* One that writes makes those that are missing, as after a kill in the middle of creating a store. */
+static pawl_status refuse_missing_families(const struct pawl__rocks_options *options,
+                                           char *const *names,
+                                           size_t count,
+                                           pawl_error *reterr)
+{
+    for (size_t i = 0; i < options->family_count; i++) {
+        size_t at = 0;
+        while (at < count && strcmp(names[at], options->families[i]) != 0) {
+            at++;
+        }
+        if (at == count) {
+            return pawl__fail(reterr,
+                              PAWL_NOT_FOUND,
+                              "column family '%s' was not made yet",
+                              options->families[i]);
+        }
+    }
+    return PAWL_OK;
+}
+
 /* The engine refuses a family that is not opened as well, but it names only the first problem of
  * its own order, and after it has begun to write. */
 static pawl_status refuse_unknown_families(const struct pawl__rocks *db,
@@ -260,6 +281,9 @@ static pawl_status refuse_unknown_families(const struct pawl__rocks *db,
                                 "column family '%s' is not known to this version",
                                 names[i]);
         }
+    }
+    if (status == PAWL_OK && db->read_only) {
+        status = refuse_missing_families(options, names, count, reterr);
     }
     rocksdb_list_column_families_destroy(names, count);
     return status;

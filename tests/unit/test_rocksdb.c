@@ -577,6 +577,13 @@ static void test_a_store_is_read_without_room_and_nothing_is_made(void **state)
     snprintf(path, sizeof(path), "%s/none", f->dir);
     assert_status(pawl__rocks_open(path, &f->options, &db, &f->error), PAWL_NOT_FOUND, &f->error);
     assert_int_equal(access(path, F_OK), -1);
+    static const char *const more[] = { "events", "meta", "new" };
+    struct pawl__rocks_options options = f->options;
+    options.families = more;
+    options.family_count = COUNT_OF(more);
+    pawl__rocks_close(STEAL(f->db));
+    assert_status(pawl__rocks_open(f->path, &options, &db, &f->error), PAWL_NOT_FOUND, &f->error);
+    assert_message(&f->error, "column family 'new' was not made yet");
     f->options.free_space_min = 1 << 20;
     f->options.read_only = false;
     reopen(f);
