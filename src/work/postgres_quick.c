@@ -30,7 +30,9 @@ static bool fits(pawl_view name)
 
 static pawl_view keep_name(char *to, pawl_view name)
 {
-    memcpy(to, name.data, name.len);
+    if (name.len > 0) {
+        memcpy(to, name.data, name.len);
+    }
     return (pawl_view){ to, name.len };
 }
 
