@@ -61,12 +61,12 @@ static bool has_waiting_thread(const struct pawl__commit_item *item)
 }
 
 /* Waking a thread is a system call, and sixty of them were a quarter of what the committer did. So
- * it wakes the first few callers only, and each one wakes some more while the next batch is on its
+ * it wakes the first two callers only, and each one wakes some more while the next batch is on its
  * way. The tree is flat: on a busy machine every level waits for a turn on the processor. A caller
  * that has left in the meantime is not among them: see give_up. */
 static void wake_tree(struct pawl__commit_item *const *items, size_t count)
 {
-    enum { ROOTS = 8, HEIRS = COUNT_OF(items[0]->heirs) };
+    enum { ROOTS = 2, HEIRS = COUNT_OF(items[0]->heirs) };
 
     for (size_t i = 0; i < count; i++) {
         for (size_t heir = 0; heir < HEIRS; heir++) {
