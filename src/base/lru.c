@@ -175,6 +175,20 @@ void pawl__lru_expect(const struct pawl__lru *lru, struct pawl__lru_key key)
     __builtin_prefetch(&lru->slots[hash_of(lru, key) & lru->mask]);
 }
 
+/* By tag alone, so that it waits for no entry; a wrong one does no harm. */
+void pawl__lru_fetch(const struct pawl__lru *lru, struct pawl__lru_key key)
+{
+    uint32_t tag = (uint32_t)hash_of(lru, key);
+    uint32_t i = tag & lru->mask;
+
+    while (lru->slots[i].node != 0 && lru->slots[i].tag != tag) {
+        i = (i + 1) & lru->mask;
+    }
+    if (lru->slots[i].node != 0) {
+        __builtin_prefetch(&lru->nodes[lru->slots[i].node - 1], 1);
+    }
+}
+
 /* As in map.c: followers move up, so that no key stands behind an empty slot. */
 static void close_hole(struct pawl__lru *lru, uint32_t hole)
 {

@@ -43,6 +43,9 @@ const uint64_t *pawl__lru_peek(const struct pawl__lru *lru, struct pawl__lru_key
  * cache meanwhile. */
 void pawl__lru_expect(const struct pawl__lru *lru, struct pawl__lru_key key);
 
+/* A moment after that: its entry comes, too. */
+void pawl__lru_fetch(const struct pawl__lru *lru, struct pawl__lru_key key);
+
 /* Sets a value, now the last used. True when another entry had to be forgotten for it; that one is
  * in *ret_forgotten, unless that is NULL. */
 bool pawl__lru_put(struct pawl__lru *lru,

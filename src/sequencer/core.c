@@ -305,6 +305,15 @@ static struct pawl__lru_key key_of(const struct seq_transaction *transaction, si
     return (struct pawl__lru_key){ transaction->workspace, transaction->kind->sequences[place] };
 }
 
+void pawl__seq_core_fetch(const struct seq_core *core)
+{
+    const struct seq_transaction *transaction = &core->transaction;
+
+    for (size_t i = 0; i < transaction->kind->count; i++) {
+        pawl__lru_fetch(core->cache, key_of(transaction, i));
+    }
+}
+
 /* Those that stand where they stood first: a put may make the cache forget one of them. */
 static void update_cache(struct seq_core *core)
 {

@@ -125,6 +125,9 @@ size_t pawl__seq_core_unflushed(const struct seq_core *core);
 
 /* --- the transaction's thread, without the lock --- */
 
+/* Numbers will be asked for: their entries come into the processor's cache while the caller goes on. */
+void pawl__seq_core_fetch(const struct seq_core *core);
+
 /* The next number. UNKNOWN_SEQUENCE, EXHAUSTED. *ret_known false: the numbers of the workspace must
  * be read first and handed to pawl__seq_core_supply; nothing was given out. */
 PAWL_MUST_USE pawl_status pawl__seq_core_next(struct seq_core *core,

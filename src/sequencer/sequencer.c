@@ -489,7 +489,9 @@ pawl_status pawl_sequencer_start(pawl_sequencer *seq,
     pawl__lock(&seq->lock);
     pawl_status status = start_locked(seq, kind, workspace, ret_offset, reterr);
     pawl__unlock(&seq->lock);
-    if (status != PAWL_OK) {
+    if (status == PAWL_OK) {
+        pawl__seq_core_fetch(&seq->core);
+    } else {
         atomic_store_explicit(&seq->owner, NULL, memory_order_release);
     }
     return status;

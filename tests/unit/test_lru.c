@@ -186,6 +186,8 @@ static void test_random_operations_match_a_naive_list(void **state)
         for (int round = 0; round < 20000; round++) {
             struct pawl__lru_key wanted =
                 key(pawl__prng_below(&prng, capacities[i] + 3), pawl__prng_below(&prng, 2));
+            pawl__lru_expect(lru, wanted); /* neither counts as a use */
+            pawl__lru_fetch(lru, wanted);
             switch (pawl__prng_below(&prng, 8)) {
             case 0:
                 check_remove(lru, &model, wanted);
