@@ -12,6 +12,8 @@
 #include "base/fs.h"
 #include "store/rocksdb_internal.h"
 
+#define MEMTABLE_FILTER_RATIO 0.05 /* of the write buffer */
+
 enum {
     OPEN_FILES_MAX = 512,
     INFO_LOGS_MAX = 5,
@@ -212,6 +214,9 @@ static rocksdb_options_t *make_options(const struct pawl__rocks_options *options
     rocksdb_options_set_wal_recovery_mode(native, rocksdb_tolerate_corrupted_tail_records_recovery);
     rocksdb_options_set_write_buffer_size(
         native, options->memtable_bytes != 0 ? options->memtable_bytes : memtable_bytes_default);
+    /* Whoever writes only what is not there yet asks first, and "no" should not cost a search. */
+    rocksdb_options_set_memtable_prefix_bloom_size_ratio(native, MEMTABLE_FILTER_RATIO);
+    rocksdb_options_set_memtable_whole_key_filtering(native, 1);
     rocksdb_options_set_max_background_jobs(
         native, options->background_jobs != 0 ? options->background_jobs : 2);
     rocksdb_options_set_compression(
