@@ -16,7 +16,6 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "sequencer/app_item.h"
-#include "sequencer/sequencer_end.h"
 #include "sequencer/sequencer_internal.h"
 
 enum {

@@ -11,7 +11,6 @@
 #include "base/random.h"
 #include "base/thread.h"
 #include "sequencer/core.h"
-#include "sequencer/sequencer_end.h"
 #include "sequencer/sequencer_internal.h"
 
 struct pawl_sequencer {

@@ -90,22 +90,29 @@ static void submit_numbered(struct work_fixture *f)
     assert_ok(pawl_work_submit(f->work, submissions, ITEMS, NULL, &f->err), &f->err);
 }
 
-static void test_each_item_is_held_by_one_and_completed_once(void **state)
+/* All items, by all workers at once, until each has stopped. */
+static void work_through(struct work_fixture *f, struct crew *crew, void (*worker)(void *))
 {
-    struct work_fixture *f = *state;
-    static struct crew crew;
     struct pawl__thread threads[WORKERS] = { 0 };
 
     use_real_clock(f);
     submit_numbered(f);
-    memset(&crew, 0, sizeof(crew));
-    crew.work = f->work;
+    memset(crew, 0, sizeof(*crew));
+    crew->work = f->work;
     for (size_t i = 0; i < WORKERS; i++) {
-        assert_ok(pawl__thread_start(&threads[i], "worker", run_worker, &crew, &f->err), &f->err);
+        assert_ok(pawl__thread_start(&threads[i], "worker", worker, crew, &f->err), &f->err);
     }
     for (size_t i = 0; i < WORKERS; i++) {
         pawl__thread_join(&threads[i]);
     }
+}
+
+static void test_each_item_is_held_by_one_and_completed_once(void **state)
+{
+    struct work_fixture *f = *state;
+    static struct crew crew;
+
+    work_through(f, &crew, run_worker);
     /* A worker stops when it finds nothing, though another one gives something back after that. */
     run_worker(&crew);
     assert_int_equal(atomic_load(&crew.wrong), 0);
@@ -208,18 +215,8 @@ static void test_chains_of_items_complete_each_once(void **state)
 {
     struct work_fixture *f = *state;
     static struct crew crew;
-    struct pawl__thread threads[WORKERS] = { 0 };
 
-    use_real_clock(f);
-    submit_numbered(f);
-    memset(&crew, 0, sizeof(crew));
-    crew.work = f->work;
-    for (size_t i = 0; i < WORKERS; i++) {
-        assert_ok(pawl__thread_start(&threads[i], "worker", run_chain, &crew, &f->err), &f->err);
-    }
-    for (size_t i = 0; i < WORKERS; i++) {
-        pawl__thread_join(&threads[i]);
-    }
+    work_through(f, &crew, run_chain);
     assert_int_equal(atomic_load(&crew.wrong), 0);
     assert_int_equal(atomic_load(&crew.done), ITEMS);
     assert_task(f, "T", "succeeded w0 p0 r0 c400 f0");
