@@ -197,6 +197,7 @@ static double use_memory(void *context)
         }
     }
     close_place(place);
+    seq_store_forget_offset(place->path);
     return mib;
 }
 

@@ -185,6 +185,16 @@ void seq_store_fill_log(const char *path, uint64_t first, uint64_t last, uint64_
     close_filler(&filler, APP_PLOG);
 }
 
+void seq_store_forget_offset(const char *path)
+{
+    struct app_key key = pawl__app_key_offset(SEQ_STORE_APP, 0);
+    struct filler filler;
+
+    open_filler(path, &filler);
+    pawl__rocks_delete(filler.batch, APP_OFFSETS, pawl__app_key_view(&key));
+    close_filler(&filler, APP_SEQ);
+}
+
 /* --- using --- */
 
 void seq_store_open(const char *path, struct seq_store *store)

@@ -28,6 +28,10 @@ struct seq_store {
 void seq_store_open(const char *path, struct seq_store *store);
 void seq_store_close(struct seq_store *store);
 
+/* Forgets up to where numbers were flushed: of a closed store whose transactions wrote no log, which
+ * could not be opened again otherwise. */
+void seq_store_forget_offset(const char *path);
+
 /* With the defaults of <pawl/sequencer.h>, but for `unflushed_max` when it is not 0. It is being
  * actualized. */
 pawl_sequencer *seq_store_sequencer(struct seq_store *store, uint32_t unflushed_max);
