@@ -318,6 +318,10 @@ PAWL_MUST_USE pawl_status pawl__pg_pipeline_add(struct pawl__pg *pg,
                                                 size_t value_count,
                                                 pawl_error *reterr);
 
+/* Sends what was added, without waiting for answers: the server works on it while the caller does
+ * something else. A failure is the pipeline's, and told again by its end. */
+PAWL_MUST_USE pawl_status pawl__pg_pipeline_push(struct pawl__pg *pg, pawl_error *reterr);
+
 /* Sends the rest, waits for all answers and leaves the pipeline. The error is that of the first
  * statement that failed, "statement 17 of 200: ...". */
 PAWL_MUST_USE pawl_status pawl__pg_pipeline_end(struct pawl__pg *pg, pawl_error *reterr);

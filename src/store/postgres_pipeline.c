@@ -266,6 +266,13 @@ pawl_status pawl__pg_pipeline_add(struct pawl__pg *pg,
     return sent(pg, statement, bound.bytes, reterr);
 }
 
+pawl_status pawl__pg_pipeline_push(struct pawl__pg *pg, pawl_error *reterr)
+{
+    REQUIRE(pg->pipeline.open);
+    return pg->pipeline.failure.status == PAWL_OK ? relieve(pg, PG_WINDOW, reterr)
+                                                  : failed(&pg->pipeline, reterr);
+}
+
 /* Waits for the answer to the sync; everything before it is handed out on the way. */
 static pawl_status read_to_sync(struct pawl__pg *pg, pawl_error *reterr)
 {
