@@ -1,21 +1,25 @@
 /* One run of pawl's work queue, for bench/work/run, which does the same with other queues.
  *
- *   bench_work LOCATION ITEMS WORKERS
+ *   bench_work LOCATION ITEMS WORKERS waiting|batched
  *
  * prints {"enqueue_s":…,"drain_s":…}. LOCATION holds no work yet. Items go in by the thousand; then
- * every worker is a thread that claims one item, completes it, and claims the next only when that
- * is durable. They share one handle, as the workers of one program do. */
+ * every worker is a thread. One that is `waiting` completes an item and takes up the next only when
+ * that is durable. One that is `batched` takes up the next at once, from some that were leased ahead,
+ * and the run is over when the last end is durable. The workers share one handle, as those of one
+ * program do. */
 #include "bench.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <pawl/work.h>
 
-enum { BATCH = 1000, WORKERS_MAX = 64 };
+enum { BATCH = 1000, WORKERS_MAX = 64, AHEAD = 100 };
 
 static pawl_work *work;
+static bool batched;
 static atomic_long ended;
 
 #define MUST(call)                                                        \
@@ -27,6 +31,14 @@ static atomic_long ended;
             exit(1);                                                      \
         }                                                                 \
     } while (0)
+
+static void end_well(pawl_status status, const pawl_error *error)
+{
+    if (status != PAWL_OK && status != PAWL_NOT_FOUND) {
+        fprintf(stderr, "bench_work: %s\n", error->message);
+        exit(1);
+    }
+}
 
 static void enqueue(long items)
 {
@@ -47,39 +59,72 @@ static void enqueue(long items)
     }
 }
 
-static void *drain(void *argument)
-{
-    const int *number = argument;
-    char holder[32];
-    pawl_claim claim = PAWL_CLAIM_INIT;
-    pawl_error error = PAWL_ERROR_INIT;
+/* --- a worker that waits until each end is durable, and gets the next item with the answer --- */
 
-    snprintf(holder, sizeof(holder), "worker-%d", *number);
-    claim.holder = pawl_view_of(holder);
+static void drain_waiting(pawl_claim *claim)
+{
+    pawl_error error = PAWL_ERROR_INIT;
     pawl_claimed *claimed = NULL;
-    pawl_status status = pawl_work_claim(work, &claim, &claimed, &error);
+    pawl_status status = pawl_work_claim(work, claim, &claimed, &error);
+
     while (status == PAWL_OK && claimed != NULL) {
         pawl_claimed *next = NULL;
         pawl_lease lease = { claimed->items[0].work_item_id, claimed->items[0].token };
 
         status = pawl_work_complete_and_claim(
-            work, &lease, (pawl_view){ NULL, 0 }, &claim, &next, &error);
+            work, &lease, (pawl_view){ NULL, 0 }, claim, &next, &error);
         atomic_fetch_add_explicit(&ended, status == PAWL_OK, memory_order_relaxed);
         pawl_claimed_free(claimed);
         claimed = next;
     }
-    if (status != PAWL_OK && status != PAWL_NOT_FOUND) {
-        fprintf(stderr, "bench_work: %s\n", error.message);
-        exit(1);
+    end_well(status, &error);
+}
+
+/* --- a worker that takes up its next item meanwhile --- */
+
+static void count_end(void *context, const pawl_error *outcome)
+{
+    (void)context;
+    end_well(outcome->status, outcome);
+    atomic_fetch_add_explicit(&ended, 1, memory_order_relaxed);
+}
+
+static void drain_batched(pawl_claim *claim)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_claimed *claimed = NULL;
+    pawl_status status = pawl_work_claim(work, claim, &claimed, &error);
+
+    while (status == PAWL_OK) {
+        pawl_lease lease = { claimed->items[0].work_item_id, claimed->items[0].token };
+
+        MUST(pawl_work_complete_async(work, &lease, (pawl_view){ NULL, 0 }, count_end, NULL, err));
+        pawl_claimed_free(claimed);
+        status = pawl_work_claim(work, claim, &claimed, &error);
+    }
+    end_well(status, &error);
+}
+
+static void *drain(void *argument)
+{
+    const int *number = argument;
+    char holder[32];
+    pawl_claim claim = PAWL_CLAIM_INIT;
+
+    snprintf(holder, sizeof(holder), "worker-%d", *number);
+    claim.holder = pawl_view_of(holder);
+    if (batched) {
+        drain_batched(&claim);
+    } else {
+        drain_waiting(&claim);
     }
     return NULL;
 }
 
-static double drain_with(int workers)
+static void drain_with(int workers)
 {
     pthread_t threads[WORKERS_MAX];
     int numbers[WORKERS_MAX];
-    double start = bench_now_s();
 
     for (int i = 0; i < workers; i++) {
         numbers[i] = i;
@@ -91,26 +136,31 @@ static double drain_with(int workers)
     for (int i = 0; i < workers; i++) {
         pthread_join(threads[i], NULL);
     }
-    return bench_now_s() - start;
 }
 
 int main(int argc, char **argv)
 {
-    long items = argc == 4 ? strtol(argv[2], NULL, 10) : 0;
-    long workers = argc == 4 ? strtol(argv[3], NULL, 10) : 0;
+    long items = argc == 5 ? strtol(argv[2], NULL, 10) : 0;
+    long workers = argc == 5 ? strtol(argv[3], NULL, 10) : 0;
     pawl_task task = { .task_id = pawl_view_of("bench"), .title = pawl_view_of("no-op items") };
+    pawl_work_options options = PAWL_WORK_OPTIONS_INIT;
 
     if (items < 1 || workers < 1 || workers > WORKERS_MAX) {
-        fputs("usage: bench_work LOCATION ITEMS WORKERS; bench/work/run runs it\n", stderr);
+        fputs("usage: bench_work LOCATION ITEMS WORKERS waiting|batched; bench/work/run runs it\n",
+              stderr);
         return 2;
     }
-    MUST(pawl_work_open(argv[1], NULL, &work, err));
+    batched = strcmp(argv[4], "batched") == 0;
+    options.claim_ahead = batched ? AHEAD : 0;
+    MUST(pawl_work_open(argv[1], &options, &work, err));
     MUST(pawl_task_create(work, &task, NULL, err));
     double start = bench_now_s();
     enqueue(items);
     double enqueue_s = bench_now_s() - start;
-    double drain_s = drain_with((int)workers);
-    pawl_work_close(work);
+    start = bench_now_s();
+    drain_with((int)workers);
+    pawl_work_close(work); /* what is not answered yet is answered now */
+    double drain_s = bench_now_s() - start;
     if (atomic_load(&ended) != items) {
         fprintf(stderr, "bench_work: %ld of %ld items\n", atomic_load(&ended), items);
         return 1;

@@ -49,12 +49,18 @@ typedef struct pawl_work_options {
     uint32_t retry_first_ms; /* backoff before the first retry; 1 second ... */
     uint32_t retry_max_ms;   /* ... doubling up to 5 minutes, with jitter */
     bool must_exist;         /* do not create; NOT_FOUND when there is none */
+    uint32_t claim_ahead;    /* items that a claim may lease on top, up to 1000; 0. See below */
 } pawl_work_options;
 
-#define PAWL_WORK_OPTIONS_INIT                                                  \
-    {                                                                           \
-        sizeof(pawl_work_options), 1U << 20, 5000, 300000, 1000, 300000, false, \
+#define PAWL_WORK_OPTIONS_INIT                                                     \
+    {                                                                              \
+        sizeof(pawl_work_options), 1U << 20, 5000, 300000, 1000, 300000, false, 0, \
     }
+
+/* claim_ahead is for many small items: a claim leases more than it asks for, as far as the holder used
+ * that up lately, and the next claims of this holder for the same things get them without the store.
+ * What nobody wanted within a second, or an eighth of the lease, is given back; so much of a lease may
+ * be over when an item is handed out. An item that comes in meanwhile waits, whatever its priority. */
 
 /* Opens the store at `location`, creating or migrating it. NULL takes DATABASE_URL from the
  * environment. `options` may be NULL. UNSUPPORTED: made by a newer pawl. INVALID: something else. */
@@ -257,6 +263,22 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_complete(pawl_work *work,
                                                       const pawl_lease *lease,
                                                       pawl_view output_data,
                                                       pawl_error *reterr);
+
+/* What became of a call that nobody waited for: the status and message that it would have returned. It
+ * runs on a thread of the handle, which has better things to do: be quick, and call nothing that waits;
+ * pawl_work_complete_async may be called again. */
+typedef void (*pawl_work_answer)(void *context, const pawl_error *outcome);
+
+/* pawl_work_complete without waiting for it: the worker takes up its next item, and many ends share
+ * one transaction. PAWL_OK: `answer` is called exactly once, when the end is durable or refused; until
+ * then the item may be run again, as after a crash. pawl_work_close waits for that. Anything else is
+ * wrong in the call, or BUSY: too many wait; then it is not called. What is given is copied. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_complete_async(pawl_work *work,
+                                                            const pawl_lease *lease,
+                                                            pawl_view output_data,
+                                                            pawl_work_answer answer,
+                                                            void *context,
+                                                            pawl_error *reterr);
 
 /* pawl_work_complete, and in the same transaction pawl_work_claim: a worker that has ended one item
  * gets the next with the answer, for one commit instead of two. Nothing is claimed when the item

@@ -92,7 +92,7 @@ static size_t gather(
 
     for (size_t i = first; i < count && wanted < PAWL_WORK_BATCH_MAX; i++) {
         if (!served[i] && pawl__same_filter(&claims[first]->filter, &claims[i]->filter)) {
-            wanted += claims[i]->claim.count_max;
+            wanted += claims[i]->claim.count_max + claims[i]->more;
             served[i] = true;
             *ret_last = i;
         }
@@ -107,6 +107,22 @@ void pawl__claims_wish(struct work_claiming *const *claims, size_t count, struct
 
     wish->filter = &claims[0]->filter;
     wish->pick_count = gather(claims, count, 0, served, &last);
+}
+
+/* What claims of this filter ask for, without what they lease ahead. */
+static size_t asked_for(struct work_claiming *const *claims,
+                        size_t first,
+                        size_t last,
+                        const struct work_filter *filter)
+{
+    size_t count = 0;
+
+    for (size_t i = first; i <= last; i++) {
+        if (pawl__same_filter(filter, &claims[i]->filter)) {
+            count += claims[i]->claim.count_max;
+        }
+    }
+    return count;
 }
 
 /* Serves claims[first] and those behind it that want the same, up to a full batch: they have
@@ -133,13 +149,16 @@ static pawl_status serve(struct work_tx *tx,
     if (status == PAWL_OK && backend->store->now != NULL) {
         status = backend->store->now(backend, &tx->now, reterr);
     }
+    size_t ahead = found - MIN(found, asked_for(claims, first, last, filter));
     for (size_t i = first; i <= last && status == PAWL_OK; i++) {
         if (pawl__same_filter(filter, &claims[i]->filter)) {
             size_t share = MIN((size_t)claims[i]->claim.count_max, found - given);
-            if (share > 0) {
-                status = lease_rows(tx, claims[i], rows + given, share, reterr);
+            size_t more = MIN((size_t)claims[i]->more, ahead);
+            if (share + more > 0) {
+                status = lease_rows(tx, claims[i], rows + given, share + more, reterr);
             }
-            given += share;
+            given += share + more;
+            ahead -= more;
         }
     }
     return status == PAWL_OK ? pawl__tx_put(tx, rows, given, reterr) : status;
@@ -254,11 +273,21 @@ pawl_status pawl_work_claim(pawl_work *work,
     if (claiming.claim.wait_ms > 0) {
         status = pawl__watch_outside(&work->watch, reterr);
     }
+    if (status == PAWL_OK && work->ahead != NULL) {
+        status =
+            pawl__ahead_take(work->ahead, &claiming.claim, ret_claimed, &claiming.more, reterr);
+        if (status != PAWL_NOT_FOUND) {
+            return status;
+        }
+        status = PAWL_OK;
+    }
+    int64_t asked_ns = 0;
     while (status == PAWL_OK) {
         uint32_t generation = pawl__watch_generation(&work->watch);
         if (claiming.claim.wait_ms > 0 && atomic_load(&work->waits_cancelled)) {
             return pawl__fail(reterr, PAWL_CANCELLED, "cancelled");
         }
+        asked_ns = pawl__monotonic_ns(pawl__clock_real());
         status = pawl__work_submit_request(work, &claiming.request, reterr);
         if (status != PAWL_NOT_FOUND || pawl__monotonic_ns(pawl__clock_real()) >= deadline_ns) {
             break;
@@ -266,6 +295,10 @@ pawl_status pawl_work_claim(pawl_work *work,
         status = PAWL_OK;
         (void)pawl__watch_wait(&work->watch, generation, wait_until(&claiming, deadline_ns));
         claiming.request.item = (struct pawl__commit_item){ 0 };
+    }
+    if (status == PAWL_OK && work->ahead != NULL) {
+        return pawl__ahead_keep(
+            work->ahead, &claiming.claim, asked_ns, claiming.claimed, ret_claimed, reterr);
     }
     if (status == PAWL_OK) {
         *ret_claimed = claiming.claimed;

@@ -47,34 +47,81 @@ static pawl_status no_memory(pawl_error *reterr)
     return pawl__fail(reterr, PAWL_NOMEM, "no memory for a copy");
 }
 
+/* Items in one piece with room for their texts. */
+struct copied {
+    pawl_claimed claimed;
+    pawl_item items[];
+};
+
+static size_t bytes_of_texts(const pawl_item *item)
+{
+    pawl_item moved = *item;
+    pawl_view *texts[ITEM_TEXTS];
+
+    item_texts(&moved, texts);
+    return texts_bytes(texts, ITEM_TEXTS);
+}
+
+static struct copied *make_room(size_t count, size_t text_bytes)
+{
+    struct copied *copy = malloc(sizeof(*copy) + count * sizeof(copy->items[0]) + text_bytes);
+
+    if (copy != NULL) {
+        copy->claimed = (pawl_claimed){ .items = copy->items, .count = count };
+    }
+    return copy;
+}
+
+/* Returns where the texts of the next one go. */
+static char *put_item(pawl_item *to, const pawl_item *item, char *texts_at)
+{
+    pawl_view *texts[ITEM_TEXTS];
+
+    *to = *item;
+    item_texts(to, texts);
+    return move_texts(texts, ITEM_TEXTS, texts_at);
+}
+
 pawl_status pawl__copy_claimed(struct work_row *const *rows,
                                size_t count,
                                pawl_claimed **ret_claimed,
                                pawl_error *reterr)
 {
-    struct {
-        pawl_claimed claimed;
-        pawl_item items[];
-    } * copy;
-    size_t bytes = sizeof(*copy) + count * sizeof(copy->items[0]);
-    pawl_view *texts[ITEM_TEXTS];
+    size_t bytes = 0;
 
     for (size_t i = 0; i < count; i++) {
-        pawl_item item = rows[i]->item;
-        item_texts(&item, texts);
-        bytes += texts_bytes(texts, ITEM_TEXTS);
+        bytes += bytes_of_texts(&rows[i]->item);
     }
-    copy = malloc(bytes);
+    struct copied *copy = make_room(count, bytes);
     if (copy == NULL) {
         return no_memory(reterr);
     }
     char *to = (char *)&copy->items[count];
     for (size_t i = 0; i < count; i++) {
-        copy->items[i] = rows[i]->item;
-        item_texts(&copy->items[i], texts);
-        to = move_texts(texts, ITEM_TEXTS, to);
+        to = put_item(&copy->items[i], &rows[i]->item, to);
     }
-    copy->claimed = (pawl_claimed){ .items = copy->items, .count = count };
+    *ret_claimed = &copy->claimed;
+    return PAWL_OK;
+}
+
+pawl_status pawl__copy_items(const pawl_item *items,
+                             size_t count,
+                             pawl_claimed **ret_claimed,
+                             pawl_error *reterr)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        bytes += bytes_of_texts(&items[i]);
+    }
+    struct copied *copy = make_room(count, bytes);
+    if (copy == NULL) {
+        return no_memory(reterr);
+    }
+    char *to = (char *)&copy->items[count];
+    for (size_t i = 0; i < count; i++) {
+        to = put_item(&copy->items[i], &items[i], to);
+    }
     *ret_claimed = &copy->claimed;
     return PAWL_OK;
 }

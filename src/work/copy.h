@@ -8,6 +8,10 @@ PAWL_MUST_USE pawl_status pawl__copy_claimed(struct work_row *const *rows,
                                              size_t count,
                                              pawl_claimed **ret_claimed,
                                              pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__copy_items(const pawl_item *items,
+                                           size_t count,
+                                           pawl_claimed **ret_claimed,
+                                           pawl_error *reterr);
 PAWL_MUST_USE pawl_status pawl__copy_item(const pawl_item *item,
                                           pawl_item **ret_item,
                                           pawl_error *reterr);

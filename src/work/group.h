@@ -57,6 +57,12 @@ PAWL_MUST_USE pawl_status pawl__work_submit_request(pawl_work *work,
                                                     struct work_request *request,
                                                     pawl_error *reterr);
 
+/* The same without waiting: request->item.done is called once, with the answer in item.outcome. Not
+ * called when this does not return PAWL_OK. */
+PAWL_MUST_USE pawl_status pawl__work_submit_request_async(pawl_work *work,
+                                                          struct work_request *request,
+                                                          pawl_error *reterr);
+
 /* --- for `run` --- */
 
 /* The item of a lease, when the lease is live. A lease that is not refuses the request, and
@@ -98,6 +104,7 @@ PAWL_MUST_USE pawl_status pawl__tx_submit(struct work_tx *tx,
 struct work_claiming {
     struct work_request request;
     pawl_claim claim; /* as given, with every default filled in */
+    uint32_t more;    /* items to lease on top, when everybody has got what was asked for */
     struct work_filter filter;
     pawl_claimed *claimed; /* answer; NULL: none */
     int64_t next_due_ns;   /* answer: when to look again, on the store's clock; INT64_MAX: never */

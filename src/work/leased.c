@@ -1,5 +1,6 @@
 /* Calls of those who hold an item: heartbeat, complete, fail, release. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -179,7 +180,9 @@ pawl_status pawl_work_complete_and_claim(pawl_work *work,
                                          pawl_error *reterr)
 {
     struct work_claiming next = { 0 };
-    struct work_leased call = { .command.kind = WORK_COMPLETE, .next = &next };
+    /* With items leased ahead the next one is at hand. */
+    struct work_leased call = { .command.kind = WORK_COMPLETE,
+                                .next = work->ahead == NULL ? &next : NULL };
     pawl_status status = take_lease(lease, &call, reterr);
 
     if (status == PAWL_OK) {
@@ -196,7 +199,7 @@ pawl_status pawl_work_complete_and_claim(pawl_work *work,
     }
     *ret_claimed = next.claimed;
     /* What goes wrong from here on is told by the next claim: the item is completed. */
-    if (next.claimed == NULL && next.claim.wait_ms > 0
+    if (next.claimed == NULL && (next.claim.wait_ms > 0 || call.next == NULL)
         && pawl_work_claim(work, claim, ret_claimed, NULL) != PAWL_OK) {
         *ret_claimed = NULL;
     }
@@ -242,4 +245,84 @@ pawl_status pawl_work_release(pawl_work *work, const pawl_lease *lease, pawl_err
     pawl_status status = take_lease(lease, &call, reterr);
 
     return status == PAWL_OK ? pawl__work_submit_request(work, &call.request, reterr) : status;
+}
+
+/* --- calls that nobody waits for --- */
+
+struct unawaited {
+    struct work_leased call;
+    pawl_work_answer answer; /* NULL: nobody wants to know */
+    void *context;
+    char text[]; /* the id, then the output */
+};
+
+static void answer_unawaited(struct pawl__commit_item *item)
+{
+    struct unawaited *unawaited =
+        (struct unawaited *)((char *)item - offsetof(struct unawaited, call.request.item));
+
+    if (unawaited->answer != NULL) {
+        unawaited->answer(unawaited->context, &item->outcome);
+    }
+    free(unawaited);
+}
+
+static pawl_view keep_text(char *to, pawl_view text)
+{
+    if (text.len > 0) {
+        memcpy(to, text.data, text.len);
+    }
+    return (pawl_view){ to, text.len };
+}
+
+static pawl_status send_unawaited(pawl_work *work,
+                                  const struct work_leased *call,
+                                  pawl_work_answer answer,
+                                  void *context,
+                                  pawl_error *reterr)
+{
+    pawl_view id = call->lease.work_item_id;
+    pawl_view output = call->command.output_data;
+    struct unawaited *unawaited = malloc(sizeof(*unawaited) + id.len + output.len);
+
+    if (unawaited == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a call");
+    }
+    *unawaited = (struct unawaited){ .call = *call, .answer = answer, .context = context };
+    unawaited->call.lease.work_item_id = keep_text(unawaited->text, id);
+    unawaited->call.command.output_data = keep_text(unawaited->text + id.len, output);
+    unawaited->call.request.item.done = answer_unawaited;
+    pawl_status status = pawl__work_submit_request_async(work, &unawaited->call.request, reterr);
+    if (status != PAWL_OK) {
+        free(unawaited);
+    }
+    return status;
+}
+
+pawl_status pawl_work_complete_async(pawl_work *work,
+                                     const pawl_lease *lease,
+                                     pawl_view output_data,
+                                     pawl_work_answer answer,
+                                     void *context,
+                                     pawl_error *reterr)
+{
+    struct work_leased call = { .command.kind = WORK_COMPLETE };
+    pawl_status status = take_lease(lease, &call, reterr);
+
+    if (status == PAWL_OK) {
+        status = take_output(work, output_data, &call, reterr);
+    }
+    if (status == PAWL_OK && answer == NULL) {
+        status = pawl__fail(reterr, PAWL_INVALID, "answer: is NULL");
+    }
+    return status == PAWL_OK ? send_unawaited(work, &call, answer, context, reterr) : status;
+}
+
+void pawl__work_give_back(void *work, const pawl_lease *lease)
+{
+    struct work_leased call = { .command.kind = WORK_RELEASE };
+
+    if (take_lease(lease, &call, NULL) == PAWL_OK) {
+        (void)!send_unawaited(work, &call, NULL, NULL, NULL);
+    }
 }

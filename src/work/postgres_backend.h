@@ -52,7 +52,7 @@ struct work_pg_brought {
     int64_t next_due_us; /* INT64_MAX: never */
 };
 
-/* How far claims have come: see postgres_quick.c. */
+/* How far claims have come: see postgres_front.c. */
 struct work_pg_front {
     bool known;
     int32_t priority; /* of the last item that was claimed, ... */
@@ -85,6 +85,8 @@ struct work_postgres {
 
     /* The committer's. With a single connection it is taken from the pool for each transaction. */
     struct pawl__pg *writer;
+    struct pawl__pg
+        *leaser; /* leases while the writer completes; NULL: not needed yet, or not allowed */
     struct pawl__arena arena; /* cleared when a transaction begins */
     struct work_now now;
     struct work_pg_brought brought;
@@ -114,6 +116,9 @@ static inline struct work_postgres *pawl__work_pg_of(struct work_backend *base)
 {
     return (struct work_postgres *)base; /* base is its first member */
 }
+
+/* A second connection for the committer, made when it is first wanted; NULL when there may be none. */
+struct pawl__pg *pawl__work_pg_leaser(struct work_postgres *backend);
 
 /* --- round trips on the writer's connection --- */
 
@@ -226,6 +231,17 @@ void pawl__work_pg_walked(struct work_postgres *backend,
                           size_t count);
 /* An item is, or may be, pending that was not. */
 void pawl__work_pg_came_in(struct work_postgres *backend, const pawl_item *item);
+/* There was enough for everybody at the last walk: one statement will do. */
+bool pawl__work_pg_has_more(const struct work_pg_front *front, const struct work_filter *filter);
+/* From where the next walk goes. */
+void pawl__work_pg_prepare_walk(struct work_pg_front *front, int64_t now_ns);
+/* Whether `item` is claimed before the front's. */
+bool pawl__work_pg_is_before(const pawl_item *item, const struct work_pg_front *front);
+void pawl__work_pg_move_front(struct work_pg_front *front, const struct work_row *row);
+/* A name in memory of our own, of PAWL_WORK_NAME_BYTES_MAX, which foreign SQL may exceed. */
+bool pawl__work_pg_fits(pawl_view name);
+pawl_view pawl__work_pg_keep_name(char *to, pawl_view name);
+
 pawl_status pawl__work_pg_quick(struct work_backend *base,
                                 const struct work_filter *filter,
                                 struct work_quick_call *calls,

@@ -68,21 +68,23 @@
 
 /* $4 holders, $5 microseconds: who then wants the next item, also without an id before. They get what
  * is first in order, or comes behind a front; nothing when something that waits is due. */
-#define WORK_PG_CLAIMED_(filter)                                                               \
-    " wanted AS MATERIALIZED (SELECT row_number() OVER () AS n, holder, lease_us, call FROM"   \
-    " (SELECT holder, lease_us, call FROM ended WHERE holder IS NOT NULL UNION ALL"            \
-    " SELECT holder, lease_us, call FROM asked WHERE id IS NULL) AS x),"                       \
-    " picked AS MATERIALIZED (SELECT row_number() OVER () AS n, at FROM (SELECT ctid AS at"    \
-    " FROM work_items WHERE status = 'pending'" filter                                         \
-    " AND NOT EXISTS (SELECT 1 FROM work_waiting"                                              \
-    " WHERE waits_for = 0 AND due_at <= (SELECT now FROM t))"                                  \
-    " ORDER BY priority DESC, created_at, work_item_id"                                        \
-    " LIMIT (SELECT count(*) FROM wanted) FOR UPDATE SKIP LOCKED) AS p),"                      \
-    " claimed AS (UPDATE work_items AS w SET status = 'in_progress', lease_holder = g.holder," \
-    " token = token + 1, attempts = attempts + 1, lease_acquired_at = t.now,"                  \
-    " heartbeat_at = t.now, updated_at = t.now, started_at = coalesce(started_at, t.now),"     \
-    " lease_expires_at = t.now + g.lease_us * interval '1 microsecond', steps = steps + 1"     \
-    " FROM t CROSS JOIN picked AS p JOIN wanted AS g ON g.n = p.n WHERE w.ctid = p.at"         \
+#define WORK_PG_CLAIMED_(filter)                                                                 \
+    " wanted AS MATERIALIZED (SELECT holder, lease_us, call FROM ended WHERE holder IS NOT NULL" \
+    " UNION ALL SELECT holder, lease_us, call FROM asked WHERE id IS NULL),"                     \
+    " picked AS MATERIALIZED (SELECT ctid AS at"                                                 \
+    " FROM work_items WHERE status = 'pending'" filter                                           \
+    " AND NOT EXISTS (SELECT 1 FROM work_waiting"                                                \
+    " WHERE waits_for = 0 AND due_at <= (SELECT now FROM t))"                                    \
+    " ORDER BY priority DESC, created_at, work_item_id"                                          \
+    " LIMIT (SELECT count(*) FROM wanted) FOR UPDATE SKIP LOCKED),"                              \
+    " paired AS MATERIALIZED (SELECT * FROM unnest((SELECT array_agg(at) FROM picked),"          \
+    " (SELECT array_agg(holder) FROM wanted), (SELECT array_agg(lease_us) FROM wanted),"         \
+    " (SELECT array_agg(call) FROM wanted)) AS z (at, holder, lease_us, call)),"                 \
+    " claimed AS (UPDATE work_items AS w SET status = 'in_progress', lease_holder = g.holder,"   \
+    " token = token + 1, attempts = attempts + 1, lease_acquired_at = t.now,"                    \
+    " heartbeat_at = t.now, updated_at = t.now, started_at = coalesce(started_at, t.now),"       \
+    " lease_expires_at = t.now + g.lease_us * interval '1 microsecond', steps = steps + 1"       \
+    " FROM t CROSS JOIN paired AS g WHERE w.ctid = g.at"                                         \
     " RETURNING g.call, w.*),"
 
 #define WORK_PG_FRONT_(priority, created_at, id) \

@@ -1,11 +1,6 @@
 /* The short way of a group: items completed and the next ones leased by one statement, which is a
- * transaction of its own. The statement decides as decide.c does, for the one case that needs no
- * other row; what it leaves undone goes the long way.
- *
- * The front: claims walk along an index whose first pages hold what was claimed before, until a
- * vacuum. So while a handle claims a lot, a walk begins where the last one ended, and only now and
- * then at the beginning. What this handle puts before the front takes it back; what another node
- * does is seen at the next whole walk. */
+ * transaction of its own, or by two at once. A statement decides as decide.c does, for the one case
+ * that needs no other row; what it leaves undone goes the long way. */
 #include <string.h>
 
 #include "base/buf.h"
@@ -15,102 +10,10 @@
 #include "work/item.h"
 #include "work/postgres_backend.h"
 
-enum { BUSY_ITEMS_MIN = 512 }; /* that a handle has claimed in a row before it uses the front */
-#define FRONT_NS_MAX (50 * NS_PER_MS) /* between two whole walks */
-#define CALM_NS_MAX NS_PER_S          /* between two looks at a task that goes on */
+#define CALM_NS_MAX NS_PER_S /* between two looks at a task that goes on */
 
+enum { TWO_CALLS_MIN = 64 }; /* of each kind, before a group is split over two connections */
 enum { COLUMN_CALL = 24, COLUMN_IS_CLAIM = 25 };
-
-/* --- the front --- */
-
-static bool fits(pawl_view name)
-{
-    return name.len <= PAWL_WORK_NAME_BYTES_MAX;
-}
-
-static pawl_view keep_name(char *to, pawl_view name)
-{
-    if (name.len > 0) {
-        memcpy(to, name.data, name.len);
-    }
-    return (pawl_view){ to, name.len };
-}
-
-static pawl_view type_of(const struct work_filter *filter)
-{
-    return filter->work_type_count == 1 ? filter->work_types[0] : (pawl_view){ NULL, 0 };
-}
-
-static bool has_front(const struct work_filter *filter)
-{
-    return filter->task_id.len == 0 && filter->work_type_count <= 1;
-}
-
-/* Whether `item` is claimed before the front's. */
-static bool is_before(const pawl_item *item, const struct work_pg_front *front)
-{
-    if (item->priority != front->priority) {
-        return item->priority > front->priority;
-    }
-    return item->created_at_us != front->created_at_us
-               ? item->created_at_us < front->created_at_us
-               : pawl__view_order(item->work_item_id, front->id) < 0;
-}
-
-static void move_front(struct work_pg_front *front, const struct work_row *row)
-{
-    front->priority = row->item.priority;
-    front->created_at_us = row->item.created_at_us;
-    front->id = keep_name(front->id_text, row->item.work_item_id);
-}
-
-void pawl__work_pg_walked(struct work_postgres *backend,
-                          const struct work_filter *filter,
-                          size_t wanted,
-                          struct work_row *const *rows,
-                          size_t count)
-{
-    struct work_pg_front *front = &backend->front;
-
-    if (!has_front(filter) || count < wanted || count == 0
-        || !fits(rows[count - 1]->item.work_item_id)) {
-        front->known = false;
-        front->claimed = 0;
-        return;
-    }
-    if (!pawl__view_equal(front->type, type_of(filter))) {
-        front->claimed = 0;
-    }
-    front->known = true;
-    front->type = keep_name(front->type_text, type_of(filter));
-    front->walked_ns = pawl__monotonic_ns(pawl__clock_real());
-    front->claimed += count;
-    move_front(front, rows[count - 1]);
-}
-
-void pawl__work_pg_came_in(struct work_postgres *backend, const pawl_item *item)
-{
-    struct work_pg_front *front = &backend->front;
-
-    if (front->known && is_before(item, front)) {
-        front->known = false;
-    }
-}
-
-/* There was enough for everybody at the last walk: one statement will do. */
-static bool has_more(const struct work_pg_front *front, const struct work_filter *filter)
-{
-    return front->known && has_front(filter) && pawl__view_equal(front->type, type_of(filter));
-}
-
-static void prepare_walk(struct work_pg_front *front, int64_t now_ns)
-{
-    front->walks_whole =
-        front->claimed < BUSY_ITEMS_MIN || now_ns - front->walked_ns >= FRONT_NS_MAX;
-    if (front->walks_whole) {
-        front->walked_ns = now_ns;
-    }
-}
 
 /* --- tasks --- */
 
@@ -148,15 +51,109 @@ static pawl_status look_at_tasks(struct work_postgres *backend, pawl_error *rete
         return PAWL_OK;
     }
     if (backend->touched_count == 1 && rows.count == 1 && pawl__pg_get_bool(&rows, 0, 2)
-        && fits(first)) {
-        backend->calm.task_id = keep_name(backend->calm.text, first);
+        && pawl__work_pg_fits(first)) {
+        backend->calm.task_id = pawl__work_pg_keep_name(backend->calm.text, first);
         backend->calm.looked_ns = pawl__monotonic_ns(pawl__clock_real());
     }
     pawl__work_pg_forget_touched(backend);
     return PAWL_OK;
 }
 
-/* --- the statement --- */
+/* --- what came of it --- */
+
+struct quick_task {
+    pawl_view id;
+    struct quick_task *next;
+};
+
+/* A group on its way. The calls stand in this order: those that complete, those that only lease. */
+struct quick_walk {
+    struct work_postgres *backend;
+    struct work_quick_call *calls;
+    size_t count;
+    size_t ends;
+    size_t claimed;
+    struct quick_task *tasks; /* of what was completed or leased */
+    struct pawl__arena *arena;
+};
+
+/* Calls of one statement, which counts them from 1. */
+struct quick_part {
+    struct quick_walk *walk;
+    size_t first;
+    size_t count;
+    bool leases;
+};
+
+static struct work_quick_call *call_of(const struct quick_part *part, int64_t number)
+{
+    REQUIRE(number >= 1 && (size_t)number <= part->count);
+    return &part->walk->calls[part->first + (size_t)number - 1];
+}
+
+static pawl_status no_memory(pawl_error *reterr)
+{
+    return pawl__fail(reterr, PAWL_NOMEM, "no memory for an item");
+}
+
+static pawl_status note_task(struct quick_walk *walk, pawl_view task_id, pawl_error *reterr)
+{
+    if (walk->tasks != NULL && pawl__view_equal(walk->tasks->id, task_id)) {
+        return PAWL_OK;
+    }
+    struct quick_task *task = pawl__arena_take(walk->arena, sizeof(*task));
+    if (task == NULL || !pawl__arena_copy(walk->arena, task_id, &task->id)) {
+        return no_memory(reterr);
+    }
+    task->next = walk->tasks;
+    walk->tasks = task;
+    return PAWL_OK;
+}
+
+static pawl_status take_claim(const struct quick_part *part,
+                              const struct pawl__pg_rows *rows,
+                              size_t index,
+                              pawl_error *reterr)
+{
+    struct quick_walk *walk = part->walk;
+    struct work_quick_call *call = call_of(part, pawl__pg_get_i64(rows, index, COLUMN_CALL));
+    struct work_pg_front *front = &walk->backend->front;
+
+    call->row = pawl__work_pg_keep_row(walk->arena, rows, index);
+    if (call->row == NULL) {
+        return no_memory(reterr);
+    }
+    /* A whole walk may end before the old front: what it has taken came in there. */
+    if ((front->walks_whole && walk->claimed == 0)
+        || !pawl__work_pg_is_before(&call->row->item, front)) {
+        pawl__work_pg_move_front(front, call->row);
+    }
+    walk->claimed++;
+    front->claimed++;
+    return PAWL_OK;
+}
+
+static pawl_status take_rows(const struct quick_part *part,
+                             const struct pawl__pg_rows *rows,
+                             pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+    size_t call_at = part->leases ? COLUMN_CALL : 0;
+
+    for (size_t i = 0; i < rows->count && status == PAWL_OK; i++) {
+        if (part->leases && pawl__pg_get_bool(rows, i, COLUMN_IS_CLAIM)) {
+            status = take_claim(part, rows, i, reterr);
+        } else {
+            call_of(part, pawl__pg_get_i64(rows, i, call_at))->ended = true;
+        }
+        if (status == PAWL_OK) {
+            status = note_task(part->walk, pawl__pg_get_text(rows, i, 1), reterr);
+        }
+    }
+    return status;
+}
+
+/* --- a statement --- */
 
 static struct pawl__pg_value add_calls(struct work_postgres *backend,
                                        const struct work_quick_call *calls,
@@ -181,90 +178,167 @@ static struct pawl__pg_value add_calls(struct work_postgres *backend,
     return pawl__pg_array_value(&a[0]);
 }
 
-static pawl_status send(struct work_postgres *backend,
-                        const struct work_filter *filter,
-                        const struct work_quick_call *calls,
-                        size_t count,
-                        struct pawl__pg_rows *ret_rows,
-                        pawl_error *reterr)
-{
-    const struct work_pg_front *front = &backend->front;
-    struct pawl__pg_value values[9] = {
-        add_calls(backend, calls, count, filter != NULL), pawl__pg_array_value(&backend->arrays[1]),
-        pawl__pg_array_value(&backend->arrays[2]),        pawl__pg_array_value(&backend->arrays[3]),
-        pawl__pg_array_value(&backend->arrays[4]),
-    };
-    size_t value_count = 5;
-    bool typed = front->type.len > 0;
-    size_t statement = typed ? WORK_PG_QUICK_TYPE : WORK_PG_QUICK;
+/* A statement with its values. */
+struct quick_statement {
+    size_t number;
+    struct pawl__pg_value values[9];
+    size_t value_count;
+};
 
-    if (filter == NULL) {
-        return pawl__pg_exec(backend->writer, WORK_PG_QUICK_END, values, 3, ret_rows, reterr);
-    }
-    if (typed) {
-        values[value_count++] = pawl__pg_text(front->type);
-    }
-    if (!front->walks_whole) {
-        statement = typed ? WORK_PG_QUICK_FRONT_TYPE : WORK_PG_QUICK_FRONT;
-        values[value_count++] = pawl__pg_i64(front->priority);
-        values[value_count++] = pawl__pg_time(front->created_at_us);
-        values[value_count++] = pawl__pg_text(front->id);
-    }
-    return pawl__pg_exec(backend->writer, statement, values, value_count, ret_rows, reterr);
+static struct quick_statement make_end(struct work_postgres *backend,
+                                       const struct work_quick_call *calls,
+                                       size_t count)
+{
+    return (struct quick_statement){
+        .number = WORK_PG_QUICK_END,
+        .values = { add_calls(backend, calls, count, false),
+                    pawl__pg_array_value(&backend->arrays[1]),
+                    pawl__pg_array_value(&backend->arrays[2]) },
+        .value_count = 3,
+    };
 }
 
-static pawl_status send_durably(struct work_postgres *backend,
-                                const struct work_filter *filter,
-                                const struct work_quick_call *calls,
-                                size_t count,
-                                struct pawl__pg_rows *ret_rows,
-                                pawl_error *reterr)
+static struct quick_statement make_claim(struct work_postgres *backend,
+                                         const struct work_quick_call *calls,
+                                         size_t count)
 {
+    const struct work_pg_front *front = &backend->front;
+    bool typed = front->type.len > 0;
+    struct quick_statement made = {
+        .number = typed ? WORK_PG_QUICK_TYPE : WORK_PG_QUICK,
+        .values = { add_calls(backend, calls, count, true),
+                    pawl__pg_array_value(&backend->arrays[1]),
+                    pawl__pg_array_value(&backend->arrays[2]),
+                    pawl__pg_array_value(&backend->arrays[3]),
+                    pawl__pg_array_value(&backend->arrays[4]) },
+        .value_count = 5,
+    };
+
+    if (typed) {
+        made.values[made.value_count++] = pawl__pg_text(front->type);
+    }
+    if (!front->walks_whole) {
+        made.number = typed ? WORK_PG_QUICK_FRONT_TYPE : WORK_PG_QUICK_FRONT;
+        made.values[made.value_count++] = pawl__pg_i64(front->priority);
+        made.values[made.value_count++] = pawl__pg_time(front->created_at_us);
+        made.values[made.value_count++] = pawl__pg_text(front->id);
+    }
+    return made;
+}
+
+static struct quick_statement make_statement(const struct quick_part *part)
+{
+    const struct quick_walk *walk = part->walk;
+
+    return part->leases ? make_claim(walk->backend, &walk->calls[part->first], part->count)
+                        : make_end(walk->backend, &walk->calls[part->first], part->count);
+}
+
+static pawl_status run_part(const struct quick_part *part, pawl_error *reterr)
+{
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    struct quick_statement statement = make_statement(part);
+
     FAILPOINT("work.commit.before", reterr);
-    pawl_status status = send(backend, filter, calls, count, ret_rows, reterr);
+    pawl_status status = pawl__pg_exec(part->walk->backend->writer,
+                                       statement.number,
+                                       statement.values,
+                                       statement.value_count,
+                                       &rows,
+                                       reterr);
     if (status != PAWL_OK) {
         return status;
     }
     FAILPOINT("work.commit.after", reterr);
-    return PAWL_OK;
+    return take_rows(part, &rows, reterr);
 }
 
-/* --- what came of it --- */
+/* --- two at once --- */
 
-struct quick_walk {
-    struct work_postgres *backend;
-    struct work_quick_call *calls;
-    size_t count;
-    size_t wanted;
-    size_t claimed;
-    struct pawl__arena *arena;
-};
-
-static struct work_quick_call *call_of(const struct quick_walk *walk, int64_t number)
+static pawl_status take_leased(void *context,
+                               size_t index,
+                               const struct pawl__pg_rows *rows,
+                               pawl_error *reterr)
 {
-    REQUIRE(number >= 1 && (size_t)number <= walk->count);
-    return &walk->calls[number - 1];
+    (void)index;
+    return take_rows(context, rows, reterr);
 }
 
-static pawl_status take_claim(struct quick_walk *walk,
-                              const struct pawl__pg_rows *rows,
-                              size_t index,
-                              pawl_error *reterr)
+static pawl_status start_leasing(struct pawl__pg *leaser,
+                                 struct quick_part *part,
+                                 pawl_error *reterr)
 {
-    struct work_quick_call *call = call_of(walk, pawl__pg_get_i64(rows, index, COLUMN_CALL));
-    struct work_pg_front *front = &walk->backend->front;
+    struct quick_statement statement = make_statement(part);
+    pawl_status status = pawl__pg_pipeline_begin_transaction(leaser, take_leased, part, reterr);
 
-    call->row = pawl__work_pg_keep_row(walk->arena, rows, index);
-    if (call->row == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an item");
+    if (status == PAWL_OK) {
+        status = pawl__pg_pipeline_add(
+            leaser, statement.number, statement.values, statement.value_count, reterr);
     }
-    /* A whole walk may end before the old front: what it has taken came in there. */
-    if ((front->walks_whole && walk->claimed == 0) || !is_before(&call->row->item, front)) {
-        move_front(front, call->row);
+    if (status == PAWL_OK) {
+        status = pawl__pg_pipeline_commit(leaser, reterr);
     }
-    walk->claimed++;
-    front->claimed++;
-    return PAWL_OK;
+    return status == PAWL_OK ? pawl__pg_pipeline_push(leaser, reterr) : status;
+}
+
+/* They are leased by nobody, or it is not known: the long way leases others. */
+static void forget_leased(const struct quick_part *part)
+{
+    for (size_t i = 0; i < part->count; i++) {
+        part->walk->calls[part->first + i].row = NULL;
+    }
+    part->walk->claimed = 0;
+}
+
+/* Leases on a second connection while the first one completes: two processors of the server have
+ * something to do. Each is a transaction by itself, and what one does not do is left to the long
+ * way, whatever became of the other. */
+static pawl_status run_both(struct pawl__pg *leaser,
+                            const struct quick_part *ends,
+                            struct quick_part *claims,
+                            pawl_error *reterr)
+{
+    pawl_status leased = start_leasing(leaser, claims, NULL);
+    pawl_status status = run_part(ends, reterr);
+
+    if (leased == PAWL_OK) {
+        leased = pawl__pg_pipeline_end(leaser, NULL);
+    } else {
+        pawl__pg_pipeline_abandon(leaser);
+    }
+    if (leased != PAWL_OK) {
+        pawl__pg_rollback(leaser);
+        forget_leased(claims);
+    }
+    return status;
+}
+
+/* --- a group --- */
+
+/* A small group is served best by one commit; a large one by two processors. */
+static bool is_for_two(const struct quick_walk *walk)
+{
+    size_t both = 0;
+
+    for (size_t i = 0; i < walk->ends; i++) {
+        both += walk->calls[i].holder.len > 0;
+    }
+    return both == 0 && walk->ends >= TWO_CALLS_MIN && walk->count - walk->ends >= TWO_CALLS_MIN;
+}
+
+static pawl_status run_walk(struct quick_walk *walk, bool leases, pawl_error *reterr)
+{
+    struct pawl__pg *leaser = is_for_two(walk) ? pawl__work_pg_leaser(walk->backend) : NULL;
+    struct quick_part all = { .walk = walk, .count = walk->count, .leases = leases };
+    struct quick_part ends = { .walk = walk, .count = walk->ends };
+    struct quick_part claims = {
+        .walk = walk,
+        .first = walk->ends,
+        .count = walk->count - walk->ends,
+        .leases = true,
+    };
+
+    return leaser == NULL ? run_part(&all, reterr) : run_both(leaser, &ends, &claims, reterr);
 }
 
 static bool is_claimed_of(const struct quick_walk *walk, pawl_view task_id)
@@ -278,42 +352,19 @@ static bool is_claimed_of(const struct quick_walk *walk, pawl_view task_id)
     return false;
 }
 
-static pawl_status touch(struct quick_walk *walk, pawl_view task_id, pawl_error *reterr)
+static void look_after_tasks(const struct quick_walk *walk)
 {
     struct work_postgres *backend = walk->backend;
+    pawl_error error = PAWL_ERROR_INIT;
 
-    if (backend->touched_count > 0
-        && pawl__view_equal(backend->touched[backend->touched_count - 1], task_id)) {
-        return PAWL_OK;
-    }
-    return is_calm(backend, task_id) && is_claimed_of(walk, task_id)
-               ? PAWL_OK
-               : pawl__work_pg_touch(backend, &task_id, 1, reterr);
-}
-
-static pawl_status take_rows(struct quick_walk *walk,
-                             const struct pawl__pg_rows *rows,
-                             bool with_claims,
-                             pawl_error *reterr)
-{
-    pawl_status status = PAWL_OK;
-    size_t call_at = with_claims ? COLUMN_CALL : 0;
-
-    for (size_t i = 0; i < rows->count && status == PAWL_OK; i++) {
-        if (with_claims && pawl__pg_get_bool(rows, i, COLUMN_IS_CLAIM)) {
-            status = take_claim(walk, rows, i, reterr);
-        } else {
-            call_of(walk, pawl__pg_get_i64(rows, i, call_at))->ended = true;
+    for (const struct quick_task *task = walk->tasks; task != NULL; task = task->next) {
+        if (!(is_calm(backend, task->id) && is_claimed_of(walk, task->id))) {
+            (void)!pawl__work_pg_touch(backend, &task->id, 1, &error);
         }
     }
-    for (size_t i = 0; i < walk->count; i++) {
-        const struct work_quick_call *call = &walk->calls[i];
-        walk->wanted += call->holder.len > 0 && (call->id.len == 0 || call->ended);
+    if (backend->touched_count > 0) {
+        (void)!look_at_tasks(backend, &error);
     }
-    for (size_t i = 0; i < rows->count && status == PAWL_OK; i++) {
-        status = touch(walk, pawl__pg_get_text(rows, i, 1), reterr);
-    }
-    return status;
 }
 
 /* Nothing happened, or it is not known: the long way finds out what did. A completion is answered as
@@ -321,6 +372,30 @@ static pawl_status take_rows(struct quick_walk *walk,
 static bool is_for_the_long_way(pawl_status status)
 {
     return status == PAWL_UNAVAILABLE || status == PAWL_CONFLICT || status == PAWL_INVALID;
+}
+
+static struct quick_walk walk_of(struct work_postgres *backend,
+                                 struct work_quick_call *calls,
+                                 size_t count,
+                                 struct pawl__arena *arena)
+{
+    struct quick_walk walk = { .backend = backend, .calls = calls, .count = count, .arena = arena };
+
+    while (walk.ends < count && calls[walk.ends].id.len > 0) {
+        walk.ends++;
+    }
+    return walk;
+}
+
+static size_t count_wanted(const struct quick_walk *walk)
+{
+    size_t wanted = 0;
+
+    for (size_t i = 0; i < walk->count; i++) {
+        const struct work_quick_call *call = &walk->calls[i];
+        wanted += call->holder.len > 0 && (call->id.len == 0 || call->ended);
+    }
+    return wanted;
 }
 
 pawl_status pawl__work_pg_quick(struct work_backend *base,
@@ -331,34 +406,23 @@ pawl_status pawl__work_pg_quick(struct work_backend *base,
                                 pawl_error *reterr)
 {
     struct work_postgres *backend = pawl__work_pg_of(base);
-    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    struct quick_walk walk = {
-        .backend = backend,
-        .calls = calls,
-        .count = count,
-        .arena = arena,
-    };
-    int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
+    struct quick_walk walk = walk_of(backend, calls, count, arena);
 
     if (backend->clock != pawl__clock_real()
-        || (filter != NULL && !has_more(&backend->front, filter))) {
+        || (filter != NULL && !pawl__work_pg_has_more(&backend->front, filter))) {
         return PAWL_OK;
     }
     pawl_status status = pawl__work_pg_take_writer(backend, reterr);
     if (status != PAWL_OK) {
         return status;
     }
-    prepare_walk(&backend->front, now_ns);
-    status = send_durably(backend, filter, calls, count, &rows, reterr);
-    if (status == PAWL_OK) {
-        status = take_rows(&walk, &rows, filter != NULL, reterr);
-    }
-    if (filter != NULL && walk.claimed < walk.wanted) {
+    pawl__work_pg_prepare_walk(&backend->front, pawl__monotonic_ns(pawl__clock_real()));
+    status = run_walk(&walk, filter != NULL, reterr);
+    if (filter != NULL && walk.claimed < count_wanted(&walk)) {
         backend->front.known = false; /* the end, or something is due: look at everything */
     }
-    if (status == PAWL_OK && backend->touched_count > 0) {
-        pawl_error error = PAWL_ERROR_INIT;
-        (void)!look_at_tasks(backend, &error);
+    if (status == PAWL_OK) {
+        look_after_tasks(&walk);
     }
     pawl__work_pg_release_writer(backend);
     return is_for_the_long_way(pawl__work_pg_outcome(status, reterr)) ? PAWL_OK : status;

@@ -16,7 +16,8 @@
 
 enum {
     CONNECTIONS_DEFAULT = 8,
-    STATEMENT_MS_MAX = 300000, /* counting a long list takes a while */
+    CONNECTIONS_OF_TWO_WRITERS = 4, /* two of them, the watcher's and one for readers */
+    STATEMENT_MS_MAX = 300000,      /* counting a long list takes a while */
     /* A node that stopped (a suspended machine) holds rows up for no longer than this; it finds its
      * transaction gone and its callers try again. */
     IDLE_MS_MAX = 15000,
@@ -55,6 +56,19 @@ void pawl__work_pg_release_writer(struct work_postgres *backend)
     if (backend->connections_max == 1) {
         pawl__pg_pool_give(backend->pool, STEAL(backend->writer));
     }
+}
+
+struct pawl__pg *pawl__work_pg_leaser(struct work_postgres *backend)
+{
+    struct pawl__pg_options writing = backend->options;
+
+    writing.settings = WRITER_SETTINGS;
+    writing.application_name = "pawl work, leasing";
+    if (backend->leaser == NULL && backend->connections_max >= CONNECTIONS_OF_TWO_WRITERS
+        && pawl__pg_open(backend->url, &writing, &backend->leaser, NULL) != PAWL_OK) {
+        backend->leaser = NULL; /* one after the other, then, and another try next time */
+    }
+    return backend->leaser;
 }
 
 static void pg_wish(struct work_backend *base, const struct work_wish *wish)
@@ -194,6 +208,7 @@ static void pg_close(struct work_backend *base)
         pawl__cancel_done(&backend->stop);
     }
     pawl__pg_close(backend->writer);
+    pawl__pg_close(backend->leaser);
     pawl__pg_pool_close(backend->pool);
     for (size_t i = 0; i < WORK_PG_ARRAYS; i++) {
         pawl__pg_array_done(&backend->arrays[i]);
@@ -315,13 +330,15 @@ static pawl_status connect_all(struct work_postgres *backend,
     if (backend->connections_max == 1) {
         return pawl__pg_pool_open(backend->url, &writing, 1, &backend->pool, reterr);
     }
+    size_t writers = backend->connections_max >= CONNECTIONS_OF_TWO_WRITERS ? 2 : 1;
     status = pawl__pg_open(backend->url, &writing, &backend->writer, reterr);
-    return status == PAWL_OK ? pawl__pg_pool_open(backend->url,
-                                                  &backend->options,
-                                                  MAX(backend->connections_max, (size_t)3) - 2,
-                                                  &backend->pool,
-                                                  reterr)
-                             : status;
+    return status == PAWL_OK
+               ? pawl__pg_pool_open(backend->url,
+                                    &backend->options,
+                                    MAX(backend->connections_max, (size_t)3) - 1 - writers,
+                                    &backend->pool,
+                                    reterr)
+               : status;
 }
 
 static pawl_status check_options(const pawl_work_options *options, pawl_error *reterr)

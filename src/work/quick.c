@@ -2,56 +2,93 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "base/error.h"
 #include "work/copy.h"
 #include "work/group.h"
 #include "work/item.h"
 
-enum { QUICK_MAX = 256 }; /* with more, the long way is as good */
+enum { QUICK_MAX = 2500 }; /* calls of a group; with more, the long way is as good */
 
 struct quick {
-    struct work_quick_call calls[QUICK_MAX];
+    struct work_quick_call *calls;
     size_t count;
+    size_t room;
     const struct work_filter *filter; /* of those that lease; NULL: none does */
-    bool mixed;                       /* there is one that cannot, or wants something else */
 };
 
-static void add_claim(struct quick *quick,
-                      struct work_quick_call *call,
-                      const struct work_claiming *claiming)
+/* --- which calls --- */
+
+/* How many calls a request becomes, without what it leases ahead; 0: it goes the long way. */
+static size_t calls_of(const struct work_request *request)
 {
-    if (quick->filter == NULL) {
-        quick->filter = &claiming->filter;
+    if (request->kind == WORK_CLAIM) {
+        return ((const struct work_claiming *)request)->claim.count_max;
     }
-    quick->mixed |=
-        claiming->claim.count_max != 1 || !pawl__same_filter(quick->filter, &claiming->filter);
-    call->holder = claiming->claim.holder;
-    call->lease_ms = claiming->claim.lease_ms;
+    return request->kind == WORK_LEASED
+           && ((const struct work_leased *)request)->command.kind == WORK_COMPLETE;
 }
 
-/* A group with a claim that has to go the long way goes there as a whole: one transaction, not two. */
-static void add(struct quick *quick, struct work_request *request)
+/* What a request claims, by the short way or the long one; NULL: nothing. */
+static const struct work_claiming *claims_of(const struct work_request *request)
 {
-    struct work_quick_call call = { .owner = request };
-
     if (request->kind == WORK_CLAIM) {
-        add_claim(quick, &call, (struct work_claiming *)request);
-    } else if (request->kind == WORK_LEASED) {
-        const struct work_leased *leased = (struct work_leased *)request;
-        if (leased->command.kind != WORK_COMPLETE) {
-            return;
-        }
-        call.id = leased->lease.work_item_id;
-        call.token = leased->lease.token;
-        call.output_data = leased->command.output_data;
-        if (leased->next != NULL) {
-            add_claim(quick, &call, leased->next);
-        }
-    } else {
-        return;
+        return (const struct work_claiming *)request;
     }
-    quick->mixed |= quick->count == QUICK_MAX;
-    if (!quick->mixed) {
-        quick->calls[quick->count++] = call;
+    return request->kind == WORK_LEASED ? ((const struct work_leased *)request)->next : NULL;
+}
+
+/* A group with a claim that has to go the long way goes there as a whole: one transaction, not two.
+ * 0: it does. */
+static size_t count_calls(struct quick *quick, struct work_request *const *requests, size_t count)
+{
+    size_t calls = 0;
+    size_t ahead = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct work_claiming *claiming = claims_of(requests[i]);
+        calls += calls_of(requests[i]);
+        if (claiming == NULL) {
+            continue;
+        }
+        if (quick->filter == NULL) {
+            quick->filter = &claiming->filter;
+        }
+        ahead += claiming->more;
+        if (!pawl__same_filter(quick->filter, &claiming->filter)
+            || (requests[i]->kind == WORK_LEASED && claiming->claim.count_max != 1)) {
+            return 0;
+        }
+    }
+    return calls <= QUICK_MAX ? MIN(calls + ahead, (size_t)QUICK_MAX) : 0;
+}
+
+/* --- in which order --- */
+
+static void add_end(struct quick *quick, struct work_request *request)
+{
+    const struct work_leased *leased = (struct work_leased *)request;
+    struct work_quick_call call = {
+        .id = leased->lease.work_item_id,
+        .token = leased->lease.token,
+        .output_data = leased->command.output_data,
+        .owner = request,
+    };
+
+    if (leased->next != NULL) {
+        call.holder = leased->next->claim.holder;
+        call.lease_ms = leased->next->claim.lease_ms;
+    }
+    quick->calls[quick->count++] = call;
+}
+
+static void add_claims(struct quick *quick, struct work_claiming *claiming, size_t count)
+{
+    for (size_t i = 0; i < count && quick->count < quick->room; i++) {
+        quick->calls[quick->count++] = (struct work_quick_call){
+            .holder = claiming->claim.holder,
+            .lease_ms = claiming->claim.lease_ms,
+            .owner = claiming,
+        };
     }
 }
 
@@ -63,7 +100,7 @@ static int by_id(const void *a, const void *b)
 
 /* In the order of their ids, as everybody locks them; of two calls for one item none, since one of
  * them has something to be told. */
-static void arrange(struct quick *quick)
+static void arrange_ends(struct quick *quick)
 {
     size_t kept = 0;
 
@@ -72,39 +109,89 @@ static void arrange(struct quick *quick)
         pawl_view id = quick->calls[i].id;
         bool twice = (i > 0 && pawl__view_equal(id, quick->calls[i - 1].id))
                      || (i + 1 < quick->count && pawl__view_equal(id, quick->calls[i + 1].id));
-        if (id.len == 0 || !twice) {
+        if (!twice) {
             quick->calls[kept++] = quick->calls[i]; /* kept <= i */
         }
     }
     quick->count = kept;
 }
 
-static void hand_out(struct work_quick_call *call, struct work_claiming *claiming)
+/* Who is served when there is not enough for all: first what was asked for, then what is leased
+ * ahead, as far as there is room. */
+static void add_calls(struct quick *quick, struct work_request *const *requests, size_t count)
 {
-    if (pawl__copy_claimed(&call->row, 1, &claiming->claimed, &claiming->request.item.outcome)
-        != PAWL_OK) {
-        claiming->claimed = NULL; /* it is leased, and nobody works on it: the watchdog finds it */
+    for (size_t i = 0; i < count; i++) {
+        if (requests[i]->kind == WORK_LEASED && calls_of(requests[i]) > 0) {
+            add_end(quick, requests[i]);
+        }
+    }
+    arrange_ends(quick);
+    for (int ahead = 0; ahead < 2; ahead++) {
+        for (size_t i = 0; i < count; i++) {
+            if (requests[i]->kind == WORK_CLAIM) {
+                struct work_claiming *claiming = (struct work_claiming *)requests[i];
+                add_claims(
+                    quick, claiming, ahead == 0 ? claiming->claim.count_max : claiming->more);
+            }
+        }
     }
 }
 
-static void answer(struct work_quick_call *call)
-{
-    struct work_request *request = call->owner;
+/* --- answers --- */
 
-    if (request->kind == WORK_CLAIM) {
-        request->served = call->row != NULL;
-        if (request->served) {
-            hand_out(call, (struct work_claiming *)request);
-        }
-        return;
+static void hand_out(struct work_row *const *rows, size_t count, struct work_claiming *claiming)
+{
+    if (pawl__copy_claimed(rows, count, &claiming->claimed, &claiming->request.item.outcome)
+        != PAWL_OK) {
+        claiming->claimed = NULL; /* leased, and nobody works on it: the watchdog finds it */
     }
-    struct work_leased *leased = (struct work_leased *)request;
+}
+
+static void answer_end(struct work_quick_call *call)
+{
+    struct work_leased *leased = call->owner;
+
     leased->done = call->ended;
     leased->status = PAWL_ITEM_COMPLETED;
     leased->expires_at_us = 0;
-    request->served = call->ended && (leased->next == NULL || call->row != NULL);
-    if (request->served && leased->next != NULL) {
-        hand_out(call, leased->next);
+    leased->request.served = call->ended && (leased->next == NULL || call->row != NULL);
+    if (leased->request.served && leased->next != NULL) {
+        hand_out(&call->row, 1, leased->next);
+    }
+}
+
+/* What one claim has got, gathered from its calls into `rows`. */
+static void answer_claim(const struct quick *quick,
+                         struct work_claiming *claiming,
+                         struct work_row **rows)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < quick->count; i++) {
+        if (quick->calls[i].owner == claiming && quick->calls[i].row != NULL) {
+            rows[count++] = quick->calls[i].row;
+        }
+    }
+    claiming->request.served = count > 0;
+    if (count > 0) {
+        hand_out(rows, count, claiming);
+    }
+}
+
+static void answer(const struct quick *quick,
+                   struct work_request *const *requests,
+                   size_t count,
+                   struct work_row **rows)
+{
+    for (size_t i = 0; i < quick->count; i++) {
+        if (quick->calls[i].id.len > 0) {
+            answer_end(&quick->calls[i]);
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (requests[i]->kind == WORK_CLAIM) {
+            answer_claim(quick, (struct work_claiming *)requests[i], rows);
+        }
     }
 }
 
@@ -114,31 +201,25 @@ pawl_status pawl__group_quick(struct work_backend *backend,
                               size_t count,
                               pawl_error *reterr)
 {
-    struct quick quick;
+    struct quick quick = { .count = 0 };
 
-    if (backend->store->quick == NULL) {
+    quick.room = backend->store->quick == NULL ? 0 : count_calls(&quick, requests, count);
+    if (quick.room == 0) {
         return PAWL_OK;
     }
-    quick.count = 0;
-    quick.filter = NULL;
-    quick.mixed = false;
-    for (size_t i = 0; i < count; i++) {
-        add(&quick, requests[i]);
+    struct work_row **rows = pawl__arena_take(arena, quick.room * sizeof(*rows));
+    quick.calls = pawl__arena_take(arena, quick.room * sizeof(*quick.calls));
+    if (rows == NULL || quick.calls == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a group of calls");
     }
-    if (quick.mixed) {
-        return PAWL_OK;
-    }
-    arrange(&quick);
+    add_calls(&quick, requests, count);
     if (quick.count == 0) {
         return PAWL_OK;
     }
     pawl_status status =
         backend->store->quick(backend, quick.filter, quick.calls, quick.count, arena, reterr);
-    if (status != PAWL_OK) {
-        return status;
+    if (status == PAWL_OK) {
+        answer(&quick, requests, count, rows);
     }
-    for (size_t i = 0; i < quick.count; i++) {
-        answer(&quick.calls[i]);
-    }
-    return PAWL_OK;
+    return status;
 }

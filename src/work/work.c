@@ -9,6 +9,7 @@
 #include "store/location.h"
 
 #define CLOSE_NS (10 * NS_PER_S) /* closing ends within this, though the store hangs */
+enum { WORK_CLAIM_AHEAD_MAX = 1000 };
 #define WORK_DATA_BYTES_LIMIT (256U << 20)
 
 typedef pawl_status (*backend_open)(const struct pawl__location *location,
@@ -50,16 +51,29 @@ static pawl_status commit_group(void *context,
     return status;
 }
 
+static void set_share(struct pawl__commit_item *item)
+{
+    item->bytes = MIN(MAX(item->bytes, (size_t)1), WORK_GROUP_BYTES_MAX);
+}
+
 pawl_status pawl__work_submit_request(pawl_work *work,
                                       struct work_request *request,
                                       pawl_error *reterr)
 {
     struct pawl__commit_item *item = &request->item;
 
-    item->bytes = MIN(MAX(item->bytes, (size_t)1), WORK_GROUP_BYTES_MAX);
+    set_share(item);
     /* The committer's own waits are bounded (busy_ms_max, the server's timeouts), so this is too.
      */
     return pawl__commit_submit(work->commit, &item, INT64_MAX, reterr);
+}
+
+pawl_status pawl__work_submit_request_async(pawl_work *work,
+                                            struct work_request *request,
+                                            pawl_error *reterr)
+{
+    set_share(&request->item);
+    return pawl__commit_submit_async(work->commit, &request->item, reterr);
 }
 
 /* --- open and close --- */
@@ -119,7 +133,10 @@ static pawl_status start(pawl_work *work, pawl_error *reterr)
     options.limits.only_for_regulars = work->backend->store->gather_ns > 0;
     options.limits.batch_items_max = WORK_GROUP_MAX;
     options.limits.batch_bytes_max = WORK_GROUP_BYTES_MAX;
-    return pawl__commit_new(&options, &work->commit, reterr);
+    status = pawl__commit_new(&options, &work->commit, reterr);
+    return status == PAWL_OK && work->options.claim_ahead > 0 ? pawl__ahead_new(
+               work->options.claim_ahead, pawl__work_give_back, work, &work->ahead, reterr)
+                                                              : status;
 }
 
 static pawl_status take_options(const pawl_work_options *given,
@@ -150,6 +167,13 @@ static pawl_status take_options(const pawl_work_options *given,
                           "retry_max_ms: is %u, less than retry_first_ms, which is %u",
                           options->retry_max_ms,
                           options->retry_first_ms);
+    }
+    if (options->claim_ahead > WORK_CLAIM_AHEAD_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "claim_ahead: is %u, the limit is %d",
+                          options->claim_ahead,
+                          WORK_CLAIM_AHEAD_MAX);
     }
     return PAWL_OK;
 }
@@ -220,6 +244,7 @@ void pawl_work_close(pawl_work *work)
     if (work->watch_ready) {
         pawl_work_cancel_waits(work);
     }
+    pawl__ahead_free(work->ahead);
     if (work->commit != NULL) {
         int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + CLOSE_NS;
         if (pawl__commit_stop(work->commit, true, deadline_ns, NULL) != PAWL_OK) {

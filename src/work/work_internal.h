@@ -6,6 +6,7 @@
 
 #include "base/commit.h"
 #include "base/watch.h"
+#include "work/ahead.h"
 #include "work/backend.h"
 #include "work/group.h"
 
@@ -19,6 +20,7 @@ struct pawl_work {
     struct pawl__watch watch; /* tells waiting claims that there may be something */
     bool watch_ready;
     atomic_bool waits_cancelled;
+    struct work_ahead *ahead; /* NULL: nothing is leased ahead */
 };
 
 /* pawl_work_open on a clock and a boot that a test brings. */
@@ -28,6 +30,10 @@ PAWL_MUST_USE pawl_status pawl__work_open_at(const char *location,
                                              const char *boot_id,
                                              pawl_work **ret_work,
                                              pawl_error *reterr);
+
+/* Releases an item without waiting, and without an answer: a lease that cannot be given back runs
+ * out. */
+void pawl__work_give_back(void *work, const pawl_lease *lease);
 
 /* Lets go on, or fails, what waits for items that foreign SQL has ended. Adds to *freed. */
 PAWL_MUST_USE pawl_status pawl__work_free_stranded(pawl_work *work,

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fs.h"
@@ -15,7 +16,7 @@
 #include "base/random.h"
 #include "base/thread.h"
 
-enum { CLAIM_MAX = 3, STALLS = 100, SWEEP_MS = 50, WAIT_MS = 100 };
+enum { CLAIM_MAX = 3, STALLS = 100, SWEEP_MS = 50, WAIT_MS = 100, AHEAD_MAX = 16 };
 
 void worker_id(uint64_t number, char ret_id[WORKER_ID_SIZE])
 {
@@ -46,6 +47,7 @@ struct crew {
     struct worker_board *board;
     uint64_t items;
     uint64_t seed;
+    bool ahead; /* leases ahead, and does not always wait for an end */
     atomic_bool done;
 };
 
@@ -110,6 +112,80 @@ static pawl_status end_item(struct worker *worker,
     return status;
 }
 
+static void note_end(
+    struct crew *crew, const pawl_error *outcome, bool fails, bool zombie, const pawl_lease *lease)
+{
+    if (outcome->status == PAWL_LEASE_LOST) {
+        atomic_fetch_add(&crew->board->lost, 1);
+    } else if (outcome->status != PAWL_OK) {
+        complain(crew, fails ? "fail" : "complete", outcome);
+    } else {
+        atomic_fetch_add(&crew->board->undead, zombie);
+        if (!fails) {
+            note_completed(crew, worker_number(lease->work_item_id), lease->token);
+        }
+    }
+}
+
+/* An end that nobody waits for. */
+struct ending {
+    struct crew *crew;
+    bool zombie;
+    uint64_t token;
+    char id[WORKER_ID_SIZE];
+};
+
+static void take_answer(void *context, const pawl_error *outcome);
+
+static void send_end(struct ending *ending)
+{
+    const pawl_lease lease = { pawl_view_of(ending->id), ending->token };
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (pawl_work_complete_async(ending->crew->work,
+                                 &lease,
+                                 pawl_view_of("{\"done\":true}"),
+                                 take_answer,
+                                 ending,
+                                 &error)
+        != PAWL_OK) {
+        if (error.status != PAWL_CLOSED) {
+            complain(ending->crew, "complete without waiting", &error);
+        }
+        free(ending);
+    }
+}
+
+static void take_answer(void *context, const pawl_error *outcome)
+{
+    struct ending *ending = context;
+    const pawl_lease lease = { pawl_view_of(ending->id), ending->token };
+
+    if (outcome_unknown(outcome->status)) {
+        send_end(ending);
+        return;
+    }
+    if (outcome->status != PAWL_CLOSED) {
+        note_end(ending->crew, outcome, false, ending->zombie, &lease);
+    }
+    free(ending);
+}
+
+static bool end_without_waiting(struct crew *crew, const pawl_item *item, bool zombie)
+{
+    struct ending *ending = calloc(1, sizeof(*ending));
+
+    if (ending == NULL) {
+        return false;
+    }
+    ending->crew = crew;
+    ending->zombie = zombie;
+    ending->token = item->token;
+    snprintf(ending->id, sizeof(ending->id), "%.*s", VIEW_ARGS(item->work_item_id));
+    send_end(ending);
+    return true;
+}
+
 /* `over_ns`: the lease is over by then at the latest. Whoever begins a call behind it is a zombie, and
  * must be told so. */
 static void finish(struct worker *worker, const pawl_item *item, int64_t over_ns)
@@ -119,19 +195,14 @@ static void finish(struct worker *worker, const pawl_item *item, int64_t over_ns
     pawl_error error = PAWL_ERROR_INIT;
     bool fails = pawl__prng_below(&worker->random, 20) == 0;
     bool zombie = boot_ns() > over_ns;
-    pawl_status status = end_item(worker, &lease, fails, &error);
 
     atomic_fetch_add(&crew->board->zombies, zombie);
-    if (status == PAWL_LEASE_LOST) {
-        atomic_fetch_add(&crew->board->lost, 1);
-    } else if (status != PAWL_OK) {
-        complain(crew, fails ? "fail" : "complete", &error);
-    } else {
-        atomic_fetch_add(&crew->board->undead, zombie);
-        if (!fails) {
-            note_completed(crew, worker_number(item->work_item_id), item->token);
-        }
+    if (crew->ahead && !fails && pawl__prng_below(&worker->random, 2) == 0
+        && end_without_waiting(crew, item, zombie)) {
+        return;
     }
+    error.status = end_item(worker, &lease, fails, &error);
+    note_end(crew, &error, fails, zombie, &lease);
 }
 
 static int64_t lease_over_ns(void)
@@ -217,13 +288,14 @@ pawl_status worker_run(const char *location,
 {
     static struct worker workers[WORKER_THREADS_MAX];
     struct pawl__thread running[WORKER_THREADS_MAX] = { 0 };
-    struct crew crew = { .board = board, .items = items, .seed = seed };
+    struct crew crew = { .board = board, .items = items, .seed = seed, .ahead = seed % 2 == 1 };
     pawl_work_options options = PAWL_WORK_OPTIONS_INIT;
 
     options.lease_ms = WORKER_LEASE_MS;
     options.retry_first_ms = 1;
     options.retry_max_ms = 20;
     options.must_exist = true;
+    options.claim_ahead = crew.ahead ? AHEAD_MAX : 0;
     pawl_status status = pawl_work_open(location, &options, &crew.work, reterr);
     for (uint64_t i = 0; i < threads && status == PAWL_OK; i++) {
         workers[i] = (struct worker){ .crew = &crew,
