@@ -1,0 +1,162 @@
+/* What the files of the HTTP server share. */
+#ifndef PAWL_NET_HTTP_INTERNAL_H
+#define PAWL_NET_HTTP_INTERNAL_H
+
+#include <microhttpd.h>
+#include <stdatomic.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/queue.h"
+#include "base/thread.h"
+#include "net/http.h"
+#include "net/http_route.h"
+
+enum {
+    HTTP_ADDRESS_SIZE = 64,
+    HTTP_WORKERS_MAX = 16,
+    HTTP_METHOD_SIZE = 16,
+    HTTP_GRACE_MS = 250 /* for the last answers to leave */
+};
+
+/* --- connections and how long they may take (http_watch.c) --- */
+
+struct http_conn {
+    struct http_conn *next;
+    struct http_conn *before;
+    int fd;
+    int64_t deadline_ns; /* the request must have arrived; INT64_MAX: nothing is waited for */
+};
+
+struct http_watch {
+    struct pawl__lock lock; /* covers everything below; no function of MHD is called with it held */
+    struct pawl__cond changed;
+    struct http_conn *conns;
+    size_t requests; /* that have begun and not ended */
+    bool stop;
+    int64_t idle_ns;
+    int64_t read_ns;
+    struct pawl__thread thread;
+};
+
+PAWL_MUST_USE pawl_status pawl__http_watch_start(struct http_watch *watch,
+                                                 const struct pawl__http_options *options,
+                                                 pawl_error *reterr);
+void pawl__http_watch_stop(struct http_watch *watch); /* ends the thread; connections may stay */
+void pawl__http_watch_done(struct http_watch *watch); /* when there are none */
+
+struct http_conn *pawl__http_conn_open(struct http_watch *watch, int fd); /* NULL without memory */
+void pawl__http_conn_close(struct http_watch *watch, struct http_conn *conn);
+void pawl__http_conn_begins(struct http_watch *watch, struct http_conn *conn); /* a request */
+void pawl__http_conn_has_it(struct http_watch *watch, struct http_conn *conn); /* all of it */
+void pawl__http_conn_ends(struct http_watch *watch, struct http_conn *conn);
+/* False at the monotonic deadline. */
+bool pawl__http_watch_wait(struct http_watch *watch, int64_t deadline_ns);
+
+/* --- metrics (http_metrics.c) --- */
+
+struct http_metrics;
+
+PAWL_MUST_USE pawl_status pawl__http_metrics_new(struct pawl__metrics *registry,
+                                                 const struct pawl__http_routes *routes,
+                                                 struct http_metrics **ret_metrics,
+                                                 pawl_error *reterr);
+void pawl__http_metrics_free(struct http_metrics *metrics);
+/* `route` is routes->count for a request that fits none. NULL metrics count nothing. */
+void pawl__http_metrics_count(
+    struct http_metrics *metrics, size_t route, const char *method, unsigned code, double seconds);
+
+/* --- the server (http.c) --- */
+
+struct pawl__http {
+    struct pawl__lock lock; /* covers kept and stopping, and of each request what says so */
+    bool lock_ready;
+    bool watch_ready;
+    bool stopping;                   /* answers end their connections */
+    bool forced;                     /* nothing is kept any more */
+    struct pawl__http_request *kept; /* suspended */
+    atomic_uint refs;                /* the owner and every request: the last one frees it */
+
+    struct http_watch watch;
+    struct pawl__http_options options;
+    struct pawl__http_routes routes;
+    struct http_metrics *metrics;
+    struct MHD_Daemon *daemon;
+    char address[HTTP_ADDRESS_SIZE];
+    struct pawl__queue *jobs; /* requests for the workers */
+    struct pawl__thread workers[HTTP_WORKERS_MAX];
+};
+
+void pawl__http_unref(struct pawl__http *http);
+
+/* --- requests (http_request.c) --- */
+
+enum http_phase {
+    HTTP_BEGUN,   /* the address is known, headers are not */
+    HTTP_READING, /* the body arrives */
+    HTTP_HANDED,  /* a handler had it */
+    HTTP_QUEUED   /* the answer is on its way */
+};
+
+struct http_answer {
+    unsigned code; /* 0: there is none yet */
+    const char *type;
+    char *body;
+    size_t len;
+    struct {
+        const char *name;
+        char value[HTTP_HEADER_SIZE];
+    } headers[HTTP_HEADERS_MAX];
+    size_t header_count;
+};
+
+struct pawl__http_request {
+    struct pawl__http *http;
+    atomic_uint refs; /* the connection's, and that of whoever keeps it */
+    struct MHD_Connection *connection;
+    struct http_conn *conn;
+    int64_t began_ns;
+    char *target; /* as it was sent */
+    char method[HTTP_METHOD_SIZE];
+    struct pawl__http_url url;
+    size_t route;          /* routes.count: none */
+    enum http_phase phase; /* the connection's thread alone */
+    struct pawl__buf body;
+    size_t dropped; /* bytes of a body that is refused */
+
+    /* covered by http->lock */
+    struct http_answer answer;
+    bool kept;
+    bool suspended; /* and in http->kept */
+    bool resumed;
+    bool gone; /* nobody waits for an answer any more */
+    pawl__http_handler finish;
+    void *finish_context;
+    struct pawl__http_request *next_kept;
+    struct pawl__http_request *before_kept;
+};
+
+struct pawl__http_request *pawl__http_request_new(struct pawl__http *http,
+                                                  struct MHD_Connection *connection,
+                                                  const char *target);
+void pawl__http_request_unref(struct pawl__http_request *request);
+
+/* Decides what the headers allow to decide: host, route, query, length and type of the body. An answer
+ * is set when it is refused. (http_admit.c) */
+void pawl__http_admit(struct pawl__http_request *request);
+void pawl__http_refuse_size(struct pawl__http_request *request);
+
+bool pawl__http_is_answered(struct pawl__http_request *request);
+const struct pawl__http_route *pawl__http_route_of(const struct pawl__http_request *request);
+
+/* Behind a handler: true when there is an answer to be queued, false when the connection is suspended
+ * until it comes. */
+bool pawl__http_settle(struct pawl__http_request *request);
+
+/* Runs what pawl__http_resume left to do, unless that is done. */
+void pawl__http_finish(struct pawl__http_request *request);
+
+/* Answers what is kept with 503 and resumes it; from here on nothing is kept. */
+void pawl__http_give_up(struct pawl__http *http);
+
+#endif

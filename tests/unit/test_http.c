@@ -1,0 +1,634 @@
+/* The HTTP server by real sockets: what it takes, refuses, keeps, and how it stops. */
+#include "lib/check.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/macros.h"
+#include "base/queue.h"
+#include "base/thread.h"
+#include "lib/http_client.h"
+#include "net/http.h"
+
+enum { CONNECTIONS = 64, BODY_MAX = 1000, PATIENCE_S = 30 };
+
+struct fixture {
+    struct pawl__http_options options;
+    struct pawl__http *http;
+    struct pawl__metrics *metrics;
+    struct pawl__queue *kept; /* requests that wait for a test to resume them */
+    struct pawl__lock lock;   /* covers open */
+    struct pawl__cond opened;
+    bool open; /* the gate of GET /gate */
+    atomic_int finished;
+    char address[64];
+    pawl_error error;
+};
+
+static int64_t in_seconds(int seconds)
+{
+    return pawl__monotonic_ns(pawl__clock_real()) + seconds * NS_PER_S;
+}
+
+/* --- handlers --- */
+
+static void echo(struct pawl__http_request *request, void *context)
+{
+    const uint64_t range[2] = { 1, 1000 };
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_view name = pawl__http_part(request, "name");
+    uint64_t n = 7;
+    struct pawl__buf body = BUF_INIT(4096);
+
+    (void)context;
+    if (pawl__http_query_number(request, "n", range, &n, &error) != PAWL_OK) {
+        pawl__http_fail(request, &error);
+        return;
+    }
+    pawl__buf_add_format(&body, "{\"name\":\"%.*s\",\"n\":%d}", VIEW_ARGS(name), (int)n);
+    pawl__http_answer_buf(request, 200, HTTP_JSON, &body);
+}
+
+static void count_bytes(struct pawl__http_request *request, void *context)
+{
+    struct pawl__buf body = BUF_INIT(64);
+
+    (void)context;
+    pawl__buf_add_format(&body, "%zu", pawl__http_body(request).len);
+    pawl__http_answer_buf(request, 201, HTTP_JSON, &body);
+}
+
+static void keep(struct pawl__http_request *request, void *context)
+{
+    struct fixture *f = context;
+
+    pawl__http_keep(request);
+    REQUIRE(pawl__queue_push(f->kept, request, INT64_MAX, NULL, NULL) == PAWL_OK);
+}
+
+static void finish_kept(struct pawl__http_request *request, void *context)
+{
+    struct fixture *f = context;
+
+    atomic_fetch_add(&f->finished, 1);
+    count_bytes(request, context);
+}
+
+/* Resumes it before the handler is back. */
+static void keep_and_resume(struct pawl__http_request *request, void *context)
+{
+    pawl__http_keep(request);
+    pawl__http_resume(request, finish_kept, context);
+}
+
+static void wait_at_gate(struct pawl__http_request *request, void *context)
+{
+    struct fixture *f = context;
+
+    pawl__lock(&f->lock);
+    while (!f->open) {
+        pawl__cond_wait(&f->opened, &f->lock);
+    }
+    pawl__unlock(&f->lock);
+    pawl__http_answer(request, 200, HTTP_JSON, strdup("true"), 4);
+}
+
+static void open_gate(struct fixture *f)
+{
+    pawl__lock(&f->lock);
+    f->open = true;
+    pawl__cond_broadcast(&f->opened);
+    pawl__unlock(&f->lock);
+}
+
+static void fail_inside(struct pawl__http_request *request, void *context)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    const uint64_t range[2] = { PAWL_FAILED, PAWL_EXHAUSTED };
+    uint64_t status = 0;
+
+    (void)context;
+    if (pawl__http_part_number(request, "status", range, &status, &error) == PAWL_OK) {
+        (void)pawl__fail(&error, (pawl_status)status, "SELECT '/var/lib/secret'");
+    }
+    pawl__http_fail(request, &error);
+}
+
+static const char *const echo_parameters[] = { "n", NULL };
+static const struct pawl__http_route routes[] = {
+    { PAWL__HTTP_GET, "/echo/{name}", echo, echo_parameters, false, false },
+    { PAWL__HTTP_POST, "/bytes", count_bytes, NULL, true, false },
+    { PAWL__HTTP_PUT, "/bytes", count_bytes, NULL, true, false },
+    { PAWL__HTTP_POST, "/kept", keep, NULL, true, false },
+    { PAWL__HTTP_POST, "/soon", keep_and_resume, NULL, true, false },
+    { PAWL__HTTP_GET, "/gate", wait_at_gate, NULL, false, true },
+    { PAWL__HTTP_GET, "/fail/{status}", fail_inside, NULL, false, false },
+};
+
+/* --- set-up --- */
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof(*f));
+
+    assert_non_null(f);
+    f->options = (struct pawl__http_options)PAWL__HTTP_OPTIONS_INIT;
+    f->options.routes = routes;
+    f->options.route_count = COUNT_OF(routes);
+    f->options.context = f;
+    f->options.loopback_hosts = true;
+    f->options.body_bytes_max = BODY_MAX;
+    assert_ok(pawl__queue_new(1000, &f->kept, &f->error), &f->error);
+    assert_ok(pawl__lock_init(&f->lock, &f->error), &f->error);
+    assert_ok(pawl__cond_init(&f->opened, &f->error), &f->error);
+    assert_ok(pawl__metrics_new(&f->metrics, &f->error), &f->error);
+    f->options.metrics = f->metrics;
+    *state = f;
+    return 0;
+}
+
+static void start(struct fixture *f)
+{
+    assert_ok(pawl__http_start(&f->options, &f->http, &f->error), &f->error);
+    (void)snprintf(f->address, sizeof(f->address), "%s", pawl__http_listens_on(f->http));
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    open_gate(f);
+    assert_ok(pawl__http_stop(f->http, in_seconds(PATIENCE_S), &f->error), &f->error);
+    pawl__queue_free(f->kept);
+    pawl__metrics_free(f->metrics);
+    pawl__cond_done(&f->opened);
+    pawl__lock_done(&f->lock);
+    free(f);
+    return 0;
+}
+
+static struct pawl__http_request *next_kept(struct fixture *f)
+{
+    void *request = NULL;
+
+    assert_ok(pawl__queue_pop(f->kept, in_seconds(PATIENCE_S), NULL, &request, &f->error),
+              &f->error);
+    return request;
+}
+
+static void assert_reply(struct http_reply reply, int code, const char *part)
+{
+    if (reply.code != code || (part != NULL && strstr(reply.body, part) == NULL)) {
+        fail_msg("%d %s instead of %d %s",
+                 reply.code,
+                 reply.body == NULL ? "" : reply.body,
+                 code,
+                 part == NULL ? "" : part);
+    }
+    http_reply_done(&reply);
+}
+
+static void assert_header(const struct http_reply *reply, const char *name, const char *value)
+{
+    char *found = http_reply_header(reply, name);
+
+    assert_non_null(found);
+    assert_string_equal(found, value);
+    free(found);
+}
+
+/* --- tests --- */
+
+static void test_requests_of_one_connection_are_answered_in_turn(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f);
+    int fd = http_connect(f->address);
+    for (int i = 0; i < 3; i++) {
+        http_ask_on(fd, "GET /echo/ada?n=5", NULL, NULL);
+        assert_reply(http_receive(fd, false), 200, "{\"name\":\"ada\",\"n\":5}");
+        http_ask_on(fd, "GET /nowhere", NULL, NULL);
+        assert_reply(http_receive(fd, false), 404, "\"code\":\"NOT_FOUND\"");
+        http_ask_on(fd, "POST /soon", NULL, "{}");
+        assert_reply(http_receive(fd, false), 201, "2");
+        http_ask_on(fd, "GET /echo/x", "Content-Length: 3\r\n", NULL);
+        http_send(fd, "abc");
+        assert_reply(http_receive(fd, false), 400, "no body");
+    }
+    close(fd);
+}
+
+static void test_head_has_the_length_and_no_body(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f);
+    int fd = http_connect(f->address);
+    http_ask_on(fd, "HEAD /echo/ada", NULL, NULL);
+    struct http_reply reply = http_receive(fd, true);
+    assert_int_equal(reply.code, 200);
+    assert_header(&reply, "Content-Length", "20");
+    assert_header(&reply, "Cache-Control", "no-store");
+    http_reply_done(&reply);
+    http_ask_on(fd, "GET /echo/ada", NULL, NULL); /* nothing is left in between */
+    assert_reply(http_receive(fd, false), 200, "ada");
+    close(fd);
+}
+
+static void test_another_method_is_told_those_that_are_allowed(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f);
+    struct http_reply reply = http_ask(f->address, "DELETE /bytes", NULL, NULL);
+    assert_header(&reply, "Allow", "POST, PUT");
+    assert_header(&reply, "Content-Type", "application/problem+json");
+    assert_reply(reply, 405, "METHOD_NOT_ALLOWED");
+    reply = http_ask(f->address, "POST /echo/x", NULL, "{}");
+    assert_header(&reply, "Allow", "GET, HEAD");
+    assert_reply(reply, 405, NULL);
+}
+
+static void test_a_body_has_a_length_a_type_and_a_limit(void **state)
+{
+    struct fixture *f = *state;
+    char body[BODY_MAX + 2];
+
+    start(f);
+    memset(body, 'x', sizeof(body));
+    body[BODY_MAX] = '\0';
+    assert_reply(http_ask(f->address, "POST /bytes", NULL, body), 201, "1000");
+    body[BODY_MAX] = 'x';
+    body[BODY_MAX + 1] = '\0';
+    assert_reply(http_ask(f->address, "POST /bytes", NULL, body), 413, "1000 bytes");
+    assert_reply(http_ask(f->address, "POST /bytes", NULL, NULL), 411, "LENGTH_REQUIRED");
+    assert_reply(
+        http_ask(f->address, "POST /bytes", "Content-Length: 0\r\n", NULL), 415, "MEDIA_TYPE");
+    int fd = http_connect(f->address);
+    http_ask_on(fd, "POST /bytes", "Content-Type: text/plain\r\nContent-Length: 2\r\n", NULL);
+    http_send(fd, "{}");
+    assert_reply(http_receive(fd, false), 415, "application/json");
+    http_ask_on(fd,
+                "PUT /bytes",
+                "Content-Type: Application/JSON;charset=utf-8\r\nContent-Length: 2\r\n",
+                NULL);
+    http_send(fd, "{}"); /* the connection has survived the refusal */
+    assert_reply(http_receive(fd, false), 201, "2");
+    close(fd);
+}
+
+static void send_chunks(int fd, size_t count, const char *chunk)
+{
+    char head[32];
+
+    for (size_t i = 0; i < count; i++) {
+        (void)snprintf(head, sizeof(head), "%zx\r\n", strlen(chunk));
+        http_send(fd, head);
+        http_send(fd, chunk);
+        http_send(fd, "\r\n");
+    }
+}
+
+static void test_a_body_in_chunks_has_the_same_limit(void **state)
+{
+    struct fixture *f = *state;
+    static const char headers[] =
+        "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n";
+
+    start(f);
+    int fd = http_connect(f->address);
+    http_ask_on(fd, "POST /bytes", headers, NULL);
+    send_chunks(fd, 100, "0123456789");
+    http_send(fd, "0\r\n\r\n");
+    assert_reply(http_receive(fd, false), 201, "1000");
+    http_ask_on(fd, "POST /bytes", headers, NULL);
+    send_chunks(fd, 101, "0123456789");
+    http_send(fd, "0\r\n\r\n");
+    assert_reply(http_receive(fd, false), 413, "TOO_LARGE");
+    close(fd);
+    fd = http_connect(f->address); /* one that never ends is cut */
+    http_ask_on(fd, "POST /bytes", headers, NULL);
+    send_chunks(fd, 1000, "0123456789");
+    assert_true(http_is_closed(fd, PATIENCE_S * 1000));
+    close(fd);
+}
+
+static void test_numbers_and_parameters_are_checked_by_name(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f);
+    assert_reply(http_ask(f->address, "GET /echo/x?n=1001", NULL, NULL), 400, "'n' is not");
+    assert_reply(http_ask(f->address, "GET /echo/x?n=", NULL, NULL), 400, "'n' is not");
+    assert_reply(http_ask(f->address, "GET /echo/x?m=1", NULL, NULL), 400, "'m' is unknown");
+    assert_reply(http_ask(f->address, "GET /echo/x?n=1&n=1", NULL, NULL), 400, "more than once");
+    assert_reply(
+        http_ask(f->address, "GET /fail/99999999999999999999999", NULL, NULL), 400, "'status'");
+}
+
+static void test_odd_encodings_are_taken_or_refused_whole(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f);
+    assert_reply(http_ask(f->address, "GET /echo/a%2Fb", NULL, NULL), 200, "\"a/b\"");
+    assert_reply(http_ask(f->address, "GET /%65cho/a%2fb", NULL, NULL), 200, "\"a/b\"");
+    assert_reply(http_ask(f->address, "GET /echo/a%00b", NULL, NULL), 400, "%00");
+    assert_reply(http_ask(f->address, "GET /echo/%ff", NULL, NULL), 400, "UTF-8");
+    assert_reply(http_ask(f->address, "GET /echo/%zz", NULL, NULL), 400, "hexadecimal");
+    assert_reply(http_ask(f->address, "GET /echo/..%2f..%2fetc", NULL, NULL), 200, "../../etc");
+    assert_reply(http_ask(f->address, "GET /echo/../echo/x", NULL, NULL), 404, NULL);
+    assert_reply(http_ask(f->address, "GET http://localhost/echo/x", NULL, NULL), 200, "\"x\"");
+}
+
+static void test_only_loopback_names_are_answered(void **state)
+{
+    static const struct {
+        const char *host;
+        int code;
+    } hosts[] = {
+        { "localhost", 200 },
+        { "LOCALHOST:80", 200 },
+        { "127.0.0.1:8470", 200 },
+        { "[::1]:1", 200 },
+        { "evil.example", 421 },
+        { "localhost.evil.example", 421 },
+        { "127.0.0.1.evil.example", 421 },
+        { "localhost:", 421 },
+        { "localhost:80.evil.example", 421 },
+        { "127.0.0.2", 421 },
+        { "", 421 },
+    };
+    struct fixture *f = *state;
+    char text[256];
+
+    start(f);
+    for (size_t i = 0; i < COUNT_OF(hosts); i++) {
+        int fd = http_connect(f->address);
+
+        (void)snprintf(
+            text, sizeof(text), "GET /echo/x HTTP/1.1\r\nHost: %s\r\n\r\n", hosts[i].host);
+        http_send(fd, text);
+        assert_reply(http_receive(fd, false), hosts[i].code, NULL);
+        close(fd);
+    }
+}
+
+static void test_what_fails_inside_stays_inside(void **state)
+{
+    struct fixture *f = *state;
+    char target[64];
+
+    start(f);
+    for (int status = PAWL_FAILED; status <= PAWL_EXHAUSTED; status++) {
+        (void)snprintf(target, sizeof(target), "GET /fail/%d", status);
+        struct http_reply reply = http_ask(f->address, target, NULL, NULL);
+        const struct pawl__http_problem *problem = pawl__http_problem_of((pawl_status)status);
+
+        assert_int_equal(reply.code, problem->http);
+        assert_int_equal(strstr(reply.body, "secret") == NULL, problem->inner);
+        if (reply.code == 503) {
+            assert_header(&reply, "Retry-After", "1");
+        }
+        http_reply_done(&reply);
+    }
+}
+
+static void test_kept_requests_of_many_connections_wait_together(void **state)
+{
+    struct fixture *f = *state;
+    int fds[CONNECTIONS];
+    struct pawl__http_request *requests[CONNECTIONS];
+
+    start(f);
+    for (int i = 0; i < CONNECTIONS; i++) {
+        fds[i] = http_connect(f->address);
+        http_ask_on(fds[i], "POST /kept", NULL, "{ }");
+    }
+    for (int i = 0; i < CONNECTIONS; i++) {
+        requests[i] = next_kept(f);
+    }
+    assert_reply(http_ask(f->address, "GET /echo/free", NULL, NULL), 200, "free");
+    for (int i = 0; i < CONNECTIONS; i++) {
+        pawl__http_resume(requests[i], finish_kept, f);
+    }
+    for (int i = 0; i < CONNECTIONS; i++) {
+        assert_reply(http_receive(fds[i], false), 201, "3");
+        http_ask_on(fds[i], "GET /echo/again", NULL, NULL);
+        assert_reply(http_receive(fds[i], false), 200, "again");
+        close(fds[i]);
+    }
+    assert_int_equal(atomic_load(&f->finished), CONNECTIONS);
+}
+
+static void test_a_client_that_leaves_does_no_harm(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f);
+    int fd = http_connect(f->address);
+    http_ask_on(fd, "POST /kept", NULL, "{}");
+    struct pawl__http_request *request = next_kept(f);
+    close(fd);
+    pawl__http_resume(request, finish_kept, f);
+    assert_reply(http_ask(f->address, "GET /echo/x", NULL, NULL), 200, NULL);
+}
+
+static void test_what_blocks_does_not_stop_the_others(void **state)
+{
+    struct fixture *f = *state;
+    int fds[8];
+
+    start(f);
+    for (size_t i = 0; i < COUNT_OF(fds); i++) { /* more than there are workers */
+        fds[i] = http_connect(f->address);
+        http_ask_on(fds[i], "GET /gate", NULL, NULL);
+    }
+    assert_reply(http_ask(f->address, "GET /echo/x", NULL, NULL), 200, NULL);
+    open_gate(f);
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        assert_reply(http_receive(fds[i], false), 200, "true");
+        close(fds[i]);
+    }
+}
+
+/* Sends a byte whenever nothing happened for a while, for ever; true when the server ends it. */
+static bool drip(int fd)
+{
+    int64_t deadline_ns = in_seconds(PATIENCE_S);
+
+    while (!http_is_closed(fd, 20)) {
+        if (pawl__monotonic_ns(pawl__clock_real()) > deadline_ns) {
+            return false;
+        }
+        http_send(fd, "x");
+    }
+    return true;
+}
+
+static void test_a_slow_request_is_cut_off(void **state)
+{
+    struct fixture *f = *state;
+
+    f->options.read_ms_max = 200;
+    start(f);
+    int fd = http_connect(f->address);
+    http_send(fd, "GET /ec"); /* in its first line */
+    assert_true(drip(fd));
+    close(fd);
+    fd = http_connect(f->address);
+    http_send(fd, "GET /echo/x HTTP/1.1\r\nHost: local"); /* in its headers */
+    assert_true(drip(fd));
+    close(fd);
+    fd = http_connect(f->address);
+    http_ask_on(
+        fd, "POST /bytes", "Content-Type: application/json\r\nContent-Length: 900\r\n", NULL);
+    assert_true(drip(fd)); /* in its body */
+    close(fd);
+    fd = http_connect(f->address); /* one that is kept has arrived: it may take its time */
+    http_ask_on(fd, "POST /kept", NULL, "{}");
+    struct pawl__http_request *request = next_kept(f);
+    assert_false(http_is_closed(fd, 500));
+    pawl__http_resume(request, finish_kept, f);
+    assert_reply(http_receive(fd, false), 201, NULL);
+    close(fd);
+}
+
+static void test_an_idle_connection_is_ended(void **state)
+{
+    struct fixture *f = *state;
+
+    f->options.idle_ms_max = 1000;
+    start(f);
+    int fd = http_connect(f->address);
+    http_ask_on(fd, "GET /echo/x", NULL, NULL);
+    assert_reply(http_receive(fd, false), 200, NULL);
+    assert_true(http_is_closed(fd, PATIENCE_S * 1000));
+    close(fd);
+}
+
+static void test_headers_have_a_limit(void **state)
+{
+    struct fixture *f = *state;
+    char *headers = NULL;
+
+    f->options.header_bytes_max = 4096;
+    start(f);
+    assert_true(asprintf(&headers, "X: %05000d\r\n", 0) > 0);
+    struct http_reply reply = http_ask(f->address, "GET /echo/x", headers, NULL);
+    assert_int_equal(reply.code, 431);
+    http_reply_done(&reply);
+    free(headers);
+}
+
+static void test_stopping_waits_for_what_has_begun(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f);
+    int fd = http_connect(f->address);
+    http_ask_on(fd, "GET /gate", NULL, NULL);
+    assert_reply(http_ask(f->address, "GET /echo/x", NULL, NULL), 200, NULL);
+    open_gate(f);
+    assert_ok(pawl__http_stop(STEAL(f->http), in_seconds(PATIENCE_S), &f->error), &f->error);
+    struct http_reply reply = http_receive(fd, false);
+    /* It had arrived or not when the server stopped: answered, or ended without a word. */
+    assert_true(reply.code == 200 || reply.code == 0);
+    http_reply_done(&reply);
+    assert_true(http_is_closed(fd, PATIENCE_S * 1000));
+    close(fd);
+}
+
+static void test_stopping_gives_up_what_is_kept_for_too_long(void **state)
+{
+    struct fixture *f = *state;
+    int fds[4];
+    struct pawl__http_request *requests[4];
+
+    start(f);
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        fds[i] = http_connect(f->address);
+        http_ask_on(fds[i], "POST /kept", NULL, "{}");
+        requests[i] = next_kept(f);
+    }
+    assert_ok(pawl__http_stop(STEAL(f->http), 0, &f->error), &f->error);
+    for (size_t i = 0; i < COUNT_OF(fds); i++) {
+        struct http_reply reply = http_receive(fds[i], false);
+
+        assert_header(&reply, "Retry-After", "1");
+        assert_header(&reply, "Connection", "close");
+        assert_reply(reply, 503, "STOPPING");
+        close(fds[i]);
+    }
+    for (size_t i = 0; i < COUNT_OF(fds); i++) { /* whoever has them does not know */
+        pawl__http_resume(requests[i], finish_kept, f);
+    }
+    assert_int_equal(atomic_load(&f->finished), 4);
+}
+
+static void test_an_address_in_use_is_named(void **state)
+{
+    struct fixture *f = *state;
+    struct pawl__http_options second = f->options;
+    struct pawl__http *http = NULL;
+
+    start(f);
+    second.listen = f->address;
+    second.metrics = NULL;
+    assert_status(pawl__http_start(&second, &http, &f->error), PAWL_BUSY, &f->error);
+    assert_message(&f->error, f->address);
+    assert_null(http);
+}
+
+static void test_requests_are_counted(void **state)
+{
+    struct fixture *f = *state;
+    struct pawl__buf text = BUF_INIT(1 << 20);
+
+    start(f);
+    assert_reply(http_ask(f->address, "GET /echo/x", NULL, NULL), 200, NULL);
+    assert_reply(http_ask(f->address, "GET /echo/y", NULL, NULL), 200, NULL);
+    assert_reply(http_ask(f->address, "BREW /pot", NULL, NULL), 404, NULL);
+    assert_ok(pawl__metrics_write(f->metrics, &text, &f->error), &f->error);
+    char *lines = pawl__buf_steal(&text);
+    assert_non_null(strstr(lines,
+                           "pawl_http_requests_total{method=\"GET\",route=\"/echo/{name}\","
+                           "code=\"200\"} 2\n"));
+    assert_non_null(strstr(
+        lines, "pawl_http_requests_total{method=\"other\",route=\"none\",code=\"404\"} 1\n"));
+    assert_non_null(strstr(lines, "pawl_http_request_seconds_count{route=\"/echo/{name}\"} 2\n"));
+    free(lines);
+}
+
+int main(void)
+{
+#define HTTP_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        HTTP_TEST(test_requests_of_one_connection_are_answered_in_turn),
+        HTTP_TEST(test_head_has_the_length_and_no_body),
+        HTTP_TEST(test_another_method_is_told_those_that_are_allowed),
+        HTTP_TEST(test_a_body_has_a_length_a_type_and_a_limit),
+        HTTP_TEST(test_a_body_in_chunks_has_the_same_limit),
+        HTTP_TEST(test_numbers_and_parameters_are_checked_by_name),
+        HTTP_TEST(test_odd_encodings_are_taken_or_refused_whole),
+        HTTP_TEST(test_only_loopback_names_are_answered),
+        HTTP_TEST(test_what_fails_inside_stays_inside),
+        HTTP_TEST(test_kept_requests_of_many_connections_wait_together),
+        HTTP_TEST(test_a_client_that_leaves_does_no_harm),
+        HTTP_TEST(test_what_blocks_does_not_stop_the_others),
+        HTTP_TEST(test_a_slow_request_is_cut_off),
+        HTTP_TEST(test_an_idle_connection_is_ended),
+        HTTP_TEST(test_headers_have_a_limit),
+        HTTP_TEST(test_stopping_waits_for_what_has_begun),
+        HTTP_TEST(test_stopping_gives_up_what_is_kept_for_too_long),
+        HTTP_TEST(test_an_address_in_use_is_named),
+        HTTP_TEST(test_requests_are_counted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
