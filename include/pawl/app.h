@@ -194,6 +194,15 @@ typedef struct pawl_app_options {
 /* INVALID: no application can have the name. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_check_name(const char *name, pawl_error *reterr);
 
+/* The names of the applications at a place, in order: the directories in a directory (one that is not
+ * there has none; whether there is an application in each of them, opening it tells), or those of the
+ * database postgres://USER@HOST/DB. Anything but PAWL_OK from the visitor ends it and is returned. */
+typedef pawl_status (*pawl_app_name_visitor)(void *context, const char *name, pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_list(const char *place,
+                                                 pawl_app_name_visitor visitor,
+                                                 void *context,
+                                                 pawl_error *reterr);
+
 /* Opens the application at a location: a directory; postgres://USER@HOST/DB; or "memory:" for one that
  * ends with the handle. A database may have several applications: without a descriptor ?app=NAME says
  * which one. ?connections=N is how many connections it uses at the most; 8.
@@ -223,6 +232,12 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_open_json(const char *location,
                                                       pawl_app **ret_app,
                                                       pawl_error *reterr);
 
+/* The descriptor as JSON, in the form of above. malloc'ed. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_descriptor_to_json(const pawl_app *app,
+                                                               char **ret_json,
+                                                               size_t *ret_len,
+                                                               pawl_error *reterr);
+
 /* Commands that wait are answered first. It takes close_ms_max at the most, however many partitions
  * there are: when the store does not come back until then, what uses it stays, and the application
  * can be opened again only by another process, once this one has ended. NULL is fine. */
@@ -245,6 +260,9 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_get_status(pawl_app *app,
                                                        uint16_t partition,
                                                        pawl_sequencer_status *ret_status,
                                                        pawl_error *reterr);
+
+/* What a CONFLICT of a command is about, in error->native; 0: something else. */
+enum { PAWL_APP_CONFLICT_OF_KEY = 1 };
 
 /* Executes a command. PAWL_OK: event, records, numbers and key are on disk, all of them.
  *

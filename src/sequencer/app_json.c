@@ -25,6 +25,25 @@ pawl_status pawl_app_open_json(const char *location,
                : status;
 }
 
+pawl_status pawl_app_descriptor_to_json(const pawl_app *app,
+                                        char **ret_json,
+                                        size_t *ret_len,
+                                        pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_DESCRIPTOR_BYTES_MAX);
+    pawl_status status = pawl__app_definition_write(&app->definition, &text, reterr);
+    size_t len = text.len;
+    char *json = status == PAWL_OK ? pawl__buf_steal(&text) : NULL;
+
+    if (json == NULL) {
+        return status == PAWL_OK ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a descriptor")
+                                 : status;
+    }
+    *ret_json = json;
+    *ret_len = len;
+    return PAWL_OK;
+}
+
 /* --- commands --- */
 
 /* Data goes on as text: in a buffer of its own each, kept in the arena. */

@@ -188,12 +188,16 @@ static pawl_status look_at_key(struct app_partition *partition,
         return pawl__fail(reterr, PAWL_CORRUPT, "what is stored for the key is cut off");
     }
     if (memcmp(hash.data, request->hash.bytes, hash.len) != 0) {
-        return pawl__fail(reterr,
-                          PAWL_CONFLICT,
-                          "the idempotency key was used in workspace %" PRIu64
-                          " by another command, at PLog offset %" PRIu64,
-                          request->workspace,
-                          offset);
+        status = pawl__fail(reterr,
+                            PAWL_CONFLICT,
+                            "the idempotency key was used in workspace %" PRIu64
+                            " by another command, at PLog offset %" PRIu64,
+                            request->workspace,
+                            offset);
+        if (reterr != NULL) {
+            reterr->native = PAWL_APP_CONFLICT_OF_KEY;
+        }
+        return status;
     }
     *ret_state = APP_ANSWERED;
     return answer_again(partition, item, offset, reterr);

@@ -154,6 +154,7 @@ static void test_a_singleton_is_created_once_whatever_the_level(void **state)
     app_exec(f, &command);
     assert_status(app_try(f, &command), PAWL_CONFLICT, &f->error);
     assert_message(&f->error, "workspace 7 has its singleton 65536 already");
+    assert_int_equal(f->error.native, 0); /* not about a key */
     command.workspace = 9;
     app_exec(f, &command);
 }
@@ -192,6 +193,7 @@ static void test_a_key_is_used_once_and_answers_the_same_again(void **state)
     command.create_count = 1;
     assert_status(app_try(f, &command), PAWL_CONFLICT, &f->error);
     assert_message(&f->error, "was used in workspace 7 by another command, at PLog offset 2");
+    assert_int_equal(f->error.native, PAWL_APP_CONFLICT_OF_KEY);
     command.workspace = 9;
     app_exec(f, &command);
     assert_false(f->response->duplicate);

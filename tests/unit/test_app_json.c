@@ -1,9 +1,12 @@
 /* Commands, responses, records and events as JSON. Argument: the backend. */
 #include "lib/app_fixture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "base/error.h"
+#include "base/fs.h"
 #include "base/macros.h"
 
 static pawl_status try_json(struct app_fixture *f,
@@ -177,11 +180,62 @@ static void test_an_application_is_created_from_json(void **state)
     assert_string_equal(pawl_app_sequence_name(f->app, 20), "bill");
     assert_string_equal(pawl_app_sequence_name(f->app, PAWL_APP_SEQ_C_RECORD), "c_record");
     assert_string_equal(pawl_app_sequence_name(f->app, 21), "");
+    char *json = NULL;
+    size_t len = 0;
+    assert_ok(pawl_app_descriptor_to_json(f->app, &json, &len, &f->error), &f->error);
+    assert_int_equal(len, strlen(json));
+    app_assert_text(json,
+                    "{\"id\":9,\"kinds\":[{\"id\":3,\"name\":\"table\",\"sequences\":[{\"id\":20,"
+                    "\"initial\":1,\"name\":\"bill\"}]}],\"name\":\"cafe\",\"partitions\":1,"
+                    "\"trust\":0}");
     pawl_app *other = NULL;
     assert_status(pawl_app_open_json("memory:", pawl_view_of("{}"), NULL, &other, &f->error),
                   PAWL_INVALID,
                   &f->error);
     assert_message(&f->error, "descriptor.name: missing");
+}
+
+static pawl_status add_name(void *context, const char *name, pawl_error *reterr)
+{
+    char *names = context;
+
+    (void)reterr;
+    strcat(strcat(names, name), " ");
+    return PAWL_OK;
+}
+
+static pawl_status stop_at_once(void *context, const char *name, pawl_error *reterr)
+{
+    (void)context;
+    return pawl__fail(reterr, PAWL_CANCELLED, "not %s", name);
+}
+
+static void test_applications_of_a_place_are_listed_by_name(void **state)
+{
+    struct app_fixture *f = *state;
+    char names[256] = "";
+    bool database = strstr(f->location, "://") != NULL;
+    const char *place = database ? f->location : f->dir;
+    char path[sizeof(f->dir) + 32];
+
+    (void)snprintf(path, sizeof(path), "%s/nowhere", f->dir);
+    assert_ok(pawl_app_list(database ? place : path, add_name, names, &f->error), &f->error);
+    assert_string_equal(names, "");
+    app_open(f);
+    if (database) {
+        assert_ok(pawl_app_list(place, add_name, names, &f->error), &f->error);
+        assert_string_equal(names, "orders ");
+    } else {
+        static const char *const others[] = { "zebra", "Not-A-Name", "aardvark" };
+
+        for (size_t i = 0; i < COUNT_OF(others); i++) {
+            (void)snprintf(path, sizeof(path), "%s/%s", f->dir, others[i]);
+            assert_ok(pawl__fs_make_dir(path, &f->error), &f->error);
+        }
+        assert_ok(pawl_app_list(place, add_name, names, &f->error), &f->error);
+        assert_string_equal(names, f->in_memory ? "aardvark zebra " : "aardvark orders zebra ");
+    }
+    assert_status(pawl_app_list(place, stop_at_once, NULL, &f->error), PAWL_CANCELLED, &f->error);
 }
 
 #define APP_TEST(name) cmocka_unit_test_setup_teardown(name, app_setup, app_teardown)
@@ -194,6 +248,7 @@ int main(int argc, char **argv)
         APP_TEST(test_a_workspace_may_stand_beside_the_command),
         APP_TEST(test_json_that_is_no_command_is_refused_by_its_place),
         APP_TEST(test_an_application_is_created_from_json),
+        APP_TEST(test_applications_of_a_place_are_listed_by_name),
     };
 
     return app_suite(argc, argv, tests, COUNT_OF(tests));
