@@ -1,0 +1,152 @@
+/* Applications: which there are, what they are, creating one, how their sequences are. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "server/node_internal.h"
+
+enum { LIST_BYTES_MAX = 64 << 20, SEQ_BYTES_MAX = 1 << 20, NAME_SHOWN_MAX = 64 };
+
+pawl_app *pawl__serve_find(struct pawl__http_request *request, struct pawl__node *node)
+{
+    pawl_view name = pawl__http_part(request, "app");
+    pawl_app *app = pawl__node_find(node, name);
+
+    if (app == NULL) {
+        pawl_error error = PAWL_ERROR_INIT;
+
+        name.len = MIN(name.len, NAME_SHOWN_MAX);
+        (void)pawl__fail(&error, PAWL_NOT_FOUND, "there is no application '%.*s'", VIEW_ARGS(name));
+        pawl__http_fail(request, &error);
+    }
+    return app;
+}
+
+void pawl__serve_app_list(struct pawl__http_request *request, void *context)
+{
+    struct pawl__node *node = context;
+    pawl_app **apps = calloc(NODE_APPS_MAX, sizeof(apps[0]));
+    size_t count = apps == NULL ? 0 : pawl__node_apps(node, apps, NODE_APPS_MAX);
+    struct pawl__buf body = BUF_INIT(LIST_BYTES_MAX);
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status =
+        apps == NULL ? pawl__fail(&error, PAWL_NOMEM, "no memory for a list") : PAWL_OK;
+
+    pawl__buf_add_text(&body, "{\"items\":[");
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        AUTO(pawl__text_free) char *json = NULL;
+        size_t len = 0;
+
+        status = pawl_app_descriptor_to_json(apps[i], &json, &len, &error);
+        pawl__buf_add_text(&body, i == 0 ? "" : ",");
+        pawl__buf_add(&body, (pawl_view){ json, len });
+    }
+    pawl__buf_add_text(&body, "],\"next\":null}\n");
+    free(apps);
+    if (status != PAWL_OK) {
+        pawl__buf_done(&body);
+        pawl__http_fail(request, &error);
+        return;
+    }
+    pawl__http_answer_buf(request, 200, HTTP_JSON, &body);
+}
+
+static void answer_descriptor(struct pawl__http_request *request,
+                              const pawl_app *app,
+                              unsigned code)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    char *json = NULL;
+    size_t len = 0;
+
+    if (pawl_app_descriptor_to_json(app, &json, &len, &error) != PAWL_OK) {
+        pawl__http_fail(request, &error);
+        return;
+    }
+    pawl__http_answer(request, code, HTTP_JSON, json, len);
+}
+
+void pawl__serve_app(struct pawl__http_request *request, void *context)
+{
+    const pawl_app *app = pawl__serve_find(request, context);
+
+    if (app != NULL) {
+        answer_descriptor(request, app, 200);
+    }
+}
+
+void pawl__serve_app_create(struct pawl__http_request *request, void *context)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_app *app = NULL;
+    bool created = false;
+    pawl_status status = pawl__node_create(
+        context, pawl__http_part(request, "app"), pawl__http_body(request), &app, &created, &error);
+
+    if (status != PAWL_OK) {
+        pawl__http_fail(request, &error);
+        return;
+    }
+    answer_descriptor(request, app, created ? 201 : 200);
+}
+
+/* --- sequences --- */
+
+static void add_partition(struct pawl__buf *body,
+                          uint16_t partition,
+                          const pawl_sequencer_status *of)
+{
+    pawl__buf_add_format(body,
+                         "%s{\"partition\":%u,\"next_offset\":%" PRIu64
+                         ",\"stored_offset\":%" PRIu64 ",\"unflushed\":%" PRIu64
+                         ",\"hits\":%" PRIu64 ",\"misses\":%" PRIu64,
+                         partition == 0 ? "" : ",",
+                         partition,
+                         of->next_offset,
+                         of->stored_offset,
+                         of->unflushed,
+                         of->hits,
+                         of->misses);
+    pawl__buf_add_format(body,
+                         ",\"actualizing\":%s,\"actualizations\":%" PRIu64 ",\"flushes\":%" PRIu64
+                         ",\"flush_failures\":%" PRIu64 ",\"last_error\":",
+                         of->actualizing ? "true" : "false",
+                         of->actualizations,
+                         of->flushes,
+                         of->flush_failures);
+    /* The word only: the message may name files. */
+    if (of->last_error.status == PAWL_OK) {
+        pawl__buf_add_text(body, "null}");
+    } else {
+        pawl__buf_add_format(body, "\"%s\"}", pawl_status_name(of->last_error.status));
+    }
+}
+
+void pawl__serve_seq(struct pawl__http_request *request, void *context)
+{
+    pawl_app *app = pawl__serve_find(request, context);
+    struct pawl__buf body = BUF_INIT(SEQ_BYTES_MAX);
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = PAWL_OK;
+
+    if (app == NULL) {
+        return;
+    }
+    pawl__buf_add_text(&body, "{\"items\":[");
+    for (uint16_t i = 0; i < pawl_app_get_descriptor(app)->partitions && status == PAWL_OK; i++) {
+        pawl_sequencer_status of;
+
+        status = pawl_app_get_status(app, i, &of, &error);
+        if (status == PAWL_OK) {
+            add_partition(&body, i, &of);
+        }
+    }
+    pawl__buf_add_text(&body, "],\"next\":null}\n");
+    if (status != PAWL_OK) {
+        pawl__buf_done(&body);
+        pawl__http_fail(request, &error);
+        return;
+    }
+    pawl__http_answer_buf(request, 200, HTTP_JSON, &body);
+}
