@@ -57,6 +57,11 @@ extern const struct pawl__command pawl__cmd_seq_verify;
     "'{\"workspace\": 7, \"kind\": \"shop\", \"creates\": [" \
     "{\"class\": \"c\", \"raw_id\": 1, \"table\": \"order\", \"data\": {}}]}'"
 
+/* Where applications are, a directory or postgres://...; malloc'ed. */
+PAWL_MUST_USE pawl_status pawl__app_place(const struct pawl__run *run,
+                                          char **ret_place,
+                                          pawl_error *reterr);
+
 /* As pawl_app_open takes it; *ret_is_directory: it is one, which may have to be made. INVALID for a name
  * that no application has. malloc'ed. */
 PAWL_MUST_USE pawl_status pawl__app_location(const struct pawl__run *run,

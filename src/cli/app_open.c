@@ -32,28 +32,37 @@ static const char *place_of(const struct pawl__run *run)
     return given;
 }
 
+pawl_status pawl__app_place(const struct pawl__run *run, char **ret_place, pawl_error *reterr)
+{
+    const char *given = place_of(run);
+
+    if (given != NULL && strcmp(given, "memory:") == 0) {
+        return pawl__fail(
+            reterr, PAWL_INVALID, "'--apps' is 'memory:', which is empty in every new process");
+    }
+    *ret_place = given == NULL ? pawl__fs_join(pawl__config_text(run->config, PAWL__DATA), "apps")
+                               : strdup(given);
+    return *ret_place == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path") : PAWL_OK;
+}
+
 pawl_status pawl__app_location(const struct pawl__run *run,
                                const char *name,
                                char **ret_location,
                                bool *ret_is_directory,
                                pawl_error *reterr)
 {
+    AUTO(pawl__text_free) char *place = NULL;
     struct pawl__buf location = BUF_INIT(1 << 16);
-    const char *place = place_of(run);
     pawl_status status = pawl_app_check_name(name, reterr);
 
+    if (status == PAWL_OK) {
+        status = pawl__app_place(run, &place, reterr);
+    }
     if (status != PAWL_OK) {
         return status;
     }
-    if (place != NULL && strcmp(place, "memory:") == 0) {
-        return pawl__fail(
-            reterr, PAWL_INVALID, "'--apps' is 'memory:', which is empty in every new process");
-    }
-    *ret_is_directory = place == NULL || strstr(place, "://") == NULL;
-    if (place == NULL) {
-        pawl__buf_add_format(
-            &location, "%s/apps/%s", pawl__config_text(run->config, PAWL__DATA), name);
-    } else if (pawl__location_is_postgres(place)) {
+    *ret_is_directory = strstr(place, "://") == NULL;
+    if (pawl__location_is_postgres(place)) {
         char before = strchr(place, '?') == NULL ? '?' : '&';
         pawl__buf_add_format(&location, "%s%capp=%s", place, before, name);
     } else {

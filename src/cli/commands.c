@@ -24,6 +24,7 @@ static const struct pawl__command root = {
                          &pawl__cmd_idem,
                          &pawl__cmd_app,
                          &pawl__cmd_seq,
+                         &pawl__cmd_serve,
                          &pawl__cmd_doctor,
                          &pawl__cmd_config,
                          &pawl__cmd_help,

@@ -16,6 +16,7 @@ extern const struct pawl__command pawl__cmd_idem;
 extern const struct pawl__command pawl__cmd_ledger;
 extern const struct pawl__command pawl__cmd_man;
 extern const struct pawl__command pawl__cmd_seq;
+extern const struct pawl__command pawl__cmd_serve;
 extern const struct pawl__command pawl__cmd_version;
 extern const struct pawl__command pawl__cmd_work;
 

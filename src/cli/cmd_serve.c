@@ -1,0 +1,167 @@
+/* pawl serve: the node, until somebody stops it. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/display.h"
+#include "base/error.h"
+#include "base/fs.h"
+#include "base/macros.h"
+#include "cli/app.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "server/node.h"
+#include "store/location.h"
+
+static uint32_t milliseconds(const struct pawl__run *run, enum pawl__setting_id id)
+{
+    return (uint32_t)(pawl__config_number(run->config, id) / NS_PER_MS);
+}
+
+static struct pawl__node_options options_of(const struct pawl__run *run, const char *place)
+{
+    struct pawl__node_options options = {
+        .place = place,
+        .app = pawl__app_options(run),
+        .http = PAWL__HTTP_OPTIONS_INIT,
+        .stop_ms_max = milliseconds(run, PAWL__SERVER_STOP_TIMEOUT),
+    };
+    const char *listen = pawl__args_value(run->args, "listen");
+
+    options.app.busy_ms_max = milliseconds(run, PAWL__SERVER_BUSY_TIMEOUT);
+    options.http.listen =
+        listen != NULL ? listen : pawl__config_text(run->config, PAWL__SERVER_LISTEN);
+    options.http.body_bytes_max = (size_t)pawl__config_number(run->config, PAWL__SERVER_BODY_MAX);
+    options.http.header_bytes_max =
+        (size_t)pawl__config_number(run->config, PAWL__SERVER_HEADER_MAX);
+    options.http.connections_max =
+        (uint32_t)pawl__config_number(run->config, PAWL__SERVER_CONNECTIONS_MAX);
+    options.http.idle_ms_max = milliseconds(run, PAWL__SERVER_IDLE_TIMEOUT);
+    options.http.read_ms_max = milliseconds(run, PAWL__SERVER_READ_TIMEOUT);
+    return options;
+}
+
+/* --- waiting for the end --- */
+
+static void wake(void *object)
+{
+    const int *fd = object;
+    uint64_t one = 1;
+    int before = errno;
+
+    (void)!write(*fd, &one, sizeof(one)); /* in a signal handler: nothing else could be done */
+    errno = before;
+}
+
+static void wait_for_signal(int fd)
+{
+    struct pollfd waits = { .fd = fd, .events = POLLIN };
+
+    while (!pawl__interrupted()) {
+        (void)poll(&waits, 1, -1);
+    }
+}
+
+/* --- what it says --- */
+
+static void add_place(struct pawl__buf *text, const char *place)
+{
+    if (pawl__location_is_postgres(place)) {
+        pawl__url_add_masked(pawl_view_of(place), text);
+    } else {
+        pawl__buf_add_text(text, place);
+    }
+}
+
+static pawl_status say(const struct pawl__run *run,
+                       struct pawl__node *node,
+                       const char *place,
+                       pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf shown = BUF_INIT(1 << 16);
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(1 << 18);
+    const char *address = pawl__node_listens_on(node);
+    size_t count = pawl__node_app_count(node);
+
+    add_place(&shown, place);
+    if (run->json) {
+        pawl__buf_add_format(&text, "{\"url\":\"http://%s\",\"apps\":", address);
+        pawl__display_add_json(&text, pawl__buf_view(&shown));
+        pawl__buf_add_format(&text, ",\"app_count\":%zu,\"pid\":%ld}\n", count, (long)getpid());
+    } else {
+        pawl__buf_add_format(&text, "listening on http://%s\n", address);
+        pawl__buf_add_format(&text, "%zu applications in ", count);
+        pawl__display_add(&text, pawl__buf_view(&shown));
+        pawl__buf_add_format(&text, "\nstop it with Ctrl-C or 'kill %ld'\n", (long)getpid());
+    }
+    pawl_status status = pawl__out_add(&text, reterr);
+    return status == PAWL_OK ? pawl__out_check(reterr) : status;
+}
+
+static pawl_status serve(const struct pawl__run *run, const char *place, int fd, pawl_error *reterr)
+{
+    const struct pawl__node_options options = options_of(run, place);
+    struct pawl__node *node = NULL;
+    pawl_status status = pawl__node_open(&options, &node, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = say(run, node, place, reterr);
+    if (status == PAWL_OK) {
+        wait_for_signal(fd);
+    }
+    pawl_status closed = pawl__node_close(node, status == PAWL_OK ? reterr : NULL);
+    return status == PAWL_OK ? closed : status;
+}
+
+static pawl_status serve_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *place = NULL;
+    AUTO(pawl__fs_close) int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    const struct pawl__woken woken = { wake, &fd };
+    pawl_status status =
+        fd < 0 ? pawl__fail_errno(reterr, errno, "make an event to wait for") : PAWL_OK;
+
+    if (status == PAWL_OK) {
+        status = pawl__app_place(run, &place, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__interrupt_wakes(&woken);
+    pawl__interrupt_catch();
+    status = serve(run, place, fd, reterr);
+    pawl__interrupt_wakes(NULL);
+    return status;
+}
+
+const struct pawl__command pawl__cmd_serve = {
+    .name = "serve",
+    .summary = "serve applications over HTTP",
+    .description =
+        "Opens every application and answers requests under /v1 until it is stopped: commands, "
+        "records, logs and sequences of applications; /livez, /readyz, /healthz and /metrics are "
+        "for whoever looks after it. It prints where it listens, where the applications are and "
+        "how it is stopped, one line each.\n\n"
+        "It listens on this machine only: there are no tokens yet that would keep strangers out, "
+        "so any other address is refused with exit code 2. An address that is in use, or "
+        "applications that another process has, are exit code 5.\n\n"
+        "Ctrl-C or SIGTERM ends it in order: requests that have begun are answered, for "
+        "server.stop_timeout at the longest. Killing it loses nothing that was answered; whoever "
+        "got no answer sends the command again, with the same key.\n\n" APP_WHERE,
+    .flags = FLAGS({ .name = "listen",
+                     .value = "ADDRESS",
+                     .help = "Where to listen, instead of server.listen: 127.0.0.1:8470, "
+                             "[::1]:8470; port 0 is a free one." },
+                   APP_FLAG),
+    .examples =
+        EXAMPLES({ .line = "pawl serve --data ./data", .says = "until Ctrl-C, on 127.0.0.1:8470" },
+                 { .line = "pawl serve --data ./data --listen 127.0.0.1:0 --json",
+                   .says = "on a free port, which the first line tells" }),
+    .run = serve_run,
+};
