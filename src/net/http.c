@@ -101,12 +101,23 @@ static void hand_to_worker(struct pawl__http_request *request)
     }
 }
 
+/* What arrives while the server stops is not begun: it would have to be waited for, and so on. */
+static bool is_stopping(struct pawl__http *http)
+{
+    pawl__lock(&http->lock);
+    bool stopping = http->stopping;
+    pawl__unlock(&http->lock);
+    return stopping;
+}
+
 static enum MHD_Result handle(struct pawl__http_request *request)
 {
     const struct pawl__http_route *route = pawl__http_route_of(request);
 
     request->phase = HTTP_HANDED;
-    if (route->blocks) {
+    if (is_stopping(request->http)) {
+        pawl__http_refuse(request, &pawl__http_stopping, "nothing was done: ask again");
+    } else if (route->blocks) {
         hand_to_worker(request);
     } else {
         route->handle(request, request->http->options.context);

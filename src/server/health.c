@@ -26,10 +26,10 @@ static const char *why_not(pawl_app *app, uint16_t partition)
     if (pawl_app_get_status(app, partition, &of, &error) != PAWL_OK) {
         return pawl_status_name(error.status);
     }
-    if (!of.actualizing && of.next_offset != 0) {
-        return NULL;
+    if (of.last_error.status != PAWL_OK) { /* soon too much waits to be written, if not now */
+        return pawl_status_name(of.last_error.status);
     }
-    return of.last_error.status == PAWL_OK ? "ACTUALIZING" : pawl_status_name(of.last_error.status);
+    return of.actualizing || of.next_offset == 0 ? "ACTUALIZING" : NULL;
 }
 
 /* Adds what is not ready, as items; how many. */
