@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""`pawl serve` as a process: what it prints, refuses and survives. With the argument `postgres`
+applications are in databases, else in directories."""
+import http.client
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
+from tap import done, it  # noqa: E402
+
+PAWL = os.path.join(os.environ["PAWL_BUILD"], "pawl")
+TOP = tempfile.mkdtemp(prefix="pawl-serve-")
+ENV = {"PATH": os.environ["PATH"], "HOME": TOP, "LANG": "C.UTF-8", "PAWL_STORE_FREE_SPACE_MIN": "0"}
+for variable in ("ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"):
+    if variable in os.environ:
+        ENV[variable] = os.environ[variable]
+WAIT_S = 120
+ROUNDS = 5
+CLIENTS = 16
+SHOP = {"name": "orders", "id": 1, "partitions": 2,
+        "kinds": [{"name": "shop", "id": 1, "sequences": [{"name": "invoice", "id": 16, "initial": 1000}]}]}
+
+POSTGRES = "postgres" in sys.argv[1:]
+if POSTGRES and "DATABASE_URL" not in os.environ:
+    os.rmdir(TOP)
+    again = subprocess.run([os.path.join(os.environ["PAWL_BUILD"], "tests", "with_postgres"), *sys.argv], check=False)
+    if again.returncode == 77:
+        print("1..0 # SKIP no PostgreSQL is installed")
+    sys.exit(0 if again.returncode == 77 else again.returncode)
+
+
+def place():
+    """Where no application is yet: the flags that say so."""
+    directory = tempfile.mkdtemp(dir=TOP)
+    if not POSTGRES:
+        return ["--data", directory]
+    name = "d" + os.path.basename(directory).lower().replace("_", "x")
+    subprocess.run(["psql", "-q", "-c", f'CREATE DATABASE "{name}"', os.environ["DATABASE_URL"]], check=True)
+    base, _, rest = os.environ["DATABASE_URL"].partition("?")
+    return ["--apps", base.rpartition("/")[0] + "/" + name + ("?" + rest if rest else "")]
+
+
+class Node:
+    """A running `pawl serve`."""
+
+    def __init__(self, where, *args, env=None):
+        self.process = subprocess.Popen([PAWL, "serve", *where, "--listen", "127.0.0.1:0", "--json", *args],
+                                        env={**ENV, **(env or {})}, cwd=TOP, text=True,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        line = self.process.stdout.readline()
+        assert line, self.process.communicate(timeout=WAIT_S)
+        self.said = json.loads(line)
+        self.port = int(self.said["url"].rpartition(":")[2])
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
+
+    def ask(self, method, path, body=None, key=None, connection=None):
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        connection = connection or self.connect()
+        connection.request(method, path, json.dumps(body) if body is not None else None, headers)
+        answer = connection.getresponse()
+        return answer, json.loads(answer.read())
+
+    def create(self):
+        answer, _ = self.ask("PUT", "/v1/apps/orders", SHOP)
+        assert answer.status in (200, 201), answer.status
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=WAIT_S)
+        return self.process.returncode, out, err
+
+
+def order(**more):
+    return {"kind": "shop", **more,
+            "creates": [{"class": "c", "raw_id": 1, "table": "order", "data": {"no": {"$next": "invoice"}}}]}
+
+
+def refused(*args, env=None):
+    return subprocess.run([PAWL, "serve", *args], env={**ENV, **(env or {})}, cwd=TOP, timeout=WAIT_S, text=True,
+                          capture_output=True, check=False)
+
+
+def test_lines():
+    where = place()
+    process = subprocess.Popen([PAWL, "serve", *where, "--listen", "localhost:0"], env=ENV, cwd=TOP, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    lines = [process.stdout.readline() for _ in range(3)]
+    assert lines[0].startswith("listening on http://127.0.0.1:"), lines
+    assert lines[1].startswith("0 applications in "), lines
+    assert POSTGRES or where[1] + "/apps" in lines[1], lines
+    assert lines[2] == f"stop it with Ctrl-C or 'kill {process.pid}'\n", lines
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=WAIT_S)
+    assert (process.returncode, out, err) == (0, "", ""), (process.returncode, out, err)
+
+
+def test_settings():
+    node = Node(place(), env={"PAWL_SERVER_BODY_MAX": "1KiB"})
+    node.create()
+    answer, body = node.ask("POST", "/v1/apps/orders/workspaces/7/commands", order(key="k" * 2000))
+    assert (answer.status, body["code"]) == (413, "TOO_LARGE"), body
+    assert node.end()[0] == 0
+    result = refused(*place(), "--server-body-max", "1")
+    assert result.returncode == 2 and "server-body-max" in result.stderr, result
+
+
+def test_foreign_address():
+    for address in ("0.0.0.0:0", "[::]:0", "192.0.2.1:80"):
+        result = refused(*place(), "--listen", address)
+        assert result.returncode == 2, result
+        assert address in result.stderr and "no tokens" in result.stderr, result
+    result = refused(*place(), env={"PAWL_SERVER_LISTEN": "everywhere"})
+    assert result.returncode == 2 and "'everywhere'" in result.stderr, result
+
+
+def test_used_address():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        result = refused(*place(), "--listen", address)
+    assert result.returncode == 5 and address in result.stderr, result
+
+
+def test_second():
+    where = place()
+    node = Node(where)
+    node.create()
+    result = refused(*where, "--listen", "127.0.0.1:0", "--store-busy-timeout", "0")
+    assert result.returncode == 5, result
+    assert str(node.process.pid) in result.stderr, result
+    assert node.end()[0] == 0
+
+
+def test_cli_beside():
+    """The CLI is told who has the application, and has it when the node is gone."""
+    where = place()
+    node = Node(where)
+    node.create()
+    node.ask("POST", "/v1/apps/orders/workspaces/7/commands", order(key="k"))
+    command = [PAWL, "app", "records", *where, "orders", "--workspace", "7", "--json"]
+    busy = subprocess.run([*command, "--store-busy-timeout", "0"], env=ENV, timeout=WAIT_S, text=True,
+                          capture_output=True, check=False)
+    assert busy.returncode == 5, busy
+    assert node.end()[0] == 0
+    result = subprocess.run(command, env=ENV, timeout=WAIT_S, text=True, capture_output=True, check=False)
+    assert json.loads(result.stdout)["data"] == {"no": 1000}, result
+
+
+def test_stop_in_flight():
+    """What was answered before the end is there, once; what was not may be asked again."""
+    where = place()
+    node = Node(where)
+    node.create()
+    answers = {}
+    threads = [threading.Thread(target=client, args=(node, i, answers, 10000)) for i in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    while len(answers) < 50:  # they are at it
+        threads[0].join(0.01)
+    code, _, _ = node.end()
+    for thread in threads:
+        thread.join(WAIT_S)
+    assert code == 0, code
+    node = Node(where)
+    check(node, answers)
+    assert node.end()[0] == 0
+
+
+def client(node, number, answers, count):
+    """Commands of a workspace of its own, until the server goes away. A refusal is no answer."""
+    connection = node.connect()
+    for i in range(count):
+        key = f"{number}-{i}-{node.process.pid}"
+        try:
+            answer, body = node.ask("POST", f"/v1/apps/orders/workspaces/{100 + number}/commands", order(), key,
+                                    connection)
+        except (OSError, http.client.HTTPException, ValueError):
+            return
+        if answer.status == 503:
+            connection.close()
+            if body["code"] == "STOPPING":
+                return
+            continue
+        assert answer.status == 200, (answer.status, body)
+        answers[number, key] = body
+
+
+def wlog(node, workspace):
+    events, after = [], 0
+    while after is not None:
+        _, page = node.ask("GET", f"/v1/apps/orders/workspaces/{workspace}/wlog?limit=1000&from={after}")
+        events += page["items"]
+        after = page["next"]
+    return events
+
+
+def check(node, answers):
+    """Every answered command is in the log once, where its answer says, and the same again is the same answer."""
+    for number in range(CLIENTS):
+        events = wlog(node, 100 + number)
+        assert [event["wlog_offset"] for event in events] == list(range(1, len(events) + 1))
+        keys = [event["key"] for event in events]
+        assert len(keys) == len(set(keys))
+        by_key = {event["key"]: event for event in events}
+        invoices = [record["data"]["no"] for event in events for record in event["records"]]
+        assert invoices == list(range(1000, 1000 + len(events))), invoices
+        mine = {key: body for (owner, key), body in answers.items() if owner == number}
+        for key, body in mine.items():
+            assert by_key[key]["plog_offset"] == body["plog_offset"], (key, body)
+        for key in random.sample(sorted(mine), min(len(mine), 5)):
+            answer, body = node.ask("POST", f"/v1/apps/orders/workspaces/{100 + number}/commands", order(), key)
+            assert answer.status == 200, (answer.status, body)
+            assert answer.getheader("Idempotent-Replayed") == "true"
+            assert {**body, "duplicate": False} == {**mine[key], "duplicate": False}, (body, mine[key])
+
+
+def test_kill():
+    where = place()
+    answers = {}
+    for _ in range(ROUNDS):
+        node = Node(where)
+        node.create()
+        before = len(answers)
+        threads = [threading.Thread(target=client, args=(node, i, answers, 10000)) for i in range(CLIENTS)]
+        for thread in threads:
+            thread.start()
+        wanted = before + random.randrange(20, 200)
+        while len(answers) < wanted:
+            threads[0].join(0.01)
+        node.end(signal.SIGKILL)
+        for thread in threads:
+            thread.join(WAIT_S)
+    node = Node(where)
+    check(node, answers)
+    assert node.end()[0] == 0
+
+
+def test_log():
+    node = Node(place(), "--log-level", "debug", "--log-format", "json")
+    node.ask("GET", "/livez")
+    node.ask("GET", "/nowhere?secret")
+    _, _, err = node.end()
+    lines = [json.loads(line) for line in err.splitlines()]
+    requests = [line for line in lines if line.get("msg", line.get("message")) == "request"]
+    assert [line["code"] for line in requests] == [200, 404], lines
+    assert requests[0]["method"] == "GET" and requests[0]["target"] == "/livez", requests
+
+
+it("says where it listens, what it has and how to stop it, and ends with 0", test_lines)
+it("takes its limits from the settings", test_settings)
+it("refuses an address that other machines can reach", test_foreign_address)
+it("names an address that is in use", test_used_address)
+it("is the only one of its place", test_second)
+it("has its applications to itself while it runs", test_cli_beside)
+it("logs a line for each request at debug", test_log)
+it("ends on SIGTERM with commands on their way, and loses none that it answered", test_stop_in_flight)
+it("loses nothing that it answered to kill -9, and answers the same again", test_kill)
+shutil.rmtree(TOP, ignore_errors=True)
+done()
