@@ -110,6 +110,12 @@ void pawl__http_set_header(struct pawl__http_request *request, const char *name,
 void pawl__http_answer(
     struct pawl__http_request *request, unsigned code, const char *type, char *body, size_t len);
 
+/* The same for JSON that ends in a NUL: it goes out as a line. */
+void pawl__http_answer_json(struct pawl__http_request *request,
+                            unsigned code,
+                            char *json,
+                            size_t len);
+
 /* The content of the buffer, which is emptied; 503 when it is broken. */
 void pawl__http_answer_buf(struct pawl__http_request *request,
                            unsigned code,

@@ -155,6 +155,16 @@ void pawl__http_answer(
     pawl__unlock(&http->lock);
 }
 
+void pawl__http_answer_json(struct pawl__http_request *request,
+                            unsigned code,
+                            char *json,
+                            size_t len)
+{
+    REQUIRE(json[len] == '\0');
+    json[len] = '\n'; /* where the NUL was, which nobody needs here */
+    pawl__http_answer(request, code, HTTP_JSON, json, len + 1);
+}
+
 void pawl__http_answer_buf(struct pawl__http_request *request,
                            unsigned code,
                            const char *type,

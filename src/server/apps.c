@@ -64,7 +64,7 @@ static void answer_descriptor(struct pawl__http_request *request,
         pawl__http_fail(request, &error);
         return;
     }
-    pawl__http_answer(request, code, HTTP_JSON, json, len);
+    pawl__http_answer_json(request, code, json, len);
 }
 
 void pawl__serve_app(struct pawl__http_request *request, void *context)

@@ -29,7 +29,7 @@ static void answer_response(struct pawl__http_request *request,
     if (response->duplicate) {
         pawl__http_set_header(request, "Idempotent-Replayed", "true");
     }
-    pawl__http_answer(request, 200, HTTP_JSON, json, len);
+    pawl__http_answer_json(request, 200, json, len);
 }
 
 /* On a thread of the server's. */

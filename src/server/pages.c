@@ -210,6 +210,7 @@ static pawl_status take_record(void *context, const pawl_app_record *record, paw
     pawl_status status = pawl_app_record_to_json(record, &json, &len, reterr);
 
     pawl__buf_add(body, (pawl_view){ json, len });
+    pawl__buf_add_char(body, '\n');
     return status;
 }
 

@@ -178,7 +178,7 @@ static void test_a_command_is_answered_when_it_is_on_disk(void **state)
     assert_string_equal(text,
                         "{\"partition\":1,\"plog_offset\":1,\"wlog_offset\":1,\"duplicate\":false,"
                         "\"ids\":{\"1\":1099511627776},\"numbers\":[{\"sequence\":\"invoice\","
-                        "\"number\":1000}]}");
+                        "\"number\":1000}]}\n");
     free(text);
 }
 
