@@ -161,3 +161,10 @@ bool http_is_closed(int fd, int timeout_ms)
 
     return poll(&waits, 1, timeout_ms) == 1 && recv(fd, &byte, 1, MSG_PEEK) <= 0;
 }
+
+bool http_is_silent(int fd, int timeout_ms)
+{
+    struct pollfd waits = { .fd = fd, .events = POLLIN };
+
+    return poll(&waits, 1, timeout_ms) == 0;
+}

@@ -40,4 +40,7 @@ void http_ask_on(int fd, const char *method_and_target, const char *headers, con
 /* Whether the other side has closed the connection, when it does so within the time. */
 bool http_is_closed(int fd, int timeout_ms);
 
+/* Whether nothing comes and nothing ends for so long. */
+bool http_is_silent(int fd, int timeout_ms);
+
 #endif

@@ -11,6 +11,7 @@
 #include "base/macros.h"
 #include "base/queue.h"
 #include "base/thread.h"
+#include "lib/fault.h"
 #include "lib/http_client.h"
 #include "net/http.h"
 
@@ -561,6 +562,8 @@ static void test_stopping_waits_for_what_has_begun(void **state)
     }
     pawl__unlock(&f->lock);
     f->asker = http_connect(f->address);
+    http_ask_on(f->asker, "GET /echo/x", NULL, NULL); /* so that it is accepted */
+    assert_reply(http_receive(f->asker, false), 200, NULL);
     assert_ok(pawl__thread_start(&opener, "opener", stop_and_open, f, &f->error), &f->error);
     assert_ok(pawl__http_stop(STEAL(f->http), in_seconds(PATIENCE_S), &f->error), &f->error);
     pawl__thread_join(&opener);
@@ -632,6 +635,83 @@ static void test_requests_are_counted(void **state)
     free(lines);
 }
 
+static void test_requests_sent_at_once_are_answered_in_order(void **state)
+{
+    struct fixture *f = *state;
+    static const char post[] = "POST /kept HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                               "application/json\r\nContent-Length: 3\r\n\r\n{ }";
+    static const char get[] = "GET /echo/last HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    char text[sizeof(post) * 2 + sizeof(get)];
+
+    start(f);
+    int fd = http_connect(f->address);
+    (void)snprintf(text, sizeof(text), "%s%s%s", post, post, get);
+    http_send(fd, text);
+    for (int i = 0; i < 2; i++) { /* the second is not begun before the first is answered */
+        pawl__http_resume(next_kept(f), finish_kept, f);
+        assert_reply(http_receive(fd, false), 201, "3");
+    }
+    assert_reply(http_receive(fd, false), 200, "last");
+    close(fd);
+}
+
+static void test_connections_above_the_limit_wait(void **state)
+{
+    struct fixture *f = *state;
+    int fds[3];
+
+    f->options.connections_max = 2;
+    start(f);
+    for (int i = 0; i < 2; i++) {
+        fds[i] = http_connect(f->address);
+        http_ask_on(fds[i], "POST /kept", NULL, "{}");
+    }
+    pawl__http_resume(next_kept(f), finish_kept, f);
+    pawl__http_resume(next_kept(f), finish_kept, f);
+    for (int i = 0; i < 2; i++) {
+        assert_reply(http_receive(fds[i], false), 201, NULL);
+    }
+    fds[2] = http_connect(f->address);
+    http_ask_on(fds[2], "GET /echo/third", NULL, NULL);
+    assert_true(http_is_silent(fds[2], 300));
+    close(fds[0]);
+    close(fds[1]);
+    assert_reply(http_receive(fds[2], false), 200, "third");
+    close(fds[2]);
+}
+
+static void test_an_address_may_be_ipv6(void **state)
+{
+    struct fixture *f = *state;
+
+    f->options.listen = "[::1]:0";
+    pawl_status status = pawl__http_start(&f->options, &f->http, &f->error);
+    if (status == PAWL_OK) { /* a machine may have no IPv6 */
+        assert_memory_equal(pawl__http_listens_on(f->http), "[::1]:", 6);
+    }
+}
+
+static void test_starting_without_memory_leaves_nothing_behind(void **state)
+{
+    struct fixture *f = *state;
+
+    FAULT_WALK (walk) {
+        struct pawl__metrics *metrics = NULL;
+        pawl_status status = pawl__metrics_new(&metrics, &f->error);
+
+        f->options.metrics = metrics;
+        if (status == PAWL_OK) {
+            status = pawl__http_start(&f->options, &f->http, &f->error);
+        }
+        assert_status(status, fault_fired() ? PAWL_NOMEM : PAWL_OK, &f->error);
+        if (status == PAWL_OK) {
+            assert_ok(pawl__http_stop(STEAL(f->http), in_seconds(PATIENCE_S), &f->error),
+                      &f->error);
+        }
+        pawl__metrics_free(metrics);
+    }
+}
+
 int main(void)
 {
 #define HTTP_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -655,6 +735,10 @@ int main(void)
         HTTP_TEST(test_stopping_gives_up_what_is_kept_for_too_long),
         HTTP_TEST(test_an_address_in_use_is_named),
         HTTP_TEST(test_requests_are_counted),
+        HTTP_TEST(test_requests_sent_at_once_are_answered_in_order),
+        HTTP_TEST(test_connections_above_the_limit_wait),
+        HTTP_TEST(test_an_address_may_be_ipv6),
+        HTTP_TEST(test_starting_without_memory_leaves_nothing_behind),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
