@@ -18,6 +18,8 @@
 #include "cli/doctor_checks.h"
 #include "cli/run.h"
 #include "cli/settings.h"
+#include "net/http_listen.h"
+#include "server/node.h"
 #include "store/parts.h"
 
 #define MOUNTINFO_SIZE (1u << 20)
@@ -182,6 +184,33 @@ static void look_at_open_files(struct pawl__doctor *doctor)
     }
 }
 
+/* Where `pawl serve` would listen. That the address is in use is no problem when it is our own node. */
+static void look_at_address(struct pawl__doctor *doctor)
+{
+    static const char check[] = "address";
+    const char *listen = pawl__config_text(doctor->config, PAWL__SERVER_LISTEN);
+    AUTO(pawl__fs_close) int fd = -1;
+    char text[PAWL__SETTING_NAME_SIZE];
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pawl__node_check_address(listen, &error);
+
+    if (status == PAWL_OK) {
+        status = pawl__http_listen(listen, &fd, text, sizeof(text), &error);
+    }
+    if (status == PAWL_OK) {
+        pawl__doctor_add(doctor, pawl__finding_ok(check, "'pawl serve' can listen on %s", listen));
+    } else if (status == PAWL_BUSY) {
+        pawl__doctor_add(
+            doctor, pawl__finding_ok(check, "%s is in use, which is fine for your node", listen));
+    } else {
+        struct pawl__finding finding =
+            pawl__finding_problem(check, &error, "'pawl serve' does not start");
+
+        pawl__finding_fix(&finding, "set server.listen to another address");
+        pawl__doctor_add(doctor, finding);
+    }
+}
+
 /* When anything directly in the data directory was changed last; 0 when there is nothing. */
 static int64_t newest_change_us(const char *path)
 {
@@ -217,11 +246,12 @@ static const struct {
     void (*look)(struct pawl__doctor *doctor);
     enum needs needs;
 } checks[] = {
-    { look_at_settings, NOTHING },   { look_at_parts, NOTHING },
-    { look_at_choice, SETTINGS },    { look_at_directory, SETTINGS },
-    { look_at_mount, DATA },         { look_at_space, DATA },
-    { pawl__look_at_stores, DATA },  { pawl__look_at_postgres, SETTINGS },
-    { look_at_open_files, NOTHING }, { look_at_clock, NOTHING },
+    { look_at_settings, NOTHING },  { look_at_parts, NOTHING },
+    { look_at_choice, SETTINGS },   { look_at_directory, SETTINGS },
+    { look_at_mount, DATA },        { look_at_space, DATA },
+    { pawl__look_at_stores, DATA }, { pawl__look_at_postgres, SETTINGS },
+    { look_at_address, SETTINGS },  { look_at_open_files, NOTHING },
+    { look_at_clock, NOTHING },
 };
 
 pawl_status pawl__doctor_look(struct pawl__doctor *doctor, pawl_error *reterr)

@@ -195,7 +195,7 @@ pawl_status pawl__node_create(struct pawl__node *node,
 
 /* --- opening --- */
 
-static pawl_status check_address(const char *listen, pawl_error *reterr)
+pawl_status pawl__node_check_address(const char *listen, pawl_error *reterr)
 {
     struct pawl__http_address address;
     pawl_status status = pawl__http_address_parse(listen, &address, reterr);
@@ -249,7 +249,7 @@ static pawl_status listen_on(struct pawl__node *node, pawl_error *reterr)
 
 static pawl_status open_parts(struct pawl__node *node, pawl_error *reterr)
 {
-    pawl_status status = check_address(node->options.http.listen, reterr);
+    pawl_status status = pawl__node_check_address(node->options.http.listen, reterr);
 
     if (status == PAWL_OK) {
         status = init_locks(node, reterr);

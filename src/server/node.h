@@ -22,6 +22,9 @@ struct pawl__node_options {
     uint32_t stop_ms_max;           /* for requests that have begun, when it is closed */
 };
 
+/* Whether a node may listen there: INVALID when it is no address, or not of this machine alone. */
+PAWL_MUST_USE pawl_status pawl__node_check_address(const char *listen, pawl_error *reterr);
+
 struct pawl__node;
 
 /* Opens all of them and listens. BUSY: another process has the place or an application of it, or the
