@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fs.h"
 #include "base/log.h"
 #include "base/shutdown.h"
 #include "net/http_internal.h"
@@ -437,9 +439,10 @@ static void stop_daemon(struct pawl__http *http, int64_t deadline_ns)
     pawl__lock(&http->lock);
     http->stopping = true;
     pawl__unlock(&http->lock);
-    int fd = MHD_quiesce_daemon(http->daemon);
+    /* Nobody can connect from here on; the number stays taken for as long as a thread of MHD may use it. */
+    AUTO(pawl__fs_close) int fd = MHD_quiesce_daemon(http->daemon);
     if (fd >= 0) {
-        close(fd);
+        (void)shutdown(fd, SHUT_RDWR);
     }
     if (!pawl__http_watch_wait(&http->watch, deadline_ns)) {
         pawl__http_give_up(http);

@@ -85,7 +85,7 @@ struct http_reply http_receive(int fd, bool head)
         if (!receive_head(fd, reply.headers)) {
             return reply;
         }
-        reply.code = atoi(reply.headers + strlen("HTTP/1.1 "));
+        reply.code = (int)strtol(reply.headers + strlen("HTTP/1.1 "), NULL, 10);
     } while (reply.code == 100);
     char *length = http_reply_header(&reply, "Content-Length");
     reply.len = length == NULL ? 0 : strtoul(length, NULL, 10);

@@ -306,7 +306,7 @@ static void test_commands_of_many_connections_share_a_commit(void **state)
     }
     pawl__failpoint_names(count_writes, &after);
     assert_true(after > before);
-    assert_true(after - before < CONNECTIONS * ROUNDS);
+    assert_true(after - before < (uint64_t)CONNECTIONS * ROUNDS);
 }
 
 static void test_what_fails_in_the_store_stays_there(void **state)
