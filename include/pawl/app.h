@@ -261,6 +261,13 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_get_status(pawl_app *app,
                                                        pawl_sequencer_status *ret_status,
                                                        pawl_error *reterr);
 
+/* The offset of the last event in the log of a partition; 0: it has none. While a partition actualizes,
+ * next_offset of its status goes up to the one behind this. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_get_log_end(pawl_app *app,
+                                                        uint16_t partition,
+                                                        uint64_t *ret_offset,
+                                                        pawl_error *reterr);
+
 /* What a CONFLICT of a command is about, in error->native; 0: something else. */
 enum { PAWL_APP_CONFLICT_OF_KEY = 1 };
 

@@ -17,13 +17,18 @@ static pawl_status add_partition(struct pawl__table *table,
                                  pawl_error *reterr)
 {
     pawl_sequencer_status of;
+    uint64_t log_end = 0;
     pawl_status status = pawl_app_get_status(app, partition, &of, reterr);
 
+    if (status == PAWL_OK) {
+        status = pawl_app_get_log_end(app, partition, &log_end, reterr);
+    }
     if (status != PAWL_OK) {
         return status;
     }
     const struct pawl__cell cells[] = {
         pawl__cell_integer(partition),
+        pawl__cell_integer((int64_t)log_end),
         pawl__cell_integer((int64_t)of.next_offset),
         pawl__cell_integer((int64_t)of.stored_offset),
         pawl__cell_integer((int64_t)of.unflushed),
@@ -42,10 +47,10 @@ static pawl_status add_partition(struct pawl__table *table,
 static pawl_status status_run(struct pawl__run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = {
-        { "partition", true },       { "next_offset", true },     { "stored_offset", true },
-        { "unflushed", false },      { "hits", false },           { "misses", false },
-        { "actualizing", false },    { "actualizations", false }, { "flushes", false },
-        { "flush_failures", false }, { "last_error", false },
+        { "partition", true },     { "log_end", true },         { "next_offset", true },
+        { "stored_offset", true }, { "unflushed", false },      { "hits", false },
+        { "misses", false },       { "actualizing", false },    { "actualizations", false },
+        { "flushes", false },      { "flush_failures", false }, { "last_error", false },
     };
     AUTO(pawl__app_close_p) pawl_app *app = NULL;
     AUTO(pawl__table_done) struct pawl__table table = { 0 };
@@ -72,7 +77,10 @@ const struct pawl__command pawl__cmd_seq_status = {
     .name = "status",
     .summary = "show the sequences of each partition",
     .description =
-        "A row a partition: the next offset of its log, the offset up to which numbers are stored, "
+        "A row a partition: the last offset of its log, the next offset as far as the log was read "
+        "(behind "
+        "the last one when nothing is left to actualize), the offset up to which numbers are "
+        "stored, "
         "how many wait to be written, cache hits and misses, and what happened behind the scenes. "
         "Counts are those of this process: an application that another process has open is busy.",
     .operands = OPERANDS(APP_OPERAND),

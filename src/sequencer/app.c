@@ -46,19 +46,40 @@ pawl_status pawl_app_wait(pawl_app *app, uint32_t timeout_ms, pawl_error *reterr
     return PAWL_OK;
 }
 
+static pawl_status check_partition(const pawl_app *app, uint16_t partition, pawl_error *reterr)
+{
+    if (partition < app->partition_count) {
+        return PAWL_OK;
+    }
+    return pawl__fail(reterr,
+                      PAWL_INVALID,
+                      "there is no partition %u, the last one is %zu",
+                      partition,
+                      app->partition_count - 1);
+}
+
+pawl_status pawl_app_get_log_end(pawl_app *app,
+                                 uint16_t partition,
+                                 uint64_t *ret_offset,
+                                 pawl_error *reterr)
+{
+    pawl_status status = check_partition(app, partition, reterr);
+
+    return status == PAWL_OK
+               ? pawl__app_seq_end(&app->partitions[partition].seq, ret_offset, reterr)
+               : status;
+}
+
 pawl_status pawl_app_get_status(pawl_app *app,
                                 uint16_t partition,
                                 pawl_sequencer_status *ret_status,
                                 pawl_error *reterr)
 {
-    if (partition >= app->partition_count) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "there is no partition %u, the last one is %zu",
-                          partition,
-                          app->partition_count - 1);
+    pawl_status status = check_partition(app, partition, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__app_refuse_reader(app, reterr);
     }
-    pawl_status status = pawl__app_refuse_reader(app, reterr);
     if (status == PAWL_OK) {
         pawl_sequencer_get_status(app->partitions[partition].sequencer, ret_status);
     }

@@ -268,6 +268,20 @@ pawl_status pawl__app_seq_last(const struct app_seq *seq,
     return status;
 }
 
+pawl_status pawl__app_seq_end(const struct app_seq *seq, uint64_t *ret_offset, pawl_error *reterr)
+{
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    struct app_entry entry;
+    size_t count = 0;
+    pawl_status status = read_page(seq, 0, true, &arena, &entry, &count, reterr);
+
+    *ret_offset = 0;
+    if (status == PAWL_OK && count > 0 && !pawl__app_key_number(APP_PLOG, entry.key, ret_offset)) {
+        return pawl__fail(reterr, PAWL_CORRUPT, "the log has a key that is none");
+    }
+    return status;
+}
+
 /* --- actualization --- */
 
 struct walk {

@@ -34,6 +34,11 @@ PAWL_MUST_USE pawl_status pawl__app_seq_last(const struct app_seq *seq,
                                              pawl_app_event *ret_event,
                                              pawl_error *reterr);
 
+/* Its offset, though it cannot be read; 0: the log is empty. */
+PAWL_MUST_USE pawl_status pawl__app_seq_end(const struct app_seq *seq,
+                                            uint64_t *ret_offset,
+                                            pawl_error *reterr);
+
 /* An entry of a PLog as an event. */
 PAWL_MUST_USE pawl_status pawl__app_seq_event_of(const struct app_entry *entry,
                                                  struct pawl__arena *arena,

@@ -95,14 +95,16 @@ void pawl__serve_app_create(struct pawl__http_request *request, void *context)
 
 static void add_partition(struct pawl__buf *body,
                           uint16_t partition,
+                          uint64_t log_end,
                           const pawl_sequencer_status *of)
 {
     pawl__buf_add_format(body,
-                         "%s{\"partition\":%u,\"next_offset\":%" PRIu64
+                         "%s{\"partition\":%u,\"log_end\":%" PRIu64 ",\"next_offset\":%" PRIu64
                          ",\"stored_offset\":%" PRIu64 ",\"unflushed\":%" PRIu64
                          ",\"hits\":%" PRIu64 ",\"misses\":%" PRIu64,
                          partition == 0 ? "" : ",",
                          partition,
+                         log_end,
                          of->next_offset,
                          of->stored_offset,
                          of->unflushed,
@@ -136,10 +138,14 @@ void pawl__serve_seq(struct pawl__http_request *request, void *context)
     pawl__buf_add_text(&body, "{\"items\":[");
     for (uint16_t i = 0; i < pawl_app_get_descriptor(app)->partitions && status == PAWL_OK; i++) {
         pawl_sequencer_status of;
+        uint64_t log_end = 0;
 
         status = pawl_app_get_status(app, i, &of, &error);
         if (status == PAWL_OK) {
-            add_partition(&body, i, &of);
+            status = pawl_app_get_log_end(app, i, &log_end, &error);
+        }
+        if (status == PAWL_OK) {
+            add_partition(&body, i, log_end, &of);
         }
     }
     pawl__buf_add_text(&body, "],\"next\":null}\n");

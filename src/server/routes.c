@@ -30,7 +30,7 @@ const struct pawl__http_route pawl__node_routes[] = {
       .handle = pawl__serve_plog,
       .parameters = paging,
       .blocks = true },
-    { .method = PAWL__HTTP_GET, .pattern = APP "/seq", .handle = pawl__serve_seq },
+    { .method = PAWL__HTTP_GET, .pattern = APP "/seq", .handle = pawl__serve_seq, .blocks = true },
     { .method = PAWL__HTTP_GET, .pattern = APP, .handle = pawl__serve_app },
     { .method = PAWL__HTTP_PUT,
       .pattern = APP,

@@ -191,7 +191,8 @@ def proves_numbers():
     assert [p["last"] for p in only] == [1004], only
     run("seq", "verify", *data, "orders", "--workspace", "7", "--sequence", "none", code=2)
     status = rows(run("seq", "status", *data, "orders", "--json"))
-    assert [(s["partition"], s["next_offset"], s["actualizing"]) for s in status] == [(0, 1, False), (1, 6, False)]
+    assert [(s["partition"], s["log_end"], s["next_offset"], s["actualizing"]) for s in status] == [
+        (0, 0, 1, False), (1, 5, 6, False)], status
 
 
 def shows_what_is_damaged():

@@ -369,6 +369,12 @@ static void test_a_descriptor_is_settled_when_the_application_is_created(void **
     assert_ok(pawl_app_get_status(f->app, 1, &status, &f->error), &f->error);
     assert_int_equal(status.next_offset, 3);
     assert_status(pawl_app_get_status(f->app, 2, &status, &f->error), PAWL_INVALID, &f->error);
+    uint64_t end = 99;
+    assert_ok(pawl_app_get_log_end(f->app, 1, &end, &f->error), &f->error);
+    assert_int_equal(end, 2);
+    assert_ok(pawl_app_get_log_end(f->app, 0, &end, &f->error), &f->error);
+    assert_int_equal(end, 0);
+    assert_status(pawl_app_get_log_end(f->app, 2, &end, &f->error), PAWL_INVALID, &f->error);
 }
 
 static void test_the_last_number_of_a_range_is_exhausted_and_others_go_on(void **state)

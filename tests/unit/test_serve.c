@@ -493,7 +493,7 @@ static void test_sequences_and_metrics_are_shown(void **state)
 
     create_shop(f);
     free(ask(f, COMMANDS_OF_7, NULL, ORDER, 200));
-    expect(f, "GET /v1/apps/orders/seq", NULL, 200, "{\"partition\":1,\"next_offset\":2,");
+    expect(f, "GET /v1/apps/orders/seq", NULL, 200, "{\"partition\":1,\"log_end\":1,\"next_offset\":2,");
     expect(f, "GET /healthz", NULL, 200, "\"apps\":1,");
     expect(f,
            "GET /metrics",
