@@ -50,11 +50,12 @@ typedef struct pawl_work_options {
     uint32_t retry_max_ms;   /* ... doubling up to 5 minutes, with jitter */
     bool must_exist;         /* do not create; NOT_FOUND when there is none */
     uint32_t claim_ahead;    /* items that a claim may lease on top, up to 1000; 0. See below */
+    uint32_t stale_ms;       /* a lease without a heartbeat for longer is stale; 2 minutes */
 } pawl_work_options;
 
-#define PAWL_WORK_OPTIONS_INIT                                                     \
-    {                                                                              \
-        sizeof(pawl_work_options), 1U << 20, 5000, 300000, 1000, 300000, false, 0, \
+#define PAWL_WORK_OPTIONS_INIT                                                             \
+    {                                                                                      \
+        sizeof(pawl_work_options), 1U << 20, 5000, 300000, 1000, 300000, false, 0, 120000, \
     }
 
 /* claim_ahead is for many small items: a claim leases more than it asks for, as far as the holder used
@@ -648,13 +649,14 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_schedule_fire(pawl_work *work,
 typedef struct pawl_work_stats {
     uint64_t waiting, pending, in_progress, completed, failed;
     uint64_t active_leases;
-    uint64_t stale_leases; /* no heartbeat for two minutes */
+    uint64_t stale_leases; /* no heartbeat for longer than stale_ms of the options */
     double avg_minutes_since_heartbeat;
     uint64_t checkpoints;
     uint64_t keys_pending, keys_completed, keys_failed;
     int64_t oldest_pending_us; /* created_at; 0: none */
 } pawl_work_stats;
 
+/* INVALID: stale_ms of the options is 0. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_get_stats(pawl_work *work,
                                                        pawl_work_stats *ret_stats,
                                                        pawl_error *reterr);

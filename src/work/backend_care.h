@@ -4,7 +4,11 @@
 
 #include "work/backend.h"
 
-#define WORK_STALE_US (120 * US_PER_S) /* a lease without a heartbeat for so long is stale */
+/* When statistics are taken. */
+struct work_stats_at {
+    int64_t wall_us;
+    int64_t stale_before_us; /* a lease whose last heartbeat is older is stale */
+};
 
 struct work_care_ops {
     /* --- inside of a transaction --- */
@@ -29,7 +33,7 @@ struct work_care_ops {
     /* --- reading --- */
 
     pawl_status (*stats)(struct work_backend *base,
-                         const struct work_now *now,
+                         const struct work_stats_at *at,
                          pawl_work_stats *ret_stats,
                          pawl_error *reterr);
     pawl_status (*type_stats)(struct work_backend *base,

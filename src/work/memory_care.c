@@ -139,7 +139,9 @@ static pawl_status memory_remove_items(struct work_backend *base,
 
 /* --- Reading --- */
 
-static void count_item(const pawl_item *item, const struct work_now *now, pawl_work_stats *stats)
+static void count_item(const pawl_item *item,
+                       const struct work_stats_at *at,
+                       pawl_work_stats *stats)
 {
     uint64_t *const counts[] = {
         [PAWL_ITEM_PENDING] = &stats->pending,     [PAWL_ITEM_IN_PROGRESS] = &stats->in_progress,
@@ -149,8 +151,8 @@ static void count_item(const pawl_item *item, const struct work_now *now, pawl_w
 
     (*counts[item->status])++;
     if (item->status == PAWL_ITEM_IN_PROGRESS) {
-        int64_t since_us = now->wall_us - item->heartbeat_at_us;
-        stats->stale_leases += since_us > WORK_STALE_US;
+        int64_t since_us = at->wall_us - item->heartbeat_at_us;
+        stats->stale_leases += item->heartbeat_at_us < at->stale_before_us;
         stats->avg_minutes_since_heartbeat += (double)since_us / US_PER_MINUTE;
     }
     if (item->status == PAWL_ITEM_PENDING
@@ -175,7 +177,7 @@ static void count_lists(const struct work_memory *backend, pawl_work_stats *stat
 }
 
 static pawl_status memory_stats(struct work_backend *base,
-                                const struct work_now *now,
+                                const struct work_stats_at *at,
                                 pawl_work_stats *ret_stats,
                                 pawl_error *reterr)
 {
@@ -187,7 +189,7 @@ static pawl_status memory_stats(struct work_backend *base,
     (void)reterr;
     pawl__lock(&backend->lock);
     while (pawl__map_next(backend->items, &cursor, NULL, &item)) {
-        count_item(&((const struct work_memory_item *)item)->row.item, now, &stats);
+        count_item(&((const struct work_memory_item *)item)->row.item, at, &stats);
     }
     count_lists(backend, &stats);
     pawl__unlock(&backend->lock);

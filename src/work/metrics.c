@@ -17,7 +17,7 @@ static const struct pawl__metric_def plain_defs[PLAIN_COUNT] = {
                         .help = "Items that are leased.",
                         .type = PAWL__GAUGE },
     [STALE_LEASES] = { .name = "pawl_work_stale_leases",
-                       .help = "Leases without a heartbeat for two minutes.",
+                       .help = "Leases without a heartbeat for longer than work.stale.",
                        .type = PAWL__GAUGE },
     [HEARTBEAT_AGE] = { .name = "pawl_work_heartbeat_age_minutes",
                         .help = "Average time since the last heartbeat of a lease.",

@@ -97,13 +97,13 @@ typedef void (*count_row)(pawl_work_stats *stats, const struct pawl__pg_rows *ro
 static pawl_status count_all(struct pawl__pg *pg,
                              size_t statement,
                              count_row count,
-                             const struct work_now *now,
+                             const struct work_stats_at *at,
                              pawl_work_stats *stats,
                              pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    struct pawl__pg_value values[] = { pawl__pg_time(now->wall_us),
-                                       pawl__pg_time(now->wall_us - WORK_STALE_US) };
+    struct pawl__pg_value values[] = { pawl__pg_time(at->wall_us),
+                                       pawl__pg_time(at->stale_before_us) };
     size_t value_count = statement == WORK_PG_STATS_LEASES ? COUNT_OF(values) : 0;
     pawl_status status = pawl__pg_exec(pg, statement, values, value_count, &rows, reterr);
 
@@ -115,7 +115,7 @@ static pawl_status count_all(struct pawl__pg *pg,
 
 /* All of one moment. */
 static pawl_status pg_stats(struct work_backend *base,
-                            const struct work_now *now,
+                            const struct work_stats_at *at,
                             pawl_work_stats *ret_stats,
                             pawl_error *reterr)
 {
@@ -135,7 +135,7 @@ static pawl_status pg_stats(struct work_backend *base,
         status = pawl__pg_begin(borrowed.pg, PAWL__PG_READ_ONLY, reterr);
     }
     for (size_t i = 0; i < COUNT_OF(parts) && status == PAWL_OK; i++) {
-        status = count_all(borrowed.pg, parts[i].statement, parts[i].count, now, &stats, reterr);
+        status = count_all(borrowed.pg, parts[i].statement, parts[i].count, at, &stats, reterr);
     }
     pawl__pg_rollback(borrowed.pg);
     if (status == PAWL_OK) {

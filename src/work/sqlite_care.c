@@ -124,15 +124,15 @@ static void count_keys(pawl_work_stats *stats, struct pawl__sqlite_stmt *stmt)
 static pawl_status count_all(struct pawl__sqlite *db,
                              size_t statement,
                              count_row count,
-                             const struct work_now *now,
+                             const struct work_stats_at *at,
                              pawl_work_stats *stats,
                              pawl_error *reterr)
 {
     AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, statement);
 
     if (statement == WORK_SQL_STATS_LEASES) {
-        pawl__work_bind_time(&stmt, 1, now->wall_us);
-        pawl__work_bind_time(&stmt, 2, now->wall_us - WORK_STALE_US);
+        pawl__work_bind_time(&stmt, 1, at->wall_us);
+        pawl__work_bind_time(&stmt, 2, at->stale_before_us);
     }
     for (;;) {
         bool more = false;
@@ -146,7 +146,7 @@ static pawl_status count_all(struct pawl__sqlite *db,
 
 /* All of one moment. */
 static pawl_status stats_in(struct pawl__sqlite *db,
-                            const struct work_now *now,
+                            const struct work_stats_at *at,
                             pawl_work_stats *stats,
                             pawl_error *reterr)
 {
@@ -161,14 +161,14 @@ static pawl_status stats_in(struct pawl__sqlite *db,
     pawl_status status = pawl__sqlite_begin(db, PAWL__SQLITE_DEFERRED, reterr);
 
     for (size_t i = 0; i < COUNT_OF(parts) && status == PAWL_OK; i++) {
-        status = count_all(db, parts[i].statement, parts[i].count, now, stats, reterr);
+        status = count_all(db, parts[i].statement, parts[i].count, at, stats, reterr);
     }
     pawl__sqlite_rollback(db);
     return status;
 }
 
 static pawl_status sqlite_stats(struct work_backend *base,
-                                const struct work_now *now,
+                                const struct work_stats_at *at,
                                 pawl_work_stats *ret_stats,
                                 pawl_error *reterr)
 {
@@ -177,7 +177,7 @@ static pawl_status sqlite_stats(struct work_backend *base,
     pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
 
     if (status == PAWL_OK) {
-        status = stats_in(db, now, &stats, reterr);
+        status = stats_in(db, at, &stats, reterr);
         pawl__work_reader_return(of(base), db);
     }
     if (status == PAWL_OK) {
