@@ -127,7 +127,7 @@ static pawl_status begin_run(struct pawl__run *run, pawl_error *reterr)
     pawl_idem_request request = PAWL_IDEM_REQUEST_INIT;
     char hash[PAWL_REQUEST_HASH_SIZE] = "";
     pawl_idem *idem = NULL;
-    int64_t lease_ms = 0;
+    int64_t lease_ms = 0; /* that of the options */
 
     request.key = pawl_view_of(pawl__args_operand(run->args, 0));
     request.owner = pawl_view_of(pawl__args_value(run->args, "owner"));
@@ -136,7 +136,7 @@ static pawl_status begin_run(struct pawl__run *run, pawl_error *reterr)
     request.take_over = pawl__args_has(run->args, "take-over");
     pawl_status status = request_hash(run, hash, &request.request_hash, reterr);
     if (status == PAWL_OK) {
-        status = pawl__work_ms(run, "lease", 1, INT64_C(7) * 86400000, &lease_ms, reterr);
+        status = pawl__work_ms(run, "lease", 1, WORK_TIME_MS_MAX, &lease_ms, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl__work_ms(run, "ttl", 1, INT64_C(3650) * 86400000, &request.ttl_ms, reterr);
@@ -169,23 +169,25 @@ static const struct pawl__command begin = {
         "--only-new, with which it is exit code 3. 'failed' is exit code 1, 'hash_conflict', "
         "another request under the same key, exit code 4.\n\n"
         "The request is hashed as canonical JSON: order of keys and blanks do not matter.",
-    .flags = FLAGS(
-        { .name = "request",
-          .value = "JSON",
-          .help = "What is asked for; @FILE reads a file, - standard input." },
-        { .name = "hash",
-          .value = "HASH",
-          .help = "Of the request, as 'pawl idem hash' prints it." },
-        { .name = "owner", .value = "NAME", .help = "Who does it, for others to read." },
-        { .name = "task", .value = "TASK", .help = "The task it belongs to." },
-        { .name = "item", .value = "ID", .help = "The item it belongs to." },
-        { .name = "lease", .value = "DURATION", .help = "How long it may take.", .fallback = "5m" },
-        { .name = "ttl",
-          .value = "DURATION",
-          .help = "How long the answer is kept.",
-          .fallback = "24h" },
-        { .name = "only-new", .help = "Exit code 0 for 'new' alone; for 'done' it is 3." },
-        { .name = "take-over", .help = "Do again what is in doubt or has failed." }),
+    .flags =
+        FLAGS({ .name = "request",
+                .value = "JSON",
+                .help = "What is asked for; @FILE reads a file, - standard input." },
+              { .name = "hash",
+                .value = "HASH",
+                .help = "Of the request, as 'pawl idem hash' prints it." },
+              { .name = "owner", .value = "NAME", .help = "Who does it, for others to read." },
+              { .name = "task", .value = "TASK", .help = "The task it belongs to." },
+              { .name = "item", .value = "ID", .help = "The item it belongs to." },
+              { .name = "lease",
+                .value = "DURATION",
+                .help = "How long it may take, instead of work.lease." },
+              { .name = "ttl",
+                .value = "DURATION",
+                .help = "How long the answer is kept.",
+                .fallback = "24h" },
+              { .name = "only-new", .help = "Exit code 0 for 'new' alone; for 'done' it is 3." },
+              { .name = "take-over", .help = "Do again what is in doubt or has failed." }),
     .operands = OPERANDS(KEY_OPERAND),
     .examples = EXAMPLES({ .line = BEGIN "true", .says = "may I?", .runs = true }),
     .run = begin_run,

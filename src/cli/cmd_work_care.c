@@ -95,6 +95,20 @@ static void add_counts(struct pawl__rows *rows, const pawl_work_stats *stats)
     }
 }
 
+static pawl_status open_for_stats(const struct pawl__run *run,
+                                  pawl_work **ret_work,
+                                  pawl_error *reterr)
+{
+    pawl_work_options options = pawl__work_options(run);
+    int64_t stale_ms = options.stale_ms;
+    pawl_status status = pawl__work_ms(run, "stale", 1, WORK_TIME_MS_MAX, &stale_ms, reterr);
+
+    options.stale_ms = (uint32_t)stale_ms;
+    return status == PAWL_OK
+               ? pawl__work_open_with(run, WORK_THAT_EXISTS, &options, ret_work, reterr)
+               : status;
+}
+
 static pawl_status stats_run(struct pawl__run *run, pawl_error *reterr)
 {
     AUTO(pawl__work_close_p) pawl_work *work = NULL;
@@ -102,7 +116,7 @@ static pawl_status stats_run(struct pawl__run *run, pawl_error *reterr)
     pawl_work_stats stats = { 0 };
 
     pawl__rows_start(&rows, run, stats_columns, COUNT_OF(stats_columns), reterr);
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl_status status = open_for_stats(run, &work, reterr);
     if (status == PAWL_OK) {
         status = pawl_work_get_stats(work, &stats, reterr);
     }
@@ -121,8 +135,12 @@ const struct pawl__command pawl__cmd_work_stats = {
     .summary = "count what there is, and how well it is",
     .description =
         "Prints how many items are in each state, how many leases are live and how many of them "
-        "had no heartbeat for two minutes, keys and checkpoints; then the items of each type with "
-        "their average age in hours, and the ten tasks with the most checkpoints.",
+        "had no heartbeat for longer than --stale, keys and checkpoints; then the items of each "
+        "type with their average age in hours, and the ten tasks with the most checkpoints.",
+    .flags = FLAGS({ .name = "stale",
+                     .value = "DURATION",
+                     .help = "A lease without a heartbeat for longer is stale; instead of "
+                             "work.stale." }),
     .examples = EXAMPLES({ .line = "pawl work submit --data ./data --type mail && "
                                    "pawl work stats --data ./data",
                            .says = "what is in it",

@@ -8,11 +8,10 @@
 #include "cli/interrupt.h"
 #include "cli/work.h"
 
-#define LEASE_MS_MAX (INT64_C(7) * 86400000) /* a week */
-#define LEASE_FLAG                                                                   \
-    {                                                                                \
-        .name = "lease", .value = "DURATION", .help = "How long it holds from now.", \
-        .fallback = "5m"                                                             \
+#define LEASE_FLAG                                                   \
+    {                                                                \
+        .name = "lease", .value = "DURATION",                        \
+        .help = "How long it holds from now, instead of work.lease." \
     }
 #define SUBMIT_AND_CLAIM                                                                     \
     "pawl work submit --data ./data --type mail --id m-1 >queued && pawl work claim --data " \
@@ -21,8 +20,8 @@
 
 static pawl_status lease_of(const struct pawl__run *run, uint32_t *ret_ms, pawl_error *reterr)
 {
-    int64_t ms = 0;
-    pawl_status status = pawl__work_ms(run, "lease", 1, LEASE_MS_MAX, &ms, reterr);
+    int64_t ms = 0; /* that of the options */
+    pawl_status status = pawl__work_ms(run, "lease", 1, WORK_TIME_MS_MAX, &ms, reterr);
 
     *ret_ms = (uint32_t)ms;
     return status;
@@ -104,7 +103,7 @@ static pawl_status claim_run(struct pawl__run *run, pawl_error *reterr)
     }
     pawl_status status = lease_of(run, &claim.lease_ms, reterr);
     if (status == PAWL_OK) {
-        status = pawl__work_ms(run, "wait", 0, LEASE_MS_MAX, &wait_ms, reterr);
+        status = pawl__work_ms(run, "wait", 0, WORK_TIME_MS_MAX, &wait_ms, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);

@@ -3,10 +3,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/config.h"
 #include "base/error.h"
 #include "base/macros.h"
+#include "base/quantity.h"
 #include "cli/runner.h"
 #include "cli/runner_guard.h"
+#include "cli/runner_step.h"
 #include "cli/runner_template.h"
 #include "cli/work.h"
 
@@ -31,6 +34,78 @@ static pawl_status take_types(const struct pawl__run *run,
     return PAWL_OK;
 }
 
+/* The flag, else the setting. *ret_chosen: somebody said so, it is not the default. */
+static pawl_status take_pace(const struct pawl__run *run,
+                             const char *flag,
+                             enum pawl__setting_id id,
+                             int64_t *ret_ms,
+                             bool *ret_chosen,
+                             pawl_error *reterr)
+{
+    const struct pawl__setting *setting = &pawl__settings[id];
+
+    *ret_ms = pawl__work_setting_ms(run, id);
+    *ret_chosen = pawl__args_has(run->args, flag)
+                  || pawl__config_origin(run->config, id).kind != PAWL__ORIGIN_DEFAULT;
+    return pawl__work_ms(
+        run, flag, setting->min / NS_PER_MS, setting->max / NS_PER_MS, ret_ms, reterr);
+}
+
+static pawl_status refuse_heartbeat(const struct pawl__run *run,
+                                    const struct runner_options *options,
+                                    pawl_error *reterr)
+{
+    char origin_text[PAWL_ERROR_MESSAGE_SIZE / 2] = "'--heartbeat'";
+    struct pawl__buf origin = BUF_OVER(origin_text);
+    char heartbeat[PAWL__QUANTITY_SIZE];
+    char lease[PAWL__QUANTITY_SIZE];
+
+    if (!pawl__args_has(run->args, "heartbeat")) {
+        pawl__config_add_origin(run->config, PAWL__WORK_HEARTBEAT, &origin);
+        pawl__buf_add_text(&origin, ": work.heartbeat");
+    }
+    pawl__duration_format(options->heartbeat_ms * NS_PER_MS, heartbeat);
+    pawl__duration_format(options->lease_ms * NS_PER_MS, lease);
+    return pawl__fail(reterr,
+                      PAWL_INVALID,
+                      "%s is %s, which is not shorter than the lease ('--lease', work.lease) of %s",
+                      origin_text,
+                      heartbeat,
+                      lease);
+}
+
+/* Lease, heartbeat and sweep: what was chosen holds, what was not has to fit it. */
+static pawl_status take_paces(const struct pawl__run *run,
+                              struct runner_options *options,
+                              pawl_error *reterr)
+{
+    bool chosen = false;
+    bool beat_chosen = false;
+    bool sweep_chosen = false;
+    pawl_status status =
+        take_pace(run, "lease", PAWL__WORK_LEASE, &options->lease_ms, &chosen, reterr);
+
+    if (status == PAWL_OK) {
+        status = take_pace(
+            run, "heartbeat", PAWL__WORK_HEARTBEAT, &options->heartbeat_ms, &beat_chosen, reterr);
+    }
+    if (status == PAWL_OK) {
+        status =
+            take_pace(run, "sweep", PAWL__WORK_SWEEP, &options->sweep_ms, &sweep_chosen, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (!beat_chosen) {
+        options->heartbeat_ms = pawl__beat_fitting_ms(options->heartbeat_ms, options->lease_ms);
+    }
+    if (!sweep_chosen) {
+        options->sweep_ms = pawl__sweep_fitting_ms(options->sweep_ms, options->lease_ms);
+    }
+    return options->heartbeat_ms < options->lease_ms ? PAWL_OK
+                                                     : refuse_heartbeat(run, options, reterr);
+}
+
 static pawl_status take_times(const struct pawl__run *run,
                               struct runner_options *options,
                               pawl_error *reterr)
@@ -38,7 +113,7 @@ static pawl_status take_times(const struct pawl__run *run,
     int64_t timeout_ms = -1;
     int64_t grace_ms = 0;
 
-    pawl_status status = pawl__work_ms(run, "lease", 5000, 7 * DAY_MS, &options->lease_ms, reterr);
+    pawl_status status = take_paces(run, options, reterr);
     if (status == PAWL_OK) {
         status = pawl__work_ms(run, "timeout", 1, 365 * DAY_MS, &timeout_ms, reterr);
     }
@@ -146,8 +221,15 @@ const struct pawl__command pawl__cmd_work_run = {
           .fallback = "5s" },
         { .name = "lease",
           .value = "DURATION",
-          .help = "How long items stay ours when this process stands still.",
-          .fallback = "5m" },
+          .help = "How long items stay ours when this process stands still; instead of "
+                  "work.lease." },
+        { .name = "heartbeat",
+          .value = "DURATION",
+          .help = "How often leases are extended, and a cancelled item is noticed; instead of "
+                  "work.heartbeat." },
+        { .name = "sweep",
+          .value = "DURATION",
+          .help = "How often leases that ran out are taken back; instead of work.sweep." },
         { .name = "keep-order",
           .letter = 'k',
           .help = "Print in the order in which the items were claimed." },

@@ -25,7 +25,9 @@ static void assign_locked(struct runner *runner,
     slot->batch = batch;
     slot->item = item;
     slot->number = runner->plan.taken++;
-    slot->beat = pawl__beat_start(asked_at_ns, runner->options->lease_ms * NS_PER_MS);
+    slot->beat = pawl__beat_start(asked_at_ns,
+                                  runner->options->lease_ms * NS_PER_MS,
+                                  runner->options->heartbeat_ms * NS_PER_MS);
     slot->lost = false;
     slot->stop = runner->plan.stopping; /* it was claimed while Ctrl-C came: it is given back */
     slot->state = RUNNER_ASSIGNED;
@@ -90,19 +92,23 @@ static void wait_for_change(struct runner *runner, int64_t ms)
     pawl__unlock(&runner->lock);
 }
 
-/* Nothing may be claimed: waits until that changes. False: it never will. */
+/* Nothing may be claimed: waits until that changes, or a sweep is due. False: it never will. */
 static bool wait_for_room(struct runner *runner)
 {
     const struct runner_left nothing = { 0 };
+    int64_t sweep_at_ns = pawl__runner_sweep_at_ns(runner);
 
     pawl__lock(&runner->lock);
     while (pawl__plan_want(&runner->plan) == 0
-           && pawl__plan_next(&runner->plan, &nothing) == RUNNER_GO_ON) {
-        pawl__cond_wait(&runner->changed, &runner->lock);
+           && pawl__plan_next(&runner->plan, &nothing) == RUNNER_GO_ON
+           && (runner->plan.stopping || runner_now() < sweep_at_ns)) {
+        (void)pawl__cond_wait_until(
+            &runner->changed, &runner->lock, runner->plan.stopping ? INT64_MAX : sweep_at_ns);
     }
-    bool room = pawl__plan_want(&runner->plan) > 0;
+    bool goes_on = pawl__plan_want(&runner->plan) > 0
+                   || pawl__plan_next(&runner->plan, &nothing) == RUNNER_GO_ON;
     pawl__unlock(&runner->lock);
-    return room;
+    return goes_on;
 }
 
 static struct runner_plan plan_of(struct runner *runner)
@@ -164,7 +170,10 @@ static void run_all(struct runner *runner)
     while (!end && wait_for_room(runner)) {
         struct runner_plan plan = plan_of(runner);
         uint64_t want = pawl__plan_want(&plan);
-        pawl_status status = want == 0 ? PAWL_OK : claim(runner, want, 0, &error);
+        pawl_status status = plan.stopping ? PAWL_OK : pawl__runner_sweep(runner, &error);
+        if (status == PAWL_OK && want > 0) {
+            status = claim(runner, want, 0, &error);
+        }
         if (status == PAWL_NOT_FOUND) {
             status = on_nothing(runner, &end, &error);
         }
@@ -370,8 +379,11 @@ static pawl_status run_opened(struct runner *runner, pawl_error *reterr)
     }
     if (status == PAWL_OK) {
         runner->looked_after_ns = runner_now() - 2 * NS_PER_S;
-        runner->swept_ns = runner_now() - 60 * NS_PER_S;
+        runner->swept_ns = runner_now() - runner->options->sweep_ms * NS_PER_MS;
         status = pawl__runner_look_after(runner, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__runner_sweep(runner, reterr);
     }
     if (status == PAWL_OK) {
         status = run_with_progress(runner, reterr);

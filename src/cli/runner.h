@@ -24,6 +24,8 @@ struct runner_options {
     uint64_t jobs;
     uint64_t limit; /* UINT64_MAX: none */
     int64_t lease_ms;
+    int64_t heartbeat_ms; /* shorter than the lease */
+    int64_t sweep_ms;
     int64_t retries;    /* negative: as the item says */
     int64_t timeout_ns; /* INT64_MAX: none */
     int64_t grace_ns;

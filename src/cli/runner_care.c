@@ -269,7 +269,6 @@ static pawl_status each_type(struct runner *runner,
 pawl_status pawl__runner_look_after(struct runner *runner, pawl_error *reterr)
 {
     struct orphans orphans = { .runner = runner };
-    pawl_sweep_report report;
     int64_t now_ns = runner_now();
 
     if (now_ns - runner->looked_after_ns < NS_PER_S) {
@@ -286,13 +285,24 @@ pawl_status pawl__runner_look_after(struct runner *runner, pawl_error *reterr)
         status = take_back(runner, &orphans.found[i], reterr);
     }
     free(orphans.found);
-    if (status == PAWL_OK
-        && now_ns - runner->swept_ns
-               >= pawl__plan_sweep_ns(runner->options->lease_ms * NS_PER_MS)) {
-        runner->swept_ns = now_ns;
-        status = pawl_work_sweep(runner->work, &report, reterr);
-    }
     return status;
+}
+
+int64_t pawl__runner_sweep_at_ns(const struct runner *runner)
+{
+    return runner->swept_ns + runner->options->sweep_ms * NS_PER_MS;
+}
+
+pawl_status pawl__runner_sweep(struct runner *runner, pawl_error *reterr)
+{
+    pawl_sweep_report report;
+    int64_t now_ns = runner_now();
+
+    if (now_ns < pawl__runner_sweep_at_ns(runner)) {
+        return PAWL_OK;
+    }
+    runner->swept_ns = now_ns;
+    return pawl_work_sweep(runner->work, &report, reterr);
 }
 
 /* --- what is left --- */

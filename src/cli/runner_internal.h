@@ -103,8 +103,12 @@ void pawl__runner_heart(void *context);   /* a thread */
 void pawl__runner_watcher(void *context); /* a thread */
 
 /* Takes back what runs of this machine held that are gone, and what we hold without knowing it (a
- * claim whose answer was lost); sweeps now and then. */
+ * claim whose answer was lost). Main's, as the sweep. */
 PAWL_MUST_USE pawl_status pawl__runner_look_after(struct runner *runner, pawl_error *reterr);
+
+/* Takes back leases that ran out, our own and those of others, when it is time to. */
+PAWL_MUST_USE pawl_status pawl__runner_sweep(struct runner *runner, pawl_error *reterr);
+int64_t pawl__runner_sweep_at_ns(const struct runner *runner);
 
 /* What is left to do. */
 PAWL_MUST_USE pawl_status pawl__runner_left(struct runner *runner,

@@ -124,11 +124,12 @@ void pawl__step_message(const struct runner_step *step,
 
 /* --- heartbeats --- */
 
-struct runner_beat pawl__beat_start(int64_t asked_at_ns, int64_t lease_ns)
+struct runner_beat pawl__beat_start(int64_t asked_at_ns, int64_t lease_ns, int64_t every_ns)
 {
     return (struct runner_beat){
         .lease_ns = lease_ns,
-        .next_ns = later(asked_at_ns, MIN(lease_ns / 3, RUNNER_BEAT_NS_MAX)),
+        .every_ns = every_ns,
+        .next_ns = later(asked_at_ns, every_ns),
         .until_ns = later(asked_at_ns, lease_ns),
     };
 }
@@ -139,7 +140,7 @@ enum runner_beat_answer pawl__beat_answered(struct runner_beat *beat,
                                             int64_t now_ns)
 {
     if (status == PAWL_OK) {
-        *beat = pawl__beat_start(asked_at_ns, beat->lease_ns);
+        *beat = pawl__beat_start(asked_at_ns, beat->lease_ns, beat->every_ns);
         return RUNNER_BEAT_FINE;
     }
     if (status == PAWL_LEASE_LOST || status == PAWL_NOT_FOUND || now_ns >= beat->until_ns) {
@@ -147,6 +148,16 @@ enum runner_beat_answer pawl__beat_answered(struct runner_beat *beat,
     }
     beat->next_ns = MIN(later(now_ns, MIN(beat->lease_ns / 20 + 1, NS_PER_S)), beat->until_ns);
     return RUNNER_BEAT_FINE;
+}
+
+int64_t pawl__beat_fitting_ms(int64_t heartbeat_ms, int64_t lease_ms)
+{
+    return MIN(heartbeat_ms, lease_ms / 3);
+}
+
+int64_t pawl__sweep_fitting_ms(int64_t sweep_ms, int64_t lease_ms)
+{
+    return MIN(sweep_ms, lease_ms / 2);
 }
 
 /* --- the run as a whole --- */
@@ -159,11 +170,6 @@ uint64_t pawl__plan_want(const struct runner_plan *plan)
     uint64_t allowed = plan->limit > plan->taken ? plan->limit - plan->taken : 0;
 
     return plan->stopping ? 0 : MIN(MIN(free_jobs, free_threads), allowed);
-}
-
-int64_t pawl__plan_sweep_ns(int64_t lease_ns)
-{
-    return MIN(lease_ns / 2, 5 * NS_PER_S);
 }
 
 enum runner_next pawl__plan_next(const struct runner_plan *plan, const struct runner_left *left)

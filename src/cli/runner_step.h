@@ -64,20 +64,18 @@ void pawl__step_message(const struct runner_step *step,
 
 /* --- heartbeats --- */
 
-/* A cancelled item is noticed at the next heartbeat, so they are not far apart. */
-#define RUNNER_BEAT_NS_MAX (5 * NS_PER_S)
-
 /* One lease as its holder sees it. `until_ns` is counted from before the call that won it, so it is
  * never later than the store's own deadline. */
 struct runner_beat {
     int64_t lease_ns;
+    int64_t every_ns;
     int64_t next_ns;
     int64_t until_ns;
 };
 
 enum runner_beat_answer { RUNNER_BEAT_FINE, RUNNER_BEAT_LOST };
 
-struct runner_beat pawl__beat_start(int64_t asked_at_ns, int64_t lease_ns);
+struct runner_beat pawl__beat_start(int64_t asked_at_ns, int64_t lease_ns, int64_t every_ns);
 
 /* After a heartbeat that was sent at `asked_at_ns` and answered with `status`. A store that cannot be
  * reached is asked again soon, until the lease must have run out. */
@@ -85,6 +83,11 @@ enum runner_beat_answer pawl__beat_answered(struct runner_beat *beat,
                                             pawl_status status,
                                             int64_t asked_at_ns,
                                             int64_t now_ns);
+
+/* What nobody chose has to fit the lease: two heartbeats may fail before it is lost, and a lease that
+ * ran out is not waited for longer than it took to run out. */
+int64_t pawl__beat_fitting_ms(int64_t heartbeat_ms, int64_t lease_ms);
+int64_t pawl__sweep_fitting_ms(int64_t sweep_ms, int64_t lease_ms);
 
 /* --- the run as a whole --- */
 
@@ -101,9 +104,6 @@ struct runner_plan {
 
 /* How many items to claim now. */
 uint64_t pawl__plan_want(const struct runner_plan *plan);
-
-/* How often who has nothing to do takes back leases that ran out, its own and those of others. */
-int64_t pawl__plan_sweep_ns(int64_t lease_ns);
 
 /* What is left of the items that the run is for. */
 struct runner_left {

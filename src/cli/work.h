@@ -5,6 +5,7 @@
 
 #include <pawl/work.h>
 
+#include "base/settings.h"
 #include "cli/command.h"
 #include "cli/run.h"
 
@@ -52,7 +53,13 @@ PAWL_MUST_USE pawl_status pawl__work_open(const struct pawl__run *run,
                                           pawl_work **ret_work,
                                           pawl_error *reterr);
 
-/* The same with options of the caller's, whose size, busy_ms_max and must_exist are set here. */
+/* A setting that is a duration. */
+int64_t pawl__work_setting_ms(const struct pawl__run *run, enum pawl__setting_id id);
+
+/* What the settings say of a store. */
+pawl_work_options pawl__work_options(const struct pawl__run *run);
+
+/* The same with options of the caller's, but for must_exist. */
 PAWL_MUST_USE pawl_status pawl__work_open_with(const struct pawl__run *run,
                                                enum pawl__work_wish wish,
                                                pawl_work_options *options,
@@ -67,6 +74,8 @@ void pawl__work_close_p(pawl_work **work);
 PAWL_MUST_USE pawl_status pawl__work_check_task(pawl_work *work,
                                                 pawl_view task_id,
                                                 pawl_error *reterr);
+
+#define WORK_TIME_MS_MAX (INT64_C(7) * 86400000) /* of leases and what belongs to them: a week */
 
 /* A flag with a duration in milliseconds, from `min_ms` to `max_ms`; left alone when it is not
  * given. */

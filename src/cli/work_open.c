@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/config.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/macros.h"
@@ -17,6 +18,21 @@ void pawl__work_close_p(pawl_work **work)
     pawl_work_close(*work);
 }
 
+int64_t pawl__work_setting_ms(const struct pawl__run *run, enum pawl__setting_id id)
+{
+    return pawl__config_number(run->config, id) / NS_PER_MS;
+}
+
+pawl_work_options pawl__work_options(const struct pawl__run *run)
+{
+    pawl_work_options options = PAWL_WORK_OPTIONS_INIT;
+
+    options.busy_ms_max = pawl__place_busy_ms(run);
+    options.lease_ms = (uint32_t)pawl__work_setting_ms(run, PAWL__WORK_LEASE);
+    options.stale_ms = (uint32_t)pawl__work_setting_ms(run, PAWL__WORK_STALE);
+    return options;
+}
+
 pawl_status pawl__work_open_with(const struct pawl__run *run,
                                  enum pawl__work_wish wish,
                                  pawl_work_options *options,
@@ -25,7 +41,6 @@ pawl_status pawl__work_open_with(const struct pawl__run *run,
 {
     AUTO(pawl__text_free) char *location = NULL;
 
-    options->busy_ms_max = pawl__place_busy_ms(run);
     options->must_exist = wish == WORK_THAT_EXISTS;
     pawl_status status = pawl__place_location(run, &place, &location, reterr);
     if (status == PAWL_OK && strcmp(location, "memory:") == 0) {
@@ -43,7 +58,7 @@ pawl_status pawl__work_open(const struct pawl__run *run,
                             pawl_work **ret_work,
                             pawl_error *reterr)
 {
-    pawl_work_options options = PAWL_WORK_OPTIONS_INIT;
+    pawl_work_options options = pawl__work_options(run);
 
     return pawl__work_open_with(run, wish, &options, ret_work, reterr);
 }

@@ -202,13 +202,14 @@ static void test_the_exit_code_decides(void **state)
 
 static void test_a_store_that_is_away_costs_the_lease_only_when_it_has_run_out(void **state)
 {
-    struct runner_beat beat = pawl__beat_start(0, 30 * NS_PER_S);
+    struct runner_beat beat = pawl__beat_start(0, 30 * NS_PER_S, 5 * NS_PER_S);
 
     (void)state;
     assert_int_equal(beat.next_ns, 5 * NS_PER_S);
     assert_int_equal(pawl__beat_answered(&beat, PAWL_OK, 10 * NS_PER_S, 11 * NS_PER_S),
                      RUNNER_BEAT_FINE);
     assert_int_equal(beat.until_ns, 40 * NS_PER_S); /* from before it was asked for */
+    assert_int_equal(beat.next_ns, 15 * NS_PER_S);
     assert_int_equal(pawl__beat_answered(&beat, PAWL_UNAVAILABLE, 20 * NS_PER_S, 39 * NS_PER_S),
                      RUNNER_BEAT_FINE);
     assert_int_equal(beat.next_ns, 40 * NS_PER_S);
@@ -218,10 +219,15 @@ static void test_a_store_that_is_away_costs_the_lease_only_when_it_has_run_out(v
                      RUNNER_BEAT_LOST);
     assert_int_equal(pawl__beat_answered(&beat, PAWL_NOT_FOUND, 20 * NS_PER_S, 20 * NS_PER_S),
                      RUNNER_BEAT_LOST);
-    beat = pawl__beat_start(0, 3600 * NS_PER_S);
-    assert_int_equal(beat.next_ns, 5 * NS_PER_S);
-    beat = pawl__beat_start(0, 6 * NS_PER_S);
-    assert_int_equal(beat.next_ns, 2 * NS_PER_S);
+}
+
+static void test_what_nobody_chose_fits_the_lease(void **state)
+{
+    (void)state;
+    assert_int_equal(pawl__beat_fitting_ms(60000, 300000), 60000);
+    assert_int_equal(pawl__beat_fitting_ms(60000, 6000), 2000);
+    assert_int_equal(pawl__sweep_fitting_ms(60000, 300000), 60000);
+    assert_int_equal(pawl__sweep_fitting_ms(60000, 6000), 3000);
 }
 
 /* --- the run --- */
@@ -243,13 +249,6 @@ static void test_as_many_are_claimed_as_may_run(void **state)
     plan.taken = 0;
     plan.stopping = true;
     assert_int_equal(pawl__plan_want(&plan), 0);
-}
-
-static void test_leases_that_ran_out_are_taken_back_soon(void **state)
-{
-    (void)state;
-    assert_int_equal(pawl__plan_sweep_ns(6 * NS_PER_S), 3 * NS_PER_S);
-    assert_int_equal(pawl__plan_sweep_ns(3600 * NS_PER_S), 5 * NS_PER_S);
 }
 
 static void test_the_run_ends_when_nothing_is_left(void **state)
@@ -348,7 +347,7 @@ int main(void)
         cmocka_unit_test(test_the_exit_code_decides),
         cmocka_unit_test(test_a_store_that_is_away_costs_the_lease_only_when_it_has_run_out),
         cmocka_unit_test(test_as_many_are_claimed_as_may_run),
-        cmocka_unit_test(test_leases_that_ran_out_are_taken_back_soon),
+        cmocka_unit_test(test_what_nobody_chose_fits_the_lease),
         cmocka_unit_test(test_the_run_ends_when_nothing_is_left),
         cmocka_unit_test(test_a_holder_is_read_back),
         cmocka_unit_test(test_other_names_are_no_holders),
