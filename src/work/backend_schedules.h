@@ -41,6 +41,12 @@ struct work_schedule_ops {
                         pawl_view work_item_id,
                         pawl_error *reterr);
 
+    /* Forgets which slots before `before_us` have fired. */
+    pawl_status (*forget)(struct work_backend *base,
+                          pawl_view schedule_id,
+                          int64_t before_us,
+                          pawl_error *reterr);
+
     pawl_status (*move)(struct work_backend *base,
                         const struct work_now *now,
                         pawl_view schedule_id,

@@ -185,6 +185,24 @@ static pawl_status memory_fire(struct work_backend *base,
     return pawl__memory_add(of(base), &of(base)->fires, fire, reterr);
 }
 
+static pawl_status memory_forget(struct work_backend *base,
+                                 pawl_view schedule_id,
+                                 int64_t before_us,
+                                 pawl_error *reterr)
+{
+    struct work_memory_list *fires = &of(base)->fires;
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < fires->count && status == PAWL_OK; i++) {
+        const struct memory_fire *fire = fires->rows[i];
+        if (fire != NULL && fire->slot_us < before_us
+            && pawl__view_is(schedule_id, fire->schedule_id)) {
+            status = pawl__memory_remove(of(base), fires, i, reterr);
+        }
+    }
+    return status;
+}
+
 static pawl_status memory_move(struct work_backend *base,
                                const struct work_now *now,
                                pawl_view schedule_id,
@@ -257,6 +275,7 @@ static const struct work_schedule_ops memory_schedules = {
     .remove = memory_remove,
     .fired = memory_fired,
     .fire = memory_fire,
+    .forget = memory_forget,
     .move = memory_move,
     .list = memory_list,
 };

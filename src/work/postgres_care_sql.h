@@ -181,6 +181,10 @@
     X(SCHEDULE_FIRE,                                                                            \
       "INSERT INTO schedule_fires (schedule_id, slot, work_item_id) VALUES ($1, $2, $3)",       \
       "tzt",                                                                                    \
+      NULL)                                                                                     \
+    X(SCHEDULE_FORGET,                                                                          \
+      "DELETE FROM schedule_fires WHERE schedule_id = $1 AND slot < $2",                        \
+      "tz",                                                                                     \
       NULL)
 
 #define WORK_POSTGRES_STATS_SQL(X)                                                             \

@@ -137,6 +137,19 @@ static pawl_status pg_fire(struct work_backend *base,
         reterr);
 }
 
+static pawl_status pg_forget(struct work_backend *base,
+                             pawl_view schedule_id,
+                             int64_t before_us,
+                             pawl_error *reterr)
+{
+    return pawl__work_pg_ask(of(base),
+                             WORK_PG_SCHEDULE_FORGET,
+                             PG_ARGS(pawl__pg_text(schedule_id), pawl__pg_time(before_us)),
+                             NULL,
+                             NULL,
+                             reterr);
+}
+
 static pawl_status pg_move(struct work_backend *base,
                            const struct work_now *now,
                            pawl_view schedule_id,
@@ -183,6 +196,7 @@ const struct work_schedule_ops pawl__work_pg_schedules = {
     .remove = pg_remove,
     .fired = pg_fired,
     .fire = pg_fire,
+    .forget = pg_forget,
     .move = pg_move,
     .list = pg_list,
 };

@@ -16,6 +16,11 @@
 
 enum { RETRIES_DEFAULT = 3 };
 
+/* How long it is known which slots have fired. Nothing looks for an old slot but a wall clock that
+ * was set back: a year of that (a wrong date, an image of last year's) and a month on top find all of
+ * it, and the table stays as long as the schedule fires in that time. */
+#define FIRES_KEPT_US (400 * 86400 * US_PER_S)
+
 /* --- Put and remove --- */
 
 struct put_request {
@@ -240,8 +245,11 @@ static pawl_status fire_slot(struct work_tx *tx,
         return status;
     }
     fire->fired = there == NULL;
-    return tx->backend->schedules->fire(
-        tx->backend, schedule->schedule_id, slot_us, item_id, reterr);
+    status =
+        tx->backend->schedules->fire(tx->backend, schedule->schedule_id, slot_us, item_id, reterr);
+    return status == PAWL_OK ? tx->backend->schedules->forget(
+               tx->backend, schedule->schedule_id, tx->now.wall_us - FIRES_KEPT_US, reterr)
+                             : status;
 }
 
 static pawl_status run_fire(struct work_tx *tx, struct work_request *request, pawl_error *reterr)

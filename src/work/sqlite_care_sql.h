@@ -110,7 +110,8 @@
       "UPDATE schedules SET next_slot = ?2, updated_at = ?3 WHERE schedule_id = ?1")             \
     X(SCHEDULE_FIRED, "SELECT 1 FROM schedule_fires WHERE schedule_id = ?1 AND slot = ?2")       \
     X(SCHEDULE_FIRE,                                                                             \
-      "INSERT INTO schedule_fires (schedule_id, slot, work_item_id) VALUES (?1, ?2, ?3)")
+      "INSERT INTO schedule_fires (schedule_id, slot, work_item_id) VALUES (?1, ?2, ?3)")        \
+    X(SCHEDULE_FORGET, "DELETE FROM schedule_fires WHERE schedule_id = ?1 AND slot < ?2")
 
 #define WORK_SQLITE_STATS_SQL(X)                                                              \
     X(STATS_ITEMS,                                                                            \

@@ -115,6 +115,19 @@ static pawl_status sqlite_fire(struct work_backend *base,
     return pawl__sqlite_run(&stmt, reterr);
 }
 
+static pawl_status sqlite_forget(struct work_backend *base,
+                                 pawl_view schedule_id,
+                                 int64_t before_us,
+                                 pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(of(base)->writer, WORK_SQL_SCHEDULE_FORGET);
+
+    pawl__sqlite_bind_text(&stmt, 1, schedule_id);
+    pawl__work_bind_time(&stmt, 2, before_us);
+    return pawl__sqlite_run(&stmt, reterr);
+}
+
 static pawl_status sqlite_move(struct work_backend *base,
                                const struct work_now *now,
                                pawl_view schedule_id,
@@ -172,6 +185,7 @@ const struct work_schedule_ops pawl__work_sqlite_schedules = {
     .remove = sqlite_remove,
     .fired = sqlite_fired,
     .fire = sqlite_fire,
+    .forget = sqlite_forget,
     .move = sqlite_move,
     .list = sqlite_list,
 };

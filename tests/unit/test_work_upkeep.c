@@ -3,6 +3,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+
+#include "work/backend_schedules.h"
+#include "work/group.h"
+#include "work/work_internal.h"
 
 /* --- Statistics --- */
 
@@ -49,10 +54,105 @@ static void test_a_lease_is_stale_by_the_options(void **state)
     pawl_work_close(work);
 }
 
+/* --- Slots that have fired --- */
+
+#define US_PER_DAY (86400 * US_PER_S)
+
+/* Asks the backend itself, inside of a transaction: callers cannot see which slots have fired. */
+struct slot_request {
+    struct work_request request; /* first */
+    const char *schedule_id;
+    int64_t slot_us;
+    bool fired;
+};
+
+static pawl_status run_note(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
+{
+    const struct slot_request *slot = (struct slot_request *)request;
+
+    return tx->backend->schedules->fire(tx->backend,
+                                        pawl_view_of(slot->schedule_id),
+                                        slot->slot_us,
+                                        pawl_view_of("an item"),
+                                        reterr);
+}
+
+static pawl_status run_look(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
+{
+    struct slot_request *slot = (struct slot_request *)request;
+
+    return tx->backend->schedules->fired(
+        tx->backend, pawl_view_of(slot->schedule_id), slot->slot_us, &slot->fired, reterr);
+}
+
+static void note_fired(struct care_fixture *f, const char *schedule_id, int64_t slot_us)
+{
+    struct slot_request slot = { .request = { .kind = WORK_RUN, .run = run_note },
+                                 .schedule_id = schedule_id,
+                                 .slot_us = slot_us };
+
+    assert_ok(pawl__work_submit_request(f->work, &slot.request, &f->err), &f->err);
+}
+
+static bool has_fired(struct care_fixture *f, const char *schedule_id, int64_t slot_us)
+{
+    struct slot_request slot = { .request = { .kind = WORK_RUN, .run = run_look },
+                                 .schedule_id = schedule_id,
+                                 .slot_us = slot_us };
+
+    assert_ok(pawl__work_submit_request(f->work, &slot.request, &f->err), &f->err);
+    return slot.fired;
+}
+
+static void put_schedule(struct care_fixture *f, const char *id, const char *cron)
+{
+    const pawl_schedule schedule = {
+        .schedule_id = pawl_view_of(id),
+        .cron = pawl_view_of(cron),
+        .task_id = pawl_view_of("t"),
+        .work_type = pawl_view_of("type"),
+        .max_retries = -1,
+    };
+
+    assert_ok(pawl_schedule_put(f->work, &schedule, &f->err), &f->err);
+}
+
+static void test_slots_that_fired_400_days_ago_are_forgotten(void **state)
+{
+    struct care_fixture *f = *state;
+    int64_t now_us = pawl__wall_us(&f->clock.base);
+    int64_t today_us = now_us - now_us % US_PER_DAY;
+    time_t seconds = (time_t)(now_us / US_PER_S);
+    struct tm utc;
+    char half_a_year_away[20];
+    uint64_t fired = 0;
+
+    gmtime_r(&seconds, &utc);
+    snprintf(half_a_year_away, sizeof(half_a_year_away), "0 0 1 %d *", (utc.tm_mon + 6) % 12 + 1);
+    care_task(f, "t");
+    put_schedule(f, "daily", "@daily");
+    put_schedule(f, "later", half_a_year_away);
+    note_fired(f, "daily", today_us - 402 * US_PER_DAY);
+    note_fired(f, "daily", today_us - 398 * US_PER_DAY);
+    note_fired(f, "later", today_us - 402 * US_PER_DAY);
+    assert_ok(pawl_schedule_fire(f->work, &fired, &f->err), &f->err);
+    assert_int_equal(fired, 0);
+    assert_true(
+        has_fired(f, "daily", today_us - 402 * US_PER_DAY)); /* it has not fired again yet */
+    assert_true(care_fixture_wait(f, 86400));
+    assert_ok(pawl_schedule_fire(f->work, &fired, &f->err), &f->err);
+    assert_int_equal(fired, 1);
+    assert_false(has_fired(f, "daily", today_us - 402 * US_PER_DAY));
+    assert_true(has_fired(f, "daily", today_us - 398 * US_PER_DAY));
+    assert_true(has_fired(f, "daily", today_us + US_PER_DAY));
+    assert_true(has_fired(f, "later", today_us - 402 * US_PER_DAY)); /* another schedule's */
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         CARE_TEST(test_a_lease_is_stale_by_the_options),
+        CARE_TEST(test_slots_that_fired_400_days_ago_are_forgotten),
     };
 
     return care_suite(argc, argv, tests, COUNT_OF(tests));
