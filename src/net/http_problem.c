@@ -74,6 +74,14 @@ const struct pawl__http_problem *pawl__http_problem_of(pawl_status status)
     return &problems[known ? status : PAWL_FAILED];
 }
 
+const struct pawl__http_problem *pawl__http_problem_of_error(const pawl_error *error)
+{
+    const struct pawl__http_problem *problem = pawl__http_problem_of(error->status);
+    bool foreign = error->native != 0 || error->sqlstate[0] != '\0';
+
+    return foreign && problem->http < 500 ? &problems[PAWL_FAILED] : problem;
+}
+
 static const char *title_of(const struct pawl__http_problem *problem)
 {
     return problem->title != NULL ? problem->title

@@ -18,6 +18,10 @@ struct pawl__http_problem {
 /* One for every status but PAWL_OK, which never gets here: it is FAILED. */
 const struct pawl__http_problem *pawl__http_problem_of(pawl_status status);
 
+/* The same for an error, by where it comes from: one of an engine, a server or the operating system (it
+ * has their code) is never the fault of whoever asked, whatever its status says elsewhere. */
+const struct pawl__http_problem *pawl__http_problem_of_error(const pawl_error *error);
+
 /* What only HTTP knows. */
 extern const struct pawl__http_problem pawl__http_method_not_allowed; /* 405 */
 extern const struct pawl__http_problem pawl__http_length_required;    /* 411 */

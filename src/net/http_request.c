@@ -212,7 +212,7 @@ void pawl__http_refuse(struct pawl__http_request *request,
 
 void pawl__http_fail(struct pawl__http_request *request, const pawl_error *error)
 {
-    const struct pawl__http_problem *problem = pawl__http_problem_of(error->status);
+    const struct pawl__http_problem *problem = pawl__http_problem_of_error(error);
     pawl_view target = pawl_view_of(request->target);
 
     target.len = MIN(target.len, TARGET_SHOWN_MAX);

@@ -125,6 +125,19 @@ static pawl_status compare(const pawl_app *wanted, const pawl_app *there, pawl_e
     return status;
 }
 
+/* What fails behind a descriptor that is good is not the fault of whoever sent it, unless another
+ * application is in the way. */
+static pawl_status blame_store(const char *name, pawl_status status, pawl_error *reterr)
+{
+    bool ours = status == PAWL_CONFLICT && pawl__http_problem_of_error(reterr)->http == 409;
+
+    if (!ours && pawl__http_problem_of(status)->http < 500) {
+        status = PAWL_FAILED;
+        reterr->status = status;
+    }
+    return ours ? status : pawl__fail_context(reterr, status, "create application '%s'", name);
+}
+
 static pawl_status create_new(struct pawl__node *node,
                               const char *name,
                               pawl_view descriptor,
@@ -134,19 +147,21 @@ static pawl_status create_new(struct pawl__node *node,
     AUTO(pawl__text_free) char *location = NULL;
     pawl_status status = refuse_more(node, reterr);
 
-    if (status == PAWL_OK) {
-        status = location_of(node, name, &location, reterr);
+    if (status != PAWL_OK) {
+        return status;
     }
+    status = location_of(node, name, &location, reterr);
     if (status == PAWL_OK && !node->is_database) {
         status = pawl__fs_make_dir(location, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl_app_open_json(location, descriptor, &node->options.app, ret_app, reterr);
     }
-    if (status == PAWL_OK) {
-        add_app(node, *ret_app);
+    if (status != PAWL_OK) {
+        return blame_store(name, status, reterr);
     }
-    return status;
+    add_app(node, *ret_app);
+    return PAWL_OK;
 }
 
 static pawl_status create_or_find(struct pawl__node *node,

@@ -16,6 +16,7 @@
 
 enum {
     OPEN_FILES_MAX = 512,
+    ROCKS_NATIVE = -1, /* the code of every error of the engine, which tells whose it is */
     INFO_LOGS_MAX = 5,
     INFO_LOG_BYTES_MAX = 1 << 20,
     BLOOM_BITS = 10, /* one lookup in a hundred of an absent key reads a block in vain */
@@ -65,6 +66,9 @@ pawl_status pawl__rocks_fail(char *text, pawl_error *reterr)
 {
     pawl_status status = pawl__fail(reterr, status_of_text(text), "%s", text);
 
+    if (reterr != NULL) {
+        reterr->native = ROCKS_NATIVE; /* the C API has texts, no codes */
+    }
     rocksdb_free(text);
     return status;
 }

@@ -323,6 +323,45 @@ static void test_what_fails_in_the_store_stays_there(void **state)
     expect(f, COMMANDS_OF_7, ORDER, 200, "\"number\":1000");
 }
 
+/* Whatever stands in the way of a new application is the node's business, and in its log. */
+static void assert_not_told(struct fixture *f, const char *code)
+{
+    char *text = ask(f, "PUT /v1/apps/orders", NULL, SHOP, 500);
+
+    assert_null(strstr(text, f->dir));
+    assert_non_null(strstr(text, code));
+    free(text);
+}
+
+static void make_file(const char *path)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void test_what_is_in_the_way_of_an_application_is_not_told(void **state)
+{
+    struct fixture *f = *state;
+    char path[TEMPDIR_SIZE + 32];
+    char table[TEMPDIR_SIZE + 64];
+
+    (void)snprintf(path, sizeof(path), "%s/orders", f->place);
+    (void)snprintf(table, sizeof(table), "%s/000001.sst", path);
+    make_file(path);
+    assert_not_told(f, "\"code\":\"FAILED\"");
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(symlink("nowhere/at/all", path), 0);
+    assert_not_told(f, "\"code\":\"FAILED\"");
+    assert_int_equal(remove(path), 0);
+    assert_ok(pawl__fs_make_dir(path, &f->error), &f->error);
+    make_file(table);
+    assert_not_told(f, "\"code\":\"CORRUPT\"");
+    assert_int_equal(remove(table), 0);
+    create_shop(f);
+}
+
 /* Waits until an address answers with `part`. */
 static void await(struct fixture *f, const char *what, int code, const char *part)
 {
@@ -493,7 +532,11 @@ static void test_sequences_and_metrics_are_shown(void **state)
 
     create_shop(f);
     free(ask(f, COMMANDS_OF_7, NULL, ORDER, 200));
-    expect(f, "GET /v1/apps/orders/seq", NULL, 200, "{\"partition\":1,\"log_end\":1,\"next_offset\":2,");
+    expect(f,
+           "GET /v1/apps/orders/seq",
+           NULL,
+           200,
+           "{\"partition\":1,\"log_end\":1,\"next_offset\":2,");
     expect(f, "GET /healthz", NULL, 200, "\"apps\":1,");
     expect(f,
            "GET /metrics",
@@ -526,6 +569,7 @@ int main(void)
         cmocka_unit_test(test_keys_of_headers_are_checked),
         NODE_TEST(test_commands_of_many_connections_share_a_commit),
         NODE_TEST(test_what_fails_in_the_store_stays_there),
+        NODE_TEST(test_what_is_in_the_way_of_an_application_is_not_told),
         NODE_TEST(test_a_busy_server_is_503_and_says_when_to_ask_again),
         NODE_TEST(test_stopping_answers_the_commands_on_their_way),
         NODE_TEST(test_records_and_logs_come_in_pages),
