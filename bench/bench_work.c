@@ -85,7 +85,10 @@ static void drain_waiting(pawl_claim *claim)
 static void count_end(void *context, const pawl_error *outcome)
 {
     (void)context;
-    end_well(outcome->status, outcome);
+    if (outcome->status != PAWL_OK) {
+        fprintf(stderr, "bench_work: %s\n", outcome->message);
+        exit(1);
+    }
     atomic_fetch_add_explicit(&ended, 1, memory_order_relaxed);
 }
 

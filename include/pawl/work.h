@@ -8,7 +8,8 @@
  *
  *   memory:                      in this process, gone when it is closed
  *   data/work.sqlite             SQLite, any number of processes of one machine; also sqlite:...
- *   postgres://user@host/db      PostgreSQL, any number of machines; in the schema `pawl`
+ *   postgres://user@host/db      PostgreSQL, any number of machines; in the schema `pawl`.
+ *                                ?connections=N: so many at the most; 8
  *
  * Time. On SQLite leases, delays and backoffs run on the machine's boot clock, on PostgreSQL on the
  * server's. A step of the wall clock changes neither. Times in results (`..._us`) are UTC
@@ -60,8 +61,11 @@ typedef struct pawl_work_options {
 
 /* claim_ahead is for many small items: a claim leases more than it asks for, as far as the holder used
  * that up lately, and the next claims of this holder for the same things get them without the store.
- * What nobody wanted within a second, or an eighth of the lease, is given back; so much of a lease may
- * be over when an item is handed out. An item that comes in meanwhile waits, whatever its priority. */
+ * What nobody wanted within a second, or an eighth of the lease, is given back without counting a
+ * retry; so much of a lease may be over when an item is handed out. An item that comes in meanwhile
+ * waits, whatever its priority; NOT_FOUND does not mean that others have nothing ahead; `attempts` and
+ * the history count what was leased and given back. A crash costs what was ahead a retry, as it costs
+ * what was running one. */
 
 /* Opens the store at `location`, creating or migrating it. NULL takes DATABASE_URL from the
  * environment. `options` may be NULL. UNSUPPORTED: made by a newer pawl. INVALID: something else. */
@@ -70,8 +74,9 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_open(const char *location,
                                                   pawl_work **ret_work,
                                                   pawl_error *reterr);
 
-/* Ends it in bounded time. Calls under way finish or fail first; a waiting claim is CANCELLED; no
- * call may start once this one has. Leases stay as they are. NULL is fine. */
+/* Ends it in bounded time: 10 seconds when the store hangs. Calls that write or wait and are under way
+ * finish or fail first, a waiting claim is CANCELLED; nobody may be reading, and no call may start once
+ * this one has. Leases stay as they are, but for those ahead (claim_ahead). NULL is fine. */
 PAWL_API void pawl_work_close(pawl_work *work);
 
 /* --- Tasks ------------------------------------------------------------------------------------ */
@@ -272,8 +277,10 @@ typedef void (*pawl_work_answer)(void *context, const pawl_error *outcome);
 
 /* pawl_work_complete without waiting for it: the worker takes up its next item, and many ends share
  * one transaction. PAWL_OK: `answer` is called exactly once, when the end is durable or refused; until
- * then the item may be run again, as after a crash. pawl_work_close waits for that. Anything else is
- * wrong in the call, or BUSY: too many wait; then it is not called. What is given is copied. */
+ * then the item may be run again, as after a crash. pawl_work_close waits for that, and answers on its
+ * own thread what it cannot wait for; only what a store that hangs has in its hands then is answered
+ * later, if ever. Anything else is wrong in the call, or BUSY: 32,768 calls or 64 MiB wait; then it is
+ * not called. What is given is copied. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_complete_async(pawl_work *work,
                                                             const pawl_lease *lease,
                                                             pawl_view output_data,
@@ -282,7 +289,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_complete_async(pawl_work *work,
                                                             pawl_error *reterr);
 
 /* pawl_work_complete, and in the same transaction pawl_work_claim: a worker that has ended one item
- * gets the next with the answer, for one commit instead of two. Nothing is claimed when the item
+ * gets the next with the answer, for one commit instead of two (with claim_ahead the next one is at
+ * hand as a rule, and the claim is one by itself). Nothing is claimed when the item
  * could not be completed. PAWL_OK with *ret_claimed NULL: completed, and there was nothing to claim
  * until claim->wait_ms passed. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_complete_and_claim(pawl_work *work,

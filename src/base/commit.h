@@ -44,7 +44,7 @@ struct pawl__commit_options {
 #define PAWL__COMMIT_LIMITS_DEFAULT                                                        \
     {                                                                                      \
         .batch_items_max = 1000, .batch_bytes_max = (size_t)8 << 20, .waiting_max = 65536, \
-        .linger_ns = 0, .only_for_regulars = false                                         \
+        .async_max = 0, .async_bytes_max = 0, .linger_ns = 0, .only_for_regulars = false   \
     }
 
 struct pawl__commit;

@@ -45,8 +45,15 @@ static pawl_status check_submit(const struct pawl__commit_core *core,
                           item->bytes,
                           core->limits.batch_bytes_max);
     }
-    if (core->waiting >= core->limits.waiting_max) {
+    bool async = item->done != NULL;
+    if (core->waiting >= core->limits.waiting_max
+        || (async && core->limits.async_max != 0 && core->waiting >= core->limits.async_max)) {
         return pawl__fail(reterr, PAWL_BUSY, "%zu items wait already, the limit", core->waiting);
+    }
+    if (async && core->limits.async_bytes_max != 0 && core->waiting > 0
+        && core->waiting_bytes + item->bytes > core->limits.async_bytes_max) {
+        return pawl__fail(
+            reterr, PAWL_BUSY, "%zu bytes wait already, near the limit", core->waiting_bytes);
     }
     return PAWL_OK;
 }

@@ -52,6 +52,9 @@ struct pawl__commit_limits {
     int64_t linger_ns;      /* how long the oldest item waits for company; 0: not at all */
     bool only_for_regulars; /* ... and no longer than until as many wait as there were callers when
                              * the last batch was answered: a caller alone never waits */
+    size_t async_max;       /* waiting_max of items that nobody waits for, so that there is room for
+                             * those that somebody does; 0: no other limit */
+    size_t async_bytes_max; /* the same for the bytes of all that wait; 0: no limit */
 };
 
 #define PAWL__COMMIT_BATCH_MAX 65536

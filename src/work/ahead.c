@@ -1,140 +1,120 @@
 #include "work/ahead.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/map.h"
-#include "work/copy.h"
+#include "base/thread.h"
+#include "work/shelves.h"
 
-enum { SHELVES_MAX = 4096 }; /* holders with their wishes; for more nothing is leased ahead */
+#define AGAIN_NS (500 * NS_PER_MS) /* between two tries to give an item back */
 
-/* Items that were leased together. */
-struct stock {
-    pawl_claimed *claimed;
-    size_t from; /* the first that was kept */
-    size_t at;   /* the first that nobody has */
-    int64_t fresh_until_ns;
-    struct stock *next;
-};
-
-/* What one holder has for one kind of claim, oldest first. */
-struct shelf {
-    struct stock *first;
-    struct stock *last;
-    uint32_t more;    /* to lease next time */
-    int64_t asked_ns; /* when there was a claim the last time */
+/* An item on its way back. */
+struct returning {
+    struct work_ahead *ahead;
+    uint64_t token;
+    int64_t leased_until_ns; /* then it comes back by itself, and counts as a retry */
+    int64_t again_ns;
+    struct returning *next;
+    size_t id_len;
+    char id[];
 };
 
 struct work_ahead {
-    uint32_t max;
-    work_ahead_give_back give_back;
+    work_ahead_release release;
     void *context;
     struct pawl__lock lock; /* of all below */
     struct pawl__cond changed;
-    struct pawl__map *shelves;
-    struct pawl__thread keeper;
+    struct work_shelves *shelves;
+    struct returning *again; /* could not be given back yet */
+    int64_t wakes_ns;        /* when the keeper looks again */
     bool stops;
+    struct pawl__thread keeper;
 };
 
-static void keep_young(void *context);
-
-pawl_status pawl__ahead_new(uint32_t max,
-                            work_ahead_give_back give_back,
-                            void *context,
-                            struct work_ahead **ret_ahead,
-                            pawl_error *reterr)
+static int64_t now_ns(void)
 {
-    struct work_ahead *ahead = calloc(1, sizeof(*ahead));
-
-    if (ahead == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for items leased ahead");
-    }
-    ahead->max = max;
-    ahead->give_back = give_back;
-    ahead->context = context;
-    pawl_status status = pawl__lock_init(&ahead->lock, reterr);
-    if (status != PAWL_OK) {
-        free(ahead);
-        return status;
-    }
-    status = pawl__cond_init(&ahead->changed, reterr);
-    if (status != PAWL_OK) {
-        pawl__lock_done(&ahead->lock);
-        free(ahead);
-        return status;
-    }
-    status = pawl__map_new(SHELVES_MAX, &ahead->shelves, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__thread_start(&ahead->keeper, "work ahead", keep_young, ahead, reterr);
-    }
-    if (status != PAWL_OK) {
-        pawl__ahead_free(ahead);
-        return status;
-    }
-    *ret_ahead = ahead;
-    return PAWL_OK;
+    return pawl__monotonic_ns(pawl__clock_real());
 }
 
-/* --- shelves --- */
+/* --- giving back --- */
 
-/* Claims with the same key take from one shelf. */
-static void write_key(const pawl_claim *claim, struct pawl__buf *key)
+/* Whether another try may help. */
+static bool is_passing(pawl_status status)
 {
-    pawl__buf_add_u32be(key, claim->lease_ms);
-    pawl__buf_add_u32be(key, (uint32_t)claim->holder.len);
-    pawl__buf_add(key, claim->holder);
-    pawl__buf_add_u32be(key, (uint32_t)claim->task_id.len);
-    pawl__buf_add(key, claim->task_id);
-    for (size_t i = 0; i < claim->work_type_count; i++) {
-        pawl__buf_add_u32be(key, (uint32_t)claim->work_types[i].len);
-        pawl__buf_add(key, claim->work_types[i]);
+    return status == PAWL_BUSY || status == PAWL_TIMEOUT || status == PAWL_UNAVAILABLE
+           || status == PAWL_IO || status == PAWL_NOMEM || status == PAWL_NO_SPACE;
+}
+
+static void wake_keeper_locked(struct work_ahead *ahead, int64_t at_ns) REQUIRES_LOCK(ahead->lock)
+{
+    if (at_ns < ahead->wakes_ns) {
+        ahead->wakes_ns = at_ns;
+        pawl__cond_signal(&ahead->changed);
     }
 }
 
-/* NULL: there can be none for this claim. */
-static struct shelf *shelf_of(struct work_ahead *ahead, const pawl_claim *claim)
-    REQUIRES_LOCK(ahead->lock)
+/* Runs on the committer's thread, or on that of whoever could not send it. */
+static void came_back(void *context, const pawl_error *outcome)
 {
-    char space[1024];
-    struct pawl__buf key = BUF_OVER(space);
+    struct returning *returning = context;
+    struct work_ahead *ahead = returning->ahead;
+    int64_t again_ns = now_ns() + AGAIN_NS;
 
-    write_key(claim, &key);
-    if (key.broken) { /* very many types */
-        return NULL;
+    pawl__lock(&ahead->lock);
+    bool again =
+        is_passing(outcome->status) && !ahead->stops && again_ns < returning->leased_until_ns;
+    if (again) {
+        returning->again_ns = again_ns;
+        returning->next = ahead->again;
+        ahead->again = returning;
+        wake_keeper_locked(ahead, again_ns);
     }
-    struct shelf *shelf = pawl__map_get(ahead->shelves, pawl__buf_view(&key));
-    if (shelf != NULL) {
-        return shelf;
+    pawl__unlock(&ahead->lock);
+    if (!again) {
+        free(returning);
     }
-    shelf = calloc(1, sizeof(*shelf));
-    if (shelf != NULL
-        && pawl__map_put(ahead->shelves, pawl__buf_view(&key), shelf, NULL, NULL) != PAWL_OK) {
-        free(shelf);
-        shelf = NULL;
-    }
-    return shelf;
 }
 
-static void drop_first(struct shelf *shelf)
+static void send_back(struct work_ahead *ahead, struct returning *returning)
 {
-    struct stock *stock = shelf->first;
+    const pawl_lease lease = { { returning->id, returning->id_len }, returning->token };
+    pawl_error error = PAWL_ERROR_INIT;
 
-    shelf->first = stock->next;
-    if (shelf->first == NULL) {
-        shelf->last = NULL;
+    if (ahead->release(ahead->context, &lease, came_back, returning, &error) != PAWL_OK) {
+        came_back(returning, &error);
     }
-    pawl_claimed_free(stock->claimed);
-    free(stock);
+}
+
+static void send_item_back(struct work_ahead *ahead, const pawl_item *item, int64_t leased_until_ns)
+{
+    struct returning *returning = malloc(sizeof(*returning) + item->work_item_id.len);
+
+    if (returning == NULL) {
+        return; /* its lease runs out */
+    }
+    *returning = (struct returning){ .ahead = ahead,
+                                     .token = item->token,
+                                     .leased_until_ns = leased_until_ns,
+                                     .id_len = item->work_item_id.len };
+    memcpy(returning->id, item->work_item_id.data, returning->id_len);
+    send_back(ahead, returning);
+}
+
+static void send_stocks_back(struct work_ahead *ahead, struct work_stock *down)
+{
+    while (down != NULL) {
+        struct work_stock *stock = down;
+        for (size_t i = stock->at; i < stock->claimed->count; i++) {
+            send_item_back(ahead, &stock->claimed->items[i], stock->leased_until_ns);
+        }
+        down = stock->next;
+        pawl__stock_free(stock);
+    }
 }
 
 /* --- claims --- */
-
-static int64_t young_ns(const pawl_claim *claim)
-{
-    return MIN((int64_t)claim->lease_ms * NS_PER_MS / 8, WORK_AHEAD_NS_MAX);
-}
 
 pawl_status pawl__ahead_take(struct work_ahead *ahead,
                              const pawl_claim *claim,
@@ -142,29 +122,9 @@ pawl_status pawl__ahead_take(struct work_ahead *ahead,
                              uint32_t *ret_more,
                              pawl_error *reterr)
 {
-    int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
-    pawl_status status = PAWL_NOT_FOUND;
-
-    *ret_more = 0;
     pawl__lock(&ahead->lock);
-    struct shelf *shelf = shelf_of(ahead, claim);
-    struct stock *stock = shelf == NULL ? NULL : shelf->first;
-    if (stock != NULL && now_ns < stock->fresh_until_ns) {
-        size_t count = MIN((size_t)claim->count_max, stock->claimed->count - stock->at);
-        status = pawl__copy_items(&stock->claimed->items[stock->at], count, ret_claimed, reterr);
-        stock->at += status == PAWL_OK ? count : 0;
-        if (stock->at == stock->claimed->count) {
-            drop_first(shelf);
-        }
-    } else if (stock == NULL && shelf != NULL) {
-        /* Only a holder that comes back while a lease is young can use what is leased ahead. */
-        bool quick = shelf->asked_ns != 0 && now_ns - shelf->asked_ns < young_ns(claim);
-        shelf->more = quick ? MIN(shelf->more * 2 + 1, ahead->max) : 0;
-    }
-    if (shelf != NULL) {
-        shelf->asked_ns = now_ns;
-        *ret_more = stock == NULL ? shelf->more : 0;
-    }
+    pawl_status status =
+        pawl__shelves_take(ahead->shelves, claim, now_ns(), ret_claimed, ret_more, reterr);
     pawl__unlock(&ahead->lock);
     return status;
 }
@@ -176,91 +136,84 @@ pawl_status pawl__ahead_keep(struct work_ahead *ahead,
                              pawl_claimed **ret_claimed,
                              pawl_error *reterr)
 {
-    size_t count = MIN((size_t)claim->count_max, claimed->count);
-    pawl_status status = PAWL_OK;
+    const struct work_stock *stock = NULL;
 
-    if (count == claimed->count) {
-        *ret_claimed = claimed;
-        return PAWL_OK;
-    }
-    struct stock *stock = calloc(1, sizeof(*stock));
-    if (stock == NULL) {
-        *ret_claimed = claimed; /* more than was asked for, rather than less */
-        return PAWL_OK;
-    }
-    status = pawl__copy_items(claimed->items, count, ret_claimed, reterr);
-    *stock = (struct stock){ .claimed = claimed,
-                             .from = count,
-                             .at = status == PAWL_OK ? count : 0,
-                             .fresh_until_ns = asked_ns + young_ns(claim) };
     pawl__lock(&ahead->lock);
-    struct shelf *shelf = shelf_of(ahead, claim);
-    REQUIRE(shelf != NULL); /* it was made by the take before this */
-    if (shelf->last == NULL) {
-        shelf->first = stock;
-    } else {
-        shelf->last->next = stock;
+    pawl_status status =
+        pawl__shelves_keep(ahead->shelves, claim, asked_ns, claimed, ret_claimed, &stock, reterr);
+    if (stock != NULL) {
+        wake_keeper_locked(ahead, stock->young_until_ns);
     }
-    shelf->last = stock;
-    pawl__cond_signal(&ahead->changed);
     pawl__unlock(&ahead->lock);
-    return status;
+    if (status == PAWL_OK) {
+        return PAWL_OK;
+    }
+    for (size_t i = claim->count_max; i < claimed->count; i++) {
+        send_item_back(ahead, &claimed->items[i], asked_ns + (int64_t)claim->lease_ms * NS_PER_MS);
+    }
+    claimed->count = claim->count_max; /* keep fails only with more than these */
+    *ret_claimed = claimed;
+    return PAWL_OK;
+}
+
+void pawl__ahead_withdraw(struct work_ahead *ahead, pawl_view task_id, pawl_view work_item_id)
+{
+    if (ahead == NULL) {
+        return;
+    }
+    pawl__lock(&ahead->lock);
+    struct work_stock *down = pawl__shelves_withdraw(ahead->shelves, task_id, work_item_id);
+    pawl__unlock(&ahead->lock);
+    send_stocks_back(ahead, down);
 }
 
 /* --- the keeper --- */
 
-/* Takes what is old from the shelves; *ret_next_ns: when the next will be. */
-static struct stock *collect(struct work_ahead *ahead, int64_t now_ns, int64_t *ret_next_ns)
+/* Takes those whose time has come; *next_ns becomes the time of the next, if that is earlier. */
+static struct returning *take_due_locked(struct work_ahead *ahead, int64_t now, int64_t *next_ns)
     REQUIRES_LOCK(ahead->lock)
 {
-    struct stock *old = NULL;
-    size_t cursor = 0;
-    void *value;
+    struct returning **at = &ahead->again;
+    struct returning *due = NULL;
 
-    *ret_next_ns = INT64_MAX;
-    while (pawl__map_next(ahead->shelves, &cursor, NULL, &value)) {
-        struct shelf *shelf = value;
-        while (shelf->first != NULL && shelf->first->fresh_until_ns <= now_ns) {
-            struct stock *stock = shelf->first;
-            shelf->first = stock->next;
-            shelf->last = shelf->first == NULL ? NULL : shelf->last;
-            shelf->more = MIN(shelf->more, (uint32_t)(MAX(stock->at, stock->from) - stock->from));
-            stock->next = old;
-            old = stock;
-        }
-        if (shelf->first != NULL) {
-            *ret_next_ns = MIN(*ret_next_ns, shelf->first->fresh_until_ns);
+    while (*at != NULL) {
+        struct returning *returning = *at;
+        if (returning->again_ns <= now) {
+            *at = returning->next;
+            returning->next = due;
+            due = returning;
+        } else {
+            *next_ns = MIN(*next_ns, returning->again_ns);
+            at = &returning->next;
         }
     }
-    return old;
+    return due;
 }
 
-static void give_back(const struct work_ahead *ahead, struct stock *old)
+static void send_again(struct work_ahead *ahead, struct returning *due)
 {
-    while (old != NULL) {
-        struct stock *stock = old;
-        for (size_t i = stock->at; i < stock->claimed->count; i++) {
-            pawl_lease lease = { stock->claimed->items[i].work_item_id,
-                                 stock->claimed->items[i].token };
-            ahead->give_back(ahead->context, &lease);
-        }
-        old = stock->next;
-        pawl_claimed_free(stock->claimed);
-        free(stock);
+    while (due != NULL) {
+        struct returning *returning = due;
+        due = returning->next;
+        send_back(ahead, returning);
     }
 }
 
-static void keep_young(void *context)
+static void run_keeper(void *context)
 {
     struct work_ahead *ahead = context;
 
     pawl__lock(&ahead->lock);
     while (!ahead->stops) {
+        int64_t now = now_ns();
         int64_t next_ns;
-        struct stock *old = collect(ahead, pawl__monotonic_ns(pawl__clock_real()), &next_ns);
-        if (old != NULL) {
+        struct work_stock *down = pawl__shelves_take_down(ahead->shelves, now, &next_ns);
+        struct returning *due = take_due_locked(ahead, now, &next_ns);
+        ahead->wakes_ns = next_ns;
+        if (down != NULL || due != NULL) {
             pawl__unlock(&ahead->lock);
-            give_back(ahead, old);
+            send_stocks_back(ahead, down);
+            send_again(ahead, due);
             pawl__lock(&ahead->lock);
         } else if (next_ns == INT64_MAX) {
             pawl__cond_wait(&ahead->changed, &ahead->lock);
@@ -271,35 +224,70 @@ static void keep_young(void *context)
     pawl__unlock(&ahead->lock);
 }
 
-static void stop(struct work_ahead *ahead)
+/* --- from beginning to end --- */
+
+pawl_status pawl__ahead_new(uint32_t max,
+                            work_ahead_release release,
+                            void *context,
+                            struct work_ahead **ret_ahead,
+                            pawl_error *reterr)
 {
-    pawl__lock(&ahead->lock);
-    ahead->stops = true;
-    pawl__cond_signal(&ahead->changed);
-    pawl__unlock(&ahead->lock);
-    pawl__thread_join(&ahead->keeper);
+    struct work_ahead *ahead = calloc(1, sizeof(*ahead));
+
+    if (ahead == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for items leased ahead");
+    }
+    ahead->release = release;
+    ahead->context = context;
+    ahead->wakes_ns = INT64_MAX;
+    pawl_status status = pawl__lock_init(&ahead->lock, reterr);
+    if (status != PAWL_OK) {
+        free(ahead);
+        return status;
+    }
+    status = pawl__cond_init(&ahead->changed, reterr);
+    if (status != PAWL_OK) {
+        pawl__lock_done(&ahead->lock);
+        free(ahead);
+        return status;
+    }
+    status = pawl__shelves_new(max, &ahead->shelves, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__thread_start(&ahead->keeper, "work ahead", run_keeper, ahead, reterr);
+    }
+    if (status != PAWL_OK) {
+        pawl__ahead_free(ahead);
+        return status;
+    }
+    *ret_ahead = ahead;
+    return PAWL_OK;
 }
 
-void pawl__ahead_free(struct work_ahead *ahead)
+void pawl__ahead_stop(struct work_ahead *ahead)
 {
-    size_t cursor = 0;
-    void *shelf;
+    int64_t next_ns;
 
     if (ahead == NULL) {
         return;
     }
-    stop(ahead);
-    if (ahead->shelves != NULL) {
-        int64_t next_ns;
-        pawl__lock(&ahead->lock);
-        struct stock *all = collect(ahead, INT64_MAX, &next_ns);
-        pawl__unlock(&ahead->lock);
-        give_back(ahead, all);
-        while (pawl__map_next(ahead->shelves, &cursor, NULL, &shelf)) {
-            free(shelf);
-        }
-        pawl__map_free(ahead->shelves);
+    pawl__lock(&ahead->lock);
+    ahead->stops = true;
+    struct work_stock *down = pawl__shelves_take_down(ahead->shelves, INT64_MAX, &next_ns);
+    struct returning *due = take_due_locked(ahead, INT64_MAX, &next_ns);
+    pawl__cond_signal(&ahead->changed);
+    pawl__unlock(&ahead->lock);
+    pawl__thread_join(&ahead->keeper);
+    send_stocks_back(ahead, down);
+    send_again(ahead, due);
+}
+
+void pawl__ahead_free(struct work_ahead *ahead)
+{
+    if (ahead == NULL) {
+        return;
     }
+    REQUIRE(!ahead->keeper.started || ahead->stops);
+    pawl__shelves_free(ahead->shelves);
     pawl__cond_done(&ahead->changed);
     pawl__lock_done(&ahead->lock);
     free(ahead);

@@ -1,5 +1,6 @@
 /* Claims: many that want the same are served by one walk; one that finds nothing may wait. */
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -63,26 +64,6 @@ bool pawl__same_filter(const struct work_filter *a, const struct work_filter *b)
     return true;
 }
 
-/* Leases rows[0 .. count) to one claim. */
-static pawl_status lease_rows(struct work_tx *tx,
-                              struct work_claiming *claiming,
-                              struct work_row *const *rows,
-                              size_t count,
-                              pawl_error *reterr)
-{
-    for (size_t i = 0; i < count; i++) {
-        pawl_status status = pawl__decide_claim(rows[i],
-                                                claiming->claim.holder,
-                                                claiming->claim.lease_ms * NS_PER_MS,
-                                                &tx->now,
-                                                reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
-    }
-    return pawl__copy_claimed(rows, count, &claiming->claimed, reterr);
-}
-
 /* Claims from `first` on that want what it wants, up to a full batch: they have served[i]
  * afterwards. */
 static size_t gather(
@@ -125,6 +106,45 @@ static size_t asked_for(struct work_claiming *const *claims,
     return count;
 }
 
+/* Rows that a walk has found, on their way to those who want them: first what everybody asked for, then
+ * what is leased ahead. */
+struct deal {
+    struct work_row **rows;
+    size_t asked;     /* the next of those that were asked for, ... */
+    size_t asked_end; /* ... which end here */
+    size_t ahead;     /* the next of the others */
+    size_t found;
+};
+
+/* Leases to one claim what is its own. */
+static pawl_status deal_out(struct work_tx *tx,
+                            struct deal *deal,
+                            struct work_claiming *claiming,
+                            pawl_error *reterr)
+{
+    size_t share = MIN((size_t)claiming->claim.count_max, deal->asked_end - deal->asked);
+    size_t more = MIN((size_t)claiming->more, deal->found - deal->ahead);
+    struct work_row **rows = pawl__tx_take(tx, share + more + 1, sizeof(struct work_row *), reterr);
+    pawl_status status = rows == NULL ? PAWL_NOMEM : PAWL_OK;
+
+    if (status != PAWL_OK || share == 0) {
+        return status; /* what is ahead begins where everybody has what was asked for */
+    }
+    memcpy(rows, deal->rows + deal->asked, share * sizeof(struct work_row *));
+    memcpy(rows + share, deal->rows + deal->ahead, more * sizeof(struct work_row *));
+    deal->asked += share;
+    deal->ahead += more;
+    for (size_t i = 0; i < share + more && status == PAWL_OK; i++) {
+        status = pawl__decide_claim(rows[i],
+                                    claiming->claim.holder,
+                                    claiming->claim.lease_ms * NS_PER_MS,
+                                    &tx->now,
+                                    reterr);
+    }
+    return status == PAWL_OK ? pawl__copy_claimed(rows, share + more, &claiming->claimed, reterr)
+                             : status;
+}
+
 /* Serves claims[first] and those behind it that want the same, up to a full batch: they have
  * served[i] afterwards. All before `first` are served. */
 static pawl_status serve(struct work_tx *tx,
@@ -137,7 +157,6 @@ static pawl_status serve(struct work_tx *tx,
     struct work_backend *backend = tx->backend;
     const struct work_filter *filter = &claims[first]->filter;
     size_t found = 0;
-    size_t given = 0;
     size_t last = first;
     size_t wanted = gather(claims, count, first, served, &last);
     struct work_row **rows = pawl__tx_take(tx, wanted, sizeof(struct work_row *), reterr);
@@ -149,19 +168,14 @@ static pawl_status serve(struct work_tx *tx,
     if (status == PAWL_OK && backend->store->now != NULL) {
         status = backend->store->now(backend, &tx->now, reterr);
     }
-    size_t ahead = found - MIN(found, asked_for(claims, first, last, filter));
+    size_t asked_end = MIN(found, asked_for(claims, first, last, filter));
+    struct deal deal = { .rows = rows, .asked_end = asked_end, .ahead = asked_end, .found = found };
     for (size_t i = first; i <= last && status == PAWL_OK; i++) {
         if (pawl__same_filter(filter, &claims[i]->filter)) {
-            size_t share = MIN((size_t)claims[i]->claim.count_max, found - given);
-            size_t more = MIN((size_t)claims[i]->more, ahead);
-            if (share + more > 0) {
-                status = lease_rows(tx, claims[i], rows + given, share + more, reterr);
-            }
-            given += share + more;
-            ahead -= more;
+            status = deal_out(tx, &deal, claims[i], reterr);
         }
     }
-    return status == PAWL_OK ? pawl__tx_put(tx, rows, given, reterr) : status;
+    return status == PAWL_OK ? pawl__tx_put(tx, rows, deal.ahead, reterr) : status;
 }
 
 pawl_status pawl__group_claims(struct work_tx *tx,
@@ -257,6 +271,60 @@ static int64_t wait_until(const struct work_claiming *claiming, int64_t deadline
     return in_ns > deadline_ns - now_ns ? deadline_ns : now_ns + in_ns;
 }
 
+/* One look: at what was leased ahead, then at the store. */
+static pawl_status claim_once(pawl_work *work,
+                              struct work_claiming *claiming,
+                              pawl_claimed **ret_claimed,
+                              pawl_error *reterr)
+{
+    pawl_status status = PAWL_NOT_FOUND;
+
+    if (work->ahead != NULL) {
+        status =
+            pawl__ahead_take(work->ahead, &claiming->claim, ret_claimed, &claiming->more, reterr);
+    }
+    if (status != PAWL_NOT_FOUND) {
+        return status;
+    }
+    int64_t asked_ns = pawl__monotonic_ns(pawl__clock_real());
+    claiming->request.item = (struct pawl__commit_item){ 0 };
+    status = pawl__work_submit_inside(work, &claiming->request, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (work->ahead != NULL) {
+        return pawl__ahead_keep(
+            work->ahead, &claiming->claim, asked_ns, claiming->claimed, ret_claimed, reterr);
+    }
+    *ret_claimed = claiming->claimed;
+    return PAWL_OK;
+}
+
+static pawl_status claim_or_wait(pawl_work *work,
+                                 struct work_claiming *claiming,
+                                 pawl_claimed **ret_claimed,
+                                 pawl_error *reterr)
+{
+    int64_t deadline_ns =
+        pawl__monotonic_ns(pawl__clock_real()) + claiming->claim.wait_ms * NS_PER_MS;
+    pawl_status status =
+        claiming->claim.wait_ms > 0 ? pawl__watch_outside(&work->watch, reterr) : PAWL_OK;
+
+    while (status == PAWL_OK) {
+        uint32_t generation = pawl__watch_generation(&work->watch);
+        if (claiming->claim.wait_ms > 0 && atomic_load(&work->waits_cancelled)) {
+            return pawl__fail(reterr, PAWL_CANCELLED, "cancelled");
+        }
+        status = claim_once(work, claiming, ret_claimed, reterr);
+        if (status != PAWL_NOT_FOUND || pawl__monotonic_ns(pawl__clock_real()) >= deadline_ns) {
+            return status;
+        }
+        status = PAWL_OK;
+        (void)pawl__watch_wait(&work->watch, generation, wait_until(claiming, deadline_ns));
+    }
+    return status;
+}
+
 pawl_status pawl_work_claim(pawl_work *work,
                             const pawl_claim *claim,
                             pawl_claimed **ret_claimed,
@@ -268,41 +336,9 @@ pawl_status pawl_work_claim(pawl_work *work,
     if (status != PAWL_OK) {
         return status;
     }
-    int64_t deadline_ns =
-        pawl__monotonic_ns(pawl__clock_real()) + claiming.claim.wait_ms * NS_PER_MS;
-    if (claiming.claim.wait_ms > 0) {
-        status = pawl__watch_outside(&work->watch, reterr);
-    }
-    if (status == PAWL_OK && work->ahead != NULL) {
-        status =
-            pawl__ahead_take(work->ahead, &claiming.claim, ret_claimed, &claiming.more, reterr);
-        if (status != PAWL_NOT_FOUND) {
-            return status;
-        }
-        status = PAWL_OK;
-    }
-    int64_t asked_ns = 0;
-    while (status == PAWL_OK) {
-        uint32_t generation = pawl__watch_generation(&work->watch);
-        if (claiming.claim.wait_ms > 0 && atomic_load(&work->waits_cancelled)) {
-            return pawl__fail(reterr, PAWL_CANCELLED, "cancelled");
-        }
-        asked_ns = pawl__monotonic_ns(pawl__clock_real());
-        status = pawl__work_submit_request(work, &claiming.request, reterr);
-        if (status != PAWL_NOT_FOUND || pawl__monotonic_ns(pawl__clock_real()) >= deadline_ns) {
-            break;
-        }
-        status = PAWL_OK;
-        (void)pawl__watch_wait(&work->watch, generation, wait_until(&claiming, deadline_ns));
-        claiming.request.item = (struct pawl__commit_item){ 0 };
-    }
-    if (status == PAWL_OK && work->ahead != NULL) {
-        return pawl__ahead_keep(
-            work->ahead, &claiming.claim, asked_ns, claiming.claimed, ret_claimed, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_claimed = claiming.claimed;
-    }
+    pawl__work_enter(work);
+    status = claim_or_wait(work, &claiming, ret_claimed, reterr);
+    pawl__work_leave(work);
     return status;
 }
 

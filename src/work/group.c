@@ -124,8 +124,7 @@ static pawl_status derive_tasks(struct work_tx *tx, pawl_error *reterr)
 
 /* --- one transaction --- */
 
-/* The claim that a request is, or brings along. */
-static struct work_claiming *claim_in(struct work_request *request)
+struct work_claiming *pawl__claim_in(struct work_request *request)
 {
     switch (request->kind) {
     case WORK_CLAIM:
@@ -160,7 +159,7 @@ static pawl_status run_all(struct work_tx *tx,
         status = pawl__group_leased(tx, group->leased, leased, reterr);
     }
     for (size_t i = 0; i < count; i++) {
-        struct work_claiming *claiming = claim_in(requests[i]);
+        struct work_claiming *claiming = pawl__claim_in(requests[i]);
         if (claiming != NULL && requests[i]->item.outcome.status == PAWL_OK) {
             group->claims[claims++] = claiming;
         }
@@ -188,7 +187,7 @@ static void make_wish(struct work_group *group, struct work_request *const *requ
     }
     group->wish = (struct work_wish){ .ids = group->wished };
     for (size_t i = 0; i < count; i++) {
-        struct work_claiming *claiming = claim_in(requests[i]);
+        struct work_claiming *claiming = pawl__claim_in(requests[i]);
         if (requests[i]->kind == WORK_LEASED) {
             struct work_leased *leased = (struct work_leased *)requests[i];
             if (!leased->done) {
@@ -210,7 +209,7 @@ static void make_wish(struct work_group *group, struct work_request *const *requ
 static void take_back(struct work_request *const *requests, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct work_claiming *claiming = claim_in(requests[i]);
+        struct work_claiming *claiming = pawl__claim_in(requests[i]);
         requests[i]->item.outcome = (pawl_error)PAWL_ERROR_INIT;
         if (claiming != NULL) {
             claiming->request.item.outcome = (pawl_error)PAWL_ERROR_INIT;

@@ -105,6 +105,8 @@ struct work_claiming {
     struct work_request request;
     pawl_claim claim; /* as given, with every default filled in */
     uint32_t more;    /* items to lease on top, when everybody has got what was asked for */
+    size_t calls_at;  /* quick.c's: where its calls stand, ... */
+    size_t ahead_at;  /* ... and those for more */
     struct work_filter filter;
     pawl_claimed *claimed; /* answer; NULL: none */
     int64_t next_due_ns;   /* answer: when to look again, on the store's clock; INT64_MAX: never */
@@ -130,6 +132,9 @@ PAWL_MUST_USE pawl_status pawl__group_claims(struct work_tx *tx,
                                              struct work_claiming *const *claims,
                                              size_t count,
                                              pawl_error *reterr);
+
+/* The claim that a request is, or brings along; NULL: none. */
+struct work_claiming *pawl__claim_in(struct work_request *request);
 
 bool pawl__same_filter(const struct work_filter *a, const struct work_filter *b);
 

@@ -172,6 +172,29 @@ pawl_status pawl_work_complete(pawl_work *work,
     return status == PAWL_OK ? pawl__work_submit_request(work, &call.request, reterr) : status;
 }
 
+static pawl_status complete_and_claim(pawl_work *work,
+                                      struct work_leased *call,
+                                      struct work_claiming *next,
+                                      const pawl_claim *claim,
+                                      pawl_claimed **ret_claimed,
+                                      pawl_error *reterr)
+{
+    bool ahead = work->ahead != NULL; /* then the next one may be at hand */
+
+    call->next = ahead ? NULL : next;
+    pawl_status status = pawl__work_submit_inside(work, &call->request, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    *ret_claimed = next->claimed;
+    /* What goes wrong from here on is told by the next claim: the item is completed. */
+    if (next->claimed == NULL && (next->claim.wait_ms > 0 || ahead)
+        && pawl_work_claim(work, claim, ret_claimed, NULL) != PAWL_OK) {
+        *ret_claimed = NULL;
+    }
+    return PAWL_OK;
+}
+
 pawl_status pawl_work_complete_and_claim(pawl_work *work,
                                          const pawl_lease *lease,
                                          pawl_view output_data,
@@ -180,9 +203,7 @@ pawl_status pawl_work_complete_and_claim(pawl_work *work,
                                          pawl_error *reterr)
 {
     struct work_claiming next = { 0 };
-    /* With items leased ahead the next one is at hand. */
-    struct work_leased call = { .command.kind = WORK_COMPLETE,
-                                .next = work->ahead == NULL ? &next : NULL };
+    struct work_leased call = { .command.kind = WORK_COMPLETE };
     pawl_status status = take_lease(lease, &call, reterr);
 
     if (status == PAWL_OK) {
@@ -191,19 +212,13 @@ pawl_status pawl_work_complete_and_claim(pawl_work *work,
     if (status == PAWL_OK) {
         status = pawl__work_take_claim(work, claim, &next, reterr);
     }
-    if (status == PAWL_OK) {
-        status = pawl__work_submit_request(work, &call.request, reterr);
-    }
     if (status != PAWL_OK) {
         return status;
     }
-    *ret_claimed = next.claimed;
-    /* What goes wrong from here on is told by the next claim: the item is completed. */
-    if (next.claimed == NULL && (next.claim.wait_ms > 0 || call.next == NULL)
-        && pawl_work_claim(work, claim, ret_claimed, NULL) != PAWL_OK) {
-        *ret_claimed = NULL;
-    }
-    return PAWL_OK;
+    pawl__work_enter(work);
+    status = complete_and_claim(work, &call, &next, claim, ret_claimed, reterr);
+    pawl__work_leave(work);
+    return status;
 }
 
 pawl_status pawl_work_fail(pawl_work *work,
@@ -251,7 +266,7 @@ pawl_status pawl_work_release(pawl_work *work, const pawl_lease *lease, pawl_err
 
 struct unawaited {
     struct work_leased call;
-    pawl_work_answer answer; /* NULL: nobody wants to know */
+    pawl_work_answer answer;
     void *context;
     char text[]; /* the id, then the output */
 };
@@ -261,9 +276,7 @@ static void answer_unawaited(struct pawl__commit_item *item)
     struct unawaited *unawaited =
         (struct unawaited *)((char *)item - offsetof(struct unawaited, call.request.item));
 
-    if (unawaited->answer != NULL) {
-        unawaited->answer(unawaited->context, &item->outcome);
-    }
+    unawaited->answer(unawaited->context, &item->outcome);
     free(unawaited);
 }
 
@@ -318,11 +331,11 @@ pawl_status pawl_work_complete_async(pawl_work *work,
     return status == PAWL_OK ? send_unawaited(work, &call, answer, context, reterr) : status;
 }
 
-void pawl__work_give_back(void *work, const pawl_lease *lease)
+pawl_status pawl__work_release_async(
+    void *work, const pawl_lease *lease, pawl_work_answer answer, void *context, pawl_error *reterr)
 {
     struct work_leased call = { .command.kind = WORK_RELEASE };
+    pawl_status status = take_lease(lease, &call, reterr);
 
-    if (take_lease(lease, &call, NULL) == PAWL_OK) {
-        (void)!send_unawaited(work, &call, NULL, NULL, NULL);
-    }
+    return status == PAWL_OK ? send_unawaited(work, &call, answer, context, reterr) : status;
 }

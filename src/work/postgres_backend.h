@@ -85,8 +85,8 @@ struct work_postgres {
 
     /* The committer's. With a single connection it is taken from the pool for each transaction. */
     struct pawl__pg *writer;
-    struct pawl__pg
-        *leaser; /* leases while the writer completes; NULL: not needed yet, or not allowed */
+    struct pawl__pg *leaser;  /* leases while the writer completes; NULL: not wanted yet, or none */
+    int64_t leaser_again_ns;  /* no other try to get one before this */
     struct pawl__arena arena; /* cleared when a transaction begins */
     struct work_now now;
     struct work_pg_brought brought;

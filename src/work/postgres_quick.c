@@ -306,10 +306,11 @@ static pawl_status run_both(struct pawl__pg *leaser,
     } else {
         pawl__pg_pipeline_abandon(leaser);
     }
-    if (leased != PAWL_OK) {
-        pawl__pg_rollback(leaser);
-        forget_leased(claims);
+    if (leased == PAWL_OK) {
+        return PAWL_OK; /* these are handed out, whatever becomes of the ends on the long way */
     }
+    pawl__pg_rollback(leaser);
+    forget_leased(claims);
     return status;
 }
 

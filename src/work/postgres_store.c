@@ -25,7 +25,8 @@ enum {
 /* A group costs a round trip, a sync of the server's log and the start of a statement, however small
  * it is: some wake-ups of this machine's threads are little beside it. */
 #define GATHER_NS NS_PER_MS
-#define DATA_BYTES_SPARE 64U /* what an array needs beside its one element */
+#define LEASER_AGAIN_NS (10 * NS_PER_S) /* between two tries to get a second connection */
+#define DATA_BYTES_SPARE 64U            /* what an array needs beside its one element */
 
 /* One plan, whatever the statistics say: a queue's tables are empty when they are analyzed and full a
  * minute later, and a plan that reads or sorts them would be kept. */
@@ -61,12 +62,17 @@ void pawl__work_pg_release_writer(struct work_postgres *backend)
 struct pawl__pg *pawl__work_pg_leaser(struct work_postgres *backend)
 {
     struct pawl__pg_options writing = backend->options;
+    int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
 
+    if (backend->leaser != NULL || backend->connections_max < CONNECTIONS_OF_TWO_WRITERS
+        || now_ns < backend->leaser_again_ns) {
+        return backend->leaser;
+    }
     writing.settings = WRITER_SETTINGS;
     writing.application_name = "pawl work, leasing";
-    if (backend->leaser == NULL && backend->connections_max >= CONNECTIONS_OF_TWO_WRITERS
-        && pawl__pg_open(backend->url, &writing, &backend->leaser, NULL) != PAWL_OK) {
-        backend->leaser = NULL; /* one after the other, then, and another try next time */
+    if (pawl__pg_open(backend->url, &writing, &backend->leaser, NULL) != PAWL_OK) {
+        backend->leaser = NULL; /* one after the other, then */
+        backend->leaser_again_ns = now_ns + LEASER_AGAIN_NS;
     }
     return backend->leaser;
 }

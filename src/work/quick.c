@@ -28,15 +28,6 @@ static size_t calls_of(const struct work_request *request)
            && ((const struct work_leased *)request)->command.kind == WORK_COMPLETE;
 }
 
-/* What a request claims, by the short way or the long one; NULL: nothing. */
-static const struct work_claiming *claims_of(const struct work_request *request)
-{
-    if (request->kind == WORK_CLAIM) {
-        return (const struct work_claiming *)request;
-    }
-    return request->kind == WORK_LEASED ? ((const struct work_leased *)request)->next : NULL;
-}
-
 /* A group with a claim that has to go the long way goes there as a whole: one transaction, not two.
  * 0: it does. */
 static size_t count_calls(struct quick *quick, struct work_request *const *requests, size_t count)
@@ -45,7 +36,7 @@ static size_t count_calls(struct quick *quick, struct work_request *const *reque
     size_t ahead = 0;
 
     for (size_t i = 0; i < count; i++) {
-        const struct work_claiming *claiming = claims_of(requests[i]);
+        const struct work_claiming *claiming = pawl__claim_in(requests[i]);
         calls += calls_of(requests[i]);
         if (claiming == NULL) {
             continue;
@@ -81,8 +72,11 @@ static void add_end(struct quick *quick, struct work_request *request)
     quick->calls[quick->count++] = call;
 }
 
-static void add_claims(struct quick *quick, struct work_claiming *claiming, size_t count)
+/* Where they begin. */
+static size_t add_claims(struct quick *quick, struct work_claiming *claiming, size_t count)
 {
+    size_t first = quick->count;
+
     for (size_t i = 0; i < count && quick->count < quick->room; i++) {
         quick->calls[quick->count++] = (struct work_quick_call){
             .holder = claiming->claim.holder,
@@ -90,6 +84,7 @@ static void add_claims(struct quick *quick, struct work_claiming *claiming, size
             .owner = claiming,
         };
     }
+    return first;
 }
 
 static int by_id(const void *a, const void *b)
@@ -126,13 +121,16 @@ static void add_calls(struct quick *quick, struct work_request *const *requests,
         }
     }
     arrange_ends(quick);
-    for (int ahead = 0; ahead < 2; ahead++) {
-        for (size_t i = 0; i < count; i++) {
-            if (requests[i]->kind == WORK_CLAIM) {
-                struct work_claiming *claiming = (struct work_claiming *)requests[i];
-                add_claims(
-                    quick, claiming, ahead == 0 ? claiming->claim.count_max : claiming->more);
-            }
+    for (size_t i = 0; i < count; i++) {
+        if (requests[i]->kind == WORK_CLAIM) {
+            struct work_claiming *claiming = (struct work_claiming *)requests[i];
+            claiming->calls_at = add_claims(quick, claiming, claiming->claim.count_max);
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (requests[i]->kind == WORK_CLAIM) {
+            struct work_claiming *claiming = (struct work_claiming *)requests[i];
+            claiming->ahead_at = add_claims(quick, claiming, claiming->more);
         }
     }
 }
@@ -160,18 +158,29 @@ static void answer_end(struct work_quick_call *call)
     }
 }
 
-/* What one claim has got, gathered from its calls into `rows`. */
-static void answer_claim(const struct quick *quick,
-                         struct work_claiming *claiming,
-                         struct work_row **rows)
+/* Adds what `wanted` calls of a claim, from `first` on, have leased. */
+static size_t gather(const struct quick *quick,
+                     const struct work_claiming *claiming,
+                     size_t first,
+                     size_t wanted,
+                     struct work_row **rows,
+                     size_t count)
 {
-    size_t count = 0;
-
-    for (size_t i = 0; i < quick->count; i++) {
+    for (size_t i = first; i < MIN(first + wanted, quick->count); i++) {
         if (quick->calls[i].owner == claiming && quick->calls[i].row != NULL) {
             rows[count++] = quick->calls[i].row;
         }
     }
+    return count;
+}
+
+static void answer_claim(const struct quick *quick,
+                         struct work_claiming *claiming,
+                         struct work_row **rows)
+{
+    size_t count = gather(quick, claiming, claiming->calls_at, claiming->claim.count_max, rows, 0);
+
+    count = gather(quick, claiming, claiming->ahead_at, claiming->more, rows, count);
     claiming->request.served = count > 0;
     if (count > 0) {
         hand_out(rows, count, claiming);

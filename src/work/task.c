@@ -296,6 +296,9 @@ pawl_status pawl_task_cancel(pawl_work *work,
     if (status == PAWL_OK) {
         status = pawl__work_submit_request(work, &cancel.request, reterr);
     }
+    if (status == PAWL_OK) {
+        pawl__ahead_withdraw(work->ahead, task_id, (pawl_view){ NULL, 0 });
+    }
     if (status == PAWL_OK && ret_items != NULL) {
         *ret_items = cancel.items;
     }
@@ -339,5 +342,11 @@ pawl_status pawl_work_cancel(pawl_work *work, pawl_view work_item_id, pawl_error
     };
     pawl_status status = pawl__work_check_name("work_item_id", work_item_id, reterr);
 
-    return status == PAWL_OK ? pawl__work_submit_request(work, &cancel.request, reterr) : status;
+    if (status == PAWL_OK) {
+        status = pawl__work_submit_request(work, &cancel.request, reterr);
+    }
+    if (status == PAWL_OK) {
+        pawl__ahead_withdraw(work->ahead, (pawl_view){ NULL, 0 }, work_item_id);
+    }
+    return status;
 }

@@ -10,6 +10,7 @@
 
 #define CLOSE_NS (10 * NS_PER_S) /* closing ends within this, though the store hangs */
 enum { WORK_CLAIM_AHEAD_MAX = 1000 };
+#define UNAWAITED_BYTES_MAX ((size_t)64 << 20) /* of calls that nobody waits for: more are BUSY */
 #define WORK_DATA_BYTES_LIMIT (256U << 20)
 
 typedef pawl_status (*backend_open)(const struct pawl__location *location,
@@ -56,9 +57,9 @@ static void set_share(struct pawl__commit_item *item)
     item->bytes = MIN(MAX(item->bytes, (size_t)1), WORK_GROUP_BYTES_MAX);
 }
 
-pawl_status pawl__work_submit_request(pawl_work *work,
-                                      struct work_request *request,
-                                      pawl_error *reterr)
+pawl_status pawl__work_submit_inside(pawl_work *work,
+                                     struct work_request *request,
+                                     pawl_error *reterr)
 {
     struct pawl__commit_item *item = &request->item;
 
@@ -68,12 +69,73 @@ pawl_status pawl__work_submit_request(pawl_work *work,
     return pawl__commit_submit(work->commit, &item, INT64_MAX, reterr);
 }
 
+pawl_status pawl__work_submit_request(pawl_work *work,
+                                      struct work_request *request,
+                                      pawl_error *reterr)
+{
+    pawl__work_enter(work);
+    pawl_status status = pawl__work_submit_inside(work, request, reterr);
+    pawl__work_leave(work);
+    return status;
+}
+
 pawl_status pawl__work_submit_request_async(pawl_work *work,
                                             struct work_request *request,
                                             pawl_error *reterr)
 {
     set_share(&request->item);
-    return pawl__commit_submit_async(work->commit, &request->item, reterr);
+    pawl__work_enter(work);
+    pawl_status status = pawl__commit_submit_async(work->commit, &request->item, reterr);
+    pawl__work_leave(work);
+    return status;
+}
+
+/* --- calls under way --- */
+
+void pawl__work_enter(pawl_work *work)
+{
+    pawl__lock(&work->calls_lock);
+    work->calls++;
+    pawl__unlock(&work->calls_lock);
+}
+
+void pawl__work_leave(pawl_work *work)
+{
+    pawl__lock(&work->calls_lock);
+    work->calls--;
+    if (work->calls == 0) {
+        pawl__cond_signal(&work->calls_gone);
+    }
+    pawl__unlock(&work->calls_lock);
+}
+
+static bool await_calls(pawl_work *work, int64_t deadline_ns)
+{
+    bool in_time = true;
+
+    pawl__lock(&work->calls_lock);
+    while (work->calls > 0 && in_time) {
+        in_time = pawl__cond_wait_until(&work->calls_gone, &work->calls_lock, deadline_ns);
+    }
+    bool gone = work->calls == 0;
+    pawl__unlock(&work->calls_lock);
+    return gone;
+}
+
+static pawl_status init_calls(pawl_work *work, pawl_error *reterr)
+{
+    pawl_status status = pawl__lock_init(&work->calls_lock, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = pawl__cond_init(&work->calls_gone, reterr);
+    if (status != PAWL_OK) {
+        pawl__lock_done(&work->calls_lock);
+        return status;
+    }
+    work->calls_ready = true;
+    return PAWL_OK;
 }
 
 /* --- open and close --- */
@@ -133,9 +195,11 @@ static pawl_status start(pawl_work *work, pawl_error *reterr)
     options.limits.only_for_regulars = work->backend->store->gather_ns > 0;
     options.limits.batch_items_max = WORK_GROUP_MAX;
     options.limits.batch_bytes_max = WORK_GROUP_BYTES_MAX;
+    options.limits.async_max = options.limits.waiting_max / 2;
+    options.limits.async_bytes_max = UNAWAITED_BYTES_MAX;
     status = pawl__commit_new(&options, &work->commit, reterr);
     return status == PAWL_OK && work->options.claim_ahead > 0 ? pawl__ahead_new(
-               work->options.claim_ahead, pawl__work_give_back, work, &work->ahead, reterr)
+               work->options.claim_ahead, pawl__work_release_async, work, &work->ahead, reterr)
                                                               : status;
 }
 
@@ -200,6 +264,9 @@ pawl_status pawl__work_open_at(const char *location,
     snprintf(work->boot_id, sizeof(work->boot_id), "%s", boot_id);
     pawl_status status = take_options(options, &work->options, reterr);
     if (status == PAWL_OK) {
+        status = init_calls(work, reterr);
+    }
+    if (status == PAWL_OK) {
         status = open_backend(work, location, reterr);
     }
     if (status == PAWL_OK) {
@@ -236,6 +303,24 @@ pawl_status pawl_work_open(const char *location,
                              : status;
 }
 
+/* False: the store hangs, and its thread still uses everything. */
+static bool stop(pawl_work *work)
+{
+    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + CLOSE_NS;
+    bool gone = await_calls(work, deadline_ns);
+
+    if (gone) {
+        pawl__ahead_stop(work->ahead);
+    }
+    bool stopped = pawl__commit_stop(work->commit, true, deadline_ns, NULL) == PAWL_OK;
+    if (!gone || !stopped) {
+        return false;
+    }
+    pawl__commit_free(work->commit);
+    pawl__ahead_free(work->ahead);
+    return true;
+}
+
 void pawl_work_close(pawl_work *work)
 {
     if (work == NULL) {
@@ -244,16 +329,8 @@ void pawl_work_close(pawl_work *work)
     if (work->watch_ready) {
         pawl_work_cancel_waits(work);
     }
-    pawl__ahead_free(work->ahead);
-    if (work->commit != NULL) {
-        int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + CLOSE_NS;
-        if (pawl__commit_stop(work->commit, true, deadline_ns, NULL) != PAWL_OK) {
-            /* The store hangs in a write. Its thread still uses all of this: leave it behind; what
-             * was acknowledged is on disk. */
-            pawl__commit_free(work->commit);
-            return;
-        }
-        pawl__commit_free(work->commit);
+    if (work->commit != NULL && !stop(work)) {
+        return; /* left behind: what was acknowledged is on disk */
     }
     if (work->watch_ready) {
         pawl__watch_done(&work->watch);
@@ -261,6 +338,10 @@ void pawl_work_close(pawl_work *work)
     pawl__group_free(work->group);
     if (work->backend != NULL) {
         work->backend->store->close(work->backend);
+    }
+    if (work->calls_ready) {
+        pawl__cond_done(&work->calls_gone);
+        pawl__lock_done(&work->calls_lock);
     }
     free(work);
 }

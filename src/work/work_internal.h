@@ -21,6 +21,11 @@ struct pawl_work {
     bool watch_ready;
     atomic_bool waits_cancelled;
     struct work_ahead *ahead; /* NULL: nothing is leased ahead */
+
+    struct pawl__lock calls_lock; /* of those below */
+    struct pawl__cond calls_gone;
+    size_t calls; /* that write, or wait, and are under way: close waits for them */
+    bool calls_ready;
 };
 
 /* pawl_work_open on a clock and a boot that a test brings. */
@@ -31,9 +36,21 @@ PAWL_MUST_USE pawl_status pawl__work_open_at(const char *location,
                                              pawl_work **ret_work,
                                              pawl_error *reterr);
 
-/* Releases an item without waiting, and without an answer: a lease that cannot be given back runs
- * out. */
-void pawl__work_give_back(void *work, const pawl_lease *lease);
+/* Around a call that writes or waits: close does not end before it has. */
+void pawl__work_enter(pawl_work *work);
+void pawl__work_leave(pawl_work *work);
+
+/* pawl__work_submit_request for who has entered already. */
+PAWL_MUST_USE pawl_status pawl__work_submit_inside(pawl_work *work,
+                                                   struct work_request *request,
+                                                   pawl_error *reterr);
+
+/* pawl_work_release without waiting; a work_ahead_release. */
+PAWL_MUST_USE pawl_status pawl__work_release_async(void *work,
+                                                   const pawl_lease *lease,
+                                                   pawl_work_answer answer,
+                                                   void *context,
+                                                   pawl_error *reterr);
 
 /* Lets go on, or fails, what waits for items that foreign SQL has ended. Adds to *freed. */
 PAWL_MUST_USE pawl_status pawl__work_free_stranded(pawl_work *work,

@@ -123,7 +123,7 @@ static void test_what_arrives_during_a_commit_is_the_next_batch(void **state)
 {
     struct fixture *f = *state;
 
-    start(f, (struct pawl__commit_limits){ 8, 100, 8, 0, false });
+    start(f, (struct pawl__commit_limits){ 8, 100, 8, 0, false, 0, 0 });
     looks(f, 0);
     submits(f, 1, ANN, 1);
     submits(f, 1, BOB, 1);
@@ -153,7 +153,7 @@ static void test_limits_cut_a_batch_and_keep_the_order(void **state)
 {
     struct fixture *f = *state;
 
-    start(f, (struct pawl__commit_limits){ 3, 10, 5, 0, false });
+    start(f, (struct pawl__commit_limits){ 3, 10, 5, 0, false, 0, 0 });
     submits(f, 0, ANN, 6);
     submits(f, 0, BOB, 5); /* does not fit behind ann; cat would, but must not overtake */
     submits(f, 0, CAT, 1);
@@ -191,7 +191,7 @@ static void test_lingering_ends_with_time_or_with_a_full_batch(void **state)
 {
     struct fixture *f = *state;
 
-    start(f, (struct pawl__commit_limits){ 3, 100, 8, 5 * NS_PER_S, false });
+    start(f, (struct pawl__commit_limits){ 3, 100, 8, 5 * NS_PER_S, false, 0, 0 });
     submits(f, 10, ANN, 1);
     looks(f, 10);
     submits(f, 12, BOB, 1);
@@ -225,7 +225,7 @@ static void test_regulars_are_waited_for_and_nobody_else(void **state)
 {
     struct fixture *f = *state;
 
-    start(f, (struct pawl__commit_limits){ 8, 100, 8, 5 * NS_PER_S, true });
+    start(f, (struct pawl__commit_limits){ 8, 100, 8, 5 * NS_PER_S, true, 0, 0 });
     submits(f, 10, ANN, 1); /* alone: nobody is waited for */
     looks(f, 10);
     submits(f, 11, BOB, 1);
@@ -264,7 +264,7 @@ static void test_each_gets_its_own_answer_and_a_failed_batch_is_everybodys(void 
     struct fixture *f = *state;
     pawl_error disk = PAWL_ERROR_INIT;
 
-    start(f, (struct pawl__commit_limits){ 8, 100, 8, 0, false });
+    start(f, (struct pawl__commit_limits){ 8, 100, 8, 0, false, 0, 0 });
     for (int who = ANN; who <= CAT; who++) {
         submits(f, 0, who, 1);
     }
@@ -296,7 +296,7 @@ static void test_who_gives_up_learns_what_is_known(void **state)
 {
     struct fixture *f = *state;
 
-    start(f, (struct pawl__commit_limits){ 2, 100, 8, 0, false });
+    start(f, (struct pawl__commit_limits){ 2, 100, 8, 0, false, 0, 0 });
     submits(f, 0, ANN, 1);
     submits(f, 0, BOB, 1);
     submits(f, 0, CAT, 1);
@@ -330,7 +330,7 @@ static void test_closing_drains_or_fails_what_waits(void **state)
 {
     struct fixture *f = *state;
 
-    start(f, (struct pawl__commit_limits){ 2, 100, 8, 60 * NS_PER_S, false });
+    start(f, (struct pawl__commit_limits){ 2, 100, 8, 60 * NS_PER_S, false, 0, 0 });
     submits(f, 0, ANN, 1);
     submits(f, 0, BOB, 1);
     submits(f, 0, CAT, 1);
@@ -360,6 +360,45 @@ static void test_closing_drains_or_fails_what_waits(void **state)
                  "[  2] committer stops\n");
 }
 
+static void never_called(struct pawl__commit_item *item)
+{
+    (void)item;
+    fail();
+}
+
+static void test_items_that_nobody_waits_for_leave_room_for_others(void **state)
+{
+    struct fixture *f = *state;
+    struct pawl__commit_item items[6] = { 0 };
+    bool wake;
+
+    start(f,
+          (struct pawl__commit_limits){ .batch_items_max = 8,
+                                        .batch_bytes_max = 100,
+                                        .waiting_max = 5,
+                                        .async_max = 3,
+                                        .async_bytes_max = 10 });
+    for (size_t i = 0; i < COUNT_OF(items); i++) {
+        items[i].bytes = 4;
+        items[i].done = i < 4 ? never_called : NULL;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        assert_ok(pawl__commit_core_submit(&f->core, &items[i], 0, &wake, &f->error), &f->error);
+    }
+    assert_status(
+        pawl__commit_core_submit(&f->core, &items[2], 0, &wake, &f->error), PAWL_BUSY, &f->error);
+    assert_message(&f->error, "8 bytes wait already");
+    items[2].bytes = 2;
+    assert_ok(pawl__commit_core_submit(&f->core, &items[2], 0, &wake, &f->error), &f->error);
+    items[3].bytes = 0;
+    assert_status(
+        pawl__commit_core_submit(&f->core, &items[3], 0, &wake, &f->error), PAWL_BUSY, &f->error);
+    assert_message(&f->error, "3 items wait already");
+    for (size_t i = 4; i < 6; i++) {
+        assert_ok(pawl__commit_core_submit(&f->core, &items[i], 0, &wake, &f->error), &f->error);
+    }
+}
+
 static void test_limits_are_checked_by_name(void **state)
 {
     struct fixture *f = *state;
@@ -367,11 +406,11 @@ static void test_limits_are_checked_by_name(void **state)
         struct pawl__commit_limits limits;
         const char *name;
     } wrong[] = {
-        { { 0, 1, 1, 0, false }, "batch_items_max is 0" },
-        { { PAWL__COMMIT_BATCH_MAX + 1, 1, 1, 0, false }, "batch_items_max is 65537" },
-        { { 1, 0, 1, 0, false }, "batch_bytes_max" },
-        { { 1, 1, 0, 0, false }, "waiting_max" },
-        { { 1, 1, 1, -1, false }, "linger_ns is -1" },
+        { { 0, 1, 1, 0, false, 0, 0 }, "batch_items_max is 0" },
+        { { PAWL__COMMIT_BATCH_MAX + 1, 1, 1, 0, false, 0, 0 }, "batch_items_max is 65537" },
+        { { 1, 0, 1, 0, false, 0, 0 }, "batch_bytes_max" },
+        { { 1, 1, 0, 0, false, 0, 0 }, "waiting_max" },
+        { { 1, 1, 1, -1, false, 0, 0 }, "linger_ns is -1" },
     };
 
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
@@ -379,7 +418,7 @@ static void test_limits_are_checked_by_name(void **state)
             pawl__commit_core_init(&f->core, &wrong[i].limits, &f->error), PAWL_INVALID, &f->error);
         assert_message(&f->error, wrong[i].name);
     }
-    start(f, (struct pawl__commit_limits){ PAWL__COMMIT_BATCH_MAX, 1, 1, INT64_MAX, false });
+    start(f, (struct pawl__commit_limits){ PAWL__COMMIT_BATCH_MAX, 1, 1, INT64_MAX, false, 0, 0 });
     submits(f, 5, ANN, 1); /* five seconds and for ever do not wrap around */
     int64_t until_ns = 0;
     f->core.limits.batch_bytes_max = 2;
@@ -490,7 +529,9 @@ static void test_in_any_order_of_events_each_item_is_taken_once(void **state)
                                               8 + next_random(&seed) % 20,
                                               4 + next_random(&seed) % 30,
                                               (int64_t)(next_random(&seed) % 5),
-                                              next_random(&seed) % 2 == 0 };
+                                              next_random(&seed) % 2 == 0,
+                                              0,
+                                              0 };
         struct walk walk = { 0 };
         assert_int_equal(pawl__commit_core_init(&walk.core, &limits, NULL), PAWL_OK);
         for (size_t i = 0; i < ITEMS; i++) {
@@ -525,6 +566,8 @@ int main(void)
             test_each_gets_its_own_answer_and_a_failed_batch_is_everybodys, setup, teardown),
         cmocka_unit_test_setup_teardown(test_who_gives_up_learns_what_is_known, setup, teardown),
         cmocka_unit_test_setup_teardown(test_closing_drains_or_fails_what_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_items_that_nobody_waits_for_leave_room_for_others, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limits_are_checked_by_name, setup, teardown),
         cmocka_unit_test(test_in_any_order_of_events_each_item_is_taken_once),
     };

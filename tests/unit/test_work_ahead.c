@@ -4,10 +4,13 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/buf.h"
+#include "base/failpoint.h"
 #include "base/macros.h"
 #include "base/thread.h"
+#include "work/work_internal.h"
 
 enum { MANY = 300, WORKERS = 8, WAIT_MS_MAX = 30000 };
 
@@ -256,26 +259,60 @@ static void test_what_one_holder_has_ahead_is_not_given_to_another(void **state)
     }
 }
 
-static void test_an_item_ahead_is_a_lease_like_any_other(void **state)
+/* The next item that is claimed; its token. */
+static uint64_t claim_any(struct work_fixture *f, char ret_id[16])
+{
+    pawl_claim claim = claim_by("w");
+    pawl_claimed *claimed = NULL;
+
+    assert_ok(pawl_work_claim(f->work, &claim, &claimed, &f->err), &f->err);
+    snprintf(ret_id, 16, "%.*s", VIEW_ARGS(claimed->items[0].work_item_id));
+    uint64_t token = claimed->items[0].token;
+    pawl_claimed_free(claimed);
+    return token;
+}
+
+static void test_what_is_cancelled_here_is_not_handed_out(void **state)
 {
     struct work_fixture *f = *state;
+    char id[16];
 
     open_ahead(f, 100);
     submit_items(f, MANY);
-    for (int number = 0;; number++) {
-        pawl_claimed *claimed = NULL;
-        pawl_claim claim = claim_by("w");
+    int ahead = claim_until_ahead(f, "w", 0, 3);
+    assert_ok(pawl_work_cancel(f->work, pawl_view_of(id_of(ahead + 1)), &f->err), &f->err);
+    for (int i = 0; i < 10; i++) {
+        claim_any(f, id);
+        assert_string_not_equal(id, id_of(ahead + 1));
+    }
+    (void)claim_until_ahead(f, "w", atoi(id + 1) + 1, 3); /* NOLINT(cert-err34-c) */
+    assert_ok(pawl_task_cancel(f->work, pawl_view_of("T"), NULL, &f->err), &f->err);
+    assert_true(nothing_to_claim(f));
+}
+
+/* Another process has cancelled it: whoever is given it is told by its next call. */
+static void test_an_item_ahead_is_a_lease_like_any_other(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_work *other = NULL;
+    bool was_ahead = work_is(f, "memory"); /* which is this process's alone */
+
+    open_ahead(f, 100);
+    submit_items(f, MANY);
+    if (!was_ahead) {
+        assert_ok(pawl_work_open(f->location, NULL, &other, &f->err), &f->err);
+    }
+    for (int number = 0; !was_ahead; number++) {
+        char id[16];
         number = claim_until_ahead(f, "w", number, 1);
-        assert_ok(pawl_work_cancel(f->work, pawl_view_of(id_of(number)), &f->err), &f->err);
-        assert_ok(pawl_work_claim(f->work, &claim, &claimed, &f->err), &f->err);
-        bool was_ahead = pawl__view_is(claimed->items[0].work_item_id, id_of(number));
-        uint64_t token = claimed->items[0].token;
-        pawl_claimed_free(claimed);
-        if (was_ahead) { /* and not given back just before it was cancelled */
-            assert_int_equal(complete(f, id_of(number), token), PAWL_LEASE_LOST);
-            return;
+        assert_ok(pawl_work_cancel(other, pawl_view_of(id_of(number)), &f->err), &f->err);
+        uint64_t token = claim_any(f, id);
+        was_ahead = strcmp(id, id_of(number)) == 0; /* and not given back just before */
+        if (was_ahead) {
+            assert_int_equal(complete(f, id, token), PAWL_LEASE_LOST);
         }
     }
+    pawl_work_close(other);
 }
 
 static void test_what_nobody_wanted_is_given_back(void **state)
@@ -292,6 +329,102 @@ static void test_what_nobody_wanted_is_given_back(void **state)
     assert_item(f, id_of(ahead), "pending 0/3 token 1 attempts 1 ''"); /* no retry was counted */
     claim_it(f, "w", id_of(ahead)); /* it took long: nothing is leased ahead */
     assert_item(f, id_of(ahead + 1), "pending 0/3 token 0 attempts 0 ''");
+}
+
+/* A store that is away for a moment: what could not be given back is given back later. */
+static void test_giving_back_is_tried_again(void **state)
+{
+    struct work_fixture *f = *state;
+
+    f->options.lease_ms = 20000; /* young for a second */
+    open_ahead(f, 1);
+    submit_items(f, MANY);
+    int ahead = claim_until_ahead(f, "w", 0, 1);
+    assert_ok(pawl__failpoint_set("work.commit.before=error:BUSY*1", &f->err), &f->err);
+    wait_until(f, id_of(ahead), PAWL_ITEM_PENDING);
+    assert_ok(pawl__failpoint_set(NULL, &f->err), &f->err);
+    assert_item(f, id_of(ahead), "pending 0/3 token 1 attempts 1 ''");
+}
+
+struct claimer {
+    pawl_work *work;
+    char holder[16];
+    pawl_status status;
+    struct pawl__thread thread;
+};
+
+static void claim_once(void *context)
+{
+    struct claimer *claimer = context;
+    pawl_claim claim = claim_by(claimer->holder);
+    pawl_claimed *claimed = NULL;
+
+    claim.wait_ms = 60000;
+    claimer->status = pawl_work_claim(claimer->work, &claim, &claimed, NULL);
+    pawl_claimed_free(claimed);
+}
+
+/* Closes while so many claims are under way. */
+static void close_under(struct work_fixture *f, struct claimer claimers[WORKERS])
+{
+    size_t calls = 0;
+
+    for (int i = 0; i < WORKERS; i++) {
+        snprintf(claimers[i].holder, sizeof(claimers[i].holder), "w%d", i % 2);
+        claimers[i].work = f->work;
+        assert_ok(
+            pawl__thread_start(&claimers[i].thread, "claimer", claim_once, &claimers[i], &f->err),
+            &f->err);
+    }
+    for (int ms = 0; calls < WORKERS; ms++) {
+        assert_true(ms < WAIT_MS_MAX);
+        poll(NULL, 0, 1);
+        pawl__lock(&f->work->calls_lock);
+        calls = f->work->calls;
+        pawl__unlock(&f->work->calls_lock);
+    }
+    pawl_work_close(f->work);
+    f->work = NULL;
+    for (int i = 0; i < WORKERS; i++) {
+        pawl__thread_join(&claimers[i].thread);
+    }
+}
+
+static void test_closing_ends_claims_that_wait(void **state)
+{
+    struct work_fixture *f = *state;
+
+    for (uint32_t ahead = 0; ahead <= 50; ahead += 50) {
+        struct claimer claimers[WORKERS] = { 0 };
+        open_ahead(f, ahead);
+        close_under(f, claimers);
+        for (int i = 0; i < WORKERS; i++) {
+            assert_int_equal(claimers[i].status, PAWL_CANCELLED);
+        }
+    }
+}
+
+static void test_closing_waits_for_claims_in_the_store(void **state)
+{
+    struct work_fixture *f = *state;
+
+    for (uint32_t ahead = 0; ahead <= 50; ahead += 50) {
+        struct claimer claimers[WORKERS] = { 0 };
+        open_ahead(f, ahead);
+        if (ahead == 0 || work_is(f, "memory")) {
+            submit_items(f, MANY);
+        }
+        claim_it(f, "w0", id_of(work_is(f, "memory") ? 0 : ahead == 0 ? 0 : 1 + WORKERS));
+        assert_ok(pawl__failpoint_set("work.commit.before=delay:200*2", &f->err), &f->err);
+        close_under(f, claimers);
+        assert_ok(pawl__failpoint_set(NULL, &f->err), &f->err);
+        for (int i = 0; i < WORKERS; i++) {
+            assert_int_equal(claimers[i].status, PAWL_OK);
+        }
+    }
+    if (work_reopen(f, WORK_BOOT)) { /* what was leased ahead is given back */
+        assert_task(f, "T", "running w0 p282 r18 c0 f0");
+    }
 }
 
 static void test_closing_gives_back_what_is_ahead(void **state)
@@ -413,8 +546,12 @@ int main(int argc, char **argv)
         work_test(test_closing_waits_for_the_answers),
         work_test(test_a_holder_that_comes_back_soon_gets_what_was_leased_ahead),
         work_test(test_what_one_holder_has_ahead_is_not_given_to_another),
+        work_test(test_what_is_cancelled_here_is_not_handed_out),
         work_test(test_an_item_ahead_is_a_lease_like_any_other),
         work_test(test_what_nobody_wanted_is_given_back),
+        work_test(test_giving_back_is_tried_again),
+        work_test(test_closing_ends_claims_that_wait),
+        work_test(test_closing_waits_for_claims_in_the_store),
         work_test(test_closing_gives_back_what_is_ahead),
         work_test(test_completing_and_claiming_takes_from_what_is_ahead),
         work_test(test_more_than_the_limit_is_refused),

@@ -89,7 +89,8 @@ static void take_answer(void *context, const pawl_error *outcome)
 
 static bool may_be_repeated(pawl_status status)
 {
-    return status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT || status == PAWL_IO;
+    return status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT || status == PAWL_IO
+           || status == PAWL_BUSY;
 }
 
 /* Whether it happened is not known: the same call says. */
@@ -342,6 +343,37 @@ static void test_a_lease_that_could_not_be_committed_is_not_handed_out(void **st
     }
 }
 
+/* Somebody else has locked an item that is to be completed, for longer than we wait: those ends are
+ * refused, and what was leased at the same time is handed out all the same. */
+static void test_ends_that_are_held_up_take_no_lease_with_them(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__thread threads[WORKERS];
+    static struct crew crew;
+    pawl_work_options options = ahead_options();
+
+    memset(&crew, 0, sizeof(crew));
+    options.busy_ms_max = 50;
+    crew.work = open_new(f, &options);
+    submit_items(f, crew.work);
+    start_crew(f, &crew, threads);
+    for (int i = 1; i <= 5; i++) {
+        while (atomic_load(&crew.done) < ITEMS * i / 8) {
+            poll(NULL, 0, 1);
+        }
+        pg_admin(f,
+                 "DO $$ BEGIN PERFORM 1 FROM work_items WHERE status = 'in_progress' FOR UPDATE;"
+                 " PERFORM pg_sleep(0.2); END $$");
+    }
+    join_crew(threads);
+    assert_int_equal(crew.wrong, 0);
+    assert_int_equal(crew.lost, 0);
+    assert_int_equal(pg_number(f, "SELECT count(*) FROM work_items WHERE status = 'completed'"),
+                     ITEMS);
+    assert_int_equal(pg_number(f, "SELECT count(*) FROM work_items WHERE retry_count > 0"), 0);
+    pawl_work_close(crew.work);
+}
+
 /* The server refuses what the second connection commits, after it has shown the items. */
 static void test_a_lease_that_the_server_takes_back_is_not_handed_out(void **state)
 {
@@ -379,6 +411,7 @@ int main(void)
         cmocka_unit_test(test_few_connections_are_not_exceeded),
         cmocka_unit_test(test_lost_links_lose_no_end_and_give_no_item_twice),
         cmocka_unit_test(test_a_lease_that_could_not_be_committed_is_not_handed_out),
+        cmocka_unit_test(test_ends_that_are_held_up_take_no_lease_with_them),
         cmocka_unit_test(test_a_lease_that_the_server_takes_back_is_not_handed_out),
     };
 
