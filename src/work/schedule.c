@@ -19,7 +19,7 @@ enum { RETRIES_DEFAULT = 3 };
 /* How long it is known which slots have fired. Nothing looks for an old slot but a wall clock that
  * was set back: a year of that (a wrong date, an image of last year's) and a month on top find all of
  * it, and the table stays as long as the schedule fires in that time. */
-#define FIRES_KEPT_US (400 * 86400 * US_PER_S)
+#define FIRES_KEPT_US (400 * INT64_C(86400) * US_PER_S)
 
 /* --- Put and remove --- */
 
