@@ -697,6 +697,15 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_checkpoint_growth(pawl_work *work,
                                                                void *context,
                                                                pawl_error *reterr);
 
+/* All of these numbers as metrics, in the text format of Prometheus: pawl_work_items,
+ * pawl_work_item_age_seconds, pawl_work_active_leases and so on, up to 1,000 types with their statuses.
+ * *ret_text is from malloc, NUL-terminated, for the caller to free(). `ret_len` may be NULL. INVALID:
+ * stale_ms of the options is 0. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_get_metrics(pawl_work *work,
+                                                         char **ret_text,
+                                                         size_t *ret_len,
+                                                         pawl_error *reterr);
+
 typedef struct pawl_retention {
     size_t size;
     uint32_t item_days; /* ended items and their history; 30 */

@@ -14,6 +14,8 @@
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/settings.h"
+#include "cli/work.h"
 #include "server/node.h"
 #include "store/location.h"
 
@@ -22,11 +24,39 @@ static uint32_t milliseconds(const struct pawl__run *run, enum pawl__setting_id 
     return (uint32_t)(pawl__config_number(run->config, id) / NS_PER_MS);
 }
 
-static struct pawl__node_options options_of(const struct pawl__run *run, const char *place)
+/* Where a work store of the same place would be; malloc'ed, NULL: nowhere, since a directory of
+ * applications alone has none. */
+static pawl_status work_beside(const struct pawl__run *run,
+                               const char *place,
+                               char **ret_location,
+                               pawl_error *reterr)
+{
+    struct pawl__buf location = BUF_INIT(1 << 16);
+
+    *ret_location = NULL;
+    if (pawl__location_is_postgres(place)) {
+        pawl__buf_add_text(&location, place);
+    } else if (pawl__args_has(run->args, "apps")) {
+        return PAWL_OK;
+    } else if (pawl__settings_use_database(run->config)) { /* sqlite:FILE */
+        pawl__buf_add_text(&location, pawl__config_text(run->config, PAWL__DATABASE_URL));
+    } else {
+        pawl__buf_add_format(
+            &location, "sqlite:%s/work.sqlite", pawl__config_text(run->config, PAWL__DATA));
+    }
+    *ret_location = pawl__buf_steal(&location);
+    return *ret_location == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path") : PAWL_OK;
+}
+
+static struct pawl__node_options options_of(const struct pawl__run *run,
+                                            const char *place,
+                                            const char *work)
 {
     struct pawl__node_options options = {
         .place = place,
         .app = pawl__app_options(run),
+        .work = work,
+        .work_options = pawl__work_options(run),
         .http = PAWL__HTTP_OPTIONS_INIT,
         .stop_ms_max = milliseconds(run, PAWL__SERVER_STOP_TIMEOUT),
     };
@@ -104,10 +134,14 @@ static pawl_status say(const struct pawl__run *run,
 
 static pawl_status serve(const struct pawl__run *run, const char *place, int fd, pawl_error *reterr)
 {
-    const struct pawl__node_options options = options_of(run, place);
+    AUTO(pawl__text_free) char *work = NULL;
     struct pawl__node *node = NULL;
-    pawl_status status = pawl__node_open(&options, &node, reterr);
+    pawl_status status = work_beside(run, place, &work, reterr);
 
+    if (status == PAWL_OK) {
+        const struct pawl__node_options options = options_of(run, place, work);
+        status = pawl__node_open(&options, &node, reterr);
+    }
     if (status != PAWL_OK) {
         return status;
     }
@@ -146,7 +180,8 @@ const struct pawl__command pawl__cmd_serve = {
     .description =
         "Opens every application and answers requests under /v1 until it is stopped: commands, "
         "records, logs and sequences of applications; /livez, /readyz, /healthz and /metrics are "
-        "for whoever looks after it. It prints where it listens, where the applications are and "
+        "for whoever looks after it; /metrics has the numbers of the work store there, too, when "
+        "there is one. It prints where it listens, where the applications are and "
         "how it is stopped, one line each.\n\n"
         "It listens on this machine only: there are no tokens yet that would keep strangers out, "
         "so any other address is refused with exit code 2. An address that is in use, or "

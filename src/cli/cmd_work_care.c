@@ -109,17 +109,24 @@ static pawl_status open_for_stats(const struct pawl__run *run,
                : status;
 }
 
-static pawl_status stats_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status print_metrics(pawl_work *work, pawl_error *reterr)
 {
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__text_free) char *text = NULL;
+    AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(SIZE_MAX / 2);
+    size_t len = 0;
+    pawl_status status = pawl_work_get_metrics(work, &text, &len, reterr);
+
+    pawl__buf_add(&out, (pawl_view){ text, len });
+    return status == PAWL_OK ? pawl__out_add(&out, reterr) : status;
+}
+
+static pawl_status print_stats(const struct pawl__run *run, pawl_work *work, pawl_error *reterr)
+{
     AUTO(pawl__rows_done) struct pawl__rows rows;
     pawl_work_stats stats = { 0 };
 
     pawl__rows_start(&rows, run, stats_columns, COUNT_OF(stats_columns), reterr);
-    pawl_status status = open_for_stats(run, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_work_get_stats(work, &stats, reterr);
-    }
+    pawl_status status = pawl_work_get_stats(work, &stats, reterr);
     if (status == PAWL_OK) {
         add_counts(&rows, &stats);
         status = pawl_work_type_stats(work, type_row, &rows, reterr);
@@ -130,6 +137,21 @@ static pawl_status stats_run(struct pawl__run *run, pawl_error *reterr)
     return pawl__rows_end(&rows, status);
 }
 
+static pawl_status stats_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    bool as_metrics = pawl__args_has(run->args, "prometheus");
+
+    if (as_metrics && run->json) {
+        return pawl__fail(reterr, PAWL_INVALID, "'--prometheus' and '--json': choose one");
+    }
+    pawl_status status = open_for_stats(run, &work, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    return as_metrics ? print_metrics(work, reterr) : print_stats(run, work, reterr);
+}
+
 const struct pawl__command pawl__cmd_work_stats = {
     .name = "stats",
     .summary = "count what there is, and how well it is",
@@ -137,13 +159,19 @@ const struct pawl__command pawl__cmd_work_stats = {
         "Prints how many items are in each state, how many leases are live and how many of them "
         "had no heartbeat for longer than --stale, keys and checkpoints; then the items of each "
         "type with their average age in hours, and the ten tasks with the most checkpoints.",
-    .flags = FLAGS({ .name = "stale",
-                     .value = "DURATION",
-                     .help = "A lease without a heartbeat for longer is stale; instead of "
-                             "work.stale." }),
+    .flags =
+        FLAGS({ .name = "stale",
+                .value = "DURATION",
+                .help = "A lease without a heartbeat for longer is stale; instead of "
+                        "work.stale." },
+              { .name = "prometheus", .help = "As metrics in the text format of Prometheus." }),
     .examples = EXAMPLES({ .line = "pawl work submit --data ./data --type mail && "
                                    "pawl work stats --data ./data",
                            .says = "what is in it",
+                           .runs = true },
+                         { .line = "pawl work submit --data ./data --type mail && "
+                                   "pawl work stats --data ./data --prometheus >work.prom",
+                           .says = "for a collector of text files",
                            .runs = true }),
     .run = stats_run,
 };

@@ -95,11 +95,13 @@ void pawl__serve_metrics(struct pawl__http_request *request, void *context)
     struct pawl__node *node = context;
     struct pawl__buf body = BUF_INIT(METRICS_BYTES_MAX);
     pawl_error error = PAWL_ERROR_INIT;
+    AUTO(pawl__text_free) char *work = pawl__node_work_metrics(node->work);
     pawl_status status = pawl__node_gauges_update(node, &error);
 
     if (status == PAWL_OK) {
         status = pawl__metrics_write(node->metrics, &body, &error);
     }
+    pawl__buf_add_text(&body, work == NULL ? "" : work);
     if (status != PAWL_OK) {
         pawl__buf_done(&body);
         pawl__http_fail(request, &error);

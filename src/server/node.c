@@ -281,6 +281,9 @@ static pawl_status open_parts(struct pawl__node *node, pawl_error *reterr)
     if (status == PAWL_OK) {
         status = pawl__node_gauges_new(node->metrics, &node->gauges, reterr);
     }
+    if (status == PAWL_OK) {
+        status = pawl__node_work_new(&node->options, node->metrics, &node->work, reterr);
+    }
     return status == PAWL_OK ? listen_on(node, reterr) : status;
 }
 
@@ -328,6 +331,7 @@ pawl_status pawl__node_close(struct pawl__node *node, pawl_error *reterr)
     for (size_t i = 0; i < node->app_count; i++) { /* nobody asks any more */
         pawl_app_close(node->apps[i]);
     }
+    pawl__node_work_free(node->work);
     pawl__node_gauges_free(node->gauges);
     pawl__metrics_free(node->metrics);
     pawl__store_lock_release(node->owner);

@@ -8,6 +8,7 @@
 #define PAWL_SERVER_NODE_H
 
 #include <pawl/app.h>
+#include <pawl/work.h>
 
 #include "base/macros.h"
 #include "base/metrics.h"
@@ -18,6 +19,8 @@ enum { NODE_APPS_MAX = 1000 };
 struct pawl__node_options {
     const char *place; /* of applications: a directory, which is made, or postgres://... */
     pawl_app_options app;
+    const char *work; /* where a work store may be, whose metrics are shown; NULL: none. Not made */
+    pawl_work_options work_options;
     struct pawl__http_options http; /* listen and limits; the rest is the node's */
     uint32_t stop_ms_max;           /* for requests that have begun, when it is closed */
 };

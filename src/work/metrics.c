@@ -7,7 +7,7 @@
 #include "work/item.h"
 
 /* Types and tasks are users' names: what is beyond this many is not shown. */
-enum { SERIES_MAX = 1000, TASKS_MAX = 200 };
+enum { SERIES_MAX = 1000, TASKS_MAX = 200, TEXT_BYTES_MAX = 16 << 20 };
 
 /* Without labels, in the order of their definitions. */
 enum { ACTIVE_LEASES, STALE_LEASES, HEARTBEAT_AGE, CHECKPOINTS, OLDEST_PENDING, PLAIN_COUNT };
@@ -19,7 +19,7 @@ static const struct pawl__metric_def plain_defs[PLAIN_COUNT] = {
     [STALE_LEASES] = { .name = "pawl_work_stale_leases",
                        .help = "Leases without a heartbeat for longer than work.stale.",
                        .type = PAWL__GAUGE },
-    [HEARTBEAT_AGE] = { .name = "pawl_work_heartbeat_age_minutes",
+    [HEARTBEAT_AGE] = { .name = "pawl_work_heartbeat_age_seconds",
                         .help = "Average time since the last heartbeat of a lease.",
                         .type = PAWL__GAUGE },
     [CHECKPOINTS] = { .name = "pawl_work_checkpoints",
@@ -38,7 +38,7 @@ static const struct pawl__metric_def labelled_defs[LABELLED_COUNT] = {
                 .type = PAWL__GAUGE,
                 .labels = { "work_type", "status" },
                 .series_max = SERIES_MAX },
-    [ITEM_AGE] = { .name = "pawl_work_item_age_hours",
+    [ITEM_AGE] = { .name = "pawl_work_item_age_seconds",
                    .help = "Average age of items by type and status.",
                    .type = PAWL__GAUGE,
                    .labels = { "work_type", "status" },
@@ -129,7 +129,7 @@ static bool set_type(void *context, const pawl_type_stats *stats)
     type[0] = '\0';
     pawl__buf_add(&text, stats->work_type);
     set(context, ITEMS, labels, (double)stats->count);
-    set(context, ITEM_AGE, labels, stats->avg_age_hours);
+    set(context, ITEM_AGE, labels, stats->avg_age_hours * 3600);
     return true;
 }
 
@@ -149,7 +149,7 @@ static void set_plain(struct work_metrics *metrics, const pawl_work_stats *stats
     const double values[PLAIN_COUNT] = {
         [ACTIVE_LEASES] = (double)stats->active_leases,
         [STALE_LEASES] = (double)stats->stale_leases,
-        [HEARTBEAT_AGE] = stats->avg_minutes_since_heartbeat,
+        [HEARTBEAT_AGE] = stats->avg_minutes_since_heartbeat * 60,
         [CHECKPOINTS] = (double)stats->checkpoints,
         [OLDEST_PENDING] = (double)stats->oldest_pending_us / 1e6,
     };
@@ -179,4 +179,38 @@ pawl_status pawl__work_metrics_update(struct work_metrics *metrics,
     status = pawl_work_type_stats(work, set_type, metrics, reterr);
     return status == PAWL_OK ? pawl_work_checkpoint_growth(work, set_growth, metrics, reterr)
                              : status;
+}
+
+pawl_status pawl_work_get_metrics(pawl_work *work,
+                                  char **ret_text,
+                                  size_t *ret_len,
+                                  pawl_error *reterr)
+{
+    AUTO(pawl__metrics_free_p) struct pawl__metrics *registry = NULL;
+    AUTO(pawl__work_metrics_free_p) struct work_metrics *metrics = NULL;
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(TEXT_BYTES_MAX);
+    pawl_status status = pawl__metrics_new(&registry, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__work_metrics_new(registry, &metrics, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_metrics_update(metrics, work, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__metrics_write(registry, &text, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    size_t len = text.len;
+    char *stolen = pawl__buf_steal(&text);
+    if (stolen == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for metrics");
+    }
+    *ret_text = stolen;
+    if (ret_len != NULL) {
+        *ret_len = len;
+    }
+    return PAWL_OK;
 }

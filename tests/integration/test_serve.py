@@ -259,6 +259,26 @@ def test_log():
     assert requests[0]["method"] == "GET" and requests[0]["target"] == "/livez", requests
 
 
+def test_work_metrics():
+    where = place()
+    node = Node(where)
+
+    def metrics():
+        connection = node.connect()
+        connection.request("GET", "/metrics")
+        return connection.getresponse().read().decode()
+
+    assert "\npawl_work_up 0\n" in metrics()
+    store = ["--work", where[1]] if POSTGRES else where
+    missing = subprocess.run([PAWL, "work", "stats", *store], env=ENV, check=False, capture_output=True)
+    assert missing.returncode == 3, missing  # the node has made none
+    subprocess.run([PAWL, "work", "submit", "--type", "mail", *store], env=ENV, check=True, capture_output=True)
+    said = metrics()
+    assert "\npawl_work_up 1\n" in said, said
+    assert '\npawl_work_items{work_type="mail",status="pending"} 1\n' in said, said
+    assert node.end()[0] == 0
+
+
 it("says where it listens, what it has and how to stop it, and ends with 0", test_lines)
 it("takes its limits from the settings", test_settings)
 it("refuses an address that other machines can reach", test_foreign_address)
@@ -268,5 +288,6 @@ it("has its applications to itself while it runs", test_cli_beside)
 it("logs a line for each request at debug", test_log)
 it("ends on SIGTERM with commands on their way, and loses none that it answered", test_stop_in_flight)
 it("loses nothing that it answered to kill -9, and answers the same again", test_kill)
+it("shows the metrics of the work store beside it", test_work_metrics)
 shutil.rmtree(TOP, ignore_errors=True)
 done()

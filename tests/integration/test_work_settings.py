@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Lease, heartbeat, stale and sweep of `pawl work`: by pawl.yaml, by variable, by flag, and refused."""
+"""Lease, heartbeat, stale and sweep of `pawl work`: by pawl.yaml, by variable, by flag, and refused;
+and the numbers as metrics."""
 import datetime
 import json
 import os
@@ -191,10 +192,25 @@ def heartbeats_that_come_too_late():
     assert rows(data, "list", "--status", "completed")
 
 
+def metrics():
+    data = place()
+    work(data, "stats", "--prometheus", code=3)  # there is no store, and none is made
+    assert os.listdir(data) == []
+    work(data, "submit", "--type", "a")
+    work(data, "claim", "--holder", "ada")
+    said = work(data, "stats", "--prometheus").stdout.decode()
+    assert '\npawl_work_items{work_type="a",status="in_progress"} 1\n' in said, said
+    assert "\npawl_work_stale_leases 0\n" in said, said
+    wait_until(lambda: b"\npawl_work_stale_leases 1\n" in work(
+        data, "stats", "--prometheus", "--stale", "1ms").stdout, "the lease is stale")
+    refused(data, "stats", "--prometheus", "--json", says=["'--prometheus' and '--json'"])
+
+
 it("leases for as long as the settings say", leases)
 it("counts stale leases by the settings", stale)
 it("sends heartbeats as often as the settings say", heartbeats)
 it("takes leases back as often as the settings say", sweeps)
 it("refuses bad values by name", bad_values)
 it("refuses a heartbeat that would come too late", heartbeats_that_come_too_late)
+it("prints metrics", metrics)
 done()

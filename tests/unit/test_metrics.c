@@ -3,14 +3,12 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/buf.h"
-#include "base/fs.h"
 #include "base/metrics.h"
 #include "base/thread.h"
 #include "lib/fault.h"
+#include "lib/promtool.h"
 
 enum { OUT_BYTES_MAX = 1 << 20 };
 
@@ -143,33 +141,6 @@ static void test_the_text_is_what_prometheus_reads(void **state)
         "poll_query_duration_seconds_bucket{agent=\"b\",le=\"+Inf\"} 1\n"
         "poll_query_duration_seconds_sum{agent=\"b\"} -1\n"
         "poll_query_duration_seconds_count{agent=\"b\"} 1\n");
-}
-
-/* What `promtool check metrics` says to the text; "" when it is content, NULL when there is none.
- */
-static char *promtool_says(pawl_view text)
-{
-    static char said[4096];
-    char path[] = "/tmp/pawl-metrics-XXXXXX";
-    char command[128];
-    AUTO(pawl__fs_close) int fd = mkstemp(path);
-
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text.data, text.len), text.len);
-    snprintf(command, sizeof(command), "promtool check metrics <%s 2>&1", path);
-    FILE *pipe = popen(command, "r");
-    assert_non_null(pipe);
-    size_t len = fread(said, 1, sizeof(said) - 1, pipe);
-    said[len] = '\0';
-    int status = pclose(pipe);
-    unlink(path);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
-        return NULL;
-    }
-    if (len == 0 && status != 0) {
-        snprintf(said, sizeof(said), "promtool ended with %d", status);
-    }
-    return said;
 }
 
 static void test_promtool_has_nothing_to_complain_about(void **state)

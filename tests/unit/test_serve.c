@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/macros.h"
 #include "lib/http_client.h"
+#include "lib/promtool.h"
 #include "lib/tempdir.h"
 #include "server/idempotency.h"
 #include "server/node.h"
@@ -27,6 +28,7 @@ enum { CONNECTIONS = 64, ROUNDS = 5, PATIENCE_MS = 30000 };
 struct fixture {
     char dir[TEMPDIR_SIZE];
     char place[TEMPDIR_SIZE + 8];
+    char work[TEMPDIR_SIZE + 16];
     struct pawl__node_options options;
     struct pawl__node *node;
     char address[64];
@@ -51,9 +53,12 @@ static int setup(void **state)
     assert_non_null(f);
     assert_ok(tempdir_make(f->dir, "serve", &f->error), &f->error);
     (void)snprintf(f->place, sizeof(f->place), "%s/apps", f->dir);
+    (void)snprintf(f->work, sizeof(f->work), "%s/work.sqlite", f->dir);
     f->options = (struct pawl__node_options){
         .place = f->place,
         .app = PAWL_APP_OPTIONS_INIT,
+        .work = f->work,
+        .work_options = PAWL_WORK_OPTIONS_INIT,
         .http = PAWL__HTTP_OPTIONS_INIT,
         .stop_ms_max = PATIENCE_MS,
     };
@@ -555,6 +560,60 @@ static void test_sequences_and_metrics_are_shown(void **state)
     http_reply_done(&reply);
 }
 
+static void submit_one(struct fixture *f)
+{
+    pawl_submission submission = PAWL_SUBMISSION_INIT;
+    pawl_work *work = NULL;
+
+    submission.work_type = pawl_view_of("mail");
+    submission.task_id = pawl_view_of("t");
+    assert_ok(pawl_work_open(f->work, NULL, &work, &f->error), &f->error);
+    assert_ok(
+        pawl_task_create(work,
+                         &(pawl_task){ .task_id = pawl_view_of("t"), .title = pawl_view_of("t") },
+                         NULL,
+                         &f->error),
+        &f->error);
+    assert_ok(pawl_work_submit(work, &submission, 1, NULL, &f->error), &f->error);
+    pawl_work_close(work);
+}
+
+static void test_a_work_store_shows_its_metrics_once_it_is_there(void **state)
+{
+    struct fixture *f = *state;
+
+    expect(f, "GET /metrics", NULL, 200, "\npawl_work_up 0\n");
+    assert_int_equal(access(f->work, F_OK), -1); /* looking makes none */
+    submit_one(f);
+    expect(f, "GET /metrics", NULL, 200, "\npawl_work_up 1\n");
+    char *text = ask(f, "GET /metrics", NULL, NULL, 200);
+    assert_non_null(strstr(text, "\npawl_work_items{work_type=\"mail\",status=\"pending\"} 1\n"));
+    const char *said = promtool_says(pawl_view_of(text));
+    if (said != NULL) {
+        assert_string_equal(said, "");
+    }
+    free(text);
+    submit_one(f);
+    expect(f,
+           "GET /metrics",
+           NULL,
+           200,
+           "\npawl_work_items{work_type=\"mail\",status=\"pending\"} 2\n");
+}
+
+static void test_a_work_store_that_cannot_be_read_hides_nothing_else(void **state)
+{
+    struct fixture *f = *state;
+    FILE *file = fopen(f->work, "w");
+
+    assert_non_null(file);
+    assert_true(fputs("this is no database, and long enough to be seen not to be one", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    create_shop(f);
+    expect(f, "GET /metrics", NULL, 200, "\npawl_work_up 0\n");
+    expect(f, "GET /metrics", NULL, 200, "pawl_sequencer_next_offset{app=\"orders\"");
+}
+
 int main(void)
 {
 #define NODE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -575,6 +634,8 @@ int main(void)
         NODE_TEST(test_records_and_logs_come_in_pages),
         NODE_TEST(test_what_is_not_there_is_404_and_what_cannot_be_is_400),
         NODE_TEST(test_sequences_and_metrics_are_shown),
+        NODE_TEST(test_a_work_store_shows_its_metrics_once_it_is_there),
+        NODE_TEST(test_a_work_store_that_cannot_be_read_hides_nothing_else),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

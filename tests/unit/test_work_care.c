@@ -497,7 +497,7 @@ static void test_statistics_are_metrics(void **state)
     const char *const after[] = {
         "\npawl_work_items{work_type=\"type\",status=\"pending\"} 0\n",
         "\npawl_work_items{work_type=\"type\",status=\"in_progress\"} 1\n",
-        "\npawl_work_item_age_hours{work_type=\"type\",status=\"pending\"} 0\n",
+        "\npawl_work_item_age_seconds{work_type=\"type\",status=\"pending\"} 0\n",
         "\npawl_work_active_leases 1\n",
         "\npawl_work_oldest_pending_timestamp_seconds 0\n",
         NULL,

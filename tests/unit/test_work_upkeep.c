@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "lib/fault.h"
+#include "lib/promtool.h"
 #include "work/backend_schedules.h"
 #include "work/group.h"
 #include "work/work_internal.h"
@@ -54,9 +56,65 @@ static void test_a_lease_is_stale_by_the_options(void **state)
     pawl_work_close(work);
 }
 
+static void test_the_numbers_are_a_text_for_prometheus(void **state)
+{
+    static const char *const lines[] = {
+        "\npawl_work_items{work_type=\"type\",status=\"pending\"} 1\n",
+        "\npawl_work_items{work_type=\"type\",status=\"in_progress\"} 1\n",
+        "\npawl_work_active_leases 1\n",
+        "\npawl_work_stale_leases 0\n",
+        "\npawl_work_idempotency_keys{status=\"completed\"} 0\n",
+    };
+    struct care_fixture *f = *state;
+    char *text = NULL;
+    size_t len = 0;
+
+    care_task(f, "t");
+    care_submit(f, "t", "a");
+    (void)care_claim(f, "a", 0);
+    care_submit(f, "t", "b");
+    assert_ok(pawl_work_get_metrics(f->work, &text, NULL, &f->err), &f->err);
+    free(text);
+    assert_ok(pawl_work_get_metrics(f->work, &text, &len, &f->err), &f->err);
+    assert_int_equal(strlen(text), len);
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        if (strstr(text, lines[i]) == NULL) {
+            fail_msg("'%s' is not in\n%s", lines[i], text);
+        }
+    }
+    const char *said = promtool_says((pawl_view){ text, len });
+    if (said != NULL) {
+        assert_string_equal(said, "");
+    }
+    free(text);
+}
+
+static void test_metrics_without_memory_leave_nothing_behind(void **state)
+{
+    struct care_fixture *f = *state;
+    char mark;
+
+    care_task(f, "t");
+    care_submit(f, "t", "a");
+    FAULT_WALK (walk) {
+        char *text = &mark;
+        pawl_status status = pawl_work_get_metrics(f->work, &text, NULL, &f->err);
+        bool failed = fault_fired();
+
+        fault_disarm();
+        if (status == PAWL_OK) {
+            free(text); /* one series less than there are, at the worst */
+        } else {
+            assert_true(failed);
+            assert_int_equal(status, PAWL_NOMEM);
+            assert_ptr_equal(text, &mark);
+        }
+    }
+}
+
 /* --- Slots that have fired --- */
 
-#define US_PER_DAY (86400 * US_PER_S)
+#define US_PER_DAY (INT64_C(86400) * US_PER_S)
 
 /* Asks the backend itself, inside of a transaction: callers cannot see which slots have fired. */
 struct slot_request {
@@ -152,6 +210,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         CARE_TEST(test_a_lease_is_stale_by_the_options),
+        CARE_TEST(test_the_numbers_are_a_text_for_prometheus),
+        CARE_TEST(test_metrics_without_memory_leave_nothing_behind),
         CARE_TEST(test_slots_that_fired_400_days_ago_are_forgotten),
     };
 
