@@ -51,10 +51,12 @@ enum pawl__setting_type {
     X(STORE_FREE_SPACE_MIN, "store.free_space_min", SIZE, "256MiB", 0, INT64_MAX, NULL, NULL, "Free disk space below which an application in a directory refuses commands, before the disk is full.") \
     X(SERVER_LISTEN, "server.listen", TEXT, "127.0.0.1:8470", 0, 0, NULL, NULL, "Address and port that 'pawl serve' listens on; only of this machine.") \
     X(SERVER_BODY_MAX, "server.body_max", SIZE, "8MiB", 1024, 64 << 20, NULL, NULL, "Largest body of a request.") \
+    X(SERVER_BODIES_MAX, "server.bodies_max", SIZE, "256MiB", 1 << 20, INT64_C(64) << 30, NULL, NULL, "Bodies of all requests together; more are answered 503.") \
     X(SERVER_HEADER_MAX, "server.header_max", SIZE, "32KiB", 4096, 1 << 20, NULL, NULL, "Largest first line and headers of a request.") \
     X(SERVER_CONNECTIONS_MAX, "server.connections_max", INTEGER, "1024", 2, 100000, NULL, NULL, "Connections at a time; more wait to be accepted.") \
     X(SERVER_IDLE_TIMEOUT, "server.idle_timeout", DURATION, "1m", NS_PER_S, 3600 * NS_PER_S, NULL, NULL, "How long a connection may be silent.") \
     X(SERVER_READ_TIMEOUT, "server.read_timeout", DURATION, "30s", 100 * NS_PER_MS, 3600 * NS_PER_S, NULL, NULL, "How long a request may take to arrive.") \
+    X(SERVER_ANSWER_TIMEOUT, "server.answer_timeout", DURATION, "1m", 100 * NS_PER_MS, 3600 * NS_PER_S, NULL, NULL, "How long an answer may take, before it is 504, and to be read.") \
     X(SERVER_BUSY_TIMEOUT, "server.busy_timeout", DURATION, "1s", 0, 60 * NS_PER_S, NULL, NULL, "How long a command waits for sequences that are busy before it is answered 503.") \
     X(SERVER_STOP_TIMEOUT, "server.stop_timeout", DURATION, "10s", 0, 600 * NS_PER_S, NULL, NULL, "How long requests that have begun may take when the node stops.") \
     X(WORK_LEASE, "work.lease", DURATION, "5m", 5 * NS_PER_S, 7 * 86400 * NS_PER_S, NULL, NULL, "How long a claimed item stays with its holder without a heartbeat.") \

@@ -66,12 +66,15 @@ static struct pawl__node_options options_of(const struct pawl__run *run,
     options.http.listen =
         listen != NULL ? listen : pawl__config_text(run->config, PAWL__SERVER_LISTEN);
     options.http.body_bytes_max = (size_t)pawl__config_number(run->config, PAWL__SERVER_BODY_MAX);
+    options.http.bodies_bytes_max =
+        (size_t)pawl__config_number(run->config, PAWL__SERVER_BODIES_MAX);
     options.http.header_bytes_max =
         (size_t)pawl__config_number(run->config, PAWL__SERVER_HEADER_MAX);
     options.http.connections_max =
         (uint32_t)pawl__config_number(run->config, PAWL__SERVER_CONNECTIONS_MAX);
     options.http.idle_ms_max = milliseconds(run, PAWL__SERVER_IDLE_TIMEOUT);
     options.http.read_ms_max = milliseconds(run, PAWL__SERVER_READ_TIMEOUT);
+    options.http.answer_ms_max = milliseconds(run, PAWL__SERVER_ANSWER_TIMEOUT);
     return options;
 }
 

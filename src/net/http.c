@@ -11,11 +11,10 @@
 #include "base/error.h"
 #include "base/fs.h"
 #include "base/log.h"
-#include "base/shutdown.h"
 #include "net/http_internal.h"
 #include "net/http_listen.h"
 
-enum { JOBS_MAX = 1024, CONNECTION_BYTES_MIN = 4096 };
+enum { CONNECTION_BYTES_MIN = 4096 };
 
 /* --- answering --- */
 
@@ -74,10 +73,15 @@ static enum MHD_Result queue_answer(struct pawl__http_request *request)
     REQUIRE(request->answer.code != 0);
     struct http_answer answer = request->answer;
     request->answer.body = NULL;
-    bool last = http->stopping;
+    bool last = http->stopping || request->ends;
+    bool kept = request->kept; /* then somebody may still read the body */
     pawl__unlock(&http->lock);
 
     request->phase = HTTP_QUEUED;
+    if (!kept) {
+        pawl__http_drop_body(request);
+    }
+    pawl__http_conn_answers(&http->watch, request->conn);
     count_and_log(request, &answer);
     struct MHD_Response *response = make_response(&answer, last);
     if (response == NULL) {
@@ -89,19 +93,6 @@ static enum MHD_Result queue_answer(struct pawl__http_request *request)
 }
 
 /* --- handling --- */
-
-/* The request is a worker's until it resumes it. */
-static void hand_to_worker(struct pawl__http_request *request)
-{
-    pawl_error error = PAWL_ERROR_INIT;
-
-    pawl__http_keep(request);
-    if (pawl__queue_push(request->http->jobs, request, 0, NULL, &error) != PAWL_OK) {
-        (void)pawl__fail(&error, PAWL_BUSY, "%d requests wait for a thread", JOBS_MAX);
-        pawl__http_fail(request, &error);
-        pawl__http_resume(request, NULL, NULL);
-    }
-}
 
 /* What arrives while the server stops is not begun: it would have to be waited for, and so on. */
 static bool is_stopping(struct pawl__http *http)
@@ -120,37 +111,37 @@ static enum MHD_Result handle(struct pawl__http_request *request)
     if (is_stopping(request->http)) {
         pawl__http_refuse(request, &pawl__http_stopping, "nothing was done: ask again");
     } else if (route->blocks) {
-        hand_to_worker(request);
+        pawl__http_to_worker(request);
     } else {
         route->handle(request, request->http->options.context);
     }
     return pawl__http_settle(request) ? queue_answer(request) : MHD_YES;
 }
 
-static void work(void *context)
-{
-    struct pawl__http *http = context;
-    void *item = NULL;
-
-    while (pawl__queue_pop(http->jobs, INT64_MAX, NULL, &item, NULL) == PAWL_OK) {
-        struct pawl__http_request *request = item;
-
-        pawl__lock(&http->lock);
-        bool gone = request->gone;
-        pawl__unlock(&http->lock);
-        if (!gone) {
-            pawl__http_route_of(request)->handle(request, http->options.context);
-        }
-        pawl__http_resume(request, NULL, NULL);
-    }
-}
-
 /* --- reading --- */
+
+/* Whether there is room for so much more of all bodies together. */
+static bool count_body(struct pawl__http_request *request, size_t len)
+{
+    struct pawl__http *http = request->http;
+
+    if (atomic_fetch_add(&http->body_bytes, len) + len > http->options.bodies_bytes_max) {
+        atomic_fetch_sub(&http->body_bytes, len);
+        return false;
+    }
+    request->body_bytes += len;
+    return true;
+}
 
 static void take_body(struct pawl__http_request *request, pawl_view bytes)
 {
     pawl_error error = PAWL_ERROR_INIT;
 
+    if (!count_body(request, bytes.len)) {
+        pawl__http_refuse(request, pawl__http_problem_of(PAWL_BUSY), "");
+        pawl__http_drop_body(request);
+        return;
+    }
     pawl__buf_add(&request->body, bytes);
     if (request->body.nomem) {
         (void)pawl__fail(&error, PAWL_NOMEM, "no memory for a body");
@@ -161,7 +152,7 @@ static void take_body(struct pawl__http_request *request, pawl_view bytes)
 }
 
 /* A refused body is let pass, so that its sender gets to read the answer; twice the limit is enough. */
-static enum MHD_Result drop_body(struct pawl__http_request *request, size_t len)
+static enum MHD_Result let_pass(struct pawl__http_request *request, size_t len)
 {
     request->dropped += len;
     return request->dropped <= 2 * request->http->options.body_bytes_max ? MHD_YES : MHD_NO;
@@ -172,9 +163,8 @@ static enum MHD_Result begin(struct pawl__http_request *request, const char *met
     request->phase = HTTP_READING;
     (void)snprintf(request->method, sizeof(request->method), "%s", method);
     pawl__http_admit(request);
-    /* An answer now ends the connection: only for a body that was announced and is not wanted. */
-    return pawl__http_is_answered(request) && request->answer.code == 413 ? queue_answer(request)
-                                                                          : MHD_YES;
+    /* An answer now ends the connection: only for a body that is not wanted, or ends nobody knows where. */
+    return request->ends ? queue_answer(request) : MHD_YES;
 }
 
 static enum MHD_Result on_access(void *context,
@@ -208,11 +198,12 @@ static enum MHD_Result on_access(void *context,
 
         *data_size = 0;
         if (answered) {
-            return drop_body(request, len);
+            return let_pass(request, len);
         }
         take_body(request, (pawl_view){ data, len });
         return MHD_YES;
     }
+    request->arrived = true;
     pawl__http_conn_has_it(&request->http->watch, request->conn);
     return answered ? queue_answer(request) : handle(request);
 }
@@ -276,7 +267,7 @@ static void on_completed(void *context,
                   LOG_NATURAL("why", (unsigned)code));
     }
     pawl__http_finish(request);
-    pawl__http_conn_ends(&http->watch, request->conn);
+    pawl__http_conn_ends(&http->watch, request->conn, request->arrived);
     *request_context = NULL;
     pawl__http_request_unref(request);
 }
@@ -353,17 +344,6 @@ static pawl_status start_daemon(struct pawl__http *http, int fd, pawl_error *ret
                                 : PAWL_OK;
 }
 
-static pawl_status start_workers(struct pawl__http *http, pawl_error *reterr)
-{
-    pawl_status status = pawl__queue_new(JOBS_MAX, &http->jobs, reterr);
-
-    REQUIRE(http->options.workers <= HTTP_WORKERS_MAX);
-    for (size_t i = 0; i < http->options.workers && status == PAWL_OK; i++) {
-        status = pawl__thread_start(&http->workers[i], "pawl-http-work", work, http, reterr);
-    }
-    return status;
-}
-
 static pawl_status start_parts(struct pawl__http *http, pawl_error *reterr)
 {
     int fd = -1;
@@ -375,11 +355,13 @@ static pawl_status start_parts(struct pawl__http *http, pawl_error *reterr)
             pawl__http_metrics_new(http->options.metrics, &http->routes, &http->metrics, reterr);
     }
     if (status == PAWL_OK) {
+        http->watch.also = pawl__http_give_up_late;
+        http->watch.context = http;
         status = pawl__http_watch_start(&http->watch, &http->options, reterr);
         http->watch_ready = status == PAWL_OK;
     }
     if (status == PAWL_OK) {
-        status = start_workers(http, reterr);
+        status = pawl__http_work_start(http, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl__http_listen(
@@ -454,22 +436,6 @@ static void stop_daemon(struct pawl__http *http, int64_t deadline_ns)
     http->daemon = NULL;
 }
 
-static pawl_status stop_workers(struct pawl__http *http, int64_t deadline_ns, pawl_error *reterr)
-{
-    struct pawl__stop stops[HTTP_WORKERS_MAX];
-    int64_t least_ns = pawl__monotonic_ns(pawl__clock_real()) + HTTP_GRACE_MS * NS_PER_MS;
-
-    if (http->jobs == NULL) {
-        return PAWL_OK;
-    }
-    pawl__queue_close(http->jobs);
-    for (size_t i = 0; i < http->options.workers; i++) {
-        stops[i] = (struct pawl__stop){ "an HTTP worker", &http->workers[i] };
-    }
-    return pawl__stop_threads(
-        NULL, stops, http->options.workers, MAX(deadline_ns, least_ns), reterr);
-}
-
 pawl_status pawl__http_stop(struct pawl__http *http, int64_t deadline_ns, pawl_error *reterr)
 {
     if (http == NULL) {
@@ -478,11 +444,10 @@ pawl_status pawl__http_stop(struct pawl__http *http, int64_t deadline_ns, pawl_e
     if (http->daemon != NULL) {
         stop_daemon(http, deadline_ns);
     }
-    pawl_status status = stop_workers(http, deadline_ns, reterr);
+    pawl_status status = pawl__http_work_stop(http, deadline_ns, reterr);
     if (status != PAWL_OK) {
         return status;
     }
-    pawl__queue_free(STEAL(http->jobs));
     if (http->watch_ready) {
         pawl__http_watch_stop(&http->watch);
         pawl__http_watch_done(&http->watch);

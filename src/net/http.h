@@ -38,19 +38,22 @@ struct pawl__http_options {
     struct pawl__metrics *metrics; /* NULL: none. Outlives the server */
     bool loopback_hosts;           /* the Host header must be localhost, 127.0.0.1 or [::1] */
     size_t body_bytes_max;
+    size_t bodies_bytes_max; /* of all requests together */
     size_t header_bytes_max; /* request line and headers */
     uint32_t connections_max;
-    uint32_t idle_ms_max; /* without a byte, between requests or within one */
-    uint32_t read_ms_max; /* for a whole request to arrive */
-    uint32_t threads;     /* at least 2 */
-    uint32_t workers;     /* for routes that block */
+    uint32_t idle_ms_max;   /* without a byte, between requests or within one */
+    uint32_t read_ms_max;   /* for a whole request to arrive */
+    uint32_t answer_ms_max; /* for the answer to be there, and then to be read */
+    uint32_t threads;       /* at least 2 */
+    uint32_t workers;       /* for routes that block */
 };
 
-#define PAWL__HTTP_OPTIONS_INIT                                                                \
-    {                                                                                          \
-        .listen = "127.0.0.1:0", .body_bytes_max = (size_t)8 << 20, .header_bytes_max = 32768, \
-        .connections_max = 1024, .idle_ms_max = 60000, .read_ms_max = 30000, .threads = 2,     \
-        .workers = 2,                                                                          \
+#define PAWL__HTTP_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        .listen = "127.0.0.1:0", .body_bytes_max = (size_t)8 << 20,                                \
+        .bodies_bytes_max = (size_t)256 << 20, .header_bytes_max = 32768, .connections_max = 1024, \
+        .idle_ms_max = 60000, .read_ms_max = 30000, .answer_ms_max = 60000, .threads = 2,          \
+        .workers = 2,                                                                              \
     }
 
 /* An address as people write it: a numeric IPv4 or IPv6 address in brackets, or localhost, and a port.
@@ -97,6 +100,9 @@ PAWL_MUST_USE pawl_status pawl__http_query_number(const struct pawl__http_reques
                                                   uint64_t *ret_number,
                                                   pawl_error *reterr);
 pawl_view pawl__http_body(const struct pawl__http_request *request);
+/* Frees the body, which nobody needs any more: others may then send theirs. In the thread that has the
+ * request: a handler's, or that of a job, also behind keeping it. */
+void pawl__http_drop_body(struct pawl__http_request *request);
 /* NULL: there is none. Only while the handler has not kept the request. */
 const char *pawl__http_header(const struct pawl__http_request *request, const char *name);
 
@@ -116,7 +122,8 @@ void pawl__http_answer_json(struct pawl__http_request *request,
                             char *json,
                             size_t len);
 
-/* The content of the buffer, which is emptied; 503 when it is broken. */
+/* The content of the buffer, which is emptied. When it is broken: 503 without memory, 400 over its
+ * ceiling. */
 void pawl__http_answer_buf(struct pawl__http_request *request,
                            unsigned code,
                            const char *type,
@@ -131,8 +138,19 @@ void pawl__http_refuse(struct pawl__http_request *request,
 
 /* --- answering later --- */
 
-/* In a handler: the request goes on when it is resumed, which must happen exactly once. */
-void pawl__http_keep(struct pawl__http_request *request);
+/* In a handler: the request goes on when it is resumed, which must happen exactly once. When that takes
+ * longer than answer_ms_max, it is answered 504 and the answer goes nowhere. False: so many are kept
+ * that only a few connections are left for whoever asks how the server is; it is answered, 503. */
+PAWL_MUST_USE bool pawl__http_keep(struct pawl__http_request *request);
+
+/* With a request that is kept: `job` runs on a thread of those that may block, exactly once, and resumes
+ * it or leaves that to somebody. False: too many wait for one, and nothing happens. */
+PAWL_MUST_USE bool pawl__http_hand_over(struct pawl__http_request *request,
+                                        pawl__http_handler job,
+                                        void *context);
+
+/* Nobody waits for an answer any more: what was not begun need not be. */
+bool pawl__http_is_gone(struct pawl__http_request *request);
 
 /* From any thread. `finish` runs on a thread of the server's and must answer; it runs exactly once,
  * also when the connection is gone and the answer goes nowhere: then here. */

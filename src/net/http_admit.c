@@ -7,31 +7,104 @@
 
 /* A page of a stranger may have its own name resolve to 127.0.0.1 and then ask us, as the same origin:
  * its requests carry that name. */
-static bool is_loopback_host(const char *host)
+static bool is_host(const char *host, const char *name, size_t len)
+{
+    return strncasecmp(host, name, len) == 0
+           && (host[len] == '\0'
+               || (host[len] == ':' && host[len + 1] != '\0'
+                   && strspn(host + len + 1, "0123456789") == strlen(host + len + 1)));
+}
+
+/* `address` is the one that is listened on, with its port: another one of 127.0.0.0/8, maybe. */
+static bool is_loopback_host(const char *host, const char *address)
 {
     static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
+    const char *port = strrchr(address, ':');
 
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        size_t len = strlen(names[i]);
-
-        if (strncasecmp(host, names[i], len) == 0
-            && (host[len] == '\0'
-                || (host[len] == ':' && host[len + 1] != '\0'
-                    && strspn(host + len + 1, "0123456789") == strlen(host + len + 1)))) {
+        if (is_host(host, names[i], strlen(names[i]))) {
             return true;
         }
     }
-    return false;
+    return port != NULL && is_host(host, address, (size_t)(port - address));
+}
+
+/* --- headers that may be there once --- */
+
+struct singles {
+    const char *length;
+    const char *coding;
+    const char *host;
+    const char *key;
+    const char *doubled; /* the name of one that came again; NULL: none did */
+};
+
+static enum MHD_Result see_header(void *context,
+                                  enum MHD_ValueKind kind,
+                                  const char *name,
+                                  const char *value)
+{
+    struct singles *seen = context;
+    const struct {
+        const char *name;
+        const char **first;
+        bool same_is_fine;
+    } singles[] = {
+        { "Content-Length", &seen->length, false },
+        { "Transfer-Encoding", &seen->coding, false },
+        { "Host", &seen->host, false },
+        { "Idempotency-Key", &seen->key, true },
+    };
+
+    (void)kind;
+    value = value == NULL ? "" : value;
+    for (size_t i = 0; i < COUNT_OF(singles); i++) {
+        if (strcasecmp(name, singles[i].name) != 0) {
+            continue;
+        }
+        if (*singles[i].first == NULL) {
+            *singles[i].first = value;
+        } else if (!singles[i].same_is_fine || strcmp(*singles[i].first, value) != 0) {
+            seen->doubled = singles[i].name;
+        }
+    }
+    return MHD_YES;
+}
+
+/* Two lengths, two hosts: somebody in between may have believed the other one. Where such a request ends
+ * is not sure, so its connection does. */
+static bool admit_singles(struct pawl__http_request *request)
+{
+    struct singles seen = { .length = NULL };
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = PAWL_OK;
+
+    (void)MHD_get_connection_values(request->connection, MHD_HEADER_KIND, see_header, &seen);
+    if (seen.doubled != NULL) {
+        status = pawl__fail(&error, PAWL_INVALID, "there are two headers %s", seen.doubled);
+    } else if (seen.length != NULL && seen.coding != NULL) {
+        status = pawl__fail(
+            &error, PAWL_INVALID, "Content-Length and Transfer-Encoding exclude each other");
+    } else if (seen.coding != NULL && strcasecmp(seen.coding, "chunked") != 0) {
+        status = pawl__fail(&error, PAWL_INVALID, "the only Transfer-Encoding is chunked");
+    }
+    if (status != PAWL_OK) {
+        request->ends = true;
+        pawl__http_fail(request, &error);
+    }
+    return status == PAWL_OK;
 }
 
 static bool admit_host(struct pawl__http_request *request)
 {
     const char *host = pawl__http_header(request, "Host");
 
-    if (request->http->options.loopback_hosts && (host == NULL || !is_loopback_host(host))) {
-        pawl__http_refuse(request,
-                          &pawl__http_wrong_host,
-                          "this server is asked as localhost, 127.0.0.1 or [::1] only");
+    if (request->http->options.loopback_hosts
+        && (host == NULL || !is_loopback_host(host, request->http->address))) {
+        pawl__http_refuse(
+            request,
+            &pawl__http_wrong_host,
+            "this server is asked as localhost, 127.0.0.1, [::1] or by its own address only");
         return false;
     }
     return true;
@@ -103,6 +176,7 @@ static bool admit_length(struct pawl__http_request *request, const char *length)
     if (length != NULL
         && pawl__http_number("Content-Length", pawl_view_of(length), range, &bytes, NULL)
                != PAWL_OK) {
+        request->ends = true;
         pawl__http_refuse_size(request);
         return false;
     }
@@ -135,7 +209,7 @@ static void admit_body(struct pawl__http_request *request)
 
 void pawl__http_admit(struct pawl__http_request *request)
 {
-    if (admit_host(request) && admit_route(request)) {
+    if (admit_singles(request) && admit_host(request) && admit_route(request)) {
         admit_body(request);
     }
 }

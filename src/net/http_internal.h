@@ -25,17 +25,22 @@ struct http_conn {
     struct http_conn *next;
     struct http_conn *before;
     int fd;
-    int64_t deadline_ns; /* the request must have arrived; INT64_MAX: nothing is waited for */
+    int64_t
+        deadline_ns; /* a request must have arrived, or an answer been read; INT64_MAX: neither */
 };
 
 struct http_watch {
     struct pawl__lock lock; /* covers everything below; no function of MHD is called with it held */
     struct pawl__cond changed;
     struct http_conn *conns;
-    size_t requests; /* that have begun and not ended */
+    size_t requests; /* that have arrived and not ended */
     bool stop;
     int64_t idle_ns;
     int64_t read_ns;
+    int64_t answer_ns;
+    /* Looks at what else may be late, with no lock held; when to do it again. */
+    int64_t (*also)(void *context, int64_t now_ns);
+    void *context;
     struct pawl__thread thread;
 };
 
@@ -47,9 +52,11 @@ void pawl__http_watch_done(struct http_watch *watch); /* when there are none */
 
 struct http_conn *pawl__http_conn_open(struct http_watch *watch, int fd); /* NULL without memory */
 void pawl__http_conn_close(struct http_watch *watch, struct http_conn *conn);
-void pawl__http_conn_begins(struct http_watch *watch, struct http_conn *conn); /* a request */
-void pawl__http_conn_has_it(struct http_watch *watch, struct http_conn *conn); /* all of it */
-void pawl__http_conn_ends(struct http_watch *watch, struct http_conn *conn);
+/* A request begins; all of it is here, which `ends` is told; its answer goes out; it ends. */
+void pawl__http_conn_begins(struct http_watch *watch, struct http_conn *conn);
+void pawl__http_conn_has_it(struct http_watch *watch, struct http_conn *conn);
+void pawl__http_conn_answers(struct http_watch *watch, struct http_conn *conn);
+void pawl__http_conn_ends(struct http_watch *watch, struct http_conn *conn, bool had_it);
 /* False at the monotonic deadline. */
 bool pawl__http_watch_wait(struct http_watch *watch, int64_t deadline_ns);
 
@@ -75,7 +82,9 @@ struct pawl__http {
     bool stopping;                   /* answers end their connections */
     bool forced;                     /* nothing is kept any more */
     struct pawl__http_request *kept; /* suspended */
+    size_t kept_count;               /* those too whose handler is not back yet */
     atomic_uint refs;                /* the owner and every request: the last one frees it */
+    atomic_size_t body_bytes;        /* of all requests */
 
     struct http_watch watch;
     struct pawl__http_options options;
@@ -83,11 +92,21 @@ struct pawl__http {
     struct http_metrics *metrics;
     struct MHD_Daemon *daemon;
     char address[HTTP_ADDRESS_SIZE];
-    struct pawl__queue *jobs; /* requests for the workers */
+    struct pawl__queue *jobs; /* requests for the workers (http_work.c) */
     struct pawl__thread workers[HTTP_WORKERS_MAX];
 };
 
 void pawl__http_unref(struct pawl__http *http);
+
+/* --- what may block (http_work.c) --- */
+
+PAWL_MUST_USE pawl_status pawl__http_work_start(struct pawl__http *http, pawl_error *reterr);
+/* TIMEOUT: one of them does not come back. */
+PAWL_MUST_USE pawl_status pawl__http_work_stop(struct pawl__http *http,
+                                               int64_t deadline_ns,
+                                               pawl_error *reterr);
+/* The request is a worker's, unless it is answered. */
+void pawl__http_to_worker(struct pawl__http_request *request);
 
 /* --- requests (http_request.c) --- */
 
@@ -122,14 +141,20 @@ struct pawl__http_request {
     size_t route;          /* routes.count: none */
     enum http_phase phase; /* the connection's thread alone */
     struct pawl__buf body;
-    size_t dropped; /* bytes of a body that is refused */
+    size_t body_bytes; /* of http->body_bytes that are this one's */
+    size_t dropped;    /* bytes of a body that is refused */
+    bool arrived;      /* all of it */
+    bool ends; /* the connection, with the answer: where the next request begins is not sure */
+    pawl__http_handler job;
+    void *job_context;
 
     /* covered by http->lock */
     struct http_answer answer;
     bool kept;
     bool suspended; /* and in http->kept */
     bool resumed;
-    bool gone; /* nobody waits for an answer any more */
+    bool gone;            /* nobody waits for an answer any more */
+    int64_t answer_by_ns; /* of one that is kept */
     pawl__http_handler finish;
     void *finish_context;
     struct pawl__http_request *next_kept;
@@ -158,5 +183,8 @@ void pawl__http_finish(struct pawl__http_request *request);
 
 /* Answers what is kept with 503 and resumes it; from here on nothing is kept. */
 void pawl__http_give_up(struct pawl__http *http);
+
+/* Answers what is kept for too long with 504; when the next one is late. For the watch. */
+int64_t pawl__http_give_up_late(void *http, int64_t now_ns);
 
 #endif

@@ -63,8 +63,16 @@ const struct pawl__http_problem pawl__http_key_reused = {
     422, "KEY_REUSED", "the idempotency key was used by another command", false
 };
 
+/* Nothing was done. */
 const struct pawl__http_problem pawl__http_stopping = {
     503, "STOPPING", "the server is stopping", false
+};
+/* Nobody knows what was done. */
+const struct pawl__http_problem pawl__http_interrupted = {
+    503, "INTERRUPTED", "the server stopped before there was an answer", false
+};
+const struct pawl__http_problem pawl__http_no_answer = {
+    504, "TIMEOUT", "there is no answer yet", false
 };
 
 const struct pawl__http_problem *pawl__http_problem_of(pawl_status status)

@@ -39,9 +39,9 @@ void pawl__http_request_unref(struct pawl__http_request *request)
     if (atomic_fetch_sub(&request->refs, 1) != 1) {
         return;
     }
+    pawl__http_drop_body(request);
     pawl__http_unref(request->http);
     pawl__http_url_done(&request->url);
-    pawl__buf_done(&request->body);
     free(request->answer.body);
     free(request->target);
     free(request);
@@ -83,6 +83,13 @@ pawl_status pawl__http_query_number(const struct pawl__http_request *request,
 pawl_view pawl__http_body(const struct pawl__http_request *request)
 {
     return pawl__buf_view(&request->body);
+}
+
+void pawl__http_drop_body(struct pawl__http_request *request)
+{
+    pawl__buf_done(&request->body);
+    atomic_fetch_sub(&request->http->body_bytes, request->body_bytes);
+    request->body_bytes = 0;
 }
 
 const char *pawl__http_header(const struct pawl__http_request *request, const char *name)
@@ -228,13 +235,38 @@ void pawl__http_fail(struct pawl__http_request *request, const pawl_error *error
 
 /* --- being kept --- */
 
-void pawl__http_keep(struct pawl__http_request *request)
+/* Connections that are left to whoever asks something that is answered at once, when the store stalls
+ * and everybody else waits. */
+static size_t kept_max(const struct pawl__http_options *options)
 {
-    atomic_fetch_add(&request->refs, 1);
-    pawl__lock(&request->http->lock);
+    return options->connections_max - MAX(options->connections_max / 8, 1);
+}
+
+bool pawl__http_keep(struct pawl__http_request *request)
+{
+    struct pawl__http *http = request->http;
+
+    pawl__lock(&http->lock);
     REQUIRE(!request->kept);
-    request->kept = true;
+    bool keeps = http->kept_count < kept_max(&http->options);
+    if (keeps) {
+        atomic_fetch_add(&request->refs, 1);
+        request->kept = true;
+        request->answer_by_ns = pawl__monotonic_ns(pawl__clock_real()) + http->watch.answer_ns;
+        http->kept_count++;
+    } else {
+        refuse_locked(http, request, pawl__http_problem_of(PAWL_BUSY), "");
+    }
+    pawl__unlock(&http->lock);
+    return keeps;
+}
+
+bool pawl__http_is_gone(struct pawl__http_request *request)
+{
+    pawl__lock(&request->http->lock);
+    bool gone = request->gone;
     pawl__unlock(&request->http->lock);
+    return gone;
 }
 
 static void link_locked(struct pawl__http *http, struct pawl__http_request *request)
@@ -264,17 +296,19 @@ static void unlink_locked(struct pawl__http *http, struct pawl__http_request *re
     request->suspended = false;
 }
 
-static void abandon_locked(struct pawl__http *http, struct pawl__http_request *request)
-    REQUIRES_LOCK(http->lock)
+static void abandon_locked(struct pawl__http *http,
+                           struct pawl__http_request *request,
+                           const struct pawl__http_problem *problem) REQUIRES_LOCK(http->lock)
 {
     if (request->answer.code == 0) {
         request->answer.header_count = 0;
         refuse_locked(http,
                       request,
-                      &pawl__http_stopping,
+                      problem,
                       "it may have been executed or not: ask again, with the same idempotency key");
     }
     request->gone = true;
+    http->kept_count--;
 }
 
 bool pawl__http_settle(struct pawl__http_request *request)
@@ -285,7 +319,7 @@ bool pawl__http_settle(struct pawl__http_request *request)
     pawl__lock(&http->lock);
     if (request->kept && !request->resumed) {
         if (http->forced) {
-            abandon_locked(http, request);
+            abandon_locked(http, request, &pawl__http_interrupted);
         } else {
             link_locked(http, request);
             MHD_suspend_connection(request->connection); /* before anybody can resume it */
@@ -308,6 +342,7 @@ void pawl__http_resume(struct pawl__http_request *request, pawl__http_handler fi
     REQUIRE(!request->resumed);
     request->resumed = true;
     if (!gone) {
+        http->kept_count--;
         request->finish = finish;
         request->finish_context = context;
         if (request->suspended) {
@@ -333,16 +368,46 @@ void pawl__http_finish(struct pawl__http_request *request)
     }
 }
 
+static void give_up_locked(struct pawl__http *http,
+                           struct pawl__http_request *request,
+                           const struct pawl__http_problem *problem) REQUIRES_LOCK(http->lock)
+{
+    unlink_locked(http, request);
+    abandon_locked(http, request, problem);
+    MHD_resume_connection(request->connection);
+}
+
 void pawl__http_give_up(struct pawl__http *http)
 {
     pawl__lock(&http->lock);
     http->forced = true;
     while (http->kept != NULL) {
-        struct pawl__http_request *request = http->kept;
-
-        unlink_locked(http, request);
-        abandon_locked(http, request);
-        MHD_resume_connection(request->connection);
+        give_up_locked(http, http->kept, &pawl__http_interrupted);
     }
     pawl__unlock(&http->lock);
+}
+
+int64_t pawl__http_give_up_late(void *context, int64_t now_ns)
+{
+    struct pawl__http *http = context;
+    struct pawl__http_request *next = NULL;
+    int64_t next_ns = INT64_MAX;
+    size_t count = 0;
+
+    pawl__lock(&http->lock);
+    for (struct pawl__http_request *request = http->kept; request != NULL; request = next) {
+        next = request->next_kept;
+        if (request->answer_by_ns <= now_ns) {
+            give_up_locked(http, request, &pawl__http_no_answer);
+            count++;
+        } else {
+            next_ns = MIN(next_ns, request->answer_by_ns);
+        }
+    }
+    pawl__unlock(&http->lock);
+    if (count > 0) {
+        LOG_WARNING("requests were answered 504: the store does not come back",
+                    LOG_NATURAL("count", count));
+    }
+    return next_ns;
 }

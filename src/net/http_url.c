@@ -6,25 +6,15 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/hex.h"
 
 enum { SHOWN_MAX = 64 };
-
-static int hex_of(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
 
 /* The byte that three characters "%2F" stand for; -1: they do not. */
 static int escaped(const char *text, size_t len)
 {
-    int high = len >= 3 ? hex_of(text[1]) : -1;
-    int low = high >= 0 ? hex_of(text[2]) : -1;
+    int high = len >= 3 ? pawl__hex_value(text[1]) : -1;
+    int low = high >= 0 ? pawl__hex_value(text[2]) : -1;
 
     return low < 0 ? -1 : high * 16 + low;
 }

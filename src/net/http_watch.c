@@ -1,7 +1,7 @@
-/* Connections and how long a request may take to arrive.
+/* Connections and how long a request may take to arrive, and its answer to be read.
  *
- * libmicrohttpd ends a connection on which nothing moves. One that sends a byte now and then it would
- * keep for ever, so a thread looks at them and shuts down the sockets of those that are late. */
+ * libmicrohttpd ends a connection on which nothing moves. One that sends or reads a byte now and then it
+ * would keep for ever, so a thread looks at them and shuts down the sockets of those that are late. */
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -12,12 +12,11 @@ static int64_t now_ns(void)
     return pawl__monotonic_ns(pawl__clock_real());
 }
 
-/* Shuts down who is late; when to look again. A request that begins meanwhile cannot be late before
- * read_ns from now. */
-static int64_t look_locked(struct http_watch *watch) REQUIRES_LOCK(watch->lock)
+/* Shuts down who is late; when to look again. What begins meanwhile cannot be late before the shortest
+ * of the times has passed. */
+static int64_t look_locked(struct http_watch *watch, int64_t now) REQUIRES_LOCK(watch->lock)
 {
-    int64_t now = now_ns();
-    int64_t next = now + watch->read_ns;
+    int64_t next = now + MIN(watch->read_ns, watch->answer_ns);
 
     for (struct http_conn *conn = watch->conns; conn != NULL; conn = conn->next) {
         if (conn->deadline_ns <= now) {
@@ -35,8 +34,15 @@ static void watch_run(void *context)
 
     pawl__lock(&watch->lock);
     while (!watch->stop) {
-        int64_t next = look_locked(watch);
-        (void)pawl__cond_wait_until(&watch->changed, &watch->lock, next);
+        int64_t now = now_ns();
+        int64_t next = look_locked(watch, now);
+
+        pawl__unlock(&watch->lock);
+        next = MIN(next, watch->also(watch->context, now));
+        pawl__lock(&watch->lock);
+        if (!watch->stop) {
+            (void)pawl__cond_wait_until(&watch->changed, &watch->lock, next);
+        }
     }
     pawl__unlock(&watch->lock);
 }
@@ -47,6 +53,7 @@ pawl_status pawl__http_watch_start(struct http_watch *watch,
 {
     watch->idle_ns = options->idle_ms_max * NS_PER_MS;
     watch->read_ns = options->read_ms_max * NS_PER_MS;
+    watch->answer_ns = options->answer_ms_max * NS_PER_MS;
     pawl_status status = pawl__lock_init(&watch->lock, reterr);
     if (status != PAWL_OK) {
         return status;
@@ -119,7 +126,6 @@ void pawl__http_conn_close(struct http_watch *watch, struct http_conn *conn)
 void pawl__http_conn_begins(struct http_watch *watch, struct http_conn *conn)
 {
     pawl__lock(&watch->lock);
-    watch->requests++;
     if (conn != NULL) {
         conn->deadline_ns = MIN(conn->deadline_ns, now_ns() + watch->read_ns);
     }
@@ -129,17 +135,27 @@ void pawl__http_conn_begins(struct http_watch *watch, struct http_conn *conn)
 void pawl__http_conn_has_it(struct http_watch *watch, struct http_conn *conn)
 {
     pawl__lock(&watch->lock);
+    watch->requests++;
     if (conn != NULL) {
         conn->deadline_ns = INT64_MAX;
     }
     pawl__unlock(&watch->lock);
 }
 
-/* The next request may begin when the connection was idle, and is then read. */
-void pawl__http_conn_ends(struct http_watch *watch, struct http_conn *conn)
+void pawl__http_conn_answers(struct http_watch *watch, struct http_conn *conn)
 {
     pawl__lock(&watch->lock);
-    watch->requests--;
+    if (conn != NULL) {
+        conn->deadline_ns = now_ns() + watch->answer_ns;
+    }
+    pawl__unlock(&watch->lock);
+}
+
+/* The next request may begin when the connection was idle, and is then read. */
+void pawl__http_conn_ends(struct http_watch *watch, struct http_conn *conn, bool had_it)
+{
+    pawl__lock(&watch->lock);
+    watch->requests -= had_it;
     if (conn != NULL) {
         conn->deadline_ns = now_ns() + watch->idle_ns + watch->read_ns;
     }

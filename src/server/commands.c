@@ -74,7 +74,10 @@ static void submit(struct pawl__http_request *request,
     }
     waiting->request = request;
     waiting->app = app;
-    pawl__http_keep(request); /* before: the answer may be quicker than this thread */
+    if (!pawl__http_keep(request)) { /* before: the answer may be quicker than this thread */
+        free(waiting);
+        return;
+    }
     if (pawl_app_submit_json(app, workspace, command, take_answer, waiting, &error) != PAWL_OK) {
         free(waiting);
         pawl__http_fail(request, &error);

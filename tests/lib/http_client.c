@@ -22,7 +22,9 @@ int http_connect(const char *address)
     assert_true(fd >= 0);
     assert_non_null(port);
     place.sin_port = htons((uint16_t)strtoul(port + 1, NULL, 10));
-    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    char host[INET_ADDRSTRLEN] = "";
+    (void)snprintf(host, sizeof(host), "%.*s", (int)(port - address), address);
+    assert_int_equal(inet_pton(AF_INET, host, &place.sin_addr), 1);
     assert_int_equal(connect(fd, (struct sockaddr *)&place, sizeof(place)), 0);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     return fd;
