@@ -458,6 +458,40 @@ static void test_a_lease_runs_out_by_the_servers_clock(void **state)
     pawl_work_close(work);
 }
 
+/* --- the tables --- */
+
+static void test_checkpoints_alone_are_partitioned_by_their_task(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    pawl_work *work = new_store(f);
+
+    assert_int_equal(pg_number(f,
+                               "SELECT count(*) FROM pg_partitioned_table JOIN pg_class"
+                               " ON pg_class.oid = partrelid"
+                               " WHERE relnamespace = 'pawl'::regnamespace"),
+                     1);
+    assert_int_equal(pg_number(f,
+                               "SELECT count(*) FROM pg_partitioned_table"
+                               " WHERE partrelid = 'pawl.checkpoints'::regclass"
+                               " AND pg_get_partkeydef(partrelid) = 'HASH (task_id)'"),
+                     1);
+    assert_int_equal(pg_number(f,
+                               "SELECT count(*) FROM pg_constraint"
+                               " WHERE conrelid = 'pawl.checkpoints'::regclass AND contype = 'p'"
+                               " AND pg_get_constraintdef(oid)"
+                               " = 'PRIMARY KEY (task_id, checkpoint_id)'"),
+                     1);
+    /* Every rest of the division has a partition: no task is without one. */
+    assert_int_equal(pg_number(f,
+                               "SELECT count(*) FROM pg_inherits JOIN pg_class"
+                               " ON pg_class.oid = inhrelid"
+                               " WHERE inhparent = 'pawl.checkpoints'::regclass"
+                               " AND pg_get_expr(relpartbound, pg_class.oid)"
+                               " ~ 'modulus 8, remainder [0-7]'"),
+                     8);
+    pawl_work_close(work);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -472,6 +506,7 @@ int main(void)
         cmocka_unit_test(test_a_busy_handle_takes_its_own_urgent_item_first),
         cmocka_unit_test(test_a_busy_handle_sees_what_becomes_due),
         cmocka_unit_test(test_a_lease_runs_out_by_the_servers_clock),
+        cmocka_unit_test(test_checkpoints_alone_are_partitioned_by_their_task),
     };
 
     return cmocka_run_group_tests(tests, pg_fixture_start, pg_fixture_stop);

@@ -7,6 +7,7 @@
 
 #include "lib/fault.h"
 #include "lib/promtool.h"
+#include "work/backend_care.h"
 #include "work/backend_schedules.h"
 #include "work/group.h"
 #include "work/work_internal.h"
@@ -206,6 +207,75 @@ static void test_slots_that_fired_400_days_ago_are_forgotten(void **state)
     assert_true(has_fired(f, "later", today_us - 402 * US_PER_DAY)); /* another schedule's */
 }
 
+/* --- Retention beside workers --- */
+
+enum { OLD_ITEMS = 10, BATCH = 2, LOOKS = OLD_ITEMS / BATCH + 1 };
+
+/* Stands between retention and the store: whenever it looks for the next batch, the batch before must
+ * be over, and a worker gets its turn. */
+static struct between {
+    struct care_fixture *f; /* `work` is the worker's handle */
+    const struct work_care_ops *care;
+    uint64_t looks;
+} between;
+
+static pawl_status look_between(struct work_backend *base,
+                                int64_t ended_before_us,
+                                pawl_view after_id,
+                                size_t count,
+                                bool (*visit)(void *context, pawl_view id, uint64_t history),
+                                void *context,
+                                pawl_error *reterr)
+{
+    struct care_fixture *f = between.f;
+    pawl_work_stats stats;
+    char id[20];
+
+    /* What the batches so far have removed is gone for everybody; what the worker did is there. */
+    assert_ok(pawl_work_get_stats(f->work, &stats, &f->err), &f->err);
+    assert_int_equal(stats.completed, OLD_ITEMS - between.looks * BATCH + between.looks);
+    snprintf(id, sizeof(id), "w%llu", (unsigned long long)between.looks);
+    pawl_lease lease = care_claim(f, id, 0);
+    assert_ok(pawl_work_complete(f->work, &lease, pawl_view_of(NULL), &f->err), &f->err);
+    between.looks++;
+    return between.care->old_items(base, ended_before_us, after_id, count, visit, context, reterr);
+}
+
+static void test_workers_get_through_between_the_batches_of_a_retention(void **state)
+{
+    struct care_fixture *f = *state;
+    struct care_fixture worker = *f;
+    struct work_care_ops care = *f->work->backend->care;
+    pawl_retention rules = PAWL_RETENTION_INIT;
+    pawl_retention_report report;
+    char id[20];
+
+    care_task(f, "t");
+    for (int i = 0; i < OLD_ITEMS; i++) {
+        snprintf(id, sizeof(id), "old%d", i);
+        care_submit(f, "t", id);
+        pawl_lease lease = care_claim(f, id, 0);
+        assert_ok(pawl_work_complete(f->work, &lease, pawl_view_of(NULL), &f->err), &f->err);
+    }
+    for (int i = 0; i < LOOKS; i++) {
+        snprintf(id, sizeof(id), "w%d", i);
+        care_submit(f, "t", id);
+    }
+    assert_true(care_fixture_wait(f, 172800));
+    pawl_work *second = care_fixture_second(f); /* none in memory: the same handle then */
+    worker.work = second == NULL ? f->work : second;
+    between = (struct between){ .f = &worker, .care = f->work->backend->care };
+    care.old_items = look_between;
+    f->work->backend->care = &care;
+    rules.item_days = 1;
+    rules.batch = BATCH;
+    assert_ok(pawl_work_retention(f->work, &rules, &report, &f->err), &f->err);
+    f->work->backend->care = between.care;
+    assert_int_equal(between.looks, LOOKS);
+    assert_int_equal(report.items, OLD_ITEMS);
+    pawl_work_close(second);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +283,7 @@ int main(int argc, char **argv)
         CARE_TEST(test_the_numbers_are_a_text_for_prometheus),
         CARE_TEST(test_metrics_without_memory_leave_nothing_behind),
         CARE_TEST(test_slots_that_fired_400_days_ago_are_forgotten),
+        CARE_TEST(test_workers_get_through_between_the_batches_of_a_retention),
     };
 
     return care_suite(argc, argv, tests, COUNT_OF(tests));
