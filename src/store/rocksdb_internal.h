@@ -20,6 +20,7 @@ struct rocks_space {
     uint64_t free_bytes;
     uint64_t owed_bytes; /* what flushes and compactions of data already taken may still write */
     uint64_t spent_bytes;
+    int64_t paid_ns; /* when a flush was last begun because of it; 0: never */
 };
 
 struct pawl__rocks {

@@ -10,6 +10,9 @@
 static const uint64_t look_bytes = UINT64_C(1) << 20;
 static const int64_t look_ns = 100 * NS_PER_MS;
 
+#define PAY_BYTES_MIN (UINT64_C(1) << 20) /* of memtables that are worth a flush */
+#define PAY_NS_MIN NS_PER_S               /* between two of them */
+
 struct pawl__rocks_batch {
     struct pawl__rocks *db;
     rocksdb_writebatch_t *native;
@@ -182,6 +185,29 @@ static pawl_status look_locked(struct pawl__rocks *db, int64_t now_ns, pawl_erro
     return status;
 }
 
+/* Nobody writes while there is too little room, so no memtable becomes full and is flushed by itself, and
+ * the debt would stay for ever: begin to pay it. A flush makes a file of the memtables, for which there is
+ * room, and gives their log back. */
+static void pay_locked(struct pawl__rocks *db, int64_t now_ns) REQUIRES_LOCK(db->space.lock)
+{
+    struct rocks_space *space = &db->space;
+    uint64_t memtables = property_sum(db, "rocksdb.cur-size-all-mem-tables");
+
+    if (memtables < PAY_BYTES_MIN || space->free_bytes < memtables + db->free_space_min / 2
+        || (space->paid_ns != 0 && now_ns - space->paid_ns < PAY_NS_MIN)) {
+        return;
+    }
+    rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
+    space->paid_ns = now_ns;
+    rocksdb_flushoptions_set_wait(options, 0);
+    for (size_t i = 0; i < db->family_count; i++) {
+        char *text = NULL;
+        rocksdb_flush_cf(db->native, options, db->families[i], &text);
+        rocksdb_free(text); /* one that cannot begin is tried again */
+    }
+    rocksdb_flushoptions_destroy(options);
+}
+
 static pawl_status reserve_locked(struct pawl__rocks *db,
                                   uint64_t bytes,
                                   bool only_deletes,
@@ -201,6 +227,7 @@ static pawl_status reserve_locked(struct pawl__rocks *db,
     uint64_t spent = space->spent_bytes + 3 * bytes;
     if (space->free_bytes < reserve || space->free_bytes - reserve < space->owed_bytes + spent) {
         space->known = false; /* the next write looks again: somebody may have made room */
+        pay_locked(db, now_ns);
         return pawl__fail(reterr,
                           PAWL_NO_SPACE,
                           "%llu MiB free at '%s', %llu are kept back (store.free_space_min) and "

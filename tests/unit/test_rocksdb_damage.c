@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <rocksdb/c.h>
 #include <signal.h>
 #include <stdio.h>
@@ -523,6 +524,61 @@ static int child_fill(const char *path)
     return 0;
 }
 
+enum { DEBTS = 2, PAY_MS_MAX = 60000 };
+
+/* What waits in memory is counted twice, and nothing else is on the disk: when the guard refuses, most
+ * of it is free. */
+static int child_debt(const char *path)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    struct pawl__rocks *db = NULL;
+    char store[TEMPDIR_SIZE + 64];
+    uint32_t acknowledged = 0;
+    uint32_t count = 0;
+
+    options.memtable_bytes = 40 << 20;
+    options.free_space_min = 2 << 20;
+    snprintf(store, sizeof(store), "%s/store", path);
+    if (!child_mount_tmpfs(path, "size=64m")) {
+        child_say("no file system of its own");
+        return 1;
+    }
+    pawl_status status = open_store(store, &db, &error);
+    for (int i = 0; i < DEBTS; i++) {
+        while (status == PAWL_OK) {
+            status = put(db, acknowledged, &error);
+            acknowledged += status == PAWL_OK;
+        }
+        child_say("%s", pawl_status_name(status));
+        for (int ms = 0; status == PAWL_NO_SPACE && ms < PAY_MS_MAX; ms += 10) {
+            poll(NULL, 0, 10);
+            status = put(db, acknowledged % 100, &error); /* again: the store does not grow */
+        }
+        child_say("%s, it goes on", pawl_status_name(status));
+    }
+    status = count_keys(db, &count, &error);
+    child_say("%s, %s", pawl_status_name(status), count == acknowledged ? "all there" : "not all");
+    pawl__rocks_close(db);
+    return 0;
+}
+
+static void test_a_disk_that_has_room_is_not_refused_for_ever(void **state)
+{
+    struct fixture *f = *state;
+    struct child child;
+
+    if (geteuid() != 0) {
+        skip();
+    }
+    child_start(&child, (const char *const[]){ "debt", f->dir, NULL });
+    for (int i = 0; i < DEBTS; i++) {
+        assert_says(&child, "NO_SPACE");
+        assert_says(&child, "OK, it goes on");
+    }
+    assert_says(&child, "OK, all there");
+    assert_int_equal(child_end(&child, 0), 0);
+}
+
 static void test_a_full_disk_stops_writes_before_the_engine_meets_it(void **state)
 {
     struct fixture *f = *state;
@@ -620,6 +676,7 @@ static int run_child(char **argv)
         { "hold-raw", child_hold_raw },
         { "write", child_write },
         { "fail-write", child_fail_write },
+        { "debt", child_debt },
         { "fill", child_fill },
         { "read-only-disk", child_read_only_disk },
         { "nobody", child_open_as_nobody },
@@ -648,6 +705,8 @@ int main(int argc, char **argv)
         TEST(test_another_process_is_busy),
         TEST(test_a_killed_writer_has_lost_nothing_it_acknowledged),
         TEST(test_after_a_failed_write_only_reads_until_it_is_opened_again),
+        cmocka_unit_test_setup_teardown(
+            test_a_disk_that_has_room_is_not_refused_for_ever, setup_empty, teardown),
         cmocka_unit_test_setup_teardown(
             test_a_full_disk_stops_writes_before_the_engine_meets_it, setup_empty, teardown),
         TEST(test_what_may_not_be_written_is_denied),
