@@ -40,6 +40,15 @@ pawl_status pawl__app_place(const struct pawl__run *run, char **ret_place, pawl_
         return pawl__fail(
             reterr, PAWL_INVALID, "'--apps' is 'memory:', which is empty in every new process");
     }
+    if (given != NULL
+        && (strncmp(given, "sqlite:", 7) == 0
+            || (strstr(given, "://") != NULL && !pawl__location_is_postgres(given)))) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "'--apps' is '%s'; applications are kept in a directory or in "
+                          "postgres://...",
+                          given);
+    }
     *ret_place = given == NULL ? pawl__fs_join(pawl__config_text(run->config, PAWL__DATA), "apps")
                                : strdup(given);
     return *ret_place == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path") : PAWL_OK;

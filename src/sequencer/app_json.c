@@ -216,6 +216,19 @@ static pawl_status read_workspace(const struct pawl__json_node *object,
     return PAWL_OK;
 }
 
+/* Who writes an empty key means one, and would believe that the command is executed once. */
+static pawl_status read_key(const struct pawl__json_node *object,
+                            pawl_view *ret_key,
+                            pawl_error *reterr)
+{
+    struct pawl__json_node node = pawl__json_optional(object, "key");
+    pawl_status status = pawl__json_text(node, ret_key, reterr);
+
+    return status == PAWL_OK && node.value != NULL && ret_key->len == 0
+               ? pawl__fail(reterr, PAWL_INVALID, "command.key: is empty; leave it out for none")
+               : status;
+}
+
 static pawl_status read_command(json_t *json,
                                 uint64_t workspace,
                                 struct pawl__arena *arena,
@@ -236,7 +249,7 @@ static pawl_status read_command(json_t *json,
         status = pawl__json_text(pawl__json_key(&object, "kind"), &command->kind, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__json_text(pawl__json_optional(&object, "key"), &command->key, reterr);
+        status = read_key(&object, &command->key, reterr);
     }
     if (status == PAWL_OK) {
         status = read_creates(&object, arena, command, reterr);

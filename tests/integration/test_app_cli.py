@@ -272,7 +272,9 @@ def is_where_it_is_said_to_be():
     assert POSTGRES or "127.0.0.1" in there.stderr, there.stderr
     run("app", "wlog", "--data", tempfile.mkdtemp(dir=TOP), "--apps", apps, "orders", "--workspace", "7")
     assert "memory:" in run("app", "create", "--apps", "memory:", *descriptor, code=2).stderr
-    assert "ftp://" in run("app", "create", "--apps", "ftp://x", *descriptor, code=2).stderr
+    for elsewhere in ("ftp://x", "sqlite:x"):
+        assert f"'{elsewhere}'" in run("app", "create", "--apps", elsewhere, *descriptor, code=2).stderr
+        assert not os.path.exists(os.path.join(TOP, elsewhere))
 
 
 def keeps_space_free():

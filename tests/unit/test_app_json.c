@@ -138,6 +138,7 @@ static void test_json_that_is_no_command_is_refused_by_its_place(void **state)
         { "{}", "command.workspace: missing" },
         { "{\"workspace\":0,\"kind\":\"shop\"}", "command.workspace" },
         { "{\"workspace\":7}", "command.kind: missing" },
+        { "{\"workspace\":7,\"kind\":\"shop\",\"key\":\"\"}", "command.key: is empty" },
         { "{\"workspace\":7,\"kind\":\"shop\",\"more\":1}", "more" },
         { "{\"workspace\":7,\"kind\":\"shop\",\"creates\":1}", "command.creates" },
         { "{\"workspace\":7,\"kind\":\"shop\",\"creates\":[{}]}", "creates[0].class: missing" },
