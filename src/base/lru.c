@@ -1,5 +1,6 @@
 /* Entries stand in one array and are linked, by number, from the last used to the longest unused;
- * unused ones are linked, too, behind `free`. An index of slots (open addressing, linear probing,
+ * those that were removed are linked, too, behind `free`, and those from `fresh` on were never used: memory
+ * that nothing needs is not touched, so that the system need not give it. An index of slots (open addressing, linear probing,
  * at most half full; see map.c) leads from a key to its entry. */
 #include "base/lru.h"
 
@@ -38,6 +39,7 @@ struct pawl__lru {
     uint32_t newest;
     uint32_t oldest;
     uint32_t free;
+    uint32_t fresh;
 };
 
 pawl_status pawl__lru_new(size_t capacity, struct pawl__lru **ret_lru, pawl_error *reterr)
@@ -82,11 +84,11 @@ void pawl__lru_free(struct pawl__lru *lru)
 
 void pawl__lru_clear(struct pawl__lru *lru)
 {
-    memset(lru->slots, 0, ((size_t)lru->mask + 1) * sizeof(*lru->slots));
-    for (uint32_t i = 0; i < lru->capacity; i++) {
-        lru->nodes[i].older = i + 1 < lru->capacity ? i + 1 : NONE;
+    if (lru->count > 0) { /* without entries all slots are empty */
+        memset(lru->slots, 0, ((size_t)lru->mask + 1) * sizeof(*lru->slots));
     }
-    lru->free = 0;
+    lru->free = NONE;
+    lru->fresh = 0;
     lru->count = 0;
     lru->newest = NONE;
     lru->oldest = NONE;
@@ -218,6 +220,18 @@ bool pawl__lru_remove(struct pawl__lru *lru, struct pawl__lru_key key)
     return true;
 }
 
+static uint32_t take_node(struct pawl__lru *lru)
+{
+    uint32_t number = lru->free;
+
+    if (number == NONE) {
+        REQUIRE(lru->fresh < lru->capacity);
+        return lru->fresh++;
+    }
+    lru->free = lru->nodes[number].older;
+    return number;
+}
+
 bool pawl__lru_put(struct pawl__lru *lru,
                    struct pawl__lru_key key,
                    uint64_t value,
@@ -239,9 +253,7 @@ bool pawl__lru_put(struct pawl__lru *lru,
         forgets = pawl__lru_remove(lru, oldest->key);
         slot = find(lru, hash, key); /* the removal may have moved the empty slot */
     }
-    uint32_t number = lru->free;
-    REQUIRE(number != NONE);
-    lru->free = lru->nodes[number].older;
+    uint32_t number = take_node(lru);
     lru->nodes[number].key = key;
     lru->nodes[number].value = value;
     link_as_newest(lru, number);
