@@ -238,10 +238,22 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_descriptor_to_json(const pawl_app *a
                                                                size_t *ret_len,
                                                                pawl_error *reterr);
 
+/* What pawl_app_open_json would make of a descriptor, in the form of pawl_app_descriptor_to_json: equal ones
+ * give equal bytes. Nothing is opened. INVALID names what is wrong. malloc'ed. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_descriptor_normalize(pawl_view descriptor,
+                                                                 char **ret_json,
+                                                                 size_t *ret_len,
+                                                                 pawl_error *reterr);
+
 /* Commands that wait are answered first. It takes close_ms_max at the most, however many partitions
  * there are: when the store does not come back until then, what uses it stays, and the application
  * can be opened again only by another process, once this one has ended. NULL is fine. */
 PAWL_API void pawl_app_close(pawl_app *app);
+
+/* The same in another time than close_ms_max. TIMEOUT: the store did not come back. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_close_within(pawl_app *app,
+                                                         uint32_t timeout_ms,
+                                                         pawl_error *reterr);
 
 /* Lives as long as the application. */
 PAWL_API const pawl_app_descriptor *pawl_app_get_descriptor(const pawl_app *app);
@@ -339,6 +351,15 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_submit_json(pawl_app *app,
                                                         pawl_app_answer answer,
                                                         void *context,
                                                         pawl_error *reterr);
+/* The same with a key beside the command: it is the command's when that has none; INVALID: it has
+ * another one. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_submit_json_with_key(pawl_app *app,
+                                                                 uint64_t workspace,
+                                                                 pawl_view key,
+                                                                 pawl_view command,
+                                                                 pawl_app_answer answer,
+                                                                 void *context,
+                                                                 pawl_error *reterr);
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_response_to_json(const pawl_app *app,
                                                              const pawl_app_response *response,
                                                              char **ret_json,

@@ -181,25 +181,33 @@ static pawl_status start_partitions(struct pawl_app *app, pawl_error *reterr)
     return PAWL_OK;
 }
 
-void pawl_app_close(pawl_app *app)
+pawl_status pawl_app_close_within(pawl_app *app, uint32_t timeout_ms, pawl_error *reterr)
 {
     bool ended = true;
 
     if (app == NULL) {
-        return;
+        return PAWL_OK;
     }
-    int64_t deadline_ns =
-        pawl__monotonic_ns(pawl__clock_real()) + app->options.close_ms_max * NS_PER_MS;
+    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + timeout_ms * NS_PER_MS;
     for (size_t i = 0; i < app->partition_count; i++) {
         ended = pawl__app_partition_done(&app->partitions[i], deadline_ns) && ended;
     }
-    if (!ended) {
-        return; /* a thread hangs in the store and may still use all of this: it stays */
+    if (!ended) { /* a thread hangs in the store and may still use all of this: it stays */
+        return pawl__fail(reterr,
+                          PAWL_TIMEOUT,
+                          "application '%s': its store does not come back",
+                          app->definition.descriptor.name);
     }
     pawl__app_store_close(app->store);
     pawl__app_definition_done(&app->definition);
     free(app->partitions);
     free(app);
+    return PAWL_OK;
+}
+
+void pawl_app_close(pawl_app *app)
+{
+    (void)!pawl_app_close_within(app, app == NULL ? 0 : app->options.close_ms_max, NULL);
 }
 
 DEFINE_AUTO(pawl_app *, pawl_app_close)

@@ -25,13 +25,13 @@ pawl_status pawl_app_open_json(const char *location,
                : status;
 }
 
-pawl_status pawl_app_descriptor_to_json(const pawl_app *app,
-                                        char **ret_json,
-                                        size_t *ret_len,
-                                        pawl_error *reterr)
+static pawl_status write_definition(const struct app_definition *definition,
+                                    char **ret_json,
+                                    size_t *ret_len,
+                                    pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_DESCRIPTOR_BYTES_MAX);
-    pawl_status status = pawl__app_definition_write(&app->definition, &text, reterr);
+    pawl_status status = pawl__app_definition_write(definition, &text, reterr);
     size_t len = text.len;
     char *json = status == PAWL_OK ? pawl__buf_steal(&text) : NULL;
 
@@ -42,6 +42,25 @@ pawl_status pawl_app_descriptor_to_json(const pawl_app *app,
     *ret_json = json;
     *ret_len = len;
     return PAWL_OK;
+}
+
+pawl_status pawl_app_descriptor_to_json(const pawl_app *app,
+                                        char **ret_json,
+                                        size_t *ret_len,
+                                        pawl_error *reterr)
+{
+    return write_definition(&app->definition, ret_json, ret_len, reterr);
+}
+
+pawl_status pawl_app_descriptor_normalize(pawl_view descriptor,
+                                          char **ret_json,
+                                          size_t *ret_len,
+                                          pawl_error *reterr)
+{
+    AUTO(pawl__app_definition_done) struct app_definition definition = { .arena = ARENA_INIT };
+    pawl_status status = pawl__app_definition_read(descriptor, &definition, reterr);
+
+    return status == PAWL_OK ? write_definition(&definition, ret_json, ret_len, reterr) : status;
 }
 
 /* --- commands --- */
@@ -407,6 +426,20 @@ pawl_status pawl_app_exec_json(pawl_app *app,
     return status;
 }
 
+/* A command may say its key itself, and then the same. */
+static pawl_status take_key(pawl_app_command *command, pawl_view key, pawl_error *reterr)
+{
+    if (key.len == 0) {
+        return PAWL_OK;
+    }
+    if (command->key.data != NULL && !pawl__view_equal(command->key, key)) {
+        return pawl__fail(
+            reterr, PAWL_INVALID, "the command has another key than it was sent with");
+    }
+    command->key = key;
+    return PAWL_OK;
+}
+
 pawl_status pawl_app_submit_json(pawl_app *app,
                                  uint64_t workspace,
                                  pawl_view text,
@@ -414,11 +447,27 @@ pawl_status pawl_app_submit_json(pawl_app *app,
                                  void *context,
                                  pawl_error *reterr)
 {
+    const pawl_view none = { NULL, 0 };
+
+    return pawl_app_submit_json_with_key(app, workspace, none, text, answer, context, reterr);
+}
+
+pawl_status pawl_app_submit_json_with_key(pawl_app *app,
+                                          uint64_t workspace,
+                                          pawl_view key,
+                                          pawl_view text,
+                                          pawl_app_answer answer,
+                                          void *context,
+                                          pawl_error *reterr)
+{
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     json_auto_t *json = NULL;
     pawl_app_command command = { .workspace = 0 };
     pawl_status status = parse_command(text, workspace, &arena, &json, &command, reterr);
 
+    if (status == PAWL_OK) {
+        status = take_key(&command, key, reterr);
+    }
     return status == PAWL_OK ? pawl_app_submit(app, &command, answer, context, reterr) : status;
 }
 

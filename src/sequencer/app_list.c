@@ -21,12 +21,23 @@ static int may_be_name(const struct dirent *entry)
     return pawl_app_check_name(entry->d_name, NULL) == PAWL_OK;
 }
 
-static bool is_directory(const char *place, const char *name)
+static pawl_status is_directory(const char *place,
+                                const char *name,
+                                bool *ret_is,
+                                pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *path = pawl__fs_join(place, name);
-    struct stat info;
+    struct stat info = { 0 };
 
-    return path != NULL && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    if (path == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+    }
+    /* Gone meanwhile, or a link that leads nowhere: no directory. */
+    if (stat(path, &info) != 0 && errno != ENOENT) {
+        return pawl__fail_errno(reterr, errno, "look at '%s'", path);
+    }
+    *ret_is = S_ISDIR(info.st_mode);
+    return PAWL_OK;
 }
 
 static pawl_status list_directory(const char *place,
@@ -43,7 +54,12 @@ static pawl_status list_directory(const char *place,
                                : pawl__fail_errno(reterr, errno, "list directory '%s'", place);
     }
     for (int i = 0; i < count; i++) {
-        if (status == PAWL_OK && is_directory(place, entries[i]->d_name)) {
+        bool is = false;
+
+        if (status == PAWL_OK) {
+            status = is_directory(place, entries[i]->d_name, &is, reterr);
+        }
+        if (status == PAWL_OK && is) {
             status = visitor(context, entries[i]->d_name, reterr);
         }
         free(entries[i]);

@@ -273,11 +273,14 @@ pawl_status pawl__app_seq_end(const struct app_seq *seq, uint64_t *ret_offset, p
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     struct app_entry entry;
     size_t count = 0;
+    uint64_t offset = 0;
     pawl_status status = read_page(seq, 0, true, &arena, &entry, &count, reterr);
 
-    *ret_offset = 0;
-    if (status == PAWL_OK && count > 0 && !pawl__app_key_number(APP_PLOG, entry.key, ret_offset)) {
-        return pawl__fail(reterr, PAWL_CORRUPT, "the log has a key that is none");
+    if (status == PAWL_OK && count > 0 && !pawl__app_key_number(APP_PLOG, entry.key, &offset)) {
+        status = pawl__fail(reterr, PAWL_CORRUPT, "the log has a key that is none");
+    }
+    if (status == PAWL_OK) {
+        *ret_offset = offset;
     }
     return status;
 }

@@ -196,6 +196,35 @@ static void test_an_application_is_created_from_json(void **state)
     assert_message(&f->error, "descriptor.name: missing");
 }
 
+static void test_a_descriptor_is_normalized_without_an_application(void **state)
+{
+    static const char *const same[] = {
+        "{\"name\":\"cafe\",\"id\":9,\"kinds\":[{\"name\":\"b\",\"id\":4},{\"name\":\"a\",\"id\":3}"
+        "]}",
+        "{\"kinds\":[{\"id\":3,\"name\":\"a\",\"sequences\":[]},{\"id\":4,\"name\":\"b\"}],"
+        "\"trust\":0,\"partitions\":1,\"id\":9,\"name\":\"cafe\"}",
+    };
+    struct app_fixture *f = *state;
+    char *json[2] = { NULL, NULL };
+    char *untouched = NULL;
+    size_t len = 0;
+
+    for (size_t i = 0; i < COUNT_OF(same); i++) {
+        assert_ok(pawl_app_descriptor_normalize(pawl_view_of(same[i]), &json[i], &len, &f->error),
+                  &f->error);
+        assert_int_equal(len, strlen(json[i]));
+    }
+    assert_string_equal(json[0], json[1]);
+    assert_status(
+        pawl_app_descriptor_normalize(pawl_view_of("{\"id\":1}"), &untouched, &len, &f->error),
+        PAWL_INVALID,
+        &f->error);
+    assert_message(&f->error, "descriptor.name: missing");
+    assert_null(untouched);
+    free(json[0]);
+    free(json[1]);
+}
+
 static pawl_status add_name(void *context, const char *name, pawl_error *reterr)
 {
     char *names = context;
@@ -249,6 +278,7 @@ int main(int argc, char **argv)
         APP_TEST(test_a_workspace_may_stand_beside_the_command),
         APP_TEST(test_json_that_is_no_command_is_refused_by_its_place),
         APP_TEST(test_an_application_is_created_from_json),
+        APP_TEST(test_a_descriptor_is_normalized_without_an_application),
         APP_TEST(test_applications_of_a_place_are_listed_by_name),
     };
 
