@@ -179,7 +179,8 @@ int main(void)
     struct pawl__node_options options = { .place = place,
                                           .app = PAWL_APP_OPTIONS_INIT,
                                           .http = PAWL__HTTP_OPTIONS_INIT,
-                                          .stop_ms_max = 10000 };
+                                          .stop_ms_max = 10000,
+                                          .partitions_max = NODE_PARTITIONS_MAX };
 
     MUST(tempdir_make(dir, "bench-http", err));
     snprintf(place, sizeof(place), "%s/apps", dir);

@@ -62,6 +62,8 @@ static struct pawl__node_options options_of(const struct pawl__run *run,
     };
     const char *listen = pawl__args_value(run->args, "listen");
 
+    options.partitions_max =
+        (uint32_t)pawl__config_number(run->config, PAWL__SERVER_PARTITIONS_MAX);
     options.app.busy_ms_max = milliseconds(run, PAWL__SERVER_BUSY_TIMEOUT);
     options.http.listen =
         listen != NULL ? listen : pawl__config_text(run->config, PAWL__SERVER_LISTEN);

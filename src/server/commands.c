@@ -3,13 +3,19 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "server/idempotency.h"
 #include "server/node_internal.h"
 
+enum {
+    LARGE = 256 << 10
+}; /* bytes of a command that would hold up the connections of its thread */
+
 struct waiting {
     struct pawl__http_request *request;
-    const pawl_app *app;
+    pawl_app *app;
+    uint64_t workspace;
+    char key_bytes[2 * PAWL_APP_KEY_BYTES_MAX + 4];
+    pawl_view key; /* of the header */
     pawl_app_response *response;
     pawl_error error;
 };
@@ -59,54 +65,87 @@ static void take_answer(void *context, pawl_app_response *response, const pawl_e
     pawl__http_resume(waiting->request, finish, waiting);
 }
 
-static void submit(struct pawl__http_request *request,
-                   pawl_app *app,
-                   uint64_t workspace,
-                   pawl_view command)
+/* With a request that is kept. The body is not needed behind this, however long the command waits. */
+static void submit(struct pawl__http_request *request, void *context)
 {
-    struct waiting *waiting = calloc(1, sizeof(*waiting));
+    struct waiting *waiting = context;
     pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pawl_app_submit_json_with_key(waiting->app,
+                                                       waiting->workspace,
+                                                       waiting->key,
+                                                       pawl__http_body(request),
+                                                       take_answer,
+                                                       waiting,
+                                                       &error);
 
-    if (waiting == NULL) {
-        (void)pawl__fail(&error, PAWL_NOMEM, "no memory for a command");
-        pawl__http_fail(request, &error);
-        return;
-    }
-    waiting->request = request;
-    waiting->app = app;
-    if (!pawl__http_keep(request)) { /* before: the answer may be quicker than this thread */
-        free(waiting);
-        return;
-    }
-    if (pawl_app_submit_json(app, workspace, command, take_answer, waiting, &error) != PAWL_OK) {
+    pawl__http_drop_body(request);
+    if (status != PAWL_OK) { /* else it is the application's now */
         free(waiting);
         pawl__http_fail(request, &error);
         pawl__http_resume(request, NULL, NULL);
     }
 }
 
+static void submit_large(struct pawl__http_request *request, void *context)
+{
+    if (pawl__http_is_gone(request)) {
+        free(context);
+        pawl__http_resume(request, NULL, NULL);
+    } else {
+        submit(request, context);
+    }
+}
+
+static void keep_and_submit(struct waiting *waiting)
+{
+    struct pawl__http_request *request = waiting->request;
+
+    if (!pawl__http_keep(request)) { /* before: the answer may be quicker than this thread */
+        free(waiting);
+    } else if (pawl__http_body(request).len <= LARGE) {
+        submit(request, waiting);
+    } else if (!pawl__http_hand_over(request, submit_large, waiting)) {
+        free(waiting);
+        pawl__http_refuse(request, pawl__http_problem_of(PAWL_BUSY), "");
+        pawl__http_resume(request, NULL, NULL);
+    }
+}
+
+static pawl_status read_header(struct waiting *waiting, pawl_error *reterr)
+{
+    const char *header = pawl__http_header(waiting->request, "Idempotency-Key");
+    struct pawl__buf key = BUF_OVER(waiting->key_bytes);
+    pawl_status status = header == NULL ? PAWL_OK : pawl__idempotency_key(header, &key, reterr);
+
+    waiting->key = pawl__buf_view(&key);
+    return status;
+}
+
 void pawl__serve_command(struct pawl__http_request *request, void *context)
 {
     static const uint64_t workspaces[2] = { 1, PAWL_APP_WORKSPACE_MAX };
-    const char *header = pawl__http_header(request, "Idempotency-Key");
-    struct pawl__buf with_key = BUF_INIT(4 * PAWL_APP_COMMAND_BYTES_MAX);
-    pawl_view command = pawl__http_body(request);
     pawl_error error = PAWL_ERROR_INIT;
-    uint64_t workspace = 0;
     pawl_app *app = pawl__serve_find(request, context);
 
     if (app == NULL) {
         return;
     }
-    pawl_status status = pawl__http_part_number(request, "wsid", workspaces, &workspace, &error);
-    if (status == PAWL_OK && header != NULL) {
-        status = pawl__command_with_key(command, header, &with_key, &error);
-        command = pawl__buf_view(&with_key);
+    struct waiting *waiting = calloc(1, sizeof(*waiting));
+    pawl_status status = PAWL_OK;
+    if (waiting == NULL) {
+        status = pawl__fail(&error, PAWL_NOMEM, "no memory for a command");
+    } else {
+        waiting->request = request;
+        waiting->app = app;
+        status = pawl__http_part_number(request, "wsid", workspaces, &waiting->workspace, &error);
     }
     if (status == PAWL_OK) {
-        submit(request, app, workspace, command);
+        status = read_header(waiting, &error);
+    }
+    if (status == PAWL_OK) {
+        keep_and_submit(waiting);
     } else {
+        free(waiting);
         pawl__http_fail(request, &error);
     }
-    pawl__buf_done(&with_key);
 }

@@ -32,13 +32,18 @@ static const char *why_not(pawl_app *app, uint16_t partition)
     return of.actualizing || of.next_offset == 0 ? "ACTUALIZING" : NULL;
 }
 
-/* Adds what is not ready, as items; how many. */
+/* Adds what is not ready, as items; how many. Without memory the buffer is broken: nobody knows. */
 static size_t add_waiting(struct pawl__node *node, struct pawl__buf *body)
 {
     pawl_app **apps = calloc(NODE_APPS_MAX, sizeof(apps[0]));
     size_t count = apps == NULL ? 0 : pawl__node_apps(node, apps, NODE_APPS_MAX);
     size_t waiting = 0;
 
+    if (apps == NULL) {
+        body->broken = true;
+        body->nomem = true;
+        return 1;
+    }
     for (size_t i = 0; i < count; i++) {
         const pawl_app_descriptor *descriptor = pawl_app_get_descriptor(apps[i]);
 

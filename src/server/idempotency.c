@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/json.h"
-#include "base/macros.h"
 
 static pawl_status malformed(const char *what, pawl_error *reterr)
 {
@@ -62,47 +60,4 @@ pawl_status pawl__idempotency_key(const char *header, struct pawl__buf *ret_key,
         return malformed("has more than visible ASCII", reterr);
     }
     return PAWL_OK;
-}
-
-static pawl_status add_key(json_t *json, pawl_view key, pawl_error *reterr)
-{
-    json_t *there = json_object_get(json, "key");
-
-    if (json_is_string(there)) {
-        pawl_view own = { json_string_value(there), json_string_length(there) };
-
-        return pawl__view_equal(own, key)
-                   ? PAWL_OK
-                   : pawl__fail(reterr,
-                                PAWL_INVALID,
-                                "the command has another key than the header Idempotency-Key");
-    }
-    if (there != NULL && !json_is_null(there)) {
-        return PAWL_OK; /* what is wrong with it is said where commands are read */
-    }
-    return json_object_set_new(json, "key", json_stringn(key.data, key.len)) == 0
-               ? PAWL_OK
-               : pawl__fail(reterr, PAWL_NOMEM, "no memory for a key");
-}
-
-pawl_status pawl__command_with_key(pawl_view command,
-                                   const char *header,
-                                   struct pawl__buf *buf,
-                                   pawl_error *reterr)
-{
-    json_auto_t *json = NULL;
-    char bytes[2 * PAWL_APP_KEY_BYTES_MAX + 4];
-    struct pawl__buf key = BUF_OVER(bytes);
-    pawl_status status = pawl__idempotency_key(header, &key, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__json_parse(command, SIZE_MAX, &json, reterr);
-    }
-    if (status == PAWL_OK && !json_is_object(json)) {
-        status = pawl__fail(reterr, PAWL_INVALID, "command: expected an object");
-    }
-    if (status == PAWL_OK) {
-        status = add_key(json, pawl__buf_view(&key), reterr);
-    }
-    return status == PAWL_OK ? pawl__json_dump(json, buf, reterr) : status;
 }

@@ -1,4 +1,4 @@
-/* The header Idempotency-Key, and the key in a command. Pure. */
+/* The header Idempotency-Key. Pure. */
 #ifndef PAWL_SERVER_IDEMPOTENCY_H
 #define PAWL_SERVER_IDEMPOTENCY_H
 
@@ -9,12 +9,5 @@
 PAWL_MUST_USE pawl_status pawl__idempotency_key(const char *header,
                                                 struct pawl__buf *ret_key,
                                                 pawl_error *reterr);
-
-/* Adds the command to `buf`, with the key of the header where it has none. INVALID: the header is
- * malformed, the command has another key or is no JSON object. */
-PAWL_MUST_USE pawl_status pawl__command_with_key(pawl_view command,
-                                                 const char *header,
-                                                 struct pawl__buf *buf,
-                                                 pawl_error *reterr);
 
 #endif

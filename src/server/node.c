@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fs.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "server/node_internal.h"
 #include "store/location.h"
@@ -44,12 +45,33 @@ size_t pawl__node_app_count(struct pawl__node *node)
     return count;
 }
 
-static pawl_status refuse_more(const struct pawl__node *node, pawl_error *reterr)
+/* Whether an application of so many partitions fits in. `refusal` is what it is called when it does not:
+ * CONFLICT of a request, INVALID of a place. */
+static pawl_status check_room(struct pawl__node *node,
+                              unsigned partitions,
+                              pawl_status refusal,
+                              pawl_error *reterr)
 {
-    return node->app_count < NODE_APPS_MAX
+    unsigned there = 0;
+
+    pawl__lock(&node->lock);
+    size_t count = node->app_count;
+    for (size_t i = 0; i < count; i++) {
+        there += pawl_app_get_descriptor(node->apps[i])->partitions;
+    }
+    pawl__unlock(&node->lock);
+    if (count >= NODE_APPS_MAX) {
+        return pawl__fail(reterr, refusal, "a node has %d applications at the most", NODE_APPS_MAX);
+    }
+    return there + partitions <= node->options.partitions_max
                ? PAWL_OK
-               : pawl__fail(
-                   reterr, PAWL_NO_SPACE, "a node has %d applications at the most", NODE_APPS_MAX);
+               : pawl__fail(reterr,
+                            refusal,
+                            "a node has %u partitions at the most (server.partitions_max): with "
+                            "the %u of this application there would be %u",
+                            node->options.partitions_max,
+                            partitions,
+                            there + partitions);
 }
 
 static void add_app(struct pawl__node *node, pawl_app *app)
@@ -78,6 +100,12 @@ static pawl_status location_of(const struct pawl__node *node,
     return *ret_location == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path") : PAWL_OK;
 }
 
+/* Our own word for it, not that a file or a database is missing. */
+static bool is_no_application(pawl_status status, const pawl_error *error)
+{
+    return status == PAWL_NOT_FOUND && error->native == 0 && error->sqlstate[0] == '\0';
+}
+
 /* For each name at the place. A directory without an application is what a creation that was
  * interrupted leaves behind: no reason not to start. */
 static pawl_status open_one(void *context, const char *name, pawl_error *reterr)
@@ -85,19 +113,24 @@ static pawl_status open_one(void *context, const char *name, pawl_error *reterr)
     struct pawl__node *node = context;
     AUTO(pawl__text_free) char *location = NULL;
     pawl_app *app = NULL;
-    pawl_status status = refuse_more(node, reterr);
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = location_of(node, name, &location, &error);
 
     if (status == PAWL_OK) {
-        status = location_of(node, name, &location, reterr);
+        status = pawl_app_open(location, NULL, &node->options.app, &app, &error);
     }
-    if (status == PAWL_OK) {
-        status = pawl_app_open(location, NULL, &node->options.app, &app, reterr);
-    }
-    if (status == PAWL_NOT_FOUND) {
+    if (is_no_application(status, &error)) {
         LOG_WARNING("there is no application in this directory", LOG_TEXT("name", name));
         return PAWL_OK;
     }
+    if (status == PAWL_OK) {
+        status = check_room(node, pawl_app_get_descriptor(app)->partitions, PAWL_INVALID, &error);
+    }
     if (status != PAWL_OK) {
+        pawl_app_close(app);
+        if (reterr != NULL) {
+            *reterr = error;
+        }
         return pawl__fail_context(reterr, status, "application '%s'", name);
     }
     add_app(node, app);
@@ -106,21 +139,48 @@ static pawl_status open_one(void *context, const char *name, pawl_error *reterr)
 
 /* --- creating one --- */
 
-static pawl_status compare(const pawl_app *wanted, const pawl_app *there, pawl_error *reterr)
+/* A descriptor that somebody sent: read, not opened. */
+struct wanted {
+    char *json; /* as an application has it */
+    size_t len;
+    json_t *parsed;
+    const char *name;
+    unsigned partitions;
+};
+
+static void wanted_done(struct wanted *wanted)
 {
-    AUTO(pawl__text_free) char *mine = NULL;
-    AUTO(pawl__text_free) char *stored = NULL;
-    size_t len = 0;
-    pawl_status status = pawl_app_descriptor_to_json(wanted, &mine, &len, reterr);
+    json_decref(wanted->parsed);
+    free(wanted->json);
+}
+
+static pawl_status read_wanted(pawl_view descriptor, struct wanted *wanted, pawl_error *reterr)
+{
+    pawl_status status =
+        pawl_app_descriptor_normalize(descriptor, &wanted->json, &wanted->len, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl_app_descriptor_to_json(there, &stored, &len, reterr);
+        status = pawl__json_parse(
+            (pawl_view){ wanted->json, wanted->len }, SIZE_MAX, &wanted->parsed, reterr);
     }
-    if (status == PAWL_OK && strcmp(mine, stored) != 0) {
-        status = pawl__fail(reterr,
-                            PAWL_CONFLICT,
-                            "application '%s' has another descriptor",
-                            pawl_app_get_descriptor(there)->name);
+    if (status == PAWL_OK) {
+        wanted->name = json_string_value(json_object_get(wanted->parsed, "name"));
+        wanted->partitions =
+            (unsigned)json_integer_value(json_object_get(wanted->parsed, "partitions"));
+        REQUIRE(wanted->name != NULL && wanted->partitions > 0);
+    }
+    return status;
+}
+
+static pawl_status compare(const struct wanted *wanted, const pawl_app *there, pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *stored = NULL;
+    size_t len = 0;
+    pawl_status status = pawl_app_descriptor_to_json(there, &stored, &len, reterr);
+
+    if (status == PAWL_OK && strcmp(wanted->json, stored) != 0) {
+        status = pawl__fail(
+            reterr, PAWL_CONFLICT, "application '%s' has another descriptor", wanted->name);
     }
     return status;
 }
@@ -139,48 +199,45 @@ static pawl_status blame_store(const char *name, pawl_status status, pawl_error 
 }
 
 static pawl_status create_new(struct pawl__node *node,
-                              const char *name,
-                              pawl_view descriptor,
+                              const struct wanted *wanted,
                               pawl_app **ret_app,
                               pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *location = NULL;
-    pawl_status status = refuse_more(node, reterr);
+    pawl_view json = { wanted->json, wanted->len };
+    pawl_status status = check_room(node, wanted->partitions, PAWL_CONFLICT, reterr);
 
     if (status != PAWL_OK) {
         return status;
     }
-    status = location_of(node, name, &location, reterr);
+    status = location_of(node, wanted->name, &location, reterr);
     if (status == PAWL_OK && !node->is_database) {
         status = pawl__fs_make_dir(location, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl_app_open_json(location, descriptor, &node->options.app, ret_app, reterr);
+        status = pawl_app_open_json(location, json, &node->options.app, ret_app, reterr);
     }
     if (status != PAWL_OK) {
-        return blame_store(name, status, reterr);
+        return blame_store(wanted->name, status, reterr);
     }
     add_app(node, *ret_app);
     return PAWL_OK;
 }
 
 static pawl_status create_or_find(struct pawl__node *node,
-                                  const pawl_app *wanted,
-                                  pawl_view descriptor,
+                                  const struct wanted *wanted,
                                   pawl_app **ret_app,
                                   bool *ret_created,
                                   pawl_error *reterr)
 {
-    const char *name = pawl_app_get_descriptor(wanted)->name;
-    pawl_app *there = pawl__node_find(node, pawl_view_of(name));
+    pawl_app *there = pawl__node_find(node, pawl_view_of(wanted->name));
 
-    if (there != NULL) {
-        *ret_app = there;
-        *ret_created = false;
-        return compare(wanted, there, reterr);
+    *ret_created = there == NULL;
+    if (there == NULL) {
+        return create_new(node, wanted, ret_app, reterr);
     }
-    *ret_created = true;
-    return create_new(node, name, descriptor, ret_app, reterr);
+    *ret_app = there;
+    return compare(wanted, there, reterr);
 }
 
 pawl_status pawl__node_create(struct pawl__node *node,
@@ -190,21 +247,20 @@ pawl_status pawl__node_create(struct pawl__node *node,
                               bool *ret_created,
                               pawl_error *reterr)
 {
-    pawl_app *wanted = NULL; /* what is refused must leave no directory behind */
-    pawl_status status = pawl_app_open_json("memory:", descriptor, NULL, &wanted, reterr);
+    AUTO(wanted_done) struct wanted wanted = { .json = NULL }; /* what is refused leaves nothing */
+    pawl_status status = read_wanted(descriptor, &wanted, reterr);
 
-    if (status == PAWL_OK && !pawl__view_is(name, pawl_app_get_descriptor(wanted)->name)) {
+    if (status == PAWL_OK && !pawl__view_is(name, wanted.name)) {
         status = pawl__fail(reterr,
                             PAWL_INVALID,
                             "the descriptor is that of '%s', which the address does not say",
-                            pawl_app_get_descriptor(wanted)->name);
+                            wanted.name);
     }
     if (status == PAWL_OK) {
         pawl__lock(&node->create_lock);
-        status = create_or_find(node, wanted, descriptor, ret_app, ret_created, reterr);
+        status = create_or_find(node, &wanted, ret_app, ret_created, reterr);
         pawl__unlock(&node->create_lock);
     }
-    pawl_app_close(wanted);
     return status;
 }
 
@@ -325,11 +381,11 @@ pawl_status pawl__node_close(struct pawl__node *node, pawl_error *reterr)
     int64_t deadline_ns =
         pawl__monotonic_ns(pawl__clock_real()) + node->options.stop_ms_max * NS_PER_MS;
     pawl_status status = pawl__http_stop(node->http, deadline_ns, reterr);
+    if (status == PAWL_OK) { /* nobody asks any more */
+        status = pawl__node_close_apps(node, reterr);
+    }
     if (status != PAWL_OK) {
         return status;
-    }
-    for (size_t i = 0; i < node->app_count; i++) { /* nobody asks any more */
-        pawl_app_close(node->apps[i]);
     }
     pawl__node_work_free(node->work);
     pawl__node_gauges_free(node->gauges);

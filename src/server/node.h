@@ -14,7 +14,7 @@
 #include "base/metrics.h"
 #include "net/http.h"
 
-enum { NODE_APPS_MAX = 1000 };
+enum { NODE_APPS_MAX = 1000, NODE_PARTITIONS_MAX = 256 /* when nothing else is said */ };
 
 struct pawl__node_options {
     const char *place; /* of applications: a directory, which is made, or postgres://... */
@@ -23,6 +23,7 @@ struct pawl__node_options {
     pawl_work_options work_options;
     struct pawl__http_options http; /* listen and limits; the rest is the node's */
     uint32_t stop_ms_max;           /* for requests that have begun, when it is closed */
+    uint32_t partitions_max;        /* of all applications together: each has threads and a cache */
 };
 
 /* Whether a node may listen there: INVALID when it is no address, or not of this machine alone. */
@@ -30,7 +31,7 @@ PAWL_MUST_USE pawl_status pawl__node_check_address(const char *listen, pawl_erro
 
 struct pawl__node;
 
-/* Opens all of them and listens. BUSY: another process has the place or an application of it, or the
+/* Opens all of them and listens. INVALID: there are more partitions than partitions_max. BUSY: another process has the place or an application of it, or the
  * address is in use. INVALID: the address is none, or not of this machine alone. The error of an
  * application that cannot be opened, with its name. */
 PAWL_MUST_USE pawl_status pawl__node_open(const struct pawl__node_options *options,

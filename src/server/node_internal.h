@@ -33,7 +33,8 @@ pawl_app *pawl__node_find(struct pawl__node *node, pawl_view name);
 /* Those that there are now: at most `max` into `ret_apps`, and how many. */
 size_t pawl__node_apps(struct pawl__node *node, pawl_app **ret_apps, size_t max);
 
-/* Creates an application, or finds the one of that name. CONFLICT: it has another descriptor. INVALID:
+/* Creates an application, or finds the one of that name. CONFLICT: it has another descriptor, or
+ * there is no room for it. INVALID:
  * the descriptor is none, or of another name. May take as long as the store does. */
 PAWL_MUST_USE pawl_status pawl__node_create(struct pawl__node *node,
                                             pawl_view name,
@@ -41,6 +42,9 @@ PAWL_MUST_USE pawl_status pawl__node_create(struct pawl__node *node,
                                             pawl_app **ret_app,
                                             bool *ret_created,
                                             pawl_error *reterr);
+
+/* Closes all applications together, in app.close_ms_max. TIMEOUT: a store does not come back. (node_end.c) */
+PAWL_MUST_USE pawl_status pawl__node_close_apps(struct pawl__node *node, pawl_error *reterr);
 
 /* --- metrics of the applications (gauges.c) --- */
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
 from tap import done, it  # noqa: E402
@@ -159,20 +160,45 @@ def test_cli_beside():
     assert json.loads(result.stdout)["data"] == {"no": 1000}, result
 
 
+class Clients:
+    """Threads that send commands, and what went wrong in them."""
+
+    def __init__(self, node, answers):
+        self.node, self.answers, self.failed = node, answers, []
+        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(CLIENTS)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, number):
+        try:
+            client(self.node, number, self.answers, 10000)
+        except Exception as error:  # pylint: disable=broad-except
+            self.failed.append(error)
+
+    def await_answers(self, wanted):
+        deadline = time.monotonic() + WAIT_S
+        while len(self.answers) < wanted:
+            assert not self.failed, self.failed
+            assert time.monotonic() < deadline, len(self.answers)
+            self.threads[0].join(0.01)
+
+    def join(self):
+        for thread in self.threads:
+            thread.join(WAIT_S)
+            assert not thread.is_alive()
+        assert not self.failed, self.failed
+
+
 def test_stop_in_flight():
     """What was answered before the end is there, once; what was not may be asked again."""
     where = place()
     node = Node(where)
     node.create()
     answers = {}
-    threads = [threading.Thread(target=client, args=(node, i, answers, 10000)) for i in range(CLIENTS)]
-    for thread in threads:
-        thread.start()
-    while len(answers) < 50:  # they are at it
-        threads[0].join(0.01)
+    clients = Clients(node, answers)
+    clients.await_answers(50)  # they are at it
     code, _, _ = node.end()
-    for thread in threads:
-        thread.join(WAIT_S)
+    clients.join()
     assert code == 0, code
     node = Node(where)
     check(node, answers)
@@ -191,7 +217,7 @@ def client(node, number, answers, count):
             return
         if answer.status == 503:
             connection.close()
-            if body["code"] == "STOPPING":
+            if body["code"] in ("STOPPING", "INTERRUPTED"):
                 return
             continue
         assert answer.status == 200, (answer.status, body)
@@ -234,18 +260,66 @@ def test_kill():
         node = Node(where)
         node.create()
         before = len(answers)
-        threads = [threading.Thread(target=client, args=(node, i, answers, 10000)) for i in range(CLIENTS)]
-        for thread in threads:
-            thread.start()
-        wanted = before + random.randrange(20, 200)
-        while len(answers) < wanted:
-            threads[0].join(0.01)
+        clients = Clients(node, answers)
+        clients.await_answers(before + random.randrange(20, 200))
         node.end(signal.SIGKILL)
-        for thread in threads:
-            thread.join(WAIT_S)
+        clients.join()
     node = Node(where)
     check(node, answers)
     assert node.end()[0] == 0
+
+
+def test_large_page():
+    """A page ends behind the item that makes it large, and the next one goes on there."""
+    node = Node(place())
+    node.create()
+    large = {"kind": "shop", "creates": [{"class": "c", "raw_id": 1, "table": "t", "data": {"a": "x" * 3000000}}]}
+    for _ in range(4):
+        answer, body = node.ask("POST", "/v1/apps/orders/workspaces/7/commands", large)
+        assert answer.status == 200, body
+    _, page = node.ask("GET", "/v1/apps/orders/workspaces/7/records")
+    assert len(page["items"]) == 3 and page["next"] == str(page["items"][2]["id"] + 1), page["next"]
+    _, rest = node.ask("GET", "/v1/apps/orders/workspaces/7/records?from=" + page["next"])
+    assert len(rest["items"]) == 1 and rest["next"] is None, rest["next"]
+    assert node.end()[0] == 0
+
+
+def test_hung_stores():
+    """Four stores that hang are given up together, and the exit code tells."""
+    quick = {"ASAN_OPTIONS": ENV.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}  # what hangs is left where it is
+    node = Node(place(), "--server-stop-timeout", "50ms",
+                env={"PAWL_FAILPOINTS": "app.write.before=delay:600000", **quick})
+    connections = []
+    for i in range(4):
+        answer, body = node.ask("PUT", f"/v1/apps/a{i}", {**SHOP, "name": f"a{i}", "id": 1 + i})
+        assert answer.status == 201, body
+        connection = node.connect()
+        connection.request("POST", f"/v1/apps/a{i}/workspaces/7/commands", json.dumps(order()),
+                           {"Content-Type": "application/json"})
+        connections.append(connection)
+    code, _, err = node.end()
+    assert code == 5, (code, err)
+    for i, connection in enumerate(connections):
+        answer = connection.getresponse()
+        assert (answer.status, json.loads(answer.read())["code"]) == (503, "INTERRUPTED"), answer.status
+        assert f"'a{i}'" in err, err
+
+
+def test_lost_database():
+    """What a database says goes into the log, not to whoever asks."""
+    where = place()
+    node = Node(where)
+    node.create()
+    name = where[1].partition("?")[0].rpartition("/")[2]
+    subprocess.run(["psql", "-q", "-c", f'DROP DATABASE "{name}" WITH (FORCE)', os.environ["DATABASE_URL"]],
+                   check=True)
+    for method, path, body in (("POST", "/v1/apps/orders/workspaces/7/commands", order()),
+                               ("GET", "/v1/apps/orders/workspaces/7/records", None),
+                               ("PUT", "/v1/apps/other", {**SHOP, "name": "other", "id": 2})):
+        answer, problem = node.ask(method, path, body)
+        assert answer.status >= 500 and name not in json.dumps(problem), (method, answer.status, problem)
+    _, _, err = node.end()
+    assert name in err, err
 
 
 def test_log():
@@ -286,6 +360,11 @@ it("names an address that is in use", test_used_address)
 it("is the only one of its place", test_second)
 it("has its applications to itself while it runs", test_cli_beside)
 it("logs a line for each request at debug", test_log)
+it("ends a page that is large, and goes on behind it", test_large_page)
+if POSTGRES:
+    it("keeps to itself what a database says", test_lost_database)
+else:
+    it("gives up stores that hang together, with exit code 5", test_hung_stores)
 it("ends on SIGTERM with commands on their way, and loses none that it answered", test_stop_in_flight)
 it("loses nothing that it answered to kill -9, and answers the same again", test_kill)
 it("shows the metrics of the work store beside it", test_work_metrics)

@@ -12,6 +12,8 @@
 #include "lib/http_client.h"
 #include "lib/promtool.h"
 #include "lib/tempdir.h"
+#include "sequencer/app_store.h"
+#include "sequencer/keys.h"
 #include "server/idempotency.h"
 #include "server/node.h"
 
@@ -61,6 +63,7 @@ static int setup(void **state)
         .work_options = PAWL_WORK_OPTIONS_INIT,
         .http = PAWL__HTTP_OPTIONS_INIT,
         .stop_ms_max = PATIENCE_MS,
+        .partitions_max = NODE_PARTITIONS_MAX,
     };
     f->options.app.free_space_min = 0;
     f->options.app.busy_ms_max = PATIENCE_MS;
@@ -152,6 +155,33 @@ static void test_applications_are_there_again_after_a_restart(void **state)
     expect(f, COMMANDS_OF_7, ORDER, 200, "\"number\":1001");
 }
 
+#define PAIR \
+    "{\"name\":\"pair\",\"id\":2,\"partitions\":2,\"kinds\":[{\"name\":\"shop\",\"id\":1}]}"
+
+static void test_partitions_have_a_limit_together(void **state)
+{
+    struct fixture *f = *state;
+
+    stop(f);
+    f->options.partitions_max = 3;
+    start(f);
+    create_shop(f);
+    expect(f, "PUT /v1/apps/pair", PAIR, 409, "server.partitions_max");
+    expect(f, "PUT /v1/apps/orders", SHOP, 200, "orders"); /* it is there, and needs no room */
+    stop(f);
+    f->options.partitions_max = 4;
+    start(f);
+    free(ask(f, "PUT /v1/apps/pair", NULL, PAIR, 201));
+    stop(f);
+    f->options.partitions_max = 3;
+    assert_status(pawl__node_open(&f->options, &f->node, &f->error), PAWL_INVALID, &f->error);
+    assert_message(&f->error, "application 'pair'");
+    assert_message(&f->error, "server.partitions_max");
+    f->options.partitions_max = 4;
+    start(f);
+    assert_int_equal(pawl__node_app_count(f->node), 2);
+}
+
 static void test_a_place_has_one_node(void **state)
 {
     struct fixture *f = *state;
@@ -240,6 +270,36 @@ static void test_a_key_in_the_header_is_that_of_the_command(void **state)
     expect(f, "GET /v1/apps/orders/workspaces/7/wlog", NULL, 200, "\"key\":\"k 1\"");
 }
 
+/* Over 256 KiB they are read on another thread. */
+static void test_large_commands_are_executed_and_refused_like_small_ones(void **state)
+{
+    enum { LARGE = 300000 };
+    struct fixture *f = *state;
+    char *body = NULL;
+    char *wrong = NULL;
+
+    create_shop(f);
+    assert_true(asprintf(&body,
+                         "{\"kind\":\"shop\",\"creates\":[{\"class\":\"c\",\"raw_id\":1,"
+                         "\"table\":\"t\",\"data\":{\"a\":\"%0*d\"}}]}",
+                         LARGE,
+                         0)
+                > LARGE);
+    assert_true(asprintf(&wrong, "{\"kind\":\"shop\",\"key\":\"k2\"%*s}", LARGE, "") > LARGE);
+    for (int i = 0; i < 2; i++) {
+        char *text = ask(f, COMMANDS_OF_7, "Idempotency-Key: k1\r\n", body, 200);
+
+        assert_non_null(strstr(text, i == 0 ? "\"duplicate\":false" : "\"duplicate\":true"));
+        free(text);
+    }
+    char *text = ask(f, COMMANDS_OF_7, "Idempotency-Key: k1\r\n", wrong, 400);
+    assert_non_null(strstr(text, "another key"));
+    free(text);
+    free(ask(f, COMMANDS_OF_7, NULL, wrong, 200));
+    free(wrong);
+    free(body);
+}
+
 static void test_keys_of_headers_are_checked(void **state)
 {
     static const char *const bad[] = { "",     "\"",   "\"a",      "\"a\"b", "\"\\n\"", "a b",
@@ -326,6 +386,39 @@ static void test_what_fails_in_the_store_stays_there(void **state)
     assert_non_null(strstr(text, "\"code\":\"IO\""));
     free(text);
     expect(f, COMMANDS_OF_7, ORDER, 200, "\"number\":1000");
+}
+
+/* Somebody has written to the store: what the next record will use is taken. */
+static void take_next_record(struct fixture *f)
+{
+    const struct app_store_options options = { .must_exist = true };
+    char path[TEMPDIR_SIZE + 32];
+    struct app_key key = pawl__app_key_record(1, 7, PAWL_APP_C_ID_MIN + 1);
+    const struct app_entry entry = {
+        APP_RECORDS, APP_INSERT, pawl__app_key_view(&key), { "\x01", 1 }
+    };
+    struct app_store *store = NULL;
+
+    (void)snprintf(path, sizeof(path), "%s/orders", f->place);
+    assert_ok(pawl__app_store_open(path, &options, &store, &f->error), &f->error);
+    assert_ok(store->ops->write(store, &entry, 1, &f->error), &f->error);
+    pawl__app_store_close(store);
+}
+
+static void test_a_number_in_use_is_409_and_named(void **state)
+{
+    struct fixture *f = *state;
+
+    create_shop(f);
+    free(ask(f, COMMANDS_OF_7, NULL, ORDER, 200));
+    stop(f);
+    take_next_record(f);
+    start(f);
+    expect(f,
+           COMMANDS_OF_7,
+           ORDER,
+           409,
+           "record 1099511627777 of workspace 7 (application 1) is there already");
 }
 
 /* Whatever stands in the way of a new application is the node's business, and in its log. */
@@ -424,14 +517,19 @@ static void test_stopping_answers_the_commands_on_their_way(void **state)
     struct fixture *f = *state;
     int fds[8];
     int answered = 0;
+    uint64_t before = 0;
     char part[32];
 
     create_shop(f);
     free(ask(f, COMMANDS_OF_7, NULL, ORDER, 200));
     assert_ok(pawl__failpoint_set("app.write.before=delay:300*1", &f->error), &f->error);
+    pawl__failpoint_names(count_writes, &before);
     for (size_t i = 0; i < COUNT_OF(fds); i++) {
         fds[i] = http_connect(f->address);
         http_ask_on(fds[i], COMMANDS_OF_7, NULL, ORDER);
+    }
+    for (uint64_t now = before; now == before;) { /* until one is being written */
+        pawl__failpoint_names(count_writes, &now);
     }
     stop(f);
     for (size_t i = 0; i < COUNT_OF(fds); i++) {
@@ -445,6 +543,7 @@ static void test_stopping_answers_the_commands_on_their_way(void **state)
     for (size_t i = 0; i < COUNT_OF(fds); i++) {
         close(fds[i]);
     }
+    assert_true(answered >= 1);
     start(f);
     (void)snprintf(part, sizeof(part), "\"number\":%d}", 1001 + answered);
     expect(f, COMMANDS_OF_7, ORDER, 200, part);
@@ -620,14 +719,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         NODE_TEST(test_an_application_is_created_once),
         NODE_TEST(test_applications_are_there_again_after_a_restart),
+        NODE_TEST(test_partitions_have_a_limit_together),
         NODE_TEST(test_a_place_has_one_node),
         NODE_TEST(test_other_machines_cannot_reach_it),
         NODE_TEST(test_a_command_is_answered_when_it_is_on_disk),
         NODE_TEST(test_wrong_commands_are_refused_with_a_reason),
         NODE_TEST(test_a_key_in_the_header_is_that_of_the_command),
+        NODE_TEST(test_large_commands_are_executed_and_refused_like_small_ones),
         cmocka_unit_test(test_keys_of_headers_are_checked),
         NODE_TEST(test_commands_of_many_connections_share_a_commit),
         NODE_TEST(test_what_fails_in_the_store_stays_there),
+        NODE_TEST(test_a_number_in_use_is_409_and_named),
         NODE_TEST(test_what_is_in_the_way_of_an_application_is_not_told),
         NODE_TEST(test_a_busy_server_is_503_and_says_when_to_ask_again),
         NODE_TEST(test_stopping_answers_the_commands_on_their_way),
