@@ -203,6 +203,13 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_list(const char *place,
                                                  void *context,
                                                  pawl_error *reterr);
 
+/* Where an application of a place is, as pawl_app_open takes it: a directory in the directory, or the URL
+ * with ?app=NAME. INVALID: the name is none. malloc'ed. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_locate(const char *place,
+                                                   const char *name,
+                                                   char **ret_location,
+                                                   pawl_error *reterr);
+
 /* Opens the application at a location: a directory; postgres://USER@HOST/DB; or "memory:" for one that
  * ends with the handle. A database may have several applications: without a descriptor ?app=NAME says
  * which one. ?connections=N is how many connections it uses at the most; 8.

@@ -61,24 +61,16 @@ pawl_status pawl__app_location(const struct pawl__run *run,
                                pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *place = NULL;
-    struct pawl__buf location = BUF_INIT(1 << 16);
-    pawl_status status = pawl_app_check_name(name, reterr);
+    pawl_status status = pawl_app_check_name(name, reterr); /* before the place: it is nearer */
 
     if (status == PAWL_OK) {
         status = pawl__app_place(run, &place, reterr);
     }
-    if (status != PAWL_OK) {
-        return status;
+    if (status == PAWL_OK) {
+        *ret_is_directory = strstr(place, "://") == NULL;
+        status = pawl_app_locate(place, name, ret_location, reterr);
     }
-    *ret_is_directory = strstr(place, "://") == NULL;
-    if (pawl__location_is_postgres(place)) {
-        char before = strchr(place, '?') == NULL ? '?' : '&';
-        pawl__buf_add_format(&location, "%s%capp=%s", place, before, name);
-    } else {
-        pawl__buf_add_format(&location, "%s/%s", place, name);
-    }
-    *ret_location = pawl__buf_steal(&location);
-    return *ret_location == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path") : PAWL_OK;
+    return status;
 }
 
 pawl_app_options pawl__app_options(const struct pawl__run *run)

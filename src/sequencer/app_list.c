@@ -12,7 +12,7 @@
 #include "store/location.h"
 #include "store/schemas.h"
 
-enum { CONNECT_MS_MAX = 3000 };
+enum { CONNECT_MS_MAX = 3000, LOCATION_BYTES_MAX = 1 << 16 };
 
 /* --- in a directory --- */
 
@@ -145,4 +145,32 @@ pawl_status pawl_app_list(const char *place,
 {
     return pawl__location_is_postgres(place) ? list_database(place, visitor, context, reterr)
                                              : list_directory(place, visitor, context, reterr);
+}
+
+pawl_status pawl_app_locate(const char *place,
+                            const char *name,
+                            char **ret_location,
+                            pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf location = BUF_INIT(LOCATION_BYTES_MAX);
+    pawl_status status = pawl_app_check_name(name, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (pawl__location_is_postgres(place)) {
+        char before = strchr(place, '?') == NULL ? '?' : '&';
+        pawl__buf_add_format(&location, "%s%capp=%s", place, before, name);
+    } else {
+        pawl__buf_add_format(&location, "%s/%s", place, name);
+    }
+    status = pawl__buf_check(&location, "the location", reterr);
+    char *text = status == PAWL_OK ? pawl__buf_steal(&location) : NULL;
+    if (status == PAWL_OK && text == NULL) {
+        status = pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+    }
+    if (status == PAWL_OK) {
+        *ret_location = text;
+    }
+    return status;
 }

@@ -82,24 +82,6 @@ static void add_app(struct pawl__node *node, pawl_app *app)
     pawl__unlock(&node->lock);
 }
 
-/* As pawl_app_open takes it; malloc'ed. */
-static pawl_status location_of(const struct pawl__node *node,
-                               const char *name,
-                               char **ret_location,
-                               pawl_error *reterr)
-{
-    struct pawl__buf location = BUF_INIT(1 << 16);
-
-    if (node->is_database) {
-        char before = strchr(node->place, '?') == NULL ? '?' : '&';
-        pawl__buf_add_format(&location, "%s%capp=%s", node->place, before, name);
-    } else {
-        pawl__buf_add_format(&location, "%s/%s", node->place, name);
-    }
-    *ret_location = pawl__buf_steal(&location);
-    return *ret_location == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path") : PAWL_OK;
-}
-
 /* Our own word for it, not that a file or a database is missing. */
 static bool is_no_application(pawl_status status, const pawl_error *error)
 {
@@ -114,7 +96,7 @@ static pawl_status open_one(void *context, const char *name, pawl_error *reterr)
     AUTO(pawl__text_free) char *location = NULL;
     pawl_app *app = NULL;
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = location_of(node, name, &location, &error);
+    pawl_status status = pawl_app_locate(node->place, name, &location, &error);
 
     if (status == PAWL_OK) {
         status = pawl_app_open(location, NULL, &node->options.app, &app, &error);
@@ -210,7 +192,7 @@ static pawl_status create_new(struct pawl__node *node,
     if (status != PAWL_OK) {
         return status;
     }
-    status = location_of(node, wanted->name, &location, reterr);
+    status = pawl_app_locate(node->place, wanted->name, &location, reterr);
     if (status == PAWL_OK && !node->is_database) {
         status = pawl__fs_make_dir(location, reterr);
     }

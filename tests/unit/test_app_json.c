@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -225,6 +226,29 @@ static void test_a_descriptor_is_normalized_without_an_application(void **state)
     free(json[1]);
 }
 
+static void test_an_application_is_located_at_its_place(void **state)
+{
+    static const struct {
+        const char *place;
+        const char *location;
+    } cases[] = {
+        { "data/apps", "data/apps/orders" },
+        { "postgres://u@h/db", "postgres://u@h/db?app=orders" },
+        { "postgresql://u@h/db?sslmode=disable", "postgresql://u@h/db?sslmode=disable&app=orders" },
+    };
+    struct app_fixture *f = *state;
+    char *location = NULL;
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_ok(pawl_app_locate(cases[i].place, "orders", &location, &f->error), &f->error);
+        assert_string_equal(location, cases[i].location);
+        free(location);
+    }
+    location = NULL;
+    assert_status(pawl_app_locate("apps", "../x", &location, &f->error), PAWL_INVALID, &f->error);
+    assert_null(location);
+}
+
 static pawl_status add_name(void *context, const char *name, pawl_error *reterr)
 {
     char *names = context;
@@ -264,6 +288,14 @@ static void test_applications_of_a_place_are_listed_by_name(void **state)
         }
         assert_ok(pawl_app_list(place, add_name, names, &f->error), &f->error);
         assert_string_equal(names, f->in_memory ? "aardvark zebra " : "aardvark orders zebra ");
+        (void)snprintf(path, sizeof(path), "%s/dangling", f->dir);
+        assert_int_equal(symlink("nowhere", path), 0); /* no directory, and no reason to fail */
+        assert_ok(pawl_app_list(place, add_name, names, &f->error), &f->error);
+        (void)snprintf(path, sizeof(path), "%s/loop", f->dir);
+        assert_int_equal(symlink("loop", path), 0); /* nobody can say what this is */
+        assert_status(pawl_app_list(place, add_name, names, &f->error), PAWL_INVALID, &f->error);
+        assert_message(&f->error, "/loop'");
+        assert_int_equal(unlink(path), 0);
     }
     assert_status(pawl_app_list(place, stop_at_once, NULL, &f->error), PAWL_CANCELLED, &f->error);
 }
@@ -279,6 +311,7 @@ int main(int argc, char **argv)
         APP_TEST(test_json_that_is_no_command_is_refused_by_its_place),
         APP_TEST(test_an_application_is_created_from_json),
         APP_TEST(test_a_descriptor_is_normalized_without_an_application),
+        APP_TEST(test_an_application_is_located_at_its_place),
         APP_TEST(test_applications_of_a_place_are_listed_by_name),
     };
 
