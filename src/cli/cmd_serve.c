@@ -10,10 +10,12 @@
 #include "base/display.h"
 #include "base/error.h"
 #include "base/fs.h"
+#include "base/log.h"
 #include "base/macros.h"
 #include "cli/app.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/open_files.h"
 #include "cli/settings.h"
 #include "cli/work.h"
 #include "server/node.h"
@@ -80,6 +82,34 @@ static struct pawl__node_options options_of(const struct pawl__run *run,
     return options;
 }
 
+/* Before anything is open. */
+static pawl_status fit_connections(uint32_t *connections_max, pawl_error *reterr)
+{
+    uint64_t files = 0;
+    pawl_status status = pawl__open_files_raise(&files, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    uint32_t fit = pawl__connections_that_fit(files, *connections_max);
+    if (fit < MIN(*connections_max, PAWL__CONNECTIONS_LEAST)) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "only %llu files may be open, which is too few for a node: raise the "
+                          "limit (ulimit -n, LimitNOFILE=)",
+                          (unsigned long long)files);
+    }
+    if (fit < *connections_max) {
+        LOG_WARNING("server.connections_max does not fit into the limit of open files, half of "
+                    "which is for the stores: it is lowered",
+                    LOG_NATURAL("connections_max", *connections_max),
+                    LOG_NATURAL("lowered_to", fit),
+                    LOG_NATURAL("open_files", files));
+        *connections_max = fit;
+    }
+    return PAWL_OK;
+}
+
 /* --- waiting for the end --- */
 
 static void wake(void *object)
@@ -144,8 +174,12 @@ static pawl_status serve(const struct pawl__run *run, const char *place, int fd,
     pawl_status status = work_beside(run, place, &work, reterr);
 
     if (status == PAWL_OK) {
-        const struct pawl__node_options options = options_of(run, place, work);
-        status = pawl__node_open(&options, &node, reterr);
+        struct pawl__node_options options = options_of(run, place, work);
+
+        status = fit_connections(&options.http.connections_max, reterr);
+        if (status == PAWL_OK) {
+            status = pawl__node_open(&options, &node, reterr);
+        }
     }
     if (status != PAWL_OK) {
         return status;

@@ -98,7 +98,8 @@ struct pawl__mount {
 struct pawl__mount pawl__mount_of(pawl_view mountinfo, const char *path);
 struct pawl__finding pawl__judge_mount(const char *path, const struct pawl__mount *mount);
 
-struct pawl__finding pawl__judge_open_files(uint64_t soft, uint64_t hard);
+/* `connections` are those that `pawl serve` is to take. */
+struct pawl__finding pawl__judge_open_files(uint64_t soft, uint64_t hard, uint32_t connections);
 
 /* `newest_us`: the latest change to anything in the data directory; 0 when there is nothing. */
 struct pawl__finding pawl__judge_clock(int64_t now_us, int64_t newest_us);

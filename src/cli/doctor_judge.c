@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/doctor.h"
+#include "cli/open_files.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define FREE_SPACE_WARNING_FACTOR 4
@@ -156,16 +157,31 @@ struct pawl__finding pawl__judge_space(const char *path, uint64_t free_bytes, ui
     return finding;
 }
 
-struct pawl__finding pawl__judge_open_files(uint64_t soft, uint64_t hard)
+struct pawl__finding pawl__judge_open_files(uint64_t soft, uint64_t hard, uint32_t connections)
 {
     static const char check[] = "open files";
     struct pawl__finding finding;
+    uint32_t fit =
+        pawl__connections_that_fit(hard, connections); /* a node raises its limit itself */
 
+    if (fit < connections) {
+        finding = pawl__finding_warning(check,
+                                        "'pawl serve' takes fewer connections than it should",
+                                        "only %llu may be open at once, and half of them are for "
+                                        "stores: %u of server.connections_max (%u) fit",
+                                        (unsigned long long)hard,
+                                        fit,
+                                        connections);
+        pawl__finding_fix(&finding,
+                          "raise the hard limit to %llu: LimitNOFILE= or limits.conf",
+                          MAX(2ULL * connections, (unsigned long long)OPEN_FILES_WANTED));
+        return finding;
+    }
     if (soft >= OPEN_FILES_MIN) {
         return pawl__finding_ok(check, "up to %llu at once", (unsigned long long)soft);
     }
     finding = pawl__finding_warning(check,
-                                    "a busy node runs out of file descriptors and refuses work",
+                                    "a busy program runs out of file descriptors and refuses work",
                                     "only %llu may be open at once",
                                     (unsigned long long)soft);
     pawl__finding_fix(&finding,

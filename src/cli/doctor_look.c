@@ -180,7 +180,11 @@ static void look_at_open_files(struct pawl__doctor *doctor)
     struct rlimit limit = { 0 };
 
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        pawl__doctor_add(doctor, pawl__judge_open_files(limit.rlim_cur, limit.rlim_max));
+        uint32_t connections =
+            (uint32_t)pawl__config_number(doctor->config, PAWL__SERVER_CONNECTIONS_MAX);
+
+        pawl__doctor_add(doctor,
+                         pawl__judge_open_files(limit.rlim_cur, limit.rlim_max, connections));
     }
 }
 

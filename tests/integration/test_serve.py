@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -52,9 +53,9 @@ def place():
 class Node:
     """A running `pawl serve`."""
 
-    def __init__(self, where, *args, env=None):
+    def __init__(self, where, *args, env=None, preexec=None):
         self.process = subprocess.Popen([PAWL, "serve", *where, "--listen", "127.0.0.1:0", "--json", *args],
-                                        env={**ENV, **(env or {})}, cwd=TOP, text=True,
+                                        env={**ENV, **(env or {})}, cwd=TOP, text=True, preexec_fn=preexec,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         line = self.process.stdout.readline()
         assert line, self.process.communicate(timeout=WAIT_S)
@@ -285,24 +286,26 @@ def test_large_page():
 
 
 def test_hung_stores():
-    """Four stores that hang are given up together, and the exit code tells."""
-    quick = {"ASAN_OPTIONS": ENV.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}  # what hangs is left where it is
-    node = Node(place(), "--server-stop-timeout", "50ms",
-                env={"PAWL_FAILPOINTS": "app.write.before=delay:600000", **quick})
-    connections = []
+    """Four stores that hang: commands are 504, the stores are given up together, and the exit code tells."""
+    where = place()
+    node = Node(where)
     for i in range(4):
         answer, body = node.ask("PUT", f"/v1/apps/a{i}", {**SHOP, "name": f"a{i}", "id": 1 + i})
         assert answer.status == 201, body
-        connection = node.connect()
-        connection.request("POST", f"/v1/apps/a{i}/workspaces/7/commands", json.dumps(order()),
-                           {"Content-Type": "application/json"})
-        connections.append(connection)
+    assert node.end()[0] == 0
+    node = Node(where, "--server-stop-timeout", "50ms", "--server-answer-timeout", "300ms",
+                env={"PAWL_FAILPOINTS": "app.write.before=delay:600000",
+                     "ASAN_OPTIONS": ENV.get("ASAN_OPTIONS", "") + ":detect_leaks=0"})  # what hangs stays
+    for i in range(4):
+        answer, body = node.ask("POST", f"/v1/apps/a{i}/workspaces/7/commands", order(), "key")
+        assert (answer.status, body["code"]) == (504, "TIMEOUT") and "same idempotency key" in body["detail"], body
     code, _, err = node.end()
     assert code == 5, (code, err)
-    for i, connection in enumerate(connections):
-        answer = connection.getresponse()
-        assert (answer.status, json.loads(answer.read())["code"]) == (503, "INTERRUPTED"), answer.status
-        assert f"'a{i}'" in err, err
+    assert all(f"'a{i}'" in err for i in range(4)), err
+    node = Node(where)
+    answer, body = node.ask("POST", "/v1/apps/a0/workspaces/7/commands", order(), "key")
+    assert (answer.status, body["duplicate"]) == (200, False), body
+    assert node.end()[0] == 0
 
 
 def test_lost_database():
@@ -320,6 +323,24 @@ def test_lost_database():
         assert answer.status >= 500 and name not in json.dumps(problem), (method, answer.status, problem)
     _, _, err = node.end()
     assert name in err, err
+
+
+def test_open_files():
+    """The soft limit is raised; connections that do not fit into the hard one are fewer, and that is said."""
+    def limits(soft, hard):
+        return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    node = Node(place(), "--log-format", "json", preexec=limits(100, 200))
+    with open(f"/proc/{node.process.pid}/limits", encoding="ascii") as file:
+        assert [line.split()[3] for line in file if line.startswith("Max open files")] == ["200"]
+    node.create()
+    code, _, err = node.end()
+    said = json.loads(err.splitlines()[0])
+    assert code == 0 and "server.connections_max" in said["msg"], err
+    assert (said["connections_max"], said["lowered_to"], said["open_files"]) == (1024, 100, 200), said
+    few = subprocess.run([PAWL, "serve", *place(), "--listen", "127.0.0.1:0"], env=ENV, cwd=TOP, timeout=WAIT_S,
+                         text=True, capture_output=True, check=False, preexec_fn=limits(30, 30))
+    assert few.returncode == 2 and "30 files" in few.stderr, few
 
 
 def test_log():
@@ -360,6 +381,7 @@ it("names an address that is in use", test_used_address)
 it("is the only one of its place", test_second)
 it("has its applications to itself while it runs", test_cli_beside)
 it("logs a line for each request at debug", test_log)
+it("takes as many connections as open files allow", test_open_files)
 it("ends a page that is large, and goes on behind it", test_large_page)
 if POSTGRES:
     it("keeps to itself what a database says", test_lost_database)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/doctor.h"
+#include "cli/open_files.h"
 
 #define MIB (UINT64_C(1) << 20)
 
@@ -59,10 +60,25 @@ static void test_space_runs_out_in_two_steps(void **state)
 static void test_few_open_files_are_a_warning(void **state)
 {
     (void)state;
-    assert_finding(pawl__judge_open_files(1024, 4096), VERDICT_OK, PAWL_OK, "up to 1024");
-    assert_finding(pawl__judge_open_files(1023, 4096), VERDICT_WARNING, PAWL_OK, "only 1023");
-    assert_non_null(strstr(pawl__judge_open_files(1, 4096).fix, "ulimit -n 4096"));
-    assert_non_null(strstr(pawl__judge_open_files(1, 4095).fix, "hard limit"));
+    assert_finding(pawl__judge_open_files(1024, 4096, 1024), VERDICT_OK, PAWL_OK, "up to 1024");
+    assert_finding(pawl__judge_open_files(1023, 4096, 1024), VERDICT_WARNING, PAWL_OK, "only 1023");
+    assert_non_null(strstr(pawl__judge_open_files(1, 4096, 1024).fix, "ulimit -n 4096"));
+    assert_non_null(strstr(pawl__judge_open_files(1, 4095, 1024).fix, "hard limit"));
+}
+
+static void test_open_files_are_judged_by_the_connections_of_a_node(void **state)
+{
+    (void)state;
+    assert_finding(pawl__judge_open_files(1024, 10000, 5000), VERDICT_OK, PAWL_OK, "up to 1024");
+    assert_finding(pawl__judge_open_files(9998, 9998, 5000),
+                   VERDICT_WARNING,
+                   PAWL_OK,
+                   "4999 of server.connections_max (5000)");
+    assert_non_null(strstr(pawl__judge_open_files(9998, 9998, 5000).fix, "to 10000"));
+    assert_int_equal(pawl__connections_that_fit(1024, 1024), 512);
+    assert_int_equal(pawl__connections_that_fit(2048, 1024), 1024);
+    assert_int_equal(pawl__connections_that_fit(UINT64_MAX, 1024), 1024);
+    assert_int_equal(pawl__connections_that_fit(0, 1024), 0);
 }
 
 static void test_a_clock_that_went_back_is_a_warning(void **state)
@@ -218,6 +234,7 @@ int main(void)
         cmocka_unit_test(test_a_directory_for_others_to_read_is_a_warning),
         cmocka_unit_test(test_space_runs_out_in_two_steps),
         cmocka_unit_test(test_few_open_files_are_a_warning),
+        cmocka_unit_test(test_open_files_are_judged_by_the_connections_of_a_node),
         cmocka_unit_test(test_a_clock_that_went_back_is_a_warning),
         cmocka_unit_test(test_the_longest_mount_point_holds_the_path),
         cmocka_unit_test(test_doubtful_file_systems_are_warnings),
