@@ -185,6 +185,6 @@ void pawl__http_finish(struct pawl__http_request *request);
 void pawl__http_give_up(struct pawl__http *http);
 
 /* Answers what is kept for too long with 504; when the next one is late. For the watch. */
-int64_t pawl__http_give_up_late(void *http, int64_t now_ns);
+int64_t pawl__http_give_up_late(void *context, int64_t now_ns);
 
 #endif

@@ -559,7 +559,7 @@ static void test_bodies_have_a_limit_together(void **state)
 
     memset(body, 'x', BODY_MAX);
     body[BODY_MAX] = '\0';
-    f->options.bodies_bytes_max = 2 * BODY_MAX;
+    f->options.bodies_bytes_max = (size_t)2 * BODY_MAX;
     start(f);
     for (int i = 0; i < 2; i++) {
         fds[i] = http_connect(f->address);

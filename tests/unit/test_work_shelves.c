@@ -318,7 +318,7 @@ static void test_forgotten_shelves_make_room(void **state)
     assert_true(pawl__shelves_count(f->shelves) <= 4096);
     pawl_claim last = claim_by("w9999");
     assert_int_equal(more_for(f, &last), 1); /* it has one: the store may lease ahead for it */
-    pass(f, -5 * 10000);
+    pass(f, INT64_C(-50000));
     assert_string_equal(take(f, &kept, &more), "3 "); /* what holds something stays */
 }
 
