@@ -122,7 +122,7 @@ void pawl__http_answer_json(struct pawl__http_request *request,
                             char *json,
                             size_t len);
 
-/* The content of the buffer, which is emptied. When it is broken: 503 without memory, 400 over its
+/* The content of the buffer, which is emptied. When it is broken: 503 without memory, 500 over its
  * ceiling. */
 void pawl__http_answer_buf(struct pawl__http_request *request,
                            unsigned code,

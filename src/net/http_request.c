@@ -182,6 +182,7 @@ void pawl__http_answer_buf(struct pawl__http_request *request,
     size_t len = body->len;
 
     if (status != PAWL_OK) {
+        error.status = status == PAWL_NOMEM ? status : PAWL_FAILED; /* the ceiling is ours */
         pawl__buf_done(body);
         pawl__http_fail(request, &error);
         return;

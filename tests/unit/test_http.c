@@ -146,6 +146,15 @@ static void fail_as_errno(struct pawl__http_request *request, void *context)
     pawl__http_fail(request, &error);
 }
 
+static void answer_over_the_ceiling(struct pawl__http_request *request, void *context)
+{
+    struct pawl__buf body = BUF_INIT(4);
+
+    (void)context;
+    pawl__buf_add_text(&body, "secret");
+    pawl__http_answer_buf(request, 200, HTTP_JSON, &body);
+}
+
 static void fail_as_sqlstate(struct pawl__http_request *request, void *context)
 {
     pawl_error error = PAWL_ERROR_INIT;
@@ -167,6 +176,7 @@ static const struct pawl__http_route routes[] = {
     { PAWL__HTTP_GET, "/fail/{status}", fail_inside, NULL, false, false },
     { PAWL__HTTP_GET, "/large", answer_much, NULL, false, false },
     { PAWL__HTTP_GET, "/errno", fail_as_errno, NULL, false, false },
+    { PAWL__HTTP_GET, "/over", answer_over_the_ceiling, NULL, false, false },
     { PAWL__HTTP_GET, "/sqlstate", fail_as_sqlstate, NULL, false, false },
 };
 
@@ -448,7 +458,7 @@ static void test_what_fails_inside_stays_inside(void **state)
 
 static void test_an_error_of_a_store_is_never_the_clients(void **state)
 {
-    static const char *const targets[] = { "GET /errno", "GET /sqlstate" };
+    static const char *const targets[] = { "GET /errno", "GET /sqlstate", "GET /over" };
     struct fixture *f = *state;
 
     start(f);
