@@ -94,6 +94,7 @@ static void write_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
     } else {
         note_locked(seq, &error);
         seq->retry_ns = retry_at_locked(seq);
+        seq->flush_wanted = true; /* then, and not after a whole interval */
     }
     pawl__cond_broadcast(&seq->changed);
 }
