@@ -254,7 +254,7 @@ static const struct {
     { look_at_choice, SETTINGS },   { look_at_directory, SETTINGS },
     { look_at_mount, DATA },        { look_at_space, DATA },
     { pawl__look_at_stores, DATA }, { pawl__look_at_postgres, SETTINGS },
-    { look_at_address, SETTINGS },  { look_at_open_files, NOTHING },
+    { look_at_address, SETTINGS },  { look_at_open_files, SETTINGS },
     { look_at_clock, NOTHING },
 };
 
