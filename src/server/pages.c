@@ -115,7 +115,24 @@ static void answer(struct page *page,
     pawl__http_answer_buf(request, 200, HTTP_JSON, &page->body);
 }
 
-void pawl__serve_records(struct pawl__http_request *request, void *context)
+static pawl_status read_records(struct page *page, uint64_t workspace, pawl_error *reterr)
+{
+    return pawl_app_read_c_records(
+        page->app, workspace, page->from, page->limit + 1, add_record, page, reterr);
+}
+
+static pawl_status read_wlog(struct page *page, uint64_t workspace, pawl_error *reterr)
+{
+    return pawl_app_read_wlog(
+        page->app, workspace, page->from, page->limit + 1, add_wlog_event, page, reterr);
+}
+
+/* A page of what `read` finds in the workspace that the path names. */
+static void serve_workspace(struct pawl__http_request *request,
+                            void *context,
+                            pawl_status (*read)(struct page *page,
+                                                uint64_t workspace,
+                                                pawl_error *reterr))
 {
     struct page page = { .app = pawl__serve_find(request, context) };
     pawl_error error = PAWL_ERROR_INIT;
@@ -130,31 +147,19 @@ void pawl__serve_records(struct pawl__http_request *request, void *context)
         status = start(&page, request, &error);
     }
     if (status == PAWL_OK) {
-        status = pawl_app_read_c_records(
-            page.app, workspace, page.from, page.limit + 1, add_record, &page, &error);
+        status = read(&page, workspace, &error);
     }
     answer(&page, request, status, &error);
 }
 
+void pawl__serve_records(struct pawl__http_request *request, void *context)
+{
+    serve_workspace(request, context, read_records);
+}
+
 void pawl__serve_wlog(struct pawl__http_request *request, void *context)
 {
-    struct page page = { .app = pawl__serve_find(request, context) };
-    pawl_error error = PAWL_ERROR_INIT;
-    uint64_t workspace = 0;
-
-    if (page.app == NULL) {
-        return;
-    }
-    pawl_status status =
-        pawl__http_part_number(request, "wsid", workspace_range, &workspace, &error);
-    if (status == PAWL_OK) {
-        status = start(&page, request, &error);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_app_read_wlog(
-            page.app, workspace, page.from, page.limit + 1, add_wlog_event, &page, &error);
-    }
-    answer(&page, request, status, &error);
+    serve_workspace(request, context, read_wlog);
 }
 
 static pawl_status find_partition(const struct pawl__http_request *request,
