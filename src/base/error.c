@@ -162,6 +162,10 @@ pawl_status pawl__fail_context(pawl_error *reterr, pawl_status status, const cha
             >= (int)sizeof(reterr->message)) {
             mark_cut(reterr->message, sizeof(reterr->message));
         }
+        if (reterr->status != status) {
+            reterr->status = status;
+            reterr->retryable = status_is_retryable(status);
+        }
     }
     return status;
 }

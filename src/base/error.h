@@ -22,7 +22,8 @@ pawl_status pawl__fail(pawl_error *reterr, pawl_status status, const char *forma
 PRINTF_LIKE(3, 4)
 pawl_status pawl__fail_errno(pawl_error *reterr, int error_number, const char *format, ...);
 
-/* Puts "context: " before the message that is there and returns `status`, keeping all else. */
+/* Puts "context: " before the message that is there and returns `status`, which is that of the error
+ * from then on: with another one than it had, `retryable` follows. All else is kept. */
 PRINTF_LIKE(3, 4)
 pawl_status pawl__fail_context(pawl_error *reterr, pawl_status status, const char *format, ...);
 

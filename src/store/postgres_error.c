@@ -171,7 +171,6 @@ pawl_status pawl__pg_fail_unknown(pawl_error *reterr, const char *what)
         reterr, PAWL_UNAVAILABLE, "whether the %s was stored is not known", what);
 
     if (reterr != NULL) {
-        reterr->status = PAWL_UNAVAILABLE;
         reterr->retryable = true;
     }
     keep_sqlstate(reterr, "08007");

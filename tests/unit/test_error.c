@@ -57,6 +57,36 @@ static void test_context_goes_before_and_keeps_the_rest(void **state)
     assert_true(error.retryable);
 }
 
+static void test_context_with_another_status_changes_that_of_the_error(void **state)
+{
+    (void)state;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    pawl__fail_errno(&error, ETIMEDOUT, "read");
+    assert_true(error.retryable);
+    assert_int_equal(pawl__fail_context(&error, PAWL_CORRUPT, "no proof"), PAWL_CORRUPT);
+    assert_int_equal(error.status, PAWL_CORRUPT);
+    assert_false(error.retryable);
+    assert_int_equal(error.native, ETIMEDOUT);
+    assert_string_equal(error.message, "no proof: read: Connection timed out");
+
+    pawl__fail_context(&error, PAWL_BUSY, "later");
+    assert_int_equal(error.status, PAWL_BUSY);
+    assert_true(error.retryable);
+}
+
+static void test_context_with_the_same_status_keeps_what_the_backend_said(void **state)
+{
+    (void)state;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    pawl__fail(&error, PAWL_CONFLICT, "deadlock");
+    error.retryable = true; /* as a backend does that knows better than the status */
+    pawl__fail_context(&error, PAWL_CONFLICT, "statement 1");
+    assert_true(error.retryable);
+    assert_int_equal(pawl__fail_context(NULL, PAWL_BUSY, "nobody listens"), PAWL_BUSY);
+}
+
 static void test_a_long_message_ends_in_dots_on_a_whole_character(void **state)
 {
     (void)state;
@@ -79,6 +109,8 @@ int main(void)
         cmocka_unit_test(test_fail_resets_what_an_earlier_failure_left),
         cmocka_unit_test(test_errno_becomes_a_status_with_its_text),
         cmocka_unit_test(test_context_goes_before_and_keeps_the_rest),
+        cmocka_unit_test(test_context_with_another_status_changes_that_of_the_error),
+        cmocka_unit_test(test_context_with_the_same_status_keeps_what_the_backend_said),
         cmocka_unit_test(test_a_long_message_ends_in_dots_on_a_whole_character),
     };
     return cmocka_run_group_tests_name("error", tests, NULL, NULL);
