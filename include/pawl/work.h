@@ -68,7 +68,8 @@ typedef struct pawl_work_options {
  * what was running one. */
 
 /* Opens the store at `location`, creating or migrating it. NULL takes DATABASE_URL from the
- * environment. `options` may be NULL. UNSUPPORTED: made by a newer pawl. INVALID: something else. */
+ * environment. `options` may be NULL. UNSUPPORTED: made by a newer pawl. INVALID: something else, or
+ * an option is out of its range, named. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_open(const char *location,
                                                   const pawl_work_options *options,
                                                   pawl_work **ret_work,
@@ -664,7 +665,6 @@ typedef struct pawl_work_stats {
     int64_t oldest_pending_us; /* created_at; 0: none */
 } pawl_work_stats;
 
-/* INVALID: stale_ms of the options is 0. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_get_stats(pawl_work *work,
                                                        pawl_work_stats *ret_stats,
                                                        pawl_error *reterr);
@@ -699,8 +699,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_checkpoint_growth(pawl_work *work,
 
 /* All of these numbers as metrics, in the text format of Prometheus: pawl_work_items,
  * pawl_work_item_age_seconds, pawl_work_active_leases and so on, up to 1,000 types with their statuses.
- * *ret_text is from malloc, NUL-terminated, for the caller to free(). `ret_len` may be NULL. INVALID:
- * stale_ms of the options is 0. */
+ * *ret_text is from malloc, NUL-terminated, for the caller to free(). `ret_len` may be NULL. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_get_metrics(pawl_work *work,
                                                          char **ret_text,
                                                          size_t *ret_len,

@@ -17,11 +17,8 @@ enum { BATCH_MAX = 10000, DAYS_MAX = 36500 };
 pawl_status pawl_work_get_stats(pawl_work *work, pawl_work_stats *ret_stats, pawl_error *reterr)
 {
     struct work_now now;
-
-    if (work->options.stale_ms == 0) {
-        return pawl__fail(reterr, PAWL_INVALID, "stale_ms: is 0, must be 1 or more");
-    }
     pawl_status status = work->backend->store->read_now(work->backend, &now, reterr);
+
     if (status != PAWL_OK) {
         return status;
     }

@@ -219,11 +219,12 @@ static pawl_status take_options(const pawl_work_options *given,
                           options->data_bytes_max,
                           WORK_DATA_BYTES_LIMIT);
     }
-    if (options->lease_ms == 0 || options->retry_first_ms == 0) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "%s: is 0, must be 1 or more",
-                          options->lease_ms == 0 ? "lease_ms" : "retry_first_ms");
+    const char *nothing = options->lease_ms == 0         ? "lease_ms"
+                          : options->retry_first_ms == 0 ? "retry_first_ms"
+                          : options->stale_ms == 0       ? "stale_ms"
+                                                         : NULL;
+    if (nothing != NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "%s: is 0, must be 1 or more", nothing);
     }
     if (options->retry_max_ms < options->retry_first_ms) {
         return pawl__fail(reterr,

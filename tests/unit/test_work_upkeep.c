@@ -49,12 +49,29 @@ static void test_a_lease_is_stale_by_the_options(void **state)
     } while (stats.stale_leases < stats.active_leases);
     assert_true(stats.stale_leases > 0);
     pawl_work_close(work);
-    work = open_with_stale(f, 0, "c");
-    stats.stale_leases = 42;
-    assert_status(pawl_work_get_stats(work, &stats, &f->err), PAWL_INVALID, &f->err);
-    assert_message(&f->err, "stale_ms");
-    assert_int_equal(stats.stale_leases, 42);
-    pawl_work_close(work);
+}
+
+static void test_no_time_at_all_is_refused_by_its_name(void **state)
+{
+    struct care_fixture *f = *state;
+    const struct {
+        const char *name;
+        size_t offset;
+    } fields[] = {
+        { "lease_ms", offsetof(pawl_work_options, lease_ms) },
+        { "retry_first_ms", offsetof(pawl_work_options, retry_first_ms) },
+        { "stale_ms", offsetof(pawl_work_options, stale_ms) },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(fields); i++) {
+        pawl_work_options options = PAWL_WORK_OPTIONS_INIT;
+        pawl_work *work = NULL;
+
+        memset((char *)&options + fields[i].offset, 0, sizeof(uint32_t));
+        assert_status(pawl_work_open(f->location, &options, &work, &f->err), PAWL_INVALID, &f->err);
+        assert_message(&f->err, fields[i].name);
+        assert_null(work);
+    }
 }
 
 static void test_the_numbers_are_a_text_for_prometheus(void **state)
@@ -280,6 +297,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         CARE_TEST(test_a_lease_is_stale_by_the_options),
+        CARE_TEST(test_no_time_at_all_is_refused_by_its_name),
         CARE_TEST(test_the_numbers_are_a_text_for_prometheus),
         CARE_TEST(test_metrics_without_memory_leave_nothing_behind),
         CARE_TEST(test_slots_that_fired_400_days_ago_are_forgotten),
