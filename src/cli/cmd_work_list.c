@@ -36,7 +36,8 @@ const struct pawl__command pawl__cmd_work_list = {
     .summary = "list items in order of creation",
     .description =
         "Prints the items, a line each; with --json all of each. An item that is waiting "
-        "cannot be claimed yet: a delay, a backoff, an item that it comes after.",
+        "cannot be claimed yet: a delay, a backoff, an item that it comes after. One that is "
+        "expired was left so by a statement of SQL, until the next sweep.",
     .flags = FLAGS({ .name = "task", .value = "TASK", .help = "Only items of this task." },
                    { .name = "type", .value = "TYPE", .help = "Only items of this type." },
                    { .name = "status",

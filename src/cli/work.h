@@ -115,7 +115,7 @@ pawl_item_status pawl__item_status_named(const char *name);
 pawl_task_status pawl__task_status_named(const char *name);
 pawl_checkpoint_type pawl__checkpoint_type_named(const char *name);
 
-#define ITEM_STATUSES CHOICES("pending", "in_progress", "completed", "failed", "waiting")
+#define ITEM_STATUSES CHOICES("pending", "in_progress", "completed", "failed", "expired", "waiting")
 #define TASK_STATUSES CHOICES("pending", "running", "succeeded", "failed", "cancelled")
 #define CHECKPOINT_TYPES         \
     CHOICES("iteration_start",   \

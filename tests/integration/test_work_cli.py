@@ -7,6 +7,7 @@ import os
 import pty
 import select
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -115,6 +116,27 @@ def verbs():
     refused(data, "list", "--task", "none", code=3)
     refused(data, "show", "none", code=3)
     assert rows(data, "sweep")[0]["expired"] == 0
+
+
+def left_expired():
+    """By a statement of SQL: a sweep is one transaction, and leaves none."""
+    data = place()
+    work(data, "submit", "--type", "mail", "--id", "m")
+    work(data, "submit", "--type", "mail", "--id", "n")
+    work(data, "claim", "--holder", "ada", "-n", "1")
+    assert rows(data, "list", "--status", "expired") == []
+    store = sqlite3.connect(os.path.join(data, "work.sqlite"))
+    with store:
+        store.execute("UPDATE work_items SET status = 'expired', lease_holder = NULL,"
+                      " lease_expires_at = NULL WHERE work_item_id = 'm'")
+    store.close()
+    found = rows(data, "list", "--status", "expired")
+    assert [(row["work_item_id"], row["status"]) for row in found] == [("m", "expired")], found
+    both = rows(data, "list", "--status", "expired", "--status", "pending")
+    assert sorted(row["work_item_id"] for row in both) == ["m", "n"], both
+    assert rows(data, "sweep")[0]["retried"] == 1
+    assert rows(data, "list", "--status", "expired") == []
+    assert b"expired" in work(data, "list", "--help").stdout
 
 
 def tasks():
@@ -653,6 +675,7 @@ def stays():
 
 
 it("has every verb of a worker", verbs)
+it("lists what a statement of SQL left expired", left_expired)
 it("makes, lists and ends tasks", tasks)
 it("refuses bad input by name and exit code", bad_input)
 it("queues lines to the letter", lines_of_every_kind)
