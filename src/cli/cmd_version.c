@@ -2,15 +2,15 @@
 #include "base/macros.h"
 #include "cli/commands.h"
 #include "cli/run.h"
-#include "store/parts.h"
+#include "cli/versions.h"
 
 #define VERSION_BYTES_MAX 8192
 
 static void add_text(struct pawl__buf *out, const struct pawl__part *parts)
 {
     pawl__buf_add_format(out, "pawl %s (%s)\n", pawl_version(), pawl__build_kind());
-    for (size_t i = 0; i < PAWL__PARTS_COUNT; i++) {
-        pawl__buf_add_format(out, "  %-9s %s\n", parts[i].name, parts[i].version);
+    for (size_t i = 0; i < VERSIONS_COUNT; i++) {
+        pawl__buf_add_format(out, "  %-13s %s\n", parts[i].name, parts[i].version);
     }
 }
 
@@ -18,7 +18,7 @@ static json_t *version_json(const struct pawl__part *parts)
 {
     json_t *versions = json_object();
 
-    for (size_t i = 0; i < PAWL__PARTS_COUNT; i++) {
+    for (size_t i = 0; i < VERSIONS_COUNT; i++) {
         /* What fails here for want of memory fails in json_pack, too. */
         (void)json_object_set_new(versions, parts[i].name, json_string(parts[i].version));
     }
@@ -34,9 +34,9 @@ static json_t *version_json(const struct pawl__part *parts)
 static pawl_status version_run(struct pawl__run *run, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(VERSION_BYTES_MAX);
-    struct pawl__part parts[PAWL__PARTS_COUNT];
+    struct pawl__part parts[VERSIONS_COUNT];
 
-    pawl__parts(parts);
+    pawl__versions(parts);
     if (!run->json) {
         add_text(&out, parts);
         return pawl__out_add(&out, reterr);

@@ -18,9 +18,9 @@
 #include "cli/doctor_checks.h"
 #include "cli/run.h"
 #include "cli/settings.h"
+#include "cli/versions.h"
 #include "net/http_listen.h"
 #include "server/node.h"
-#include "store/parts.h"
 
 #define MOUNTINFO_SIZE (1u << 20)
 
@@ -64,11 +64,11 @@ static void look_at_settings(struct pawl__doctor *doctor)
 
 static void look_at_parts(struct pawl__doctor *doctor)
 {
-    struct pawl__part parts[PAWL__PARTS_COUNT];
+    struct pawl__part parts[VERSIONS_COUNT];
     char text[PAWL_ERROR_MESSAGE_SIZE] = "";
     struct pawl__buf list = BUF_OVER(text);
 
-    pawl__parts(parts);
+    pawl__versions(parts);
     pawl__buf_add_format(&list, "pawl %s (%s)", pawl_version(), pawl__build_kind());
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
         pawl__buf_add_format(&list, ", %s %s", parts[i].name, parts[i].version);

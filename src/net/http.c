@@ -16,6 +16,11 @@
 
 enum { CONNECTION_BYTES_MIN = 4096 };
 
+const char *pawl__http_library_version(void)
+{
+    return MHD_get_version();
+}
+
 /* --- answering --- */
 
 static void add_header(struct MHD_Response *response, const char *name, const char *value)

@@ -17,6 +17,9 @@
 struct pawl__http;
 struct pawl__http_request;
 
+/* Of the libmicrohttpd that is loaded: "0.9.75". */
+const char *pawl__http_library_version(void);
+
 typedef void (*pawl__http_handler)(struct pawl__http_request *request, void *context);
 
 enum pawl__http_method { PAWL__HTTP_GET, PAWL__HTTP_POST, PAWL__HTTP_PUT };
