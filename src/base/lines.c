@@ -79,6 +79,22 @@ static pawl_view without_mark(pawl_view line)
                                                                                           : line;
 }
 
+/* Neither the mark nor the CR of a CR LF, which may still be to come, is counted. */
+static bool is_too_long(const struct pawl__lines *lines, size_t end)
+{
+    size_t len = end - lines->at;
+
+    if (len <= lines->line_bytes_max) {
+        return false; /* as nearly all are */
+    }
+    pawl_view line = { &lines->buf.data[lines->at], len };
+    if (lines->number == 0) {
+        line = without_mark(line);
+    }
+    bool fed = line.len > 0 && line.data[line.len - 1] == '\r';
+    return line.len - fed > lines->line_bytes_max;
+}
+
 static pawl_status give(struct pawl__lines *lines, size_t end, pawl_view *ret_line)
 {
     pawl_view line = { &lines->buf.data[lines->at], end - lines->at };
@@ -97,7 +113,7 @@ pawl_status pawl__lines_next(struct pawl__lines *lines, pawl_view *ret_line, paw
         size_t end = find_end(lines);
         bool whole = end < lines->buf.len || lines->ended;
 
-        if (end - lines->at > lines->line_bytes_max) {
+        if (is_too_long(lines, end)) {
             return pawl__fail(reterr,
                               PAWL_INVALID,
                               "line %llu: over %zu bytes",
@@ -122,7 +138,7 @@ bool pawl__lines_ready(struct pawl__lines *lines)
     while (!lines->ended && find_end(lines) == lines->buf.len) {
         struct pollfd input = { .fd = lines->fd, .events = POLLIN };
 
-        if (lines->buf.len - lines->at > lines->line_bytes_max) {
+        if (is_too_long(lines, lines->buf.len)) {
             return true; /* to be refused */
         }
         if (poll(&input, 1, 0) <= 0) {

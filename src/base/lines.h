@@ -6,7 +6,8 @@
  *     while ((status = pawl__lines_next(&lines, &line, reterr)) == PAWL_OK) { ... }
  *
  * A line ends with LF, or where the input does; CR LF is fine for whoever ignores white space. A
- * UTF-8 byte order mark at the start is dropped. One thread at a time. */
+ * UTF-8 byte order mark at the start is dropped. The limit counts neither, nor the CR of a CR LF. One
+ * thread at a time. */
 #ifndef PAWL_BASE_LINES_H
 #define PAWL_BASE_LINES_H
 

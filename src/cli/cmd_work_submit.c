@@ -217,10 +217,14 @@ static pawl_status hold(struct submit *submit, pawl_view line, uint64_t number, 
     submit->starts[index + 1] = submit->bytes.len;
     submit->lines[index] = number;
     pawl_status status = pawl__buf_check(&submit->bytes, "a batch", reterr);
-    if (status == PAWL_OK && submit->bytes.len - submit->starts[index] > WORK_DATA_BYTES_MAX) {
+    size_t len = submit->bytes.len - submit->starts[index];
+    if (status == PAWL_OK && len > WORK_DATA_BYTES_MAX) {
         pawl__buf_cut(&submit->bytes, submit->starts[index]);
-        return pawl__fail(
-            reterr, PAWL_INVALID, "has more than %d bytes as a JSON string", WORK_DATA_BYTES_MAX);
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "has %zu bytes as a JSON string, the limit is %d",
+                          len,
+                          WORK_DATA_BYTES_MAX);
     }
     if (status == PAWL_OK && submit->dedupe) {
         status = derive_id(submit, number, line, submit->ids[index], reterr);
@@ -479,8 +483,9 @@ const struct pawl__command pawl__cmd_work_submit = {
         "the type, the number of the line and what it says: whoever was interrupted submits the "
         "same input again, and what is queued already stays as it is.\n\n"
         "Lines are queued in batches, as they come. A line that is not UTF-8, has a NUL byte or "
-        "more than 1 MiB ends the command with its number (exit code 2): everything before it is "
-        "queued, nothing behind it. With --atomic the whole input, up to 10000 lines, is queued "
+        "makes an input of more than 1 MiB (as a JSON string, with its quotes and escapes) ends "
+        "the command with its number (exit code 2): everything before it is queued, nothing behind "
+        "it. With --atomic the whole input, up to 10000 lines, is queued "
         "or nothing of it.",
     .flags = FLAGS(
         { .name = "type", .value = "TYPE", .help = "What kind of work it is.", .required = true },

@@ -252,6 +252,23 @@ def bad_lines():
     refused(data, "submit", "--type", "a", "--lines", "--json-lines", text=b"1\n{\n", says="line 2")
 
 
+def lines_at_the_limit():
+    """1 MiB is what is stored: a string with quotes and escapes, no line end, no byte order mark."""
+    limit = 1 << 20
+    kinds = ((("--lines", ), lambda size: b"x" * (size - 2)),
+             (("--lines", ), lambda size: b'"' + b"x" * (size - 4)),
+             (("--lines", "--json-lines"), lambda size: b'"' + b"x" * (size - 2) + b'"'))
+    for flags, line_of in kinds:
+        for mark, end in ((b"", b""), (b"", b"\n"), (b"\xef\xbb\xbf", b"\r\n")):
+            data = place()
+            for size in (limit - 1, limit):
+                work(data, "submit", "--type", "a", *flags, text=mark + line_of(size) + end)
+            refused(data, "submit", "--type", "a", *flags, text=mark + line_of(limit + 1) + end,
+                    says="line 1: ")
+            sizes = [len(json.dumps(row["input_data"])) for row in rows(data, "list")]
+            assert sizes == [limit - 1, limit], (flags, mark, sizes)
+
+
 def lines_once():
     data = place()
     text = "".join(f"line {n}\n" for n in range(25000)).encode()
@@ -681,6 +698,7 @@ it("refuses bad input by name and exit code", bad_input)
 it("queues lines to the letter", lines_of_every_kind)
 it("prints JSON as JSON in columns", json_in_columns)
 it("refuses bad lines by number", bad_lines)
+it("counts what is stored against the limit", lines_at_the_limit)
 it("queues the same lines of a task once when asked to", lines_once)
 it("adds, finds, compares and verifies checkpoints", checkpoints)
 it("answers for idempotency keys", keys)

@@ -124,6 +124,34 @@ static void test_a_line_at_the_limit_passes_and_one_byte_more_is_refused(void **
     assert_message(&f->error, "line 2: over 10 bytes");
 }
 
+static void test_neither_line_ends_nor_the_mark_count(void **state)
+{
+    struct fixture *f = *state;
+    pawl_view line;
+
+    feed(f,
+         "\xEF\xBB\xBF"
+         "0123456789\r\n0123456789\r");
+    expect(f, "0123456789\r");
+    assert_false(pawl__lines_ready(&f->lines)); /* a line feed may come */
+    feed(f, "\n0123456789\r\r\n");
+    expect(f, "0123456789\r");
+    assert_true(pawl__lines_ready(&f->lines));
+    assert_status(pawl__lines_next(&f->lines, &line, &f->error), PAWL_INVALID, &f->error);
+    assert_message(&f->error, "line 3: over 10 bytes");
+}
+
+static void test_with_a_mark_in_front_one_byte_more_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    pawl_view line;
+
+    feed(f,
+         "\xEF\xBB\xBF"
+         "0123456789a\n");
+    assert_status(pawl__lines_next(&f->lines, &line, &f->error), PAWL_INVALID, &f->error);
+}
+
 static void test_a_long_line_is_refused_before_it_ends(void **state)
 {
     struct fixture *f = *state;
@@ -196,6 +224,8 @@ int main(void)
         TEST(test_nothing_is_no_line),
         TEST(test_a_byte_order_mark_is_dropped_at_the_start_alone),
         TEST(test_a_line_at_the_limit_passes_and_one_byte_more_is_refused),
+        TEST(test_neither_line_ends_nor_the_mark_count),
+        TEST(test_with_a_mark_in_front_one_byte_more_is_refused),
         TEST(test_a_long_line_is_refused_before_it_ends),
         TEST(test_ready_means_that_nobody_is_waited_for),
         TEST(test_what_cannot_be_read_is_an_error),
