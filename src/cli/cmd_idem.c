@@ -181,7 +181,7 @@ static const struct pawl__command begin = {
               { .name = "item", .value = "ID", .help = "The item it belongs to." },
               { .name = "lease",
                 .value = "DURATION",
-                .help = "How long it may take, instead of work.lease." },
+                .help = "How long it may take, from 1ms to 7d; instead of work.lease." },
               { .name = "ttl",
                 .value = "DURATION",
                 .help = "How long the answer is kept.",

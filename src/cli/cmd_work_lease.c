@@ -8,10 +8,10 @@
 #include "cli/interrupt.h"
 #include "cli/work.h"
 
-#define LEASE_FLAG                                                   \
-    {                                                                \
-        .name = "lease", .value = "DURATION",                        \
-        .help = "How long it holds from now, instead of work.lease." \
+#define LEASE_FLAG                                                                   \
+    {                                                                                \
+        .name = "lease", .value = "DURATION",                                        \
+        .help = "How long it holds from now, from 1ms to 7d; instead of work.lease." \
     }
 #define SUBMIT_AND_CLAIM                                                                     \
     "pawl work submit --data ./data --type mail --id m-1 >queued && pawl work claim --data " \

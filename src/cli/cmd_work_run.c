@@ -221,15 +221,17 @@ const struct pawl__command pawl__cmd_work_run = {
           .fallback = "5s" },
         { .name = "lease",
           .value = "DURATION",
-          .help = "How long items stay ours when this process stands still; instead of "
-                  "work.lease." },
+          .help = "How long items stay ours when this process stands still, from 5s to 7d; instead "
+                  "of work.lease." },
         { .name = "heartbeat",
           .value = "DURATION",
-          .help = "How often leases are extended, and a cancelled item is noticed; instead of "
-                  "work.heartbeat." },
+          .help =
+              "How often leases are extended, and a cancelled item is noticed, from 100ms to 7d; "
+              "instead of work.heartbeat." },
         { .name = "sweep",
           .value = "DURATION",
-          .help = "How often leases that ran out are taken back; instead of work.sweep." },
+          .help = "How often leases that ran out are taken back, from 100ms to 7d; instead of "
+                  "work.sweep." },
         { .name = "keep-order",
           .letter = 'k',
           .help = "Print in the order in which the items were claimed." },

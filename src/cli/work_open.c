@@ -97,7 +97,13 @@ pawl_status pawl__work_ms(const struct pawl__run *run,
     if (ns < min_ms * NS_PER_MS || ns > max_ms * NS_PER_MS) {
         pawl__duration_format(min_ms * NS_PER_MS, min);
         pawl__duration_format(max_ms * NS_PER_MS, max);
-        return pawl__fail(reterr, PAWL_INVALID, "'--%s' is not within %s and %s", flag, min, max);
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "'--%s' is '%s'; allowed: a duration from %s to %s",
+                          flag,
+                          text,
+                          min,
+                          max);
     }
     *ret_ms = ns / NS_PER_MS;
     return PAWL_OK;

@@ -166,6 +166,12 @@ def bad_values():
     for flag in ("--lease", "--heartbeat", "--sweep"):
         for value in ("0", "0s", "8d", "-1s", "soon", "5"):
             refused(data, *RUN, flag, value, says=[flag])
+    refused(data, *RUN, "--lease", "4999ms", "--heartbeat", "1s",
+            says=["'--lease' is '4999ms'; allowed: a duration from 5s to 7d"])
+    refused(data, "claim", "--holder", "ada", "--lease", "0s", says=["'--lease'", "from 1ms to 7d"])
+    for verb, least in (("run", "5s"), ("claim", "1ms"), ("heartbeat", "1ms")):
+        told = " ".join(work(data, verb, "--help").stdout.decode().split())
+        assert f"from {least} to 7d; instead of work.lease" in told, told
     for value in ("0", "8d", "soon"):
         refused(data, "stats", "--stale", value, says=["--stale"])
     for key in ("lease", "heartbeat", "stale", "sweep"):
