@@ -270,3 +270,18 @@ pawl_status pawl__fs_free_bytes(const char *path, uint64_t *ret_bytes, pawl_erro
     *ret_bytes = (uint64_t)info.f_bavail * info.f_frsize;
     return PAWL_OK;
 }
+
+pawl_status pawl__fs_free_bytes_for(const char *path, uint64_t *ret_bytes, pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *place = strdup(path);
+    struct stat info;
+
+    /* "." and "/" are always there, so it ends. */
+    while (place != NULL && stat(place, &info) != 0 && errno == ENOENT) {
+        char *above = parent_of(place);
+        free(place);
+        place = above;
+    }
+    return place == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path")
+                         : pawl__fs_free_bytes(place, ret_bytes, reterr);
+}

@@ -39,6 +39,11 @@ PAWL_MUST_USE pawl_status pawl__fs_free_bytes(const char *path,
                                               uint64_t *ret_bytes,
                                               pawl_error *reterr);
 
+/* The same for what may not be there yet: of the nearest directory above it that is. */
+PAWL_MUST_USE pawl_status pawl__fs_free_bytes_for(const char *path,
+                                                  uint64_t *ret_bytes,
+                                                  pawl_error *reterr);
+
 /* "dir/name" in malloc'ed memory, with exactly one slash between; NULL without memory. An empty
  * `dir` is the current directory, never the root. */
 char *pawl__fs_join(const char *dir, const char *name);

@@ -62,12 +62,10 @@ PAWL_MUST_USE pawl_status pawl__app_place(const struct pawl__run *run,
                                           char **ret_place,
                                           pawl_error *reterr);
 
-/* As pawl_app_open takes it; *ret_is_directory: it is one, which may have to be made. INVALID for a name
- * that no application has. malloc'ed. */
+/* As pawl_app_open takes it. INVALID for a name that no application has. malloc'ed. */
 PAWL_MUST_USE pawl_status pawl__app_location(const struct pawl__run *run,
                                              const char *name,
                                              char **ret_location,
-                                             bool *ret_is_directory,
                                              pawl_error *reterr);
 
 /* What the settings say. */

@@ -57,7 +57,6 @@ pawl_status pawl__app_place(const struct pawl__run *run, char **ret_place, pawl_
 pawl_status pawl__app_location(const struct pawl__run *run,
                                const char *name,
                                char **ret_location,
-                               bool *ret_is_directory,
                                pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *place = NULL;
@@ -66,11 +65,7 @@ pawl_status pawl__app_location(const struct pawl__run *run,
     if (status == PAWL_OK) {
         status = pawl__app_place(run, &place, reterr);
     }
-    if (status == PAWL_OK) {
-        *ret_is_directory = strstr(place, "://") == NULL;
-        status = pawl_app_locate(place, name, ret_location, reterr);
-    }
-    return status;
+    return status == PAWL_OK ? pawl_app_locate(place, name, ret_location, reterr) : status;
 }
 
 pawl_app_options pawl__app_options(const struct pawl__run *run)
@@ -106,9 +101,8 @@ static pawl_status open_named(const struct pawl__run *run,
                               pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *location = NULL;
-    bool is_directory = false;
     pawl_status status =
-        pawl__app_location(run, pawl__args_operand(run->args, 0), &location, &is_directory, reterr);
+        pawl__app_location(run, pawl__args_operand(run->args, 0), &location, reterr);
 
     return status == PAWL_OK ? open_patiently(location, options, ret_app, reterr) : status;
 }

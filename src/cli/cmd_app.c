@@ -64,7 +64,6 @@ static pawl_status create_run(struct pawl__run *run, pawl_error *reterr)
     AUTO(pawl__app_close_p) pawl_app *app = NULL;
     const pawl_app_options options = pawl__app_options(run);
     pawl_app *trial = NULL;
-    bool is_directory = false;
     pawl_status status = pawl__input_read("descriptor",
                                           pawl__args_value(run->args, "descriptor"),
                                           DESCRIPTOR_BYTES_MAX,
@@ -75,14 +74,11 @@ static pawl_status create_run(struct pawl__run *run, pawl_error *reterr)
         status = name_of(descriptor, &name, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__app_location(run, name, &location, &is_directory, reterr);
+        status = pawl__app_location(run, name, &location, reterr);
     }
     if (status == PAWL_OK) { /* what is refused must leave no directory behind */
         status = pawl_app_open_json("memory:", pawl_view_of(descriptor), NULL, &trial, reterr);
         pawl_app_close(trial);
-    }
-    if (status == PAWL_OK && is_directory) {
-        status = pawl__fs_make_dir(location, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl_app_open_json(location, pawl_view_of(descriptor), &options, &app, reterr);

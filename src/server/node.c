@@ -193,10 +193,7 @@ static pawl_status create_new(struct pawl__node *node,
         return status;
     }
     status = pawl_app_locate(node->place, wanted->name, &location, reterr);
-    if (status == PAWL_OK && !node->is_database) {
-        status = pawl__fs_make_dir(location, reterr);
-    }
-    if (status == PAWL_OK) {
+    if (status == PAWL_OK) { /* which makes the directory, unless there is no room */
         status = pawl_app_open_json(location, json, &node->options.app, ret_app, reterr);
     }
     if (status != PAWL_OK) {

@@ -139,6 +139,18 @@ pawl_status pawl__rocks_look(const char *dir, bool *ret_exists, pawl_error *rete
     return status;
 }
 
+static pawl_status refuse_without_room(uint64_t free_bytes, uint64_t needed, pawl_error *reterr)
+{
+    return free_bytes >= needed
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_NO_SPACE,
+                            "%llu MiB free, opening needs %llu: make room or lower "
+                            "store.free_space_min",
+                            (unsigned long long)(free_bytes >> 20),
+                            (unsigned long long)((needed + (1 << 20) - 1) >> 20));
+}
+
 /* Everything that would make the engine abort, or do harm, is asked for before it sees the
  * directory. */
 static pawl_status check_dir(const struct pawl__rocks *db, bool *ret_exists, pawl_error *reterr)
@@ -162,16 +174,11 @@ static pawl_status check_dir(const struct pawl__rocks *db, bool *ret_exists, paw
     /* Recovery writes the logs' content out; a quarter of the reserve is for its own files. The
      * guard of the writes leaves more than that. */
     uint64_t needed = content.log_bytes + db->free_space_min / 4;
-    if (free_bytes < needed && !db->read_only) {
-        return pawl__fail(reterr,
-                          PAWL_NO_SPACE,
-                          "%llu MiB free, opening needs %llu: make room or lower "
-                          "store.free_space_min",
-                          (unsigned long long)(free_bytes >> 20),
-                          (unsigned long long)((needed + (1 << 20) - 1) >> 20));
+    status = db->read_only ? PAWL_OK : refuse_without_room(free_bytes, needed, reterr);
+    if (status == PAWL_OK) {
+        *ret_exists = content.current;
     }
-    *ret_exists = content.current;
-    return PAWL_OK;
+    return status;
 }
 
 /* Indexes and filters live in the cache like any block, in parts of a block's size: outside of it they
@@ -411,13 +418,33 @@ static pawl_status rocks_new(const char *dir,
     return PAWL_OK;
 }
 
+/* What there is no room for is refused while there is nothing to take away again: a lock file that
+ * another process may have open cannot be removed. The guard of the writes keeps the whole reserve. */
+static pawl_status make_dir(const char *dir, uint64_t reserve, pawl_error *reterr)
+{
+    uint64_t free_bytes = 0;
+
+    if (access(dir, F_OK) != 0 && errno == ENOENT) {
+        pawl_status status = pawl__fs_free_bytes_for(dir, &free_bytes, reterr);
+        if (status == PAWL_OK) {
+            status = refuse_without_room(free_bytes, reserve, reterr);
+        }
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    return pawl__fs_make_dir(dir, reterr);
+}
+
 /* What only reads makes nothing. */
-static pawl_status find_dir(const char *dir, bool read_only, pawl_error *reterr)
+static pawl_status find_dir(const char *dir,
+                            const struct pawl__rocks_options *options,
+                            pawl_error *reterr)
 {
     bool exists = false;
 
-    if (!read_only) {
-        return pawl__fs_make_dir(dir, reterr);
+    if (!options->read_only) {
+        return make_dir(dir, options->free_space_min, reterr);
     }
     pawl_status status = pawl__rocks_look(dir, &exists, reterr);
     return status == PAWL_OK && !exists ? pawl__fail(reterr, PAWL_NOT_FOUND, "there is no store")
@@ -438,7 +465,7 @@ pawl_status pawl__rocks_open(const char *dir,
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "open RocksDB store '%s'", dir);
     }
-    status = find_dir(dir, options->read_only, reterr);
+    status = find_dir(dir, options, reterr);
     if (status == PAWL_OK) {
         status = pawl__store_lock_inside(dir, &db->lock, reterr);
     }

@@ -285,6 +285,11 @@ def keeps_space_free():
     said = [run("app", "exec", *data, "orders", text=lines(order(7)), env=full, code=0 if POSTGRES else 5),
             run("app", "create", *data, *descriptor, env=full, code=0 if POSTGRES else 5)]
     assert POSTGRES or all("store.free_space_min" in result.stderr for result in said), said
+    if not POSTGRES:  # neither the application nor the place of it
+        assert os.listdir(os.path.join(data[1], "apps")) == ["orders"]
+        nowhere = os.path.join(TOP, "no-room")
+        run("app", "create", "--data", nowhere, *descriptor, env=full, code=5)
+        assert not os.path.exists(nowhere)
     run("app", "exec", *data, "orders", text=lines(order(7)))
     run("app", "exec", *data, "orders", "--store-free-space-min", "1MiB", text=lines(order(7)))
     for reader in (["app", "plog"], ["app", "records"], ["app", "wlog"], ["app", "seq"], ["seq", "verify"]):

@@ -287,6 +287,21 @@ static void test_free_bytes_asks_the_file_system(void **state)
     assert_true(bytes != 42);
 }
 
+static void test_free_bytes_for_what_is_not_there_are_those_above_it(void **state)
+{
+    struct fixture *f = *state;
+    char path[sizeof(f->dir) + 32];
+    uint64_t bytes = UINT64_MAX;
+
+    snprintf(path, sizeof(path), "%s/not/there/yet", f->dir);
+    assert_ok(pawl__fs_free_bytes_for(path, &bytes, &f->error), &f->error);
+    assert_true(bytes != UINT64_MAX);
+    assert_ok(pawl__fs_free_bytes_for("not/there", &bytes, &f->error), &f->error);
+    assert_ok(pawl__fs_free_bytes_for("/not/there", &bytes, &f->error), &f->error);
+    snprintf(path, sizeof(path), "%s/not", f->dir);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
 static void test_everything_survives_every_failed_allocation(void **state)
 {
     struct fixture *f = *state;
@@ -326,6 +341,7 @@ int main(void)
         TEST(test_read_small_says_what_it_could_not_read),
         TEST(test_sync_needs_a_directory),
         TEST(test_free_bytes_asks_the_file_system),
+        TEST(test_free_bytes_for_what_is_not_there_are_those_above_it),
         TEST(test_everything_survives_every_failed_allocation),
     };
     return cmocka_run_group_tests_name("fs", tests, NULL, NULL);
