@@ -613,6 +613,45 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_recover(pawl_work *work,
                                                      pawl_error *reterr);
 PAWL_API void pawl_recovery_free(pawl_recovery *recovery);
 
+/* --- As JSON ---------------------------------------------------------------------------------- */
+
+/* What `pawl work` prints with --json, and what a node answers: one object on one line, *ret_json from
+ * malloc, NUL-terminated, for the caller to free(). Times are RFC 3339, what is missing is null. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_item_to_json(const pawl_item *item,
+                                                     char **ret_json,
+                                                     size_t *ret_len,
+                                                     pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_task_to_json(const pawl_task *task,
+                                                     char **ret_json,
+                                                     size_t *ret_len,
+                                                     pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_to_json(const pawl_checkpoint *checkpoint,
+                                                           char **ret_json,
+                                                           size_t *ret_len,
+                                                           pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_recovery_to_json(const pawl_recovery *recovery,
+                                                         char **ret_json,
+                                                         size_t *ret_len,
+                                                         pawl_error *reterr);
+/* An item with its history in it: {..., "history": [...]}. NOT_FOUND. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_show_json(
+    pawl_work *work, pawl_view work_item_id, char **ret_json, size_t *ret_len, pawl_error *reterr);
+
+/* "pending", "in_progress", ...; "iteration_end", ... Parsing is INVALID, with the names that there
+ * are. */
+PAWL_API const char *pawl_item_status_name(pawl_item_status status);
+PAWL_API const char *pawl_task_status_name(pawl_task_status status);
+PAWL_API const char *pawl_checkpoint_type_name(pawl_checkpoint_type type);
+PAWL_API PAWL_MUST_USE pawl_status pawl_item_status_parse(pawl_view name,
+                                                          pawl_item_status *ret_status,
+                                                          pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_task_status_parse(pawl_view name,
+                                                          pawl_task_status *ret_status,
+                                                          pawl_error *reterr);
+PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_type_parse(pawl_view name,
+                                                              pawl_checkpoint_type *ret_type,
+                                                              pawl_error *reterr);
+
 /* --- Schedules -------------------------------------------------------------------------------- */
 
 typedef struct pawl_schedule {

@@ -53,7 +53,7 @@ static pawl_status print_idem(const struct pawl__run *run,
     if (!run->json) {
         return print_text(run, idem, reterr);
     }
-    struct pawl__object object = pawl__object_start(run, &line);
+    struct pawl__object object = pawl__object_start(&line);
     pawl__object_text(&object, "answer", pawl_view_of(answer_names[idem->answer]));
     if (idem->answer == PAWL_IDEM_NEW) {
         pawl__object_integer(&object, "owner_token", (int64_t)idem->owner_token);
@@ -66,8 +66,7 @@ static pawl_status print_idem(const struct pawl__run *run,
     pawl__object_time(&object, "lease_expires_at", idem->lease_expires_at_us);
     pawl__object_time(&object, "expires_at", idem->expires_at_us);
     pawl__object_end(&object);
-    pawl__buf_add_char(&line, '\n');
-    return pawl__out_add(&line, reterr);
+    return pawl__work_print_line(run, &line, reterr);
 }
 
 /* --- begin --- */

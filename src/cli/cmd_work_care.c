@@ -30,7 +30,7 @@ static bool type_row(void *context, const pawl_type_stats *stats)
     return stats_row(context,
                      "type",
                      stats->work_type,
-                     pawl__item_status_name(stats->status),
+                     pawl_item_status_name(stats->status),
                      pawl__cell_integer((int64_t)stats->count),
                      pawl__cell_real(stats->avg_age_hours));
 }

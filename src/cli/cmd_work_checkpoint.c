@@ -369,7 +369,7 @@ static bool diff_row(void *context, pawl_view path, pawl_view from, pawl_view to
     struct pawl__rows *rows = context;
 
     if (rows->run->json) {
-        struct pawl__object object = pawl__object_start(rows->run, &rows->line);
+        struct pawl__object object = pawl__object_start(&rows->line);
         pawl__object_key(&object, "path"); /* the whole document's is empty, not missing */
         pawl__display_add_json(&rows->line, path);
         pawl__object_json(&object, "from", from);

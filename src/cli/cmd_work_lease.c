@@ -34,7 +34,7 @@ static pawl_status print_status(const struct pawl__run *run,
     static const struct pawl__column columns[] = { { "work_item_id", true }, { "status", true } };
     const struct pawl__cell cells[] = {
         pawl__cell_text(pawl_view_of(pawl__args_operand(run->args, 0))),
-        pawl__cell_text(pawl_view_of(pawl__item_status_name(item_status))),
+        pawl__cell_text(pawl_view_of(pawl_item_status_name(item_status))),
     };
 
     return pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);

@@ -79,44 +79,6 @@ static bool event_row(void *context, const pawl_item_event *event)
     return pawl__rows_add(rows, cells);
 }
 
-static bool event_json(void *context, const pawl_item_event *event)
-{
-    struct pawl__rows *rows = context;
-    struct pawl__buf *buf = &rows->line;
-
-    pawl__buf_add_text(buf, buf->data[buf->len - 1] == '[' ? "" : ",");
-    struct pawl__object object = pawl__object_start(rows->run, buf);
-    pawl__object_time(&object, "at", event->at_us);
-    pawl__object_text(&object, "from", pawl_view_of(event->from));
-    pawl__object_text(&object, "to", pawl_view_of(event->to));
-    pawl__object_integer(&object, "token", (int64_t)event->token);
-    pawl__object_integer(&object, "retry_count", event->retry_count);
-    pawl__object_text(&object, "lease_holder", event->lease_holder);
-    pawl__object_text(&object, "message", event->message);
-    pawl__object_end(&object);
-    return !buf->broken;
-}
-
-/* The item with its history in it: {..., "history":[...]}. */
-static pawl_status show_json(struct pawl__rows *rows, pawl_work *work, const pawl_item *item)
-{
-    pawl__item_add_json(rows->run, &rows->line, item);
-    if (rows->line.len > 0) {
-        pawl__buf_cut(&rows->line, rows->line.len - 1);
-    }
-    pawl__buf_add_text(&rows->line, ",\"history\":[");
-    if (rows->line.broken) {
-        return pawl__buf_check(&rows->line, "an item", rows->reterr);
-    }
-    pawl_status status =
-        pawl_work_history(work, item->work_item_id, event_json, rows, rows->reterr);
-    pawl__buf_add_text(&rows->line, "]}");
-    if (status == PAWL_OK) {
-        (void)pawl__rows_add_line(rows);
-    }
-    return pawl__rows_end(rows, status);
-}
-
 /* Name and value of what an item has, a line each. */
 static pawl_status show_item(const struct pawl__run *run, const pawl_item *item, pawl_error *reterr)
 {
@@ -130,7 +92,7 @@ static pawl_status show_item(const struct pawl__run *run, const pawl_item *item,
         { "work_item_id", pawl__cell_of(item->work_item_id) },
         { "task_id", pawl__cell_of(item->task_id) },
         { "work_type", pawl__cell_of(item->work_type) },
-        { "status", pawl__cell_text(pawl_view_of(pawl__item_status_name(item->status))) },
+        { "status", pawl__cell_text(pawl_view_of(pawl_item_status_name(item->status))) },
         { "priority", pawl__cell_integer(item->priority) },
         { "attempts", pawl__cell_integer(item->attempts) },
         { "retry_count", pawl__cell_integer(item->retry_count) },
@@ -185,16 +147,22 @@ static pawl_status show_run(struct pawl__run *run, pawl_error *reterr)
 {
     AUTO(pawl__work_close_p) pawl_work *work = NULL;
     AUTO(pawl__rows_done) struct pawl__rows rows;
+    pawl_view id = pawl_view_of(pawl__args_operand(run->args, 0));
     pawl_item *item = NULL;
+    char *json = NULL;
+    size_t len = 0;
 
     pawl__rows_start(&rows, run, pawl__item_columns, pawl__item_columns_count, reterr);
     pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_work_get(work, pawl_view_of(pawl__args_operand(run->args, 0)), &item, reterr);
-    }
     if (status == PAWL_OK && run->json) {
-        status = show_json(&rows, work, item);
-    } else if (status == PAWL_OK) {
+        status = pawl_work_show_json(work, id, &json, &len, reterr);
+        (void)pawl__rows_add_json(&rows, status, json, len);
+        return pawl__rows_end(&rows, status);
+    }
+    if (status == PAWL_OK) {
+        status = pawl_work_get(work, id, &item, reterr);
+    }
+    if (status == PAWL_OK) {
         status = show_item(run, item, reterr);
         status = status == PAWL_OK ? show_history(run, work, item, reterr) : status;
     }

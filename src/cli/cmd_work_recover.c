@@ -3,52 +3,14 @@
 #include "base/macros.h"
 #include "cli/work.h"
 
-static void add_checkpoint(struct pawl__object *object,
-                           const char *key,
-                           const pawl_checkpoint *checkpoint)
-{
-    pawl__object_key(object, key);
-    if (checkpoint == NULL) {
-        pawl__buf_add_text(object->buf, "null");
-    } else {
-        pawl__checkpoint_add_json(object->run, object->buf, checkpoint);
-    }
-}
-
-static void add_answers(struct pawl__object *object, const pawl_recovery *recovery)
-{
-    pawl__object_key(object, "answers");
-    pawl__buf_add_char(object->buf, '[');
-    for (size_t i = 0; i < recovery->key_count; i++) {
-        pawl__buf_add_text(object->buf, i == 0 ? "" : ",");
-        struct pawl__object answer = pawl__object_start(object->run, object->buf);
-        pawl__object_text(&answer, "idempotency_key", recovery->keys[i]);
-        pawl__object_json(&answer, "response", recovery->responses[i]);
-        pawl__object_end(&answer);
-    }
-    pawl__buf_add_char(object->buf, ']');
-}
-
 static pawl_status recover_json(struct pawl__rows *rows, const pawl_recovery *recovery)
 {
-    struct pawl__object object = pawl__object_start(rows->run, &rows->line);
+    char *json = NULL;
+    size_t len = 0;
+    pawl_status status = pawl_recovery_to_json(recovery, &json, &len, rows->reterr);
 
-    pawl__object_key(&object, "task");
-    pawl__task_add_json(rows->run, &rows->line, recovery->task);
-    add_checkpoint(&object, "resume", recovery->resume);
-    add_checkpoint(&object, "iteration_end", recovery->iteration_end);
-    pawl__object_integer(&object, "passed_over", (int64_t)recovery->passed_over);
-    pawl__object_key(&object, "items");
-    pawl__buf_add_char(&rows->line, '[');
-    for (size_t i = 0; i < recovery->item_count; i++) {
-        pawl__buf_add_text(&rows->line, i == 0 ? "" : ",");
-        pawl__item_add_json(rows->run, &rows->line, &recovery->items[i]);
-    }
-    pawl__buf_add_char(&rows->line, ']');
-    add_answers(&object, recovery);
-    pawl__object_end(&object);
-    (void)pawl__rows_add_line(rows);
-    return pawl__rows_end(rows, PAWL_OK);
+    (void)pawl__rows_add_json(rows, status, json, len);
+    return pawl__rows_end(rows, status);
 }
 
 static bool recover_row(struct pawl__rows *rows,
@@ -86,7 +48,7 @@ static bool note_passed(void *context, const pawl_checkpoint *checkpoint)
     if (checkpoint->sequence_number > passed->behind
         && checkpoint->type != PAWL_CHECKPOINT_ERROR_BOUNDARY) {
         pawl__buf_add(&id, checkpoint->checkpoint_id);
-        passed->list[passed->count++].type = pawl__checkpoint_type_name(checkpoint->type);
+        passed->list[passed->count++].type = pawl_checkpoint_type_name(checkpoint->type);
     }
     return passed->count < PASSED_SHOWN_MAX;
 }
@@ -165,7 +127,7 @@ static pawl_status checkpoint_rows(struct pawl__rows *rows,
     pawl_status status = recovery->passed_over > 0 ? passed_rows(rows, work, recovery) : PAWL_OK;
 
     if (status == PAWL_OK && resume != NULL) {
-        (void)checkpoint_row(rows, "resume", pawl__checkpoint_type_name(resume->type), resume);
+        (void)checkpoint_row(rows, "resume", pawl_checkpoint_type_name(resume->type), resume);
         status = rows->status;
     }
     if (status == PAWL_OK && recovery->iteration_end != NULL) {
@@ -181,7 +143,7 @@ static pawl_status recover_text(struct pawl__rows *rows,
     bool more = recover_row(rows,
                             "task",
                             recovery->task->task_id,
-                            pawl__task_status_name(recovery->task->status),
+                            pawl_task_status_name(recovery->task->status),
                             pawl__cell_of(recovery->task->title));
     pawl_status status = more ? checkpoint_rows(rows, work, recovery) : rows->status;
 
@@ -191,7 +153,7 @@ static pawl_status recover_text(struct pawl__rows *rows,
         more = recover_row(rows,
                            "item",
                            item->work_item_id,
-                           pawl__item_status_name(item->status),
+                           pawl_item_status_name(item->status),
                            pawl__cell_value(item->input_data));
     }
     for (size_t i = 0; i < recovery->key_count && more; i++) {

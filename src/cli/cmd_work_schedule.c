@@ -74,7 +74,7 @@ static bool schedule_row(void *context, const pawl_schedule *schedule)
     char last[WORK_TIME_SIZE];
 
     if (rows->run->json) {
-        struct pawl__object object = pawl__object_start(rows->run, &rows->line);
+        struct pawl__object object = pawl__object_start(&rows->line);
         pawl__object_text(&object, "schedule_id", schedule->schedule_id);
         pawl__object_text(&object, "cron", schedule->cron);
         pawl__object_text(&object, "work_type", schedule->work_type);

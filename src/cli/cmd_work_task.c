@@ -69,13 +69,15 @@ static bool task_row(void *context, const pawl_task *task)
     char time[WORK_TIME_SIZE];
 
     if (rows->run->json) {
-        pawl__task_add_json(rows->run, &rows->line, task);
-        return pawl__rows_add_line(rows);
+        char *json = NULL;
+        size_t len = 0;
+        pawl_status status = pawl_task_to_json(task, &json, &len, rows->reterr);
+        return pawl__rows_add_json(rows, status, json, len);
     }
     const struct pawl__cell cells[] = {
         pawl__cell_of(task->task_id),
         pawl__cell_of(task->title),
-        pawl__cell_text(pawl_view_of(pawl__task_status_name(task->status))),
+        pawl__cell_text(pawl_view_of(pawl_task_status_name(task->status))),
         pawl__cell_integer((int64_t)task->waiting),
         pawl__cell_integer((int64_t)task->pending),
         pawl__cell_integer((int64_t)task->in_progress),

@@ -321,7 +321,8 @@ void pawl__runner_add_json(const struct runner *runner,
                            const struct runner_told *told,
                            struct pawl__buf *line)
 {
-    struct pawl__object object = pawl__object_start(runner->run, line);
+    AUTO(pawl__buf_done) struct pawl__buf raw = BUF_INIT(SIZE_MAX / 2);
+    struct pawl__object object = pawl__object_start(&raw);
 
     pawl__object_text(&object, "work_item_id", told->work_item_id);
     pawl__object_text(&object, "status", pawl_view_of(told->status));
@@ -329,6 +330,8 @@ void pawl__runner_add_json(const struct runner *runner,
     pawl__object_text(&object, "error_message", pawl_view_of(told->message));
     pawl__object_json(&object, "output", told->output);
     pawl__object_end(&object);
+    pawl__out_add_value(runner->run, line, pawl__buf_view(&raw));
+    line->broken = line->broken || raw.broken;
     pawl__buf_add_char(line, '\n');
 }
 
@@ -340,7 +343,7 @@ static void add_json(const struct runner_slot *slot,
     bool lost = ended->verdict == RUNNER_FORGET;
     const struct runner_told told = {
         .work_item_id = slot->item->work_item_id,
-        .status = lost ? "lost" : pawl__item_status_name(ended->status),
+        .status = lost ? "lost" : pawl_item_status_name(ended->status),
         .attempt = slot->item->attempts,
         .message = ended->verdict == RUNNER_COMPLETE ? "" : ended->message,
         .output = pawl__buf_view(&ended->output),

@@ -5,6 +5,7 @@
 
 #include <pawl/work.h>
 
+#include "base/object.h"
 #include "base/settings.h"
 #include "cli/command.h"
 #include "cli/run.h"
@@ -106,10 +107,6 @@ pawl_lease pawl__work_lease(const struct pawl__run *run);
 
 /* --- work_print.c --- */
 
-const char *pawl__item_status_name(pawl_item_status status);
-const char *pawl__task_status_name(pawl_task_status status);
-const char *pawl__checkpoint_type_name(pawl_checkpoint_type type);
-
 /* The flags' choices allow no other names. */
 pawl_item_status pawl__item_status_named(const char *name);
 pawl_task_status pawl__task_status_named(const char *name);
@@ -127,23 +124,10 @@ pawl_checkpoint_type pawl__checkpoint_type_named(const char *name);
             "manual_checkpoint", \
             "error_boundary")
 
-/* One JSON object that grows: { "key": value, ... }. Values that are missing are null. */
-struct pawl__object {
-    const struct pawl__run *run;
-    struct pawl__buf *buf;
-    bool any;
-};
-struct pawl__object pawl__object_start(const struct pawl__run *run, struct pawl__buf *buf);
-void pawl__object_text(struct pawl__object *object, const char *key, pawl_view text);
-void pawl__object_integer(struct pawl__object *object, const char *key, int64_t value);
-void pawl__object_bool(struct pawl__object *object, const char *key, bool value);
-void pawl__object_real(struct pawl__object *object, const char *key, double value);
-void pawl__object_time(struct pawl__object *object, const char *key, int64_t us); /* 0: none */
-/* A stored JSON value; foreign SQL may have stored something else, which is then a string. */
-void pawl__object_json(struct pawl__object *object, const char *key, pawl_view json);
-/* The key alone, for whoever adds the value. */
-void pawl__object_key(struct pawl__object *object, const char *key);
-void pawl__object_end(struct pawl__object *object);
+/* A line of JSON, made harmless for a terminal. */
+PAWL_MUST_USE pawl_status pawl__work_print_line(const struct pawl__run *run,
+                                                const struct pawl__buf *line,
+                                                pawl_error *reterr);
 
 /* Cells for tables. */
 struct pawl__cell pawl__cell_of(pawl_view text); /* empty: no value */
@@ -151,12 +135,6 @@ struct pawl__cell pawl__cell_of(pawl_view text); /* empty: no value */
 struct pawl__cell pawl__cell_value(pawl_view json);
 #define WORK_TIME_SIZE PAWL__TIME_SIZE
 struct pawl__cell pawl__cell_time(int64_t us, char ret_text[WORK_TIME_SIZE]); /* 0: no value */
-
-void pawl__item_add_json(const struct pawl__run *run, struct pawl__buf *buf, const pawl_item *item);
-void pawl__task_add_json(const struct pawl__run *run, struct pawl__buf *buf, const pawl_task *task);
-void pawl__checkpoint_add_json(const struct pawl__run *run,
-                               struct pawl__buf *buf,
-                               const pawl_checkpoint *checkpoint);
 
 /* Rows that callbacks add: a table for people, objects with --json. The first failure ends it. */
 struct pawl__rows {
@@ -174,6 +152,8 @@ void pawl__rows_start(struct pawl__rows *rows,
 void pawl__rows_done(struct pawl__rows *rows);
 bool pawl__rows_add(struct pawl__rows *rows, const struct pawl__cell *cells); /* not with --json */
 bool pawl__rows_add_line(struct pawl__rows *rows); /* prints and empties rows->line */
+/* What a call that gives JSON gave, and its status; frees it. */
+bool pawl__rows_add_json(struct pawl__rows *rows, pawl_status status, char *json, size_t len);
 /* `status` is the walk's own: the rows' failure comes first. */
 PAWL_MUST_USE pawl_status pawl__rows_end(struct pawl__rows *rows, pawl_status status);
 
