@@ -155,6 +155,10 @@ PAWL_MUST_USE bool pawl__http_hand_over(struct pawl__http_request *request,
 /* Nobody waits for an answer any more: what was not begun need not be. */
 bool pawl__http_is_gone(struct pawl__http_request *request);
 
+/* The same, or the client has closed its side of the connection. Only of a request that is kept and not
+ * resumed yet. */
+bool pawl__http_has_left(struct pawl__http_request *request);
+
 /* From any thread. `finish` runs on a thread of the server's and must answer; it runs exactly once,
  * also when the connection is gone and the answer goes nowhere: then here. */
 void pawl__http_resume(struct pawl__http_request *request,

@@ -47,6 +47,9 @@ _Static_assert(COUNT_OF(problems) == PAWL_STATUS_MAP(ONE_), "a row for each stat
 const struct pawl__http_problem pawl__http_method_not_allowed = {
     405, "METHOD_NOT_ALLOWED", "the address does not allow this method", false
 };
+const struct pawl__http_problem pawl__http_lease_lost = {
+    409, "LEASE_LOST", "the lease is lost", false
+};
 const struct pawl__http_problem pawl__http_length_required = {
     411, "LENGTH_REQUIRED", "the request needs a body", false
 };

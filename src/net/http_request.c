@@ -1,4 +1,5 @@
 /* A request: what was asked, its answer, and being kept. */
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -268,6 +269,24 @@ bool pawl__http_is_gone(struct pawl__http_request *request)
     bool gone = request->gone;
     pawl__unlock(&request->http->lock);
     return gone;
+}
+
+/* A connection that is suspended is not looked at by libmicrohttpd. Its socket stays open as long as
+ * nobody gave the request up, which takes the lock. */
+bool pawl__http_has_left(struct pawl__http_request *request)
+{
+    struct pawl__http *http = request->http;
+
+    pawl__lock(&http->lock);
+    REQUIRE(request->kept && !request->resumed);
+    bool left = request->gone;
+    if (!left && request->conn != NULL) {
+        struct pollfd socket = { .fd = request->conn->fd, .events = POLLRDHUP };
+
+        left = poll(&socket, 1, 0) > 0;
+    }
+    pawl__unlock(&http->lock);
+    return left;
 }
 
 static void link_locked(struct pawl__http *http, struct pawl__http_request *request)
