@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "server/node_internal.h"
+#include "server/work.h"
 
 enum { METRICS_BYTES_MAX = 64 << 20 };
 

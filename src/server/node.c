@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "server/node_internal.h"
+#include "server/work.h"
 #include "store/location.h"
 
 /* --- applications --- */
@@ -359,14 +360,17 @@ pawl_status pawl__node_close(struct pawl__node *node, pawl_error *reterr)
     }
     int64_t deadline_ns =
         pawl__monotonic_ns(pawl__clock_real()) + node->options.stop_ms_max * NS_PER_MS;
+    pawl__node_work_cancel_waits(node->work);
     pawl_status status = pawl__http_stop(node->http, deadline_ns, reterr);
     if (status == PAWL_OK) { /* nobody asks any more */
         status = pawl__node_close_apps(node, reterr);
     }
+    if (status == PAWL_OK) {
+        status = pawl__node_work_close(node->work, reterr);
+    }
     if (status != PAWL_OK) {
         return status;
     }
-    pawl__node_work_free(node->work);
     pawl__node_gauges_free(node->gauges);
     pawl__metrics_free(node->metrics);
     pawl__store_lock_release(node->owner);

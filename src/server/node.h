@@ -19,7 +19,7 @@ enum { NODE_APPS_MAX = 1000, NODE_PARTITIONS_MAX = 256 /* when nothing else is s
 struct pawl__node_options {
     const char *place; /* of applications: a directory, which is made, or postgres://... */
     pawl_app_options app;
-    const char *work; /* where a work store may be, whose metrics are shown; NULL: none. Not made */
+    const char *work; /* where the work store is, or would be once somebody submits; NULL: none */
     pawl_work_options work_options;
     struct pawl__http_options http; /* listen and limits; the rest is the node's */
     uint32_t stop_ms_max;           /* for requests that have begun, when it is closed */

@@ -7,7 +7,7 @@
 #include "store/lock.h"
 
 struct node_gauges; /* metrics of the applications: server/gauges.c */
-struct node_work;   /* the work store: server/work.c */
+struct node_work;   /* the work store: server/work.h */
 
 struct pawl__node {
     struct pawl__lock lock;        /* covers apps and app_count */
@@ -54,17 +54,6 @@ PAWL_MUST_USE pawl_status pawl__node_gauges_new(struct pawl__metrics *metrics,
 void pawl__node_gauges_free(struct node_gauges *gauges);
 /* Sets them to what the applications say now. */
 PAWL_MUST_USE pawl_status pawl__node_gauges_update(struct pawl__node *node, pawl_error *reterr);
-
-/* --- metrics of the work store (work.c) --- */
-
-PAWL_MUST_USE pawl_status pawl__node_work_new(const struct pawl__node_options *options,
-                                              struct pawl__metrics *metrics,
-                                              struct node_work **ret_work,
-                                              pawl_error *reterr);
-void pawl__node_work_free(struct node_work *work);
-/* What it says now, malloc'ed; NULL: there is none, or it cannot be read. pawl_work_up is set to that.
- * Any thread; takes as long as the store does. */
-char *pawl__node_work_metrics(struct node_work *work);
 
 /* --- handlers; their context is the node --- */
 

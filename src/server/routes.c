@@ -1,10 +1,15 @@
 /* Every address of the node. */
 #include "server/node_internal.h"
+#include "server/work.h"
 
 static const char *const paging[] = { "from", "limit", NULL };
 
 #define APP "/v1/apps/{app}"
 #define WORKSPACE APP "/workspaces/{wsid}"
+#define ITEMS "/v1/work/items"
+#define ITEM ITEMS "/{item}"
+#define TASKS "/v1/work/tasks"
+#define TASK TASKS "/{task}"
 
 const struct pawl__http_route pawl__node_routes[] = {
     { .method = PAWL__HTTP_POST,
@@ -38,6 +43,51 @@ const struct pawl__http_route pawl__node_routes[] = {
       .takes_json = true,
       .blocks = true },
     { .method = PAWL__HTTP_GET, .pattern = "/v1/apps", .handle = pawl__serve_app_list },
+    { .method = PAWL__HTTP_POST,
+      .pattern = TASKS,
+      .handle = pawl__serve_work_task_create,
+      .takes_json = true,
+      .blocks = true },
+    { .method = PAWL__HTTP_GET, .pattern = TASK, .handle = pawl__serve_work_task, .blocks = true },
+    { .method = PAWL__HTTP_POST,
+      .pattern = TASK "/cancel",
+      .handle = pawl__serve_work_task_cancel,
+      .takes_json = true,
+      .blocks = true },
+    { .method = PAWL__HTTP_POST,
+      .pattern = ITEMS,
+      .handle = pawl__serve_work_submit,
+      .takes_json = true,
+      .blocks = true },
+    { .method = PAWL__HTTP_GET, .pattern = ITEM, .handle = pawl__serve_work_item, .blocks = true },
+    { .method = PAWL__HTTP_POST,
+      .pattern = ITEM "/cancel",
+      .handle = pawl__serve_work_cancel,
+      .takes_json = true,
+      .blocks = true },
+    { .method = PAWL__HTTP_POST,
+      .pattern = "/v1/work/claims",
+      .handle = pawl__serve_work_claim,
+      .takes_json = true },
+    { .method = PAWL__HTTP_POST,
+      .pattern = ITEM "/heartbeat",
+      .handle = pawl__serve_work_heartbeat,
+      .takes_json = true,
+      .blocks = true },
+    { .method = PAWL__HTTP_POST,
+      .pattern = ITEM "/complete",
+      .handle = pawl__serve_work_complete,
+      .takes_json = true },
+    { .method = PAWL__HTTP_POST,
+      .pattern = ITEM "/fail",
+      .handle = pawl__serve_work_fail_item,
+      .takes_json = true,
+      .blocks = true },
+    { .method = PAWL__HTTP_POST,
+      .pattern = ITEM "/release",
+      .handle = pawl__serve_work_release,
+      .takes_json = true,
+      .blocks = true },
     { .method = PAWL__HTTP_GET, .pattern = "/livez", .handle = pawl__serve_livez },
     { .method = PAWL__HTTP_GET, .pattern = "/readyz", .handle = pawl__serve_readyz },
     { .method = PAWL__HTTP_GET, .pattern = "/healthz", .handle = pawl__serve_healthz },

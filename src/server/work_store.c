@@ -1,21 +1,32 @@
-/* The work store beside the applications: its numbers are shown with the node's.
- *
- * It may come later than the node, and the node does not make it: it is looked for whenever somebody
- * asks, and stays open once it was found. One that cannot be read costs only its own numbers. */
+/* The work store of the node: which it is, opening it, its numbers, its end. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "server/node_internal.h"
+#include "server/work.h"
+
+enum {
+    OPENING_MS_MAX = 5000, /* how long others wait for the one who opens it */
+    END_MS_MAX = 5000      /* for a claim under way to come back when the node ends */
+};
 
 struct node_work {
-    struct pawl__lock lock; /* covers the rest; the store itself is any thread's */
-    char *location;
+    struct pawl__lock lock; /* covers opening, stopping and failed */
+    struct pawl__cond changed;
+    bool ready;                 /* both of them */
+    _Atomic(pawl_work *) store; /* NULL: not open; set once. The store itself is any thread's */
+    bool opening;
+    bool stopping;
+    bool failed;    /* that was said already */
+    char *location; /* NULL: none can be here */
     pawl_work_options options;
-    pawl_work *store; /* NULL: none yet */
-    bool failed;      /* that was said already */
+    uint32_t wait_ms_max;
+    struct node_waits *waits;
     struct pawl__series *up;
 };
 
@@ -25,14 +36,38 @@ static const struct pawl__metric_def up_def = {
     .type = PAWL__GAUGE,
 };
 
+/* --- its beginning and end --- */
+
+static pawl_status init_locks(struct node_work *work, pawl_error *reterr)
+{
+    pawl_status status = pawl__lock_init(&work->lock, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = pawl__cond_init(&work->changed, reterr);
+    if (status != PAWL_OK) {
+        pawl__lock_done(&work->lock);
+        return status;
+    }
+    work->ready = true;
+    return PAWL_OK;
+}
+
 static pawl_status init(struct node_work *work,
                         const struct pawl__node_options *options,
                         struct pawl__metrics *metrics,
                         pawl_error *reterr)
 {
     struct pawl__metric *up = NULL;
-    pawl_status status = pawl__metrics_register(metrics, &up_def, &up, reterr);
+    uint32_t answer_ms = options->http.answer_ms_max;
+    pawl_status status = init_locks(work, reterr);
 
+    work->options = options->work_options;
+    work->wait_ms_max = answer_ms - MIN(answer_ms / 4, 1000);
+    if (status == PAWL_OK) {
+        status = pawl__metrics_register(metrics, &up_def, &up, reterr);
+    }
     if (status == PAWL_OK) {
         status = pawl__metric_series(up, NULL, &work->up, reterr);
     }
@@ -41,9 +76,7 @@ static pawl_status init(struct node_work *work,
         status = work->location == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path")
                                         : PAWL_OK;
     }
-    work->options = options->work_options;
-    work->options.must_exist = true;
-    return status;
+    return status == PAWL_OK ? pawl__node_waits_new(&work->waits, reterr) : status;
 }
 
 pawl_status pawl__node_work_new(const struct pawl__node_options *options,
@@ -54,47 +87,148 @@ pawl_status pawl__node_work_new(const struct pawl__node_options *options,
     struct node_work *work = calloc(1, sizeof(*work));
 
     if (work == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for metrics");
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a work store");
     }
-    pawl_status status = pawl__lock_init(&work->lock, reterr);
+    pawl_status status = init(work, options, metrics, reterr);
     if (status != PAWL_OK) {
-        free(work);
-        return status;
-    }
-    status = init(work, options, metrics, reterr);
-    if (status != PAWL_OK) {
-        pawl__node_work_free(work);
+        (void)!pawl__node_work_close(work, NULL);
         return status;
     }
     *ret_work = work;
     return PAWL_OK;
 }
 
-void pawl__node_work_free(struct node_work *work)
+void pawl__node_work_cancel_waits(struct node_work *work)
 {
     if (work == NULL) {
         return;
     }
-    pawl_work_close(work->store);
-    pawl__lock_done(&work->lock);
+    pawl__node_waits_stop(work->waits);
+    pawl__lock(&work->lock);
+    work->stopping = true;
+    pawl_work *store = atomic_load(&work->store);
+    pawl__unlock(&work->lock);
+    if (store != NULL) {
+        pawl_work_cancel_waits(store);
+    }
+}
+
+pawl_status pawl__node_work_close(struct node_work *work, pawl_error *reterr)
+{
+    if (work == NULL) {
+        return PAWL_OK;
+    }
+    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + END_MS_MAX * NS_PER_MS;
+    pawl_status status = pawl__node_waits_free(work->waits, deadline_ns, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl_work_close(atomic_load(&work->store));
+    if (work->ready) {
+        pawl__cond_done(&work->changed);
+        pawl__lock_done(&work->lock);
+    }
     free(work->location);
     free(work);
+    return PAWL_OK;
 }
 
-/* NULL: there is none, or *reterr says why not. */
-static pawl_work *find(struct node_work *work, pawl_error *reterr)
+/* --- finding it --- */
+
+pawl_work *pawl__node_work_open_one(struct node_work *work)
 {
-    pawl_work *store = NULL;
+    return atomic_load(&work->store);
+}
+
+uint32_t pawl__node_work_wait_ms_max(const struct node_work *work)
+{
+    return work->wait_ms_max;
+}
+
+bool pawl__node_work_wait(struct node_work *work, void (*run)(void *context), void *context)
+{
+    return pawl__node_waits_run(work->waits, run, context);
+}
+
+/* One opens it, the others wait for that. True: it is for the caller to open. */
+static bool may_open(struct node_work *work)
+{
+    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + OPENING_MS_MAX * NS_PER_MS;
+    bool in_time = true;
 
     pawl__lock(&work->lock);
-    if (work->store == NULL && work->location != NULL
-        && pawl_work_open(work->location, &work->options, &store, reterr) == PAWL_OK) {
-        work->store = store;
+    while (work->opening && in_time) {
+        in_time = pawl__cond_wait_until(&work->changed, &work->lock, deadline_ns);
     }
-    store = work->store;
+    bool mine = !work->opening && atomic_load(&work->store) == NULL;
+    work->opening = work->opening || mine;
     pawl__unlock(&work->lock);
-    return store;
+    return mine;
 }
+
+static void set_opened(struct node_work *work, pawl_work *store)
+{
+    pawl__lock(&work->lock);
+    if (store != NULL) {
+        atomic_store(&work->store, store);
+        if (work->stopping) {
+            pawl_work_cancel_waits(store);
+        }
+    }
+    work->opening = false;
+    pawl__cond_broadcast(&work->changed);
+    pawl__unlock(&work->lock);
+}
+
+/* Where it is is not for clients; and whatever is wrong with it is not their fault. */
+static pawl_status explain(enum node_work_wish wish, pawl_error *error, pawl_error *reterr)
+{
+    if (error->status == PAWL_NOT_FOUND && wish == NODE_WORK_THAT_EXISTS) {
+        return pawl__fail(
+            reterr, PAWL_NOT_FOUND, "there is no work store yet: nothing was submitted");
+    }
+    if (pawl__http_problem_of(error->status)->http < 500) {
+        error->status = PAWL_FAILED;
+    }
+    pawl_status status = pawl__fail_context(error, error->status, "open the work store");
+    if (reterr != NULL) {
+        *reterr = *error;
+    }
+    return status;
+}
+
+pawl_status pawl__node_work_find(struct node_work *work,
+                                 enum node_work_wish wish,
+                                 pawl_work **ret_store,
+                                 pawl_error *reterr)
+{
+    pawl_work_options options = work->options;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_work *store = atomic_load(&work->store);
+    pawl_status status = PAWL_OK;
+
+    if (store == NULL && work->location == NULL) {
+        return pawl__fail(reterr,
+                          PAWL_NOT_FOUND,
+                          "this node has no work store: it serves a directory of applications");
+    }
+    if (store == NULL && may_open(work)) {
+        options.must_exist = wish == NODE_WORK_THAT_EXISTS;
+        status = pawl_work_open(work->location, &options, &store, &error);
+        set_opened(work, status == PAWL_OK ? store : NULL);
+    } else if (store == NULL) {
+        store = atomic_load(&work->store);
+        status = store != NULL ? PAWL_OK
+                               : pawl__fail(&error, PAWL_BUSY, "the work store is being opened");
+    }
+    if (status != PAWL_OK) {
+        return explain(wish, &error, reterr);
+    }
+    *ret_store = store;
+    return PAWL_OK;
+}
+
+/* --- its numbers --- */
 
 /* Once until it works again. */
 static void say(struct node_work *work, const pawl_error *error)
@@ -113,11 +247,11 @@ static void say(struct node_work *work, const pawl_error *error)
 char *pawl__node_work_metrics(struct node_work *work)
 {
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_work *store = find(work, &error);
+    pawl_work *store = NULL;
     char *text = NULL;
     size_t len = 0;
 
-    if (store != NULL) {
+    if (pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, &error) == PAWL_OK) {
         (void)!pawl_work_get_metrics(store, &text, &len, &error);
     }
     pawl__gauge_set(work->up, text != NULL ? 1 : 0);
