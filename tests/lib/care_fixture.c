@@ -199,3 +199,45 @@ pawl_lease care_claim(struct care_fixture *f, const char *id, uint32_t lease_ms)
     pawl_claimed_free(claimed);
     return lease;
 }
+
+int64_t care_checkpoint(struct care_fixture *f,
+                        const char *task_id,
+                        pawl_checkpoint_type type,
+                        const char *snapshot)
+{
+    pawl_checkpoint checkpoint = {
+        .task_id = pawl_view_of(task_id),
+        .type = type,
+        .snapshot_data = pawl_view_of(snapshot),
+    };
+    int64_t sequence = 0;
+
+    assert_ok(pawl_checkpoint_add(f->work, &checkpoint, NULL, &sequence, NULL, &f->err), &f->err);
+    return sequence;
+}
+
+void care_finish(struct care_fixture *f, const char *task_id, const char *id)
+{
+    care_submit(f, task_id, id);
+    pawl_lease lease = care_claim(f, id, 0);
+    assert_ok(pawl_work_complete(f->work, &lease, pawl_view_of(NULL), &f->err), &f->err);
+}
+
+void care_answer(struct care_fixture *f, const char *key, const char *task_id, const char *response)
+{
+    pawl_idem_request request = PAWL_IDEM_REQUEST_INIT;
+    char hash[PAWL_REQUEST_HASH_SIZE];
+    pawl_idem *idem = NULL;
+
+    assert_ok(pawl_request_hash(pawl_view_of("1"), hash, &f->err), &f->err);
+    request.key = pawl_view_of(key);
+    request.request_hash = pawl_view_of(hash);
+    request.task_id = pawl_view_of(task_id);
+    request.ttl_ms = INT64_C(365) * 24 * 3600 * 1000;
+    assert_ok(pawl_idem_begin(f->work, &request, &idem, &f->err), &f->err);
+    assert_int_equal(idem->answer, PAWL_IDEM_NEW);
+    assert_ok(pawl_idem_complete(
+                  f->work, request.key, idem->owner_token, pawl_view_of(response), &f->err),
+              &f->err);
+    pawl_idem_free(idem);
+}

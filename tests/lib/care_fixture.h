@@ -61,4 +61,19 @@ void care_submit(struct care_fixture *f, const char *task_id, const char *id);
  * argument's. */
 pawl_lease care_claim(struct care_fixture *f, const char *id, uint32_t lease_ms);
 
+/* Submits, claims and completes one. */
+void care_finish(struct care_fixture *f, const char *task_id, const char *id);
+
+/* Adds a checkpoint without a lease; its number. */
+int64_t care_checkpoint(struct care_fixture *f,
+                        const char *task_id,
+                        pawl_checkpoint_type type,
+                        const char *snapshot);
+
+/* An answered key of a task, for a year. */
+void care_answer(struct care_fixture *f,
+                 const char *key,
+                 const char *task_id,
+                 const char *response);
+
 #endif

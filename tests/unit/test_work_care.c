@@ -9,52 +9,6 @@
 
 static const pawl_view none;
 
-static int64_t add(struct care_fixture *f,
-                   const char *task_id,
-                   pawl_checkpoint_type type,
-                   const char *snapshot)
-{
-    pawl_checkpoint checkpoint = {
-        .task_id = pawl_view_of(task_id),
-        .type = type,
-        .snapshot_data = pawl_view_of(snapshot),
-    };
-    int64_t sequence = 0;
-
-    assert_ok(pawl_checkpoint_add(f->work, &checkpoint, NULL, &sequence, NULL, &f->err), &f->err);
-    return sequence;
-}
-
-static void finish(struct care_fixture *f, const char *task_id, const char *id)
-{
-    care_submit(f, task_id, id);
-    pawl_lease lease = care_claim(f, id, 0);
-    assert_ok(pawl_work_complete(f->work, &lease, none, &f->err), &f->err);
-}
-
-/* An answered key of a task. */
-static void answer(struct care_fixture *f,
-                   const char *key,
-                   const char *task_id,
-                   const char *response)
-{
-    pawl_idem_request request = PAWL_IDEM_REQUEST_INIT;
-    char hash[PAWL_REQUEST_HASH_SIZE];
-    pawl_idem *idem = NULL;
-
-    assert_ok(pawl_request_hash(pawl_view_of("1"), hash, &f->err), &f->err);
-    request.key = pawl_view_of(key);
-    request.request_hash = pawl_view_of(hash);
-    request.task_id = pawl_view_of(task_id);
-    request.ttl_ms = INT64_C(365) * 24 * 3600 * 1000;
-    assert_ok(pawl_idem_begin(f->work, &request, &idem, &f->err), &f->err);
-    assert_int_equal(idem->answer, PAWL_IDEM_NEW);
-    assert_ok(pawl_idem_complete(
-                  f->work, request.key, idem->owner_token, pawl_view_of(response), &f->err),
-              &f->err);
-    pawl_idem_free(idem);
-}
-
 /* --- Recovery --- */
 
 static void test_recovery_names_where_a_task_goes_on(void **state)
@@ -72,17 +26,17 @@ static void test_recovery_names_where_a_task_goes_on(void **state)
     assert_int_equal(recovery->item_count + recovery->key_count, 0);
     pawl_recovery_free(recovery);
 
-    finish(f, "t", "i1");
+    care_finish(f, "t", "i1");
     care_submit(f, "t", "i2");
     care_submit(f, "t", "i3");
     (void)care_claim(f, "i2", 0);
     care_submit(f, "other", "i4");
-    add(f, "t", PAWL_CHECKPOINT_ITERATION_END, "{\"iteration\":1}");
-    add(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "{\"tool\":1}");
-    add(f, "t", PAWL_CHECKPOINT_ERROR_BOUNDARY, "{\"error\":1}");
-    answer(f, "k2", "t", "[2]");
-    answer(f, "k1", "t", "null");
-    answer(f, "k3", "other", "3");
+    care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "{\"iteration\":1}");
+    care_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "{\"tool\":1}");
+    care_checkpoint(f, "t", PAWL_CHECKPOINT_ERROR_BOUNDARY, "{\"error\":1}");
+    care_answer(f, "k2", "t", "[2]");
+    care_answer(f, "k1", "t", "null");
+    care_answer(f, "k3", "other", "3");
     assert_ok(pawl_work_recover(f->work, pawl_view_of("t"), &recovery, &f->err), &f->err);
     assert_true(pawl__view_is(recovery->task->task_id, "t"));
     assert_int_equal(recovery->resume->sequence_number, 2);
@@ -119,7 +73,7 @@ static void test_recovery_passes_over_what_does_not_hold(void **state)
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fclose(file);
-    add(f, "t", PAWL_CHECKPOINT_ITERATION_START, "1");
+    care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_START, "1");
     assert_ok(pawl_checkpoint_add(f->work, &checkpoint, NULL, NULL, NULL, &f->err), &f->err);
     assert_ok(pawl_work_recover(f->work, pawl_view_of("t"), &recovery, &f->err), &f->err);
     assert_int_equal(recovery->resume->sequence_number, 2);
@@ -151,7 +105,7 @@ static void test_recovery_passes_over_a_question_that_cannot_be_asked_any_more(v
     }
     assert_true(care_fixture_sql(f, "CREATE TABLE done (id); INSERT INTO done VALUES (1)"));
     care_task(f, "t");
-    add(f, "t", PAWL_CHECKPOINT_ITERATION_START, "1");
+    care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_START, "1");
     assert_ok(pawl_checkpoint_add(f->work, &checkpoint, NULL, NULL, NULL, &f->err), &f->err);
     assert_true(care_fixture_sql(f, "DROP TABLE done"));
     assert_ok(pawl_work_recover(f->work, pawl_view_of("t"), &recovery, &f->err), &f->err);
@@ -431,7 +385,7 @@ static void test_statistics_count_what_is_there(void **state)
     assert_int_equal(stats.oldest_pending_us, 0);
     care_task(f, "t");
     care_task(f, "u");
-    finish(f, "t", "i1");
+    care_finish(f, "t", "i1");
     care_submit(f, "t", "i2");
     (void)care_claim(f, "i2", 3600000);
     care_submit(f, "t", "i3");
@@ -439,10 +393,10 @@ static void test_statistics_count_what_is_there(void **state)
     later.work_type = pawl_view_of("later");
     later.delay_ms = INT64_C(1000) * 3600 * 24;
     assert_ok(pawl_work_submit(f->work, &later, 1, NULL, &f->err), &f->err);
-    add(f, "t", PAWL_CHECKPOINT_ITERATION_END, "1");
-    add(f, "t", PAWL_CHECKPOINT_ITERATION_END, "2");
-    add(f, "u", PAWL_CHECKPOINT_ITERATION_END, "2");
-    answer(f, "k", "t", "1");
+    care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "1");
+    care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "2");
+    care_checkpoint(f, "u", PAWL_CHECKPOINT_ITERATION_END, "2");
+    care_answer(f, "k", "t", "1");
     bool travelled = care_fixture_wait(f, 180);
     assert_ok(pawl_work_get_stats(f->work, &stats, &f->err), &f->err);
     assert_int_equal(stats.completed, 1);
@@ -507,8 +461,8 @@ static void test_statistics_are_metrics(void **state)
     assert_ok(pawl__work_metrics_new(registry, &metrics, &f->err), &f->err);
     care_task(f, "t");
     care_submit(f, "t", "i");
-    add(f, "t", PAWL_CHECKPOINT_ITERATION_END, "1");
-    answer(f, "k", "t", "1");
+    care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "1");
+    care_answer(f, "k", "t", "1");
     assert_metrics(f, metrics, registry, before);
     (void)care_claim(f, "i", 0);
     assert_metrics(f, metrics, registry, after);
@@ -527,15 +481,15 @@ static void test_retention_removes_what_is_old(void **state)
     care_task(f, "t");
     for (int i = 0; i < 25; i++) {
         snprintf(id, sizeof(id), "old%02d", i);
-        finish(f, "t", id);
-        answer(f, id, "t", "1");
+        care_finish(f, "t", id);
+        care_answer(f, id, "t", "1");
     }
     if (!care_fixture_wait(f, INT64_C(31) * 24 * 3600)) {
         return;
     }
-    finish(f, "t", "new");
+    care_finish(f, "t", "new");
     care_submit(f, "t", "open");
-    answer(f, "new", "t", "1");
+    care_answer(f, "new", "t", "1");
     rules.batch = 10;
     rules.dry_run = true;
     assert_ok(pawl_work_retention(f->work, &rules, &planned, &f->err), &f->err);
@@ -633,11 +587,11 @@ static void test_retention_keeps_what_a_task_needs_to_go_on(void **state)
     struct pawl__buf buf = BUF_OVER(text);
 
     care_task(f, "t");
-    add(f, "t", PAWL_CHECKPOINT_APPROVAL_POINT, "1");
-    add(f, "t", PAWL_CHECKPOINT_ITERATION_END, "2");
-    add(f, "t", PAWL_CHECKPOINT_ITERATION_END, "3");
+    care_checkpoint(f, "t", PAWL_CHECKPOINT_APPROVAL_POINT, "1");
+    care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "2");
+    care_checkpoint(f, "t", PAWL_CHECKPOINT_ITERATION_END, "3");
     for (int i = 4; i <= 30; i++) {
-        add(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0");
+        care_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0");
     }
     rules.checkpoints_per_task = 5;
     rules.batch = 7;
@@ -654,10 +608,11 @@ static void test_retention_keeps_what_a_task_needs_to_go_on(void **state)
         pawl_checkpoint_list(f->work, pawl_view_of("t"), none, NULL, note_number, &buf, &f->err),
         &f->err);
     assert_string_equal(text, "1 3 26 27 28 29 30 ");
-    assert_int_equal(add(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0"), 31);
+    assert_int_equal(care_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0"), 31);
     rules.checkpoints_per_task = 0;
     assert_ok(pawl_work_retention(f->work, &rules, &report, &f->err), &f->err);
-    assert_int_equal(add(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0"), 32); /* never given again */
+    assert_int_equal(care_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0"),
+                     32); /* never given again */
 }
 
 static void test_retention_gives_space_back(void **state)
@@ -679,7 +634,7 @@ static void test_retention_gives_space_back(void **state)
     snapshot[20000] = '\0';
     care_task(f, "t");
     for (int i = 0; i < 100; i++) {
-        add(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, snapshot);
+        care_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, snapshot);
     }
     free(snapshot);
     assert_true(care_fixture_sql(f, "PRAGMA wal_checkpoint(TRUNCATE)"));

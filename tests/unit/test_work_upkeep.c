@@ -5,9 +5,12 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/error.h"
 #include "lib/fault.h"
 #include "lib/promtool.h"
 #include "work/backend_care.h"
+#include "work/backend_checkpoints.h"
+#include "work/backend_keys.h"
 #include "work/backend_schedules.h"
 #include "work/group.h"
 #include "work/work_internal.h"
@@ -226,7 +229,14 @@ static void test_slots_that_fired_400_days_ago_are_forgotten(void **state)
 
 /* --- Retention beside workers --- */
 
-enum { OLD_ITEMS = 10, BATCH = 2, LOOKS = OLD_ITEMS / BATCH + 1 };
+enum {
+    OLD_ITEMS = 10,
+    OLD_ROWS = 9, /* checkpoints, keys */
+    BATCH = 2,
+    LOOKS = OLD_ITEMS / BATCH + 1,
+    HISTORY_OF_ONE = 3, /* pending, in progress, completed */
+    TURNS_MAX = 40,
+};
 
 /* Stands between retention and the store: whenever it looks for the next batch, the batch before must
  * be over, and a worker gets its turn. */
@@ -270,9 +280,7 @@ static void test_workers_get_through_between_the_batches_of_a_retention(void **s
     care_task(f, "t");
     for (int i = 0; i < OLD_ITEMS; i++) {
         snprintf(id, sizeof(id), "old%d", i);
-        care_submit(f, "t", id);
-        pawl_lease lease = care_claim(f, id, 0);
-        assert_ok(pawl_work_complete(f->work, &lease, pawl_view_of(NULL), &f->err), &f->err);
+        care_finish(f, "t", id);
     }
     for (int i = 0; i < LOOKS; i++) {
         snprintf(id, sizeof(id), "w%d", i);
@@ -290,7 +298,177 @@ static void test_workers_get_through_between_the_batches_of_a_retention(void **s
     f->work->backend->care = between.care;
     assert_int_equal(between.looks, LOOKS);
     assert_int_equal(report.items, OLD_ITEMS);
+    assert_int_equal(report.history, OLD_ITEMS * HISTORY_OF_ONE);
     pawl_work_close(second);
+}
+
+/* Between any two transactions of a retention: another handle gets its turn, and sees that what was
+ * removed is gone. On the committer's thread, which asserts nothing. */
+static struct turns {
+    pawl_work
+        *worker; /* NULL in memory, where there is no other handle: transactions are counted */
+    struct work_backend real;
+    uint64_t begun;
+    uint64_t removed_in; /* the transaction that removed last */
+    uint64_t items, history, checkpoints, keys;
+    bool too_much; /* in one transaction */
+    pawl_status status;
+    pawl_error err;
+} turns;
+
+static pawl_status work_a_turn(pawl_work *work, pawl_error *reterr)
+{
+    pawl_claim claim = PAWL_CLAIM_INIT;
+    pawl_claimed *claimed = NULL;
+    pawl_work_stats stats;
+    pawl_status status = pawl_work_get_stats(work, &stats, reterr);
+
+    if (status == PAWL_OK
+        && (stats.completed != OLD_ITEMS - turns.items + turns.begun
+            || stats.checkpoints != OLD_ROWS - turns.checkpoints
+            || stats.keys_completed != OLD_ROWS - turns.keys)) {
+        return pawl__fail(reterr, PAWL_FAILED, "what was removed is not gone for others");
+    }
+    claim.holder = pawl_view_of("worker");
+    if (status == PAWL_OK) {
+        status = pawl_work_claim(work, &claim, &claimed, reterr);
+    }
+    if (status == PAWL_OK) {
+        pawl_lease lease = { claimed->items[0].work_item_id, claimed->items[0].token };
+        status = pawl_work_complete(work, &lease, pawl_view_of(NULL), reterr);
+    }
+    pawl_claimed_free(claimed);
+    return status;
+}
+
+static pawl_status begin_behind_a_worker(struct work_backend *base,
+                                         struct work_now *ret_now,
+                                         pawl_error *reterr)
+{
+    if (turns.worker != NULL && turns.status == PAWL_OK) {
+        turns.status = work_a_turn(turns.worker, &turns.err);
+    }
+    turns.begun++;
+    return turns.real.store->begin(base, ret_now, reterr);
+}
+
+static void note_removed(uint64_t rows, uint64_t *total)
+{
+    turns.too_much = turns.too_much || rows > BATCH || turns.removed_in == turns.begun;
+    turns.removed_in = rows > 0 ? turns.begun : turns.removed_in;
+    *total += rows;
+}
+
+static pawl_status remove_some_items(struct work_backend *base,
+                                     int64_t ended_before_us,
+                                     const pawl_view *ids,
+                                     size_t count,
+                                     uint64_t *ret_items,
+                                     uint64_t *ret_history,
+                                     pawl_error *reterr)
+{
+    pawl_status status = turns.real.care->remove_items(
+        base, ended_before_us, ids, count, ret_items, ret_history, reterr);
+
+    note_removed(*ret_items, &turns.items);
+    turns.too_much = turns.too_much || *ret_history > BATCH * HISTORY_OF_ONE;
+    turns.history += *ret_history;
+    return status;
+}
+
+static pawl_status remove_some_checkpoints(struct work_backend *base,
+                                           const struct work_now *now,
+                                           pawl_view task_id,
+                                           const pawl_view *ids,
+                                           size_t count,
+                                           bool archive,
+                                           pawl_error *reterr)
+{
+    note_removed(count, &turns.checkpoints);
+    return turns.real.checkpoints->remove(base, now, task_id, ids, count, archive, reterr);
+}
+
+static pawl_status remove_some_keys(struct work_backend *base,
+                                    const struct work_now *now,
+                                    int64_t completed_before_us,
+                                    size_t count,
+                                    uint64_t *ret_removed,
+                                    pawl_error *reterr)
+{
+    pawl_status status =
+        turns.real.keys->prune(base, now, completed_before_us, count, ret_removed, reterr);
+
+    note_removed(*ret_removed, &turns.keys);
+    return status;
+}
+
+static void fill_with_old_rows(struct care_fixture *f)
+{
+    char id[20];
+
+    care_task(f, "t");
+    for (int i = 0; i < OLD_ITEMS; i++) {
+        snprintf(id, sizeof(id), "old%d", i);
+        care_finish(f, "t", id);
+    }
+    for (int i = 0; i < OLD_ROWS; i++) {
+        snprintf(id, sizeof(id), "key%d", i);
+        care_answer(f, id, "t", "1");
+        care_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0");
+    }
+    assert_true(care_fixture_wait(f, 2 * 86400));
+    for (int i = 0; i < TURNS_MAX; i++) {
+        snprintf(id, sizeof(id), "w%d", i);
+        care_submit(f, "t", id);
+    }
+}
+
+static void retain_with_turns(struct care_fixture *f, pawl_retention_report *ret_report)
+{
+    struct work_backend *backend = f->work->backend;
+    struct work_store_ops store = *backend->store;
+    struct work_care_ops care = *backend->care;
+    struct work_checkpoint_ops checkpoints = *backend->checkpoints;
+    struct work_key_ops keys = *backend->keys;
+    pawl_retention rules = PAWL_RETENTION_INIT;
+
+    turns = (struct turns){ .worker = care_fixture_second(f), .real = *backend };
+    store.begin = begin_behind_a_worker;
+    care.remove_items = remove_some_items;
+    checkpoints.remove = remove_some_checkpoints;
+    keys.prune = remove_some_keys;
+    backend->store = &store;
+    backend->care = &care;
+    backend->checkpoints = &checkpoints;
+    backend->keys = &keys;
+    rules.item_days = 1;
+    rules.key_days = 1;
+    rules.checkpoints_per_task = 1;
+    rules.batch = BATCH;
+    pawl_status status = pawl_work_retention(f->work, &rules, ret_report, &f->err);
+    *backend = turns.real;
+    pawl_work_close(turns.worker);
+    assert_ok(status, &f->err);
+}
+
+static void test_everything_that_retention_removes_goes_in_small_transactions(void **state)
+{
+    struct care_fixture *f = *state;
+    pawl_retention_report report;
+
+    fill_with_old_rows(f);
+    retain_with_turns(f, &report);
+    assert_ok(turns.status, &turns.err);
+    assert_false(turns.too_much);
+    assert_in_range(turns.begun, (OLD_ITEMS + 2 * OLD_ROWS) / BATCH, TURNS_MAX);
+    assert_int_equal(report.items, OLD_ITEMS);
+    assert_int_equal(report.history, OLD_ITEMS * HISTORY_OF_ONE);
+    assert_int_equal(report.checkpoints, OLD_ROWS - 1); /* the newest stays */
+    assert_int_equal(report.keys, OLD_ROWS);
+    assert_int_equal(turns.items, report.items);
+    assert_int_equal(turns.history, report.history);
+    assert_int_equal(turns.checkpoints, report.checkpoints);
+    assert_int_equal(turns.keys, report.keys);
 }
 
 int main(int argc, char **argv)
@@ -302,6 +480,7 @@ int main(int argc, char **argv)
         CARE_TEST(test_metrics_without_memory_leave_nothing_behind),
         CARE_TEST(test_slots_that_fired_400_days_ago_are_forgotten),
         CARE_TEST(test_workers_get_through_between_the_batches_of_a_retention),
+        CARE_TEST(test_everything_that_retention_removes_goes_in_small_transactions),
     };
 
     return care_suite(argc, argv, tests, COUNT_OF(tests));
