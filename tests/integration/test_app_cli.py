@@ -9,26 +9,13 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
+from command import PAWL, SHOP, environment, new_database, wants_postgres  # noqa: E402
 from tap import done, it  # noqa: E402
 
-PAWL = os.path.join(os.environ["PAWL_BUILD"], "pawl")
+POSTGRES = wants_postgres()
 TOP = tempfile.mkdtemp(prefix="pawl-app-")
-ENV = {"PATH": os.environ["PATH"], "HOME": TOP, "LANG": "C.UTF-8"}
-for variable in ("ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS"):
-    if variable in os.environ:
-        ENV[variable] = os.environ[variable]
+ENV = environment(TOP)
 WAIT_S = 120
-SHOP = {"name": "orders", "id": 1, "partitions": 2,
-        "kinds": [{"name": "shop", "id": 1, "sequences": [{"name": "invoice", "id": 16, "initial": 1000}]}]}
-
-
-POSTGRES = "postgres" in sys.argv[1:]
-if POSTGRES and "DATABASE_URL" not in os.environ:
-    os.rmdir(TOP)
-    again = subprocess.run([os.path.join(os.environ["PAWL_BUILD"], "tests", "with_postgres"), *sys.argv], check=False)
-    if again.returncode == 77:
-        print("1..0 # SKIP no PostgreSQL is installed")
-    sys.exit(0 if again.returncode == 77 else again.returncode)
 
 
 def place():
@@ -36,10 +23,7 @@ def place():
     directory = tempfile.mkdtemp(dir=TOP)
     if not POSTGRES:
         return ["--data", directory], f"{directory}/apps"
-    name = "d" + os.path.basename(directory).lower().replace("_", "x")
-    subprocess.run(["psql", "-q", "-c", f'CREATE DATABASE "{name}"', os.environ["DATABASE_URL"]], check=True)
-    base, _, rest = os.environ["DATABASE_URL"].partition("?")
-    url = base.rpartition("/")[0] + "/" + name + ("?" + rest if rest else "")
+    url = new_database(directory)
     return ["--apps", url], url
 
 

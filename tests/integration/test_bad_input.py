@@ -14,16 +14,13 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
+from command import PAWL, environment  # noqa: E402
 from tap import done, it, skip  # noqa: E402
 
-PAWL = os.path.join(os.environ["PAWL_BUILD"], "pawl")
 ROOT = os.geteuid() == 0
 TOP = tempfile.mkdtemp(prefix="pawl-bad-")
 os.chmod(TOP, 0o755)
-ENV = {"PATH": os.environ["PATH"], "HOME": TOP, "LANG": "C.UTF-8"}
-for name in ("ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS"):
-    if name in os.environ:
-        ENV[name] = os.environ[name]
+ENV = environment(TOP)
 
 LEDGER_ID = 0x5061774C
 

@@ -15,16 +15,13 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
+from command import PAWL, environment  # noqa: E402
 from tap import done, it, skip  # noqa: E402
 
-PAWL = os.path.join(os.environ["PAWL_BUILD"], "pawl")
 ROOT = os.geteuid() == 0
 LINES = int(os.environ.get("PAWL_LEDGER_LINES", "50000"))
 TOP = tempfile.mkdtemp(prefix="pawl-ledger-")
-ENV = {"PATH": os.environ["PATH"], "HOME": TOP, "LANG": "C.UTF-8"}
-for variable in ("ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS"):
-    if variable in os.environ:
-        ENV[variable] = os.environ[variable]
+ENV = environment(TOP)
 SANITIZED = os.environ.get("PAWL_TEST_VARIANT") == "asan"
 WAIT_S = 120
 

@@ -5,24 +5,19 @@ PAWL_WORK_LINES says how many lines the killed run has; 600 if it is not set."""
 import json
 import os
 import pty
-import select
 import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
+from command import PAWL, environment, wait_until  # noqa: E402
 from tap import done, it  # noqa: E402
 
-PAWL = os.path.join(os.environ["PAWL_BUILD"], "pawl")
 LINES = int(os.environ.get("PAWL_WORK_LINES", "600"))
 TOP = tempfile.mkdtemp(prefix="pawl-work-")
-ENV = {"PATH": os.environ["PATH"], "HOME": TOP, "LANG": "C.UTF-8"}
-for variable in ("ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH"):
-    if variable in os.environ:
-        ENV[variable] = os.environ[variable]
+ENV = environment(TOP)
 WAIT_S = 240
 
 
@@ -55,13 +50,6 @@ def refused(data, *args, code=2, says="", text=b""):
 def start(data, *args):
     return subprocess.Popen(command(data, *args), env=ENV, cwd=data, stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
-def wait_until(holds, what):
-    end = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < end, what
-        select.select([], [], [], 0.01)
 
 
 def alive(pid):

@@ -4,22 +4,17 @@ and the numbers as metrics."""
 import datetime
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
+from command import PAWL, environment, wait_until  # noqa: E402
 from tap import done, it  # noqa: E402
 
-PAWL = os.path.join(os.environ["PAWL_BUILD"], "pawl")
 TOP = tempfile.mkdtemp(prefix="pawl-work-settings-")
-ENV = {"PATH": os.environ["PATH"], "HOME": TOP, "LANG": "C.UTF-8"}
-for variable in ("ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "LD_LIBRARY_PATH"):
-    if variable in os.environ:
-        ENV[variable] = os.environ[variable]
+ENV = environment(TOP)
 WAIT_S = 240
 RUN = ("run", "--type", "a", "--exec", "true")
 
@@ -57,13 +52,6 @@ def start(data, *args, env=None):
     return subprocess.Popen(command(data, *args), env={**ENV, **(env or {})}, cwd=data,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE)
-
-
-def wait_until(holds, what):
-    end = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < end, what
-        select.select([], [], [], 0.01)
 
 
 def stop(run):

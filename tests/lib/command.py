@@ -1,0 +1,54 @@
+"""What tests of the command `pawl` begin with: where it is, what it runs in, and a PostgreSQL server.
+
+    from command import PAWL, environment, wait_until
+
+    TOP = tempfile.mkdtemp(prefix="pawl-work-")
+    ENV = environment(TOP)
+"""
+import os
+import select
+import subprocess
+import sys
+import time
+
+PAWL = os.path.join(os.environ["PAWL_BUILD"], "pawl")
+
+# An application for tests, which are about something else.
+SHOP = {"name": "orders", "id": 1, "partitions": 2,
+        "kinds": [{"name": "shop", "id": 1, "sequences": [{"name": "invoice", "id": 16, "initial": 1000}]}]}
+
+_KEPT = ("ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS", "LD_LIBRARY_PATH")
+
+
+def environment(home, **more):
+    """Nothing of this machine's settings: only what programs need, and what sanitizers are told."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    return {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8", **kept, **more}
+
+
+def wants_postgres():
+    """Whether the test was started with `postgres`; then it goes on beside a server, with DATABASE_URL."""
+    if "postgres" not in sys.argv[1:]:
+        return False
+    if "DATABASE_URL" not in os.environ:
+        server = os.path.join(os.environ["PAWL_BUILD"], "tests", "with_postgres")
+        again = subprocess.run([server, *sys.argv], check=False)
+        if again.returncode == 77:
+            print("1..0 # SKIP no PostgreSQL is installed")
+        sys.exit(0 if again.returncode == 77 else again.returncode)
+    return True
+
+
+def new_database(directory):
+    """The URL of an empty database, which is called as the directory is."""
+    name = "d" + os.path.basename(directory).lower().replace("_", "x")
+    subprocess.run(["psql", "-q", "-c", f'CREATE DATABASE "{name}"', os.environ["DATABASE_URL"]], check=True)
+    base, _, rest = os.environ["DATABASE_URL"].partition("?")
+    return base.rpartition("/")[0] + "/" + name + ("?" + rest if rest else "")
+
+
+def wait_until(holds, what, seconds=240):
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, what
+        select.select([], [], [], 0.01)
