@@ -47,14 +47,15 @@ static void submit_items(struct pg_fixture *f, pawl_work *work)
 
 /* --- a crew --- */
 
-struct crew {
+static struct crew {
     pawl_work *work;
+    struct pawl__thread threads[WORKERS];
     atomic_int next_worker;
     atomic_int wrong;
     atomic_int done;                /* items */
     atomic_int lost;                /* leases that were not worth anything */
     atomic_uint_fast64_t by[ITEMS]; /* the token that has completed it; 0: none has */
-};
+} team;
 
 /* An end that is under way. */
 struct ending {
@@ -187,19 +188,28 @@ static void run_worker(void *context)
     free(endings);
 }
 
-static void start_crew(struct pg_fixture *f, struct crew *crew, struct pawl__thread *threads)
+/* Items for a new crew at `work`, which begins. */
+static void start_crew(struct pg_fixture *f, pawl_work *work)
 {
+    memset(&team, 0, sizeof(team));
+    team.work = work;
+    submit_items(f, work);
     for (size_t i = 0; i < WORKERS; i++) {
-        threads[i] = (struct pawl__thread){ .started = false };
-        assert_ok(pawl__thread_start(&threads[i], "worker", run_worker, crew, &f->err), &f->err);
+        assert_ok(pawl__thread_start(&team.threads[i], "worker", run_worker, &team, &f->err),
+                  &f->err);
     }
 }
 
-static void join_crew(struct pawl__thread *threads)
+/* Waits until it has done everything, and nothing that is wrong. Its handle is still open. */
+static void join_crew(struct pg_fixture *f)
 {
     for (size_t i = 0; i < WORKERS; i++) {
-        pawl__thread_join(&threads[i]);
+        pawl__thread_join(&team.threads[i]);
     }
+    assert_int_equal(team.wrong, 0);
+    assert_int_equal(team.done, ITEMS);
+    assert_int_equal(pg_number(f, "SELECT count(*) FROM work_items WHERE status = 'completed'"),
+                     ITEMS);
 }
 
 static pawl_work_options ahead_options(void)
@@ -215,16 +225,10 @@ static pawl_work_options ahead_options(void)
 static void test_a_large_group_is_split_over_two_connections(void **state)
 {
     struct pg_fixture *f = pg_fixture(state);
-    struct pawl__thread threads[WORKERS];
-    static struct crew crew;
     pawl_work_options options = ahead_options();
 
-    memset(&crew, 0, sizeof(crew));
-    crew.work = open_new(f, &options);
-    submit_items(f, crew.work);
-    start_crew(f, &crew, threads);
-    join_crew(threads);
-    assert_int_equal(crew.wrong, 0);
+    start_crew(f, open_new(f, &options));
+    join_crew(f);
     assert_int_equal(pg_number(f,
                                "SELECT count(*) FROM pg_stat_activity WHERE application_name ="
                                " 'pawl work, leasing'"),
@@ -241,52 +245,43 @@ static void test_a_large_group_is_split_over_two_connections(void **state)
                                " work_items.token"),
                      0);
     assert_int_equal(pg_number(f, "SELECT count(*) FROM tasks WHERE status = 'succeeded'"), 1);
-    pawl_work_close(crew.work);
+    pawl_work_close(team.work);
 }
 
 static void test_few_connections_are_not_exceeded(void **state)
 {
     struct pg_fixture *f = pg_fixture(state);
-    struct pawl__thread threads[WORKERS];
-    static struct crew crew;
     pawl_work_options options = ahead_options();
+    pawl_work *work = NULL;
     char url[512];
 
-    memset(&crew, 0, sizeof(crew));
     pawl_work_close(open_new(f, &options));
     snprintf(url,
              sizeof(url),
              "%s%cconnections=3",
              pg_server_url(f->server),
              strchr(pg_server_url(f->server), '?') == NULL ? '?' : '&');
-    assert_ok(pawl_work_open(url, &options, &crew.work, &f->err), &f->err);
-    submit_items(f, crew.work);
-    start_crew(f, &crew, threads);
-    join_crew(threads);
-    assert_int_equal(crew.wrong, 0);
+    assert_ok(pawl_work_open(url, &options, &work, &f->err), &f->err);
+    start_crew(f, work);
+    join_crew(f);
     assert_true(pg_number(f,
                           "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE"
                           " 'pawl work%'")
                 <= 3);
-    pawl_work_close(crew.work);
+    pawl_work_close(team.work);
 }
 
 /* Both connections are ended again and again, at any moment of a group. */
 static void test_lost_links_lose_no_end_and_give_no_item_twice(void **state)
 {
     struct pg_fixture *f = pg_fixture(state);
-    struct pawl__thread threads[WORKERS];
-    static struct crew crew;
     pawl_work_options options = ahead_options();
     int64_t deadline_ns = in_ms(WAIT_MS);
 
-    memset(&crew, 0, sizeof(crew));
     options.lease_ms = 2000; /* a lease whose taker was not told of it runs out soon */
-    crew.work = open_new(f, &options);
-    submit_items(f, crew.work);
-    start_crew(f, &crew, threads);
+    start_crew(f, open_new(f, &options));
     for (int i = 1; i <= THROWN_OUT; i++) {
-        while (atomic_load(&crew.done) < ITEMS * i / (THROWN_OUT + 1)
+        while (atomic_load(&team.done) < ITEMS * i / (THROWN_OUT + 1)
                && pawl__monotonic_ns(pawl__clock_real()) < deadline_ns) {
             poll(NULL, 0, 1);
         }
@@ -294,17 +289,13 @@ static void test_lost_links_lose_no_end_and_give_no_item_twice(void **state)
                         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
                         " WHERE application_name LIKE 'pawl work%'");
     }
-    join_crew(threads);
-    assert_int_equal(crew.wrong, 0);
-    assert_int_equal(crew.done, ITEMS);
+    join_crew(f);
     for (int i = 0; i < ITEMS; i++) {
-        assert_true(crew.by[i] > 0);
+        assert_true(team.by[i] > 0);
     }
-    assert_int_equal(pg_number(f, "SELECT count(*) FROM work_items WHERE status = 'completed'"),
-                     ITEMS);
     assert_int_equal(
         pg_number(f, "SELECT count(*) FROM work_history WHERE to_status = 'completed'"), ITEMS);
-    pawl_work_close(crew.work);
+    pawl_work_close(team.work);
 }
 
 /* The second connection fails while the first one completes. What was leased and could not be committed
@@ -320,26 +311,18 @@ static void test_a_lease_that_could_not_be_committed_is_not_handed_out(void **st
                   { "postgres.pipeline.wait=error:UNAVAILABLE*3", 2000 } };
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct pawl__thread threads[WORKERS];
-        static struct crew crew;
         pawl_work_options options = ahead_options();
 
         options.lease_ms = cases[i].lease_ms;
-        memset(&crew, 0, sizeof(crew));
-        crew.work = open_new(f, &options);
-        submit_items(f, crew.work);
-        start_crew(f, &crew, threads);
-        while (atomic_load(&crew.done) < ITEMS / 4) {
+        start_crew(f, open_new(f, &options));
+        while (atomic_load(&team.done) < ITEMS / 4) {
             poll(NULL, 0, 1);
         }
         assert_ok(pawl__failpoint_set(cases[i].point, &f->err), &f->err);
-        join_crew(threads);
+        join_crew(f);
         assert_ok(pawl__failpoint_set(NULL, &f->err), &f->err);
-        assert_int_equal(crew.wrong, 0);
-        assert_true(crew.lost == 0 || cases[i].lease_ms == 2000);
-        assert_int_equal(pg_number(f, "SELECT count(*) FROM work_items WHERE status = 'completed'"),
-                         ITEMS);
-        pawl_work_close(crew.work);
+        assert_true(team.lost == 0 || cases[i].lease_ms == 2000);
+        pawl_work_close(team.work);
     }
 }
 
@@ -348,42 +331,31 @@ static void test_a_lease_that_could_not_be_committed_is_not_handed_out(void **st
 static void test_ends_that_are_held_up_take_no_lease_with_them(void **state)
 {
     struct pg_fixture *f = pg_fixture(state);
-    struct pawl__thread threads[WORKERS];
-    static struct crew crew;
     pawl_work_options options = ahead_options();
 
-    memset(&crew, 0, sizeof(crew));
     options.busy_ms_max = 50;
-    crew.work = open_new(f, &options);
-    submit_items(f, crew.work);
-    start_crew(f, &crew, threads);
+    start_crew(f, open_new(f, &options));
     for (int i = 1; i <= 5; i++) {
-        while (atomic_load(&crew.done) < ITEMS * i / 8) {
+        while (atomic_load(&team.done) < ITEMS * i / 8) {
             poll(NULL, 0, 1);
         }
         pg_admin(f,
                  "DO $$ BEGIN PERFORM 1 FROM work_items WHERE status = 'in_progress' FOR UPDATE;"
                  " PERFORM pg_sleep(0.2); END $$");
     }
-    join_crew(threads);
-    assert_int_equal(crew.wrong, 0);
-    assert_int_equal(crew.lost, 0);
-    assert_int_equal(pg_number(f, "SELECT count(*) FROM work_items WHERE status = 'completed'"),
-                     ITEMS);
+    join_crew(f);
+    assert_int_equal(team.lost, 0);
     assert_int_equal(pg_number(f, "SELECT count(*) FROM work_items WHERE retry_count > 0"), 0);
-    pawl_work_close(crew.work);
+    pawl_work_close(team.work);
 }
 
 /* The server refuses what the second connection commits, after it has shown the items. */
 static void test_a_lease_that_the_server_takes_back_is_not_handed_out(void **state)
 {
     struct pg_fixture *f = pg_fixture(state);
-    struct pawl__thread threads[WORKERS];
-    static struct crew crew;
     pawl_work_options options = ahead_options();
+    pawl_work *work = open_new(f, &options);
 
-    memset(&crew, 0, sizeof(crew));
-    crew.work = open_new(f, &options);
     pg_admin(f,
              "CREATE SEQUENCE refusals;"
              "CREATE FUNCTION refuse_leasing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
@@ -393,15 +365,11 @@ static void test_a_lease_that_the_server_takes_back_is_not_handed_out(void **sta
              "CREATE CONSTRAINT TRIGGER refuse_leasing AFTER UPDATE ON work_items"
              " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.status = 'in_progress')"
              " EXECUTE FUNCTION refuse_leasing()");
-    submit_items(f, crew.work);
-    start_crew(f, &crew, threads);
-    join_crew(threads);
-    assert_int_equal(crew.wrong, 0);
-    assert_int_equal(crew.lost, 0);
-    assert_int_equal(pg_number(f, "SELECT count(*) FROM work_items WHERE status = 'completed'"),
-                     ITEMS);
+    start_crew(f, work);
+    join_crew(f);
+    assert_int_equal(team.lost, 0);
     assert_true(pg_number(f, "SELECT last_value FROM refusals WHERE is_called") > 0);
-    pawl_work_close(crew.work);
+    pawl_work_close(team.work);
 }
 
 int main(void)
