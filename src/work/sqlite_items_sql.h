@@ -166,9 +166,7 @@
     X(TASK_UNFINISHED, "SELECT " WORK_UNFINISHED_OF_("?1"))                                       \
     X(TASK_STARTED,                                                                               \
       "SELECT EXISTS (SELECT 1 FROM work_items WHERE task_id = ?1"                                \
-      " AND status IN ('in_progress', 'completed', 'failed', 'expired'))"                         \
-      " OR EXISTS (SELECT 1 FROM work_items WHERE task_id = ?1 AND attempts > 0)"                 \
-      " OR EXISTS (SELECT 1 FROM work_waiting WHERE task_id = ?1 AND attempts > 0)")              \
+      " AND status IN ('in_progress', 'completed', 'failed', 'expired'))")                        \
     X(TASK_ENDS,                                                                                  \
       "SELECT EXISTS (SELECT 1 FROM work_items WHERE task_id = ?1 AND status = 'failed'),"        \
       " EXISTS (SELECT 1 FROM work_items WHERE task_id = ?1)")                                    \
