@@ -313,6 +313,16 @@ pawl_status pawl__work_pg_stranded(struct work_backend *base,
                                    pawl_view *ret_ids,
                                    size_t *ret_count,
                                    pawl_error *reterr);
+pawl_status pawl__work_pg_edges(struct work_backend *base,
+                                const pawl_view *after_ids,
+                                size_t count,
+                                void (*visit)(void *context, const struct work_edge *edge),
+                                void *context,
+                                pawl_error *reterr);
+pawl_status pawl__work_pg_add_edges(struct work_backend *base,
+                                    const struct work_edge *edges,
+                                    size_t count,
+                                    pawl_error *reterr);
 pawl_status pawl__work_pg_put(struct work_backend *base,
                               const struct work_now *now,
                               struct work_row *const *rows,
@@ -390,6 +400,10 @@ void pawl__work_pg_note_rest(struct work_postgres *backend,
 
 /* Adds the questions of the wish to the trip that begins a transaction. */
 PAWL_MUST_USE pawl_status pawl__work_pg_add_wish(struct work_pg_trip *trip, pawl_error *reterr);
+/* All of these ids were in the wish, so what was brought tells everything about them. */
+bool pawl__work_pg_was_wished(const struct work_postgres *backend,
+                              const pawl_view *ids,
+                              size_t count);
 
 extern const struct work_item_ops pawl__work_pg_items;
 extern const struct work_checkpoint_ops pawl__work_pg_checkpoints;

@@ -20,102 +20,7 @@ static pawl_status no_memory(pawl_error *reterr)
     return pawl__fail(reterr, PAWL_NOMEM, "no memory for an item");
 }
 
-/* --- rows --- */
-
-static enum work_reason reason_of(pawl_view text)
-{
-    return pawl__view_is(text, "backoff")      ? WORK_BACKOFF
-           : pawl__view_is(text, "dependency") ? WORK_DEPENDENCY
-                                               : WORK_DELAY;
-}
-
-void pawl__work_pg_row(const struct pawl__pg_rows *rows, size_t index, struct work_row *ret_row)
-{
-    struct work_row row = {
-        .item = { .work_item_id = pawl__pg_get_text(rows, index, 0),
-                  .task_id = pawl__pg_get_text(rows, index, 1),
-                  .work_type = pawl__pg_get_text(rows, index, 2),
-                  .priority = (int32_t)pawl__pg_get_i64(rows, index, 4),
-                  .retry_count = (int32_t)pawl__pg_get_i64(rows, index, 5),
-                  .max_retries = (int32_t)pawl__pg_get_i64(rows, index, 6),
-                  .attempts = pawl__pg_get_i64(rows, index, 7),
-                  .token = (uint64_t)pawl__pg_get_i64(rows, index, 8),
-                  .lease_holder = pawl__pg_get_text(rows, index, 9),
-                  .input_data = pawl__pg_get_text(rows, index, 10),
-                  .output_data = pawl__pg_get_text(rows, index, 11),
-                  .error_message = pawl__pg_get_text(rows, index, 12),
-                  .created_at_us = pawl__pg_get_time(rows, index, 13),
-                  .started_at_us = pawl__pg_get_time(rows, index, 14),
-                  .completed_at_us = pawl__pg_get_time(rows, index, 15),
-                  .updated_at_us = pawl__pg_get_time(rows, index, 16),
-                  .lease_acquired_at_us = pawl__pg_get_time(rows, index, 17),
-                  .lease_expires_at_us = pawl__pg_get_time(rows, index, 18),
-                  .heartbeat_at_us = pawl__pg_get_time(rows, index, 19),
-                  .due_at_us = pawl__pg_get_time(rows, index, 21) },
-        .home = WORK_IN_ITEMS,
-        .entries = pawl__pg_get_i64(rows, index, 20),
-        .due_ns = INT64_MIN,
-    };
-
-    if (!pawl__item_status_parse(pawl__pg_get_text(rows, index, 3), &row.item.status)) {
-        row.item.status = PAWL_ITEM_FAILED; /* no other text passes the table's check */
-    }
-    if (row.item.status == PAWL_ITEM_IN_PROGRESS) {
-        row.deadline_ns = pawl__work_pg_ns(row.item.lease_expires_at_us);
-    } else if (row.item.status == PAWL_ITEM_WAITING) {
-        row.home = WORK_IN_WAITING;
-        row.reason = reason_of(pawl__pg_get_text(rows, index, 22));
-        row.waits_for = pawl__pg_get_i64(rows, index, 23);
-        if (!pawl__pg_is_null(rows, index, 21)) {
-            row.due_ns = pawl__work_pg_ns(row.item.due_at_us);
-        }
-    }
-    *ret_row = row;
-}
-
-struct work_row *pawl__work_pg_keep_row(struct pawl__arena *arena,
-                                        const struct pawl__pg_rows *rows,
-                                        size_t index)
-{
-    struct work_row *row = pawl__arena_take(arena, sizeof(*row));
-
-    if (row == NULL) {
-        return NULL;
-    }
-    pawl__work_pg_row(rows, index, row);
-    pawl_view *texts[] = {
-        &row->item.work_item_id,  &row->item.task_id,    &row->item.work_type,
-        &row->item.lease_holder,  &row->item.input_data, &row->item.output_data,
-        &row->item.error_message,
-    };
-    for (size_t i = 0; i < COUNT_OF(texts); i++) {
-        if (texts[i]->len > 0 && !pawl__arena_copy(arena, *texts[i], texts[i])) {
-            return NULL;
-        }
-    }
-    return row;
-}
-
-pawl_status pawl__work_pg_keep(void *context, const struct pawl__pg_rows *rows, pawl_error *reterr)
-{
-    struct work_pg_kept *kept = context;
-
-    for (size_t i = 0; i < rows->count && kept->count < kept->room; i++) {
-        struct work_row *row = pawl__work_pg_keep_row(kept->arena, rows, i);
-        if (row == NULL) {
-            return no_memory(reterr);
-        }
-        kept->rows[kept->count++] = row;
-    }
-    return PAWL_OK;
-}
-
 /* --- loading --- */
-
-static int by_view(const void *a, const void *b)
-{
-    return pawl__view_order(*(const pawl_view *)a, *(const pawl_view *)b);
-}
 
 static int by_row_id(const void *a, const void *b)
 {
@@ -199,18 +104,6 @@ static pawl_status load_from(struct work_postgres *backend,
     return status;
 }
 
-static bool was_wished(const struct work_postgres *backend, const pawl_view *ids, size_t count)
-{
-    const struct work_pg_brought *brought = &backend->brought;
-
-    for (size_t i = 0; i < count; i++) {
-        if (bsearch(&ids[i], brought->ids, brought->id_count, sizeof(*ids), by_view) == NULL) {
-            return false;
-        }
-    }
-    return true;
-}
-
 pawl_status pawl__work_pg_load(struct work_backend *base,
                                const pawl_view *ids,
                                size_t count,
@@ -223,7 +116,7 @@ pawl_status pawl__work_pg_load(struct work_backend *base,
     pawl_status status = PAWL_OK;
 
     memset(ret_rows, 0, count * sizeof(*ret_rows));
-    if (brought->loaded && was_wished(of(base), ids, count)) {
+    if (brought->loaded && pawl__work_pg_was_wished(of(base), ids, count)) {
         place_rows(ids, count, brought->rows, brought->row_count, ret_rows);
         brought->loaded = false; /* what is loaded again may have been changed meanwhile */
     }
@@ -478,77 +371,7 @@ static pawl_status pg_unfinished(struct work_backend *base,
     return PAWL_OK;
 }
 
-/* --- edges --- */
-
-struct edge_walk {
-    void (*visit)(void *context, const struct work_edge *edge);
-    void *context;
-};
-
-static pawl_status show_edges(void *context, const struct pawl__pg_rows *rows, pawl_error *reterr)
-{
-    const struct edge_walk *walk = context;
-
-    (void)reterr;
-    for (size_t i = 0; i < rows->count; i++) {
-        struct work_edge edge = { .work_item_id = pawl__pg_get_text(rows, i, 0),
-                                  .after_id = pawl__pg_get_text(rows, i, 1) };
-        walk->visit(walk->context, &edge);
-    }
-    return PAWL_OK;
-}
-
-static pawl_status pg_edges(struct work_backend *base,
-                            const pawl_view *after_ids,
-                            size_t count,
-                            void (*visit)(void *context, const struct work_edge *edge),
-                            void *context,
-                            pawl_error *reterr)
-{
-    const struct work_pg_brought *brought = &of(base)->brought;
-    struct edge_walk walk = { .visit = visit, .context = context };
-
-    if (brought->edges_known && was_wished(of(base), after_ids, count)) {
-        for (size_t i = 0; i < brought->edge_count; i++) {
-            visit(context, &brought->edges[i]);
-        }
-        return PAWL_OK;
-    }
-    return pawl__work_pg_ask(of(base),
-                             WORK_PG_EDGES,
-                             PG_ARGS(pawl__work_pg_ids(of(base), 0, after_ids, count)),
-                             show_edges,
-                             &walk,
-                             reterr);
-}
-
-static pawl_status pg_add_edges(struct work_backend *base,
-                                const struct work_edge *edges,
-                                size_t count,
-                                pawl_error *reterr)
-{
-    struct work_postgres *backend = of(base);
-    struct work_pg_trip trip;
-    pawl_status status = pawl__work_pg_trip_start(&trip, backend, reterr);
-
-    backend->brought.edges_known = false;
-    pawl__pg_array_start(&backend->arrays[0], 'T', count);
-    pawl__pg_array_start(&backend->arrays[1], 'T', count);
-    for (size_t i = 0; i < count; i++) {
-        pawl__pg_array_add_view(&backend->arrays[0], edges[i].work_item_id);
-        pawl__pg_array_add_view(&backend->arrays[1], edges[i].after_id);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__work_pg_trip_add(&trip,
-                                        WORK_PG_EDGE_INSERT,
-                                        PG_ARGS(pawl__pg_array_value(&backend->arrays[0]),
-                                                pawl__pg_array_value(&backend->arrays[1])),
-                                        NULL,
-                                        NULL,
-                                        reterr);
-    }
-    return pawl__work_pg_trip_end(&trip, status, reterr);
-}
+/* --- boundaries --- */
 
 static pawl_status pg_boundaries(struct work_backend *base,
                                  const struct work_now *now,
@@ -596,8 +419,8 @@ const struct work_item_ops pawl__work_pg_items = {
     .due = pg_due,
     .unfinished = pg_unfinished,
     .put = pawl__work_pg_put,
-    .edges = pg_edges,
-    .add_edges = pg_add_edges,
+    .edges = pawl__work_pg_edges,
+    .add_edges = pawl__work_pg_add_edges,
     .boundaries = pg_boundaries,
     .tasks = pawl__work_pg_tasks,
     .task_insert = pawl__work_pg_task_insert,

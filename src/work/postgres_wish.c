@@ -159,3 +159,17 @@ pawl_status pawl__work_pg_add_wish(struct work_pg_trip *trip, pawl_error *reterr
                trip, WORK_PG_CLOCK_AND_DUE, PG_NO_ARGS, on_brought_clock, backend, reterr)
                              : status;
 }
+
+bool pawl__work_pg_was_wished(const struct work_postgres *backend,
+                              const pawl_view *ids,
+                              size_t count)
+{
+    const struct work_pg_brought *brought = &backend->brought;
+
+    for (size_t i = 0; i < count; i++) {
+        if (bsearch(&ids[i], brought->ids, brought->id_count, sizeof(*ids), by_view) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -6,47 +6,15 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "work/dag.h"
-#include "work/group.h"
 #include "work/item.h"
+#include "work/submit.h"
 #include "work/work_internal.h"
 
 enum { MAX_RETRIES_DEFAULT = 3 };
 
-/* One submission on its way. */
-struct coming {
-    const pawl_submission *given;
-    size_t index;           /* in the call */
-    bool fresh;             /* its id was made for it */
-    bool duplicate;         /* it is stored, or stands earlier in the call */
-    pawl_view failed_after; /* an item it comes after that has failed already; empty: none */
-    struct work_row row;
-};
-
-/* All submissions of a call. */
-struct submit {
-    struct work_tx *tx;
-    struct work_request *request;
-    struct coming *coming; /* in the call's order */
-    struct coming **by_id; /* sorted */
-    size_t count;
-    pawl_view *known_ids; /* stored items that the call names, by id or by `after`: sorted */
-    struct work_row **known;
-    size_t known_count;
-    struct work_edge *edges;
-    size_t edge_count;
-    struct work_arrow *arrows; /* edges among the call's own */
-    size_t arrow_count;
-};
-
 static int32_t max_retries_of(const pawl_submission *given)
 {
     return given->max_retries < 0 ? MAX_RETRIES_DEFAULT : given->max_retries;
-}
-
-static bool refused(const struct submit *submit)
-{
-    return submit->request->item.outcome.status != PAWL_OK;
 }
 
 static int by_coming_id(const void *a, const void *b)
@@ -122,7 +90,7 @@ static pawl_status compare(const struct submit *submit,
 
 /* --- looking --- */
 
-static struct work_row *find_known(const struct submit *submit, pawl_view id)
+struct work_row *pawl__submit_known(const struct submit *submit, pawl_view id)
 {
     const pawl_view *found =
         submit->known_count == 0
@@ -132,8 +100,7 @@ static struct work_row *find_known(const struct submit *submit, pawl_view id)
     return found == NULL ? NULL : submit->known[found - submit->known_ids];
 }
 
-/* The first of this id in the call; NULL: none. */
-static struct coming *find_coming(const struct submit *submit, pawl_view id)
+struct coming *pawl__submit_coming(const struct submit *submit, pawl_view id)
 {
     size_t low = 0;
     size_t high = submit->count;
@@ -200,7 +167,7 @@ static pawl_status check_tasks(struct submit *submit, pawl_error *reterr)
     }
     pawl_status status =
         tx->backend->items->tasks(tx->backend, ids, count, tx->arena, tasks, reterr);
-    for (size_t i = 0; i < count && status == PAWL_OK && !refused(submit); i++) {
+    for (size_t i = 0; i < count && status == PAWL_OK && !pawl__submit_refused(submit); i++) {
         if (!tasks[i].known) {
             pawl__refuse(submit->request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(ids[i]));
         } else if (tasks[i].task.status == PAWL_TASK_CANCELLED) {
@@ -215,11 +182,12 @@ static pawl_status find_duplicates(struct submit *submit, pawl_error *reterr)
 {
     pawl_status status = PAWL_OK;
 
-    for (size_t i = 0; i < submit->count && status == PAWL_OK && !refused(submit); i++) {
+    for (size_t i = 0; i < submit->count && status == PAWL_OK && !pawl__submit_refused(submit);
+         i++) {
         struct coming *coming = &submit->coming[i];
         const struct work_row *known =
-            coming->fresh ? NULL : find_known(submit, coming->given->work_item_id);
-        const struct coming *first = find_coming(submit, coming->given->work_item_id);
+            coming->fresh ? NULL : pawl__submit_known(submit, coming->given->work_item_id);
+        const struct coming *first = pawl__submit_coming(submit, coming->given->work_item_id);
         if (known != NULL) {
             coming->duplicate = true;
             status = compare(submit, coming, &known->item, reterr);
@@ -229,200 +197,6 @@ static pawl_status find_duplicates(struct submit *submit, pawl_error *reterr)
         }
     }
     return status;
-}
-
-/* --- what comes again must come after the same --- */
-
-/* "`edge->work_item_id` comes after `edge->after_id`", as a repeated submission says. */
-struct claimed_edge {
-    struct work_edge edge;
-    size_t index; /* of the submission */
-    bool stored;
-};
-
-struct claimed_edges {
-    struct claimed_edge *list; /* sorted */
-    size_t count;
-};
-
-static int by_edge(const void *a, const void *b)
-{
-    const struct work_edge *one = &((const struct claimed_edge *)a)->edge;
-    const struct work_edge *other = &((const struct claimed_edge *)b)->edge;
-    int order = pawl__view_order(one->work_item_id, other->work_item_id);
-
-    return order != 0 ? order : pawl__view_order(one->after_id, other->after_id);
-}
-
-static void note_stored(void *context, const struct work_edge *edge)
-{
-    const struct claimed_edges *claimed = context;
-    const struct claimed_edge key = { .edge = *edge };
-    struct claimed_edge *found = bsearch(&key, claimed->list, claimed->count, sizeof(key), by_edge);
-
-    if (found != NULL) {
-        found->stored = true;
-    }
-}
-
-/* Those of stored items whose other end is stored, too: of what retention removed nothing is known. */
-static size_t list_claimed(const struct submit *submit,
-                           struct claimed_edge *ret_list,
-                           pawl_view *ret_after_ids)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < submit->count; i++) {
-        const pawl_submission *given = submit->coming[i].given;
-        bool again = !submit->coming[i].fresh && find_known(submit, given->work_item_id) != NULL;
-        for (size_t k = 0; again && k < given->after_count; k++) {
-            if (find_known(submit, given->after[k]) != NULL) {
-                ret_after_ids[count] = given->after[k];
-                ret_list[count++] = (struct claimed_edge){
-                    .edge = { .work_item_id = given->work_item_id, .after_id = given->after[k] },
-                    .index = i,
-                };
-            }
-        }
-    }
-    return count;
-}
-
-static size_t sort_edges(struct claimed_edge *list, size_t count)
-{
-    size_t kept = 0;
-
-    qsort(list, count, sizeof(*list), by_edge);
-    for (size_t i = 0; i < count; i++) {
-        if (kept == 0 || by_edge(&list[kept - 1], &list[i]) != 0) {
-            list[kept++] = list[i];
-        }
-    }
-    return kept;
-}
-
-static pawl_status compare_edges(struct submit *submit, pawl_error *reterr)
-{
-    struct work_tx *tx = submit->tx;
-    struct claimed_edges claimed = { 0 };
-    size_t room = 0;
-
-    for (size_t i = 0; i < submit->count; i++) {
-        room += submit->coming[i].duplicate ? submit->coming[i].given->after_count : 0;
-    }
-    if (room == 0) {
-        return PAWL_OK;
-    }
-    claimed.list = pawl__tx_take(tx, room, sizeof(*claimed.list), reterr);
-    pawl_view *after_ids = pawl__tx_take(tx, room, sizeof(*after_ids), reterr);
-    if (claimed.list == NULL || after_ids == NULL) {
-        return PAWL_NOMEM;
-    }
-    size_t count = list_claimed(submit, claimed.list, after_ids);
-    claimed.count = sort_edges(claimed.list, count);
-    count = pawl__views_distinct(after_ids, count);
-    pawl_status status =
-        tx->backend->items->edges(tx->backend, after_ids, count, note_stored, &claimed, reterr);
-    for (size_t i = 0; i < claimed.count && status == PAWL_OK && !refused(submit); i++) {
-        const struct claimed_edge *edge = &claimed.list[i];
-        if (!edge->stored) {
-            pawl__refuse(submit->request,
-                         PAWL_CONFLICT,
-                         "item %zu: '%.*s' is there, and does not come after '%.*s'",
-                         edge->index,
-                         VIEW_ARGS(edge->edge.work_item_id),
-                         VIEW_ARGS(edge->edge.after_id));
-        }
-    }
-    return status;
-}
-
-/* --- who comes after whom --- */
-
-/* Looks at one item that `coming` comes after. */
-static void look_after(struct submit *submit, struct coming *coming, pawl_view after_id)
-{
-    const struct coming *first = find_coming(submit, after_id);
-    const struct work_row *known = find_known(submit, after_id);
-
-    if (known == NULL && first == NULL) {
-        pawl__refuse(submit->request,
-                     PAWL_NOT_FOUND,
-                     "item %zu: after: no item '%.*s'",
-                     coming->index,
-                     VIEW_ARGS(after_id));
-        return;
-    }
-    if (!pawl__view_equal(known != NULL ? known->item.task_id : first->given->task_id,
-                          coming->given->task_id)) {
-        pawl__refuse(submit->request,
-                     PAWL_INVALID,
-                     "item %zu: after: '%.*s' is an item of another task",
-                     coming->index,
-                     VIEW_ARGS(after_id));
-        return;
-    }
-    if (known == NULL) {
-        submit->arrows[submit->arrow_count++] =
-            (struct work_arrow){ .from = first->index, .to = coming->index };
-        coming->row.waits_for++;
-    } else if (known->item.status == PAWL_ITEM_FAILED) {
-        coming->failed_after = known->item.work_item_id;
-    } else if (known->item.status != PAWL_ITEM_COMPLETED) {
-        coming->row.waits_for++;
-    }
-    submit->edges[submit->edge_count++] =
-        (struct work_edge){ .work_item_id = coming->given->work_item_id, .after_id = after_id };
-}
-
-static pawl_status check_cycles(struct submit *submit, pawl_error *reterr)
-{
-    if (submit->arrow_count == 0) {
-        return PAWL_OK;
-    }
-    size_t *scratch = pawl__tx_take(submit->tx, 3 * submit->count + 1, sizeof(*scratch), reterr);
-    if (scratch == NULL) {
-        return PAWL_NOMEM;
-    }
-    size_t node = pawl__dag_cycle(submit->count, submit->arrows, submit->arrow_count, scratch);
-    if (node < submit->count) {
-        pawl__refuse(submit->request,
-                     PAWL_INVALID,
-                     "item %zu: after: '%.*s' would come after itself",
-                     node,
-                     VIEW_ARGS(submit->coming[node].given->work_item_id));
-    }
-    return PAWL_OK;
-}
-
-static pawl_status look_at_edges(struct submit *submit, pawl_error *reterr)
-{
-    size_t room = 0;
-
-    for (size_t i = 0; i < submit->count; i++) {
-        room += submit->coming[i].given->after_count;
-    }
-    if (room == 0) {
-        return PAWL_OK;
-    }
-    submit->edges = pawl__tx_take(submit->tx, room, sizeof(struct work_edge), reterr);
-    submit->arrows = pawl__tx_take(submit->tx, room, sizeof(struct work_arrow), reterr);
-    pawl_view *ids = pawl__tx_take(submit->tx, PAWL_WORK_AFTER_MAX, sizeof(*ids), reterr);
-    if (submit->edges == NULL || submit->arrows == NULL || ids == NULL) {
-        return PAWL_NOMEM;
-    }
-    for (size_t i = 0; i < submit->count && !refused(submit); i++) {
-        struct coming *coming = &submit->coming[i];
-        if (coming->duplicate || coming->given->after_count == 0) {
-            continue; /* what is stored comes after what it came after */
-        }
-        memcpy(ids, coming->given->after, coming->given->after_count * sizeof(*ids));
-        size_t count = pawl__views_distinct(ids, coming->given->after_count);
-        for (size_t k = 0; k < count && !refused(submit); k++) {
-            look_after(submit, coming, ids[k]);
-        }
-    }
-    return refused(submit) ? PAWL_OK : check_cycles(submit, reterr);
 }
 
 /* --- rows --- */
@@ -532,7 +306,12 @@ pawl_status pawl__tx_submit(struct work_tx *tx,
 {
     struct submit submit = { .tx = tx, .request = request, .count = count };
     static pawl_status (*const steps[])(struct submit *, pawl_error *) = {
-        load_known, check_tasks, find_duplicates, compare_edges, look_at_edges, store,
+        load_known,
+        check_tasks,
+        find_duplicates,
+        pawl__submit_compare_edges,
+        pawl__submit_look_at_edges,
+        store,
     };
 
     if (count == 0) {
@@ -551,13 +330,13 @@ pawl_status pawl__tx_submit(struct work_tx *tx,
         submit.by_id[i] = &submit.coming[i];
     }
     qsort(submit.by_id, count, sizeof(*submit.by_id), by_coming_id);
-    for (size_t i = 0; i < COUNT_OF(steps) && !refused(&submit); i++) {
+    for (size_t i = 0; i < COUNT_OF(steps) && !pawl__submit_refused(&submit); i++) {
         pawl_status status = steps[i](&submit, reterr);
         if (status != PAWL_OK) {
             return status;
         }
     }
-    if (!refused(&submit)) {
+    if (!pawl__submit_refused(&submit)) {
         hand_out(&submit, ret_results);
     }
     return PAWL_OK;
