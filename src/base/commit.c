@@ -147,7 +147,7 @@ static void run_batch_locked(struct pawl__commit *commit) REQUIRES_LOCK(commit->
 
     pawl__lock(&commit->lock);
     pawl__commit_core_answer(
-        &commit->core, commit->batch, count, status == PAWL_OK ? NULL : &error);
+        &commit->core, commit->batch, count, now_ns(), status == PAWL_OK ? NULL : &error);
     pawl__unlock(&commit->lock);
 
     hand_out(commit->batch, count);

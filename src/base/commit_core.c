@@ -117,7 +117,14 @@ enum pawl__commit_step pawl__commit_core_next(const struct pawl__commit_core *co
     if (core->closed || batch_is_full(core) || company_is_here(core)) {
         return PAWL__COMMIT_TAKE;
     }
-    if (__builtin_add_overflow(core->first->submitted_ns, core->limits.linger_ns, &until_ns)) {
+    /* Who submitted during a batch has waited long enough by then, but those whom the batch answered
+     * had no time to come back: without it two halves of the callers take turns, and every batch is
+     * half as large as it could be. */
+    int64_t from_ns = core->first->submitted_ns;
+    if (core->limits.only_for_regulars) {
+        from_ns = MAX(from_ns, core->answered_ns);
+    }
+    if (__builtin_add_overflow(from_ns, core->limits.linger_ns, &until_ns)) {
         until_ns = INT64_MAX;
     }
     if (now_ns >= until_ns) {
@@ -176,6 +183,7 @@ static void answer(struct pawl__commit_item *item, const pawl_error *failure)
 void pawl__commit_core_answer(struct pawl__commit_core *core,
                               struct pawl__commit_item *const *items,
                               size_t count,
+                              int64_t now_ns,
                               const pawl_error *failure)
 {
     REQUIRE(count == core->in_flight);
@@ -185,6 +193,7 @@ void pawl__commit_core_answer(struct pawl__commit_core *core,
     }
     core->in_flight = 0;
     core->regulars = count + core->waiting;
+    core->answered_ns = now_ns;
     core->batches++;
     core->items += count;
 }

@@ -50,9 +50,10 @@ struct pawl__commit_limits {
     size_t batch_bytes_max; /* at least 1 */
     size_t waiting_max;     /* at least 1; one more is refused as BUSY */
     int64_t linger_ns;      /* how long the oldest item waits for company; 0: not at all */
-    bool only_for_regulars; /* ... and no longer than until as many wait as there were callers when
-                             * the last batch was answered: a caller alone never waits */
-    size_t async_max;       /* waiting_max of items that nobody waits for, so that there is room for
+    bool
+        only_for_regulars; /* ... from when the last batch was answered, and no longer than until as
+                             * many wait as there were callers then: a caller alone never waits */
+    size_t async_max;      /* waiting_max of items that nobody waits for, so that there is room for
                              * those that somebody does; 0: no other limit */
     size_t async_bytes_max; /* the same for the bytes of all that wait; 0: no limit */
 };
@@ -66,7 +67,8 @@ struct pawl__commit_core {
     size_t waiting;
     size_t waiting_bytes;
     size_t in_flight;
-    size_t regulars; /* in the last batch, and waiting when it was answered */
+    size_t regulars;     /* in the last batch, and waiting when it was answered ... */
+    int64_t answered_ns; /* ... which was then */
     bool closed;
     uint64_t batches; /* answered so far, and the items in them */
     uint64_t items;
@@ -107,6 +109,7 @@ size_t pawl__commit_core_take(struct pawl__commit_core *core, struct pawl__commi
 void pawl__commit_core_answer(struct pawl__commit_core *core,
                               struct pawl__commit_item *const *items,
                               size_t count,
+                              int64_t now_ns,
                               const pawl_error *failure);
 
 /* Its caller does not want to wait any longer. Returns the state that the item was in:

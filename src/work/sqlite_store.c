@@ -15,6 +15,9 @@
 
 /* The indexes of items are written all over: what SQLite keeps by itself is too little. */
 enum { WRITER_CACHE_KIB = 32 << 10, WAL_PAGES_MAX = 4000 };
+/* A group writes and syncs some thirty pages, however small it is: it is worth the time that the
+ * threads of this machine need to wake up. */
+#define GATHER_NS (200 * NS_PER_US)
 
 static struct work_sqlite *of(struct work_backend *base)
 {
@@ -169,6 +172,7 @@ static void sqlite_close(struct work_backend *base)
 
 static const struct work_store_ops sqlite_store = {
     .name = "sqlite",
+    .gather_ns = GATHER_NS,
     .close = sqlite_close,
     .begin = sqlite_begin,
     .commit = sqlite_commit,

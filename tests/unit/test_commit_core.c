@@ -95,7 +95,7 @@ static void answers(struct fixture *f, int64_t at, const pawl_error *failure)
     struct pawl__buf line = BUF_OVER(text);
 
     trace_at(&f->trace, at);
-    pawl__commit_core_answer(&f->core, f->batch, f->batch_count, failure);
+    pawl__commit_core_answer(&f->core, f->batch, f->batch_count, trace_now_ns(&f->trace), failure);
     for (size_t i = 0; i < f->batch_count; i++) {
         pawl__buf_add_format(&line,
                              " %s %s%s",
@@ -247,7 +247,7 @@ static void test_regulars_are_waited_for_and_nobody_else(void **state)
                  "[ 11] bob submits\n"
                  "[ 11] cat submits\n"
                  "[ 12] answers ann OK\n"
-                 "[ 12] committer waits until 16\n"
+                 "[ 12] committer waits until 17\n"
                  "[ 13] ann submits, wakes the committer\n"
                  "[ 13] committer takes bob cat ann\n"
                  "[ 14] answers bob OK cat OK ann OK\n"
@@ -483,7 +483,7 @@ static void walk_take(struct walk *walk, int64_t now)
 static void walk_answer(struct walk *walk)
 {
     if (walk->batch_count > 0) {
-        pawl__commit_core_answer(&walk->core, walk->batch, walk->batch_count, NULL);
+        pawl__commit_core_answer(&walk->core, walk->batch, walk->batch_count, 0, NULL);
         for (size_t i = 0; i < walk->batch_count; i++) {
             walk->submitted[walk->batch[i] - walk->items] = 0;
         }
