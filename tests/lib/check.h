@@ -25,17 +25,24 @@
         }                                                                                  \
     } while (0)
 
-/* Expects exactly this status; prints the one that came with its message. */
-#define assert_status(status, expected, error)   \
-    do {                                         \
-        pawl_status checked_ = (status);         \
-        if (checked_ != (expected)) {            \
-            fail_msg("%s: %s instead of %s: %s", \
-                     #status,                    \
-                     pawl_status_name(checked_), \
-                     pawl_status_name(expected), \
-                     (error)->message);          \
-        }                                        \
+/* Expects exactly this status, from the call and in the error; prints what came with its message. */
+#define assert_status(call, expected, error)                      \
+    do {                                                          \
+        pawl_status checked_ = (call);                            \
+        if (checked_ != (expected)) {                             \
+            fail_msg("%s: %s instead of %s: %s",                  \
+                     #call,                                       \
+                     pawl_status_name(checked_),                  \
+                     pawl_status_name(expected),                  \
+                     (error)->message);                           \
+        }                                                         \
+        if (checked_ != PAWL_OK && (error)->status != checked_) { \
+            fail_msg("%s: %s, and the error says %s: %s",         \
+                     #call,                                       \
+                     pawl_status_name(checked_),                  \
+                     pawl_status_name((error)->status),           \
+                     (error)->message);                           \
+        }                                                         \
     } while (0)
 
 /* The message is part of the contract: `text` must stand somewhere in it. */

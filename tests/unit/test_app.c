@@ -227,6 +227,23 @@ static void test_a_key_that_does_not_fit_its_event_is_corrupt(void **state)
     assert_message(&f->error, "the key belongs to PLog offset 9, where nothing is");
 }
 
+static void test_a_stored_descriptor_that_is_damaged_is_corrupt(void **state)
+{
+    struct app_fixture *f = *state;
+    pawl_app *app = NULL;
+
+    app_open(f);
+    if (f->in_memory) {
+        return; /* nothing is opened again */
+    }
+    app_sabotage(f, APP_META, pawl__app_key_meta(f->descriptor.id), V("{\"name\":7}"));
+    pawl_app_close(STEAL(f->app));
+    assert_status(
+        pawl_app_open(f->location, NULL, &f->options, &app, &f->error), PAWL_CORRUPT, &f->error);
+    assert_message(&f->error, "the stored descriptor: ");
+    assert_null(app);
+}
+
 static void test_bad_commands_change_nothing(void **state)
 {
     struct app_fixture *f = *state;
@@ -757,6 +774,7 @@ int main(int argc, char **argv)
         APP_TEST(test_a_singleton_is_created_once_whatever_the_level),
         APP_TEST(test_a_key_is_used_once_and_answers_the_same_again),
         APP_TEST(test_a_key_that_does_not_fit_its_event_is_corrupt),
+        APP_TEST(test_a_stored_descriptor_that_is_damaged_is_corrupt),
         APP_TEST(test_bad_commands_change_nothing),
         APP_TEST(test_an_application_goes_on_where_it_was),
         APP_TEST(test_a_key_is_answered_while_nothing_can_be_written),

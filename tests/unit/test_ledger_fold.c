@@ -2,6 +2,7 @@
 #include "lib/ledger_fixture.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 
 static pawl_status add_payload(void *context, const pawl_event *event, pawl_error *reterr)
 {
@@ -176,8 +177,7 @@ static pawl_status stop_later(void *context, const pawl_event *event, pawl_error
     struct stopping *stopping = context;
 
     (void)event;
-    (void)reterr;
-    return stopping->left-- > 0 ? PAWL_OK : stopping->with;
+    return stopping->left-- > 0 ? PAWL_OK : pawl__fail(reterr, stopping->with, "enough");
 }
 
 static void test_a_step_that_fails_ends_the_fold_with_its_status(void **state)
