@@ -127,6 +127,16 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_task_list(pawl_work *work,
                                                   void *context,
                                                   pawl_error *reterr);
 
+/* The same in order of their ids, from `from_id` on (empty: the first), `limit` at the most (0: all). A
+ * page of a long list costs what is in it: the next one begins at the id behind its last. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_task_page(pawl_work *work,
+                                                  const pawl_task_status *status,
+                                                  pawl_view from_id,
+                                                  uint64_t limit,
+                                                  pawl_task_visit visit,
+                                                  void *context,
+                                                  pawl_error *reterr);
+
 /* Sets the status by the user's wish; from then on it is not derived from the items. CANCELLED is
  * pawl_task_cancel's. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_task_set_status(pawl_work *work,
@@ -335,16 +345,23 @@ typedef struct pawl_item_filter {
     pawl_view lease_holder;
     uint32_t statuses; /* bits 1 << pawl_item_status; 0: any */
     uint64_t limit;    /* 0: no limit */
+    bool by_id; /* in order of their ids, from `from_id` on: for pages of a long list, each of
+                        * which costs what is in it and what the filter passes over */
+    pawl_view from_id; /* empty: the first */
 } pawl_item_filter;
 
-#define PAWL_ITEM_FILTER_INIT                                                 \
-    {                                                                         \
-        sizeof(pawl_item_filter), { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, 0, 0 \
+#define PAWL_ITEM_FILTER_INIT                                                         \
+    {                                                                                 \
+        sizeof(pawl_item_filter), { NULL, 0 }, { NULL, 0 }, { NULL, 0 }, 0, 0, false, \
+        {                                                                             \
+            NULL, 0                                                                   \
+        }                                                                             \
     }
 
 typedef bool (*pawl_item_visit)(void *context, const pawl_item *item);
 
-/* Items in order of creation until `visit` returns false. `filter` may be NULL. */
+/* Items in order of creation, unless the filter says by_id, until `visit` returns false. `filter` may be
+ * NULL. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_list(pawl_work *work,
                                                   const pawl_item_filter *filter,
                                                   pawl_item_visit visit,
@@ -473,6 +490,16 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_list(pawl_work *work,
                                                         pawl_view task_id,
                                                         pawl_view work_item_id,
                                                         const pawl_checkpoint_type *type,
+                                                        pawl_checkpoint_visit visit,
+                                                        void *context,
+                                                        pawl_error *reterr);
+
+/* The same from a number on, `limit` at the most (0: all). */
+PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_page(pawl_work *work,
+                                                        pawl_view task_id,
+                                                        const pawl_checkpoint_type *type,
+                                                        int64_t from_sequence,
+                                                        uint64_t limit,
                                                         pawl_checkpoint_visit visit,
                                                         void *context,
                                                         pawl_error *reterr);

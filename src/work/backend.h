@@ -150,6 +150,15 @@ struct work_store_ops {
                          pawl_error *reterr);
 };
 
+/* Which tasks. */
+struct work_task_query {
+    pawl_view id;                   /* this one; empty: all that the rest allows */
+    const pawl_task_status *status; /* NULL: any */
+    bool by_id;                     /* in order of their ids, else of creation */
+    pawl_view from_id;              /* with by_id: from this one on */
+    uint64_t limit;                 /* with by_id; 0: none */
+};
+
 struct work_item_ops {
     /* --- inside of a transaction --- */
 
@@ -293,10 +302,9 @@ struct work_item_ops {
                            pawl_item_event_visit visit,
                            void *context,
                            pawl_error *reterr);
-    /* With their items counted. `id` empty: all, in order of creation. */
+    /* With their items counted. */
     pawl_status (*task_read)(struct work_backend *base,
-                             pawl_view id,
-                             const pawl_task_status *status,
+                             const struct work_task_query *query,
                              pawl_task_visit visit,
                              void *context,
                              pawl_error *reterr);

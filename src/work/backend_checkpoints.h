@@ -18,6 +18,7 @@ struct checkpoint_query {
     const pawl_checkpoint_type *type; /* NULL: any */
     bool verified_only;
     int64_t below;     /* numbers below this one; 0: all */
+    int64_t from;      /* numbers from this one on; 0: all */
     int64_t exactly;   /* this number; 0: any */
     bool newest_first; /* else in the order of their numbers */
     uint64_t limit;    /* 0: none */

@@ -438,6 +438,25 @@ pawl_status pawl_checkpoint_latest(pawl_work *work,
                : status;
 }
 
+static pawl_status list_checkpoints(pawl_work *work,
+                                    const struct checkpoint_query *query,
+                                    pawl_checkpoint_visit visit,
+                                    void *context,
+                                    pawl_error *reterr)
+{
+    pawl_status status = pawl__work_check_name("task_id", query->task_id, reterr);
+
+    if (status == PAWL_OK && query->work_item_id.len > 0) {
+        status = pawl__work_check_name("work_item_id", query->work_item_id, reterr);
+    }
+    if (status == PAWL_OK && query->type != NULL) {
+        status = check_type(*query->type, reterr);
+    }
+    return status == PAWL_OK
+               ? work->backend->checkpoints->list(work->backend, query, visit, context, reterr)
+               : status;
+}
+
 pawl_status pawl_checkpoint_list(pawl_work *work,
                                  pawl_view task_id,
                                  pawl_view work_item_id,
@@ -446,22 +465,32 @@ pawl_status pawl_checkpoint_list(pawl_work *work,
                                  void *context,
                                  pawl_error *reterr)
 {
-    struct checkpoint_query query = {
+    const struct checkpoint_query query = {
         .task_id = task_id,
         .work_item_id = work_item_id,
         .type = type,
     };
-    pawl_status status = pawl__work_check_name("task_id", task_id, reterr);
 
-    if (status == PAWL_OK && work_item_id.len > 0) {
-        status = pawl__work_check_name("work_item_id", work_item_id, reterr);
-    }
-    if (status == PAWL_OK && type != NULL) {
-        status = check_type(*type, reterr);
-    }
-    return status == PAWL_OK
-               ? work->backend->checkpoints->list(work->backend, &query, visit, context, reterr)
-               : status;
+    return list_checkpoints(work, &query, visit, context, reterr);
+}
+
+pawl_status pawl_checkpoint_page(pawl_work *work,
+                                 pawl_view task_id,
+                                 const pawl_checkpoint_type *type,
+                                 int64_t from_sequence,
+                                 uint64_t limit,
+                                 pawl_checkpoint_visit visit,
+                                 void *context,
+                                 pawl_error *reterr)
+{
+    const struct checkpoint_query query = {
+        .task_id = task_id,
+        .type = type,
+        .from = from_sequence,
+        .limit = limit,
+    };
+
+    return list_checkpoints(work, &query, visit, context, reterr);
 }
 
 pawl_status pawl_checkpoint_diff(const pawl_checkpoint *from,

@@ -66,6 +66,11 @@ bool pawl__filter_is_open(const pawl_item_filter *filter)
     return filter->statuses != 0 && (filter->statuses & ended) == 0;
 }
 
+bool pawl__filter_is_busy(const pawl_item_filter *filter)
+{
+    return pawl__filter_is_open(filter) && (filter->statuses & 1U << PAWL_ITEM_PENDING) == 0;
+}
+
 int pawl__view_order(pawl_view a, pawl_view b)
 {
     size_t len = MIN(a.len, b.len);

@@ -19,6 +19,10 @@ bool pawl__item_has_ended(pawl_item_status status);
 /* Whether a filter wants none that has ended: then a store need not read those. */
 bool pawl__filter_is_open(const pawl_item_filter *filter);
 
+/* Whether a filter wants only what is leased or waits, which is few of a long list: pending and ended
+ * items may be most of it. */
+bool pawl__filter_is_busy(const pawl_item_filter *filter);
+
 /* Order of ids and of everything that is sorted by id. */
 int pawl__view_order(pawl_view a, pawl_view b);
 

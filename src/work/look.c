@@ -61,6 +61,7 @@ static pawl_status check_filter(const pawl_item_filter *filter, pawl_error *rete
         { "filter: task_id", filter->task_id },
         { "filter: work_type", filter->work_type },
         { "filter: lease_holder", filter->lease_holder },
+        { "filter: from_id", filter->from_id },
     };
 
     for (size_t i = 0; i < COUNT_OF(texts); i++) {

@@ -250,6 +250,7 @@ static bool matches(const struct checkpoint_query *query, const pawl_checkpoint 
            && (query->type == NULL || *query->type == checkpoint->type)
            && (!query->verified_only || checkpoint->verified)
            && (query->below == 0 || checkpoint->sequence_number < query->below)
+           && (query->from == 0 || checkpoint->sequence_number >= query->from)
            && (query->exactly == 0 || checkpoint->sequence_number == query->exactly);
 }
 

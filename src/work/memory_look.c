@@ -54,13 +54,20 @@ static int by_creation(const void *a, const void *b)
     return pawl__view_order(one->work_item_id, other->work_item_id);
 }
 
+static int by_id(const void *a, const void *b)
+{
+    return pawl__view_order((*(pawl_item *const *)a)->work_item_id,
+                            (*(pawl_item *const *)b)->work_item_id);
+}
+
 static bool matches(const pawl_item_filter *filter, const pawl_item *item)
 {
     return (filter->task_id.len == 0 || pawl__view_equal(filter->task_id, item->task_id))
            && (filter->work_type.len == 0 || pawl__view_equal(filter->work_type, item->work_type))
            && (filter->lease_holder.len == 0
                || pawl__view_equal(filter->lease_holder, item->lease_holder))
-           && (filter->statuses == 0 || (filter->statuses >> item->status & 1) != 0);
+           && (filter->statuses == 0 || (filter->statuses >> item->status & 1) != 0)
+           && (!filter->by_id || pawl__view_order(filter->from_id, item->work_item_id) <= 0);
 }
 
 static pawl_status copy_items(struct work_memory *backend,
@@ -101,7 +108,7 @@ pawl_status pawl__work_memory_list(struct work_backend *base,
     pawl__unlock(&of(base)->lock);
     bool more = status == PAWL_OK;
     if (count > 1) {
-        qsort(items, count, sizeof(*items), by_creation);
+        qsort(items, count, sizeof(*items), filter->by_id ? by_id : by_creation);
     }
     for (size_t i = 0; i < count; i++) {
         struct work_row row = { .item = *items[i] };

@@ -219,10 +219,21 @@ static int by_creation(const void *a, const void *b)
     return pawl__view_order(one->task_id, other->task_id);
 }
 
+static int by_id(const void *a, const void *b)
+{
+    return pawl__view_order((*(pawl_task *const *)a)->task_id, (*(pawl_task *const *)b)->task_id);
+}
+
+static bool is_asked_for(const struct work_task_query *query, const pawl_task *task)
+{
+    return (query->id.len == 0 || pawl__view_equal(query->id, task->task_id))
+           && (query->status == NULL || *query->status == task->status)
+           && (!query->by_id || pawl__view_order(query->from_id, task->task_id) <= 0);
+}
+
 /* Copies, so that `visit` may call whatever it likes. */
 static pawl_status copy_tasks(struct work_memory *backend,
-                              pawl_view id,
-                              const pawl_task_status *status,
+                              const struct work_task_query *query,
                               pawl_task ***ret_tasks,
                               size_t *ret_count,
                               pawl_error *reterr)
@@ -235,8 +246,7 @@ static pawl_status copy_tasks(struct work_memory *backend,
 
     while (result == PAWL_OK && pawl__map_next(backend->tasks, &cursor, NULL, &found)) {
         pawl_task task = *(pawl_task *)found;
-        if ((id.len > 0 && !pawl__view_equal(id, task.task_id))
-            || (status != NULL && *status != task.status)) {
+        if (!is_asked_for(query, &task)) {
             continue;
         }
         (void)count_items(backend, &task);
@@ -249,8 +259,7 @@ static pawl_status copy_tasks(struct work_memory *backend,
 }
 
 pawl_status pawl__work_memory_task_read(struct work_backend *base,
-                                        pawl_view id,
-                                        const pawl_task_status *status,
+                                        const struct work_task_query *query,
                                         pawl_task_visit visit,
                                         void *context,
                                         pawl_error *reterr)
@@ -259,14 +268,14 @@ pawl_status pawl__work_memory_task_read(struct work_backend *base,
     size_t count = 0;
 
     pawl__lock(&of(base)->lock);
-    pawl_status result = copy_tasks(of(base), id, status, &tasks, &count, reterr);
+    pawl_status result = copy_tasks(of(base), query, &tasks, &count, reterr);
     pawl__unlock(&of(base)->lock);
     bool more = result == PAWL_OK;
     if (count > 1) {
-        qsort(tasks, count, sizeof(*tasks), by_creation);
+        qsort(tasks, count, sizeof(*tasks), query->by_id ? by_id : by_creation);
     }
     for (size_t i = 0; i < count; i++) {
-        more = more && visit(context, tasks[i]);
+        more = more && (query->limit == 0 || i < query->limit) && visit(context, tasks[i]);
         pawl_task_free(tasks[i]);
     }
     free(tasks);

@@ -456,6 +456,7 @@ static pawl_status pg_list(struct work_backend *base,
     struct checkpoint_walk walk = { .visit = visit, .context = context };
     int64_t exactly = query->exactly;
     int64_t below = exactly != 0 && exactly < INT64_MAX ? exactly + 1 : query->below;
+    int64_t from = exactly != 0 ? exactly : query->from;
     bool limited = query->limit > 0 && query->limit <= INT64_MAX;
     const char *type = query->type == NULL ? "" : pawl__checkpoint_type_text(*query->type);
 
@@ -467,7 +468,7 @@ static pawl_status pg_list(struct work_backend *base,
                 pawl__work_pg_optional(pawl_view_of(type)),
                 pawl__pg_bool(query->verified_only),
                 pawl__pg_i64(below == 0 ? INT64_MAX : below),
-                pawl__pg_i64(exactly == 0 ? INT64_MIN : exactly),
+                pawl__pg_i64(from == 0 ? INT64_MIN : from),
                 limited ? pawl__pg_i64((int64_t)query->limit) : pawl__pg_null()),
         &walk,
         reterr);

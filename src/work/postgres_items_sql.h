@@ -34,6 +34,19 @@
     " AND ($2::text IS NULL OR work_type = $2) AND $3::text IS NULL AND ($4 >> 5) & 1 = 1"  \
     " ORDER BY created_at, work_item_id LIMIT $5"
 
+/* The same by ids, with $6 the first: each of the homes gives as many as there may be at the most. */
+#define WORK_PG_PAGE_(of_items, of_waiting)                                                      \
+    "(SELECT " WORK_PG_ITEM_COLUMNS " FROM work_items WHERE " of_items " AND work_item_id >= $6" \
+    " AND ($2::text IS NULL OR work_type = $2) AND ($3::text IS NULL OR lease_holder = $3)"      \
+    " AND ($4 >> CASE status WHEN 'pending' THEN 0 WHEN 'in_progress' THEN 1"                    \
+    " WHEN 'completed' THEN 2 WHEN 'failed' THEN 3 ELSE 4 END) & 1 = 1"                          \
+    " ORDER BY work_item_id LIMIT $5)"                                                           \
+    " UNION ALL (SELECT " WORK_PG_WAITING_COLUMNS " FROM work_waiting WHERE " of_waiting         \
+    " AND work_item_id >= $6"                                                                    \
+    " AND ($2::text IS NULL OR work_type = $2) AND $3::text IS NULL AND ($4 >> 5) & 1 = 1"       \
+    " ORDER BY work_item_id LIMIT $5)"                                                           \
+    " ORDER BY work_item_id LIMIT $5"
+
 #define WORK_PG_HAS_(task, status) \
     "EXISTS (SELECT 1 FROM work_items WHERE task_id = " task " AND status = '" status "')"
 #define WORK_PG_UNFINISHED_OF_(task)                                                             \
@@ -341,6 +354,19 @@
       " ORDER BY created_at, t.task_id",                                                           \
       "tt",                                                                                        \
       WORK_PG_TASK_TYPES "iiiii")                                                                  \
+    X(TASKS_PAGE,                                                                                  \
+      "SELECT t.task_id, title, t.status, status_by, created_at, updated_at, metadata,"            \
+      " c.pending, c.in_progress, c.completed, c.failed,"                                          \
+      " (SELECT count(*) FROM work_waiting WHERE task_id = t.task_id) FROM tasks AS t"             \
+      " CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE status IN ('pending', 'expired'))"       \
+      " AS pending, count(*) FILTER (WHERE status = 'in_progress') AS in_progress,"                \
+      " count(*) FILTER (WHERE status = 'completed') AS completed,"                                \
+      " count(*) FILTER (WHERE status = 'failed') AS failed"                                       \
+      " FROM work_items WHERE task_id = t.task_id) AS c"                                           \
+      " WHERE t.task_id >= $1 AND ($2::text IS NULL OR t.status = $2)"                             \
+      " ORDER BY t.task_id LIMIT $3",                                                              \
+      "tti",                                                                                       \
+      WORK_PG_TASK_TYPES "iiiii")                                                                  \
     X(GET,                                                                                         \
       "SELECT " WORK_PG_ITEM_COLUMNS " FROM work_items WHERE work_item_id = $1 UNION ALL"          \
       " SELECT " WORK_PG_WAITING_COLUMNS " FROM work_waiting WHERE work_item_id = $1",             \
@@ -353,6 +379,13 @@
       "tttii",                                                                                     \
       WORK_PG_ITEM_TYPES)                                                                          \
     X(LIST_TASK, WORK_PG_LIST_("task_id = $1", "task_id = $1"), "tttii", WORK_PG_ITEM_TYPES)       \
+    X(PAGE, WORK_PG_PAGE_("$1::text IS NULL", "$1::text IS NULL"), "tttiit", WORK_PG_ITEM_TYPES)   \
+    X(PAGE_BUSY,                                                                                   \
+      WORK_PG_PAGE_("$1::text IS NULL AND status IN ('in_progress', 'expired')",                   \
+                    "$1::text IS NULL"),                                                           \
+      "tttiit",                                                                                    \
+      WORK_PG_ITEM_TYPES)                                                                          \
+    X(PAGE_TASK, WORK_PG_PAGE_("task_id = $1", "task_id = $1"), "tttiit", WORK_PG_ITEM_TYPES)      \
     X(HISTORY,                                                                                     \
       "SELECT seq, from_status, to_status, token, lease_holder, retry_count, message, at"          \
       " FROM work_history WHERE work_item_id = $1 ORDER BY seq",                                   \

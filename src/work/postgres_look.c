@@ -97,6 +97,19 @@ pawl_status pawl__work_pg_get(struct work_backend *base,
                : status;
 }
 
+static size_t list_statement(const pawl_item_filter *filter)
+{
+    if (filter->by_id) {
+        return filter->task_id.len > 0        ? WORK_PG_PAGE_TASK
+               : pawl__filter_is_busy(filter) ? WORK_PG_PAGE_BUSY
+                                              : WORK_PG_PAGE;
+    }
+    if (filter->task_id.len > 0) {
+        return WORK_PG_LIST_TASK;
+    }
+    return pawl__filter_is_open(filter) ? WORK_PG_LIST_OPEN : WORK_PG_LIST;
+}
+
 pawl_status pawl__work_pg_list(struct work_backend *base,
                                const pawl_item_filter *filter,
                                work_row_visit visit,
@@ -105,20 +118,22 @@ pawl_status pawl__work_pg_list(struct work_backend *base,
 {
     struct item_walk walk = { .visit = visit, .context = context };
     bool limited = filter->limit > 0 && filter->limit <= INT64_MAX;
+    const struct pawl__pg_value values[] = {
+        pawl__work_pg_optional(filter->task_id),
+        pawl__work_pg_optional(filter->work_type),
+        pawl__work_pg_optional(filter->lease_holder),
+        pawl__pg_i64(filter->statuses == 0 ? -1 : (int64_t)filter->statuses),
+        limited ? pawl__pg_i64((int64_t)filter->limit) : pawl__pg_null(),
+        pawl__pg_text(filter->from_id), /* of pages alone */
+    };
 
-    return pawl__work_pg_walk(
-        base,
-        filter->task_id.len > 0        ? WORK_PG_LIST_TASK
-        : pawl__filter_is_open(filter) ? WORK_PG_LIST_OPEN
-                                       : WORK_PG_LIST,
-        PG_ARGS(pawl__work_pg_optional(filter->task_id),
-                pawl__work_pg_optional(filter->work_type),
-                pawl__work_pg_optional(filter->lease_holder),
-                pawl__pg_i64(filter->statuses == 0 ? -1 : (int64_t)filter->statuses),
-                limited ? pawl__pg_i64((int64_t)filter->limit) : pawl__pg_null()),
-        show_item,
-        &walk,
-        reterr);
+    return pawl__work_pg_walk(base,
+                              list_statement(filter),
+                              values,
+                              COUNT_OF(values) - (filter->by_id ? 0 : 1),
+                              show_item,
+                              &walk,
+                              reterr);
 }
 
 /* --- history --- */

@@ -351,19 +351,30 @@ static bool show_task(void *context, const struct pawl__pg_rows *rows)
 }
 
 pawl_status pawl__work_pg_task_read(struct work_backend *base,
-                                    pawl_view id,
-                                    const pawl_task_status *status,
+                                    const struct work_task_query *query,
                                     pawl_task_visit visit,
                                     void *context,
                                     pawl_error *reterr)
 {
     struct task_walk walk = { .visit = visit, .context = context };
-    const char *text = status == NULL ? "" : pawl__task_status_text(*status);
+    const char *text = query->status == NULL ? "" : pawl__task_status_text(*query->status);
+    bool limited = query->limit > 0 && query->limit <= INT64_MAX;
 
+    if (query->by_id) {
+        return pawl__work_pg_walk(
+            base,
+            WORK_PG_TASKS_PAGE,
+            PG_ARGS(pawl__pg_text(query->from_id),
+                    pawl__work_pg_optional(pawl_view_of(text)),
+                    limited ? pawl__pg_i64((int64_t)query->limit) : pawl__pg_null()),
+            show_task,
+            &walk,
+            reterr);
+    }
     return pawl__work_pg_walk(
         base,
         WORK_PG_TASKS,
-        PG_ARGS(pawl__work_pg_optional(id), pawl__work_pg_optional(pawl_view_of(text))),
+        PG_ARGS(pawl__work_pg_optional(query->id), pawl__work_pg_optional(pawl_view_of(text))),
         show_task,
         &walk,
         reterr);

@@ -263,8 +263,8 @@ pawl_status pawl_work_recover(pawl_work *work,
     }
     building.items_end = &building.items;
     building.keys_end = &building.keys;
-    status =
-        work->backend->items->task_read(work->backend, task_id, NULL, take_task, &building, reterr);
+    const struct work_task_query query = { .id = task_id };
+    status = work->backend->items->task_read(work->backend, &query, take_task, &building, reterr);
     if (status == PAWL_OK && building.copy->recovery.task == NULL && !building.nomem) {
         status = pawl__fail(reterr, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(task_id));
     }

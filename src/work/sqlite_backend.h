@@ -108,8 +108,7 @@ pawl_status pawl__work_sqlite_history(struct work_backend *base,
                                       void *context,
                                       pawl_error *reterr);
 pawl_status pawl__work_sqlite_task_read(struct work_backend *base,
-                                        pawl_view id,
-                                        const pawl_task_status *status,
+                                        const struct work_task_query *query,
                                         pawl_task_visit visit,
                                         void *context,
                                         pawl_error *reterr);

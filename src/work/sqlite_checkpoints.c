@@ -397,6 +397,7 @@ static pawl_status list_in(struct pawl__sqlite *db,
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, statement_of(query));
     int64_t exactly = query->exactly;
     int64_t below = exactly != 0 && exactly < INT64_MAX ? exactly + 1 : query->below;
+    int64_t from = exactly != 0 ? exactly : query->from;
     bool any = false;
 
     pawl__sqlite_bind_text(&stmt, 1, query->task_id);
@@ -406,7 +407,7 @@ static pawl_status list_in(struct pawl__sqlite *db,
     }
     pawl__sqlite_bind_i64(&stmt, 4, query->verified_only);
     pawl__sqlite_bind_i64(&stmt, 5, below == 0 ? INT64_MAX : below);
-    pawl__sqlite_bind_i64(&stmt, 6, exactly == 0 ? INT64_MIN : exactly);
+    pawl__sqlite_bind_i64(&stmt, 6, from == 0 ? INT64_MIN : from);
     pawl__sqlite_bind_i64(
         &stmt, 7, query->limit == 0 || query->limit > INT64_MAX ? -1 : (int64_t)query->limit);
     return walk_rows(db, &stmt, visit, context, &any, reterr);

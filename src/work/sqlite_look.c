@@ -92,6 +92,11 @@ pawl_status pawl__work_sqlite_get(struct work_backend *base,
 /* Without ended items one that looks at the others alone, however many have ended. */
 static size_t list_statement(const pawl_item_filter *filter)
 {
+    if (filter->by_id) {
+        return filter->task_id.len > 0        ? WORK_SQL_PAGE_TASK
+               : pawl__filter_is_busy(filter) ? WORK_SQL_PAGE_BUSY
+                                              : WORK_SQL_PAGE;
+    }
     if (filter->task_id.len > 0) {
         return WORK_SQL_LIST_TASK;
     }
@@ -115,6 +120,10 @@ static pawl_status list_in(struct work_sqlite *backend,
     pawl__sqlite_bind_i64(&stmt, 4, filter->statuses == 0 ? -1 : (int64_t)filter->statuses);
     pawl__sqlite_bind_i64(
         &stmt, 5, filter->limit == 0 || filter->limit > INT64_MAX ? -1 : (int64_t)filter->limit);
+    if (filter->by_id) {
+        pawl__sqlite_bind_text(
+            &stmt, 6, filter->from_id.len == 0 ? pawl_view_of("") : filter->from_id);
+    }
     return walk_rows(backend, &stmt, visit, context, &seen, reterr);
 }
 

@@ -282,9 +282,34 @@ static pawl_status walk_tasks(struct pawl__sqlite *db,
     }
 }
 
+static size_t read_statement(const struct work_task_query *query)
+{
+    if (query->id.len > 0) {
+        return WORK_SQL_TASK_LOAD;
+    }
+    return query->by_id ? WORK_SQL_TASKS_PAGE : WORK_SQL_TASKS;
+}
+
+static void bind_query(struct pawl__sqlite_stmt *stmt, const struct work_task_query *query)
+{
+    bool limited = query->limit > 0 && query->limit <= INT64_MAX;
+
+    if (query->id.len > 0) {
+        pawl__sqlite_bind_text(stmt, 1, query->id);
+        return;
+    }
+    if (query->status != NULL) {
+        pawl__sqlite_bind_text(stmt, 1, pawl_view_of(pawl__task_status_text(*query->status)));
+    }
+    if (query->by_id) {
+        pawl__sqlite_bind_text(
+            stmt, 2, query->from_id.len == 0 ? pawl_view_of("") : query->from_id);
+        pawl__sqlite_bind_i64(stmt, 3, limited ? (int64_t)query->limit : -1);
+    }
+}
+
 pawl_status pawl__work_sqlite_task_read(struct work_backend *base,
-                                        pawl_view id,
-                                        const pawl_task_status *status,
+                                        const struct work_task_query *query,
                                         pawl_task_visit visit,
                                         void *context,
                                         pawl_error *reterr)
@@ -297,13 +322,8 @@ pawl_status pawl__work_sqlite_task_read(struct work_backend *base,
     }
     {
         AUTO(pawl__sqlite_reset)
-        struct pawl__sqlite_stmt stmt =
-            pawl__sqlite_use(db, id.len > 0 ? WORK_SQL_TASK_LOAD : WORK_SQL_TASKS);
-        if (id.len > 0) {
-            pawl__sqlite_bind_text(&stmt, 1, id);
-        } else if (status != NULL) {
-            pawl__sqlite_bind_text(&stmt, 1, pawl_view_of(pawl__task_status_text(*status)));
-        }
+        struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, read_statement(query));
+        bind_query(&stmt, query);
         taken = walk_tasks(db, &stmt, visit, context, reterr);
     }
     pawl__work_reader_return(of(base), db);

@@ -135,8 +135,8 @@ pawl_status pawl_task_get(pawl_work *work,
     pawl_status status = pawl__work_check_name("task_id", task_id, reterr);
 
     if (status == PAWL_OK) {
-        status =
-            work->backend->items->task_read(work->backend, task_id, NULL, copy_task, &copy, reterr);
+        const struct work_task_query query = { .id = task_id };
+        status = work->backend->items->task_read(work->backend, &query, copy_task, &copy, reterr);
     }
     if (status == PAWL_OK) {
         status = copy.status;
@@ -151,17 +151,44 @@ pawl_status pawl_task_get(pawl_work *work,
     return PAWL_OK;
 }
 
+static pawl_status list_tasks(pawl_work *work,
+                              const struct work_task_query *query,
+                              pawl_task_visit visit,
+                              void *context,
+                              pawl_error *reterr)
+{
+    if (query->status != NULL && (unsigned)*query->status > PAWL_TASK_CANCELLED) {
+        return pawl__fail(reterr, PAWL_INVALID, "status: %d is none", (int)*query->status);
+    }
+    return work->backend->items->task_read(work->backend, query, visit, context, reterr);
+}
+
 pawl_status pawl_task_list(pawl_work *work,
                            const pawl_task_status *status,
                            pawl_task_visit visit,
                            void *context,
                            pawl_error *reterr)
 {
-    if (status != NULL && (unsigned)*status > PAWL_TASK_CANCELLED) {
-        return pawl__fail(reterr, PAWL_INVALID, "status: %d is none", (int)*status);
-    }
-    return work->backend->items->task_read(
-        work->backend, (pawl_view){ NULL, 0 }, status, visit, context, reterr);
+    const struct work_task_query query = { .status = status };
+
+    return list_tasks(work, &query, visit, context, reterr);
+}
+
+pawl_status pawl_task_page(pawl_work *work,
+                           const pawl_task_status *status,
+                           pawl_view from_id,
+                           uint64_t limit,
+                           pawl_task_visit visit,
+                           void *context,
+                           pawl_error *reterr)
+{
+    const struct work_task_query query = {
+        .status = status, .by_id = true, .from_id = from_id, .limit = limit
+    };
+    pawl_status checked =
+        from_id.len == 0 ? PAWL_OK : pawl__work_check_name("from_id", from_id, reterr);
+
+    return checked == PAWL_OK ? list_tasks(work, &query, visit, context, reterr) : checked;
 }
 
 /* --- setting --- */
