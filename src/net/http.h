@@ -96,6 +96,8 @@ PAWL_MUST_USE pawl_status pawl__http_part_number(const struct pawl__http_request
                                                  const uint64_t range[2],
                                                  uint64_t *ret_number,
                                                  pawl_error *reterr);
+/* NULL: the query has no such parameter. */
+const pawl_view *pawl__http_query(const struct pawl__http_request *request, const char *name);
 /* Leaves the number alone when the query has no such parameter. */
 PAWL_MUST_USE pawl_status pawl__http_query_number(const struct pawl__http_request *request,
                                                   const char *name,

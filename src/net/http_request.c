@@ -70,6 +70,11 @@ pawl_status pawl__http_part_number(const struct pawl__http_request *request,
     return pawl__http_number(name, pawl__http_part(request, name), range, ret_number, reterr);
 }
 
+const pawl_view *pawl__http_query(const struct pawl__http_request *request, const char *name)
+{
+    return pawl__http_url_query(&request->url, name);
+}
+
 pawl_status pawl__http_query_number(const struct pawl__http_request *request,
                                     const char *name,
                                     const uint64_t range[2],
