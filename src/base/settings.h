@@ -63,7 +63,7 @@ enum pawl__setting_type {
     X(WORK_LEASE, "work.lease", DURATION, "5m", 5 * NS_PER_S, INT64_C(7) * 86400 * NS_PER_S, NULL, NULL, "How long a claimed item stays with its holder without a heartbeat.") \
     X(WORK_HEARTBEAT, "work.heartbeat", DURATION, "1m", 100 * NS_PER_MS, INT64_C(7) * 86400 * NS_PER_S, NULL, NULL, "How often 'pawl work run' extends its leases; unless it is set, three times in a lease at the least.") \
     X(WORK_STALE, "work.stale", DURATION, "2m", NS_PER_S, INT64_C(7) * 86400 * NS_PER_S, NULL, NULL, "A lease without a heartbeat for longer is counted as stale.") \
-    X(WORK_SWEEP, "work.sweep", DURATION, "1m", 100 * NS_PER_MS, INT64_C(7) * 86400 * NS_PER_S, NULL, NULL, "How often 'pawl work run' takes back leases that ran out; unless it is set, twice in a lease at the least.")
+    X(WORK_SWEEP, "work.sweep", DURATION, "1m", 100 * NS_PER_MS, INT64_C(7) * 86400 * NS_PER_S, NULL, NULL, "How often 'pawl work run' and 'pawl serve' take back leases that ran out; unless it is set, twice in a lease at the least.")
 /* clang-format on */
 
 enum pawl__setting_id {

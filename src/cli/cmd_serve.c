@@ -16,10 +16,14 @@
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/open_files.h"
+#include "cli/runner_step.h"
 #include "cli/settings.h"
 #include "cli/work.h"
 #include "server/node.h"
 #include "store/location.h"
+
+/* Threads for what a store is asked and waited for: as many share a commit of the work store. */
+enum { WORKERS = 8 };
 
 static uint32_t milliseconds(const struct pawl__run *run, enum pawl__setting_id id)
 {
@@ -50,6 +54,15 @@ static pawl_status work_beside(const struct pawl__run *run,
     return *ret_location == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path") : PAWL_OK;
 }
 
+/* What nobody chose has to fit the lease. */
+static int64_t sweep_ms(const struct pawl__run *run)
+{
+    int64_t ms = pawl__work_setting_ms(run, PAWL__WORK_SWEEP);
+    bool chosen = pawl__config_origin(run->config, PAWL__WORK_SWEEP).kind != PAWL__ORIGIN_DEFAULT;
+
+    return chosen ? ms : pawl__sweep_fitting_ms(ms, pawl__work_setting_ms(run, PAWL__WORK_LEASE));
+}
+
 static struct pawl__node_options options_of(const struct pawl__run *run,
                                             const char *place,
                                             const char *work)
@@ -64,6 +77,8 @@ static struct pawl__node_options options_of(const struct pawl__run *run,
     };
     const char *listen = pawl__args_value(run->args, "listen");
 
+    options.work_sweep_ms = (uint32_t)sweep_ms(run);
+    options.http.workers = WORKERS;
     options.partitions_max =
         (uint32_t)pawl__config_number(run->config, PAWL__SERVER_PARTITIONS_MAX);
     options.app.busy_ms_max = milliseconds(run, PAWL__SERVER_BUSY_TIMEOUT);
@@ -215,13 +230,14 @@ static pawl_status serve_run(struct pawl__run *run, pawl_error *reterr)
 
 const struct pawl__command pawl__cmd_serve = {
     .name = "serve",
-    .summary = "serve applications over HTTP",
+    .summary = "serve applications and work over HTTP",
     .description =
         "Opens every application and answers requests under /v1 until it is stopped: commands, "
-        "records, logs and sequences of applications; /livez, /readyz, /healthz and /metrics are "
-        "for whoever looks after it; /metrics has the numbers of the work store there, too, when "
-        "there is one. It prints where it listens, where the applications are and "
-        "how it is stopped, one line each.\n\n"
+        "records, logs and sequences of applications; tasks, items, leases and checkpoints of the "
+        "work store of the same place, whose leases that ran out it takes back and whose "
+        "schedules it fires. /livez, /readyz, /healthz and /metrics are for whoever looks after "
+        "it; /metrics has the numbers of the work store, too, when there is one. It prints where "
+        "it listens, where the applications are and how it is stopped, one line each.\n\n"
         "It listens on this machine only: there are no tokens yet that would keep strangers out, "
         "so any other address is refused with exit code 2. An address that is in use, or "
         "applications that another process has, are exit code 5.\n\n"

@@ -21,6 +21,7 @@ struct pawl__node_options {
     pawl_app_options app;
     const char *work; /* where the work store is, or would be once somebody submits; NULL: none */
     pawl_work_options work_options;
+    uint32_t work_sweep_ms; /* how often its leases that ran out are taken back; 0: not at all */
     struct pawl__http_options http; /* listen and limits; the rest is the node's */
     uint32_t stop_ms_max;           /* for requests that have begun, when it is closed */
     uint32_t partitions_max;        /* of all applications together: each has threads and a cache */

@@ -3,6 +3,10 @@
 #include "server/work.h"
 
 static const char *const paging[] = { "from", "limit", NULL };
+static const char *const of_tasks[] = { "from", "limit", "status", NULL };
+static const char *const of_items[] = { "from", "limit", "status", "task", "type", NULL };
+static const char *const of_checkpoints[] = { "from", "limit", "type", NULL };
+static const char *const of_newest[] = { "type", NULL };
 
 #define APP "/v1/apps/{app}"
 #define WORKSPACE APP "/workspaces/{wsid}"
@@ -48,7 +52,35 @@ const struct pawl__http_route pawl__node_routes[] = {
       .handle = pawl__serve_work_task_create,
       .takes_json = true,
       .blocks = true },
+    { .method = PAWL__HTTP_GET,
+      .pattern = TASKS,
+      .handle = pawl__serve_work_task_list,
+      .parameters = of_tasks,
+      .blocks = true },
     { .method = PAWL__HTTP_GET, .pattern = TASK, .handle = pawl__serve_work_task, .blocks = true },
+    { .method = PAWL__HTTP_POST,
+      .pattern = TASK "/checkpoints",
+      .handle = pawl__serve_work_checkpoint_add,
+      .takes_json = true,
+      .blocks = true },
+    { .method = PAWL__HTTP_GET,
+      .pattern = TASK "/checkpoints",
+      .handle = pawl__serve_work_checkpoint_list,
+      .parameters = of_checkpoints,
+      .blocks = true },
+    { .method = PAWL__HTTP_GET,
+      .pattern = TASK "/checkpoints/latest",
+      .handle = pawl__serve_work_checkpoint_latest,
+      .parameters = of_newest,
+      .blocks = true },
+    { .method = PAWL__HTTP_GET,
+      .pattern = TASK "/recovery",
+      .handle = pawl__serve_work_recovery,
+      .blocks = true },
+    { .method = PAWL__HTTP_GET,
+      .pattern = "/v1/work/stats",
+      .handle = pawl__serve_work_stats,
+      .blocks = true },
     { .method = PAWL__HTTP_POST,
       .pattern = TASK "/cancel",
       .handle = pawl__serve_work_task_cancel,
@@ -58,6 +90,11 @@ const struct pawl__http_route pawl__node_routes[] = {
       .pattern = ITEMS,
       .handle = pawl__serve_work_submit,
       .takes_json = true,
+      .blocks = true },
+    { .method = PAWL__HTTP_GET,
+      .pattern = ITEMS,
+      .handle = pawl__serve_work_item_list,
+      .parameters = of_items,
       .blocks = true },
     { .method = PAWL__HTTP_GET, .pattern = ITEM, .handle = pawl__serve_work_item, .blocks = true },
     { .method = PAWL__HTTP_POST,

@@ -50,6 +50,22 @@ PAWL_MUST_USE bool pawl__node_work_wait(struct node_work *work,
  * Takes as long as the store does. */
 char *pawl__node_work_metrics(struct node_work *work);
 
+/* Logs that the store fails: once, until it works again. */
+void pawl__node_work_say(struct node_work *work, const pawl_error *error);
+
+/* --- sweeping and schedules, on a thread (work_care.c) --- */
+
+struct node_care;
+
+PAWL_MUST_USE pawl_status pawl__node_care_start(struct node_work *work,
+                                                uint32_t sweep_ms,
+                                                struct node_care **ret_care,
+                                                pawl_error *reterr);
+/* TIMEOUT: the store does not come back. NULL is fine. */
+PAWL_MUST_USE pawl_status pawl__node_care_stop(struct node_care *care,
+                                               int64_t deadline_ns,
+                                               pawl_error *reterr);
+
 /* --- threads for those who wait (work_waits.c) --- */
 
 enum { NODE_WAITS_MAX = 64 };
@@ -109,6 +125,12 @@ PAWL_MUST_USE pawl_status pawl__work_read_lease(const struct pawl__http_request 
                                                 pawl_lease *ret_lease,
                                                 pawl_error *reterr);
 
+/* The type that the query asks for, in `type`; *ret_type is NULL when it does not. */
+PAWL_MUST_USE pawl_status pawl__work_query_type(const struct pawl__http_request *request,
+                                                pawl_checkpoint_type *type,
+                                                const pawl_checkpoint_type **ret_type,
+                                                pawl_error *reterr);
+
 /* A lease that was lost is 409 here: it is the client's, not the node's. */
 void pawl__serve_work_fail(struct pawl__http_request *request, const pawl_error *error);
 
@@ -132,5 +154,15 @@ void pawl__serve_work_cancel(struct pawl__http_request *request, void *context);
 void pawl__serve_work_task_create(struct pawl__http_request *request, void *context);
 void pawl__serve_work_task(struct pawl__http_request *request, void *context);
 void pawl__serve_work_task_cancel(struct pawl__http_request *request, void *context);
+/* work_pages.c */
+void pawl__serve_work_task_list(struct pawl__http_request *request, void *context);
+void pawl__serve_work_item_list(struct pawl__http_request *request, void *context);
+void pawl__serve_work_checkpoint_list(struct pawl__http_request *request, void *context);
+/* work_checkpoints.c */
+void pawl__serve_work_checkpoint_add(struct pawl__http_request *request, void *context);
+void pawl__serve_work_checkpoint_latest(struct pawl__http_request *request, void *context);
+void pawl__serve_work_recovery(struct pawl__http_request *request, void *context);
+/* work_stats.c */
+void pawl__serve_work_stats(struct pawl__http_request *request, void *context);
 
 #endif

@@ -27,6 +27,7 @@ struct node_work {
     pawl_work_options options;
     uint32_t wait_ms_max;
     struct node_waits *waits;
+    struct node_care *care; /* NULL: nobody looks after it */
     struct pawl__series *up;
 };
 
@@ -76,7 +77,12 @@ static pawl_status init(struct node_work *work,
         status = work->location == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path")
                                         : PAWL_OK;
     }
-    return status == PAWL_OK ? pawl__node_waits_new(&work->waits, reterr) : status;
+    if (status == PAWL_OK) {
+        status = pawl__node_waits_new(&work->waits, reterr);
+    }
+    return status == PAWL_OK && work->location != NULL && options->work_sweep_ms > 0
+               ? pawl__node_care_start(work, options->work_sweep_ms, &work->care, reterr)
+               : status;
 }
 
 pawl_status pawl__node_work_new(const struct pawl__node_options *options,
@@ -120,6 +126,9 @@ pawl_status pawl__node_work_close(struct node_work *work, pawl_error *reterr)
     }
     int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + END_MS_MAX * NS_PER_MS;
     pawl_status status = pawl__node_waits_free(work->waits, deadline_ns, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__node_care_stop(work->care, deadline_ns, reterr);
+    }
     if (status != PAWL_OK) {
         return status;
     }
@@ -230,8 +239,7 @@ pawl_status pawl__node_work_find(struct node_work *work,
 
 /* --- its numbers --- */
 
-/* Once until it works again. */
-static void say(struct node_work *work, const pawl_error *error)
+void pawl__node_work_say(struct node_work *work, const pawl_error *error)
 {
     bool fails = error->status != PAWL_OK && error->status != PAWL_NOT_FOUND;
 
@@ -255,6 +263,6 @@ char *pawl__node_work_metrics(struct node_work *work)
         (void)!pawl_work_get_metrics(store, &text, &len, &error);
     }
     pawl__gauge_set(work->up, text != NULL ? 1 : 0);
-    say(work, &error);
+    pawl__node_work_say(work, &error);
     return text;
 }

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Work over HTTP as processes: `pawl serve` and `pawl work` on one store, nodes that are killed, and
+several of them. The argument says which store: `sqlite` or `postgres`."""
+import http.client
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
+from tap import done, it  # noqa: E402
+
+PAWL = os.path.join(os.environ["PAWL_BUILD"], "pawl")
+TOP = tempfile.mkdtemp(prefix="pawl-work-http-")
+ENV = {"PATH": os.environ["PATH"], "HOME": TOP, "LANG": "C.UTF-8", "PAWL_STORE_FREE_SPACE_MIN": "0"}
+for variable in ("ASAN_OPTIONS", "LSAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"):
+    if variable in os.environ:
+        ENV[variable] = os.environ[variable]
+WAIT_S = 120
+NODES = 2
+CLIENTS = 8
+ITEMS = 500
+
+POSTGRES = "postgres" in sys.argv[1:]
+if POSTGRES and "DATABASE_URL" not in os.environ:
+    os.rmdir(TOP)
+    again = subprocess.run([os.path.join(os.environ["PAWL_BUILD"], "tests", "with_postgres"), *sys.argv], check=False)
+    if again.returncode == 77:
+        print("1..0 # SKIP no PostgreSQL is installed")
+    sys.exit(0 if again.returncode == 77 else again.returncode)
+
+
+class Store:
+    """A work store of its own, and what `pawl work` says of it."""
+
+    def __init__(self):
+        directory = tempfile.mkdtemp(dir=TOP)
+        if POSTGRES:
+            name = "d" + os.path.basename(directory).lower().replace("_", "x")
+            subprocess.run(["psql", "-q", "-c", f'CREATE DATABASE "{name}"', os.environ["DATABASE_URL"]], check=True)
+            base, _, rest = os.environ["DATABASE_URL"].partition("?")
+            self.location = base.rpartition("/")[0] + "/" + name + ("?" + rest if rest else "")
+        else:
+            self.location = "sqlite:" + os.path.join(directory, "work.sqlite")
+
+    def work(self, *args, code=0):
+        result = subprocess.run([PAWL, "work", *args, "--work", self.location, "--json"], env=ENV, cwd=TOP, text=True,
+                                timeout=WAIT_S, capture_output=True, check=False)
+        assert result.returncode == code, result
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+class Node:
+    """A running `pawl serve`; its applications are its own, the work store may be others', too."""
+
+    def __init__(self, store, *args):
+        env = {**ENV, "DATABASE_URL": store.location, "PAWL_DATA": tempfile.mkdtemp(dir=TOP)}
+        self.process = subprocess.Popen([PAWL, "serve", "--listen", "127.0.0.1:0", "--json", *args], env=env, cwd=TOP,
+                                        text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        line = self.process.stdout.readline()
+        assert line, self.process.communicate(timeout=WAIT_S)
+        self.port = int(json.loads(line)["url"].rpartition(":")[2])
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
+
+    def ask(self, method, path, body=None, connection=None):
+        """The code and the JSON of an answer."""
+        headers = {"Content-Type": "application/json"} if body is not None else {}
+        connection = connection or self.connect()
+        connection.request(method, "/v1/work/" + path, json.dumps(body) if body is not None else None, headers)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read())
+
+    def good(self, *args):
+        code, body = self.ask(*args)
+        assert code in (200, 201), (args, code, body)
+        return body
+
+    def claim(self, holder="ada", **more):
+        return self.good("POST", "claims", {"holder": holder, **more})["items"]
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        out, err = self.process.communicate(timeout=WAIT_S)
+        return self.process.returncode, out, err
+
+
+def mail(name, **more):
+    return {"work_item_id": name, "task_id": "t", "work_type": "mail", **more}
+
+
+def test_same_objects():
+    store = Store()
+    node = Node(store)
+    node.good("POST", "tasks", {"task_id": "t", "title": "Träume \u202e", "metadata": {"a": [1, None, 2.5]}})
+    node.good("POST", "items", {"items": [mail("a", input_data={"to": ["ada", "\n"]}, priority=5), mail("b"),
+                                          mail("c", after=["b"]), mail("d", delay="1h")]})
+    token = node.claim()[0]["token"]
+    node.good("POST", "tasks/t/checkpoints", {"snapshot_data": {"page": 1}, "checkpoint_type": "iteration_end",
+                                              "work_item_id": "a", "token": token})
+    node.good("POST", "items/a/fail", {"token": token, "error_message": "no net\nat all", "output_data": [1],
+                                      "permanent": True})
+    node.good("POST", "tasks/t/checkpoints", {"snapshot_data": None, "metadata": {"x": "y"}})
+    for name in "abcd":
+        assert node.good("GET", f"items/{name}") == store.work("show", name)[0], name
+    by_id = sorted(store.work("list"), key=lambda item: item["work_item_id"])
+    assert node.good("GET", "items") == {"items": by_id, "next": None}
+    assert node.good("GET", "tasks/t") == store.work("task", "show", "t")[0]
+    assert node.good("GET", "tasks")["items"] == store.work("task", "list")
+    assert node.good("GET", "tasks/t/checkpoints")["items"] == store.work("checkpoint", "list", "t")
+    assert node.good("GET", "tasks/t/checkpoints/latest") == store.work("checkpoint", "latest", "t")[0]
+    assert node.good("GET", "tasks/t/recovery") == store.work("recover", "t")[0]
+    told = node.claim("bob", types=["mail"])[0]
+    shown = store.work("show", told["work_item_id"])[0]
+    assert told == {key: shown[key] for key in told} and set(shown) - set(told) == {"history"}, (told, shown)
+    assert node.end()[0] == 0
+
+
+def test_lost_leases():
+    """What the command line says with exit code 4 is 409 here."""
+    store = Store()
+    node = Node(store)
+    node.good("POST", "tasks", {"task_id": "t"})
+    node.good("POST", "items", mail("a"))
+    token = node.claim(lease="1h")[0]["token"]
+    for call in ("heartbeat", "complete", "release"):
+        code, body = node.ask("POST", f"items/a/{call}", {"token": token + 1})
+        assert (code, body["code"]) == (409, "LEASE_LOST"), body
+        store.work(call, "a", "--token", str(token + 1), code=4)
+    store.work("release", "a", "--token", str(token))
+    assert store.work("claim", "--holder", "bob")[0]["token"] == token + 1
+    code, body = node.ask("POST", "items/a/complete", {"token": token})
+    assert (code, body["code"]) == (409, "LEASE_LOST") and "'a'" in body["detail"], body
+    node.good("POST", "items/a/complete", {"token": token + 1, "output_data": 1})
+    code, body = node.ask("POST", "items/a/complete", {"token": token + 1, "output_data": 2})
+    assert (code, body["code"]) == (409, "LEASE_LOST"), body
+    assert node.end()[0] == 0
+
+
+def test_kill():
+    store = Store()
+    node = Node(store)
+    node.good("POST", "tasks", {"task_id": "t"})
+    node.good("POST", "items", {"items": [mail("a"), mail("b")]})
+    held = {item["work_item_id"]: item["token"] for item in node.claim(count=2)}
+    node.good("POST", "items/a/complete", {"token": held["a"], "output_data": "done"})
+    node.end(signal.SIGKILL)
+    node = Node(store)
+    node.good("POST", "items/b/heartbeat", {"token": held["b"]})
+    node.good("POST", "items/b/complete", {"token": held["b"]})
+    node.good("POST", "items/a/complete", {"token": held["a"], "output_data": "done"})  # as it was answered before
+    assert node.good("GET", "items/a")["output_data"] == "done"
+    assert node.good("GET", "tasks/t")["status"] == "succeeded"
+    assert node.end()[0] == 0
+
+
+def drain(node, holder, finished, failures):
+    try:
+        connection = node.connect()
+        while True:
+            code, body = node.ask("POST", "claims", {"holder": holder, "count": 3}, connection)
+            assert code == 200, body
+            if not body["items"]:
+                return
+            for item in body["items"]:
+                code, said = node.ask("POST", f"items/{item['work_item_id']}/complete",
+                                      {"token": item["token"], "output_data": holder}, connection)
+                assert code == 200, said
+                finished.append(item["work_item_id"])
+    except Exception as error:  # noqa: BLE001 - of a thread: the test says it
+        failures.append(repr(error))
+
+
+def test_two_nodes():
+    store = Store()
+    nodes = [Node(store) for _ in range(NODES)]
+    nodes[0].good("POST", "tasks", {"task_id": "t"})
+    nodes[1].good("POST", "items", {"items": [mail(f"i-{number:03}") for number in range(ITEMS)]})
+    finished, failures = [], []
+    threads = [threading.Thread(target=drain, args=(node, f"c{index}-{number}", finished, failures))
+               for index, node in enumerate(nodes) for number in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+    assert sorted(finished) == [f"i-{number:03}" for number in range(ITEMS)], len(finished)
+    items = store.work("list")
+    assert all((item["status"], item["attempts"]) == ("completed", 1) for item in items)
+    assert [node.end()[0] for node in nodes] == [0] * NODES
+
+
+def waiting(node, **more):
+    """A claim that waits, on a thread: it and where its answer will be."""
+    answer = []
+    thread = threading.Thread(target=lambda: answer.append(
+        node.ask("POST", "claims", {"holder": "ada", "wait": "50s", **more})))
+    thread.start()
+    return thread, answer
+
+
+def test_long_poll():
+    store = Store()
+    node = Node(store)
+    node.good("POST", "tasks", {"task_id": "t"})
+    thread, answer = waiting(node)
+    store.work("submit", "--type", "mail", "--task", "t", "--id", "a")
+    thread.join(40)  # before it would have ended by itself
+    assert answer and answer[0][0] == 200, answer
+    assert [item["work_item_id"] for item in answer[0][1]["items"]] == ["a"], answer
+    assert node.end()[0] == 0
+
+
+def test_stop():
+    node = Node(Store())
+    node.good("POST", "tasks", {"task_id": "t"})
+    waits = [waiting(node) for _ in range(3)]
+    began = time.monotonic()
+    while time.monotonic() < began + WAIT_S:  # until they have arrived
+        with open(f"/proc/{node.process.pid}/task/{node.process.pid}/status", encoding="ascii"):
+            names = [open(f"/proc/{node.process.pid}/task/{thread}/comm", encoding="ascii").read().strip()
+                     for thread in os.listdir(f"/proc/{node.process.pid}/task")]
+        if names.count("pawl-work-wait") == 3:
+            break
+    code, _, err = node.end()
+    for thread, answer in waits:
+        thread.join(WAIT_S)
+        assert answer and answer[0][0] == 503 and answer[0][1]["code"] == "STOPPING", answer
+    assert code == 0, err
+
+
+def test_sweep():
+    store = Store()
+    node = Node(store, "--work-sweep", "100ms")
+    node.good("POST", "tasks", {"task_id": "t"})
+    node.good("POST", "items", mail("a"))
+    assert node.claim("ada", lease="1ms")
+    assert [item["token"] for item in node.claim("bob", wait="50s")] == [2]
+    assert node.end()[0] == 0
+
+
+it("shows the objects that `pawl work --json` shows, field for field", test_same_objects)
+it("says 409 where the command line has exit code 4", test_lost_leases)
+it("takes the token that was given before a kill -9", test_kill)
+it("completes each item once with two nodes and many clients", test_two_nodes)
+it("wakes a claim that waits when another process submits", test_long_poll)
+it("tells whoever waits that it stops, and ends with 0", test_stop)
+it("gives an item whose lease ran out to whoever waits", test_sweep)
+shutil.rmtree(TOP, ignore_errors=True)
+done()
