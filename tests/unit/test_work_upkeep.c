@@ -371,7 +371,7 @@ static pawl_status remove_some_items(struct work_backend *base,
         base, ended_before_us, ids, count, ret_items, ret_history, reterr);
 
     note_removed(*ret_items, &turns.items);
-    turns.too_much = turns.too_much || *ret_history > BATCH * HISTORY_OF_ONE;
+    turns.too_much = turns.too_much || *ret_history > (uint64_t)BATCH * HISTORY_OF_ONE;
     turns.history += *ret_history;
     return status;
 }
@@ -416,7 +416,7 @@ static void fill_with_old_rows(struct care_fixture *f)
         care_answer(f, id, "t", "1");
         care_checkpoint(f, "t", PAWL_CHECKPOINT_TOOL_EXECUTED, "0");
     }
-    assert_true(care_fixture_wait(f, 2 * 86400));
+    assert_true(care_fixture_wait(f, INT64_C(2) * 86400));
     for (int i = 0; i < TURNS_MAX; i++) {
         snprintf(id, sizeof(id), "w%d", i);
         care_submit(f, "t", id);
