@@ -22,7 +22,7 @@
 #include "server/node.h"
 #include "store/location.h"
 
-/* Threads for what a store is asked and waited for: as many share a commit of the work store. */
+/* Threads for what the work store is asked and waited for: so many calls share a commit. */
 enum { WORKERS = 8 };
 
 static uint32_t milliseconds(const struct pawl__run *run, enum pawl__setting_id id)
@@ -78,7 +78,7 @@ static struct pawl__node_options options_of(const struct pawl__run *run,
     const char *listen = pawl__args_value(run->args, "listen");
 
     options.work_sweep_ms = (uint32_t)sweep_ms(run);
-    options.http.workers = WORKERS;
+    options.http.workers_aside = WORKERS;
     options.partitions_max =
         (uint32_t)pawl__config_number(run->config, PAWL__SERVER_PARTITIONS_MAX);
     options.app.busy_ms_max = milliseconds(run, PAWL__SERVER_BUSY_TIMEOUT);

@@ -31,6 +31,8 @@ struct pawl__http_route {
     const char *const *parameters; /* of the query, NULL behind the last; NULL: none */
     bool takes_json;               /* a body of application/json; without it any body is refused */
     bool blocks;                   /* on a thread of its own; must answer */
+    bool aside;                    /* on threads that other routes do not use: what it waits for
+                                    * may hang, and is nothing that they need */
 };
 
 struct pawl__http_options {
@@ -49,6 +51,7 @@ struct pawl__http_options {
     uint32_t answer_ms_max; /* for the answer to be there, and then to be read */
     uint32_t threads;       /* at least 2 */
     uint32_t workers;       /* for routes that block */
+    uint32_t workers_aside; /* for those of them that are aside; 0: the same */
 };
 
 #define PAWL__HTTP_OPTIONS_INIT                                                                    \

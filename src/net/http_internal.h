@@ -75,6 +75,13 @@ void pawl__http_metrics_count(
 
 /* --- the server (http.c) --- */
 
+/* Threads of one kind of routes that block, and what waits for them (http_work.c). */
+enum { HTTP_LANE_MAIN, HTTP_LANE_ASIDE, HTTP_LANES };
+struct http_lane {
+    struct pawl__queue *jobs; /* NULL: there is no such lane */
+    struct pawl__thread workers[HTTP_WORKERS_MAX];
+};
+
 struct pawl__http {
     struct pawl__lock lock; /* covers kept and stopping, and of each request what says so */
     bool lock_ready;
@@ -92,8 +99,7 @@ struct pawl__http {
     struct http_metrics *metrics;
     struct MHD_Daemon *daemon;
     char address[HTTP_ADDRESS_SIZE];
-    struct pawl__queue *jobs; /* requests for the workers (http_work.c) */
-    struct pawl__thread workers[HTTP_WORKERS_MAX];
+    struct http_lane lanes[HTTP_LANES];
 };
 
 void pawl__http_unref(struct pawl__http *http);

@@ -81,6 +81,7 @@ int node_fixture_setup(void **state)
         .partitions_max = NODE_PARTITIONS_MAX,
     };
     f->options.app.free_space_min = 0;
+    f->options.http.workers_aside = 4;
     node_start(f);
     *state = f;
     return 0;

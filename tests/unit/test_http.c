@@ -167,17 +167,17 @@ static void fail_as_sqlstate(struct pawl__http_request *request, void *context)
 
 static const char *const echo_parameters[] = { "n", NULL };
 static const struct pawl__http_route routes[] = {
-    { PAWL__HTTP_GET, "/echo/{name}", echo, echo_parameters, false, false },
-    { PAWL__HTTP_POST, "/bytes", count_bytes, NULL, true, false },
-    { PAWL__HTTP_PUT, "/bytes", count_bytes, NULL, true, false },
-    { PAWL__HTTP_POST, "/kept", keep, NULL, true, false },
-    { PAWL__HTTP_POST, "/soon", keep_and_resume, NULL, true, false },
-    { PAWL__HTTP_GET, "/gate", wait_at_gate, NULL, false, true },
-    { PAWL__HTTP_GET, "/fail/{status}", fail_inside, NULL, false, false },
-    { PAWL__HTTP_GET, "/large", answer_much, NULL, false, false },
-    { PAWL__HTTP_GET, "/errno", fail_as_errno, NULL, false, false },
-    { PAWL__HTTP_GET, "/over", answer_over_the_ceiling, NULL, false, false },
-    { PAWL__HTTP_GET, "/sqlstate", fail_as_sqlstate, NULL, false, false },
+    { PAWL__HTTP_GET, "/echo/{name}", echo, echo_parameters, false, false, false },
+    { PAWL__HTTP_POST, "/bytes", count_bytes, NULL, true, false, false },
+    { PAWL__HTTP_PUT, "/bytes", count_bytes, NULL, true, false, false },
+    { PAWL__HTTP_POST, "/kept", keep, NULL, true, false, false },
+    { PAWL__HTTP_POST, "/soon", keep_and_resume, NULL, true, false, false },
+    { PAWL__HTTP_GET, "/gate", wait_at_gate, NULL, false, true, false },
+    { PAWL__HTTP_GET, "/fail/{status}", fail_inside, NULL, false, false, false },
+    { PAWL__HTTP_GET, "/large", answer_much, NULL, false, false, false },
+    { PAWL__HTTP_GET, "/errno", fail_as_errno, NULL, false, false, false },
+    { PAWL__HTTP_GET, "/over", answer_over_the_ceiling, NULL, false, false, false },
+    { PAWL__HTTP_GET, "/sqlstate", fail_as_sqlstate, NULL, false, false, false },
 };
 
 /* --- set-up --- */

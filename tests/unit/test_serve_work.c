@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/macros.h"
 
@@ -348,6 +349,52 @@ static void test_a_wait_ends_with_nothing(void **state)
         f, "POST /v1/work/claims", "{\"holder\":\"ada\",\"wait\":\"20ms\"}", 200, "{\"items\":[]}");
 }
 
+static void test_a_wait_is_cut_before_there_would_be_no_answer(void **state)
+{
+    struct node_fixture *f = *state;
+
+    node_stop(f);
+    f->options.http.answer_ms_max = 2000;
+    node_start(f);
+    make_task(f);
+    node_expect(f, "POST /v1/work/claims", WAITING, 200, "{\"items\":[]}");
+}
+
+static void test_many_connections_complete_at_the_same_time(void **state)
+{
+    enum { CONNECTIONS = 32 };
+    struct node_fixture *f = *state;
+    AUTO(pawl__buf_done) struct pawl__buf items = BUF_INIT(1 << 20);
+    int fds[CONNECTIONS];
+    char text[64];
+
+    make_task(f);
+    for (int i = 0; i < CONNECTIONS; i++) {
+        pawl__buf_add_format(
+            &items,
+            "%s{\"work_item_id\":\"m-%d\",\"task_id\":\"t\",\"work_type\":\"mail\"}",
+            i == 0 ? "{\"items\":[" : ",",
+            i);
+    }
+    pawl__buf_add_text(&items, "]}");
+    submit(f, items.data);
+    free(node_ask(f, "POST /v1/work/claims", "{\"holder\":\"ada\",\"count\":32}", 200));
+    for (int i = 0; i < CONNECTIONS; i++) {
+        (void)snprintf(text, sizeof(text), "POST /v1/work/items/m-%d/complete", i);
+        fds[i] = http_connect(f->address);
+        http_ask_on(fds[i], text, NULL, "{\"token\":1}");
+    }
+    for (int i = 0; i < CONNECTIONS; i++) {
+        struct http_reply reply = http_receive(fds[i], false);
+        (void)snprintf(
+            text, sizeof(text), "{\"work_item_id\":\"m-%d\",\"status\":\"completed\"}", i);
+        assert_non_null(strstr(reply.body, text));
+        http_reply_done(&reply);
+        close(fds[i]);
+    }
+    node_expect(f, "GET /v1/work/tasks/t", NULL, 200, "\"completed\":32,");
+}
+
 /* Which of them is answered first. */
 static size_t first_answered(const int *fds, size_t count)
 {
@@ -442,6 +489,8 @@ int main(int argc, char **argv)
         node_test(test_looking_makes_no_store),
         node_test(test_a_waiting_claim_is_woken_by_a_submit),
         node_test(test_a_wait_ends_with_nothing),
+        node_test(test_a_wait_is_cut_before_there_would_be_no_answer),
+        node_test(test_many_connections_complete_at_the_same_time),
         node_test(test_so_many_may_wait_and_others_are_answered),
         node_test(test_what_is_claimed_for_somebody_who_left_is_given_back),
     };

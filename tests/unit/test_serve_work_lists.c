@@ -389,6 +389,42 @@ static void test_a_store_that_fails_is_5xx_and_tried_again(void **state)
     make_task(f, "t");
 }
 
+/* The store is locked by somebody else: whoever asks it waits, and nobody else does. */
+static void test_a_store_that_hangs_holds_up_no_application(void **state)
+{
+    enum { WAITING = 20 }; /* more than all threads together */
+    struct node_fixture *f = *state;
+    sqlite3 *db = NULL;
+    int fds[WAITING];
+
+    if (!node_is("sqlite")) {
+        return;
+    }
+    node_stop(f);
+    f->options.work_options.busy_ms_max = 2 * PATIENCE_MS;
+    node_start(f);
+    make_task(f, "t");
+    assert_int_equal(sqlite3_open(f->work, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    for (size_t i = 0; i < WAITING; i++) {
+        fds[i] = http_connect(f->address);
+        http_ask_on(
+            fds[i], "POST /v1/work/items", NULL, "{\"task_id\":\"t\",\"work_type\":\"mail\"}");
+    }
+    node_expect(f, "GET /v1/apps/none/seq", NULL, 404, "'none'"); /* of the routes that block */
+    node_expect(f, "PUT /v1/apps/none", "{", 400, "INVALID");
+    for (size_t i = 0; i < WAITING; i++) {
+        assert_true(http_is_silent(fds[i], 0));
+    }
+    sqlite3_close(db);
+    for (size_t i = 0; i < WAITING; i++) {
+        struct http_reply reply = http_receive(fds[i], false);
+        assert_int_equal(reply.code, 201);
+        http_reply_done(&reply);
+        close(fds[i]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -403,6 +439,7 @@ int main(int argc, char **argv)
         node_test(test_the_node_takes_back_leases_that_ran_out),
         node_test(test_the_node_fires_schedules),
         node_test(test_a_store_that_fails_is_5xx_and_tried_again),
+        node_test(test_a_store_that_hangs_holds_up_no_application),
     };
 
     return node_suite(argc, argv, tests, COUNT_OF(tests));
