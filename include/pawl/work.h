@@ -630,6 +630,8 @@ typedef struct pawl_recovery {
     size_t key_count; /* cached answers of the task's idempotency keys */
     const pawl_view *keys;
     const pawl_view *responses;
+    bool
+        more; /* there are more items or keys than `list_max` let in; task has the counts of items */
 } pawl_recovery;
 
 /* Where a task goes on: verifies checkpoints from the newest on until one holds. Ended with
@@ -638,6 +640,26 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_recover(pawl_work *work,
                                                      pawl_view task_id,
                                                      pawl_recovery **ret_recovery,
                                                      pawl_error *reterr);
+
+typedef struct pawl_recover_options {
+    size_t size;
+    bool
+        as_recorded; /* evidence is not looked at, which would run commands and read files: what was
+                       * found the last time counts */
+    uint32_t list_max; /* items, and keys, at the most; 0: all of them */
+} pawl_recover_options;
+
+#define PAWL_RECOVER_OPTIONS_INIT               \
+    {                                           \
+        sizeof(pawl_recover_options), false, 0, \
+    }
+
+/* The same for somebody who only wants to see. `options` may be NULL. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_work_recover_with(pawl_work *work,
+                                                          pawl_view task_id,
+                                                          const pawl_recover_options *options,
+                                                          pawl_recovery **ret_recovery,
+                                                          pawl_error *reterr);
 PAWL_API void pawl_recovery_free(pawl_recovery *recovery);
 
 /* --- As JSON ---------------------------------------------------------------------------------- */

@@ -201,10 +201,16 @@ void pawl__serve_work_checkpoint_latest(struct pawl__http_request *request, void
     }
 }
 
-/* --- where a task goes on --- */
+/* --- where a task goes on ---
+ *
+ * As it was seen last: looking at evidence runs commands, and a page that somebody reads is no reason
+ * to. */
+
+enum { RECOVERY_LIST_MAX = 1000 };
 
 void pawl__serve_work_recovery(struct pawl__http_request *request, void *context)
 {
+    pawl_recover_options options = PAWL_RECOVER_OPTIONS_INIT;
     pawl_error error = PAWL_ERROR_INIT;
     pawl_recovery *recovery = NULL;
     pawl_work *store = NULL;
@@ -213,8 +219,11 @@ void pawl__serve_work_recovery(struct pawl__http_request *request, void *context
     pawl_status status =
         pawl__node_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
 
+    options.as_recorded = true;
+    options.list_max = RECOVERY_LIST_MAX;
     if (status == PAWL_OK) {
-        status = pawl_work_recover(store, pawl__http_part(request, "task"), &recovery, &error);
+        status = pawl_work_recover_with(
+            store, pawl__http_part(request, "task"), &options, &recovery, &error);
     }
     if (status == PAWL_OK) {
         status = pawl_recovery_to_json(recovery, &json, &len, &error);

@@ -214,6 +214,7 @@ static void add_recovery(struct pawl__buf *buf, const pawl_recovery *recovery)
     add_recovered_items(buf, recovery);
     pawl__object_key(&object, "answers");
     add_answers(buf, recovery);
+    pawl__object_bool(&object, "more", recovery->more);
     pawl__object_end(&object);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/take.h"
 #include "work/backend_keys.h"
 #include "work/checkpoint.h"
 #include "work/item.h"
@@ -16,6 +17,7 @@ struct copy {
 /* What is being put together. Lists grow as chains and become arrays at the end. */
 struct building {
     struct copy *copy;
+    pawl_recover_options options;
     pawl_checkpoint *checkpoint; /* the one that was just taken */
     struct item_link {
         struct item_link *next;
@@ -78,6 +80,24 @@ static pawl_status first_of(pawl_work *work,
     return status == PAWL_OK && building->nomem ? no_memory(reterr) : status;
 }
 
+static pawl_status holds_now(pawl_work *work,
+                             const struct building *building,
+                             bool *ret_holds,
+                             pawl_error *reterr)
+{
+    const pawl_checkpoint *checkpoint = building->checkpoint;
+
+    if (building->options.as_recorded) {
+        *ret_holds = checkpoint->verified;
+        return PAWL_OK;
+    }
+    pawl_status status = pawl__checkpoint_look(work, checkpoint, ret_holds, NULL, reterr);
+    return status == PAWL_OK
+               ? PAWL_OK
+               : pawl__fail_context(
+                   reterr, status, "checkpoint %lld", (long long)checkpoint->sequence_number);
+}
+
 /* From the newest on until one holds. One after the other, because evidence takes its time and
  * nobody may wait for it. */
 static pawl_status find_resume(pawl_work *work,
@@ -99,10 +119,9 @@ static pawl_status find_resume(pawl_work *work,
         if (checkpoint->type == PAWL_CHECKPOINT_ERROR_BOUNDARY) {
             continue;
         }
-        status = pawl__checkpoint_look(work, checkpoint, &holds, NULL, reterr);
+        status = holds_now(work, building, &holds, reterr);
         if (status != PAWL_OK) {
-            return pawl__fail_context(
-                reterr, status, "checkpoint %lld", (long long)checkpoint->sequence_number);
+            return status;
         }
         if (holds) {
             checkpoint->verified = true;
@@ -131,12 +150,24 @@ static pawl_status find_iteration_end(pawl_work *work,
     return status;
 }
 
+/* One more than is wanted tells that there are more. */
+static bool is_full(const struct building *building, size_t count)
+{
+    bool full = building->options.list_max > 0 && count == building->options.list_max;
+
+    building->copy->recovery.more |= full;
+    return full;
+}
+
 static bool take_item(void *context, const struct work_row *row)
 {
     struct building *building = context;
     struct pawl__arena *arena = &building->copy->arena;
-    struct item_link *link = pawl__arena_take(arena, sizeof(*link));
 
+    if (is_full(building, building->copy->recovery.item_count)) {
+        return false;
+    }
+    struct item_link *link = pawl__arena_take(arena, sizeof(*link));
     if (link == NULL || !pawl__keep_item(arena, &row->item, &link->item)) {
         building->nomem = true;
         return false;
@@ -160,6 +191,7 @@ static pawl_status list_items(pawl_work *work,
     filter.task_id = task_id;
     filter.statuses = 1U << PAWL_ITEM_PENDING | 1U << PAWL_ITEM_IN_PROGRESS
                       | 1U << PAWL_ITEM_EXPIRED | 1U << PAWL_ITEM_WAITING;
+    filter.limit = building->options.list_max == 0 ? 0 : (uint64_t)building->options.list_max + 1;
     pawl_status status =
         work->backend->items->list(work->backend, &filter, take_item, building, reterr);
     if (status != PAWL_OK || recovery->item_count == 0) {
@@ -181,9 +213,12 @@ static bool take_key(void *context, const struct idem_row *row)
 {
     struct building *building = context;
     struct pawl__arena *arena = &building->copy->arena;
-    struct key_link *link = pawl__arena_take(arena, sizeof(*link));
     pawl_view response = row->response.len > 0 ? row->response : pawl_view_of("null");
 
+    if (is_full(building, building->copy->recovery.key_count)) {
+        return false;
+    }
+    struct key_link *link = pawl__arena_take(arena, sizeof(*link));
     if (link == NULL || !pawl__arena_copy(arena, row->key, &link->key)
         || !pawl__arena_copy(arena, response, &link->response)) {
         building->nomem = true;
@@ -251,9 +286,22 @@ pawl_status pawl_work_recover(pawl_work *work,
                               pawl_recovery **ret_recovery,
                               pawl_error *reterr)
 {
-    struct building building = { .copy = NULL };
+    return pawl_work_recover_with(work, task_id, NULL, ret_recovery, reterr);
+}
+
+pawl_status pawl_work_recover_with(pawl_work *work,
+                                   pawl_view task_id,
+                                   const pawl_recover_options *options,
+                                   pawl_recovery **ret_recovery,
+                                   pawl_error *reterr)
+{
+    struct building building = { .options = PAWL_RECOVER_OPTIONS_INIT };
     pawl_status status = pawl__work_check_name("task_id", task_id, reterr);
 
+    if (status == PAWL_OK && options != NULL) {
+        status = pawl__take_sized(
+            "options", options, &building.options, sizeof(building.options), reterr);
+    }
     if (status != PAWL_OK) {
         return status;
     }

@@ -122,6 +122,30 @@ def test_same_objects():
     assert node.end()[0] == 0
 
 
+def test_recovery_runs_no_command():
+    store = Store()
+    node = Node(store)
+    ran = os.path.join(tempfile.mkdtemp(dir=TOP), "ran")
+
+    def times():
+        with open(ran, encoding="utf-8") as file:
+            return len(file.readlines())
+
+    node.good("POST", "tasks", {"task_id": "t", "title": "t"})
+    store.work("checkpoint", "add", "--task", "t", "--snapshot", "1", "--evidence", f"command_exit=echo x >>{ran}")
+    assert times() == 1
+    assert node.good("GET", "tasks/t/recovery")["resume"]["sequence_number"] == 1
+    assert times() == 1
+    store.work("recover", "t")
+    assert times() == 2
+    items = [mail(f"m{number:04}") for number in range(1001)]
+    node.good("POST", "items", {"items": items})
+    recovery = node.good("GET", "tasks/t/recovery")
+    assert len(recovery["items"]) == 1000 and recovery["more"] and recovery["task"]["pending"] == 1001
+    assert len(store.work("recover", "t")[0]["items"]) == 1001
+    assert node.end()[0] == 0
+
+
 def test_lost_leases():
     """What the command line says with exit code 4 is 409 here."""
     store = Store()
@@ -246,6 +270,7 @@ def test_sweep():
 
 
 it("shows the objects that `pawl work --json` shows, field for field", test_same_objects)
+it("runs no command and lists a thousand items when it tells where a task goes on", test_recovery_runs_no_command)
 it("says 409 where the command line has exit code 4", test_lost_leases)
 it("takes the token that was given before a kill -9", test_kill)
 it("completes each item once with two nodes and many clients", test_two_nodes)

@@ -50,7 +50,46 @@ static void test_recovery_names_where_a_task_goes_on(void **state)
     assert_true(pawl__view_is(recovery->keys[0], "k1"));
     assert_true(pawl__view_is(recovery->responses[0], "null"));
     assert_true(pawl__view_is(recovery->responses[1], "[2]"));
+    assert_false(recovery->more);
     pawl_recovery_free(recovery);
+}
+
+static pawl_recovery *recover_with(struct care_fixture *f, bool as_recorded, uint32_t list_max)
+{
+    pawl_recover_options options = PAWL_RECOVER_OPTIONS_INIT;
+    pawl_recovery *recovery = NULL;
+
+    options.as_recorded = as_recorded;
+    options.list_max = list_max;
+    assert_ok(pawl_work_recover_with(f->work, pawl_view_of("t"), &options, &recovery, &f->err),
+              &f->err);
+    return recovery;
+}
+
+static void test_recovery_lists_as_much_as_is_wanted(void **state)
+{
+    struct care_fixture *f = *state;
+    static const struct {
+        uint32_t max;
+        size_t items;
+        size_t keys;
+        bool more;
+    } cases[] = { { 0, 3, 2, false }, { 1, 1, 1, true }, { 2, 2, 2, true }, { 3, 3, 2, false } };
+
+    care_task(f, "t");
+    care_submit(f, "t", "i1");
+    care_submit(f, "t", "i2");
+    care_submit(f, "t", "i3");
+    care_answer(f, "k1", "t", "1");
+    care_answer(f, "k2", "t", "2");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        pawl_recovery *recovery = recover_with(f, false, cases[i].max);
+        assert_int_equal(recovery->item_count, cases[i].items);
+        assert_int_equal(recovery->key_count, cases[i].keys);
+        assert_int_equal(recovery->more, cases[i].more);
+        assert_int_equal(recovery->task->pending, 3);
+        pawl_recovery_free(recovery);
+    }
 }
 
 static void test_recovery_passes_over_what_does_not_hold(void **state)
@@ -79,7 +118,14 @@ static void test_recovery_passes_over_what_does_not_hold(void **state)
     assert_int_equal(recovery->resume->sequence_number, 2);
     pawl_recovery_free(recovery);
     assert_int_equal(remove(path), 0);
+    recovery = recover_with(f, true, 0); /* nobody looks: it held the last time */
+    assert_int_equal(recovery->resume->sequence_number, 2);
+    pawl_recovery_free(recovery);
     assert_ok(pawl_work_recover(f->work, pawl_view_of("t"), &recovery, &f->err), &f->err);
+    assert_int_equal(recovery->resume->sequence_number, 1);
+    assert_int_equal(recovery->passed_over, 1);
+    pawl_recovery_free(recovery);
+    recovery = recover_with(f, true, 0); /* what was found now is on record */
     assert_int_equal(recovery->resume->sequence_number, 1);
     assert_int_equal(recovery->passed_over, 1);
     pawl_recovery_free(recovery);
@@ -669,6 +715,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         CARE_TEST(test_recovery_names_where_a_task_goes_on),
+        CARE_TEST(test_recovery_lists_as_much_as_is_wanted),
         CARE_TEST(test_recovery_passes_over_what_does_not_hold),
         CARE_TEST(test_recovery_passes_over_a_question_that_cannot_be_asked_any_more),
         CARE_TEST(test_a_slot_fires_once),
