@@ -137,7 +137,8 @@ enum pawl__sqlite_begin {
                             */
 };
 
-/* Transactions do not nest. An error that made SQLite take the transaction back (no space, no
+/* IO when the file is not in its place any more: moved, replaced or deleted. Nothing was done then.
+ * Transactions do not nest. An error that made SQLite take the transaction back (no space, no
  * memory, I/O, interrupt) fails every later statement until pawl__sqlite_rollback: nothing slips
  * out of it one by one. */
 PAWL_MUST_USE pawl_status pawl__sqlite_begin(struct pawl__sqlite *db,

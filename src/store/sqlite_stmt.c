@@ -274,12 +274,27 @@ bool pawl__sqlite_in_transaction(const struct pawl__sqlite *db)
     return db->in_transaction;
 }
 
+/* What is written to a file that is no longer in its place is lost when it is closed, and somebody
+ * else may be writing to another one there. */
+static pawl_status check_place(struct pawl__sqlite *db, pawl_error *reterr)
+{
+    int moved = 0;
+    int rc = sqlite3_file_control(db->native, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+
+    return rc == SQLITE_OK && moved != 0 ? pawl__fail(
+               reterr, PAWL_IO, "'%s' was moved, replaced or deleted while it was open", db->path)
+                                         : PAWL_OK;
+}
+
 pawl_status pawl__sqlite_begin(struct pawl__sqlite *db,
                                enum pawl__sqlite_begin kind,
                                pawl_error *reterr)
 {
     REQUIRE(!db->in_transaction);
     pawl_status status = pawl__sqlite_check_stop(db, reterr);
+    if (status == PAWL_OK && kind == PAWL__SQLITE_IMMEDIATE) {
+        status = check_place(db, reterr);
+    }
     if (status != PAWL_OK) {
         return status;
     }

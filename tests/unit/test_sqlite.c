@@ -453,6 +453,28 @@ static void test_a_transaction_is_all_or_nothing(void **state)
     pawl__sqlite_close(db);
 }
 
+static void test_a_store_that_is_not_in_its_place_is_not_written(void **state)
+{
+    struct probe *probe = *state;
+    struct pawl__sqlite *db = probe_open(probe);
+    pawl_error error = PAWL_ERROR_INIT;
+    char aside[128];
+
+    snprintf(aside, sizeof(aside), "%s.aside", probe->path);
+    assert_int_equal(rename(probe->path, aside), 0);
+    assert_status(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), PAWL_IO, &error);
+    assert_message(&error, "was moved, replaced or deleted");
+    FILE *other = fopen(probe->path, "w");
+    assert_non_null(other);
+    fclose(other);
+    assert_status(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), PAWL_IO, &error);
+    assert_int_equal(rename(aside, probe->path), 0);
+    assert_ok(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), &error);
+    assert_ok(probe_put(db, "a", &error), &error);
+    assert_ok(pawl__sqlite_commit(db, &error), &error);
+    pawl__sqlite_close(db);
+}
+
 static void test_a_full_store_takes_the_transaction_back_as_a_whole(void **state)
 {
     struct pawl__sqlite *db = probe_open(*state);
@@ -903,6 +925,7 @@ int main(void)
         CASE(test_a_failing_migration_leaves_the_old_schema),
         CASE(test_a_broken_constraint_is_a_conflict_that_names_it),
         CASE(test_a_transaction_is_all_or_nothing),
+        CASE(test_a_store_that_is_not_in_its_place_is_not_written),
         CASE(test_a_full_store_takes_the_transaction_back_as_a_whole),
         CASE(test_a_writer_waits_as_long_as_it_was_told),
         CASE(test_a_waiter_asks_as_often_as_it_was_told),
