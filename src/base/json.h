@@ -45,6 +45,13 @@ PAWL_MUST_USE pawl_status pawl__json_canonical(json_t *json,
                                                struct pawl__buf *buf,
                                                pawl_error *reterr);
 
+/* Whether two texts are the same value, however they are written. What is no JSON is the same as
+ * nothing but itself. NOMEM. */
+PAWL_MUST_USE pawl_status pawl__json_same(pawl_view a,
+                                          pawl_view b,
+                                          bool *ret_same,
+                                          pawl_error *reterr);
+
 /* A value and where it stands, so that an error can say "payload.items[3].id". A node points to the
  * node it came from, which must stay where it is; all of them borrow the value.
  *

@@ -345,3 +345,26 @@ pawl_status pawl__json_canonical(json_t *json, struct pawl__buf *buf, pawl_error
 {
     return write_json(&(struct writer){ buf, true, reterr }, json);
 }
+
+pawl_status pawl__json_same(pawl_view a, pawl_view b, bool *ret_same, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf one = BUF_INIT(SIZE_MAX / 2);
+    AUTO(pawl__buf_done) struct pawl__buf other = BUF_INIT(SIZE_MAX / 2);
+    json_auto_t *json_a = NULL;
+    json_auto_t *json_b = NULL;
+
+    *ret_same = pawl__view_equal(a, b);
+    if (*ret_same || a.len == 0 || b.len == 0) {
+        return PAWL_OK;
+    }
+    if (pawl__json_parse(a, a.len, &json_a, NULL) != PAWL_OK
+        || pawl__json_parse(b, b.len, &json_b, NULL) != PAWL_OK) {
+        return PAWL_OK;
+    }
+    pawl_status status = pawl__json_canonical(json_a, &one, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__json_canonical(json_b, &other, reterr);
+    }
+    *ret_same = status == PAWL_OK && pawl__view_equal(pawl__buf_view(&one), pawl__buf_view(&other));
+    return status;
+}

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "work/diff.h"
 #include "work/evidence.h"
 #include "work/item.h"
@@ -137,26 +138,6 @@ struct add_request {
     int64_t sequence;
 };
 
-static bool note_difference(void *context, pawl_view path, pawl_view from, pawl_view to)
-{
-    (void)path;
-    (void)from;
-    (void)to;
-    *(bool *)context = true;
-    return false;
-}
-
-static bool same_json(pawl_view a, pawl_view b)
-{
-    bool differs = false;
-
-    if (pawl__view_equal(a, b)) {
-        return true;
-    }
-    return a.len > 0 && b.len > 0
-           && pawl__json_diff(a, b, note_difference, &differs, NULL) == PAWL_OK && !differs;
-}
-
 static bool same_evidence(const pawl_checkpoint *a, const pawl_checkpoint *b)
 {
     if (a->evidence_count != b->evidence_count) {
@@ -172,15 +153,25 @@ static bool same_evidence(const pawl_checkpoint *a, const pawl_checkpoint *b)
     return true;
 }
 
-static bool same_content(const struct add_request *add, const pawl_checkpoint *stored)
+static pawl_status is_same(const struct add_request *add,
+                           const pawl_checkpoint *stored,
+                           bool *ret_same,
+                           pawl_error *reterr)
 {
     const pawl_checkpoint *given = add->given;
     pawl_view item = add->lease != NULL ? add->lease->work_item_id : given->work_item_id;
+    bool same_snapshot = false;
+    bool same_metadata = false;
+    pawl_status status =
+        pawl__json_same(given->snapshot_data, stored->snapshot_data, &same_snapshot, reterr);
 
-    return (given->task_id.len == 0 || pawl__view_equal(given->task_id, stored->task_id))
-           && pawl__view_equal(item, stored->work_item_id) && given->type == stored->type
-           && same_json(given->snapshot_data, stored->snapshot_data)
-           && same_json(given->metadata, stored->metadata) && same_evidence(given, stored);
+    if (status == PAWL_OK) {
+        status = pawl__json_same(given->metadata, stored->metadata, &same_metadata, reterr);
+    }
+    *ret_same = (given->task_id.len == 0 || pawl__view_equal(given->task_id, stored->task_id))
+                && pawl__view_equal(item, stored->work_item_id) && given->type == stored->type
+                && same_snapshot && same_metadata && same_evidence(given, stored);
+    return status;
 }
 
 /* True when the request has its answer: it is there already. */
@@ -199,7 +190,12 @@ static pawl_status find_duplicate(struct work_tx *tx,
     if (status != PAWL_OK || stored == NULL) {
         return status;
     }
-    if (!same_content(add, stored)) {
+    bool same = false;
+    status = is_same(add, stored, &same, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (!same) {
         return pawl__refuse(&add->request,
                             PAWL_CONFLICT,
                             "checkpoint '%.*s' is there with other content",

@@ -33,29 +33,6 @@ static int by_view(const void *a, const void *b)
 
 /* --- what is compared --- */
 
-static pawl_status same_json(pawl_view a, pawl_view b, bool *ret_same, pawl_error *reterr)
-{
-    AUTO(pawl__buf_done) struct pawl__buf one = BUF_INIT(SIZE_MAX / 2);
-    AUTO(pawl__buf_done) struct pawl__buf other = BUF_INIT(SIZE_MAX / 2);
-    json_auto_t *json_a = NULL;
-    json_auto_t *json_b = NULL;
-
-    *ret_same = pawl__view_equal(a, b);
-    if (*ret_same || a.len == 0 || b.len == 0) {
-        return PAWL_OK;
-    }
-    if (pawl__json_parse(a, a.len, &json_a, reterr) != PAWL_OK
-        || pawl__json_parse(b, b.len, &json_b, reterr) != PAWL_OK) {
-        return PAWL_OK; /* foreign SQL may have stored what is no JSON: it is something else */
-    }
-    pawl_status status = pawl__json_canonical(json_a, &one, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__json_canonical(json_b, &other, reterr);
-    }
-    *ret_same = status == PAWL_OK && pawl__view_equal(pawl__buf_view(&one), pawl__buf_view(&other));
-    return status;
-}
-
 static pawl_status compare(const struct submit *submit,
                            const struct coming *coming,
                            const pawl_item *stored,
@@ -64,7 +41,8 @@ static pawl_status compare(const struct submit *submit,
     const pawl_submission *given = coming->given;
     const char *other = NULL;
     bool same_input = false;
-    pawl_status status = same_json(given->input_data, stored->input_data, &same_input, reterr);
+    pawl_status status =
+        pawl__json_same(given->input_data, stored->input_data, &same_input, reterr);
 
     if (!pawl__view_equal(given->task_id, stored->task_id)) {
         other = "task_id";

@@ -44,15 +44,17 @@ static pawl_status run_create(struct work_tx *tx, struct work_request *request, 
     if (!stored.known) {
         return tx->backend->items->task_insert(tx->backend, &tx->now, task, reterr);
     }
-    if (!pawl__view_equal(stored.task.title, task->title)
-        || !pawl__view_equal(stored.task.metadata, task->metadata)) {
+    bool same_title = pawl__view_equal(stored.task.title, task->title);
+    bool same_metadata = false;
+    status = pawl__json_same(stored.task.metadata, task->metadata, &same_metadata, reterr);
+    if (status == PAWL_OK && !(same_title && same_metadata)) {
         pawl__refuse(request,
                      PAWL_CONFLICT,
                      "task '%.*s' is there with another %s",
                      VIEW_ARGS(task->task_id),
-                     pawl__view_equal(stored.task.title, task->title) ? "metadata" : "title");
+                     same_title ? "metadata" : "title");
     }
-    return PAWL_OK;
+    return status;
 }
 
 static pawl_status check_task(const pawl_work *work, const pawl_task *task, pawl_error *reterr)

@@ -266,6 +266,12 @@ static void test_a_task_is_made_once(void **state)
     assert_ok(pawl_task_create(f->work, &task, id, &f->err), &f->err);
     assert_string_equal(id, "T");
     assert_ok(pawl_task_create(f->work, &task, id, &f->err), &f->err);
+    task.metadata = pawl_view_of(" { \"a\": 1.0 }"); /* the same, written in another way */
+    assert_ok(pawl_task_create(f->work, &task, id, &f->err), &f->err);
+    task.metadata = pawl_view_of("{\"a\":2}");
+    assert_status(pawl_task_create(f->work, &task, id, &f->err), PAWL_CONFLICT, &f->err);
+    assert_message(&f->err, "another metadata");
+    task.metadata = pawl_view_of("{\"a\":1}");
     task.title = pawl_view_of("second");
     assert_status(pawl_task_create(f->work, &task, id, &f->err), PAWL_CONFLICT, &f->err);
     assert_message(&f->err, "another title");
