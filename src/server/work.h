@@ -112,6 +112,17 @@ PAWL_MUST_USE pawl_status pawl__work_read_ms(const struct pawl__json_node *objec
                                              int64_t *ret_ms,
                                              pawl_error *reterr);
 
+/* A text that is not empty: an id, a name, a reason. Empty is not the same as missing. */
+PAWL_MUST_USE pawl_status pawl__work_read_name(struct pawl__json_node node,
+                                               pawl_view *ret_name,
+                                               pawl_error *reterr);
+
+/* The same of the query. Left alone when it is missing. */
+PAWL_MUST_USE pawl_status pawl__work_query_name(const struct pawl__http_request *request,
+                                                const char *key,
+                                                pawl_view *ret_name,
+                                                pawl_error *reterr);
+
 /* A value of any type as text, which stands in `buf`; empty when it is missing or null. */
 PAWL_MUST_USE pawl_status pawl__work_read_json(const struct pawl__json_node *object,
                                                const char *key,

@@ -33,7 +33,7 @@ static pawl_status read_lease(struct adding *adding, pawl_error *reterr)
     const struct pawl__json_node *root = &adding->body.root;
     struct pawl__json_node item = pawl__json_optional(root, "work_item_id");
     int64_t token = 0;
-    pawl_status status = pawl__json_text(item, &adding->lease.work_item_id, reterr);
+    pawl_status status = pawl__work_read_name(item, &adding->lease.work_item_id, reterr);
 
     if (status == PAWL_OK) {
         status = pawl__json_int(pawl__json_optional(root, "token"), 1, INT64_MAX, &token, reterr);
@@ -104,7 +104,7 @@ static pawl_status read_adding(const struct pawl__http_request *request,
         status = refuse_evidence(adding, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__json_text(
+        status = pawl__work_read_name(
             pawl__json_optional(root, "checkpoint_id"), &checkpoint->checkpoint_id, reterr);
     }
     if (status == PAWL_OK) {

@@ -49,8 +49,11 @@ static pawl_status read_types(struct claiming *claiming, pawl_error *reterr)
     if (count > TYPES_MAX) {
         return pawl__json_fail(&given, reterr, "more than %d types", TYPES_MAX);
     }
+    if (status == PAWL_OK && list.value != NULL && count == 0) {
+        return pawl__json_fail(&given, reterr, "is empty: leave it out to claim all types");
+    }
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        status = pawl__json_text(pawl__json_item(&list, i), &claiming->types[i], reterr);
+        status = pawl__work_read_name(pawl__json_item(&list, i), &claiming->types[i], reterr);
     }
     claiming->claim.work_types = claiming->types;
     claiming->claim.work_type_count = count;
@@ -83,10 +86,10 @@ static pawl_status read_claim(struct claiming *claiming, pawl_error *reterr)
         pawl__work_body(claiming->request, names, COUNT_OF(names), &claiming->body, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl__json_text(pawl__json_key(root, "holder"), &claim->holder, reterr);
+        status = pawl__work_read_name(pawl__json_key(root, "holder"), &claim->holder, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__json_text(pawl__json_optional(root, "task"), &claim->task_id, reterr);
+        status = pawl__work_read_name(pawl__json_optional(root, "task"), &claim->task_id, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl__json_int(

@@ -52,7 +52,7 @@ static pawl_status read_after(struct batch *batch,
     }
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         after[i] = (pawl_view){ NULL, 0 };
-        status = pawl__json_text(pawl__json_item(&list, i), &after[i], reterr);
+        status = pawl__work_read_name(pawl__json_item(&list, i), &after[i], reterr);
     }
     item->after = after;
     item->after_count = count;
@@ -112,13 +112,14 @@ static pawl_status read_item(struct batch *batch,
         status = pawl__json_only(&object, names, COUNT_OF(names), reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__json_text(pawl__json_key(&object, "task_id"), &item->task_id, reterr);
+        status = pawl__work_read_name(pawl__json_key(&object, "task_id"), &item->task_id, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__json_text(pawl__json_key(&object, "work_type"), &item->work_type, reterr);
+        status =
+            pawl__work_read_name(pawl__json_key(&object, "work_type"), &item->work_type, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__json_text(
+        status = pawl__work_read_name(
             pawl__json_optional(&object, "work_item_id"), &item->work_item_id, reterr);
     }
     if (status == PAWL_OK) {

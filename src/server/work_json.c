@@ -73,6 +73,40 @@ pawl_status pawl__work_read_ms(const struct pawl__json_node *object,
     return PAWL_OK;
 }
 
+pawl_status pawl__work_read_name(struct pawl__json_node node,
+                                 pawl_view *ret_name,
+                                 pawl_error *reterr)
+{
+    pawl_view name = { NULL, 0 };
+    pawl_status status = pawl__json_text(node, &name, reterr);
+
+    if (status != PAWL_OK || name.data == NULL) {
+        return status;
+    }
+    if (name.len == 0) {
+        return pawl__json_fail(&node, reterr, "is empty%s", node.optional ? ": leave it out" : "");
+    }
+    *ret_name = name;
+    return PAWL_OK;
+}
+
+pawl_status pawl__work_query_name(const struct pawl__http_request *request,
+                                  const char *key,
+                                  pawl_view *ret_name,
+                                  pawl_error *reterr)
+{
+    const pawl_view *given = pawl__http_query(request, key);
+
+    if (given == NULL) {
+        return PAWL_OK;
+    }
+    if (given->len == 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "%s: is empty: leave it out", key);
+    }
+    *ret_name = *given;
+    return PAWL_OK;
+}
+
 pawl_status pawl__work_read_json(const struct pawl__json_node *object,
                                  const char *key,
                                  struct pawl__buf *buf,

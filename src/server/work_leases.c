@@ -186,7 +186,8 @@ static pawl_status fail_item(struct pawl__http_request *request,
         status = pawl__work_read_lease(request, &body.root, &lease, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__json_text(pawl__json_key(&body.root, "error_message"), &message, reterr);
+        status =
+            pawl__work_read_name(pawl__json_key(&body.root, "error_message"), &message, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl__json_bool(pawl__json_optional(&body.root, "permanent"), &permanent, reterr);

@@ -188,8 +188,6 @@ static pawl_status read_filter(const struct pawl__http_request *request,
                                pawl_error *reterr)
 {
     const pawl_view *status_name = pawl__http_query(request, "status");
-    const pawl_view *type = pawl__http_query(request, "type");
-    const pawl_view *task = pawl__http_query(request, "task");
     pawl_item_status wanted = PAWL_ITEM_PENDING;
     pawl_status status = PAWL_OK;
 
@@ -198,12 +196,14 @@ static pawl_status read_filter(const struct pawl__http_request *request,
             "status", pawl_item_status_parse(*status_name, &wanted, reterr), reterr);
         filter->statuses = 1U << wanted;
     }
-    filter->work_type = type == NULL ? filter->work_type : *type;
-    filter->task_id = task == NULL ? filter->task_id : *task;
     filter->by_id = true;
     filter->from_id = page->from;
     filter->limit = page->limit + 1;
-    return status;
+    if (status == PAWL_OK) {
+        status = pawl__work_query_name(request, "type", &filter->work_type, reterr);
+    }
+    return status == PAWL_OK ? pawl__work_query_name(request, "task", &filter->task_id, reterr)
+                             : status;
 }
 
 void pawl__serve_work_item_list(struct pawl__http_request *request, void *context)

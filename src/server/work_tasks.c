@@ -41,7 +41,7 @@ static pawl_status read_task(const struct pawl__json_node *root,
                              pawl_error *reterr)
 {
     pawl_status status =
-        pawl__json_text(pawl__json_optional(root, "task_id"), &task->task_id, reterr);
+        pawl__work_read_name(pawl__json_optional(root, "task_id"), &task->task_id, reterr);
 
     task->title = task->task_id;
     if (status == PAWL_OK) {
