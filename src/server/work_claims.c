@@ -1,7 +1,8 @@
 /* POST /v1/work/claims: leases items, and waits for the first if that is asked.
  *
  * Whoever waits does so on a thread of its own (work_waits.c). What is leased for somebody who is gone
- * meanwhile is given back: nobody would hear of it before its lease ends. */
+ * meanwhile is given back: nobody would hear of it before its lease ends. So is what does not fit the
+ * answer. */
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -12,26 +13,41 @@
 
 enum {
     TYPES_MAX = 100,
-    LOOK_MS = 2000 /* how often whoever waits is looked for */
+    COUNT_MAX = 1000,
+    LOOK_MS = 2000,         /* how often whoever waits is looked for */
+    ANSWER_BYTES = 32 << 20 /* but for its first item, which may be larger */
 };
-#define ITEMS_BYTES_MAX ((size_t)256 << 20)
+#define NOTHING "{\"items\":[]}\n"
+#define ITEM_BYTES_MAX ((size_t)256 << 20)
+
+/* Items are leased in steps: their sizes are not known before, and all that do not fit would be
+ * leased, held in memory and given back. */
+enum { STEP_FIRST = 64, STEP_FACTOR = 4, STEPS_MAX = 3 };
+_Static_assert(STEP_FIRST *(1 + STEP_FACTOR + STEP_FACTOR * STEP_FACTOR) >= COUNT_MAX,
+               "the steps reach the count");
 
 struct claiming {
     struct pawl__http_request *request;
     struct node_work *work;
     struct node_body body; /* what the claim points into */
     pawl_claim claim;
+    uint32_t count_max;
     pawl_view types[TYPES_MAX];
     int64_t wait_ms;
     pawl_work *store;
-    pawl_claimed *claimed; /* NULL: nothing */
+    pawl_claimed *claimed[STEPS_MAX];
+    size_t steps;
+    size_t held[STEPS_MAX]; /* how many of each are in the answer; the others were given back */
+    size_t largest;         /* bytes of an item in the answer */
     struct pawl__buf answer;
     pawl_error error;
 };
 
 static void claiming_free(struct claiming *claiming)
 {
-    pawl_claimed_free(claiming->claimed);
+    for (size_t i = 0; i < claiming->steps; i++) {
+        pawl_claimed_free(claiming->claimed[i]);
+    }
     pawl__buf_done(&claiming->answer);
     pawl__work_body_done(&claiming->body);
     free(claiming);
@@ -92,10 +108,9 @@ static pawl_status read_claim(struct claiming *claiming, pawl_error *reterr)
         status = pawl__work_read_name(pawl__json_optional(root, "task"), &claim->task_id, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__json_int(
-            pawl__json_optional(root, "count"), 1, PAWL_WORK_BATCH_MAX, &count, reterr);
+        status = pawl__json_int(pawl__json_optional(root, "count"), 1, COUNT_MAX, &count, reterr);
     }
-    claim->count_max = (uint32_t)count;
+    claiming->count_max = (uint32_t)count;
     if (status == PAWL_OK) {
         status = read_types(claiming, reterr);
     }
@@ -109,20 +124,99 @@ static int64_t now_ms(void)
     return pawl__monotonic_ns(pawl__clock_real()) / NS_PER_MS;
 }
 
-/* In short waits: one that left takes up no thread for long. */
-static pawl_status claim_or_wait(struct claiming *claiming, pawl_error *reterr)
+static size_t held_count(const struct claiming *claiming)
 {
-    int64_t deadline_ms = now_ms() + claiming->wait_ms;
+    size_t count = 0;
+
+    for (size_t i = 0; i < claiming->steps; i++) {
+        count += claiming->held[i];
+    }
+    return count;
+}
+
+/* One that is not told of to anybody. */
+static void give_back(struct claiming *claiming, const pawl_item *item)
+{
+    const pawl_lease lease = { item->work_item_id, item->token };
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (pawl_work_release(claiming->store, &lease, &error) != PAWL_OK) {
+        LOG_WARNING("an item that was claimed for nobody waits for the end of its lease",
+                    LOG_VIEW("work_item_id", item->work_item_id),
+                    LOG_TEXT("error", error.message));
+    }
+}
+
+static void give_all_back(struct claiming *claiming)
+{
+    for (size_t step = 0; step < claiming->steps; step++) {
+        for (size_t i = 0; i < claiming->held[step]; i++) {
+            give_back(claiming, &claiming->claimed[step]->items[i]);
+        }
+        claiming->held[step] = 0;
+    }
+}
+
+/* Waits for the first step only, and in short waits: one that left takes up no thread for long. */
+static pawl_status claim_step(struct claiming *claiming, uint32_t count, pawl_error *reterr)
+{
+    int64_t deadline_ms = now_ms() + (claiming->steps == 0 ? claiming->wait_ms : 0);
+    pawl_claimed *claimed = NULL;
     pawl_status status;
 
+    claiming->claim.count_max = count;
     do {
         int64_t left_ms = MAX(deadline_ms - now_ms(), 0);
 
         claiming->claim.wait_ms = (uint32_t)MIN(left_ms, LOOK_MS);
-        status = pawl_work_claim(claiming->store, &claiming->claim, &claiming->claimed, reterr);
+        status = pawl_work_claim(claiming->store, &claiming->claim, &claimed, reterr);
     } while (status == PAWL_NOT_FOUND && now_ms() < deadline_ms
              && !pawl__http_has_left(claiming->request));
+    if (status == PAWL_OK) {
+        claiming->held[claiming->steps] = claimed->count;
+        claiming->claimed[claiming->steps++] = claimed;
+    }
     return status;
+}
+
+/* The items of the newest step. *ret_full: some did not fit, and are given back. */
+static pawl_status write_step(struct claiming *claiming, bool *ret_full, pawl_error *reterr)
+{
+    size_t step = claiming->steps - 1;
+    size_t before = held_count(claiming) - claiming->held[step];
+    const pawl_claimed *claimed = claiming->claimed[step];
+    size_t i = 0;
+
+    for (; i < claimed->count; i++) {
+        AUTO(pawl__text_free) char *json = NULL;
+        size_t len = 0;
+        pawl_status status = pawl_item_to_json(&claimed->items[i], &json, &len, reterr);
+
+        if (status != PAWL_OK) {
+            return status;
+        }
+        *ret_full = before + i > 0 && claiming->answer.len + len > ANSWER_BYTES;
+        if (*ret_full) {
+            break;
+        }
+        pawl__buf_add_text(&claiming->answer, before + i == 0 ? "" : ",");
+        pawl__buf_add(&claiming->answer, (pawl_view){ json, len });
+        claiming->largest = MAX(claiming->largest, len);
+    }
+    claiming->held[step] = i;
+    for (; i < claimed->count; i++) {
+        give_back(claiming, &claimed->items[i]);
+    }
+    return pawl__buf_check(&claiming->answer, "the answer", reterr);
+}
+
+/* How many to lease next, of `wanted`, when all of the step before came and are in the answer. */
+static uint32_t next_step(const struct claiming *claiming, uint32_t wanted)
+{
+    size_t room = ANSWER_BYTES - MIN(claiming->answer.len, (size_t)ANSWER_BYTES);
+    size_t most = claiming->held[claiming->steps - 1] * STEP_FACTOR;
+
+    return (uint32_t)MIN(wanted, MIN(most, room / MAX(claiming->largest, 1)));
 }
 
 static bool is_nothing(pawl_status status, const pawl_error *error)
@@ -130,50 +224,34 @@ static bool is_nothing(pawl_status status, const pawl_error *error)
     return status == PAWL_NOT_FOUND && pawl__http_problem_of_error(error)->http == 404;
 }
 
-static pawl_status write_items(struct claiming *claiming, pawl_error *reterr)
+/* All that are wanted, there are, and fit. What fails behind the first step ends it, as if there were
+ * no more: what is leased by then is told. */
+static pawl_status claim_and_write(struct claiming *claiming, pawl_error *reterr)
 {
-    size_t count = claiming->claimed == NULL ? 0 : claiming->claimed->count;
-    struct pawl__buf *answer = &claiming->answer;
+    uint32_t step = MIN(claiming->count_max, STEP_FIRST);
+    uint32_t wanted = claiming->count_max;
+    bool full = false;
     pawl_status status = PAWL_OK;
 
-    pawl__buf_add_text(answer, "{\"items\":[");
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        AUTO(pawl__text_free) char *json = NULL;
-        size_t len = 0;
-
-        status = pawl_item_to_json(&claiming->claimed->items[i], &json, &len, reterr);
-        pawl__buf_add_text(answer, i == 0 ? "" : ",");
-        pawl__buf_add(answer, (pawl_view){ json, len });
-    }
-    pawl__buf_add_text(answer, "]}\n");
-    if (status == PAWL_OK && pawl__buf_check(answer, "the answer", reterr) != PAWL_OK) {
-        status = answer->nomem ? PAWL_NOMEM
-                               : pawl__fail(reterr,
-                                            PAWL_INVALID,
-                                            "count: %zu items are more than %zu bytes: claim fewer",
-                                            count,
-                                            ITEMS_BYTES_MAX);
-    }
-    return status;
-}
-
-/* What nobody hears of. */
-static void give_back(struct claiming *claiming)
-{
-    size_t count = claiming->claimed == NULL ? 0 : claiming->claimed->count;
-
-    for (size_t i = 0; i < count; i++) {
-        const pawl_item *item = &claiming->claimed->items[i];
-        const pawl_lease lease = { item->work_item_id, item->token };
+    pawl__buf_add_text(&claiming->answer, "{\"items\":[");
+    while (step > 0 && !full && status == PAWL_OK) {
         pawl_error error = PAWL_ERROR_INIT;
+        pawl_status found = claim_step(claiming, step, &error);
 
-        if (pawl_work_release(claiming->store, &lease, &error) != PAWL_OK) {
-            LOG_WARNING("an item that was claimed for nobody waits for the end of its lease",
-                        LOG_VIEW("work_item_id", item->work_item_id),
-                        LOG_TEXT("error", error.message));
+        if (found != PAWL_OK && claiming->steps == 0 && !is_nothing(found, &error)) {
+            *reterr = error;
+            return found;
         }
+        if (found != PAWL_OK || pawl__http_has_left(claiming->request)) {
+            break;
+        }
+        status = write_step(claiming, &full, reterr);
+        wanted -= (uint32_t)claiming->claimed[claiming->steps - 1]->count;
+        bool more = claiming->claimed[claiming->steps - 1]->count == step;
+        step = more && claiming->steps < STEPS_MAX ? next_step(claiming, wanted) : 0;
     }
-    pawl_claimed_free(STEAL(claiming->claimed));
+    pawl__buf_add_text(&claiming->answer, "]}\n");
+    return status;
 }
 
 /* On a thread of the server's; but when the request was given up, on the one that claimed. */
@@ -182,7 +260,7 @@ static void finish(struct pawl__http_request *request, void *context)
     struct claiming *claiming = context;
 
     if (pawl__http_is_gone(request)) {
-        give_back(claiming);
+        give_all_back(claiming);
     } else if (claiming->error.status != PAWL_OK) {
         pawl__serve_work_fail(request, &claiming->error);
     } else {
@@ -200,17 +278,14 @@ static void claim(struct claiming *claiming)
         pawl__node_work_find(claiming->work, NODE_WORK_TO_CREATE, &claiming->store, &error);
 
     if (status == PAWL_OK) {
-        status = claim_or_wait(claiming, &error);
-        status = is_nothing(status, &error) ? PAWL_OK : status;
+        status = claim_and_write(claiming, &error);
     }
-    if (status == PAWL_OK && pawl__http_has_left(request)) {
-        give_back(claiming);
-    }
-    if (status == PAWL_OK) {
-        status = write_items(claiming, &error);
+    if (status != PAWL_OK || pawl__http_has_left(request)) {
+        give_all_back(claiming);
+        pawl__buf_clear(&claiming->answer);
+        pawl__buf_add_text(&claiming->answer, NOTHING);
     }
     if (status != PAWL_OK) {
-        give_back(claiming);
         claiming->error = error;
         claiming->error.status = status;
     }
@@ -263,7 +338,7 @@ void pawl__serve_work_claim(struct pawl__http_request *request, void *context)
     claiming->request = request;
     claiming->work = ((struct pawl__node *)context)->work;
     claiming->claim = (pawl_claim)PAWL_CLAIM_INIT;
-    claiming->answer = (struct pawl__buf)BUF_INIT(ITEMS_BYTES_MAX);
+    claiming->answer = (struct pawl__buf)BUF_INIT(ITEM_BYTES_MAX);
     if (read_claim(claiming, &error) == PAWL_OK) {
         keep_and_claim(claiming);
     } else {
