@@ -33,6 +33,8 @@ struct pawl__http_route {
     bool blocks;                   /* on a thread of its own; must answer */
     bool aside;                    /* on threads that other routes do not use: what it waits for
                                     * may hang, and is nothing that they need */
+    bool takes_key;                /* with an Idempotency-Key it may be sent again */
+    const char *no_key;            /* why one is refused here; NULL: it is not */
 };
 
 struct pawl__http_options {

@@ -150,6 +150,21 @@ static bool admit_route(struct pawl__http_request *request)
     return true;
 }
 
+/* One that does nothing would be relied on. */
+static bool admit_key(struct pawl__http_request *request)
+{
+    const char *why = pawl__http_route_of(request)->no_key;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (why == NULL || pawl__http_header(request, "Idempotency-Key") == NULL) {
+        return true;
+    }
+    (void)pawl__fail(
+        &error, PAWL_INVALID, "the header Idempotency-Key is not taken at this address: %s", why);
+    pawl__http_fail(request, &error);
+    return false;
+}
+
 static bool is_json(const char *type)
 {
     size_t len = strlen(HTTP_JSON);
@@ -209,7 +224,8 @@ static void admit_body(struct pawl__http_request *request)
 
 void pawl__http_admit(struct pawl__http_request *request)
 {
-    if (admit_singles(request) && admit_host(request) && admit_route(request)) {
+    if (admit_singles(request) && admit_host(request) && admit_route(request)
+        && admit_key(request)) {
         admit_body(request);
     }
 }

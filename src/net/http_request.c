@@ -321,16 +321,18 @@ static void unlink_locked(struct pawl__http *http, struct pawl__http_request *re
     request->suspended = false;
 }
 
+#define UNSURE "it may have been executed or not: ask again"
+
 static void abandon_locked(struct pawl__http *http,
                            struct pawl__http_request *request,
                            const struct pawl__http_problem *problem) REQUIRES_LOCK(http->lock)
 {
     if (request->answer.code == 0) {
+        bool takes_key = pawl__http_route_of(request)->takes_key;
+
         request->answer.header_count = 0;
-        refuse_locked(http,
-                      request,
-                      problem,
-                      "it may have been executed or not: ask again, with the same idempotency key");
+        refuse_locked(
+            http, request, problem, takes_key ? UNSURE ", with the same idempotency key" : UNSURE);
     }
     request->gone = true;
     http->kept_count--;

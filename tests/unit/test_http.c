@@ -167,17 +167,17 @@ static void fail_as_sqlstate(struct pawl__http_request *request, void *context)
 
 static const char *const echo_parameters[] = { "n", NULL };
 static const struct pawl__http_route routes[] = {
-    { PAWL__HTTP_GET, "/echo/{name}", echo, echo_parameters, false, false, false },
-    { PAWL__HTTP_POST, "/bytes", count_bytes, NULL, true, false, false },
-    { PAWL__HTTP_PUT, "/bytes", count_bytes, NULL, true, false, false },
-    { PAWL__HTTP_POST, "/kept", keep, NULL, true, false, false },
-    { PAWL__HTTP_POST, "/soon", keep_and_resume, NULL, true, false, false },
-    { PAWL__HTTP_GET, "/gate", wait_at_gate, NULL, false, true, false },
-    { PAWL__HTTP_GET, "/fail/{status}", fail_inside, NULL, false, false, false },
-    { PAWL__HTTP_GET, "/large", answer_much, NULL, false, false, false },
-    { PAWL__HTTP_GET, "/errno", fail_as_errno, NULL, false, false, false },
-    { PAWL__HTTP_GET, "/over", answer_over_the_ceiling, NULL, false, false, false },
-    { PAWL__HTTP_GET, "/sqlstate", fail_as_sqlstate, NULL, false, false, false },
+    { PAWL__HTTP_GET, "/echo/{name}", echo, echo_parameters, false, false, false, false, NULL },
+    { PAWL__HTTP_POST, "/bytes", count_bytes, NULL, true, false, false, false, NULL },
+    { PAWL__HTTP_PUT, "/bytes", count_bytes, NULL, true, false, false, false, "it is sent once" },
+    { PAWL__HTTP_POST, "/kept", keep, NULL, true, false, false, true, NULL },
+    { PAWL__HTTP_POST, "/soon", keep_and_resume, NULL, true, false, false, false, NULL },
+    { PAWL__HTTP_GET, "/gate", wait_at_gate, NULL, false, true, false, false, NULL },
+    { PAWL__HTTP_GET, "/fail/{status}", fail_inside, NULL, false, false, false, false, NULL },
+    { PAWL__HTTP_GET, "/large", answer_much, NULL, false, false, false, false, NULL },
+    { PAWL__HTTP_GET, "/errno", fail_as_errno, NULL, false, false, false, false, NULL },
+    { PAWL__HTTP_GET, "/over", answer_over_the_ceiling, NULL, false, false, false, false, NULL },
+    { PAWL__HTTP_GET, "/sqlstate", fail_as_sqlstate, NULL, false, false, false, false, NULL },
 };
 
 /* --- set-up --- */
@@ -525,8 +525,20 @@ static void test_what_is_kept_for_too_long_is_504(void **state)
     http_ask_on(fd, "GET /echo/again", NULL, NULL);
     assert_reply(http_receive(fd, false), 200, "again");
     http_ask_on(fd, "GET /gate", NULL, NULL); /* a worker hangs */
-    assert_reply(http_receive(fd, false), 504, "TIMEOUT");
+    assert_reply(http_receive(fd, false), 504, "executed or not: ask again\"");
     close(fd);
+}
+
+static void test_a_key_is_refused_where_it_would_do_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f);
+    assert_reply(http_ask(f->address, "PUT /bytes", "Idempotency-Key: a\r\n", "{}"),
+                 400,
+                 "Idempotency-Key is not taken at this address: it is sent once");
+    assert_reply(http_ask(f->address, "POST /bytes", "Idempotency-Key: a\r\n", "{}"), 201, NULL);
+    assert_reply(http_ask(f->address, "PUT /bytes", NULL, "{}"), 201, NULL);
 }
 
 static void test_clients_that_leave_do_not_fill_the_server(void **state)
@@ -966,6 +978,7 @@ int main(void)
         HTTP_TEST(test_kept_requests_of_many_connections_wait_together),
         HTTP_TEST(test_a_client_that_leaves_does_no_harm),
         HTTP_TEST(test_what_is_kept_for_too_long_is_504),
+        HTTP_TEST(test_a_key_is_refused_where_it_would_do_nothing),
         HTTP_TEST(test_clients_that_leave_do_not_fill_the_server),
         HTTP_TEST(test_bodies_have_a_limit_together),
         HTTP_TEST(test_an_answer_that_is_read_slowly_is_cut_off),

@@ -15,10 +15,18 @@ static void nothing(struct pawl__http_request *request, void *context)
 
 static const char *const paging[] = { "from", "limit", NULL };
 static const struct pawl__http_route table[] = {
-    { PAWL__HTTP_GET, "/", nothing, NULL, false, false, false },
-    { PAWL__HTTP_GET, "/apps/{app}", nothing, NULL, false, false, false },
-    { PAWL__HTTP_PUT, "/apps/{app}", nothing, NULL, true, false, false },
-    { PAWL__HTTP_GET, "/apps/{app}/records/{id}", nothing, paging, false, false, false },
+    { PAWL__HTTP_GET, "/", nothing, NULL, false, false, false, false, NULL },
+    { PAWL__HTTP_GET, "/apps/{app}", nothing, NULL, false, false, false, false, NULL },
+    { PAWL__HTTP_PUT, "/apps/{app}", nothing, NULL, true, false, false, false, NULL },
+    { PAWL__HTTP_GET,
+      "/apps/{app}/records/{id}",
+      nothing,
+      paging,
+      false,
+      false,
+      false,
+      false,
+      NULL },
 };
 static const struct pawl__http_routes routes = { table, COUNT_OF(table) };
 

@@ -275,6 +275,31 @@ static void test_what_is_wrong_is_400_and_named(void **state)
     node_expect(f, "GET /v1/work/tasks/t", NULL, 200, "\"pending\":1,");
 }
 
+static void test_an_idempotency_key_is_refused(void **state)
+{
+    struct node_fixture *f = *state;
+    static const struct {
+        const char *what;
+        const char *body;
+    } asks[] = {
+        { "POST /v1/work/items", MAIL("a") }, { "POST /v1/work/tasks", "{\"task_id\":\"u\"}" },
+        { "POST /v1/work/claims", ADA },      { "POST /v1/work/items/a/complete", "{\"token\":1}" },
+        { "GET /v1/work/items", NULL },       { "GET /v1/work/stats", NULL },
+    };
+
+    make_task(f);
+    for (size_t i = 0; i < COUNT_OF(asks); i++) {
+        struct http_reply reply =
+            http_ask(f->address, asks[i].what, "Idempotency-Key: k\r\n", asks[i].body);
+
+        assert_int_equal(reply.code, 400);
+        assert_non_null(strstr(reply.body, "the header Idempotency-Key is not taken"));
+        assert_non_null(strstr(reply.body, "work_item_id makes a submit repeatable"));
+        http_reply_done(&reply);
+    }
+    node_expect(f, "GET /v1/work/items/a", NULL, 404, "no item 'a'");
+}
+
 static void test_items_come_all_or_none(void **state)
 {
     struct node_fixture *f = *state;
@@ -582,6 +607,7 @@ int main(int argc, char **argv)
         node_test(test_completing_again_is_the_same_or_409),
         node_test(test_whoever_works_on_what_was_cancelled_is_told_409),
         node_test(test_what_is_wrong_is_400_and_named),
+        node_test(test_an_idempotency_key_is_refused),
         node_test(test_items_come_all_or_none),
         node_test(test_a_task_is_made_once),
         node_test(test_looking_makes_no_store),
