@@ -345,9 +345,11 @@ typedef struct pawl_item_filter {
     pawl_view lease_holder;
     uint32_t statuses; /* bits 1 << pawl_item_status; 0: any */
     uint64_t limit;    /* 0: no limit */
-    bool by_id; /* in order of their ids, from `from_id` on: for pages of a long list, each of
-                        * which costs what is in it and what the filter passes over */
-    pawl_view from_id; /* empty: the first */
+    /* In order of their ids, from `from_id` on (empty: the first): for pages of a long list. Each
+     * costs what is in it and what the other filters pass over; on PostgreSQL one of a task sorts
+     * that task. */
+    bool by_id;
+    pawl_view from_id;
 } pawl_item_filter;
 
 #define PAWL_ITEM_FILTER_INIT                                                         \
@@ -630,8 +632,9 @@ typedef struct pawl_recovery {
     size_t key_count; /* cached answers of the task's idempotency keys */
     const pawl_view *keys;
     const pawl_view *responses;
-    bool
-        more; /* there are more items or keys than `list_max` let in; task has the counts of items */
+    /* There are more items or keys than `list_max` or `bytes_max` let in; `task` has the counts of
+     * items. */
+    bool more;
 } pawl_recovery;
 
 /* Where a task goes on: verifies checkpoints from the newest on until one holds. Ended with
@@ -643,15 +646,16 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_recover(pawl_work *work,
 
 typedef struct pawl_recover_options {
     size_t size;
-    bool
-        as_recorded; /* evidence is not looked at, which would run commands and read files: what was
-                       * found the last time counts */
+    /* Evidence is not looked at, which would run commands and read files: what was found the last time
+     * counts. */
+    bool as_recorded;
     uint32_t list_max; /* items, and keys, at the most; 0: all of them */
+    size_t bytes_max;  /* of the texts of items, and of keys, about; 0: no limit */
 } pawl_recover_options;
 
-#define PAWL_RECOVER_OPTIONS_INIT               \
-    {                                           \
-        sizeof(pawl_recover_options), false, 0, \
+#define PAWL_RECOVER_OPTIONS_INIT                  \
+    {                                              \
+        sizeof(pawl_recover_options), false, 0, 0, \
     }
 
 /* The same for somebody who only wants to see. `options` may be NULL. */
@@ -665,7 +669,8 @@ PAWL_API void pawl_recovery_free(pawl_recovery *recovery);
 /* --- As JSON ---------------------------------------------------------------------------------- */
 
 /* What `pawl work` prints with --json, and what a node answers: one object on one line, *ret_json from
- * malloc, NUL-terminated, for the caller to free(). Times are RFC 3339, what is missing is null. */
+ * malloc, NUL-terminated, for the caller to free(); `ret_len` may be NULL. Times are RFC 3339, what is
+ * missing is null. INVALID: there is nothing to show. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_item_to_json(const pawl_item *item,
                                                      char **ret_json,
                                                      size_t *ret_len,
@@ -686,8 +691,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_recovery_to_json(const pawl_recovery *re
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_show_json(
     pawl_work *work, pawl_view work_item_id, char **ret_json, size_t *ret_len, pawl_error *reterr);
 
-/* "pending", "in_progress", ...; "iteration_end", ... Parsing is INVALID, with the names that there
- * are. */
+/* "pending", "in_progress", ...; "iteration_end", ...; "unknown" for a number that stands for nothing.
+ * Parsing is INVALID, with the names that there are. */
 PAWL_API const char *pawl_item_status_name(pawl_item_status status);
 PAWL_API const char *pawl_task_status_name(pawl_task_status status);
 PAWL_API const char *pawl_checkpoint_type_name(pawl_checkpoint_type type);

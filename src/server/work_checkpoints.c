@@ -206,7 +206,7 @@ void pawl__serve_work_checkpoint_latest(struct pawl__http_request *request, void
  * As it was seen last: looking at evidence runs commands, and a page that somebody reads is no reason
  * to. */
 
-enum { RECOVERY_LIST_MAX = 1000 };
+enum { RECOVERY_LIST_MAX = 1000, RECOVERY_BYTES_MAX = 8 << 20 };
 
 void pawl__serve_work_recovery(struct pawl__http_request *request, void *context)
 {
@@ -221,6 +221,7 @@ void pawl__serve_work_recovery(struct pawl__http_request *request, void *context
 
     options.as_recorded = true;
     options.list_max = RECOVERY_LIST_MAX;
+    options.bytes_max = RECOVERY_BYTES_MAX;
     if (status == PAWL_OK) {
         status = pawl_work_recover_with(
             store, pawl__http_part(request, "task"), &options, &recovery, &error);

@@ -3,25 +3,33 @@
 #include "base/error.h"
 #include "base/object.h"
 #include "work/checkpoint.h"
+#include "work/evidence.h"
 #include "work/item.h"
 
 #define JSON_BYTES_MAX (SIZE_MAX / 2)
 
 /* --- names --- */
 
+/* What is none has no name. */
 const char *pawl_item_status_name(pawl_item_status status)
 {
-    return pawl__item_status_text(status);
+    return (size_t)status <= PAWL_ITEM_WAITING ? pawl__item_status_text(status) : "unknown";
 }
 
 const char *pawl_task_status_name(pawl_task_status status)
 {
-    return pawl__task_status_text(status);
+    return (size_t)status <= PAWL_TASK_CANCELLED ? pawl__task_status_text(status) : "unknown";
 }
 
 const char *pawl_checkpoint_type_name(pawl_checkpoint_type type)
 {
-    return pawl__checkpoint_type_text(type);
+    return (size_t)type <= PAWL_CHECKPOINT_ERROR_BOUNDARY ? pawl__checkpoint_type_text(type)
+                                                          : "unknown";
+}
+
+static const char *evidence_kind_name(pawl_evidence_kind kind)
+{
+    return (size_t)kind <= PAWL_EVIDENCE_ROW_EXISTS ? pawl__evidence_kind_text(kind) : "unknown";
 }
 
 pawl_status pawl_item_status_parse(pawl_view name, pawl_item_status *ret_status, pawl_error *reterr)
@@ -134,19 +142,12 @@ static void add_task(struct pawl__buf *buf, const pawl_task *task)
 
 static void add_evidence(struct pawl__buf *buf, const pawl_checkpoint *checkpoint)
 {
-    static const char *const names[] = {
-        [PAWL_EVIDENCE_FILE_EXISTS] = "file_exists",
-        [PAWL_EVIDENCE_FILE_SHA256] = "file_sha256",
-        [PAWL_EVIDENCE_COMMAND_EXIT] = "command_exit",
-        [PAWL_EVIDENCE_ROW_EXISTS] = "row_exists",
-    };
-
     pawl__buf_add_char(buf, '[');
     for (size_t i = 0; i < checkpoint->evidence_count; i++) {
         const pawl_evidence *evidence = &checkpoint->evidence[i];
         pawl__buf_add_text(buf, i == 0 ? "" : ",");
         struct pawl__object object = pawl__object_start(buf);
-        pawl__object_text(&object, "kind", pawl_view_of(names[evidence->kind]));
+        pawl__object_text(&object, "kind", pawl_view_of(evidence_kind_name(evidence->kind)));
         pawl__object_text(&object, "subject", evidence->subject);
         pawl__object_text(&object, "expected", evidence->expected);
         pawl__object_end(&object);
@@ -234,9 +235,16 @@ static pawl_status finish(struct pawl__buf *buf,
     }
     if (status == PAWL_OK) {
         *ret_json = json;
-        *ret_len = len;
+        if (ret_len != NULL) {
+            *ret_len = len;
+        }
     }
     return status;
+}
+
+static pawl_status nothing_given(const char *what, pawl_error *reterr)
+{
+    return pawl__fail(reterr, PAWL_INVALID, "%s: is NULL", what);
 }
 
 pawl_status pawl_item_to_json(const pawl_item *item,
@@ -246,6 +254,9 @@ pawl_status pawl_item_to_json(const pawl_item *item,
 {
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
 
+    if (item == NULL) {
+        return nothing_given("item", reterr);
+    }
     add_item(&buf, item);
     return finish(&buf, ret_json, ret_len, reterr);
 }
@@ -279,6 +290,9 @@ pawl_status pawl_task_to_json(const pawl_task *task,
 {
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
 
+    if (task == NULL) {
+        return nothing_given("task", reterr);
+    }
     add_task(&buf, task);
     return finish(&buf, ret_json, ret_len, reterr);
 }
@@ -290,6 +304,9 @@ pawl_status pawl_checkpoint_to_json(const pawl_checkpoint *checkpoint,
 {
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
 
+    if (checkpoint == NULL) {
+        return nothing_given("checkpoint", reterr);
+    }
     add_checkpoint(&buf, checkpoint);
     return finish(&buf, ret_json, ret_len, reterr);
 }
@@ -301,6 +318,9 @@ pawl_status pawl_recovery_to_json(const pawl_recovery *recovery,
 {
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
 
+    if (recovery == NULL) {
+        return nothing_given("recovery", reterr);
+    }
     add_recovery(&buf, recovery);
     return finish(&buf, ret_json, ret_len, reterr);
 }

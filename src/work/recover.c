@@ -28,6 +28,8 @@ struct building {
         pawl_view key;
         pawl_view response;
     } * keys, **keys_end;
+    size_t item_bytes;
+    size_t key_bytes;
     bool nomem;
 };
 
@@ -150,13 +152,21 @@ static pawl_status find_iteration_end(pawl_work *work,
     return status;
 }
 
-/* One more than is wanted tells that there are more. */
-static bool is_full(const struct building *building, size_t count)
+/* One more than is wanted tells that there are more. At least one is let in, however long it is. */
+static bool is_full(const struct building *building, size_t count, size_t bytes, size_t more_bytes)
 {
-    bool full = building->options.list_max > 0 && count == building->options.list_max;
+    const pawl_recover_options *options = &building->options;
+    bool full = (options->list_max > 0 && count == options->list_max)
+                || (options->bytes_max > 0 && count > 0
+                    && more_bytes > options->bytes_max - MIN(bytes, options->bytes_max));
 
     building->copy->recovery.more |= full;
     return full;
+}
+
+static size_t bytes_of(const pawl_item *item)
+{
+    return item->input_data.len + item->output_data.len + item->error_message.len;
 }
 
 static bool take_item(void *context, const struct work_row *row)
@@ -164,9 +174,12 @@ static bool take_item(void *context, const struct work_row *row)
     struct building *building = context;
     struct pawl__arena *arena = &building->copy->arena;
 
-    if (is_full(building, building->copy->recovery.item_count)) {
+    size_t bytes = bytes_of(&row->item);
+
+    if (is_full(building, building->copy->recovery.item_count, building->item_bytes, bytes)) {
         return false;
     }
+    building->item_bytes += bytes;
     struct item_link *link = pawl__arena_take(arena, sizeof(*link));
     if (link == NULL || !pawl__keep_item(arena, &row->item, &link->item)) {
         building->nomem = true;
@@ -215,9 +228,10 @@ static bool take_key(void *context, const struct idem_row *row)
     struct pawl__arena *arena = &building->copy->arena;
     pawl_view response = row->response.len > 0 ? row->response : pawl_view_of("null");
 
-    if (is_full(building, building->copy->recovery.key_count)) {
+    if (is_full(building, building->copy->recovery.key_count, building->key_bytes, response.len)) {
         return false;
     }
+    building->key_bytes += response.len;
     struct key_link *link = pawl__arena_take(arena, sizeof(*link));
     if (link == NULL || !pawl__arena_copy(arena, row->key, &link->key)
         || !pawl__arena_copy(arena, response, &link->response)) {

@@ -54,42 +54,83 @@ static void test_recovery_names_where_a_task_goes_on(void **state)
     pawl_recovery_free(recovery);
 }
 
-static pawl_recovery *recover_with(struct care_fixture *f, bool as_recorded, uint32_t list_max)
+static pawl_recovery *recover_with(struct care_fixture *f, pawl_recover_options options)
 {
-    pawl_recover_options options = PAWL_RECOVER_OPTIONS_INIT;
     pawl_recovery *recovery = NULL;
 
-    options.as_recorded = as_recorded;
-    options.list_max = list_max;
+    options.size = sizeof(options);
     assert_ok(pawl_work_recover_with(f->work, pawl_view_of("t"), &options, &recovery, &f->err),
               &f->err);
     return recovery;
+}
+
+static pawl_recovery *recover_as_recorded(struct care_fixture *f)
+{
+    return recover_with(f, (pawl_recover_options){ .as_recorded = true });
+}
+
+static void submit_long(struct care_fixture *f, const char *id)
+{
+    pawl_submission submission = PAWL_SUBMISSION_INIT;
+
+    submission.work_item_id = pawl_view_of(id);
+    submission.task_id = pawl_view_of("t");
+    submission.work_type = pawl_view_of("type");
+    submission.input_data = pawl_view_of("\"0123456789\""); /* 12 bytes */
+    assert_ok(pawl_work_submit(f->work, &submission, 1, NULL, &f->err), &f->err);
 }
 
 static void test_recovery_lists_as_much_as_is_wanted(void **state)
 {
     struct care_fixture *f = *state;
     static const struct {
-        uint32_t max;
+        pawl_recover_options options;
         size_t items;
         size_t keys;
         bool more;
-    } cases[] = { { 0, 3, 2, false }, { 1, 1, 1, true }, { 2, 2, 2, true }, { 3, 3, 2, false } };
+    } cases[] = {
+        { { .list_max = 0 }, 3, 2, false },  { { .list_max = 1 }, 1, 1, true },
+        { { .list_max = 2 }, 2, 2, true },   { { .list_max = 3 }, 3, 2, false },
+        { { .bytes_max = 1 }, 1, 1, true },  { { .bytes_max = 24 }, 2, 2, true },
+        { { .bytes_max = 35 }, 2, 2, true }, { { .bytes_max = 36 }, 3, 2, false },
+    };
 
     care_task(f, "t");
-    care_submit(f, "t", "i1");
-    care_submit(f, "t", "i2");
-    care_submit(f, "t", "i3");
+    submit_long(f, "i1");
+    submit_long(f, "i2");
+    submit_long(f, "i3");
     care_answer(f, "k1", "t", "1");
     care_answer(f, "k2", "t", "2");
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        pawl_recovery *recovery = recover_with(f, false, cases[i].max);
+        pawl_recovery *recovery = recover_with(f, cases[i].options);
         assert_int_equal(recovery->item_count, cases[i].items);
         assert_int_equal(recovery->key_count, cases[i].keys);
         assert_int_equal(recovery->more, cases[i].more);
         assert_int_equal(recovery->task->pending, 3);
         pawl_recovery_free(recovery);
     }
+}
+
+static void test_what_is_no_object_is_refused_not_shown(void **state)
+{
+    struct care_fixture *f = *state;
+    pawl_item item = { .status = (pawl_item_status)77 };
+    char *json = NULL;
+
+    assert_string_equal(pawl_item_status_name((pawl_item_status)77), "unknown");
+    assert_string_equal(pawl_task_status_name((pawl_task_status)77), "unknown");
+    assert_string_equal(pawl_checkpoint_type_name((pawl_checkpoint_type)77), "unknown");
+    assert_string_equal(pawl_item_status_name(PAWL_ITEM_WAITING), "waiting");
+    assert_string_equal(pawl_task_status_name(PAWL_TASK_CANCELLED), "cancelled");
+    assert_string_equal(pawl_checkpoint_type_name(PAWL_CHECKPOINT_ERROR_BOUNDARY),
+                        "error_boundary");
+    assert_ok(pawl_item_to_json(&item, &json, NULL, &f->err), &f->err);
+    assert_non_null(strstr(json, "\"status\":\"unknown\""));
+    free(json);
+    assert_status(pawl_item_to_json(NULL, &json, NULL, &f->err), PAWL_INVALID, &f->err);
+    assert_status(pawl_task_to_json(NULL, &json, NULL, &f->err), PAWL_INVALID, &f->err);
+    assert_status(pawl_checkpoint_to_json(NULL, &json, NULL, &f->err), PAWL_INVALID, &f->err);
+    assert_status(pawl_recovery_to_json(NULL, &json, NULL, &f->err), PAWL_INVALID, &f->err);
 }
 
 static void test_recovery_passes_over_what_does_not_hold(void **state)
@@ -118,14 +159,14 @@ static void test_recovery_passes_over_what_does_not_hold(void **state)
     assert_int_equal(recovery->resume->sequence_number, 2);
     pawl_recovery_free(recovery);
     assert_int_equal(remove(path), 0);
-    recovery = recover_with(f, true, 0); /* nobody looks: it held the last time */
+    recovery = recover_as_recorded(f); /* nobody looks: it held the last time */
     assert_int_equal(recovery->resume->sequence_number, 2);
     pawl_recovery_free(recovery);
     assert_ok(pawl_work_recover(f->work, pawl_view_of("t"), &recovery, &f->err), &f->err);
     assert_int_equal(recovery->resume->sequence_number, 1);
     assert_int_equal(recovery->passed_over, 1);
     pawl_recovery_free(recovery);
-    recovery = recover_with(f, true, 0); /* what was found now is on record */
+    recovery = recover_as_recorded(f); /* what was found now is on record */
     assert_int_equal(recovery->resume->sequence_number, 1);
     assert_int_equal(recovery->passed_over, 1);
     pawl_recovery_free(recovery);
@@ -716,6 +757,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         CARE_TEST(test_recovery_names_where_a_task_goes_on),
         CARE_TEST(test_recovery_lists_as_much_as_is_wanted),
+        CARE_TEST(test_what_is_no_object_is_refused_not_shown),
         CARE_TEST(test_recovery_passes_over_what_does_not_hold),
         CARE_TEST(test_recovery_passes_over_a_question_that_cannot_be_asked_any_more),
         CARE_TEST(test_a_slot_fires_once),
