@@ -37,25 +37,16 @@
     " AND (?2 IS NULL OR work_type = ?2) AND ?3 IS NULL AND (?4 >> 5) & 1"           \
     " ORDER BY created_at, work_item_id LIMIT ?5"
 
-/* The same by ids, with ?6 the first: each of the homes gives as many as there may be at the most. */
-#define WORK_IS_WANTED_                                                  \
-    "(?4 >> CASE status WHEN 'pending' THEN 0 WHEN 'in_progress' THEN 1" \
-    " WHEN 'completed' THEN 2 WHEN 'failed' THEN 3 ELSE 4 END) & 1"
-#define WORK_PAGE_(of_items, of_waiting)                                          \
-    "SELECT * FROM (SELECT " WORK_ITEM_COLUMNS " FROM work_items WHERE " of_items \
-    " AND work_item_id >= ?6"                                                     \
-    " AND (?2 IS NULL OR work_type = ?2) AND (?3 IS NULL OR lease_holder = ?3)"   \
-    " AND " WORK_IS_WANTED_ " ORDER BY work_item_id LIMIT ?5)"                    \
-    " UNION ALL SELECT * FROM (SELECT " WORK_WAITING_COLUMNS                      \
-    " FROM work_waiting WHERE " of_waiting " AND work_item_id >= ?6"              \
-    " AND (?2 IS NULL OR work_type = ?2) AND ?3 IS NULL AND (?4 >> 5) & 1"        \
-    " ORDER BY work_item_id LIMIT ?5)"                                            \
+/* The same by ids, with ?6 the first. Both tables are walked in that order, and merged row by row: no
+ * row is read that is not shown or passed over by the filter, and none is sorted. */
+#define WORK_PAGE_(of_items, of_waiting)                                                          \
+    "SELECT " WORK_ITEM_COLUMNS " FROM work_items " of_items " AND work_item_id >= ?6"            \
+    " AND (?2 IS NULL OR work_type = ?2) AND (?3 IS NULL OR lease_holder = ?3)"                   \
+    " AND (?4 >> CASE status WHEN 'pending' THEN 0 WHEN 'in_progress' THEN 1"                     \
+    " WHEN 'completed' THEN 2 WHEN 'failed' THEN 3 ELSE 4 END) & 1"                               \
+    " UNION ALL SELECT " WORK_WAITING_COLUMNS " FROM work_waiting " of_waiting                    \
+    " AND work_item_id >= ?6 AND (?2 IS NULL OR work_type = ?2) AND ?3 IS NULL AND (?4 >> 5) & 1" \
     " ORDER BY work_item_id LIMIT ?5"
-/* Of a task, when neither type nor holder is asked for: its ids are in the index alone, without the
- * rows. */
-#define WORK_IDS_OF_TASK_                                                     \
-    "work_item_id IN (SELECT work_item_id FROM work_items WHERE task_id = ?1" \
-    " AND work_item_id >= ?6 AND " WORK_IS_WANTED_ " ORDER BY work_item_id LIMIT ?5)"
 
 #define WORK_UNFINISHED_OF_(task)                                      \
     "CASE WHEN EXISTS (SELECT 1 FROM work_items WHERE task_id = " task \
@@ -212,9 +203,13 @@
     X(LIST_OPEN,                                                                                  \
       WORK_LIST_("?1 IS NULL AND status IN ('pending', 'in_progress', 'expired')", "?1 IS NULL")) \
     X(LIST_TASK, WORK_LIST_("task_id = ?1", "task_id = ?1"))                                      \
-    X(PAGE, WORK_PAGE_("(?1 IS NULL OR task_id = ?1)", "(?1 IS NULL OR task_id = ?1)"))           \
-    X(PAGE_BUSY, WORK_PAGE_("?1 IS NULL AND status IN ('in_progress', 'expired')", "?1 IS NULL")) \
-    X(PAGE_TASK, WORK_PAGE_(WORK_IDS_OF_TASK_, "task_id = ?1"))                                   \
+    X(PAGE, WORK_PAGE_("NOT INDEXED WHERE ?1 IS NULL", "NOT INDEXED WHERE ?1 IS NULL"))           \
+    X(PAGE_BUSY,                                                                                  \
+      WORK_PAGE_("WHERE ?1 IS NULL AND status IN ('in_progress', 'expired')",                     \
+                 "NOT INDEXED WHERE ?1 IS NULL"))                                                 \
+    X(PAGE_TASK,                                                                                  \
+      WORK_PAGE_("INDEXED BY idx_work_items_task_ids WHERE task_id = ?1",                         \
+                 "INDEXED BY idx_work_waiting_task WHERE task_id = ?1"))                          \
     X(HISTORY,                                                                                    \
       "SELECT seq, from_status, to_status, token, lease_holder, retry_count, message, at"         \
       " FROM work_history WHERE work_item_id = ?1 ORDER BY seq")

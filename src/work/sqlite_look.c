@@ -93,12 +93,9 @@ pawl_status pawl__work_sqlite_get(struct work_backend *base,
 static size_t list_statement(const pawl_item_filter *filter)
 {
     if (filter->by_id) {
-        bool of_task = filter->task_id.len > 0;
-        bool by_row = filter->work_type.len > 0 || filter->lease_holder.len > 0;
-
-        return of_task && !by_row                         ? WORK_SQL_PAGE_TASK
-               : !of_task && pawl__filter_is_busy(filter) ? WORK_SQL_PAGE_BUSY
-                                                          : WORK_SQL_PAGE;
+        return filter->task_id.len > 0        ? WORK_SQL_PAGE_TASK
+               : pawl__filter_is_busy(filter) ? WORK_SQL_PAGE_BUSY
+                                              : WORK_SQL_PAGE;
     }
     if (filter->task_id.len > 0) {
         return WORK_SQL_LIST_TASK;

@@ -13,6 +13,7 @@
 #include "lib/file.h"
 #include "lib/tempdir.h"
 #include "work/schema.h"
+#include "work/sqlite_statements.h"
 
 struct scene {
     char dir[TEMPDIR_SIZE];
@@ -624,6 +625,29 @@ static int teardown(void **state)
     return 0;
 }
 
+/* A page of a long list costs what is in it: both tables are walked by their ids, and nothing is
+ * sorted. */
+static void test_pages_are_read_in_order(void **state)
+{
+    static const size_t pages[] = { WORK_SQL_PAGE, WORK_SQL_PAGE_TASK };
+    struct scene *scene = *state;
+
+    for (size_t i = 0; i < COUNT_OF(pages); i++) {
+        AUTO(pawl__buf_done) struct pawl__buf sql = BUF_INIT(1 << 16);
+        sqlite3_stmt *stmt = NULL;
+
+        pawl__buf_add_format(&sql, "EXPLAIN QUERY PLAN %s", pawl__work_sqlite_statements[pages[i]]);
+        assert_int_equal(sqlite3_prepare_v2(scene->db, sql.data, -1, &stmt, NULL), SQLITE_OK);
+        while (sqlite3_step(stmt) == SQLITE_ROW) {
+            const char *step = (const char *)sqlite3_column_text(stmt, 3);
+            if (strstr(step, "TEMP B-TREE") != NULL || strncmp(step, "SCAN", 4) == 0) {
+                fail_msg("%s: %s", sql.data, step);
+            }
+        }
+        sqlite3_finalize(stmt);
+    }
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(int count, char **arguments)
@@ -635,6 +659,7 @@ int main(int count, char **arguments)
         CASE(test_the_monitoring_answers_are_right),
         CASE(test_recovery_after_a_crash_finds_the_work),
         CASE(test_the_watchdog_statement_ends_at_four_of_three),
+        CASE(test_pages_are_read_in_order),
     };
 
     if (count != 2) {
