@@ -33,6 +33,19 @@ static const char *why_not(pawl_app *app, uint16_t partition)
     return of.actualizing || of.next_offset == 0 ? "ACTUALIZING" : NULL;
 }
 
+/* As its newest attempt said: a store that hangs holds up nobody who asks how the node is. */
+static size_t add_work(struct pawl__node *node, const char *before, struct pawl__buf *body)
+{
+    pawl_status health = pawl__node_work_health(node->work);
+
+    if (health == PAWL_OK) {
+        return 0;
+    }
+    pawl__buf_add_format(
+        body, "%s{\"store\":\"work\",\"why\":\"%s\"}", before, pawl_status_name(health));
+    return 1;
+}
+
 /* Adds what is not ready, as items; how many. Without memory the buffer is broken: nobody knows. */
 static size_t add_waiting(struct pawl__node *node, struct pawl__buf *body)
 {
@@ -62,7 +75,7 @@ static size_t add_waiting(struct pawl__node *node, struct pawl__buf *body)
         }
     }
     free(apps);
-    return waiting;
+    return waiting + add_work(node, waiting == 0 ? "" : ",", body);
 }
 
 void pawl__serve_readyz(struct pawl__http_request *request, void *context)

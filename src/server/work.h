@@ -50,8 +50,11 @@ PAWL_MUST_USE bool pawl__node_work_wait(struct node_work *work,
  * Takes as long as the store does. */
 char *pawl__node_work_metrics(struct node_work *work);
 
-/* Logs that the store fails: once, until it works again. */
+/* What an attempt to use the store said: that it fails is logged once, until it works again. */
 void pawl__node_work_say(struct node_work *work, const pawl_error *error);
+
+/* What the newest attempt said: PAWL_OK also when there is no store. Does not wait for it. */
+pawl_status pawl__node_work_health(struct node_work *work);
 
 /* --- sweeping and schedules, on a thread (work_care.c) --- */
 

@@ -1,6 +1,8 @@
 /* What the node does for its work store by itself: leases that ran out are taken back, and schedules
  * fire. Any number of nodes and runs may do so at the same time. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -10,6 +12,7 @@
 #include "server/work.h"
 
 #define MINUTE_NS (60 * NS_PER_S)
+#define AGAIN_NS (2 * NS_PER_S) /* a store that fails is tried again: /readyz waits for it */
 
 struct node_care {
     struct pawl__lock lock; /* covers stop */
@@ -17,6 +20,7 @@ struct node_care {
     bool stop;
     struct node_work *work;
     int64_t sweep_ns;
+    char unfired[PAWL_ERROR_MESSAGE_SIZE]; /* what was said of a schedule last; the thread's */
     struct pawl__thread thread;
 };
 
@@ -32,18 +36,32 @@ static void sweep(pawl_work *store, pawl_error *error)
     }
 }
 
-static void fire(pawl_work *store, pawl_error *error)
+/* A schedule that cannot fire is nothing that the store could help; the others did. Said once, until
+ * something else is to be said. */
+static void fire(struct node_care *care, pawl_work *store, pawl_error *reterr)
 {
+    pawl_error error = PAWL_ERROR_INIT;
     uint64_t fired = 0;
+    pawl_status status = pawl_schedule_fire(store, &fired, &error);
 
-    if (pawl_schedule_fire(store, &fired, error) == PAWL_OK && fired > 0) {
+    if (status != PAWL_OK && pawl__http_problem_of_error(&error)->http >= 500) {
+        *reterr = error;
+        return;
+    }
+    if (status != PAWL_OK && strcmp(error.message, care->unfired) != 0) {
+        LOG_WARNING("a schedule cannot fire", LOG_TEXT("error", error.message));
+    }
+    (void)snprintf(
+        care->unfired, sizeof(care->unfired), "%s", status == PAWL_OK ? "" : error.message);
+    if (fired > 0) {
         LOG_DEBUG("schedules fired", LOG_NATURAL("count", fired));
     }
 }
 
 /* Takes as long as the store does. */
-static void look_after(struct node_work *work, bool sweeps)
+static void look_after(struct node_care *care, bool sweeps)
 {
+    struct node_work *work = care->work;
     pawl_error error = PAWL_ERROR_INIT;
     pawl_work *store = NULL;
 
@@ -52,7 +70,7 @@ static void look_after(struct node_work *work, bool sweeps)
             sweep(store, &error);
         }
         if (error.status == PAWL_OK) {
-            fire(store, &error);
+            fire(care, store, &error);
         }
     }
     pawl__node_work_say(work, &error);
@@ -74,9 +92,12 @@ static void run(void *context)
         bool sweeps = pawl__monotonic_ns(pawl__clock_real()) >= sweep_at_ns;
 
         pawl__unlock(&care->lock);
-        look_after(care->work, sweeps);
+        look_after(care, sweeps);
         int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
         sweep_at_ns = sweeps ? now_ns + care->sweep_ns : sweep_at_ns;
+        if (pawl__node_work_health(care->work) != PAWL_OK) {
+            sweep_at_ns = MIN(sweep_at_ns, now_ns + AGAIN_NS);
+        }
         int64_t next_ns = MIN(sweep_at_ns, now_ns + until_next_minute_ns());
         pawl__lock(&care->lock);
         if (!care->stop) {

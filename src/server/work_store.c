@@ -16,14 +16,14 @@ enum {
 };
 
 struct node_work {
-    struct pawl__lock lock; /* covers opening, stopping and failed */
+    struct pawl__lock lock; /* covers opening, stopping and health */
     struct pawl__cond changed;
     bool ready;                 /* both of them */
     _Atomic(pawl_work *) store; /* NULL: not open; set once. The store itself is any thread's */
     bool opening;
     bool stopping;
-    bool failed;    /* that was said already */
-    char *location; /* NULL: none can be here */
+    pawl_status health; /* of the newest attempt */
+    char *location;     /* NULL: none can be here */
     pawl_work_options options;
     uint32_t wait_ms_max;
     struct node_waits *waits;
@@ -225,6 +225,7 @@ pawl_status pawl__node_work_find(struct node_work *work,
         options.must_exist = wish == NODE_WORK_THAT_EXISTS;
         status = pawl_work_open(work->location, &options, &store, &error);
         set_opened(work, status == PAWL_OK ? store : NULL);
+        pawl__node_work_say(work, &error);
     } else if (store == NULL) {
         store = atomic_load(&work->store);
         status = store != NULL ? PAWL_OK
@@ -237,19 +238,27 @@ pawl_status pawl__node_work_find(struct node_work *work,
     return PAWL_OK;
 }
 
-/* --- its numbers --- */
+/* --- its numbers, and how it is --- */
 
 void pawl__node_work_say(struct node_work *work, const pawl_error *error)
 {
-    bool fails = error->status != PAWL_OK && error->status != PAWL_NOT_FOUND;
+    pawl_status health = error->status == PAWL_NOT_FOUND ? PAWL_OK : error->status;
 
     pawl__lock(&work->lock);
-    bool new = fails && !work->failed;
-    work->failed = fails;
+    bool new = health != PAWL_OK && work->health == PAWL_OK;
+    work->health = health;
     pawl__unlock(&work->lock);
     if (new) {
         LOG_WARNING("the work store cannot be read", LOG_TEXT("error", error->message));
     }
+}
+
+pawl_status pawl__node_work_health(struct node_work *work)
+{
+    pawl__lock(&work->lock);
+    pawl_status health = work->health;
+    pawl__unlock(&work->lock);
+    return health;
 }
 
 char *pawl__node_work_metrics(struct node_work *work)

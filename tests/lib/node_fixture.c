@@ -1,7 +1,9 @@
 #include "lib/node_fixture.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/macros.h"
 #include "lib/pg_fixture.h"
@@ -54,6 +56,27 @@ void node_start(struct node_fixture *f)
 void node_stop(struct node_fixture *f)
 {
     assert_ok(pawl__node_close(STEAL(f->node), &f->error), &f->error);
+}
+
+void node_break_store(struct node_fixture *f)
+{
+    if (node_is("postgres")) {
+        assert_ok(pg_server_stop(postgres.server, SIGINT, &f->error), &f->error);
+        return;
+    }
+    FILE *file = fopen(f->work, "w");
+    assert_non_null(file);
+    assert_true(fputs("this is no database, and long enough to be seen not to be one", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+void node_mend_store(struct node_fixture *f)
+{
+    if (node_is("postgres")) {
+        assert_ok(pg_server_restart(postgres.server, &f->error), &f->error);
+    } else {
+        assert_int_equal(unlink(f->work), 0);
+    }
 }
 
 int node_fixture_setup(void **state)

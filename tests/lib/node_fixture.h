@@ -28,6 +28,11 @@ bool node_is(const char *backend);
 void node_start(struct node_fixture *f);
 void node_stop(struct node_fixture *f);
 
+/* The server goes away, or the file, which is not open, is no database; and back: the server comes
+ * back, the file is gone. Not of memory. */
+void node_break_store(struct node_fixture *f);
+void node_mend_store(struct node_fixture *f);
+
 /* The body of an answer with that code; free it. */
 char *node_ask(struct node_fixture *f, const char *what, const char *body, int code);
 

@@ -324,17 +324,25 @@ static void test_the_node_takes_back_leases_that_ran_out(void **state)
     node_expect(f, "POST /v1/work/items/a/complete", "{\"token\":1}", 409, LOST);
 }
 
-/* Its first slot is one of the past: that it was missed is seen at once. */
-static void put_schedule(struct node_fixture *f)
+/* Two, of which the first cannot fire. Their first slot is one of the past: that it was missed is seen
+ * at once. */
+static void put_schedules(struct node_fixture *f)
 {
-    const pawl_schedule schedule = { .schedule_id = pawl_view_of("s"),
-                                     .cron = pawl_view_of("* * * * *"),
-                                     .work_type = pawl_view_of("tick"),
-                                     .max_retries = -1 };
+    const pawl_task task = { .task_id = pawl_view_of("q"), .title = pawl_view_of("q") };
+    pawl_schedule schedule = { .schedule_id = pawl_view_of("a"),
+                               .cron = pawl_view_of("* * * * *"),
+                               .work_type = pawl_view_of("tick"),
+                               .task_id = task.task_id,
+                               .max_retries = -1 };
     pawl_work *work = NULL;
     sqlite3 *db = NULL;
 
     assert_ok(pawl_work_open(f->work, NULL, &work, &f->error), &f->error);
+    assert_ok(pawl_task_create(work, &task, NULL, &f->error), &f->error);
+    assert_ok(pawl_schedule_put(work, &schedule, &f->error), &f->error);
+    assert_ok(pawl_task_cancel(work, task.task_id, NULL, &f->error), &f->error);
+    schedule.schedule_id = pawl_view_of("s");
+    schedule.task_id = (pawl_view){ NULL, 0 };
     assert_ok(pawl_schedule_put(work, &schedule, &f->error), &f->error);
     pawl_work_close(work);
     assert_int_equal(sqlite3_open(f->work, &db), SQLITE_OK);
@@ -352,7 +360,7 @@ static void test_the_node_fires_schedules(void **state)
     if (!node_is("sqlite")) { /* the same code on every store */
         return;
     }
-    put_schedule(f);
+    put_schedules(f);
     node_stop(f);
     f->options.work_sweep_ms = 1000;
     node_start(f);
@@ -361,6 +369,7 @@ static void test_the_node_fires_schedules(void **state)
                 "{\"holder\":\"ada\",\"types\":[\"tick\"],\"wait\":\"30s\"}",
                 200,
                 "{\"items\":[{\"work_item_id\":\"s@20");
+    node_expect(f, "GET /readyz", NULL, 200, "true"); /* the store is fine */
 }
 
 /* --- a store that fails --- */
@@ -372,10 +381,7 @@ static void test_a_store_that_fails_is_5xx_and_tried_again(void **state)
     if (!node_is("sqlite")) {
         return;
     }
-    FILE *file = fopen(f->work, "w");
-    assert_non_null(file);
-    assert_true(fputs("this is no database, and long enough to be seen not to be one", file) >= 0);
-    assert_int_equal(fclose(file), 0);
+    node_break_store(f);
     static const char *const asks[] = { "GET /v1/work/items",
                                         "GET /v1/work/items/a",
                                         "GET /v1/work/stats" };
@@ -388,9 +394,53 @@ static void test_a_store_that_fails_is_5xx_and_tried_again(void **state)
     node_expect(f, "POST /v1/work/claims", "{\"holder\":\"a\"}", 500, "CORRUPT");
     node_expect(f, "POST /v1/work/items/a/complete", "{\"token\":1}", 500, "CORRUPT");
     node_expect(f, "GET /v1/apps", NULL, 200, "[]");
-    node_expect(f, "GET /readyz", NULL, 200, "\"ready\":true");
-    assert_int_equal(unlink(f->work), 0);
+    char *text = node_ask(f, "GET /readyz", NULL, 503);
+    assert_string_equal(
+        text, "{\"waiting\":[{\"store\":\"work\",\"why\":\"CORRUPT\"}],\"ready\":false}\n");
+    free(text);
+    node_expect(f, "GET /healthz", NULL, 200, "\"status\":\"waiting\"");
+    node_mend_store(f);
     make_task(f, "t");
+    node_expect(f, "GET /readyz", NULL, 200, "{\"waiting\":[],\"ready\":true}");
+}
+
+/* Nobody asks for work meanwhile: the node finds it out by itself. */
+static void wait_for_ready(struct node_fixture *f, int code)
+{
+    int64_t deadline_ms = now_ms() + PATIENCE_MS;
+    int found = 0;
+
+    while (found != code && now_ms() < deadline_ms) {
+        struct http_reply reply = http_ask(f->address, "GET /readyz", NULL, NULL);
+
+        found = reply.code;
+        http_reply_done(&reply);
+    }
+    assert_int_equal(found, code);
+}
+
+static void test_the_node_is_ready_when_its_store_is(void **state)
+{
+    struct node_fixture *f = *state;
+
+    if (!node_is("postgres") && !node_is("sqlite")) {
+        return;
+    }
+    node_stop(f);
+    f->options.work_sweep_ms = 10;
+    node_start(f);
+    node_break_store(f);
+    wait_for_ready(f, 503);
+    node_mend_store(f);
+    wait_for_ready(f, 200);
+    make_task(f, "t");
+    if (node_is("postgres")) { /* also one that is open */
+        node_break_store(f);
+        wait_for_ready(f, 503);
+        node_mend_store(f);
+        wait_for_ready(f, 200);
+        node_expect(f, "GET /v1/work/tasks/t", NULL, 200, "pending");
+    }
 }
 
 /* The store is locked by somebody else: whoever asks it waits, and nobody else does. */
@@ -443,6 +493,7 @@ int main(int argc, char **argv)
         node_test(test_the_node_takes_back_leases_that_ran_out),
         node_test(test_the_node_fires_schedules),
         node_test(test_a_store_that_fails_is_5xx_and_tried_again),
+        node_test(test_the_node_is_ready_when_its_store_is),
         node_test(test_a_store_that_hangs_holds_up_no_application),
     };
 
