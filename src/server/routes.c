@@ -177,7 +177,6 @@ const struct pawl__http_route pawl__node_routes[] = {
     { .method = PAWL__HTTP_GET,
       .pattern = "/metrics",
       .handle = pawl__serve_metrics,
-      .blocks = true,
-      .aside = true },
+      .blocks = true },
 };
 const size_t pawl__node_route_count = COUNT_OF(pawl__node_routes);

@@ -46,8 +46,8 @@ PAWL_MUST_USE bool pawl__node_work_wait(struct node_work *work,
                                         void (*run)(void *context),
                                         void *context);
 
-/* What it says now, malloc'ed; NULL: there is none, or it cannot be read. pawl_work_up is set to that.
- * Takes as long as the store does. */
+/* What it says now, malloc'ed; NULL: there is none, it cannot be read, or another one has been asking for
+ * long. pawl_work_up is set to that. Takes as long as the store does, for one at a time. */
 char *pawl__node_work_metrics(struct node_work *work);
 
 /* What an attempt to use the store said: that it fails is logged once, until it works again. */

@@ -11,16 +11,18 @@
 #include "server/work.h"
 
 enum {
-    OPENING_MS_MAX = 5000, /* how long others wait for the one who opens it */
-    END_MS_MAX = 5000      /* for a claim under way to come back when the node ends */
+    OPENING_MS_MAX = 5000,  /* how long others wait for the one who opens it */
+    COUNTING_MS_MAX = 2000, /* and for the one who counts */
+    END_MS_MAX = 5000       /* for a claim under way to come back when the node ends */
 };
 
 struct node_work {
-    struct pawl__lock lock; /* covers opening, stopping and health */
+    struct pawl__lock lock; /* covers opening, counting, stopping and health */
     struct pawl__cond changed;
     bool ready;                 /* both of them */
     _Atomic(pawl_work *) store; /* NULL: not open; set once. The store itself is any thread's */
     bool opening;
+    bool counting; /* somebody asks for its numbers */
     bool stopping;
     pawl_status health; /* of the newest attempt */
     char *location;     /* NULL: none can be here */
@@ -261,6 +263,32 @@ pawl_status pawl__node_work_health(struct node_work *work)
     return health;
 }
 
+/* --- its numbers --- */
+
+/* One at a time: a store that hangs holds up one request, and the next ones do without its numbers. */
+static bool begin_counting(struct node_work *work)
+{
+    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + COUNTING_MS_MAX * NS_PER_MS;
+    bool in_time = true;
+
+    pawl__lock(&work->lock);
+    while (work->counting && in_time) {
+        in_time = pawl__cond_wait_until(&work->changed, &work->lock, deadline_ns);
+    }
+    bool mine = !work->counting;
+    work->counting = true;
+    pawl__unlock(&work->lock);
+    return mine;
+}
+
+static void end_counting(struct node_work *work)
+{
+    pawl__lock(&work->lock);
+    work->counting = false;
+    pawl__cond_broadcast(&work->changed);
+    pawl__unlock(&work->lock);
+}
+
 char *pawl__node_work_metrics(struct node_work *work)
 {
     pawl_error error = PAWL_ERROR_INIT;
@@ -268,9 +296,14 @@ char *pawl__node_work_metrics(struct node_work *work)
     char *text = NULL;
     size_t len = 0;
 
+    if (!begin_counting(work)) {
+        pawl__gauge_set(work->up, 0);
+        return NULL;
+    }
     if (pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, &error) == PAWL_OK) {
         (void)!pawl_work_get_metrics(store, &text, &len, &error);
     }
+    end_counting(work);
     pawl__gauge_set(work->up, text != NULL ? 1 : 0);
     pawl__node_work_say(work, &error);
     return text;

@@ -2,6 +2,7 @@
  * for each store. */
 #include "lib/node_fixture.h"
 
+#include <libpq-fe.h>
 #include <pawl/work.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -467,6 +468,7 @@ static void test_a_store_that_hangs_holds_up_no_application(void **state)
     }
     node_expect(f, "GET /v1/apps/none/seq", NULL, 404, "'none'"); /* of the routes that block */
     node_expect(f, "PUT /v1/apps/none", "{", 400, "INVALID");
+    node_expect(f, "GET /metrics", NULL, 200, "pawl_work_up 1"); /* reading waits for nobody */
     for (size_t i = 0; i < WAITING; i++) {
         assert_true(http_is_silent(fds[i], 0));
     }
@@ -477,6 +479,53 @@ static void test_a_store_that_hangs_holds_up_no_application(void **state)
         http_reply_done(&reply);
         close(fds[i]);
     }
+}
+
+static void must_run(PGconn *db, const char *sql)
+{
+    PGresult *result = PQexec(db, sql);
+    ExecStatusType status = PQresultStatus(result);
+
+    PQclear(result);
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
+        fail_msg("%s: %s", sql, PQerrorMessage(db));
+    }
+}
+
+static bool somebody_waits(PGconn *db)
+{
+    PGresult *result = PQexec(db, "SELECT 1 FROM pg_locks WHERE NOT granted");
+    bool any = PQntuples(result) > 0;
+
+    PQclear(result);
+    return any;
+}
+
+/* A table is locked by somebody else, so that not even counting comes back. */
+static void test_numbers_that_hang_hold_up_one_request(void **state)
+{
+    struct node_fixture *f = *state;
+    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + PATIENCE_MS * NS_PER_MS;
+
+    if (!node_is("postgres")) {
+        return;
+    }
+    make_task(f, "t");
+    PGconn *other = PQconnectdb(f->work);
+    must_run(other, "BEGIN; LOCK TABLE pawl.work_items IN ACCESS EXCLUSIVE MODE");
+    int fd = http_connect(f->address);
+    http_ask_on(fd, "GET /metrics", NULL, NULL);
+    while (!somebody_waits(other)) {
+        assert_true(pawl__monotonic_ns(pawl__clock_real()) < deadline_ns);
+    }
+    node_expect(f, "GET /metrics", NULL, 200, "pawl_work_up 0");
+    assert_true(http_is_silent(fd, 0));
+    PQfinish(other);
+    struct http_reply reply = http_receive(fd, false);
+    assert_int_equal(reply.code, 200);
+    http_reply_done(&reply);
+    close(fd);
+    node_expect(f, "GET /metrics", NULL, 200, "pawl_work_up 1");
 }
 
 int main(int argc, char **argv)
@@ -495,6 +544,7 @@ int main(int argc, char **argv)
         node_test(test_a_store_that_fails_is_5xx_and_tried_again),
         node_test(test_the_node_is_ready_when_its_store_is),
         node_test(test_a_store_that_hangs_holds_up_no_application),
+        node_test(test_numbers_that_hang_hold_up_one_request),
     };
 
     return node_suite(argc, argv, tests, COUNT_OF(tests));
