@@ -171,15 +171,29 @@ static pawl_status newest(struct pawl__http_request *request,
 {
     pawl_checkpoint_type wanted = PAWL_CHECKPOINT_MANUAL_CHECKPOINT;
     const pawl_checkpoint_type *type = NULL;
+    pawl_view task_id = pawl__http_part(request, "task");
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_task *task = NULL;
     pawl_work *store = NULL;
     pawl_status status = pawl__work_query_type(request, &wanted, &type, reterr);
 
     if (status == PAWL_OK) {
         status = pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr);
     }
-    return status == PAWL_OK ? pawl_checkpoint_latest(
-               store, pawl__http_part(request, "task"), type, false, ret_checkpoint, reterr)
-                             : status;
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = pawl_checkpoint_latest(store, task_id, type, false, ret_checkpoint, reterr);
+    if (status == PAWL_NOT_FOUND) { /* the task may be what is not there */
+        pawl_status found = pawl_task_get(store, task_id, &task, &error);
+
+        pawl_task_free(task);
+        if (found != PAWL_OK) {
+            *reterr = error;
+            return found;
+        }
+    }
+    return status;
 }
 
 void pawl__serve_work_checkpoint_latest(struct pawl__http_request *request, void *context)

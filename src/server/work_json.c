@@ -103,6 +103,14 @@ pawl_status pawl__work_query_name(const struct pawl__http_request *request,
     if (given->len == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "%s: is empty: leave it out", key);
     }
+    if (given->len > PAWL_WORK_NAME_BYTES_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "%s: has %zu bytes, the limit is %d",
+                          key,
+                          given->len,
+                          PAWL_WORK_NAME_BYTES_MAX);
+    }
     *ret_name = *given;
     return PAWL_OK;
 }

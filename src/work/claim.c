@@ -211,10 +211,10 @@ static pawl_status check_claim(const pawl_claim *claim, pawl_error *reterr)
     pawl_status status = pawl__work_check_name("holder", claim->holder, reterr);
 
     if (status == PAWL_OK && claim->task_id.len > 0) {
-        status = pawl__work_check_name("task_id", claim->task_id, reterr);
+        status = pawl__work_check_name("task", claim->task_id, reterr);
     }
     for (size_t i = 0; i < claim->work_type_count && status == PAWL_OK; i++) {
-        status = pawl__work_check_name("work_types", claim->work_types[i], reterr);
+        status = pawl__work_check_name("types", claim->work_types[i], reterr);
     }
     if (status != PAWL_OK) {
         return status;
@@ -222,7 +222,7 @@ static pawl_status check_claim(const pawl_claim *claim, pawl_error *reterr)
     if (claim->work_type_count > WORK_CLAIM_TYPES_MAX) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
-                          "work_types: are %zu, the limit is %d",
+                          "types: are %zu, the limit is %d",
                           claim->work_type_count,
                           WORK_CLAIM_TYPES_MAX);
     }

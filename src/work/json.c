@@ -36,9 +36,10 @@ pawl_status pawl_item_status_parse(pawl_view name, pawl_item_status *ret_status,
 {
     return pawl__item_status_parse(name, ret_status)
                ? PAWL_OK
-               : pawl__fail(reterr,
-                            PAWL_INVALID,
-                            "not a status: pending, in_progress, completed, failed or waiting");
+               : pawl__fail(
+                   reterr,
+                   PAWL_INVALID,
+                   "not a status: pending, in_progress, completed, failed, expired or waiting");
 }
 
 pawl_status pawl_task_status_parse(pawl_view name, pawl_task_status *ret_status, pawl_error *reterr)
@@ -54,12 +55,12 @@ pawl_status pawl_checkpoint_type_parse(pawl_view name,
                                        pawl_checkpoint_type *ret_type,
                                        pawl_error *reterr)
 {
-#define NAME_(name_, text) #text " "
+#define NAME_(name_, text) " " #text
     return pawl__checkpoint_type_parse(name, ret_type)
                ? PAWL_OK
                : pawl__fail(reterr,
                             PAWL_INVALID,
-                            "not a type of checkpoint: one of " PAWL_CHECKPOINT_TYPES(NAME_));
+                            "not a type of checkpoint: one of" PAWL_CHECKPOINT_TYPES(NAME_));
 #undef NAME_
 }
 

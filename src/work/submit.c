@@ -1,5 +1,6 @@
 /* Submitting: everything is decided from what is stored before the first row is written, so that it
  * is all or nothing, and a refusal costs the other callers of the group nothing. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,6 +128,25 @@ static pawl_status load_known(struct submit *submit, pawl_error *reterr)
         tx->backend, submit->known_ids, submit->known_count, tx->arena, submit->known, reterr);
 }
 
+/* Of several items, the first one of the task is named. */
+static void refuse_task(struct submit *submit, pawl_status status, pawl_view task_id)
+{
+    char which[32] = "";
+    size_t i = 0;
+
+    while (i + 1 < submit->count && !pawl__view_equal(submit->coming[i].given->task_id, task_id)) {
+        i++;
+    }
+    if (submit->count > 1) {
+        (void)snprintf(which, sizeof(which), "item %zu: ", submit->coming[i].index);
+    }
+    pawl__refuse(submit->request,
+                 status,
+                 status == PAWL_CONFLICT ? "%stask '%.*s' is cancelled" : "%sno task '%.*s'",
+                 which,
+                 VIEW_ARGS(task_id));
+}
+
 static pawl_status check_tasks(struct submit *submit, pawl_error *reterr)
 {
     struct work_tx *tx = submit->tx;
@@ -147,10 +167,9 @@ static pawl_status check_tasks(struct submit *submit, pawl_error *reterr)
         tx->backend->items->tasks(tx->backend, ids, count, tx->arena, tasks, reterr);
     for (size_t i = 0; i < count && status == PAWL_OK && !pawl__submit_refused(submit); i++) {
         if (!tasks[i].known) {
-            pawl__refuse(submit->request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(ids[i]));
+            refuse_task(submit, PAWL_NOT_FOUND, ids[i]);
         } else if (tasks[i].task.status == PAWL_TASK_CANCELLED) {
-            pawl__refuse(
-                submit->request, PAWL_CONFLICT, "task '%.*s' is cancelled", VIEW_ARGS(ids[i]));
+            refuse_task(submit, PAWL_CONFLICT, ids[i]);
         }
     }
     return status;

@@ -230,6 +230,8 @@ static void test_what_is_wrong_is_400_and_named(void **state)
         { "claims", "{\"holder\":\"a\",\"types\":\"mail\"}", "types: expected an array" },
         { "claims", "{\"holder\":\"a\",\"types\":[1]}", "types[0]: expected a string" },
         { "claims", "{\"holder\":\"a\",\"types\":[\"\"]}", "types[0]: is empty" },
+        { "claims", "{\"holder\":\"a\",\"types\":[\"a\\n\"]}", "\"types: has a control character" },
+        { "claims", "{\"holder\":\"a\",\"task\":\"a\\n\"}", "\"task: has a control character" },
         { "claims", "{\"holder\":\"a\",\"types\":[]}", "types: is empty: leave it out" },
         { "claims", "{\"holder\":\"a\",\"task\":\"\"}", "task: is empty" },
         { "claims", "{\"holder\":\"a\",\"wait\":\"soon\"}", "wait: " },
@@ -317,7 +319,7 @@ static void test_items_come_all_or_none(void **state)
                 "POST /v1/work/items",
                 "{\"items\":[" MAIL("c") ",{\"task_id\":\"u\",\"work_type\":\"mail\"}]}",
                 404,
-                "'u'");
+                "item 1: no task 'u'");
     node_expect(f, "GET /v1/work/items/c", NULL, 404, "no item 'c'");
     node_expect(f,
                 "POST /v1/work/items",

@@ -161,7 +161,8 @@ static void test_wrong_queries_are_400_and_named(void **state)
         { "items?limit=0", "limit" },
         { "items?limit=1001", "limit" },
         { "items?limit=ten", "limit" },
-        { "items?status=done", "status: not a status: pending" },
+        { "items?status=done",
+          "status: not a status: pending, in_progress, completed, failed, expired or waiting" },
         { "items?stat=pending", "stat" },
         { "items?type=%01", "INVALID" },
         { "items?type=", "type: is empty" },
@@ -170,7 +171,8 @@ static void test_wrong_queries_are_400_and_named(void **state)
         { "items?from=%01", "INVALID" },
         { "tasks?status=done", "status: not a status: pending, running" },
         { "tasks?from=%01", "INVALID" },
-        { "tasks/t/checkpoints?type=x", "type: not a type of checkpoint" },
+        { "tasks/t/checkpoints?type=x", "type: not a type of checkpoint: one of iteration_start" },
+        { "tasks/t/checkpoints?type=x", "manual_checkpoint error_boundary\"" },
         { "tasks/t/checkpoints?type=", "type: not a type" },
         { "tasks/t/checkpoints?from=x", "from" },
         { "tasks/t/checkpoints/latest?type=x", "type: not a type" },
@@ -184,6 +186,8 @@ static void test_wrong_queries_are_400_and_named(void **state)
         (void)snprintf(target, sizeof(target), "GET /v1/work/%s", wrong[i].what);
         node_expect(f, target, NULL, 400, wrong[i].part);
     }
+    (void)snprintf(target, sizeof(target), "GET /v1/work/items?type=%0201d", 0);
+    node_expect(f, target, NULL, 400, "\"type: has 201 bytes, the limit is 200");
     (void)snprintf(target, sizeof(target), "GET /v1/work/items?from=%0201d", 0);
     node_expect(f, target, NULL, 400, "from: ");
 }
@@ -219,7 +223,8 @@ static void test_checkpoints_are_added_and_shown(void **state)
     node_expect(f, "GET " CHECKPOINTS "/latest", NULL, 200, "\"snapshot_data\":3");
     node_expect(
         f, "GET " CHECKPOINTS "/latest?type=iteration_end", NULL, 200, "\"sequence_number\":1,");
-    node_expect(f, "GET /v1/work/tasks/none/checkpoints", NULL, 404, "'none'");
+    node_expect(f, "GET /v1/work/tasks/none/checkpoints", NULL, 404, "no task 'none'");
+    node_expect(f, "GET /v1/work/tasks/none/checkpoints/latest", NULL, 404, "no task 'none'");
     node_expect(f, "POST /v1/work/tasks/none/checkpoints", "{\"snapshot_data\":1}", 404, "'none'");
 }
 

@@ -372,7 +372,7 @@ static void test_a_submit_is_all_or_nothing_and_names_what_is_wrong(void **state
         { PAWL_INVALID, "item 1: delay_ms: is -1" },
         { PAWL_INVALID, "item 1: work_type: is not UTF-8" },
         { PAWL_INVALID, "item 1: work_type: has a control character" },
-        { PAWL_NOT_FOUND, "no task 'none'" },
+        { PAWL_NOT_FOUND, "item 1: no task 'none'" },
         { PAWL_NOT_FOUND, "item 1: after: no item 'gone'" },
         { PAWL_INVALID, "item 1: task_id: is empty" },
     };
