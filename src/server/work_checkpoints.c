@@ -121,16 +121,48 @@ static pawl_status read_adding(const struct pawl__http_request *request,
                              : status;
 }
 
-static void answer_added(struct pawl__http_request *request, const char *id, int64_t sequence)
+struct added {
+    char id[PAWL_WORK_NAME_BYTES_MAX + 1];
+    int64_t sequence;
+    bool is_new;
+};
+
+/* Two who add it at the same time are both told that it is new. */
+static pawl_status add(pawl_work *store,
+                       const struct adding *adding,
+                       struct added *ret_added,
+                       pawl_error *reterr)
+{
+    const pawl_checkpoint *checkpoint = &adding->checkpoint;
+    pawl_checkpoint *there = NULL;
+    pawl_status status =
+        checkpoint->checkpoint_id.len == 0
+            ? PAWL_NOT_FOUND
+            : pawl_checkpoint_get(
+                store, checkpoint->checkpoint_id, (pawl_view){ NULL, 0 }, 0, &there, reterr);
+
+    pawl_checkpoint_free(there);
+    ret_added->is_new = status == PAWL_NOT_FOUND;
+    return status == PAWL_OK || status == PAWL_NOT_FOUND
+               ? pawl_checkpoint_add(store,
+                                     checkpoint,
+                                     adding->lease.token == 0 ? NULL : &adding->lease,
+                                     &ret_added->sequence,
+                                     ret_added->id,
+                                     reterr)
+               : status;
+}
+
+static void answer_added(struct pawl__http_request *request, const struct added *added)
 {
     struct pawl__buf body = BUF_INIT(NODE_SHORT_ANSWER);
     struct pawl__object object = pawl__object_start(&body);
 
-    pawl__object_text(&object, "checkpoint_id", pawl_view_of(id));
-    pawl__object_integer(&object, "sequence_number", sequence);
+    pawl__object_text(&object, "checkpoint_id", pawl_view_of(added->id));
+    pawl__object_integer(&object, "sequence_number", added->sequence);
     pawl__object_end(&object);
     pawl__buf_add_char(&body, '\n');
-    pawl__http_answer_buf(request, 200, HTTP_JSON, &body);
+    pawl__http_answer_buf(request, added->is_new ? 201 : 200, HTTP_JSON, &body);
 }
 
 void pawl__serve_work_checkpoint_add(struct pawl__http_request *request, void *context)
@@ -138,25 +170,19 @@ void pawl__serve_work_checkpoint_add(struct pawl__http_request *request, void *c
     AUTO(adding_done)
     struct adding adding = { .snapshot = BUF_INIT(SIZE_MAX / 2),
                              .metadata = BUF_INIT(SIZE_MAX / 2) };
-    char id[PAWL_WORK_NAME_BYTES_MAX + 1];
+    struct added added = { .sequence = 0 };
     pawl_error error = PAWL_ERROR_INIT;
     pawl_work *store = NULL;
-    int64_t sequence = 0;
     pawl_status status = read_adding(request, &adding, &error);
 
     if (status == PAWL_OK) {
         status = pawl__node_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
     }
     if (status == PAWL_OK) {
-        status = pawl_checkpoint_add(store,
-                                     &adding.checkpoint,
-                                     adding.lease.token == 0 ? NULL : &adding.lease,
-                                     &sequence,
-                                     id,
-                                     &error);
+        status = add(store, &adding, &added, &error);
     }
     if (status == PAWL_OK) {
-        answer_added(request, id, sequence);
+        answer_added(request, &added);
     } else {
         pawl__serve_work_fail(request, &error);
     }

@@ -62,12 +62,13 @@ static void add_counts(struct pawl__object *object, const pawl_work_stats *stats
     pawl__object_time(object, "oldest_pending_at", stats->oldest_pending_us);
 }
 
+/* The store NULL: there is none, and so nothing in it. */
 static pawl_status write_stats(pawl_work *store, struct pawl__buf *body, pawl_error *reterr)
 {
     struct rows types = { .body = body };
     struct rows tasks = { .body = body };
     pawl_work_stats stats = { 0 };
-    pawl_status status = pawl_work_get_stats(store, &stats, reterr);
+    pawl_status status = store == NULL ? PAWL_OK : pawl_work_get_stats(store, &stats, reterr);
 
     if (status != PAWL_OK) {
         return status;
@@ -76,11 +77,13 @@ static pawl_status write_stats(pawl_work *store, struct pawl__buf *body, pawl_er
     add_counts(&object, &stats);
     pawl__object_key(&object, "types");
     pawl__buf_add_char(body, '[');
-    status = pawl_work_type_stats(store, add_type, &types, reterr);
+    if (store != NULL) {
+        status = pawl_work_type_stats(store, add_type, &types, reterr);
+    }
     pawl__buf_add_char(body, ']');
     pawl__object_key(&object, "checkpoints_of_tasks");
     pawl__buf_add_char(body, '[');
-    if (status == PAWL_OK) {
+    if (store != NULL && status == PAWL_OK) {
         status = pawl_work_checkpoint_growth(store, add_growth, &tasks, reterr);
     }
     pawl__buf_add_char(body, ']');
@@ -97,7 +100,7 @@ void pawl__serve_work_stats(struct pawl__http_request *request, void *context)
     pawl_work *store = NULL;
     pawl_status status = pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, &error);
 
-    if (status == PAWL_OK) {
+    if (status == PAWL_OK || status == PAWL_NOT_FOUND) {
         status = write_stats(store, &body, &error);
     }
     if (status == PAWL_OK) {

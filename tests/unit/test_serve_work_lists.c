@@ -146,9 +146,15 @@ static void test_a_store_that_is_not_there_is_empty(void **state)
     node_expect(f, "GET /v1/work/tasks/t/checkpoints", NULL, 404, "NOT_FOUND");
     node_expect(f, "GET /v1/work/tasks/t/checkpoints/latest", NULL, 404, "NOT_FOUND");
     node_expect(f, "GET /v1/work/tasks/t/recovery", NULL, 404, "NOT_FOUND");
-    if (!node_is("memory")) {
-        node_expect(f, "GET /v1/work/stats", NULL, 404, "NOT_FOUND");
+    char *text = node_ask(f, "GET /v1/work/stats", NULL, 200);
+    assert_non_null(strstr(text, "{\"waiting\":0,\"pending\":0,\"in_progress\":0,"));
+    assert_non_null(strstr(text, "\"types\":[],\"checkpoints_of_tasks\":[]}"));
+    if (node_is("sqlite")) {
+        assert_int_equal(access(f->work, F_OK), -1);
     }
+    make_task(f, "t"); /* which it says once there is one, too */
+    node_expect(f, "GET /v1/work/stats", NULL, 200, text);
+    free(text);
 }
 
 static void test_wrong_queries_are_400_and_named(void **state)
@@ -207,6 +213,12 @@ static void test_checkpoints_are_added_and_shown(void **state)
                 "POST " CHECKPOINTS,
                 "{\"checkpoint_id\":\"c-1\",\"checkpoint_type\":\"iteration_end\","
                 "\"snapshot_data\":{\"page\":1},\"metadata\":{\"by\":\"ada\"}}",
+                201,
+                "{\"checkpoint_id\":\"c-1\",\"sequence_number\":1}");
+    node_expect(f,
+                "POST " CHECKPOINTS,
+                "{\"checkpoint_id\":\"c-1\",\"checkpoint_type\":\"iteration_end\","
+                "\"snapshot_data\":{\"page\":1},\"metadata\":{\"by\":\"ada\"}}",
                 200,
                 "{\"checkpoint_id\":\"c-1\",\"sequence_number\":1}");
     node_expect(f,
@@ -216,8 +228,8 @@ static void test_checkpoints_are_added_and_shown(void **state)
                 409,
                 "CONFLICT");
     free(node_ask(
-        f, "POST " CHECKPOINTS, "{\"checkpoint_id\":\"c-2\",\"snapshot_data\":null}", 200));
-    free(node_ask(f, "POST " CHECKPOINTS, "{\"checkpoint_id\":\"c-3\",\"snapshot_data\":3}", 200));
+        f, "POST " CHECKPOINTS, "{\"checkpoint_id\":\"c-2\",\"snapshot_data\":null}", 201));
+    free(node_ask(f, "POST " CHECKPOINTS, "{\"checkpoint_id\":\"c-3\",\"snapshot_data\":3}", 201));
     expect_pages(f, CHECKPOINTS "?limit=2", "checkpoint_id", 2, "c-1 c-2 c-3 ");
     expect_pages(f, CHECKPOINTS "?limit=2&type=manual_checkpoint", "checkpoint_id", 1, "c-2 c-3 ");
     node_expect(f, "GET " CHECKPOINTS "/latest", NULL, 200, "\"snapshot_data\":3");
@@ -242,7 +254,7 @@ static void test_a_checkpoint_shows_the_lease_of_its_item(void **state)
     node_expect(f,
                 "POST " CHECKPOINTS,
                 "{\"snapshot_data\":1,\"work_item_id\":\"a\",\"token\":1}",
-                200,
+                201,
                 "\"sequence_number\":1}");
     node_expect(f,
                 "POST " CHECKPOINTS,
@@ -290,7 +302,7 @@ static void test_recovery_and_numbers_are_shown(void **state)
 
     make_task(f, "t");
     submit_all(f);
-    free(node_ask(f, "POST " CHECKPOINTS, "{\"checkpoint_id\":\"c\",\"snapshot_data\":7}", 200));
+    free(node_ask(f, "POST " CHECKPOINTS, "{\"checkpoint_id\":\"c\",\"snapshot_data\":7}", 201));
     node_expect(f,
                 "GET /v1/work/tasks/t/recovery",
                 NULL,
