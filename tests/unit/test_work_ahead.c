@@ -348,6 +348,8 @@ static void test_giving_back_is_tried_again(void **state)
 
 struct claimer {
     pawl_work *work;
+    uint32_t
+        wait_ms; /* 0: the store has something, and closing does not cancel what does not wait */
     char holder[16];
     pawl_status status;
     struct pawl__thread thread;
@@ -359,19 +361,20 @@ static void claim_once(void *context)
     pawl_claim claim = claim_by(claimer->holder);
     pawl_claimed *claimed = NULL;
 
-    claim.wait_ms = 60000;
+    claim.wait_ms = claimer->wait_ms;
     claimer->status = pawl_work_claim(claimer->work, &claim, &claimed, NULL);
     pawl_claimed_free(claimed);
 }
 
 /* Closes while so many claims are under way. */
-static void close_under(struct work_fixture *f, struct claimer claimers[WORKERS])
+static void close_under(struct work_fixture *f, uint32_t wait_ms, struct claimer claimers[WORKERS])
 {
     size_t calls = 0;
 
     for (int i = 0; i < WORKERS; i++) {
         snprintf(claimers[i].holder, sizeof(claimers[i].holder), "w%d", i % 2);
         claimers[i].work = f->work;
+        claimers[i].wait_ms = wait_ms;
         assert_ok(
             pawl__thread_start(&claimers[i].thread, "claimer", claim_once, &claimers[i], &f->err),
             &f->err);
@@ -397,7 +400,7 @@ static void test_closing_ends_claims_that_wait(void **state)
     for (uint32_t ahead = 0; ahead <= 50; ahead += 50) {
         struct claimer claimers[WORKERS] = { 0 };
         open_ahead(f, ahead);
-        close_under(f, claimers);
+        close_under(f, 2 * WAIT_MS_MAX, claimers);
         for (int i = 0; i < WORKERS; i++) {
             assert_int_equal(claimers[i].status, PAWL_CANCELLED);
         }
@@ -416,7 +419,7 @@ static void test_closing_waits_for_claims_in_the_store(void **state)
         }
         claim_it(f, "w0", id_of(work_is(f, "memory") ? 0 : ahead == 0 ? 0 : 1 + WORKERS));
         assert_ok(pawl__failpoint_set("work.commit.before=delay:200*2", &f->err), &f->err);
-        close_under(f, claimers);
+        close_under(f, 0, claimers);
         assert_ok(pawl__failpoint_set(NULL, &f->err), &f->err);
         for (int i = 0; i < WORKERS; i++) {
             assert_int_equal(claimers[i].status, PAWL_OK);
