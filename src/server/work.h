@@ -21,6 +21,7 @@ PAWL_MUST_USE pawl_status pawl__node_work_new(const struct pawl__node_options *o
 
 /* Ends all waiting for items, now and for ever. Before the requests that wait are waited for. */
 void pawl__node_work_cancel_waits(struct node_work *work);
+bool pawl__node_work_is_stopping(struct node_work *work); /* that was called */
 
 /* When nobody asks any more. TIMEOUT: the store does not come back; all of it stays. NULL is fine. */
 PAWL_MUST_USE pawl_status pawl__node_work_close(struct node_work *work, pawl_error *reterr);

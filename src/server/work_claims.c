@@ -319,8 +319,11 @@ static void keep_and_claim(struct claiming *claiming)
                      ? pawl__node_work_wait(claiming->work, claim_waiting, claiming)
                      : pawl__http_hand_over(request, claim_now, claiming);
     if (!taken) {
+        bool stopping = pawl__node_work_is_stopping(claiming->work);
         claiming_free(claiming);
-        pawl__http_refuse(request, pawl__http_problem_of(PAWL_BUSY), "");
+        pawl__http_refuse(request,
+                          stopping ? &pawl__http_stopping : pawl__http_problem_of(PAWL_BUSY),
+                          "nothing was claimed");
         pawl__http_resume(request, NULL, NULL);
     }
 }

@@ -111,14 +111,22 @@ void pawl__node_work_cancel_waits(struct node_work *work)
     if (work == NULL) {
         return;
     }
-    pawl__node_waits_stop(work->waits);
     pawl__lock(&work->lock);
-    work->stopping = true;
+    work->stopping = true; /* first: whoever is not run any more is told why */
     pawl_work *store = atomic_load(&work->store);
     pawl__unlock(&work->lock);
+    pawl__node_waits_stop(work->waits);
     if (store != NULL) {
         pawl_work_cancel_waits(store);
     }
+}
+
+bool pawl__node_work_is_stopping(struct node_work *work)
+{
+    pawl__lock(&work->lock);
+    bool stopping = work->stopping;
+    pawl__unlock(&work->lock);
+    return stopping;
 }
 
 pawl_status pawl__node_work_close(struct node_work *work, pawl_error *reterr)
