@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
+
 static const struct {
     const char *name;
     const char *text;
@@ -168,6 +170,14 @@ pawl_status pawl__fail_context(pawl_error *reterr, pawl_status status, const cha
         }
     }
     return status;
+}
+
+pawl_status pawl__check_view(pawl_view view, const char *name, pawl_error *reterr)
+{
+    if (view.data == NULL && view.len > 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "%s: is NULL and has %zu bytes", name, view.len);
+    }
+    return PAWL_OK;
 }
 
 void pawl__require_failed(const char *condition, const char *file, int line, const char *function)

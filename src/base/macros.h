@@ -5,8 +5,18 @@
 #include <stddef.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define MIN(a, b) ((a) < (b) ? (a) : (b))
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+/* Each argument is evaluated once: MAX(deadline - now(), 0) must not read the clock twice, since the
+ * second reading may be below 0 where the first was not. */
+#define MIN(a, b) PICK_(<, a, b, __COUNTER__)
+#define MAX(a, b) PICK_(>, a, b, __COUNTER__)
+#define PICK_(compare, a, b, serial) PICK_ONCE_(compare, a, b, serial)
+#define PICK_ONCE_(compare, a, b, serial)                        \
+    __extension__({                                              \
+        __typeof__(1 ? (a) : (b)) a_##serial = (a);              \
+        __typeof__(1 ? (a) : (b)) b_##serial = (b);              \
+        a_##serial compare b_##serial ? a_##serial : b_##serial; \
+    })
 
 /* AUTO(fn) type name = ...;   calls fn(&name) when the scope ends, in reverse order.
  * DEFINE_AUTO makes that fn from a destructor that takes the pointer itself:

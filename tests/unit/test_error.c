@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/error.h"
 
 static void test_every_status_has_name_text_and_exit_code(void **state)
@@ -102,6 +103,39 @@ static void test_a_long_message_ends_in_dots_on_a_whole_character(void **state)
     assert_string_equal(error.message + strlen(error.message) - 3, "...");
 }
 
+static pawl_status needs(const void *handle, pawl_view name, pawl_error *reterr)
+{
+    NEED(handle, reterr);
+    NEED_VIEW(name, reterr);
+    return PAWL_OK;
+}
+
+static void test_a_missing_argument_is_refused_by_its_name(void **state)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+
+    assert_int_equal(needs(state, (pawl_view){ NULL, 0 }, &error), PAWL_OK);
+    assert_int_equal(needs(NULL, pawl_view_of("x"), &error), PAWL_INVALID);
+    assert_string_equal(error.message, "handle: is NULL");
+    assert_int_equal(needs(state, (pawl_view){ NULL, 5 }, &error), PAWL_INVALID);
+    assert_string_equal(error.message, "name: is NULL and has 5 bytes");
+}
+
+static int read_clock(int *reads)
+{
+    return *reads += 1;
+}
+
+static void test_min_and_max_evaluate_each_argument_once(void **state)
+{
+    (void)state;
+    int reads = 0;
+
+    assert_int_equal(MAX(read_clock(&reads), 0), 1);
+    assert_int_equal(MIN(100, MAX(read_clock(&reads), 0)), 2);
+    assert_int_equal(reads, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +146,8 @@ int main(void)
         cmocka_unit_test(test_context_with_another_status_changes_that_of_the_error),
         cmocka_unit_test(test_context_with_the_same_status_keeps_what_the_backend_said),
         cmocka_unit_test(test_a_long_message_ends_in_dots_on_a_whole_character),
+        cmocka_unit_test(test_a_missing_argument_is_refused_by_its_name),
+        cmocka_unit_test(test_min_and_max_evaluate_each_argument_once),
     };
     return cmocka_run_group_tests_name("error", tests, NULL, NULL);
 }
