@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
-from command import PAWL, environment  # noqa: E402
+from command import PAWL, environment, powerless as without_power  # noqa: E402
 from tap import done, it, skip  # noqa: E402
 
 ROOT = os.geteuid() == 0
@@ -50,11 +50,7 @@ def listing(top):
 def run(*args, code, env=None, cwd=TOP, powerless=False, unchanged=TOP):
     """Runs pawl, checks its exit code, and that nothing below `unchanged` changed."""
     before = listing(unchanged)
-    command = [PAWL, *args]
-    if powerless and ROOT:
-        # Not another user: that one might not reach the program itself.
-        caps = "-dac_override,-dac_read_search"
-        command = ["setpriv", f"--bounding-set={caps}", f"--inh-caps={caps}", *command]
+    command = without_power([PAWL, *args]) if powerless else [PAWL, *args]
     result = subprocess.run(command, env={**ENV, **(env or {})}, cwd=cwd, capture_output=True,
                             check=False, timeout=60)
     assert result.returncode == code, (args, result.returncode, result.stdout, result.stderr)

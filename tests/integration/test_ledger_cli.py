@@ -15,7 +15,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
-from command import PAWL, environment  # noqa: E402
+from command import PAWL, environment, powerless  # noqa: E402
 from tap import done, it, skip  # noqa: E402
 
 ROOT = os.geteuid() == 0
@@ -750,14 +750,12 @@ def without_permission():
     append(data, event("x"))
     os.chmod(f"{data}/ledger.sqlite", 0o400)
     os.chmod(data, 0o500)
-    caps = "-dac_override,-dac_read_search"
-    drop = ["setpriv", f"--bounding-set={caps}", f"--inh-caps={caps}"] if ROOT else []
     try:
-        result = subprocess.run([*drop, *command("append", "--data", data)], input=lines(event("y")),
+        result = subprocess.run(powerless(command("append", "--data", data)), input=lines(event("y")),
                                 env=ENV, capture_output=True, check=False, timeout=WAIT_S)
         assert result.returncode == 1 and result.stdout == b"", result
         assert b"permission" in result.stderr.lower() or b"may not be written" in result.stderr, result
-        result = subprocess.run([*drop, *command("append", "--data", f"{data}/new")], env=ENV,
+        result = subprocess.run(powerless(command("append", "--data", f"{data}/new")), env=ENV,
                                 input=b"", capture_output=True, check=False, timeout=WAIT_S)
         assert result.returncode == 1 and b"ermission denied" in result.stderr, result
     finally:

@@ -26,6 +26,14 @@ def environment(home, **more):
     return {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8", **kept, **more}
 
 
+def powerless(command):
+    """The command without root's right to pass over permissions. It stays the same user: another one may
+    not be able to read the program or its libraries, where the checkout is in a closed directory."""
+    caps = "-dac_override,-dac_read_search"
+    drop = ["setpriv", f"--bounding-set={caps}", f"--inh-caps={caps}"] if os.geteuid() == 0 else []
+    return [*drop, *command]
+
+
 def wants_postgres():
     """Whether the test was started with `postgres`; then it goes on beside a server, with DATABASE_URL."""
     if "postgres" not in sys.argv[1:]:
