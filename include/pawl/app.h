@@ -181,6 +181,7 @@ typedef struct pawl_app_options {
                               * its engine does not survive a full disk; PAWL_APP_FREE_SPACE_MIN */
     uint32_t busy_ms_max;    /* commands wait so long in their queue before they are BUSY; 0 */
     bool read_only;          /* no commands: nothing is written, and a full disk is no hindrance */
+    uint32_t answer_ms_max;  /* a PostgreSQL server silent for longer has stalled; 10,000 */
 } pawl_app_options;
 
 #define PAWL_APP_FREE_SPACE_MIN (UINT64_C(256) << 20) /* the default of store.free_space_min, too */
@@ -188,7 +189,7 @@ typedef struct pawl_app_options {
 #define PAWL_APP_OPTIONS_INIT                                                                      \
     {                                                                                              \
         sizeof(pawl_app_options), 30000, 20000, 500, 100000, 5000, false, PAWL_APP_FREE_SPACE_MIN, \
-            0, false                                                                               \
+            0, false, 10000                                                                        \
     }
 
 /* INVALID: no application can have the name. */

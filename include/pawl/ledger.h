@@ -38,11 +38,12 @@ typedef struct pawl_ledger_options {
     uint32_t busy_ms_max;       /* how long to wait for another process's lock; 5000 */
     bool must_exist;            /* do not create; NOT_FOUND when there is none */
     bool read_only;             /* never write, not even a migration */
+    uint32_t answer_ms_max;     /* a PostgreSQL server silent for longer has stalled; 10,000 */
 } pawl_ledger_options;
 
-#define PAWL_LEDGER_OPTIONS_INIT                                  \
-    {                                                             \
-        sizeof(pawl_ledger_options), 1U << 20, 5000, false, false \
+#define PAWL_LEDGER_OPTIONS_INIT                                         \
+    {                                                                    \
+        sizeof(pawl_ledger_options), 1U << 20, 5000, false, false, 10000 \
     }
 
 /* One event. Text is UTF-8 without NUL bytes; views are borrowed.

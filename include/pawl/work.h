@@ -52,11 +52,12 @@ typedef struct pawl_work_options {
     bool must_exist;         /* do not create; NOT_FOUND when there is none */
     uint32_t claim_ahead;    /* items that a claim may lease on top, up to 1000; 0. See below */
     uint32_t stale_ms;       /* a lease without a heartbeat for longer is stale; 2 minutes */
+    uint32_t answer_ms_max;  /* a PostgreSQL server silent for longer has stalled; 10,000 */
 } pawl_work_options;
 
-#define PAWL_WORK_OPTIONS_INIT                                                             \
-    {                                                                                      \
-        sizeof(pawl_work_options), 1U << 20, 5000, 300000, 1000, 300000, false, 0, 120000, \
+#define PAWL_WORK_OPTIONS_INIT                                                                    \
+    {                                                                                             \
+        sizeof(pawl_work_options), 1U << 20, 5000, 300000, 1000, 300000, false, 0, 120000, 10000, \
     }
 
 /* claim_ahead is for many small items: a claim leases more than it asks for, as far as the holder used

@@ -48,6 +48,7 @@ enum pawl__setting_type {
     X(LOG_LEVEL, "log.level", CHOICE, "info", 0, 0, "debug|info|warning|error", NULL, "Least severe kind of event that is logged.") \
     X(LOG_FORMAT, "log.format", CHOICE, "auto", 0, 0, "auto|logfmt|json", NULL, "Form of a log line; auto is logfmt on a terminal and JSON elsewhere.") \
     X(STORE_BUSY_TIMEOUT, "store.busy_timeout", DURATION, "5s", 0, 3600 * NS_PER_S, NULL, NULL, "How long a store that another process holds is waited for.") \
+    X(STORE_ANSWER_TIMEOUT, "store.answer_timeout", DURATION, "10s", 100 * NS_PER_MS, 3600 * NS_PER_S, NULL, NULL, "How long a PostgreSQL server may be silent before it counts as stalled and the call fails.") \
     X(STORE_FREE_SPACE_MIN, "store.free_space_min", SIZE, "256MiB", 0, INT64_MAX, NULL, NULL, "Free disk space below which an application in a directory refuses commands, before the disk is full.") \
     X(SERVER_LISTEN, "server.listen", TEXT, "127.0.0.1:8470", 0, 0, NULL, NULL, "Address and port that 'pawl serve' listens on; only of this machine.") \
     X(SERVER_BODY_MAX, "server.body_max", SIZE, "8MiB", 1024, 64 << 20, NULL, NULL, "Largest body of a request.") \

@@ -63,6 +63,7 @@ pawl_status pawl__ledger_open(const struct pawl__run *run,
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
 
     options.busy_ms_max = pawl__place_busy_ms(run);
+    options.answer_ms_max = pawl__place_answer_ms(run);
     options.must_exist = wish != LEDGER_TO_CREATE;
     options.read_only = wish == LEDGER_TO_READ;
     pawl_status status = pawl__ledger_location(run, &location, reterr);

@@ -65,3 +65,8 @@ uint32_t pawl__place_busy_ms(const struct pawl__run *run)
 {
     return (uint32_t)(pawl__config_number(run->config, PAWL__STORE_BUSY_TIMEOUT) / NS_PER_MS);
 }
+
+uint32_t pawl__place_answer_ms(const struct pawl__run *run)
+{
+    return (uint32_t)(pawl__config_number(run->config, PAWL__STORE_ANSWER_TIMEOUT) / NS_PER_MS);
+}

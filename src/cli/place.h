@@ -27,4 +27,7 @@ PAWL_MUST_USE pawl_status pawl__place_make(const struct pawl__run *run,
 /* How long to wait for another process's lock, as the settings say. */
 uint32_t pawl__place_busy_ms(const struct pawl__run *run);
 
+/* How long a server may be silent, as the settings say. */
+uint32_t pawl__place_answer_ms(const struct pawl__run *run);
+
 #endif

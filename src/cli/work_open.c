@@ -28,6 +28,7 @@ pawl_work_options pawl__work_options(const struct pawl__run *run)
     pawl_work_options options = PAWL_WORK_OPTIONS_INIT;
 
     options.busy_ms_max = pawl__place_busy_ms(run);
+    options.answer_ms_max = pawl__place_answer_ms(run);
     options.lease_ms = (uint32_t)pawl__work_setting_ms(run, PAWL__WORK_LEASE);
     options.stale_ms = (uint32_t)pawl__work_setting_ms(run, PAWL__WORK_STALE);
     return options;

@@ -242,6 +242,7 @@ pawl_status pawl_app_open(const char *location,
             .read_only = app->options.read_only,
             .unsafe_no_sync = app->options.unsafe_no_sync,
             .free_space_min = app->options.free_space_min,
+            .answer_ms_max = app->options.answer_ms_max,
             .app_id = descriptor == NULL ? 0 : app->definition.descriptor.id,
             .app_name = descriptor == NULL ? NULL : app->definition.descriptor.name,
         };

@@ -24,7 +24,7 @@ enum {
     TAKE_MS_MAX = 10000, /* for a connection that others have */
     /* After a crash of the process that had it, the server needs a moment to notice. */
     OWNER_MS_MAX = 2000,
-    RECONNECT_MS_MAX = 3000, /* less than an application gives its threads to end */
+    CONNECT_MS_MAX = 3000, /* less than an application gives its threads to end */
     NAMES_MAX = 8,
 };
 
@@ -363,8 +363,8 @@ static pawl_status open_at(struct app_postgres *self,
         .application_name = "pawl app",
         .statements = pawl__app_pg_statements,
         .statement_count = APP_PG_COUNT,
-        .connect_ms_max = RECONNECT_MS_MAX,
-        .reconnect_ms_max = RECONNECT_MS_MAX,
+        .answer_ms_max = (int)MIN(options->answer_ms_max, (uint32_t)INT32_MAX),
+        .connect_ms_max = CONNECT_MS_MAX,
         .unsafe_async_commit = options->unsafe_no_sync,
     };
     self->url = strdup(location->path);

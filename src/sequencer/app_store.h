@@ -87,6 +87,7 @@ struct app_store_options {
     bool read_only;  /* nothing will be written */
     bool unsafe_no_sync;
     uint64_t free_space_min; /* of a directory */
+    uint32_t answer_ms_max;  /* of a server; 0: the wrapper's default */
 
     /* For a store that several applications may share: which one. Both or none. */
     uint32_t app_id;

@@ -157,7 +157,7 @@ static void throw_away(struct pawl__pg *pg, struct walk *walk, const PGresult *r
 
     walk->thrown_away += row_bytes(result) + 1;
     if (before <= PG_REST_BYTES_MAX && walk->thrown_away > PG_REST_BYTES_MAX) {
-        pawl__pg_cancel_running(pg);
+        pawl__pg_cancel_running(pg, PAWL_CANCELLED);
     }
 }
 

@@ -17,7 +17,11 @@
  *              outcome unknown: UNAVAILABLE with sqlstate "08007". Ask the store, or repeat what is
  *              idempotent.
  * Time         Every call ends: by the server's statement_timeout, else by our deadline (a cancel
- *              request, then the connection is dropped).
+ *              request, then the connection is dropped). A server that is silent for answer_ms_max
+ *              and does not answer on a new connection either has stalled: the call ends with
+ *              TIMEOUT (as the last word of a transaction: UNAVAILABLE, the outcome is unknown), and
+ *              for a second after it calls fail at once. A slow statement on a server that does
+ *              answer has until its statement_timeout.
  * Threads      A connection belongs to one thread at a time, except for pawl__pg_interrupt. Threads
  *              that come and go share a struct pawl__pg_pool (store/postgres_pool.h). */
 #ifndef PAWL_STORE_POSTGRES_H
@@ -59,11 +63,12 @@ struct pawl__pg_options {
     const struct pawl__schema *schema; /* migrated at open, which also creates it. NULL: none */
     const struct pawl__pg_statement *statements; /* must outlive the connection */
     size_t statement_count;
-    int connect_ms_max;          /* all hosts of the URL together. 0: 10 s */
-    int reconnect_ms_max;        /* how long a call tries to connect again, with backoff. 0: 10 s */
-    int statement_ms_max;        /* statement_timeout. 0: 60 s */
-    int lock_ms_max;             /* lock_timeout, then BUSY. 0: 10 s */
-    int idle_ms_max;             /* idle_in_transaction_session_timeout. 0: 5 min */
+    int answer_ms_max;    /* a server silent for longer has stalled, see Time above. 0: 10 s */
+    int connect_ms_max;   /* all hosts of the URL together. 0: as answer_ms_max */
+    int reconnect_ms_max; /* how long a refused reconnect is tried again, with backoff. 0: 1 s */
+    int statement_ms_max; /* statement_timeout. 0: 60 s */
+    int lock_ms_max;      /* lock_timeout, then BUSY. 0: 10 s */
+    int idle_ms_max;      /* idle_in_transaction_session_timeout. 0: 5 min */
     struct pawl__cancel *cancel; /* interrupts the connection; must outlive it. NULL: none */
     const char *settings; /* SET ...; SET ...: after every connect, before anything is prepared */
     bool unsafe_async_commit; /* synchronous_commit=off: a power cut loses acknowledged commits */

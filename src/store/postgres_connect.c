@@ -16,8 +16,9 @@
 #include "store/postgres_internal.h"
 
 enum {
-    CONNECT_MS_DEFAULT = 10000,
-    RECONNECT_MS_DEFAULT = 10000,
+    ANSWER_MS_DEFAULT = 10000,
+    RECONNECT_MS_DEFAULT =
+        1000, /* of those who wait for the answer; a restart takes longer anyway */
     STATEMENT_MS_DEFAULT = 60000,
     LOCK_MS_DEFAULT = 10000,
     IDLE_MS_DEFAULT = 300000,
@@ -184,10 +185,10 @@ static void notice_to_log(void *context, const PGresult *notice)
               LOG_TEXT("text", message == NULL ? PQresultErrorMessage(notice) : message));
 }
 
-static pawl_status connect_host(struct pawl__pg *pg,
-                                size_t host,
-                                int64_t deadline_ns,
-                                pawl_error *reterr)
+pawl_status pawl__pg_connect_host(struct pawl__pg *pg,
+                                  size_t host,
+                                  int64_t deadline_ns,
+                                  pawl_error *reterr)
 {
     struct connect_args args;
     PostgresPollingStatusType next = PGRES_POLLING_WRITING;
@@ -230,7 +231,8 @@ static pawl_status connect_any_host(struct pawl__pg *pg, int64_t deadline_ns, pa
         int64_t start_ns = now_ns();
         int64_t share_ns = MAX(deadline_ns - start_ns, 0) / (int64_t)(hosts - i);
 
-        status = connect_host(pg, i, start_ns + share_ns, reterr);
+        pg->host = i;
+        status = pawl__pg_connect_host(pg, i, start_ns + share_ns, reterr);
         if (status == PAWL_OK || status == PAWL_CANCELLED) {
             return status;
         }
@@ -249,12 +251,13 @@ static void copy_text(char *ret_text, size_t size, pawl_view text)
     snprintf(ret_text, size, "%.*s", VIEW_ARGS(text));
 }
 
-static pawl_status read_promises(struct pawl__pg *pg, pawl_error *reterr)
+static pawl_status read_promises(struct pawl__pg *pg, int *ret_session, pawl_error *reterr)
 {
     static const struct pawl__pg_statement statement = {
         .sql = "SELECT current_setting('fsync'), current_setting('full_page_writes'),"
-               " current_setting('transaction_read_only'), current_setting('synchronous_commit')",
-        .columns = "tttt",
+               " current_setting('transaction_read_only'), current_setting('synchronous_commit'),"
+               " pg_backend_pid()",
+        .columns = "tttti",
     };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     struct pawl__pg_server *server = &pg->server;
@@ -269,6 +272,7 @@ static pawl_status read_promises(struct pawl__pg *pg, pawl_error *reterr)
     server->read_only = is_on(pawl__pg_get_text(&rows, 0, 2));
     copy_text(
         server->default_commit, sizeof(server->default_commit), pawl__pg_get_text(&rows, 0, 3));
+    *ret_session = (int)pawl__pg_get_i64(&rows, 0, 4); /* libpq's may be that of a pooler */
     return PAWL_OK;
 }
 
@@ -317,21 +321,17 @@ static pawl_status set_session(struct pawl__pg *pg, pawl_error *reterr)
     return status;
 }
 
-static pawl_status connect_once(struct pawl__pg *pg, int64_t deadline_ns, pawl_error *reterr)
+/* The session of a link that was just made. */
+static pawl_status set_up_session(struct pawl__pg *pg, int *ret_session, pawl_error *reterr)
 {
-    pawl__pg_drop(pg);
-    pawl_status status = connect_any_host(pg, deadline_ns, reterr);
-    if (status == PAWL_OK) {
-        pg->broken = false;
-        snprintf(pg->server.location,
-                 sizeof(pg->server.location),
-                 "%s@%s:%s/%s",
-                 PQuser(pg->conn),
-                 PQhost(pg->conn),
-                 PQport(pg->conn),
-                 PQdb(pg->conn));
-        status = read_promises(pg, reterr);
-    }
+    snprintf(pg->server.location,
+             sizeof(pg->server.location),
+             "%s@%s:%s/%s",
+             PQuser(pg->conn),
+             PQhost(pg->conn),
+             PQport(pg->conn),
+             PQdb(pg->conn));
+    pawl_status status = read_promises(pg, ret_session, reterr);
     status = status != PAWL_OK ? status : set_session(pg, reterr);
     if (status == PAWL_OK && pg->options.settings != NULL) {
         status = pawl__pg_simple(pg, pg->options.settings, reterr);
@@ -340,9 +340,26 @@ static pawl_status connect_once(struct pawl__pg *pg, int64_t deadline_ns, pawl_e
         status = status != PAWL_OK ? status : pawl__pg_prepare_all(pg, reterr);
         status = status != PAWL_OK ? status : pawl__pg_listen_again(pg, reterr);
     }
+    return status;
+}
+
+static pawl_status connect_once(struct pawl__pg *pg, int64_t deadline_ns, pawl_error *reterr)
+{
+    int64_t kept_ns = pg->deadline_ns;
+    int session = 0;
+
+    pawl__pg_drop(pg);
+    pawl_status status = connect_any_host(pg, deadline_ns, reterr);
+    if (status == PAWL_OK) {
+        pg->broken = false;
+        pg->deadline_ns = kept_ns == 0 ? deadline_ns : MIN(kept_ns, deadline_ns);
+        status = set_up_session(pg, &session, reterr);
+        pg->deadline_ns = kept_ns;
+    }
     if (status != PAWL_OK) {
         pawl__pg_drop(pg);
     }
+    pg->session = session;
     return status;
 }
 
@@ -361,7 +378,10 @@ static bool is_worth_another_try(pawl_status status)
     return status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT || status == PAWL_BUSY;
 }
 
-pawl_status pawl__pg_reconnect_until(struct pawl__pg *pg, int64_t deadline_ns, pawl_error *reterr)
+pawl_status pawl__pg_reconnect_until(struct pawl__pg *pg,
+                                     int64_t again_ns,
+                                     int64_t deadline_ns,
+                                     pawl_error *reterr)
 {
     for (uint64_t attempt = 1;; attempt++) {
         int64_t start_ns = now_ns();
@@ -371,8 +391,9 @@ pawl_status pawl__pg_reconnect_until(struct pawl__pg *pg, int64_t deadline_ns, p
             return status;
         }
         int64_t wait_ns = pawl__backoff_ns(&reconnect_backoff, attempt, any_bits());
-        if (now_ns() + wait_ns >= deadline_ns) {
-            return pawl__fail_context(reterr, status, "%d attempts to reconnect", (int)attempt);
+        if (now_ns() + wait_ns >= MIN(again_ns, deadline_ns)) {
+            return pawl__fail_context(
+                reterr, status, "%d attempt%s to reconnect", (int)attempt, attempt == 1 ? "" : "s");
         }
         if (pawl__pg_poll(pg, -1, 0, now_ns() + wait_ns) == PAWL_CANCELLED) {
             return pawl__fail(reterr, PAWL_CANCELLED, "interrupted while reconnecting");
@@ -385,12 +406,13 @@ pawl_status pawl__pg_reconnect(struct pawl__pg *pg, pawl_error *reterr)
     if (pg->in_transaction) {
         return pawl__fail(reterr, PAWL_INVALID, "a transaction is open: roll it back first");
     }
+    pg->failed = PAWL_OK; /* who asks for it means now */
     return pawl__pg_ready(pg, reterr);
 }
 
 int pawl__pg_session(const struct pawl__pg *pg)
 {
-    return pg->conn == NULL ? 0 : PQbackendPID(pg->conn);
+    return pg->session;
 }
 
 bool pawl__pg_is_broken(const struct pawl__pg *pg)
@@ -418,7 +440,9 @@ static pawl_status fill_options(struct pawl__pg *pg,
         *own = *options;
     }
     REQUIRE(own->statement_count <= PG_STATEMENTS_MAX);
-    own->connect_ms_max = or_default(own->connect_ms_max, CONNECT_MS_DEFAULT);
+    own->answer_ms_max = or_default(own->answer_ms_max, ANSWER_MS_DEFAULT);
+    own->connect_ms_max =
+        MIN(or_default(own->connect_ms_max, own->answer_ms_max), own->answer_ms_max);
     own->reconnect_ms_max = or_default(own->reconnect_ms_max, RECONNECT_MS_DEFAULT);
     own->statement_ms_max = or_default(own->statement_ms_max, STATEMENT_MS_DEFAULT);
     own->lock_ms_max = or_default(own->lock_ms_max, LOCK_MS_DEFAULT);
@@ -457,6 +481,7 @@ pawl_status pawl__pg_open(const char *url,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a connection");
     }
     pg->wake_fd = -1;
+    pg->probe.fd = -1;
     pawl_status status = fill_options(pg, options, reterr);
     status = status != PAWL_OK ? status : parse_target(url, &pg->target, reterr);
     if (status != PAWL_OK) {

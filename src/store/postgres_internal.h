@@ -1,7 +1,9 @@
 /* What the files of the PostgreSQL wrapper share; nobody else includes it.
  *
  *   postgres_error.c     SQLSTATE and lost links become ours
- *   postgres_wire.c      waiting: sockets, deadlines, interrupts, cancel requests
+ *   postgres_wire.c      waiting: sockets, deadlines, interrupts
+ *   postgres_probe.c     whether a silent server has stalled
+ *   postgres_cancel.c    asking the server to stop a statement
  *   postgres_value.c     parameters and columns in binary form
  *   postgres_connect.c   connect, session settings, reconnect
  *   postgres_prepare.c   the table of statements
@@ -28,7 +30,16 @@ enum {
     PG_REST_BYTES_MAX = 1 << 20, /* of an answer that nobody wants, before it is cancelled */
     PG_OWN_WORD = UINT16_MAX,    /* in the window: BEGIN or COMMIT, no statement of the table */
     PG_GRACE_MS = 2000,          /* how much longer than the server's own timeout we wait for it */
+    PG_REST_MS = 1000, /* after a server did not answer, so long the next call does not try */
 };
+
+/* A second connection that asks whether the server is there at all. */
+struct pg_probe {
+    int fd; /* -1: none */
+    bool asked;
+};
+
+enum pg_probed { PG_PROBE_WAITS, PG_PROBE_ANSWERED, PG_PROBE_FAILED };
 
 struct pg_prepared {
     char name[24];
@@ -62,6 +73,13 @@ struct pawl__pg {
     int64_t deadline_ns;
     pawl_status gave_up; /* why the running statement was cancelled; OK: it was not */
     int64_t patience_ns; /* when a cancelled statement must have answered */
+    int64_t heard_ns;    /* when the server last gave a sign of life, or the wait for it began */
+    int64_t probe_ns;    /* when a silent server is asked (again) whether it is there */
+    struct pg_probe probe;
+    int session;        /* the server's process; 0: not connected, or not yet set up */
+    size_t host;        /* of the URL's: where the connection is */
+    int64_t failed_ns;  /* when connecting again, or waiting, last failed, ... */
+    pawl_status failed; /* ... and how; OK: it did not */
 
     PQconninfoOption *target; /* the URL in pieces; holds the password */
     char *namespace;
@@ -109,22 +127,22 @@ pawl_status pawl__pg_poll(struct pawl__pg *pg, int socket, short events, int64_t
  */
 pawl_status pawl__pg_ready(struct pawl__pg *pg, pawl_error *reterr);
 
-/* When the next answer has to be there. */
-int64_t pawl__pg_answer_deadline(const struct pawl__pg *pg);
+/* A wait for an answer begins: when it has to be there. */
+int64_t pawl__pg_answer_deadline(struct pawl__pg *pg);
 
 /* Waits until there is something to read, or until the socket takes what its caller could not send
  * (`unsent`), and reads. It sends nothing itself: a caller that waits only for its output to go out
  * would sleep through the flush that emptied it, and a server that owes no answer never wakes it.
  * At the deadline or an interrupt it cancels the statement and gives it a moment to say so; then
- * the link is lost. */
+ * the link is lost. It is lost at once when the server is silent for options.answer_ms_max and does
+ * not answer the probe either. */
 pawl_status pawl__pg_step(struct pawl__pg *pg,
                           bool unsent,
                           int64_t deadline_ns,
                           pawl_error *reterr);
 
-/* Asks the server to stop the running statement, whose answer is still to be read: within
- * PG_GRACE_MS, or the link is lost. */
-void pawl__pg_cancel_running(struct pawl__pg *pg);
+/* The server did not answer, or refused: what the next call should know. */
+void pawl__pg_note_failure(struct pawl__pg *pg, pawl_status status);
 
 /* The next result of libpq, which is NULL at the end of each statement. */
 pawl_status pawl__pg_next(struct pawl__pg *pg, PGresult **ret_result, pawl_error *reterr);
@@ -136,6 +154,20 @@ pawl_status pawl__pg_answer(struct pawl__pg *pg, PGresult **ret_result, pawl_err
 pawl_status pawl__pg_simple(struct pawl__pg *pg, const char *sql, pawl_error *reterr);
 
 void pawl__pg_drop(struct pawl__pg *pg); /* closes the link; what was open on it is gone */
+
+/* postgres_probe.c */
+
+/* To the server at the other end of this socket. False: that failed, which says nothing yet. */
+bool pawl__pg_probe_start(struct pg_probe *probe, int socket_of_link);
+short pawl__pg_probe_events(const struct pg_probe *probe);  /* what to poll for */
+enum pg_probed pawl__pg_probe_step(struct pg_probe *probe); /* after poll said that it is ready */
+void pawl__pg_probe_stop(struct pg_probe *probe);
+
+/* postgres_cancel.c */
+
+/* Asks the server to stop the running statement, whose answer is still to be read: within
+ * PG_GRACE_MS from now, asking included, or the link is lost. */
+void pawl__pg_cancel_running(struct pawl__pg *pg, pawl_status why);
 
 /* postgres_value.c */
 
@@ -159,7 +191,19 @@ bool pawl__pg_column_fits(char letter, Oid type);
 struct pawl__pg_rows pawl__pg_rows_of(PGresult *result, const char *columns);
 
 /* postgres_connect.c */
-pawl_status pawl__pg_reconnect_until(struct pawl__pg *pg, int64_t deadline_ns, pawl_error *reterr);
+
+/* Connects again and sets the session up, by the deadline; an attempt that failed quickly is repeated
+ * until `again_ns`. */
+pawl_status pawl__pg_reconnect_until(struct pawl__pg *pg,
+                                     int64_t again_ns,
+                                     int64_t deadline_ns,
+                                     pawl_error *reterr);
+
+/* Connects `to` to host number `host` of the URL, without setting the session up. */
+pawl_status pawl__pg_connect_host(struct pawl__pg *to,
+                                  size_t host,
+                                  int64_t deadline_ns,
+                                  pawl_error *reterr);
 
 /* postgres_prepare.c */
 

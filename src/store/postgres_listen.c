@@ -136,7 +136,7 @@ static bool take_notification(struct pawl__pg *pg, struct pawl__pg_notification 
     *ret_notification = (struct pawl__pg_notification){
         .channel = pg->notification->relname,
         .payload = pg->notification->extra,
-        .own = pg->notification->be_pid == PQbackendPID(pg->conn),
+        .own = pg->notification->be_pid == pg->session,
     };
     return true;
 }
@@ -144,7 +144,7 @@ static bool take_notification(struct pawl__pg *pg, struct pawl__pg_notification 
 static pawl_status wait_once(struct pawl__pg *pg, int64_t deadline_ns, pawl_error *reterr)
 {
     if (pg->broken) {
-        return pawl__pg_reconnect_until(pg, deadline_ns, reterr);
+        return pawl__pg_reconnect_until(pg, deadline_ns, deadline_ns, reterr);
     }
     pawl_status status = pawl__pg_poll(pg, PQsocket(pg->conn), POLLIN, deadline_ns);
     if (status != PAWL_OK) {

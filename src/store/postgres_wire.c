@@ -35,6 +35,21 @@ void pawl__pg_set_deadline(struct pawl__pg *pg, int64_t deadline_ns)
     pg->deadline_ns = deadline_ns;
 }
 
+/* False: the deadline passed. */
+static bool poll_until(struct pollfd *fds, size_t count, int64_t deadline_ns)
+{
+    for (;;) {
+        int64_t left_ns = MAX(deadline_ns - now_ns(), 0);
+        struct timespec timeout = { .tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S };
+        int ready = ppoll(fds, count, &timeout, NULL);
+
+        if (ready >= 0) {
+            return ready > 0;
+        }
+        REQUIRE(errno == EINTR || errno == EAGAIN || errno == ENOMEM);
+    }
+}
+
 pawl_status pawl__pg_poll(struct pawl__pg *pg, int socket, short events, int64_t deadline_ns)
 {
     /* Once a statement is being cancelled the interrupt has done its work. */
@@ -43,19 +58,10 @@ pawl_status pawl__pg_poll(struct pawl__pg *pg, int socket, short events, int64_t
         { .fd = pg->gave_up == PAWL_OK ? pg->wake_fd : -1, .events = POLLIN },
     };
 
-    for (;;) {
-        int64_t left_ns = MAX(deadline_ns - now_ns(), 0);
-        struct timespec timeout = { .tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S };
-        int ready = ppoll(fds, COUNT_OF(fds), &timeout, NULL);
-
-        if (ready > 0) {
-            return fds[1].revents != 0 ? PAWL_CANCELLED : PAWL_OK;
-        }
-        if (ready == 0) {
-            return PAWL_TIMEOUT;
-        }
-        REQUIRE(errno == EINTR || errno == EAGAIN || errno == ENOMEM);
+    if (!poll_until(fds, COUNT_OF(fds), deadline_ns)) {
+        return PAWL_TIMEOUT;
     }
+    return fds[1].revents != 0 ? PAWL_CANCELLED : PAWL_OK;
 }
 
 /* A link that died while nobody looked is better found before something is sent on it. */
@@ -83,6 +89,50 @@ static pawl_status check_stopped(struct pawl__pg *pg, pawl_error *reterr)
     return PAWL_OK;
 }
 
+void pawl__pg_note_failure(struct pawl__pg *pg, pawl_status status)
+{
+    pg->failed = status;
+    pg->failed_ns = now_ns();
+}
+
+/* A call that tries twice, and the calls that queue behind it, must not wait twice. So for a moment
+ * after a server did not answer nothing is tried, and after it refused only once. */
+static pawl_status connect_again(struct pawl__pg *pg, pawl_error *reterr)
+{
+    int64_t start_ns = now_ns();
+    bool failed_lately = pg->failed != PAWL_OK && start_ns - pg->failed_ns < PG_REST_MS * NS_PER_MS;
+    int ms_max = MAX(pg->options.connect_ms_max, pg->options.reconnect_ms_max);
+    int64_t limit_ns = start_ns + ms_max * NS_PER_MS;
+    int64_t deadline_ns = pg->deadline_ns == 0 ? limit_ns : MIN(limit_ns, pg->deadline_ns);
+
+    if (failed_lately && pg->failed == PAWL_TIMEOUT) {
+        return pawl__fail(reterr,
+                          PAWL_TIMEOUT,
+                          "the database server '%s' did not answer a moment ago",
+                          pg->server.location);
+    }
+    pawl_status status = pawl__pg_reconnect_until(
+        pg,
+        failed_lately ? start_ns : start_ns + pg->options.reconnect_ms_max * NS_PER_MS,
+        deadline_ns,
+        reterr);
+    bool cut_short = status == PAWL_TIMEOUT && deadline_ns < limit_ns; /* that says nothing */
+    pawl__pg_note_failure(pg, cut_short ? PAWL_OK : status);
+    return status;
+}
+
+static int64_t answer_ns(const struct pawl__pg *pg)
+{
+    return pg->options.answer_ms_max * NS_PER_MS;
+}
+
+static void hear(struct pawl__pg *pg)
+{
+    pg->heard_ns = now_ns();
+    pg->probe_ns = pg->heard_ns + answer_ns(pg) / 2;
+    pawl__pg_probe_stop(&pg->probe);
+}
+
 pawl_status pawl__pg_ready(struct pawl__pg *pg, pawl_error *reterr)
 {
     REQUIRE(!pg->pipeline.open);
@@ -105,61 +155,109 @@ pawl_status pawl__pg_ready(struct pawl__pg *pg, pawl_error *reterr)
     if (!pg->broken) {
         return PAWL_OK;
     }
-    int64_t deadline_ns = now_ns() + pg->options.reconnect_ms_max * NS_PER_MS;
-    return pawl__pg_reconnect_until(
-        pg, pg->deadline_ns == 0 ? deadline_ns : MIN(deadline_ns, pg->deadline_ns), reterr);
+    return connect_again(pg, reterr);
 }
 
-int64_t pawl__pg_answer_deadline(const struct pawl__pg *pg)
+int64_t pawl__pg_answer_deadline(struct pawl__pg *pg)
 {
+    hear(pg);
     if (pg->gave_up != PAWL_OK) {
         return pg->patience_ns;
     }
-    int64_t deadline_ns = now_ns() + (pg->options.statement_ms_max + PG_GRACE_MS) * NS_PER_MS;
+    int64_t deadline_ns = pg->heard_ns + (pg->options.statement_ms_max + PG_GRACE_MS) * NS_PER_MS;
     return pg->deadline_ns == 0 ? deadline_ns : MIN(deadline_ns, pg->deadline_ns);
 }
 
-/* Asks the server to stop the running statement, over a second connection. That is bounded by
- * tcp_user_timeout, which we set; it does not come back before the server has been told, so the
- * request cannot hit a later statement. */
-static void request_cancel(struct pawl__pg *pg, pawl_status why)
+/* The probe has something to say, or it is time for one. */
+static void move_probe(struct pawl__pg *pg, bool ready)
 {
-    char ignored[256];
-    PGcancel *cancel = PQgetCancel(pg->conn);
+    bool runs = pg->probe.fd >= 0;
 
-    pg->gave_up = why;
-    if (cancel != NULL) {
-        PQcancel(cancel, ignored, sizeof(ignored));
-        PQfreeCancel(cancel);
+    if (ready) {
+        enum pg_probed probed = pawl__pg_probe_step(&pg->probe);
+        if (probed == PG_PROBE_ANSWERED) {
+            hear(pg); /* it is slow, not stalled */
+            return;
+        }
+        runs = probed == PG_PROBE_WAITS;
+    } else if (!runs && now_ns() >= pg->probe_ns) {
+        runs = pawl__pg_probe_start(&pg->probe, PQsocket(pg->conn));
+    } else {
+        return;
     }
-    pg->patience_ns = now_ns() + PG_GRACE_MS * NS_PER_MS;
+    if (!runs) {
+        pawl__pg_probe_stop(&pg->probe);
+        pg->probe_ns = now_ns() + answer_ns(pg) / 8;
+    }
 }
 
-void pawl__pg_cancel_running(struct pawl__pg *pg)
+/* OK: the socket is ready. UNAVAILABLE: the server has stalled. CANCELLED and TIMEOUT as for poll. */
+static pawl_status await_server(struct pawl__pg *pg, short events, int64_t deadline_ns)
 {
-    request_cancel(pg, PAWL_CANCELLED);
+    if (pg->gave_up != PAWL_OK) {
+        return pawl__pg_poll(pg, PQsocket(pg->conn), events, pg->patience_ns);
+    }
+    for (;;) {
+        int64_t stalled_ns = pg->heard_ns + answer_ns(pg);
+        int64_t until_ns = pg->probe.fd >= 0 ? stalled_ns : MIN(stalled_ns, pg->probe_ns);
+        struct pollfd fds[] = {
+            { .fd = PQsocket(pg->conn), .events = events },
+            { .fd = pg->wake_fd, .events = POLLIN },
+            { .fd = pg->probe.fd, .events = pawl__pg_probe_events(&pg->probe) },
+        };
+        bool ready = poll_until(fds, COUNT_OF(fds), MIN(until_ns, deadline_ns));
+
+        if (ready && fds[1].revents != 0) {
+            return PAWL_CANCELLED;
+        }
+        if (ready && fds[0].revents != 0) {
+            hear(pg);
+            return PAWL_OK;
+        }
+        if (!ready && now_ns() >= deadline_ns) {
+            return PAWL_TIMEOUT;
+        }
+        if (!ready && now_ns() >= stalled_ns) {
+            return PAWL_UNAVAILABLE;
+        }
+        move_probe(pg, ready);
+    }
+}
+
+static pawl_status fail_stalled(struct pawl__pg *pg, pawl_error *reterr)
+{
+    pawl__pg_drop(pg);
+    pawl__pg_note_failure(pg, PAWL_TIMEOUT);
+    return pawl__fail(reterr,
+                      PAWL_TIMEOUT,
+                      "the database server '%s' has stalled: no answer within %d ms "
+                      "(store.answer_timeout), neither here nor on a new connection",
+                      pg->server.location,
+                      pg->options.answer_ms_max);
 }
 
 static pawl_status give_up(struct pawl__pg *pg, pawl_status why, pawl_error *reterr)
 {
-    if (pg->gave_up == PAWL_OK) {
-        request_cancel(pg, why);
+    if (why == PAWL_UNAVAILABLE) {
+        return fail_stalled(pg, reterr);
+    }
+    if (pg->gave_up == PAWL_OK && pg->session != 0) {
+        pawl__pg_cancel_running(pg, why);
         return PAWL_OK;
     }
-    pawl_status first = pg->gave_up;
+    bool asked = pg->session != 0;
+    pawl_status first = pg->gave_up != PAWL_OK ? pg->gave_up : why;
     pawl__pg_drop(pg);
-    return pawl__fail(
-        reterr,
-        first,
-        "'%s' does not answer, not even to a cancel request; the connection is closed",
-        pg->server.location);
+    return pawl__fail(reterr,
+                      first,
+                      "'%s' does not answer%s; the connection is closed",
+                      pg->server.location,
+                      asked ? ", not even to a cancel request" : "");
 }
 
 pawl_status pawl__pg_step(struct pawl__pg *pg, bool unsent, int64_t deadline_ns, pawl_error *reterr)
 {
-    short events = (short)(unsent ? POLLIN | POLLOUT : POLLIN);
-    pawl_status status = pawl__pg_poll(
-        pg, PQsocket(pg->conn), events, pg->gave_up == PAWL_OK ? deadline_ns : pg->patience_ns);
+    pawl_status status = await_server(pg, (short)(unsent ? POLLIN | POLLOUT : POLLIN), deadline_ns);
     if (status != PAWL_OK) {
         return give_up(pg, status, reterr);
     }
@@ -245,7 +343,11 @@ void pawl__pg_drop(struct pawl__pg *pg)
         PQfreemem(pg->notification);
         pg->notification = NULL;
     }
+    /* Nothing here waits: libpq is in its nonblocking mode once it is connected, and says no
+     * goodbye before. */
+    pawl__pg_probe_stop(&pg->probe);
     PQfinish(pg->conn);
     pg->conn = NULL;
+    pg->session = 0;
     pg->broken = true;
 }

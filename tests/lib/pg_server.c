@@ -532,6 +532,7 @@ pawl_status pg_server_stop(struct pg_server *server, int signal, pawl_error *ret
     if (server->pid == 0) {
         return PAWL_OK;
     }
+    pg_server_resume(server);
     if (kill(server->pid, signal) != 0) {
         return pawl__fail_errno(reterr, errno, "signal postgres (pid %d)", (int)server->pid);
     }
@@ -571,6 +572,30 @@ static size_t children_of(pid_t pid, pid_t ret_pids[CHILDREN_MAX])
     }
     closedir(proc);
     return count;
+}
+
+void pg_server_stall(struct pg_server *server)
+{
+    pid_t children[CHILDREN_MAX];
+
+    REQUIRE(server->pid != 0);
+    kill(server->pid, SIGSTOP); /* first: it starts no more children then */
+    size_t count = children_of(server->pid, children);
+    for (size_t i = 0; i < count; i++) {
+        kill(children[i], SIGSTOP);
+    }
+}
+
+void pg_server_resume(struct pg_server *server)
+{
+    pid_t children[CHILDREN_MAX];
+
+    REQUIRE(server->pid != 0);
+    size_t count = children_of(server->pid, children);
+    for (size_t i = 0; i < count; i++) {
+        kill(children[i], SIGCONT);
+    }
+    kill(server->pid, SIGCONT);
 }
 
 /* The seventh line of postmaster.pid is key and id of the server's System V segment. */

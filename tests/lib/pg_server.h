@@ -46,6 +46,11 @@ PAWL_MUST_USE pawl_status pg_server_stop(struct pg_server *server, int signal, p
 /* kill -9 of every process of the cluster at once; nothing gets to write a last word. */
 PAWL_MUST_USE pawl_status pg_server_kill(struct pg_server *server, pawl_error *reterr);
 
+/* SIGSTOP for every process of the cluster: it accepts connections and answers nothing. It goes on
+ * with pg_server_resume, or when it is stopped, killed or freed. */
+void pg_server_stall(struct pg_server *server);
+void pg_server_resume(struct pg_server *server);
+
 /* Starts a server that was stopped or killed, on the same port and data. */
 PAWL_MUST_USE pawl_status pg_server_restart(struct pg_server *server, pawl_error *reterr);
 

@@ -1,5 +1,5 @@
 /* with_postgres COMMAND [ARGUMENT ...]: runs a command with DATABASE_URL set to a new PostgreSQL
- * cluster that ends with it. Exit code of the command; 77 when no PostgreSQL is installed. */
+ * cluster that ends with it, and PAWL_TEST_POSTGRES_PID to its first process. Exit code of the command; 77 when no PostgreSQL is installed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -41,6 +41,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "with_postgres: %s\n", error.message);
         return status == PAWL_UNSUPPORTED ? EXIT_SKIP : 1;
     }
+    char pid[32];
+    snprintf(pid, sizeof(pid), "%ld", (long)pg_server_pid(server));
+    setenv("PAWL_TEST_POSTGRES_PID", pid, 1);
     setenv("DATABASE_URL", pg_server_url(server), 1);
     int code = run(&argv[1]);
     pg_server_free(server);

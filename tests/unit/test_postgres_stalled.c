@@ -1,0 +1,224 @@
+/* A server that is stopped (SIGSTOP) accepts connections and answers nothing, for ever: every wait has
+ * a deadline of its own. */
+#include "lib/pg_fixture.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "store/postgres_pool.h"
+
+enum {
+    ADD,
+    SLEEP,
+    ANSWER_MS = 1000,
+    ENDS_MS = 20000, /* generous: the machine may be busy; without a deadline it is for ever */
+};
+
+static const struct pawl__pg_statement statements[] = {
+    [ADD] = { "INSERT INTO item (id) VALUES ($1) ON CONFLICT DO NOTHING", "i", NULL },
+    [SLEEP] = { "SELECT true FROM pg_sleep($1)", "d", "b" },
+};
+
+static const struct pawl__pg_options impatient = { .statements = statements,
+                                                   .statement_count = COUNT_OF(statements),
+                                                   .answer_ms_max = ANSWER_MS };
+
+static int prepare(void **state)
+{
+    pg_admin(pg_fixture(state), "CREATE TABLE IF NOT EXISTS item (id bigint PRIMARY KEY)");
+    return 0;
+}
+
+static int resume(void **state)
+{
+    struct pg_fixture *f = *state;
+
+    if (f->server != NULL && pg_server_pid(f->server) != 0) {
+        pg_server_resume(f->server);
+    }
+    return 0;
+}
+
+static pawl_status add(struct pawl__pg *pg, int64_t id, pawl_error *reterr)
+{
+    return pawl__pg_exec(pg, ADD, PG_ARGS(pawl__pg_i64(id)), NULL, reterr);
+}
+
+static void assert_in_time(int64_t deadline_ns)
+{
+    assert_true(pawl__monotonic_ns(pawl__clock_real()) < deadline_ns);
+}
+
+static void add_when_it_is_back(struct pg_fixture *f, struct pawl__pg *pg)
+{
+    int64_t deadline_ns = in_ms(ENDS_MS);
+
+    pg_server_resume(f->server);
+    while (add(pg, 1, &f->err) != PAWL_OK) {
+        assert_in_time(deadline_ns);
+        pawl__sleep_until(pawl__clock_real(), in_ms(20)); /* it rests for a second */
+    }
+}
+
+static void test_a_stalled_server_is_named_within_the_answer_timeout(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg *pg = pg_connect(f, &impatient);
+
+    assert_ok(pawl__pg_begin(pg, PAWL__PG_READ_COMMITTED, &f->err), &f->err);
+    pg_server_stall(f->server);
+    int64_t deadline_ns = in_ms(ENDS_MS);
+    assert_status(add(pg, 1, &f->err), PAWL_TIMEOUT, &f->err);
+    assert_message(&f->err, "has stalled");
+    assert_message(&f->err, "pawl@127.0.0.1:");
+    assert_message(&f->err, "store.answer_timeout");
+    assert_in_time(deadline_ns);
+    pawl__pg_rollback(pg);
+
+    /* Whoever tries at once does not wait again. */
+    int64_t at_once_ns = in_ms(ANSWER_MS - 100);
+    assert_status(add(pg, 1, &f->err), PAWL_TIMEOUT, &f->err);
+    assert_message(&f->err, "a moment ago");
+    assert_in_time(at_once_ns);
+    add_when_it_is_back(f, pg);
+    pawl__pg_close(pg);
+}
+
+static void test_a_last_word_to_a_stalled_server_has_an_unknown_outcome(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg *pg = pg_connect(f, &impatient);
+    int64_t deadline_ns = in_ms(ENDS_MS);
+
+    pg_server_stall(f->server);
+    assert_status(add(pg, 1, &f->err), PAWL_UNAVAILABLE, &f->err);
+    assert_string_equal(f->err.sqlstate, "08007");
+    assert_message(&f->err, "has stalled");
+    assert_in_time(deadline_ns);
+    add_when_it_is_back(f, pg);
+    pawl__pg_close(pg);
+}
+
+static void test_a_slow_statement_of_a_server_that_answers_is_waited_for(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg_options options = impatient;
+
+    options.answer_ms_max = 2 * ANSWER_MS;
+    struct pawl__pg *pg = pg_connect(f, &options);
+    assert_ok(pawl__pg_exec(pg, SLEEP, PG_ARGS(pawl__pg_double(3)), NULL, &f->err), &f->err);
+    pawl__pg_close(pg);
+}
+
+static void test_connecting_to_a_stalled_server_ends_in_time(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg *pg = NULL;
+    int64_t deadline_ns = in_ms(ENDS_MS);
+
+    pg_server_stall(f->server);
+    assert_status(
+        pawl__pg_open(pg_server_url(f->server), &impatient, &pg, &f->err), PAWL_TIMEOUT, &f->err);
+    assert_message(&f->err, "127.0.0.1:");
+    assert_in_time(deadline_ns);
+}
+
+static void test_a_deadline_holds_though_the_server_has_stalled(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg_options patient = impatient;
+
+    patient.answer_ms_max = 2 * ENDS_MS;
+    struct pawl__pg *pg = pg_connect(f, &patient);
+    assert_ok(pawl__pg_begin(pg, PAWL__PG_READ_COMMITTED, &f->err), &f->err);
+    pg_server_stall(f->server);
+    int64_t deadline_ns = in_ms(ENDS_MS);
+    pawl__pg_set_deadline(pg, in_ms(50));
+    assert_status(add(pg, 1, &f->err), PAWL_TIMEOUT, &f->err);
+    assert_in_time(deadline_ns);
+    pawl__pg_close(pg);
+}
+
+static void *interrupt_soon(void *context)
+{
+    struct pawl__clock *clock = pawl__clock_real();
+
+    pawl__sleep_until(clock, pawl__monotonic_ns(clock) + 100 * NS_PER_MS);
+    pawl__pg_interrupt(context);
+    return NULL;
+}
+
+static void test_an_interrupt_ends_a_call_though_the_server_has_stalled(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg_options patient = impatient;
+    pthread_t thread;
+
+    patient.answer_ms_max = 2 * ENDS_MS;
+    struct pawl__pg *pg = pg_connect(f, &patient);
+    assert_ok(pawl__pg_begin(pg, PAWL__PG_READ_COMMITTED, &f->err), &f->err);
+    pg_server_stall(f->server);
+    int64_t deadline_ns = in_ms(ENDS_MS);
+    assert_int_equal(pthread_create(&thread, NULL, interrupt_soon, pg), 0);
+    assert_status(add(pg, 1, &f->err), PAWL_CANCELLED, &f->err);
+    assert_in_time(deadline_ns);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pawl__pg_close(pg);
+}
+
+static void test_a_pool_closes_though_the_server_has_stalled(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg_pool *pool = NULL;
+    struct pawl__pg *taken[2];
+
+    assert_ok(pawl__pg_pool_open(pg_server_url(f->server), &impatient, 2, &pool, &f->err), &f->err);
+    for (size_t i = 0; i < 2; i++) {
+        assert_ok(pawl__pg_pool_take(pool, in_ms(ENDS_MS), &taken[i], &f->err), &f->err);
+    }
+    assert_ok(pawl__pg_begin(taken[0], PAWL__PG_READ_COMMITTED, &f->err), &f->err);
+    pg_server_stall(f->server);
+    int64_t deadline_ns = in_ms(ENDS_MS);
+    pawl__pg_pool_give(pool, taken[0]);
+    pawl__pg_pool_give(pool, taken[1]);
+    pawl__pg_pool_close(pool);
+    assert_in_time(deadline_ns);
+}
+
+/* The last: it leaves no server behind. */
+static void test_a_server_that_refuses_fails_each_call_soon(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg_options patient = impatient;
+
+    patient.answer_ms_max = 4 * ENDS_MS;
+    struct pawl__pg *pg = pg_connect(f, &patient);
+    assert_ok(pg_server_stop(f->server, SIGINT, &f->err), &f->err);
+    int64_t deadline_ns = in_ms(ENDS_MS);
+    for (int i = 0; i < 20; i++) {
+        assert_status(add(pg, 1, &f->err), PAWL_UNAVAILABLE, &f->err);
+        assert_message(&f->err, "Connection refused");
+    }
+    assert_in_time(deadline_ns); /* only the first of them tried for a second */
+    pawl__pg_close(pg);
+}
+
+#define STALL_TEST(test) cmocka_unit_test_setup_teardown(test, prepare, resume)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STALL_TEST(test_a_stalled_server_is_named_within_the_answer_timeout),
+        STALL_TEST(test_a_last_word_to_a_stalled_server_has_an_unknown_outcome),
+        STALL_TEST(test_a_slow_statement_of_a_server_that_answers_is_waited_for),
+        STALL_TEST(test_connecting_to_a_stalled_server_ends_in_time),
+        STALL_TEST(test_a_deadline_holds_though_the_server_has_stalled),
+        STALL_TEST(test_an_interrupt_ends_a_call_though_the_server_has_stalled),
+        STALL_TEST(test_a_pool_closes_though_the_server_has_stalled),
+        STALL_TEST(test_a_server_that_refuses_fails_each_call_soon),
+    };
+    return cmocka_run_group_tests_name(
+        "postgres_stalled", tests, pg_fixture_start, pg_fixture_stop);
+}
