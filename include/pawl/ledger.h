@@ -214,7 +214,10 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_counts(pawl_ledger *ledger,
  *
  * Inside a turn ids may be empty: they are derived from run, turn, attempt, actor, kind and the
  * ordinal of the event among those of its actor and kind, so that appending again after a lost
- * answer makes the same ids. */
+ * answer makes the same ids.
+ *
+ * While a turn is open, events of its run and turn come through its handle: pawl_ledger_append of a
+ * new one is CONFLICT. */
 typedef struct pawl_turn pawl_turn;
 
 /* Starts an attempt at a turn. An attempt that was left open is recorded as abandoned first, in the
@@ -236,10 +239,16 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_turn_abandon(pawl_turn *turn,
                                                      pawl_error *reterr);
 PAWL_API uint32_t pawl_turn_attempt(const pawl_turn *turn);
 
+/* `ordinal` of pawl_turn_resume: nothing was appended yet. */
+#define PAWL_ORDINAL_FIRST UINT64_MAX
+
 /* A handle to an attempt that another process, or an earlier life of this one, began. Nothing is
  * read or written: every call on the handle finds out whether the attempt is still the newest.
- * `ordinal` is that of the next event of each actor and kind without an id: 0 to repeat the attempt
- * from its first event, how many there were to go on behind them. */
+ *
+ * `ordinal` is the number of events without an id that the attempt already has of an actor and kind.
+ * The first append of each actor and kind compares it with the store. Equal: the events are new. Lower:
+ * they repeat stored ones and are duplicates, or CONFLICT when their content differs. Higher: CONFLICT.
+ * With PAWL_ORDINAL_FIRST any stored one is CONFLICT. The message names the next ordinal. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_turn_resume(pawl_ledger *ledger,
                                                     pawl_view run_id,
                                                     int64_t turn,

@@ -414,7 +414,9 @@ static pawl_status resume_turn(struct append *append,
                             append->defaults.run_id,
                             append->defaults.turn,
                             (uint32_t)pawl__args_number(run->args, "attempt"),
-                            (uint64_t)pawl__args_number(run->args, "ordinal"),
+                            pawl__args_has(run->args, "ordinal")
+                                ? (uint64_t)pawl__args_number(run->args, "ordinal")
+                                : PAWL_ORDINAL_FIRST,
                             &append->turn,
                             reterr);
 }
@@ -460,11 +462,15 @@ const struct pawl__command pawl__cmd_ledger_append = {
         "A line that cannot be appended ends the command with its number: everything before it is "
         "appended and answered, nothing behind it is. With --atomic the whole input, up to 100000 "
         "events, is appended or nothing of it.\n\n"
-        "With --attempt the events belong to that attempt at the turn, and none is appended when "
-        "another attempt has begun (exit code 4). They may come without ids: these follow from "
-        "run, turn, attempt, actor, kind and which of its actor and kind an event is, counted in "
-        "the input from --ordinal on. So the same input again is a duplicate, and what goes on "
-        "behind an earlier call says with --ordinal how many there were.",
+        "While a turn is open, an event of it is appended with --attempt, and refused without. "
+        "None "
+        "is appended when another attempt has begun (exit code 4).\n\n"
+        "With --attempt events may come without ids: these follow from run, turn, attempt, actor, "
+        "kind and ordinal. --ordinal says how many events without ids the attempt already has of "
+        "the actor and kind. The right number appends, a lower one repeats: the same content is a "
+        "duplicate, other content a conflict. A higher one is refused. Only the first call may "
+        "leave it out; a later one without it is refused, and the message names the number. All of "
+        "these are exit code 4.",
     .flags = FLAGS(
         { .name = "id",
           .value = "ID",
@@ -498,11 +504,10 @@ const struct pawl__command pawl__cmd_ledger_append = {
           .max = UINT32_MAX },
         { .name = "ordinal",
           .value = "N",
-          .help = "How many events of an actor and kind the attempt has already.",
+          .help = "How many events without ids the attempt already has of this actor and kind.",
           .kind = VALUE_NUMBER,
           .min = 0,
-          .max = INT64_MAX,
-          .fallback = "0" },
+          .max = INT64_MAX },
         { .name = "atomic", .help = "All of the input or nothing." }),
     .examples = EXAMPLES(
         { .line = "pawl ledger append --data ./data --id e-1 --run village --turn 1 --kind say "

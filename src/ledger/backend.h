@@ -6,7 +6,7 @@
  * Writing: one thread at a time (the committer) drives one transaction.
  *
  *     begin -> head              the write lock is held from here on; the head cannot move
- *     lookup, turn_get           what is stored, as far as the plan needs it
+ *     lookup, turn_get, ...      what is stored, as far as the plan needs it
  *     insert, turn_put, embed
  *     commit | rollback
  *
@@ -91,6 +91,12 @@ struct ledger_backend_ops {
                             int64_t turn,
                             struct ledger_turn *ret_turn,
                             pawl_error *reterr);
+
+    /* Every attempt that is open, as the transaction sees it. `visit` only copies. */
+    pawl_status (*open_turns)(struct ledger_backend *backend,
+                              pawl_turn_visit visit,
+                              void *context,
+                              pawl_error *reterr);
 
     /* Writes one attempt's row, new or changed. */
     pawl_status (*turn_put)(struct ledger_backend *backend,

@@ -194,6 +194,16 @@ static pawl_status memory_turn_get(struct ledger_backend *base,
     return PAWL_OK;
 }
 
+static pawl_status memory_open_turns(struct ledger_backend *base,
+                                     pawl_turn_visit visit,
+                                     void *context,
+                                     pawl_error *reterr)
+{
+    (void)reterr;
+    pawl__memory_turns_unfinished(&of(base)->turns, UINT64_MAX, visit, context);
+    return PAWL_OK;
+}
+
 static pawl_status memory_turn_put(struct ledger_backend *base,
                                    const struct ledger_turn *turn,
                                    pawl_error *reterr)
@@ -545,6 +555,7 @@ static const struct ledger_backend_ops memory_ops = {
     .lookup = memory_lookup,
     .insert = memory_insert,
     .turn_get = memory_turn_get,
+    .open_turns = memory_open_turns,
     .turn_put = memory_turn_put,
     .embed = memory_embed,
     .commit = memory_commit,

@@ -307,6 +307,7 @@ static const struct ledger_backend_ops postgres_ops = {
     .lookup = postgres_lookup,
     .insert = postgres_insert,
     .turn_get = postgres_turn_get,
+    .open_turns = pawl__ledger_pg_open_turns,
     .turn_put = postgres_turn_put,
     .embed = pawl__ledger_pg_embed,
     .commit = postgres_commit,

@@ -148,6 +148,10 @@ pawl_status pawl__ledger_pg_turns(struct ledger_backend *base,
                                   pawl_turn_visit visit,
                                   void *context,
                                   pawl_error *reterr);
+pawl_status pawl__ledger_pg_open_turns(struct ledger_backend *base,
+                                       pawl_turn_visit visit,
+                                       void *context,
+                                       pawl_error *reterr);
 pawl_status pawl__ledger_pg_unfinished(struct ledger_backend *base,
                                        uint64_t since,
                                        pawl_turn_visit visit,

@@ -247,6 +247,15 @@ static pawl_status sqlite_turn_get(struct ledger_backend *base,
     return PAWL_OK;
 }
 
+static pawl_status sqlite_open_turns(struct ledger_backend *base,
+                                     pawl_turn_visit visit,
+                                     void *context,
+                                     pawl_error *reterr)
+{
+    return pawl__ledger_sqlite_each_unfinished(
+        of(base)->writer, UINT64_MAX, visit, context, reterr);
+}
+
 static pawl_status sqlite_turn_put(struct ledger_backend *base,
                                    const struct ledger_turn *turn,
                                    pawl_error *reterr)
@@ -389,6 +398,7 @@ static const struct ledger_backend_ops sqlite_ops = {
     .lookup = sqlite_lookup,
     .insert = sqlite_insert,
     .turn_get = sqlite_turn_get,
+    .open_turns = sqlite_open_turns,
     .turn_put = sqlite_turn_put,
     .embed = sqlite_embed,
     .commit = sqlite_commit,

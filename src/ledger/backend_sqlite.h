@@ -87,6 +87,13 @@ pawl_status pawl__ledger_sqlite_lookup(struct pawl__sqlite *db,
                                        ledger_event_sink sink,
                                        void *context,
                                        pawl_error *reterr);
+/* Calls `visit` for the attempts that are open, and the abandoned ones that ended behind `since`. */
+PAWL_MUST_USE pawl_status pawl__ledger_sqlite_each_unfinished(struct pawl__sqlite *db,
+                                                              uint64_t since,
+                                                              pawl_turn_visit visit,
+                                                              void *context,
+                                                              pawl_error *reterr);
+
 /* Methods of the table in backend_sqlite.c. */
 pawl_status pawl__ledger_sqlite_read(struct ledger_backend *base,
                                      const struct ledger_query *query,

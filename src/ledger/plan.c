@@ -88,6 +88,8 @@ pawl_status pawl__plan_start(struct ledger_plan *plan,
     plan->attempt_count = 0;
     plan->change_count = 0;
     plan->duplicate_count = 0;
+    plan->open = NULL;
+    plan->doubtful = false;
     pawl__arena_clear(&plan->arena);
     pawl__map_free(plan->known);
     plan->known = NULL;
@@ -159,16 +161,52 @@ static pawl_status insert(struct ledger_plan *plan, const pawl_event *event, paw
                                : pawl__map_put(plan->known, planned->id, planned, NULL, reterr);
 }
 
+/* The open attempt at the event's turn, by what is stored and planned; 0: there is none. */
+static uint32_t open_attempt(const struct ledger_plan *plan, const pawl_event *event)
+{
+    const struct ledger_turn *planned = find_attempt(plan, event->run_id, event->turn);
+
+    if (planned != NULL) {
+        return planned->attempt > 0 && planned->state == PAWL_TURN_OPEN ? planned->attempt : 0;
+    }
+    return plan->open == NULL ? 0 : pawl__open_turns_find(plan->open, event->run_id, event->turn);
+}
+
+/* An event in an open turn belongs to its attempt and goes away with it: whoever does not know of the
+ * attempt must not append to it. */
+static pawl_status check_outside_turns(struct ledger_plan *plan,
+                                       const pawl_event *event,
+                                       pawl_error *reterr)
+{
+    uint32_t attempt = open_attempt(plan, event);
+
+    if (attempt == 0) {
+        return PAWL_OK;
+    }
+    plan->doubtful = plan->known == NULL;
+    return pawl__fail(reterr,
+                      PAWL_CONFLICT,
+                      "turn %lld of run '%.*s' is open: an append to it must name its attempt, "
+                      "which is %u",
+                      (long long)event->turn,
+                      VIEW_ARGS(event->run_id),
+                      attempt);
+}
+
 /* A new event is inserted; one that is there must have the same content. */
 static pawl_status append_event(struct ledger_plan *plan,
                                 const pawl_event *event,
+                                bool outside_turns,
                                 pawl_append_result *ret_result,
                                 pawl_error *reterr)
 {
     const pawl_event *found = plan->known == NULL ? NULL : pawl__map_get(plan->known, event->id);
 
     if (found == NULL) {
-        pawl_status status = insert(plan, event, reterr);
+        pawl_status status = outside_turns ? check_outside_turns(plan, event, reterr) : PAWL_OK;
+        if (status == PAWL_OK) {
+            status = insert(plan, event, reterr);
+        }
         if (status == PAWL_OK) {
             ret_result->offset = plan->head.offset;
             ret_result->duplicate = false;
@@ -189,8 +227,8 @@ static pawl_status append_events(struct ledger_plan *plan, struct ledger_request
     for (size_t i = 0; i < request->count; i++) {
         pawl_append_result nobody_asks = { 0 };
         pawl_append_result *result = request->results == NULL ? &nobody_asks : &request->results[i];
-        pawl_status status =
-            append_event(plan, &request->events[i], result, &request->item.outcome);
+        pawl_status status = append_event(
+            plan, &request->events[i], !request->in_turn, result, &request->item.outcome);
 
         if (status != PAWL_OK) {
             return request->count == 1
@@ -351,7 +389,8 @@ static pawl_status in_turn(struct ledger_plan *plan,
         return lost_turn(request, turn, reterr);
     }
     if (request->kind == LEDGER_APPEND) {
-        return append_events(plan, request);
+        pawl_status status = pawl__plan_check_ordinals(plan, request, reterr);
+        return status == PAWL_OK ? append_events(plan, request) : status;
     }
     if (request->kind == LEDGER_TURN_ABANDON) {
         return abandon_attempt(plan, request, turn, request->reason, reterr);
@@ -434,7 +473,7 @@ static pawl_status copy_event(struct ledger_plan *plan,
                               pawl_append_result *ret_result,
                               pawl_error *reterr)
 {
-    pawl_status status = append_event(plan, event, ret_result, reterr);
+    pawl_status status = append_event(plan, event, false, ret_result, reterr);
 
     return status == PAWL_OK && !ret_result->duplicate && pawl__event_is_reserved(event)
                ? copy_turn(plan, event, reterr)

@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "base/commit.h"
 #include "base/map.h"
+#include "ledger/open_turns.h"
 
 enum ledger_request_kind {
     LEDGER_APPEND,
@@ -26,6 +27,14 @@ enum ledger_request_kind {
     LEDGER_EMBED,
 };
 
+/* What a request that goes on with an attempt says about its events without ids, once for each actor
+ * and kind among them. */
+struct ledger_ordinal {
+    size_t event;    /* the first of them in the request */
+    uint64_t given;  /* its ordinal, or PAWL_ORDINAL_FIRST */
+    uint64_t stored; /* how many of them the store has; above `given` it may be more */
+};
+
 /* A request and its answer. What it points to is borrowed until the answer is there. */
 struct ledger_request {
     enum ledger_request_kind kind;
@@ -34,6 +43,10 @@ struct ledger_request {
     size_t count;
     size_t turn_events;          /* COPY: how many of them are about turns */
     pawl_append_result *results; /* `count` of them; NULL: nobody asks */
+    /* Of an append by a handle that does not know what the attempt has. Such a request is planned
+     * with what is stored. */
+    struct ledger_ordinal *ordinals;
+    size_t ordinal_count;
 
     bool in_turn; /* always, but for a copy and an append outside a turn */
     pawl_view run_id;
@@ -70,7 +83,10 @@ struct ledger_plan {
     size_t change_count;
     size_t change_cap;
     size_t duplicate_count;
-    struct pawl__map *known;  /* id -> event that is stored or planned; NULL: optimistic */
+    const struct ledger_open_turns
+        *open;               /* as of the head that the plan started at; NULL: none is */
+    struct pawl__map *known; /* id -> event that is stored or planned; NULL: optimistic */
+    bool doubtful; /* optimistic, and refused an event that may be a duplicate: plan it again */
     struct pawl__arena arena; /* stored events, and the texts of the turns' own */
 };
 
@@ -102,5 +118,13 @@ bool pawl__plan_knows_turn(const struct ledger_plan *plan, pawl_view run_id, int
 /* Plans one request and writes its answer: item.outcome, results, attempt. The answer counts only
  * when the plan was committed. */
 void pawl__plan_request(struct ledger_plan *plan, struct ledger_request *request);
+
+/* --- plan_ordinals.c --- */
+
+/* CONFLICT when the events without ids would not continue those that are stored or planned; the
+ * message says which ordinal is the next. */
+PAWL_MUST_USE pawl_status pawl__plan_check_ordinals(const struct ledger_plan *plan,
+                                                    const struct ledger_request *request,
+                                                    pawl_error *reterr);
 
 #endif

@@ -413,6 +413,25 @@ pawl_status pawl__ledger_pg_turns(struct ledger_backend *base,
     }
 }
 
+pawl_status pawl__ledger_pg_open_turns(struct ledger_backend *base,
+                                       pawl_turn_visit visit,
+                                       void *context,
+                                       pawl_error *reterr)
+{
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    uint64_t last;
+    pawl_status status = pawl__pg_exec(pawl__ledger_pg_of(base)->writer,
+                                       PG_TURNS_UNFINISHED,
+                                       PG_ARGS(pawl__pg_i64(INT64_MAX)),
+                                       &rows,
+                                       reterr);
+
+    if (status == PAWL_OK) {
+        (void)visit_turns(&rows, visit, context, &last);
+    }
+    return status;
+}
+
 pawl_status pawl__ledger_pg_unfinished(struct ledger_backend *base,
                                        uint64_t since,
                                        pawl_turn_visit visit,

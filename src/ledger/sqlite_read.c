@@ -502,6 +502,19 @@ pawl_status pawl__ledger_sqlite_turns(struct ledger_backend *base,
     return each_turn(&stmt, visit, context, reterr);
 }
 
+pawl_status pawl__ledger_sqlite_each_unfinished(struct pawl__sqlite *db,
+                                                uint64_t since,
+                                                pawl_turn_visit visit,
+                                                void *context,
+                                                pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_TURNS_UNFINISHED);
+
+    pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(since, (uint64_t)INT64_MAX));
+    return each_turn(&stmt, visit, context, reterr);
+}
+
 pawl_status pawl__ledger_sqlite_unfinished(struct ledger_backend *base,
                                            uint64_t since,
                                            pawl_turn_visit visit,
@@ -509,15 +522,11 @@ pawl_status pawl__ledger_sqlite_unfinished(struct ledger_backend *base,
                                            pawl_error *reterr)
 {
     AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
-
     pawl_status status = borrow(base, &borrowed, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, SQL_TURNS_UNFINISHED);
-    pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(since, (uint64_t)INT64_MAX));
-    return each_turn(&stmt, visit, context, reterr);
+
+    return status == PAWL_OK
+               ? pawl__ledger_sqlite_each_unfinished(borrowed.db, since, visit, context, reterr)
+               : status;
 }
 
 pawl_status pawl__ledger_sqlite_embeddings(struct ledger_backend *base,

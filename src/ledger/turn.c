@@ -19,6 +19,7 @@ enum { ORDINALS_MAX = 1000000 }; /* pairs of actor and kind in one turn */
 struct ordinal {
     uint64_t durable; /* ... and are known to be stored, or said to be when it was resumed */
     uint64_t under_way;
+    bool agreed;          /* with the store; until then an append asks */
     struct ordinal *next; /* of those with some under way */
 };
 
@@ -27,7 +28,8 @@ struct pawl_turn {
     char *run_id;
     int64_t turn;
     uint32_t attempt;
-    uint64_t first_ordinal;
+    uint64_t first_ordinal; /* when it was resumed */
+    bool resumed;
     struct pawl__map *ordinals; /* actor, NUL, kind -> struct ordinal in the arena */
     struct ordinal *under_way;
     struct pawl__arena arena;
@@ -132,6 +134,7 @@ pawl_status pawl_turn_resume(pawl_ledger *ledger,
     if (status == PAWL_OK) {
         handle->attempt = attempt;
         handle->first_ordinal = ordinal;
+        handle->resumed = true;
         *ret_turn = handle;
     }
     return status;
@@ -174,7 +177,10 @@ static struct ordinal *ordinal_of(pawl_turn *turn, const pawl_event *event, pawl
         pawl__fail(reterr, PAWL_NOMEM, "no memory for the ordinals of a turn");
         return NULL;
     }
-    *ordinal = (struct ordinal){ .durable = turn->first_ordinal };
+    *ordinal = (struct ordinal){
+        .durable = turn->first_ordinal == PAWL_ORDINAL_FIRST ? 0 : turn->first_ordinal,
+        .agreed = !turn->resumed,
+    };
     return ordinal;
 }
 
@@ -210,32 +216,59 @@ static pawl_status place_events(const pawl_turn *turn,
     return PAWL_OK;
 }
 
-static pawl_status derive_id(pawl_turn *turn,
-                             const pawl_event *event,
-                             char ret_id[PAWL__EVENT_ID_SIZE],
+/* Room for a question about every event, which is more than enough. */
+static pawl_status make_room(const pawl_turn *turn,
+                             const struct ledger_batch *batch,
+                             struct ledger_request *request,
                              pawl_error *reterr)
 {
+    if (!turn->resumed) {
+        return PAWL_OK;
+    }
+    request->ordinals = calloc(batch->count, sizeof(*request->ordinals));
+    return request->ordinals != NULL
+               ? PAWL_OK
+               : pawl__fail(reterr, PAWL_NOMEM, "no memory for the ordinals of a turn");
+}
+
+static pawl_status derive_id(pawl_turn *turn,
+                             struct ledger_batch *batch,
+                             size_t index,
+                             struct ledger_request *request,
+                             pawl_error *reterr)
+{
+    const pawl_event *event = &batch->events[index];
     struct ordinal *ordinal = ordinal_of(turn, event, reterr);
 
     if (ordinal == NULL) {
         return PAWL_NOMEM;
     }
-    pawl_status status = pawl__event_derive_id(
-        event, turn->attempt, ordinal->durable + ordinal->under_way, ret_id, reterr);
+    pawl_status status = pawl__event_derive_id(event,
+                                               turn->attempt,
+                                               ordinal->durable + ordinal->under_way,
+                                               batch->results[index].derived_id,
+                                               reterr);
     if (status == PAWL_OK && ordinal->under_way++ == 0) {
         ordinal->next = turn->under_way;
         turn->under_way = ordinal;
+        if (!ordinal->agreed) {
+            request->ordinals[request->ordinal_count++] =
+                (struct ledger_ordinal){ .event = index, .given = turn->first_ordinal };
+        }
     }
     return status;
 }
 
-static pawl_status derive_ids(pawl_turn *turn, struct ledger_batch *batch, pawl_error *reterr)
+static pawl_status derive_ids(pawl_turn *turn,
+                              struct ledger_batch *batch,
+                              struct ledger_request *request,
+                              pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
+    pawl_status status = make_room(turn, batch, request, reterr);
 
     for (size_t i = 0; i < batch->count && status == PAWL_OK; i++) {
         if (is_derived(batch, i)) {
-            status = derive_id(turn, &batch->events[i], batch->results[i].derived_id, reterr);
+            status = derive_id(turn, batch, i, request, reterr);
         }
     }
     return status;
@@ -246,6 +279,7 @@ static void settle_ordinals(pawl_turn *turn, bool stored)
 {
     for (struct ordinal *ordinal = turn->under_way; ordinal != NULL; ordinal = ordinal->next) {
         ordinal->durable += stored ? ordinal->under_way : 0;
+        ordinal->agreed |= stored;
         ordinal->under_way = 0;
     }
     turn->under_way = NULL;
@@ -273,11 +307,12 @@ pawl_status pawl_turn_append(pawl_turn *turn,
         return status;
     }
     struct ledger_request request = request_for(turn, LEDGER_APPEND);
-    status = derive_ids(turn, &batch, reterr);
+    status = derive_ids(turn, &batch, &request, reterr);
     if (status == PAWL_OK) {
         status = pawl__batch_submit(turn->ledger, &batch, &request, ret_results, reterr);
     }
     settle_ordinals(turn, status == PAWL_OK);
+    free(request.ordinals);
     return status;
 }
 

@@ -14,6 +14,7 @@ enum { CAREFUL_GROUPS = 16 };
 void pawl__writer_done(struct ledger_writer *writer)
 {
     pawl__plan_done(&writer->plan);
+    pawl__open_turns_done(&writer->open);
 }
 
 static pawl_status load_turn(struct ledger_writer *writer,
@@ -67,6 +68,55 @@ static pawl_status load_turns(struct ledger_writer *writer,
     return status;
 }
 
+struct open_reader {
+    struct ledger_open_turns *open;
+    pawl_status status;
+    pawl_error *reterr;
+};
+
+static bool keep_open(void *context, const pawl_turn_info *info)
+{
+    struct open_reader *reader = context;
+
+    reader->status = info->state != PAWL_TURN_OPEN
+                         ? PAWL_OK
+                         : pawl__open_turns_add(
+                             reader->open, info->run_id, info->turn, info->attempt, reader->reterr);
+    return reader->status == PAWL_OK;
+}
+
+static bool appends_outside_turns(struct ledger_request *const *requests, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (requests[i]->kind == LEDGER_APPEND && !requests[i]->in_turn) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Asks the store only when another process has moved the head since the last group. */
+static pawl_status load_open_turns(struct ledger_writer *writer,
+                                   const pawl_ledger_head *head,
+                                   pawl_error *reterr)
+{
+    struct ledger_backend *backend = writer->backend;
+    struct open_reader reader = { &writer->open, PAWL_OK, reterr };
+
+    if (pawl__open_turns_are_of(&writer->open, head)) {
+        return PAWL_OK;
+    }
+    pawl_status status = pawl__open_turns_start(&writer->open, head, reterr);
+    if (status == PAWL_OK) {
+        status = backend->ops->open_turns(backend, keep_open, &reader, reterr);
+    }
+    status = status == PAWL_OK ? reader.status : status;
+    if (status != PAWL_OK) {
+        writer->open.known = false;
+    }
+    return status;
+}
+
 static pawl_status keep_stored(void *context, const pawl_event *event, pawl_error *reterr)
 {
     return pawl__plan_stored(context, event, reterr);
@@ -101,8 +151,12 @@ static pawl_status load_stored(struct ledger_writer *writer,
             ids[next++] = requests[i]->events[j].id;
         }
     }
-    return writer->backend->ops->lookup(
+    pawl_status status = writer->backend->ops->lookup(
         writer->backend, ids, total, keep_stored, &writer->plan, reterr);
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        status = pawl__ordinals_count(writer->backend, requests[i], reterr);
+    }
+    return status;
 }
 
 /* An embedding that does not fit fails alone: the statement leaves no trace. */
@@ -128,6 +182,30 @@ static pawl_status write_embeddings(struct ledger_writer *writer,
     return PAWL_OK;
 }
 
+/* What the plan has to know of the store. */
+static pawl_status start_plan(struct ledger_writer *writer,
+                              struct ledger_request *const *requests,
+                              size_t count,
+                              bool careful,
+                              pawl_error *reterr)
+{
+    struct ledger_plan *plan = &writer->plan;
+    pawl_ledger_head head;
+
+    pawl_status status = writer->backend->ops->begin(writer->backend, &head, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__plan_start(plan, &head, requests, count, careful, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = load_turns(writer, requests, count, reterr);
+    }
+    if (status == PAWL_OK && appends_outside_turns(requests, count)) {
+        status = load_open_turns(writer, &head, reterr);
+        plan->open = &writer->open;
+    }
+    return status == PAWL_OK && careful ? load_stored(writer, requests, count, reterr) : status;
+}
+
 /* From the write lock to the last row, everything but the commit. */
 static pawl_status write_rows(struct ledger_writer *writer,
                               struct ledger_request *const *requests,
@@ -137,24 +215,16 @@ static pawl_status write_rows(struct ledger_writer *writer,
 {
     struct ledger_backend *backend = writer->backend;
     struct ledger_plan *plan = &writer->plan;
-    pawl_ledger_head head;
 
-    pawl_status status = backend->ops->begin(backend, &head, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl__plan_start(plan, &head, requests, count, careful, reterr);
-    if (status == PAWL_OK) {
-        status = load_turns(writer, requests, count, reterr);
-    }
-    if (status == PAWL_OK && careful) {
-        status = load_stored(writer, requests, count, reterr);
-    }
+    pawl_status status = start_plan(writer, requests, count, careful, reterr);
     if (status != PAWL_OK) {
         return status;
     }
     for (size_t i = 0; i < count; i++) {
         pawl__plan_request(plan, requests[i]);
+    }
+    if (plan->doubtful) {
+        return pawl__fail(reterr, PAWL_CONFLICT, "an event of an open turn may be a duplicate");
     }
     if (plan->insert_count > 0) {
         status = backend->ops->insert(backend, plan->inserts, plan->insert_count, reterr);
@@ -166,11 +236,12 @@ static pawl_status write_rows(struct ledger_writer *writer,
     return status == PAWL_OK ? write_embeddings(writer, requests, count, reterr) : status;
 }
 
-/* A turn that begins again is a conflict, unless its event is known to be a duplicate. */
-static bool copies_turns(struct ledger_request *const *requests, size_t count)
+/* A turn that begins again is a conflict, unless its event is known to be a duplicate. Ordinals that
+ * a caller brings are held against what is stored. */
+static bool needs_stored(struct ledger_request *const *requests, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (requests[i]->turn_events > 0) {
+        if (requests[i]->turn_events > 0 || requests[i]->ordinal_count > 0) {
             return true;
         }
     }
@@ -183,7 +254,7 @@ static pawl_status write_with_retry(struct ledger_writer *writer,
                                     pawl_error *reterr)
 {
     struct ledger_backend *backend = writer->backend;
-    bool careful = writer->careful > 0 || copies_turns(requests, count);
+    bool careful = writer->careful > 0 || needs_stored(requests, count);
     pawl_status status = write_rows(writer, requests, count, careful, reterr);
 
     if (status == PAWL_CONFLICT && !careful) {
@@ -206,7 +277,14 @@ static pawl_status finish(struct ledger_writer *writer, pawl_error *reterr)
         backend->ops->rollback(backend); /* nothing but duplicates and refusals: no fsync */
         return PAWL_OK;
     }
-    return backend->ops->commit(backend, reterr);
+    pawl_status status = backend->ops->commit(backend, reterr);
+    if (status == PAWL_OK) {
+        pawl__open_turns_commit(
+            &writer->open, writer->plan.changes, writer->plan.change_count, &writer->plan.head);
+    } else {
+        writer->open.known = false; /* nobody knows what is stored */
+    }
+    return status;
 }
 
 /* Every id that the request brought was looked up under the write lock. */

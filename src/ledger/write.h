@@ -11,6 +11,7 @@ struct ledger_writer {
     struct ledger_plan plan;
     size_t embedded;  /* embeddings that this group wrote */
     unsigned careful; /* groups that look ids up first, because duplicates came lately */
+    struct ledger_open_turns open;
 };
 
 #define LEDGER_WRITER_INIT(of_backend)                    \
@@ -26,5 +27,12 @@ PAWL_MUST_USE pawl_status pawl__write_group(struct ledger_writer *writer,
                                             struct ledger_request *const *requests,
                                             size_t count,
                                             pawl_error *reterr);
+
+/* --- ordinals.c --- */
+
+/* Fills in what is stored of the request's ordinals. Inside the writer's transaction. */
+PAWL_MUST_USE pawl_status pawl__ordinals_count(struct ledger_backend *backend,
+                                               const struct ledger_request *request,
+                                               pawl_error *reterr);
 
 #endif

@@ -289,11 +289,15 @@ def turns():
     lost = lines({"kind": "k", "actor": "a", "payload": 1}, {"kind": "k", "actor": "a", "payload": 2})
     first = rows(run("append", *where, "--attempt", "1", text=lost))
     assert len({row["id"] for row in first}) == 2, first
-    again = rows(run("append", *where, "--attempt", "1", text=lost))
+    says(run("append", *where, "--attempt", "1", text=lost, code=4), "line 1", "ordinal: missing", "is 2")
+    again = rows(run("append", *where, "--attempt", "1", "--ordinal", "0", text=lost))
     assert [row["id"] for row in again] == [row["id"] for row in first]
     assert all(row["duplicate"] for row in again), again
     more = lines({"kind": "k", "actor": "a", "payload": 3})
-    says(run("append", *where, "--attempt", "1", text=more, code=4), "taken")
+    says(run("append", *where, "--attempt", "1", "--ordinal", "0", text=more, code=4), "taken")
+    says(run("append", *where, "--attempt", "1", "--ordinal", "3", text=more, code=4), "is 3, but", "is 2")
+    says(run("append", *where, "--kind", "k", "--actor", "a", "--id", "x", "--payload", "0", code=4),
+         "turn 1 of run 'r' is open", "attempt, which is 1")
     assert not rows(run("append", *where, "--attempt", "1", "--ordinal", "2", text=more))[0]["duplicate"]
     assert rows(run("turn", "begin", *where))[0]["attempt"] == 2  # the conductor came back
     says(run("append", *where, "--attempt", "1", text=more, code=4), "attempt 1 at turn 1")

@@ -97,6 +97,12 @@ static void model_append(struct model *model, struct trial *trial)
     for (size_t i = 0; i < trial->count; i++) {
         size_t offset = find(model, trial->ids[i]);
         int64_t turn = trial->in_turn ? trial->turn : 0;
+        bool open = model->turns[turn].attempt > 0 && model->turns[turn].state == PAWL_TURN_OPEN;
+        if (offset == 0 && !trial->in_turn && open) {
+            trial->status = PAWL_CONFLICT; /* it names no attempt */
+            model->count = before;
+            return;
+        }
         if (offset == 0) {
             add(model, (struct model_event){ trial->ids[i], trial->contents[i], turn, 0 });
             trial->offsets[i] = model->count;

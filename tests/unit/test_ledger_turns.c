@@ -363,6 +363,151 @@ static void test_a_turn_is_resumed_by_its_attempt(void **state)
     assert_null(again);
 }
 
+static pawl_turn *resume(struct ledger_fixture *f, uint64_t ordinal)
+{
+    pawl_turn *turn = NULL;
+
+    assert_ok(pawl_turn_resume(f->ledger, pawl_view_of("r"), 1, 1, ordinal, &turn, &f->err),
+              &f->err);
+    return turn;
+}
+
+/* Appends events of actor "a" and kind "k" through a new handle, one for each digit, each handle's
+ * first as `ordinal`. The answer: "+" new, "=" duplicate, "!" refused. */
+static const char *resumed(struct ledger_fixture *f, uint64_t ordinal, const char *digits)
+{
+    static char answer[8];
+    pawl_event events[7];
+    pawl_append_result results[7] = { { 0 } };
+    size_t count = strlen(digits);
+    pawl_turn *turn = resume(f, ordinal);
+
+    for (size_t i = 0; i < count; i++) {
+        events[i] = event_of("", 0, "");
+        events[i].payload = (pawl_view){ &digits[i], 1 };
+    }
+    pawl_status status = pawl_turn_append(turn, events, count, results, &f->err);
+    pawl_turn_free(turn);
+    if (status != PAWL_OK) {
+        assert_status(status, PAWL_CONFLICT, &f->err);
+        return "!";
+    }
+    for (size_t i = 0; i < count; i++) {
+        answer[i] = results[i].duplicate ? '=' : '+';
+    }
+    answer[count] = '\0';
+    return answer;
+}
+
+static void test_an_ordinal_must_fit_what_the_attempt_has(void **state)
+{
+    struct ledger_fixture *f = *state;
+
+    pawl_turn_free(begin_turn(f, "r", 1));
+    assert_string_equal(resumed(f, 1, "1"), "!"); /* something is missing before it */
+    assert_message(&f->err, "ordinal: is 1, but the next of actor 'a' and kind 'k'");
+    assert_string_equal(resumed(f, PAWL_ORDINAL_FIRST, "12"), "++");
+    assert_string_equal(resumed(f, PAWL_ORDINAL_FIRST, "3"), "!"); /* the second call */
+    assert_message(&f->err, "ordinal: missing");
+    assert_message(&f->err, "in attempt 1 at turn 1 is 2");
+    assert_string_equal(resumed(f, PAWL_ORDINAL_FIRST, "12"), "!"); /* who knows what is meant? */
+    assert_string_equal(resumed(f, 0, "12"), "==");                 /* a lost answer */
+    assert_string_equal(resumed(f, 1, "2"), "=");
+    assert_string_equal(resumed(f, 0, "19"), "!"); /* other content */
+    assert_message(&f->err, "payload");
+    assert_string_equal(resumed(f, 3, "4"), "!");
+    assert_message(&f->err, "ordinal: is 3");
+    assert_string_equal(resumed(f, 2, "3"), "+");
+    assert_string_equal(resumed(f, 1, "234"), "==+"); /* half of it was stored */
+    assert_string_equal(resumed(f, 9, "5"), "!");
+    assert_message(&f->err, "turn 1 is 4");
+    assert_reads(f,
+                 NULL,
+                 "1 r/1 turn.begin {\"attempt\":1}\n2 r/1 k 1\n3 r/1 k 2\n4 r/1 k 3\n"
+                 "5 r/1 k 4\nat 5\n");
+}
+
+static void test_ordinals_of_other_actors_and_kinds_are_their_own(void **state)
+{
+    struct ledger_fixture *f = *state;
+    pawl_append_result results[4];
+
+    pawl_turn_free(begin_turn(f, "r", 1));
+    pawl_turn *turn = resume(f, PAWL_ORDINAL_FIRST);
+    append_derived(f, turn, "ax ax", results);
+    append_derived(f, turn, "ax bx", results); /* this handle knows, and bx is new */
+    assert_false(results[0].duplicate);
+    pawl_turn_free(turn);
+    turn = resume(f, PAWL_ORDINAL_FIRST);
+    append_derived(f, turn, "ay by", results);
+    pawl_event events[] = {
+        { .actor = { "c", 1 }, .kind = { "x", 1 }, .payload = { "0", 1 } },
+        { .actor = { "a", 1 }, .kind = { "x", 1 }, .payload = { "0", 1 } },
+    };
+    assert_status(pawl_turn_append(turn, events, 2, results, &f->err), PAWL_CONFLICT, &f->err);
+    assert_message(&f->err, "event 1: ordinal: missing");
+    assert_message(&f->err, "turn 1 is 3");
+    assert_ok(pawl_turn_append(turn, events, 1, results, &f->err), &f->err);
+    assert_false(results[0].duplicate);
+    pawl_turn_free(turn);
+    assert_int_equal(latest_offset(f), 8);
+}
+
+static void test_the_next_ordinal_is_found_among_many(void **state)
+{
+    struct ledger_fixture *f = *state;
+    pawl_turn *turn = begin_turn(f, "r", 1);
+
+    for (int count = 1; count <= 40; count++) {
+        char expected[32];
+        turn_says(f, turn, "0");
+        snprintf(expected, sizeof(expected), "turn 1 is %d;", count);
+        assert_string_equal(resumed(f, PAWL_ORDINAL_FIRST, "0"), "!");
+        assert_message(&f->err, expected);
+        assert_string_equal(resumed(f, (uint64_t)count + 1, "0"), "!");
+        assert_message(&f->err, expected);
+        assert_string_equal(resumed(f, UINT64_MAX - 1, "0"), "!");
+        assert_message(&f->err, expected);
+    }
+    pawl_turn_free(turn);
+    assert_int_equal(latest_offset(f), 41);
+}
+
+static void test_an_append_to_an_open_turn_must_name_its_attempt(void **state)
+{
+    struct ledger_fixture *f = *state;
+    pawl_event event = event_of("inside", 1, "0");
+    pawl_event batch[] = { event_of("x", 2, "0"), event };
+    pawl_append_result result;
+
+    append_one(f, "before", 1, "0");
+    pawl_turn *turn = begin_turn(f, "r", 1);
+    for (int i = 0; i < 2; i++) { /* also by a ledger that did not see it begin */
+        assert_status(
+            pawl_ledger_append(f->ledger, &event, &result, &f->err), PAWL_CONFLICT, &f->err);
+        assert_message(&f->err, "turn 1 of run 'r' is open");
+        assert_message(&f->err, "attempt, which is 1");
+        assert_status(
+            pawl_ledger_append_many(f->ledger, batch, 2, NULL, &f->err), PAWL_CONFLICT, &f->err);
+        assert_message(&f->err, "event 1: turn 1 of run 'r' is open");
+        if (ledger_fixture_close(f)) {
+            ledger_fixture_open(f, NULL);
+        }
+    }
+    assert_int_equal(append_one(f, "before", 1, "0"), 1); /* a duplicate adds nothing */
+    append_one(f, "other", 2, "0");
+    pawl_event elsewhere = event_of("elsewhere", 1, "0");
+    elsewhere.run_id = pawl_view_of("q");
+    assert_ok(pawl_ledger_append(f->ledger, &elsewhere, &result, &f->err), &f->err);
+    pawl_turn_free(turn);
+    turn = begin_turn(f, "r", 1);
+    assert_status(pawl_ledger_append(f->ledger, &event, &result, &f->err), PAWL_CONFLICT, &f->err);
+    assert_message(&f->err, "which is 2");
+    assert_ok(pawl_turn_commit(turn, &f->err), &f->err);
+    pawl_turn_free(turn);
+    assert_int_equal(append_one(f, "after", 1, "0"), 8);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -376,6 +521,10 @@ int main(int argc, char **argv)
         LEDGER_TEST(test_bad_arguments_of_turns_are_refused),
         LEDGER_TEST(test_a_conductor_resumes_behind_the_last_complete_turn),
         LEDGER_TEST(test_a_turn_is_resumed_by_its_attempt),
+        LEDGER_TEST(test_an_ordinal_must_fit_what_the_attempt_has),
+        LEDGER_TEST(test_ordinals_of_other_actors_and_kinds_are_their_own),
+        LEDGER_TEST(test_the_next_ordinal_is_found_among_many),
+        LEDGER_TEST(test_an_append_to_an_open_turn_must_name_its_attempt),
         LEDGER_TEST(test_attempts_are_listed_in_the_order_in_which_they_began),
     };
 
