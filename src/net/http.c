@@ -13,7 +13,10 @@
 #include "net/http_internal.h"
 #include "net/http_listen.h"
 
-enum { CONNECTION_BYTES_MIN = 4096 };
+enum {
+    CONNECTION_BYTES_MIN = 4096,
+    AMPERSANDS_MAX = 4 * HTTP_QUERY_MAX /* which is checked later, with a better message */
+};
 
 const char *pawl__http_library_version(void)
 {
@@ -79,7 +82,12 @@ static enum MHD_Result queue_answer(struct pawl__http_request *request)
     request->answer.body = NULL;
     bool last = http->stopping || request->ends;
     bool kept = request->kept; /* then somebody may still read the body */
+    bool was_suspended = request->was_suspended;
     pawl__unlock(&http->lock);
+    /* The end may have come with the request: MHD, which then has read less than there was room for, does
+     * not look again, and the client would wait for the end of an idle connection. */
+    last = last
+           || (!was_suspended && request->conn != NULL && pawl__http_conn_is_closed(request->conn));
 
     request->phase = HTTP_QUEUED;
     if (!kept) {
@@ -119,7 +127,7 @@ static enum MHD_Result handle(struct pawl__http_request *request)
     } else {
         route->handle(request, request->http->options.context);
     }
-    return pawl__http_settle(request) ? queue_answer(request) : MHD_YES;
+    return pawl__http_settle(request, true) ? queue_answer(request) : MHD_YES;
 }
 
 /* --- reading --- */
@@ -186,15 +194,15 @@ static enum MHD_Result on_access(void *context,
     (void)connection;
     (void)url;
     (void)version;
-    if (request == NULL) { /* there was no memory for it */
+    if (request == NULL
+        || request->refused) { /* there was no memory for it, or it has its answer */
         return MHD_NO;
     }
     if (request->phase == HTTP_BEGUN) {
         return begin(request, method);
     }
-    if (request->phase == HTTP_HANDED) { /* it was resumed */
-        pawl__http_finish(request);
-        return queue_answer(request);
+    if (request->phase == HTTP_HANDED) { /* it is kept, or was resumed */
+        return pawl__http_settle(request, false) ? queue_answer(request) : MHD_YES;
     }
     bool answered = pawl__http_is_answered(request);
     if (*data_size > 0) {
@@ -239,6 +247,29 @@ static void on_connection(void *context,
     }
 }
 
+/* MHD takes the query apart for itself, out of the connection's memory. When that runs out it forgets
+ * that it has answered, and answers once more (0.9.75). */
+static void refuse_target(struct pawl__http_request *request)
+{
+    char detail[64];
+    size_t ampersands = 0;
+
+    for (const char *at = strchr(request->target, '&'); at != NULL; at = strchr(at + 1, '&')) {
+        ampersands++;
+    }
+    if (strlen(request->target) > request->http->options.header_bytes_max) {
+        (void)snprintf(detail,
+                       sizeof(detail),
+                       "the limit is %zu bytes",
+                       request->http->options.header_bytes_max);
+        pawl__http_refuse_raw(request, &pawl__http_target_too_long, detail);
+    } else if (ampersands > AMPERSANDS_MAX) {
+        (void)snprintf(
+            detail, sizeof(detail), "the query has more than %d parameters", HTTP_QUERY_MAX);
+        pawl__http_refuse_raw(request, pawl__http_problem_of(PAWL_INVALID), detail);
+    }
+}
+
 /* The first line was read. What is returned is the request's context. */
 static void *on_target(void *context, const char *target, struct MHD_Connection *connection)
 {
@@ -247,7 +278,8 @@ static void *on_target(void *context, const char *target, struct MHD_Connection 
 
     if (request != NULL) {
         request->conn = conn_of(connection);
-        pawl__http_conn_begins(&http->watch, request->conn);
+        pawl__http_conn_begins(&http->watch, request->conn, request);
+        refuse_target(request);
     }
     return request;
 }
@@ -270,7 +302,7 @@ static void on_completed(void *context,
                   LOG_TEXT("target", request->target),
                   LOG_NATURAL("why", (unsigned)code));
     }
-    pawl__http_finish(request);
+    pawl__http_leave(request);
     pawl__http_conn_ends(&http->watch, request->conn, request->arrived);
     *request_context = NULL;
     pawl__http_request_unref(request);
@@ -294,25 +326,14 @@ static enum MHD_Result on_connect(void *context, const struct sockaddr *address,
     return is_stopping(context) ? MHD_NO : MHD_YES;
 }
 
-__attribute__((format(printf, 2, 0))) static void on_message(void *context,
-                                                             const char *format,
-                                                             va_list arguments)
-{
-    char text[PAWL_ERROR_MESSAGE_SIZE];
-
-    (void)context;
-    (void)vsnprintf(text, sizeof(text), format, arguments);
-    text[strcspn(text, "\n")] = '\0';
-    LOG_DEBUG("libmicrohttpd", LOG_TEXT("message", text));
-}
-
 /* --- starting --- */
 
+/* MHD has twice the memory of our own limit on headers, so that ours is met first and answered by us. */
 static pawl_status start_daemon(struct pawl__http *http, int fd, pawl_error *reterr)
 {
     const struct pawl__http_options *options = &http->options;
     unsigned idle_s = (options->idle_ms_max + 999) / 1000;
-    size_t memory = MAX(options->header_bytes_max, CONNECTION_BYTES_MIN);
+    size_t memory = 2 * MAX(options->header_bytes_max, CONNECTION_BYTES_MIN);
     sigset_t all;
     sigset_t before;
 
@@ -326,8 +347,8 @@ static pawl_status start_daemon(struct pawl__http *http, int fd, pawl_error *ret
                                     on_access,
                                     http,
                                     MHD_OPTION_EXTERNAL_LOGGER,
-                                    on_message,
-                                    NULL,
+                                    pawl__http_on_message,
+                                    http,
                                     MHD_OPTION_LISTEN_SOCKET,
                                     fd,
                                     MHD_OPTION_THREAD_POOL_SIZE,

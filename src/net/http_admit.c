@@ -35,6 +35,7 @@ struct singles {
     const char *length;
     const char *coding;
     const char *host;
+    const char *origin;
     const char *key;
     const char *doubled; /* the name of one that came again; NULL: none did */
 };
@@ -53,6 +54,7 @@ static enum MHD_Result see_header(void *context,
         { "Content-Length", &seen->length, false },
         { "Transfer-Encoding", &seen->coding, false },
         { "Host", &seen->host, false },
+        { "Origin", &seen->origin, false },
         { "Idempotency-Key", &seen->key, true },
     };
 
@@ -95,6 +97,23 @@ static bool admit_singles(struct pawl__http_request *request)
     return status == PAWL_OK;
 }
 
+/* Our own limit, which is below that of MHD. */
+static bool admit_size(struct pawl__http_request *request)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(request->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    size_t most = request->http->options.header_bytes_max;
+    char detail[64];
+
+    if (info == NULL || info->header_size <= most) {
+        return true;
+    }
+    (void)snprintf(detail, sizeof(detail), "the limit is %zu bytes", most);
+    request->ends = true;
+    pawl__http_refuse(request, &pawl__http_headers_too_large, detail);
+    return false;
+}
+
 static bool admit_host(struct pawl__http_request *request)
 {
     const char *host = pawl__http_header(request, "Host");
@@ -108,6 +127,55 @@ static bool admit_host(struct pawl__http_request *request)
         return false;
     }
     return true;
+}
+
+/* The port of "localhost:8470" or "[::1]:8470"; without one that of the scheme. */
+static const char *port_of(const char *authority, const char *scheme_port)
+{
+    const char *bracket = strrchr(authority, ']');
+    const char *colon = strchr(bracket == NULL ? authority : bracket, ':');
+
+    return colon == NULL ? scheme_port : colon + 1;
+}
+
+/* Whether a page of that origin is one of ours: it came from the host and port that is now asked, under
+ * that name or another one of this machine. */
+static bool is_own_origin(const struct pawl__http_request *request, const char *origin)
+{
+    static const struct {
+        const char *prefix;
+        const char *port;
+    } schemes[] = { { "http://", "80" }, { "https://", "443" } };
+    const char *host = pawl__http_header(request, "Host");
+
+    for (size_t i = 0; i < COUNT_OF(schemes) && host != NULL; i++) {
+        size_t len = strlen(schemes[i].prefix);
+
+        if (strncasecmp(origin, schemes[i].prefix, len) == 0) {
+            const char *page = origin + len;
+            bool same_port =
+                strcmp(port_of(page, schemes[i].port), port_of(host, schemes[i].port)) == 0;
+
+            return strcasecmp(page, host) == 0
+                   || (same_port && request->http->options.loopback_hosts
+                       && is_loopback_host(page, request->http->address));
+        }
+    }
+    return false;
+}
+
+/* A browser says which page a write comes from. Programs that are no browsers do not, and pass. */
+static bool admit_origin(struct pawl__http_request *request)
+{
+    const char *origin = pawl__http_header(request, "Origin");
+    bool reads = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
+
+    if (origin == NULL || reads || is_own_origin(request, origin)) {
+        return true;
+    }
+    pawl__http_refuse(
+        request, &pawl__http_wrong_origin, "other web pages cannot write here; nothing was done");
+    return false;
 }
 
 static void refuse_method(struct pawl__http_request *request)
@@ -224,8 +292,8 @@ static void admit_body(struct pawl__http_request *request)
 
 void pawl__http_admit(struct pawl__http_request *request)
 {
-    if (admit_singles(request) && admit_host(request) && admit_route(request)
-        && admit_key(request)) {
+    if (admit_size(request) && admit_singles(request) && admit_host(request)
+        && admit_origin(request) && admit_route(request) && admit_key(request)) {
         admit_body(request);
     }
 }

@@ -3,6 +3,8 @@
 #define PAWL_NET_HTTP_INTERNAL_H
 
 #include <microhttpd.h>
+#include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 
 #include "base/buf.h"
@@ -27,6 +29,8 @@ struct http_conn {
     int fd;
     int64_t
         deadline_ns; /* a request must have arrived, or an answer been read; INT64_MAX: neither */
+    struct pawl__http_request *request; /* whose first line was read; NULL: none */
+    pthread_t thread;                   /* of MHD, that reads it */
 };
 
 struct http_watch {
@@ -53,12 +57,26 @@ void pawl__http_watch_done(struct http_watch *watch); /* when there are none */
 struct http_conn *pawl__http_conn_open(struct http_watch *watch, int fd); /* NULL without memory */
 void pawl__http_conn_close(struct http_watch *watch, struct http_conn *conn);
 /* A request begins; all of it is here, which `ends` is told; its answer goes out; it ends. */
-void pawl__http_conn_begins(struct http_watch *watch, struct http_conn *conn);
+void pawl__http_conn_begins(struct http_watch *watch,
+                            struct http_conn *conn,
+                            struct pawl__http_request *request);
 void pawl__http_conn_has_it(struct http_watch *watch, struct http_conn *conn);
 void pawl__http_conn_answers(struct http_watch *watch, struct http_conn *conn);
 void pawl__http_conn_ends(struct http_watch *watch, struct http_conn *conn, bool had_it);
 /* False at the monotonic deadline. */
 bool pawl__http_watch_wait(struct http_watch *watch, int64_t deadline_ns);
+
+/* --- what MHD refuses by itself (http_refused.c) --- */
+
+/* MHD's log. It says so there when it answers a request itself. */
+__attribute__((format(printf, 2, 0))) void pawl__http_on_message(void *context,
+                                                                 const char *format,
+                                                                 va_list arguments);
+
+/* Answers past MHD and ends the connection, of a request that no handler has seen. */
+void pawl__http_refuse_raw(struct pawl__http_request *request,
+                           const struct pawl__http_problem *problem,
+                           const char *detail);
 
 /* --- metrics (http_metrics.c) --- */
 
@@ -150,7 +168,8 @@ struct pawl__http_request {
     size_t body_bytes; /* of http->body_bytes that are this one's */
     size_t dropped;    /* bytes of a body that is refused */
     bool arrived;      /* all of it */
-    bool ends; /* the connection, with the answer: where the next request begins is not sure */
+    bool refused; /* past MHD, see http_refused.c: what MHD still says of it is not listened to */
+    bool ends;    /* the connection, with the answer: where the next request begins is not sure */
     pawl__http_handler job;
     void *job_context;
 
@@ -158,6 +177,7 @@ struct pawl__http_request {
     struct http_answer answer;
     bool kept;
     bool suspended; /* and in http->kept */
+    bool was_suspended;
     bool resumed;
     bool gone;            /* nobody waits for an answer any more */
     int64_t answer_by_ns; /* of one that is kept */
@@ -180,9 +200,19 @@ void pawl__http_refuse_size(struct pawl__http_request *request);
 bool pawl__http_is_answered(struct pawl__http_request *request);
 const struct pawl__http_route *pawl__http_route_of(const struct pawl__http_request *request);
 
-/* Behind a handler: true when there is an answer to be queued, false when the connection is suspended
- * until it comes. */
-bool pawl__http_settle(struct pawl__http_request *request);
+/* Behind a handler: true when there is an answer to be queued. False: it comes later. MHD then calls
+ * again, at once, and in that call, which is not `first`, the connection is suspended.
+ *
+ * Not before: MHD goes on with a connection by what it was last seen to wait for. One that is suspended
+ * in its first call waits to be read, so that MHD, when it is resumed, reads first, finds that the client
+ * has closed its side, and closes instead of answering (0.9.75 and 1.0.1). */
+bool pawl__http_settle(struct pawl__http_request *request, bool first);
+
+/* Whether the client has closed its side, or all. */
+bool pawl__http_conn_is_closed(const struct http_conn *conn);
+
+/* The connection ends: whoever keeps the request is told so. */
+void pawl__http_leave(struct pawl__http_request *request);
 
 /* Runs what pawl__http_resume left to do, unless that is done. */
 void pawl__http_finish(struct pawl__http_request *request);

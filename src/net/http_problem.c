@@ -44,6 +44,9 @@ static const struct pawl__http_problem problems[] = {
 _Static_assert(COUNT_OF(problems) == PAWL_STATUS_MAP(ONE_), "a row for each status");
 #undef ONE_
 
+const struct pawl__http_problem pawl__http_wrong_origin = {
+    403, "WRONG_ORIGIN", "the Origin header names another web page", false
+};
 const struct pawl__http_problem pawl__http_method_not_allowed = {
     405, "METHOD_NOT_ALLOWED", "the address does not allow this method", false
 };
@@ -56,6 +59,9 @@ const struct pawl__http_problem pawl__http_length_required = {
 const struct pawl__http_problem pawl__http_too_large = {
     413, "TOO_LARGE", "the body is too large", false
 };
+const struct pawl__http_problem pawl__http_target_too_long = {
+    414, "TARGET_TOO_LONG", "the address is too long", false
+};
 const struct pawl__http_problem pawl__http_media_type = {
     415, "UNSUPPORTED_MEDIA_TYPE", "the body is not JSON by its Content-Type", false
 };
@@ -64,6 +70,9 @@ const struct pawl__http_problem pawl__http_wrong_host = {
 };
 const struct pawl__http_problem pawl__http_key_reused = {
     422, "KEY_REUSED", "the idempotency key was used by another command", false
+};
+const struct pawl__http_problem pawl__http_headers_too_large = {
+    431, "HEADERS_TOO_LARGE", "the headers are too large", false
 };
 
 /* Nothing was done. */

@@ -23,17 +23,20 @@ const struct pawl__http_problem *pawl__http_problem_of(pawl_status status);
 const struct pawl__http_problem *pawl__http_problem_of_error(const pawl_error *error);
 
 /* What only HTTP knows. */
+extern const struct pawl__http_problem pawl__http_wrong_origin;       /* 403 */
 extern const struct pawl__http_problem pawl__http_method_not_allowed; /* 405 */
 extern const struct pawl__http_problem
     pawl__http_lease_lost; /* 409: the client's own, not a node's */
-extern const struct pawl__http_problem pawl__http_length_required; /* 411 */
-extern const struct pawl__http_problem pawl__http_too_large;       /* 413 */
-extern const struct pawl__http_problem pawl__http_media_type;      /* 415 */
-extern const struct pawl__http_problem pawl__http_wrong_host;      /* 421 */
-extern const struct pawl__http_problem pawl__http_key_reused;      /* 422 */
-extern const struct pawl__http_problem pawl__http_stopping;        /* 503: nothing was done */
-extern const struct pawl__http_problem pawl__http_interrupted;     /* 503: nobody knows */
-extern const struct pawl__http_problem pawl__http_no_answer;       /* 504: nobody knows */
+extern const struct pawl__http_problem pawl__http_length_required;   /* 411 */
+extern const struct pawl__http_problem pawl__http_too_large;         /* 413 */
+extern const struct pawl__http_problem pawl__http_target_too_long;   /* 414 */
+extern const struct pawl__http_problem pawl__http_media_type;        /* 415 */
+extern const struct pawl__http_problem pawl__http_wrong_host;        /* 421 */
+extern const struct pawl__http_problem pawl__http_key_reused;        /* 422 */
+extern const struct pawl__http_problem pawl__http_headers_too_large; /* 431 */
+extern const struct pawl__http_problem pawl__http_stopping;          /* 503: nothing was done */
+extern const struct pawl__http_problem pawl__http_interrupted;       /* 503: nobody knows */
+extern const struct pawl__http_problem pawl__http_no_answer;         /* 504: nobody knows */
 
 /* Adds the JSON. `detail` may be any bytes; it is left out when the problem is an inner one. */
 void pawl__http_problem_write(const struct pawl__http_problem *problem,

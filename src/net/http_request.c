@@ -276,6 +276,13 @@ bool pawl__http_is_gone(struct pawl__http_request *request)
     return gone;
 }
 
+bool pawl__http_conn_is_closed(const struct http_conn *conn)
+{
+    struct pollfd socket = { .fd = conn->fd, .events = POLLRDHUP };
+
+    return poll(&socket, 1, 0) > 0;
+}
+
 /* A connection that is suspended is not looked at by libmicrohttpd. Its socket stays open as long as
  * nobody gave the request up, which takes the lock. */
 bool pawl__http_has_left(struct pawl__http_request *request)
@@ -286,9 +293,7 @@ bool pawl__http_has_left(struct pawl__http_request *request)
     REQUIRE(request->kept && !request->resumed);
     bool left = request->gone;
     if (!left && request->conn != NULL) {
-        struct pollfd socket = { .fd = request->conn->fd, .events = POLLRDHUP };
-
-        left = poll(&socket, 1, 0) > 0;
+        left = pawl__http_conn_is_closed(request->conn);
     }
     pawl__unlock(&http->lock);
     return left;
@@ -298,6 +303,7 @@ static void link_locked(struct pawl__http *http, struct pawl__http_request *requ
     REQUIRES_LOCK(http->lock)
 {
     request->suspended = true;
+    request->was_suspended = true;
     request->next_kept = http->kept;
     if (http->kept != NULL) {
         http->kept->before_kept = request;
@@ -338,19 +344,19 @@ static void abandon_locked(struct pawl__http *http,
     http->kept_count--;
 }
 
-bool pawl__http_settle(struct pawl__http_request *request)
+bool pawl__http_settle(struct pawl__http_request *request, bool first)
 {
     struct pawl__http *http = request->http;
     bool answered = true;
 
     pawl__lock(&http->lock);
-    if (request->kept && !request->resumed) {
+    if (request->kept && !request->resumed && !request->gone) {
+        answered = http->forced;
         if (http->forced) {
             abandon_locked(http, request, &pawl__http_interrupted);
-        } else {
+        } else if (!first) {
             link_locked(http, request);
             MHD_suspend_connection(request->connection); /* before anybody can resume it */
-            answered = false;
         }
     }
     pawl__unlock(&http->lock);
@@ -358,6 +364,18 @@ bool pawl__http_settle(struct pawl__http_request *request)
         pawl__http_finish(request);
     }
     return answered;
+}
+
+void pawl__http_leave(struct pawl__http_request *request)
+{
+    struct pawl__http *http = request->http;
+
+    pawl__lock(&http->lock);
+    if (request->kept && !request->resumed && !request->gone) {
+        abandon_locked(http, request, &pawl__http_interrupted);
+    }
+    pawl__unlock(&http->lock);
+    pawl__http_finish(request);
 }
 
 void pawl__http_resume(struct pawl__http_request *request, pawl__http_handler finish, void *context)

@@ -123,10 +123,14 @@ void pawl__http_conn_close(struct http_watch *watch, struct http_conn *conn)
     free(conn);
 }
 
-void pawl__http_conn_begins(struct http_watch *watch, struct http_conn *conn)
+void pawl__http_conn_begins(struct http_watch *watch,
+                            struct http_conn *conn,
+                            struct pawl__http_request *request)
 {
     pawl__lock(&watch->lock);
     if (conn != NULL) {
+        conn->request = request;
+        conn->thread = pthread_self();
         conn->deadline_ns = MIN(conn->deadline_ns, now_ns() + watch->read_ns);
     }
     pawl__unlock(&watch->lock);
@@ -157,6 +161,7 @@ void pawl__http_conn_ends(struct http_watch *watch, struct http_conn *conn, bool
     pawl__lock(&watch->lock);
     watch->requests -= had_it;
     if (conn != NULL) {
+        conn->request = NULL;
         conn->deadline_ns = now_ns() + watch->idle_ns + watch->read_ns;
     }
     if (watch->requests == 0) {

@@ -39,6 +39,8 @@ struct claiming {
     size_t steps;
     size_t held[STEPS_MAX]; /* how many of each are in the answer; the others were given back */
     size_t largest;         /* bytes of an item in the answer */
+    int64_t began_ms;
+    bool waited; /* nothing was there at once */
     struct pawl__buf answer;
     pawl_error error;
 };
@@ -157,21 +159,33 @@ static void give_all_back(struct claiming *claiming)
     }
 }
 
+/* Whether nobody would read the answer. A client that has closed its side may only have said that it
+ * sends no more: what is there at once it gets, and it is not waited for any longer. */
+static bool has_left(struct claiming *claiming)
+{
+    bool at_once = !claiming->waited && now_ms() - claiming->began_ms < LOOK_MS;
+
+    return at_once ? pawl__http_is_gone(claiming->request) : pawl__http_has_left(claiming->request);
+}
+
 /* Waits for the first step only, and in short waits: one that left takes up no thread for long. */
 static pawl_status claim_step(struct claiming *claiming, uint32_t count, pawl_error *reterr)
 {
-    int64_t deadline_ms = now_ms() + (claiming->steps == 0 ? claiming->wait_ms : 0);
+    int64_t deadline_ms = claiming->began_ms + (claiming->steps == 0 ? claiming->wait_ms : 0);
     pawl_claimed *claimed = NULL;
-    pawl_status status;
 
     claiming->claim.count_max = count;
-    do {
-        int64_t left_ms = MAX(deadline_ms - now_ms(), 0);
-
+    claiming->claim.wait_ms = 0;
+    pawl_status status = pawl_work_claim(claiming->store, &claiming->claim, &claimed, reterr);
+    for (int64_t left_ms = deadline_ms - now_ms(); status == PAWL_NOT_FOUND && left_ms > 0;
+         left_ms = deadline_ms - now_ms()) {
+        claiming->waited = true;
+        if (has_left(claiming)) {
+            break;
+        }
         claiming->claim.wait_ms = (uint32_t)MIN(left_ms, LOOK_MS);
         status = pawl_work_claim(claiming->store, &claiming->claim, &claimed, reterr);
-    } while (status == PAWL_NOT_FOUND && now_ms() < deadline_ms
-             && !pawl__http_has_left(claiming->request));
+    }
     if (status == PAWL_OK) {
         claiming->held[claiming->steps] = claimed->count;
         claiming->claimed[claiming->steps++] = claimed;
@@ -242,7 +256,7 @@ static pawl_status claim_and_write(struct claiming *claiming, pawl_error *reterr
             *reterr = error;
             return found;
         }
-        if (found != PAWL_OK || pawl__http_has_left(claiming->request)) {
+        if (found != PAWL_OK || has_left(claiming)) {
             break;
         }
         status = write_step(claiming, &full, reterr);
@@ -280,7 +294,7 @@ static void claim(struct claiming *claiming)
     if (status == PAWL_OK) {
         status = claim_and_write(claiming, &error);
     }
-    if (status != PAWL_OK || pawl__http_has_left(request)) {
+    if (status != PAWL_OK || has_left(claiming)) {
         give_all_back(claiming);
         pawl__buf_clear(&claiming->answer);
         pawl__buf_add_text(&claiming->answer, NOTHING);
@@ -339,6 +353,7 @@ void pawl__serve_work_claim(struct pawl__http_request *request, void *context)
         return;
     }
     claiming->request = request;
+    claiming->began_ms = now_ms();
     claiming->work = ((struct pawl__node *)context)->work;
     claiming->claim = (pawl_claim)PAWL_CLAIM_INIT;
     claiming->answer = (struct pawl__buf)BUF_INIT(ITEM_BYTES_MAX);

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -598,6 +599,31 @@ static void test_what_is_claimed_for_somebody_who_left_is_given_back(void **stat
     assert_true(claim(f, ADA) > 0);
 }
 
+static void test_a_client_that_closes_its_side_gets_what_is_there(void **state)
+{
+    static const char *const claims[] = { ADA, WAITING };
+    struct node_fixture *f = *state;
+
+    make_task(f);
+    submit(f, MAIL("a"));
+    submit(f, MAIL("b"));
+    for (size_t i = 0; i < COUNT_OF(claims) + 1;
+         i++) { /* the last finds nothing, and is not kept */
+        int fd = http_connect(f->address);
+
+        http_ask_on(fd, "POST /v1/work/claims", NULL, claims[MIN(i, COUNT_OF(claims) - 1)]);
+        assert_int_equal(shutdown(fd, SHUT_WR), 0);
+        int64_t asked_ms = now_ms();
+        struct http_reply reply = http_receive(fd, false);
+        assert_int_equal(reply.code, 200);
+        assert_true((strstr(reply.body, "\"token\":1") != NULL) == (i < COUNT_OF(claims)));
+        assert_true(now_ms() - asked_ms < 15000);
+        http_reply_done(&reply);
+        assert_true(http_is_closed(fd, PATIENCE_MS));
+        close(fd);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -622,6 +648,7 @@ int main(int argc, char **argv)
         node_test(test_many_connections_complete_at_the_same_time),
         node_test(test_so_many_may_wait_and_others_are_answered),
         node_test(test_what_is_claimed_for_somebody_who_left_is_given_back),
+        node_test(test_a_client_that_closes_its_side_gets_what_is_there),
     };
 
     return node_suite(argc, argv, tests, COUNT_OF(tests));
