@@ -336,6 +336,7 @@ struct work_backend {
     const struct work_key_ops *keys;
     const struct work_schedule_ops *schedules;
     const struct work_care_ops *care;
+    bool without_quick; /* tests only: every call goes the long way */
 };
 
 struct pawl__location;

@@ -193,8 +193,12 @@ struct pawl__pg_value pawl__work_pg_time(int64_t wall_us);
 void pawl__work_pg_add_optional(struct pawl__pg_array *array, pawl_view text);
 void pawl__work_pg_add_time(struct pawl__pg_array *array, int64_t wall_us);
 
-/* What the server's clock said. */
-struct work_now pawl__work_pg_now(const struct work_postgres *backend, int64_t server_us);
+/* $1 of the statements that tell or use the time: null, for the server's clock, unless a test has
+ * brought one. No statement reads the time in any other way, so both run the same path. */
+struct pawl__pg_value pawl__work_pg_given_time(const struct work_postgres *backend);
+
+/* What such a statement answered. */
+struct work_now pawl__work_pg_now(int64_t server_us);
 
 /* A time of a column on the clock that decides; what does not fit is far away. */
 int64_t pawl__work_pg_ns(int64_t wall_us);

@@ -60,26 +60,29 @@
         task, "completed") " OR " WORK_PG_HAS_(task, "failed") " OR " WORK_PG_HAS_(task, \
                                                                                    "expired") ")"
 
+/* The time that decides. $1 null: the server's clock, as in production; a test gives its own. */
+#define WORK_PG_NOW_ "coalesce($1, clock_timestamp())"
+
 /* Calls of a group that need no more than one statement (postgres_quick.c).
  *
- * $1 ids, $2 tokens, $3 outputs: what is completed, while its lease is live and nobody waits for it.
+ * $1 the time, $2 ids, $3 tokens, $4 outputs: what is completed, while its lease is live and nobody waits for it.
  * The row is found in the statement's snapshot and changed where it lies; what another transaction
  * has changed meanwhile is looked at again, by the conditions on `w`. */
-#define WORK_PG_ENDED_(arrays, names)                                                         \
-    "WITH t AS MATERIALIZED (SELECT clock_timestamp() AS now), asked AS MATERIALIZED (SELECT" \
-    " * FROM unnest(" arrays ") WITH ORDINALITY AS a (" names ", call)),"                     \
-    " ended AS (UPDATE work_items AS w SET status = 'completed', output_data = s.output,"     \
-    " error_message = NULL, lease_holder = NULL, lease_expires_at = NULL,"                    \
-    " completed_at = s.now, updated_at = s.now, steps = w.steps + 1"                          \
-    " FROM (SELECT a.*, o.at, o.held_by, t.now FROM t CROSS JOIN asked AS a"                  \
-    " CROSS JOIN LATERAL (SELECT ctid AS at, lease_holder AS held_by FROM work_items"         \
-    " WHERE work_item_id = a.id AND token = a.token AND status = 'in_progress'"               \
-    " AND lease_expires_at > t.now AND NOT has_followers OFFSET 0) AS o OFFSET 0) AS s"       \
-    " WHERE w.ctid = s.at AND w.token = s.token"                                              \
-    " AND (w.status = 'in_progress' AND NOT w.has_followers) IS TRUE"                         \
+#define WORK_PG_ENDED_(arrays, names)                                                        \
+    "WITH t AS MATERIALIZED (SELECT " WORK_PG_NOW_ " AS now), asked AS MATERIALIZED (SELECT" \
+    " * FROM unnest(" arrays ") WITH ORDINALITY AS a (" names ", call)),"                    \
+    " ended AS (UPDATE work_items AS w SET status = 'completed', output_data = s.output,"    \
+    " error_message = NULL, lease_holder = NULL, lease_expires_at = NULL,"                   \
+    " completed_at = s.now, updated_at = s.now, steps = w.steps + 1"                         \
+    " FROM (SELECT a.*, o.at, o.held_by, t.now FROM t CROSS JOIN asked AS a"                 \
+    " CROSS JOIN LATERAL (SELECT ctid AS at, lease_holder AS held_by FROM work_items"        \
+    " WHERE work_item_id = a.id AND token = a.token AND status = 'in_progress'"              \
+    " AND lease_expires_at > t.now AND NOT has_followers OFFSET 0) AS o OFFSET 0) AS s"      \
+    " WHERE w.ctid = s.at AND w.token = s.token"                                             \
+    " AND (w.status = 'in_progress' AND NOT w.has_followers) IS TRUE"                        \
     " RETURNING s.*, w.work_item_id, w.task_id, w.retry_count, w.updated_at),"
 
-/* $4 holders, $5 microseconds: who then wants the next item, also without an id before. They get what
+/* $5 holders, $6 microseconds: who then wants the next item, also without an id before. They get what
  * is first in order, or comes behind a front; nothing when something that waits is due. */
 #define WORK_PG_CLAIMED_(filter)                                                                 \
     " wanted AS MATERIALIZED (SELECT holder, lease_us, call FROM ended WHERE holder IS NOT NULL" \
@@ -108,7 +111,7 @@
     " lease_holder, retry_count, at) SELECT work_item_id, task_id, 'in_progress',"    \
     " 'completed', token, held_by, retry_count, updated_at FROM ended"
 #define WORK_PG_QUICK_(filter)                                                             \
-    WORK_PG_ENDED_("$1, $2, $3, $4, $5", "id, token, output, holder, lease_us")            \
+    WORK_PG_ENDED_("$2, $3, $4, $5, $6", "id, token, output, holder, lease_us")            \
     WORK_PG_CLAIMED_(filter)                                                               \
     " told AS (" WORK_PG_TOLD_ " UNION ALL SELECT work_item_id,"                           \
     " task_id, 'pending', 'in_progress', token, lease_holder, retry_count, updated_at"     \
@@ -121,11 +124,11 @@
 #define WORK_PG_TASK_TYPES "ttttzzt"
 
 #define WORK_POSTGRES_ITEMS_SQL(X)                                                                 \
-    X(CLOCK, "SELECT clock_timestamp()", NULL, "z")                                                \
+    X(CLOCK, "SELECT " WORK_PG_NOW_, "z", "z")                                                     \
     X(CLOCK_AND_DUE,                                                                               \
-      "SELECT clock_timestamp(), (SELECT due_at FROM work_waiting WHERE waits_for = 0"             \
+      "SELECT " WORK_PG_NOW_ ", (SELECT due_at FROM work_waiting WHERE waits_for = 0"              \
       " AND due_at IS NOT NULL ORDER BY due_at LIMIT 1)",                                          \
-      NULL,                                                                                        \
+      "z",                                                                                         \
       "zz")                                                                                        \
     X(NOTIFY, "SELECT true FROM pg_notify('" WORK_CHANNEL "', $1)", "t", "b")                      \
     X(LOAD,                                                                                        \
@@ -165,20 +168,20 @@
       " AND task_id = $2 AND work_type = ANY ($3)" WORK_PG_CLAIM_ORDER_ WORK_PG_LOCKED_,           \
       "itT",                                                                                       \
       WORK_PG_ITEM_TYPES)                                                                          \
-    X(QUICK, WORK_PG_QUICK_(""), "TITTI", WORK_PG_ITEM_TYPES "ib")                                 \
-    X(QUICK_TYPE, WORK_PG_QUICK_(" AND work_type = $6"), "TITTIt", WORK_PG_ITEM_TYPES "ib")        \
+    X(QUICK, WORK_PG_QUICK_(""), "zTITTI", WORK_PG_ITEM_TYPES "ib")                                \
+    X(QUICK_TYPE, WORK_PG_QUICK_(" AND work_type = $7"), "zTITTIt", WORK_PG_ITEM_TYPES "ib")       \
     X(QUICK_FRONT,                                                                                 \
-      WORK_PG_QUICK_(WORK_PG_FRONT_("$6", "$7", "$8")),                                            \
-      "TITTIizt",                                                                                  \
+      WORK_PG_QUICK_(WORK_PG_FRONT_("$7", "$8", "$9")),                                            \
+      "zTITTIizt",                                                                                 \
       WORK_PG_ITEM_TYPES "ib")                                                                     \
     X(QUICK_FRONT_TYPE,                                                                            \
-      WORK_PG_QUICK_(" AND work_type = $6" WORK_PG_FRONT_("$7", "$8", "$9")),                      \
-      "TITTItizt",                                                                                 \
+      WORK_PG_QUICK_(" AND work_type = $7" WORK_PG_FRONT_("$8", "$9", "$10")),                     \
+      "zTITTItizt",                                                                                \
       WORK_PG_ITEM_TYPES "ib")                                                                     \
     X(QUICK_END,                                                                                   \
-      WORK_PG_ENDED_("$1, $2, $3", "id, token, output") " told AS (" WORK_PG_TOLD_                 \
+      WORK_PG_ENDED_("$2, $3, $4", "id, token, output") " told AS (" WORK_PG_TOLD_                 \
                                                         ") SELECT call, task_id FROM ended",       \
-      "TIT",                                                                                       \
+      "zTIT",                                                                                      \
       "it")                                                                                        \
     X(EXPIRED,                                                                                     \
       "SELECT " WORK_PG_ITEM_COLUMNS " FROM work_items WHERE status = 'in_progress'"               \

@@ -181,7 +181,7 @@ static struct pawl__pg_value add_calls(struct work_postgres *backend,
 /* A statement with its values. */
 struct quick_statement {
     size_t number;
-    struct pawl__pg_value values[9];
+    struct pawl__pg_value values[10];
     size_t value_count;
 };
 
@@ -191,10 +191,11 @@ static struct quick_statement make_end(struct work_postgres *backend,
 {
     return (struct quick_statement){
         .number = WORK_PG_QUICK_END,
-        .values = { add_calls(backend, calls, count, false),
+        .values = { pawl__work_pg_given_time(backend),
+                    add_calls(backend, calls, count, false),
                     pawl__pg_array_value(&backend->arrays[1]),
                     pawl__pg_array_value(&backend->arrays[2]) },
-        .value_count = 3,
+        .value_count = 4,
     };
 }
 
@@ -206,12 +207,13 @@ static struct quick_statement make_claim(struct work_postgres *backend,
     bool typed = front->type.len > 0;
     struct quick_statement made = {
         .number = typed ? WORK_PG_QUICK_TYPE : WORK_PG_QUICK,
-        .values = { add_calls(backend, calls, count, true),
+        .values = { pawl__work_pg_given_time(backend),
+                    add_calls(backend, calls, count, true),
                     pawl__pg_array_value(&backend->arrays[1]),
                     pawl__pg_array_value(&backend->arrays[2]),
                     pawl__pg_array_value(&backend->arrays[3]),
                     pawl__pg_array_value(&backend->arrays[4]) },
-        .value_count = 5,
+        .value_count = 6,
     };
 
     if (typed) {
@@ -409,8 +411,7 @@ pawl_status pawl__work_pg_quick(struct work_backend *base,
     struct work_postgres *backend = pawl__work_pg_of(base);
     struct quick_walk walk = walk_of(backend, calls, count, arena);
 
-    if (backend->clock != pawl__clock_real()
-        || (filter != NULL && !pawl__work_pg_has_more(&backend->front, filter))) {
+    if (filter != NULL && !pawl__work_pg_has_more(&backend->front, filter)) {
         return PAWL_OK;
     }
     pawl_status status = pawl__work_pg_take_writer(backend, reterr);

@@ -197,10 +197,11 @@ static pawl_status pg_read_now(struct work_backend *base,
     pawl_status status = pawl__work_pg_borrow(base, &borrowed, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl__pg_exec(borrowed.pg, WORK_PG_CLOCK, PG_NO_ARGS, &rows, reterr);
+        status = pawl__pg_exec(
+            borrowed.pg, WORK_PG_CLOCK, PG_ARGS(pawl__work_pg_given_time(of(base))), &rows, reterr);
     }
     if (status == PAWL_OK) {
-        *ret_now = pawl__work_pg_now(of(base), pawl__pg_get_time(&rows, 0, 0));
+        *ret_now = pawl__work_pg_now(pawl__pg_get_time(&rows, 0, 0));
     }
     return status;
 }

@@ -95,14 +95,19 @@ static pawl_status on_clock(void *context, const struct pawl__pg_rows *rows, paw
 
     (void)reterr;
     if (rows->count == 1) {
-        backend->now = pawl__work_pg_now(backend, pawl__pg_get_time(rows, 0, 0));
+        backend->now = pawl__work_pg_now(pawl__pg_get_time(rows, 0, 0));
     }
     return PAWL_OK;
 }
 
 pawl_status pawl__work_pg_add_clock(struct work_pg_trip *trip, pawl_error *reterr)
 {
-    return pawl__work_pg_trip_add(trip, WORK_PG_CLOCK, PG_NO_ARGS, on_clock, trip->backend, reterr);
+    return pawl__work_pg_trip_add(trip,
+                                  WORK_PG_CLOCK,
+                                  PG_ARGS(pawl__work_pg_given_time(trip->backend)),
+                                  on_clock,
+                                  trip->backend,
+                                  reterr);
 }
 
 pawl_status pawl__work_pg_ask_and_clock(struct work_postgres *backend,
@@ -181,13 +186,16 @@ void pawl__work_pg_add_time(struct pawl__pg_array *array, int64_t wall_us)
     }
 }
 
-struct work_now pawl__work_pg_now(const struct work_postgres *backend, int64_t server_us)
+struct pawl__pg_value pawl__work_pg_given_time(const struct work_postgres *backend)
 {
-    int64_t us = backend->clock == pawl__clock_real()
-                     ? server_us
-                     : backend->clock_zero_us + pawl__boot_ns(backend->clock) / NS_PER_US;
+    return backend->clock == pawl__clock_real()
+               ? pawl__pg_null()
+               : pawl__pg_time(backend->clock_zero_us + pawl__boot_ns(backend->clock) / NS_PER_US);
+}
 
-    return (struct work_now){ .wall_us = us, .ns = pawl__work_pg_ns(us) };
+struct work_now pawl__work_pg_now(int64_t server_us)
+{
+    return (struct work_now){ .wall_us = server_us, .ns = pawl__work_pg_ns(server_us) };
 }
 
 int64_t pawl__work_pg_ns(int64_t wall_us)

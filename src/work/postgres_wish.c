@@ -89,7 +89,7 @@ static pawl_status on_brought_clock(void *context,
 
     (void)reterr;
     if (rows->count == 1) {
-        backend->now = pawl__work_pg_now(backend, pawl__pg_get_time(rows, 0, 0));
+        backend->now = pawl__work_pg_now(pawl__pg_get_time(rows, 0, 0));
         backend->brought.next_due_us =
             pawl__pg_is_null(rows, 0, 1) ? INT64_MAX : pawl__pg_get_time(rows, 0, 1);
         backend->brought.next_due_known = true;
@@ -155,8 +155,12 @@ pawl_status pawl__work_pg_add_wish(struct work_pg_trip *trip, pawl_error *reterr
         status = pawl__work_pg_add_pick(
             trip, wish->filter, wish->pick_count, on_brought_picks, backend, reterr);
     }
-    return status == PAWL_OK ? pawl__work_pg_trip_add(
-               trip, WORK_PG_CLOCK_AND_DUE, PG_NO_ARGS, on_brought_clock, backend, reterr)
+    return status == PAWL_OK ? pawl__work_pg_trip_add(trip,
+                                                      WORK_PG_CLOCK_AND_DUE,
+                                                      PG_ARGS(pawl__work_pg_given_time(backend)),
+                                                      on_brought_clock,
+                                                      backend,
+                                                      reterr)
                              : status;
 }
 

@@ -212,7 +212,10 @@ pawl_status pawl__group_quick(struct work_backend *backend,
 {
     struct quick quick = { .count = 0 };
 
-    quick.room = backend->store->quick == NULL ? 0 : count_calls(&quick, requests, count);
+    if (backend->store->quick == NULL || backend->without_quick) {
+        return PAWL_OK;
+    }
+    quick.room = count_calls(&quick, requests, count);
     if (quick.room == 0) {
         return PAWL_OK;
     }

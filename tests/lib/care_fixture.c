@@ -5,10 +5,11 @@
 
 #include <sqlite3.h>
 
-#include "lib/pg_fixture.h"
+#include "lib/work_path.h"
 #include "work/work_internal.h"
 
 static const char *suite_backend;
+static bool suite_plain; /* PostgreSQL without its short way */
 static struct pg_fixture postgres;
 
 #define FIRST_BOOT "00000000-0000-4000-8000-000000000001"
@@ -19,10 +20,11 @@ int care_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t cou
     pawl_error error = PAWL_ERROR_INIT;
 
     if (argc != 2) {
-        fprintf(stderr, "usage: %s memory|sqlite|postgres\n", argv[0]);
+        fprintf(stderr, "usage: %s memory|sqlite|postgres|postgres-plain\n", argv[0]);
         return 2;
     }
-    suite_backend = argv[1];
+    suite_plain = strcmp(argv[1], "postgres-plain") == 0;
+    suite_backend = suite_plain ? "postgres" : argv[1];
     if (strcmp(suite_backend, "postgres") == 0
         && pg_server_start(
                &(struct pg_server_options){ .settings = NULL }, &postgres.server, &error)
@@ -30,7 +32,9 @@ int care_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t cou
         fprintf(stderr, "%s\n", error.message);
         return 1;
     }
-    int failed = _cmocka_run_group_tests(suite_backend, tests, count, NULL, NULL);
+    int failed = postgres.server == NULL
+                     ? _cmocka_run_group_tests(suite_backend, tests, count, NULL, NULL)
+                     : work_path_run(argv[1], suite_plain, tests, count);
     pg_server_free(postgres.server);
     return failed;
 }
@@ -85,6 +89,7 @@ static pawl_work *open_one(struct care_fixture *f, const char *boot_id)
 
     assert_ok(pawl__work_open_at(f->location, NULL, &f->clock.base, boot_id, &work, &f->err),
               &f->err);
+    work->backend->without_quick = suite_plain;
     return work;
 }
 
@@ -115,6 +120,9 @@ int care_fixture_teardown(void **state)
 {
     struct care_fixture *f = *state;
 
+    if (is(f, "postgres")) {
+        work_path_count(&postgres);
+    }
     pawl_work_close(f->work);
     tempdir_remove(f->dir);
     free(f);

@@ -38,7 +38,7 @@ struct care_fixture {
 int care_fixture_setup(void **state);
 int care_fixture_teardown(void **state);
 
-/* Runs the tests on the backend of argv[1]. */
+/* Runs the tests on the backend of argv[1]; "postgres-plain" is PostgreSQL without its short way. */
 int care_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t count);
 
 /* Another handle on the same store; NULL on a backend where there can be none. */

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
-#include "lib/pg_fixture.h"
+#include "lib/work_path.h"
 #include "work/item.h"
 #include "work/work_internal.h"
 
 static const char *suite_backend;
+static bool suite_plain; /* PostgreSQL without its short way */
 
 /* One server for the program; each test begins with an empty database. */
 static struct pg_fixture postgres;
@@ -20,10 +21,11 @@ int work_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t cou
     pawl_status status = PAWL_OK;
 
     if (argc != 2) {
-        fprintf(stderr, "usage: %s memory|sqlite|postgres\n", argv[0]);
+        fprintf(stderr, "usage: %s memory|sqlite|postgres|postgres-plain\n", argv[0]);
         return 2;
     }
-    suite_backend = argv[1];
+    suite_plain = strcmp(argv[1], "postgres-plain") == 0;
+    suite_backend = suite_plain ? "postgres" : argv[1];
     if (strcmp(suite_backend, "postgres") == 0) {
         status = pg_server_start(
             &(struct pg_server_options){ .settings = NULL }, &postgres.server, &error);
@@ -36,7 +38,9 @@ int work_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t cou
         fprintf(stderr, "%s\n", error.message);
         return 1;
     }
-    int failed = _cmocka_run_group_tests(suite_backend, tests, count, NULL, NULL);
+    int failed = postgres.server == NULL
+                     ? _cmocka_run_group_tests(suite_backend, tests, count, NULL, NULL)
+                     : work_path_run(argv[1], suite_plain, tests, count);
     pg_server_free(postgres.server);
     return failed;
 }
@@ -70,6 +74,7 @@ static void open_store(struct work_fixture *f, const char *boot_id)
     assert_ok(
         pawl__work_open_at(f->location, &f->options, &f->clock.base, boot_id, &f->work, &f->err),
         &f->err);
+    f->work->backend->without_quick = suite_plain;
 }
 
 int work_fixture_setup(void **state)
@@ -100,6 +105,9 @@ int work_fixture_teardown(void **state)
 {
     struct work_fixture *f = *state;
 
+    if (work_is(f, "postgres")) {
+        work_path_count(&postgres);
+    }
     pawl_work_close(f->work);
     tempdir_remove(f->dir);
     free(f);
@@ -115,6 +123,15 @@ bool work_reopen(struct work_fixture *f, const char *boot_id)
     f->work = NULL;
     open_store(f, boot_id);
     return true;
+}
+
+pawl_work *work_open_real(struct work_fixture *f, const pawl_work_options *options)
+{
+    pawl_work *work = NULL;
+
+    assert_ok(pawl_work_open(f->location, options, &work, &f->err), &f->err);
+    work->backend->without_quick = suite_plain;
+    return work;
 }
 
 void work_pass(struct work_fixture *f, int64_t ms)

@@ -22,7 +22,7 @@ struct work_fixture {
 
 #define WORK_BOOT "11111111-1111-4111-8111-111111111111"
 
-/* The program's one argument is the backend. */
+/* The program's one argument is the backend; "postgres-plain" is PostgreSQL without its short way. */
 int work_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t count);
 int work_fixture_setup(void **state);
 int work_fixture_teardown(void **state);
@@ -32,6 +32,9 @@ bool work_is(const struct work_fixture *f, const char *backend);
 
 /* Opens the store again, as after a crash of the process. False: memory, which forgets. */
 bool work_reopen(struct work_fixture *f, const char *boot_id);
+
+/* Another handle on the store, on the real clock: a virtual one is not for several threads. */
+pawl_work *work_open_real(struct work_fixture *f, const pawl_work_options *options);
 
 /* What foreign SQL does, on SQLite and PostgreSQL. */
 void work_sql(struct work_fixture *f, const char *sql);

@@ -19,8 +19,7 @@ static void open_ahead(struct work_fixture *f, uint32_t ahead)
 {
     f->options.claim_ahead = ahead;
     pawl_work_close(f->work);
-    f->work = NULL;
-    assert_ok(pawl_work_open(f->location, &f->options, &f->work, &f->err), &f->err);
+    f->work = work_open_real(f, &f->options);
 }
 
 static void submit_items(struct work_fixture *f, int count)
@@ -300,7 +299,7 @@ static void test_an_item_ahead_is_a_lease_like_any_other(void **state)
     open_ahead(f, 100);
     submit_items(f, MANY);
     if (!was_ahead) {
-        assert_ok(pawl_work_open(f->location, NULL, &other, &f->err), &f->err);
+        other = work_open_real(f, NULL);
     }
     for (int number = 0; !was_ahead; number++) {
         char id[16];

@@ -10,12 +10,10 @@
 
 enum { WORKERS = 8, ITEMS = 400 };
 
-/* The clock of these tests is the real one: a virtual one is not for several threads. */
 static void use_real_clock(struct work_fixture *f)
 {
     pawl_work_close(f->work);
-    f->work = NULL;
-    assert_ok(pawl_work_open(f->location, &f->options, &f->work, &f->err), &f->err);
+    f->work = work_open_real(f, &f->options);
 }
 
 struct crew {
@@ -290,7 +288,7 @@ static void test_another_handle_ends_a_wait(void **state)
         return; /* has no other handle */
     }
     use_real_clock(f);
-    assert_ok(pawl_work_open(f->location, NULL, &other, &f->err), &f->err);
+    other = work_open_real(f, NULL);
     make_task(f, "T");
     start_waiter(f, &waiter, other);
     submit(f, "a", "T", 0);
