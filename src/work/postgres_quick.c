@@ -91,29 +91,25 @@ static struct work_quick_call *call_of(const struct quick_part *part, int64_t nu
     return &part->walk->calls[part->first + (size_t)number - 1];
 }
 
-static pawl_status no_memory(pawl_error *reterr)
-{
-    return pawl__fail(reterr, PAWL_NOMEM, "no memory for an item");
-}
+/* What follows is durable already, so no lack of memory may make it a failure: a task that is not
+ * noted is found by the sweep, a lease that nobody is told of runs out. */
 
-static pawl_status note_task(struct quick_walk *walk, pawl_view task_id, pawl_error *reterr)
+static void note_task(struct quick_walk *walk, pawl_view task_id)
 {
     if (walk->tasks != NULL && pawl__view_equal(walk->tasks->id, task_id)) {
-        return PAWL_OK;
+        return;
     }
     struct quick_task *task = pawl__arena_take(walk->arena, sizeof(*task));
     if (task == NULL || !pawl__arena_copy(walk->arena, task_id, &task->id)) {
-        return no_memory(reterr);
+        return;
     }
     task->next = walk->tasks;
     walk->tasks = task;
-    return PAWL_OK;
 }
 
-static pawl_status take_claim(const struct quick_part *part,
-                              const struct pawl__pg_rows *rows,
-                              size_t index,
-                              pawl_error *reterr)
+static void take_claim(const struct quick_part *part,
+                       const struct pawl__pg_rows *rows,
+                       size_t index)
 {
     struct quick_walk *walk = part->walk;
     struct work_quick_call *call = call_of(part, pawl__pg_get_i64(rows, index, COLUMN_CALL));
@@ -121,7 +117,7 @@ static pawl_status take_claim(const struct quick_part *part,
 
     call->row = pawl__work_pg_keep_row(walk->arena, rows, index);
     if (call->row == NULL) {
-        return no_memory(reterr);
+        return;
     }
     /* A whole walk may end before the old front: what it has taken came in there. */
     if ((front->walks_whole && walk->claimed == 0)
@@ -130,27 +126,20 @@ static pawl_status take_claim(const struct quick_part *part,
     }
     walk->claimed++;
     front->claimed++;
-    return PAWL_OK;
 }
 
-static pawl_status take_rows(const struct quick_part *part,
-                             const struct pawl__pg_rows *rows,
-                             pawl_error *reterr)
+static void take_rows(const struct quick_part *part, const struct pawl__pg_rows *rows)
 {
-    pawl_status status = PAWL_OK;
     size_t call_at = part->leases ? COLUMN_CALL : 0;
 
-    for (size_t i = 0; i < rows->count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < rows->count; i++) {
         if (part->leases && pawl__pg_get_bool(rows, i, COLUMN_IS_CLAIM)) {
-            status = take_claim(part, rows, i, reterr);
+            take_claim(part, rows, i);
         } else {
             call_of(part, pawl__pg_get_i64(rows, i, call_at))->ended = true;
         }
-        if (status == PAWL_OK) {
-            status = note_task(part->walk, pawl__pg_get_text(rows, i, 1), reterr);
-        }
+        note_task(part->walk, pawl__pg_get_text(rows, i, 1));
     }
-    return status;
 }
 
 /* --- a statement --- */
@@ -252,7 +241,8 @@ static pawl_status run_part(const struct quick_part *part, pawl_error *reterr)
         return status;
     }
     FAILPOINT("work.commit.after", reterr);
-    return take_rows(part, &rows, reterr);
+    take_rows(part, &rows);
+    return PAWL_OK;
 }
 
 /* --- two at once --- */
@@ -263,7 +253,9 @@ static pawl_status take_leased(void *context,
                                pawl_error *reterr)
 {
     (void)index;
-    return take_rows(context, rows, reterr);
+    (void)reterr;
+    take_rows(context, rows);
+    return PAWL_OK;
 }
 
 static pawl_status start_leasing(struct pawl__pg *leaser,
@@ -374,7 +366,8 @@ static void look_after_tasks(const struct quick_walk *walk)
  * the first time. A lease that nobody was told of runs out. */
 static bool is_for_the_long_way(pawl_status status)
 {
-    return status == PAWL_UNAVAILABLE || status == PAWL_CONFLICT || status == PAWL_INVALID;
+    return status == PAWL_UNAVAILABLE || status == PAWL_CONFLICT || status == PAWL_INVALID
+           || status == PAWL_NOMEM;
 }
 
 static struct quick_walk walk_of(struct work_postgres *backend,

@@ -2,6 +2,8 @@
  * committer's part is run on the test's own thread, where allocations can be made to fail. */
 #include "lib/work_fixture.h"
 
+#include <stdio.h>
+
 #include "base/macros.h"
 #include "lib/fault.h"
 #include "work/group.h"
@@ -107,6 +109,100 @@ static void test_an_end_without_memory_leaves_the_lease_and_those_behind(void **
     }
 }
 
+static struct work_leased completing(pawl_view id, uint64_t token)
+{
+    return (struct work_leased){
+        .request.kind = WORK_LEASED,
+        .lease = { .work_item_id = id, .token = token },
+        .command = { .kind = WORK_COMPLETE, .token = token },
+    };
+}
+
+enum { LARGE = 100000 }; /* bytes of input: more than an arena has at hand */
+
+static void submit_large(struct work_fixture *f, const char *id)
+{
+    static char input[LARGE];
+    pawl_submission submission = PAWL_SUBMISSION_INIT;
+
+    memset(input, 'x', sizeof(input));
+    input[0] = input[LARGE - 1] = '"';
+    submission.work_item_id = pawl_view_of(id);
+    submission.task_id = pawl_view_of("T");
+    submission.work_type = pawl_view_of("t");
+    submission.input_data = (pawl_view){ input, sizeof(input) };
+    assert_ok(pawl_work_submit(f->work, &submission, 1, NULL, &f->err), &f->err);
+}
+
+/* One item, leased by the handle itself, so that there is more to lease where it came from. */
+static pawl_claimed *lease_one_of_many(struct work_fixture *f, long round)
+{
+    pawl_claim claim = PAWL_CLAIM_INIT;
+    pawl_claimed *claimed = NULL;
+
+    for (char letter = 'a'; letter <= 'c'; letter++) {
+        char id[16];
+        snprintf(id, sizeof(id), "i%05ld%c", round, letter);
+        submit_large(f, id);
+        work_pass(f, 1);
+    }
+    claim.holder = pawl_view_of("w");
+    assert_ok(pawl_work_claim(f->work, &claim, &claimed, &f->err), &f->err);
+    return claimed;
+}
+
+static void assert_is(struct work_fixture *f, const pawl_item *item, pawl_item_status status)
+{
+    pawl_item *now = NULL;
+
+    assert_ok(pawl_work_get(f->work, item->work_item_id, &now, &f->err), &f->err);
+    assert_int_equal(now->status, status);
+    assert_int_equal(now->token, item->token);
+    pawl_item_free(now);
+}
+
+/* A store that has done it by its short way says so, though there is no memory for the rest. */
+static void walk_completions(struct work_fixture *f, bool claims)
+{
+    int failed = 0;
+
+    make_task(f, "T");
+    FAULT_WALK (walk) {
+        fault_disarm();
+        pawl_claimed *mine = lease_one_of_many(f, walk.next);
+        struct work_claiming next = { .request.kind = WORK_CLAIM, .claim = PAWL_CLAIM_INIT };
+        struct work_leased call = completing(mine->items[0].work_item_id, mine->items[0].token);
+        next.claim.holder = pawl_view_of("w");
+        next.claim.lease_ms = 1000;
+        call.next = claims ? &next : NULL;
+        fault_arm(walk.next);
+        pawl_status status = carry_out(f, &call.request);
+        bool fired = fault_fired();
+        fault_disarm();
+        assert_true(status == PAWL_OK || (fired && status == PAWL_NOMEM));
+        assert_is(
+            f, &mine->items[0], status == PAWL_OK ? PAWL_ITEM_COMPLETED : PAWL_ITEM_IN_PROGRESS);
+        assert_true(fired || !claims || next.claimed != NULL);
+        if (next.claimed != NULL) {
+            assert_is(f, &next.claimed->items[0], PAWL_ITEM_IN_PROGRESS);
+        }
+        pawl_claimed_free(next.claimed);
+        pawl_claimed_free(mine);
+        failed += fired;
+    }
+    assert_true(failed > 0);
+}
+
+static void test_a_completion_without_memory_is_told_or_has_not_happened(void **state)
+{
+    walk_completions(*state, false);
+}
+
+static void test_so_is_one_that_claims_the_next_item(void **state)
+{
+    walk_completions(*state, true);
+}
+
 static void test_opening_survives_every_failed_allocation(void **state)
 {
     struct work_fixture *f = *state;
@@ -129,6 +225,8 @@ int main(int argc, char **argv)
         work_test(test_a_submit_without_memory_leaves_nothing),
         work_test(test_a_claim_without_memory_leaves_the_item),
         work_test(test_an_end_without_memory_leaves_the_lease_and_those_behind),
+        work_test(test_a_completion_without_memory_is_told_or_has_not_happened),
+        work_test(test_so_is_one_that_claims_the_next_item),
         work_test(test_opening_survives_every_failed_allocation),
     };
 
