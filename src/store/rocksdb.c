@@ -11,19 +11,16 @@
 #include "base/error.h"
 #include "base/fs.h"
 #include "store/rocksdb_internal.h"
+#include "store/rocksdb_shim.h"
 
-#define MEMTABLE_FILTER_RATIO 0.05 /* of the write buffer */
+#define MEMTABLE_FILTER_RATIO \
+    0.02 /* of the write buffer: 10 bits for each of the smallest entries */
 
 enum {
     OPEN_FILES_MAX = 512,
     ROCKS_NATIVE = -1, /* the code of every error of the engine, which tells whose it is */
-    INFO_LOGS_MAX = 5,
-    INFO_LOG_BYTES_MAX = 1 << 20,
-    BLOOM_BITS = 10, /* one lookup in a hundred of an absent key reads a block in vain */
+    BLOOM_BITS = 10,   /* one lookup in a hundred of an absent key reads a block in vain */
 };
-
-static const size_t memtable_bytes_default = (size_t)64 << 20;
-static const size_t cache_bytes_default = (size_t)32 << 20;
 
 /* The engine's texts begin with the name of a code; what follows may carry strerror's words. */
 static const struct {
@@ -183,10 +180,9 @@ static pawl_status check_dir(const struct pawl__rocks *db, bool *ret_exists, paw
 
 /* Indexes and filters live in the cache like any block, in parts of a block's size: outside of it they
  * would grow with the number of keys, and whole they would push everything else out. */
-static void set_tables(rocksdb_options_t *native, size_t cache_bytes)
+static void set_tables(rocksdb_options_t *native, rocksdb_cache_t *cache)
 {
     rocksdb_block_based_table_options_t *table = rocksdb_block_based_options_create();
-    rocksdb_cache_t *cache = rocksdb_cache_create_lru(cache_bytes);
 
     rocksdb_block_based_options_set_block_cache(table, cache);
     rocksdb_block_based_options_set_filter_policy(table,
@@ -198,7 +194,6 @@ static void set_tables(rocksdb_options_t *native, size_t cache_bytes)
     rocksdb_block_based_options_set_pin_top_level_index_and_filter(table, 1);
     rocksdb_options_set_block_based_table_factory(native, table);
     rocksdb_block_based_options_destroy(table);
-    rocksdb_cache_destroy(cache); /* the table factory keeps its own reference */
 }
 
 /* A log takes a memtable's size of the disk in advance otherwise, 70 MiB, which the guard of the writes
@@ -218,13 +213,14 @@ static rocksdb_options_t *options_without_preallocation(void)
 static rocksdb_options_t *make_options(const struct pawl__rocks_options *options)
 {
     rocksdb_options_t *native = options_without_preallocation();
+    size_t memtable_bytes = 0;
 
-    set_tables(native, options->cache_bytes != 0 ? options->cache_bytes : cache_bytes_default);
+    set_tables(native, pawl__rocks_memory_share(native, &memtable_bytes));
     rocksdb_options_set_create_if_missing(native, 1);
     rocksdb_options_set_create_missing_column_families(native, 1);
     rocksdb_options_set_wal_recovery_mode(native, rocksdb_tolerate_corrupted_tail_records_recovery);
     rocksdb_options_set_write_buffer_size(
-        native, options->memtable_bytes != 0 ? options->memtable_bytes : memtable_bytes_default);
+        native, options->memtable_bytes != 0 ? options->memtable_bytes : memtable_bytes);
     /* Whoever writes only what is not there yet asks first, and "no" should not cost a search. */
     rocksdb_options_set_memtable_prefix_bloom_size_ratio(native, MEMTABLE_FILTER_RATIO);
     rocksdb_options_set_memtable_whole_key_filtering(native, 1);
@@ -240,8 +236,6 @@ static rocksdb_options_t *make_options(const struct pawl__rocks_options *options
             native, options->no_compression ? rocksdb_no_compression : rocksdb_snappy_compression);
     }
     rocksdb_options_set_max_open_files(native, OPEN_FILES_MAX);
-    rocksdb_options_set_keep_log_file_num(native, INFO_LOGS_MAX);
-    rocksdb_options_set_max_log_file_size(native, INFO_LOG_BYTES_MAX);
     return native;
 }
 
@@ -349,6 +343,9 @@ static pawl_status open_checked(struct pawl__rocks *db,
     bool exists = false;
     pawl_status status = check_dir(db, &exists, reterr);
 
+    if (status == PAWL_OK && !pawl__rocks_shim_fits()) {
+        status = pawl__fail(reterr, PAWL_UNSUPPORTED, "this version of RocksDB is not known");
+    }
     if (status != PAWL_OK) {
         return status;
     }
@@ -374,6 +371,7 @@ static pawl_status open_checked(struct pawl__rocks *db,
     db->read_options = rocksdb_readoptions_create();
     db->write_options = rocksdb_writeoptions_create();
     rocksdb_writeoptions_set_sync(db->write_options, !options->unsafe_no_sync);
+    pawl__rocks_memory_join(db);
     return PAWL_OK;
 }
 
@@ -495,6 +493,7 @@ void pawl__rocks_close(struct pawl__rocks *db)
     if (db == NULL) {
         return;
     }
+    pawl__rocks_memory_leave(db);
     if (db->native != NULL) {
         close_native(db);
     }

@@ -42,8 +42,7 @@ struct pawl__rocks_options {
     uint64_t sure_families; /* bit by index: keys that are looked up are there, but for a few. They
                              * need a tenth of the memory for filters, and an absent one a read */
 
-    size_t memtable_bytes;   /* a family; 0: 64 MiB */
-    size_t cache_bytes;      /* of blocks read, with indexes and filters; 0: 32 MiB */
+    size_t memtable_bytes;   /* a family; 0: 16 MiB, less with little memory */
     int background_jobs;     /* flushes and compactions; 0: 2 */
     size_t blob_bytes_min;   /* values from this size on live in blob files; 0: none do */
     uint64_t free_space_min; /* no default: that is the setting's */
@@ -52,6 +51,12 @@ struct pawl__rocks_options {
     bool unsafe_no_sync; /* a power cut loses what was acknowledged: control of its own test */
     struct pawl__clock *clock; /* NULL: the real one */
 };
+
+/* Bytes of memory for all stores of the process together, open ones too: blocks read, with indexes and
+ * filters, and memtables. 256 MiB unless somebody says so, 16 MiB at the least. What flushes, compactions
+ * and open files need for the moment comes on top. */
+void pawl__rocks_set_memory_max(uint64_t bytes);
+uint64_t pawl__rocks_memory_used(void);
 
 /* Whether a store is there. Makes nothing and changes nothing. DENIED, INVALID (something that is no
  * directory), CORRUPT: its data files are there, but what names them is not. */
@@ -180,6 +185,13 @@ PAWL_MUST_USE pawl_status pawl__rocks_iter_seek_back(struct pawl__rocks_iter *it
 
 /* Memtables of all families into files. Not needed for durability: the log has it all. */
 PAWL_MUST_USE pawl_status pawl__rocks_flush(struct pawl__rocks *db, pawl_error *reterr);
+
+/* The same before a close, so that the next open finds no log to read. At the deadline it is given up and
+ * nothing but close may follow; PAWL_OK then too, as after a flush that failed: the log has it all. TIMEOUT:
+ * the disk does not answer. The store is still in use, for ever, and must not be closed. */
+PAWL_MUST_USE pawl_status pawl__rocks_flush_last(struct pawl__rocks *db,
+                                                 int64_t deadline_ns,
+                                                 pawl_error *reterr);
 
 /* Rewrites a range now, which gives back the space of what was deleted in it. */
 PAWL_MUST_USE pawl_status pawl__rocks_compact(struct pawl__rocks *db,

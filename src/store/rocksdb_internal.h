@@ -24,6 +24,7 @@ struct rocks_space {
 };
 
 struct pawl__rocks {
+    struct pawl__rocks *next; /* of all open ones: rocksdb_memory.c */
     char *dir;
     struct pawl__store_lock *lock;
     struct pawl__clock *clock;
@@ -65,6 +66,26 @@ PAWL_MUST_USE pawl_status pawl__rocks_reserve(struct pawl__rocks *db,
                                               uint64_t bytes,
                                               bool only_deletes,
                                               pawl_error *reterr);
+
+/* --- rocksdb_memory.c: what all stores of the process share --- */
+
+/* Gives the options their logger and their part of the budget. Returns the cache, and how large a memtable
+ * should be. */
+rocksdb_cache_t *pawl__rocks_memory_share(rocksdb_options_t *options, size_t *ret_memtable_bytes);
+
+/* From open to close: a store that may be asked to flush. */
+void pawl__rocks_memory_join(struct pawl__rocks *db);
+void pawl__rocks_memory_leave(struct pawl__rocks *db);
+
+/* Has the largest store flush when memtables take most of their part. Now and then, by whoever writes;
+ * without any lock of a store. */
+void pawl__rocks_memory_relieve(void);
+
+/* --- rocksdb_write.c --- */
+
+uint64_t pawl__rocks_unflushed_bytes(
+    struct pawl__rocks *db);                          /* of memtables with something in them */
+void pawl__rocks_begin_flush(struct pawl__rocks *db); /* waits for nothing */
 
 static inline const char *rocks_bytes(pawl_view view)
 {

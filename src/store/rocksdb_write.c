@@ -12,6 +12,7 @@ static const int64_t look_ns = 100 * NS_PER_MS;
 
 #define PAY_BYTES_MIN (UINT64_C(1) << 20) /* of memtables that are worth a flush */
 #define PAY_NS_MIN NS_PER_S               /* between two of them */
+#define GIVE_UP_NS_MAX NS_PER_S           /* a flush that is told to needs so long */
 
 struct pawl__rocks_batch {
     struct pawl__rocks *db;
@@ -185,6 +186,40 @@ static pawl_status look_locked(struct pawl__rocks *db, int64_t now_ns, pawl_erro
     return status;
 }
 
+void pawl__rocks_begin_flush(struct pawl__rocks *db)
+{
+    rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
+
+    rocksdb_flushoptions_set_wait(options, 0);
+    for (size_t i = 0; i < db->family_count; i++) {
+        char *text = NULL;
+        rocksdb_flush_cf(db->native, options, db->families[i], &text);
+        rocksdb_free(text); /* one that cannot begin is tried again */
+    }
+    rocksdb_flushoptions_destroy(options);
+}
+
+uint64_t pawl__rocks_unflushed_bytes(struct pawl__rocks *db)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < db->family_count; i++) {
+        uint64_t entries = 0;
+        uint64_t bytes = 0;
+        /* Those that a flush has taken already are not counted. An empty one has its filter, no more. */
+        if (rocksdb_property_int_cf(
+                db->native, db->families[i], "rocksdb.num-entries-active-mem-table", &entries)
+                == 0
+            && entries > 0
+            && rocksdb_property_int_cf(
+                   db->native, db->families[i], "rocksdb.cur-size-active-mem-table", &bytes)
+                   == 0) {
+            sum += bytes;
+        }
+    }
+    return sum;
+}
+
 /* Nobody writes while there is too little room, so no memtable becomes full and is flushed by itself, and
  * the debt would stay for ever: begin to pay it. A flush makes a file of the memtables, for which there is
  * room, and gives their log back. */
@@ -197,20 +232,14 @@ static void pay_locked(struct pawl__rocks *db, int64_t now_ns) REQUIRES_LOCK(db-
         || (space->paid_ns != 0 && now_ns - space->paid_ns < PAY_NS_MIN)) {
         return;
     }
-    rocksdb_flushoptions_t *options = rocksdb_flushoptions_create();
     space->paid_ns = now_ns;
-    rocksdb_flushoptions_set_wait(options, 0);
-    for (size_t i = 0; i < db->family_count; i++) {
-        char *text = NULL;
-        rocksdb_flush_cf(db->native, options, db->families[i], &text);
-        rocksdb_free(text); /* one that cannot begin is tried again */
-    }
-    rocksdb_flushoptions_destroy(options);
+    pawl__rocks_begin_flush(db);
 }
 
 static pawl_status reserve_locked(struct pawl__rocks *db,
                                   uint64_t bytes,
                                   bool only_deletes,
+                                  bool *ret_looked,
                                   pawl_error *reterr) REQUIRES_LOCK(db->space.lock)
 {
     struct rocks_space *space = &db->space;
@@ -219,6 +248,7 @@ static pawl_status reserve_locked(struct pawl__rocks *db,
 
     if (!space->known || space->spent_bytes >= look_bytes || now_ns - space->looked_ns >= look_ns) {
         pawl_status status = look_locked(db, now_ns, reterr);
+        *ret_looked = true;
         if (status != PAWL_OK) {
             return status;
         }
@@ -246,9 +276,14 @@ pawl_status pawl__rocks_reserve(struct pawl__rocks *db,
                                 bool only_deletes,
                                 pawl_error *reterr)
 {
+    bool looked = false;
+
     pawl__lock(&db->space.lock);
-    pawl_status status = reserve_locked(db, bytes, only_deletes, reterr);
+    pawl_status status = reserve_locked(db, bytes, only_deletes, &looked, reterr);
     pawl__unlock(&db->space.lock);
+    if (looked && status == PAWL_OK) {
+        pawl__rocks_memory_relieve(); /* as often as that, for it costs about as much */
+    }
     return status;
 }
 
@@ -353,6 +388,46 @@ pawl_status pawl__rocks_flush(struct pawl__rocks *db, pawl_error *reterr)
     return PAWL_OK;
 }
 
+struct last_flush {
+    struct pawl__rocks *db;
+    pawl_error error;
+};
+
+static void run_last_flush(void *context)
+{
+    struct last_flush *last = context;
+
+    (void)!pawl__rocks_flush(last->db, &last->error);
+}
+
+/* The engine has no flush with a deadline: a thread waits for it, and is told to give up. */
+pawl_status pawl__rocks_flush_last(struct pawl__rocks *db, int64_t deadline_ns, pawl_error *reterr)
+{
+    struct pawl__thread thread = { .started = false };
+    struct last_flush *last = NULL;
+    pawl_status status = refuse_write(db, NULL);
+
+    if (status != PAWL_OK || pawl__rocks_unflushed_bytes(db) == 0) {
+        return PAWL_OK;
+    }
+    last = calloc(1, sizeof(*last));
+    if (last == NULL) {
+        return PAWL_OK;
+    }
+    last->db = db;
+    status = pawl__thread_start(&thread, "rocks-flush", run_last_flush, last, reterr);
+    if (status == PAWL_OK && !pawl__thread_join_until(&thread, deadline_ns)) {
+        rocksdb_cancel_all_background_work(db->native, 0);
+        int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
+        if (!pawl__thread_join_until(&thread, MAX(deadline_ns, now_ns) + GIVE_UP_NS_MAX)) {
+            pthread_detach(thread.id); /* with what it uses */
+            return pawl__fail(reterr, PAWL_TIMEOUT, "the disk under '%s' does not answer", db->dir);
+        }
+    }
+    free(last);
+    return PAWL_OK;
+}
+
 pawl_status pawl__rocks_compact(struct pawl__rocks *db,
                                 size_t family,
                                 struct pawl__rocks_range range,
@@ -374,7 +449,7 @@ pawl_status pawl__rocks_compact(struct pawl__rocks *db,
                              range.until.len);
     if (property_sum(db, "rocksdb.background-errors") != before) {
         return pawl__fail(
-            reterr, PAWL_IO, "compaction failed in '%s': its file LOG says why", db->dir);
+            reterr, PAWL_IO, "compaction failed in '%s': the debug log says why", db->dir);
     }
     return PAWL_OK;
 }
