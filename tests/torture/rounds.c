@@ -10,10 +10,12 @@
 
 #define BATCHES_SHORT 24
 #define BATCHES_LONG 200  /* now and then, for what happens only after a while */
+#define BATCHES_FULL 2000 /* a store looks at the free space ten times in a second */
 #define BATCHES_AHEAD 500 /* more than a writer does in the moment before it is killed */
 #define CHANGES_EARLY 100 /* of the disk: opening a store and its first batches */
 #define CHANGES_LATE 20   /* the batch under way, or a checkpoint that it starts */
 #define ERRORS_SOON 4     /* which of the next writes or fsyncs fails */
+#define FULL_BYTES_MAX (UINT64_C(20) << 20) /* of the disk that are left */
 #define KILL_DELAY_NS_MAX (2 * NS_PER_MS)
 #define SERVER_LIVES_IN 4 /* rounds one, in which only its client is killed */
 #define POINTS_MAX 64
@@ -160,52 +162,106 @@ static pawl_status round_power(struct torture *t, pawl_error *reterr)
 
 /* The disk fails. */
 
+/* What happens to the disk: a write or an fsync fails, or all that would change it. */
+struct disk_fault {
+    const char *command; /* of lossfs, with one number */
+    uint64_t number;
+    uint64_t batches; /* of the writer */
+};
+
 /* A writer whose store survived the error goes on; whatever it then acknowledges has to be there.
- */
+ * *ret_through: it noticed nothing. */
 static pawl_status run_into_error(struct torture *t,
-                                  const char *operation,
-                                  uint64_t nth,
-                                  uint64_t *ret_errors,
+                                  const struct disk_fault *fault,
+                                  bool *ret_through,
                                   pawl_error *reterr)
 {
     struct process writer;
-    bool through = false;
+    unsigned long long number = fault->number;
     uint64_t after = 1 + pawl__prng_below(&t->random, BATCHES_SHORT - 1);
-    pawl_status status = torture_start_writer(t, BATCHES_SHORT, NULL, &writer, reterr);
+    pawl_status status = torture_start_writer(t, fault->batches, NULL, &writer, reterr);
 
     if (status != PAWL_OK) {
         return status;
     }
-    status = torture_follow(t, &writer, after, &through, reterr);
+    status = torture_follow(t, &writer, after, ret_through, reterr);
     if (status == PAWL_OK) {
-        status = world_fail(&t->world, operation, nth, reterr);
+        status = lossfs_tell(&t->world.fs, reterr, "%s %llu", fault->command, number);
     }
     if (status == PAWL_OK) {
-        status = torture_follow(t, &writer, UINT64_MAX, &through, reterr);
+        status = torture_follow(t, &writer, UINT64_MAX, ret_through, reterr);
     }
-    pawl_status finished = torture_finish(t, &writer, &through, reterr);
-    status = status == PAWL_OK ? finished : status;
-    return status != PAWL_OK ? status : lossfs_counter(&t->world.fs, "errors", ret_errors, reterr);
+    pawl_status finished = torture_finish(t, &writer, ret_through, reterr);
+    return status == PAWL_OK ? finished : status;
+}
+
+static pawl_status lose_power_after_error(struct torture *t, pawl_error *reterr)
+{
+    uint64_t seed = pawl__prng_next(&t->random);
+    bool next_strict = draw_strict(t);
+    pawl_status status = world_lose_power(&t->world, "drop", seed, next_strict, reterr);
+
+    t->strict = status == PAWL_OK ? next_strict : t->strict;
+    return status;
 }
 
 static pawl_status round_disk(struct torture *t, pawl_error *reterr)
 {
-    const char *operation = pawl__prng_below(&t->random, 4) == 0 ? "write" : "fsync";
-    uint64_t nth = 1 + pawl__prng_below(&t->random, ERRORS_SOON);
-    uint64_t seed = pawl__prng_next(&t->random);
-    bool next_strict = draw_strict(t);
+    bool write = pawl__prng_below(&t->random, 4) == 0;
+    struct disk_fault fault = { .command = write ? "fail-write" : "fail-fsync",
+                                .number = 1 + pawl__prng_below(&t->random, ERRORS_SOON),
+                                .batches = BATCHES_SHORT };
     uint64_t errors = 0;
+    bool through = false;
 
-    snprintf(t->round, sizeof(t->round), "%s %llu fails", operation, (unsigned long long)nth);
-    pawl_status status = run_into_error(t, operation, nth, &errors, reterr);
+    snprintf(
+        t->round, sizeof(t->round), "%s %llu", fault.command, (unsigned long long)fault.number);
+    pawl_status status = run_into_error(t, &fault, &through, reterr);
     if (status == PAWL_OK) {
-        status = world_lose_power(&t->world, "drop", seed, next_strict, reterr);
+        status = lossfs_counter(&t->world.fs, "errors", &errors, reterr);
     }
-    if (status != PAWL_OK) {
-        return status;
+    if (status == PAWL_OK) {
+        status = lose_power_after_error(t, reterr);
     }
-    t->strict = next_strict;
-    return torture_judge(t, errors > 0, reterr);
+    return status == PAWL_OK ? torture_judge(t, errors > 0, reterr) : status;
+}
+
+/* As a kernel does it with a file system that has errors. */
+static pawl_status round_read_only(struct torture *t, pawl_error *reterr)
+{
+    const struct disk_fault fault = { .command = "read-only",
+                                      .number = 1,
+                                      .batches = BATCHES_SHORT };
+    bool through = false;
+
+    snprintf(t->round, sizeof(t->round), "the disk becomes read-only");
+    pawl_status status = run_into_error(t, &fault, &through, reterr);
+    if (status == PAWL_OK) {
+        status = lose_power_after_error(t, reterr);
+    }
+    return status == PAWL_OK ? torture_judge(t, !through, reterr) : status;
+}
+
+/* Somebody else fills the disk, at once: up to what a store keeps back for itself, or beyond it. */
+static pawl_status round_full(struct torture *t, pawl_error *reterr)
+{
+    struct disk_fault fault = { .command = "quota", .batches = BATCHES_FULL };
+    uint64_t left = pawl__prng_below(&t->random, FULL_BYTES_MAX);
+    bool through = false;
+    pawl_status status = lossfs_counter(&t->world.fs, "bytes", &fault.number, reterr);
+
+    fault.number += left;
+    snprintf(t->round,
+             sizeof(t->round),
+             "%llu MiB are left of the disk",
+             (unsigned long long)(left >> 20));
+    if (status == PAWL_OK) {
+        status = run_into_error(t, &fault, &through, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = lose_power_after_error(t, reterr);
+    }
+    return status == PAWL_OK ? torture_judge(t, !through, reterr) : status;
 }
 
 /* kill -9 at every failpoint. */
@@ -315,9 +371,9 @@ static pawl_status walk_points(struct torture *t, pawl_error *reterr)
 pawl_status torture_run(struct torture *t, pawl_error *reterr)
 {
     static pawl_status (*const round_of[])(struct torture *, pawl_error *) = {
-        [TORTURE_KILL] = round_kill,
-        [TORTURE_POWER] = round_power,
-        [TORTURE_DISK] = round_disk,
+        [TORTURE_KILL] = round_kill, [TORTURE_POWER] = round_power,
+        [TORTURE_DISK] = round_disk, [TORTURE_READ_ONLY] = round_read_only,
+        [TORTURE_FULL] = round_full,
     };
     pawl_status status = world_make(&t->world, &t->world_options, reterr);
 

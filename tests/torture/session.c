@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -102,6 +103,19 @@ pawl_status torture_follow(struct torture *t,
     return PAWL_OK;
 }
 
+/* A fault of the machine is an error to report, never a reason to abort. Our own kill -9 and that of a
+ * failpoint do not count. */
+static void count_crash(struct torture *t, int wait_status)
+{
+    if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) != SIGKILL) {
+        t->totals.aborted++;
+        printf("# round %" PRIu64 ", %s: the writer ended by signal %d\n",
+               t->totals.rounds + 1,
+               t->round,
+               WTERMSIG(wait_status));
+    }
+}
+
 pawl_status torture_finish(struct torture *t,
                            struct process *writer,
                            bool *ret_through,
@@ -109,7 +123,7 @@ pawl_status torture_finish(struct torture *t,
 {
     process_kill(writer);
     pawl_status status = torture_follow(t, writer, UINT64_MAX, ret_through, reterr);
-    process_end(writer);
+    count_crash(t, process_end(writer));
     return status;
 }
 
@@ -158,7 +172,9 @@ static pawl_status check_store(struct torture *t, bool *ret_opened, pawl_error *
     if (event != PROCESS_EOF) {
         process_kill(&checker);
     }
-    *ret_opened = process_end(&checker) == 0;
+    int wait_status = process_end(&checker);
+    count_crash(t, wait_status);
+    *ret_opened = wait_status == 0;
     return event == PROCESS_INTERRUPTED ? pawl__fail(reterr, PAWL_CANCELLED, "interrupted")
                                         : PAWL_OK;
 }

@@ -13,6 +13,8 @@ enum torture_fault {
     TORTURE_KILL,
     TORTURE_POWER,
     TORTURE_DISK,
+    TORTURE_READ_ONLY,
+    TORTURE_FULL,
     TORTURE_FAILPOINT,
     TORTURE_FAULT_COUNT
 };
@@ -35,6 +37,7 @@ struct torture_totals {
     uint64_t invented; /* never written, or gone before */
     uint64_t torn;     /* rounds that left half a transaction */
     uint64_t broken;   /* rounds after which the store could not be opened or read */
+    uint64_t aborted;  /* processes of ours that ended by abort() or a crash */
     uint64_t empty;    /* void rounds: too little was acknowledged, or the point was not reached */
 };
 
@@ -111,7 +114,7 @@ PAWL_MUST_USE pawl_status torture_follow(struct torture *t,
                                          bool *ret_through,
                                          pawl_error *reterr);
 
-/* Kills what is left of the writer and takes its last words. *ret_through as above. */
+/* Kills what is left of the writer, takes its last words and counts how it ended. *ret_through as above. */
 PAWL_MUST_USE pawl_status torture_finish(struct torture *t,
                                          struct process *writer,
                                          bool *ret_through,

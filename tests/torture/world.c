@@ -116,13 +116,6 @@ pawl_status world_arm(
                        (unsigned long long)seed);
 }
 
-pawl_status world_fail(struct world *world, const char *operation, uint64_t nth, pawl_error *reterr)
-{
-    unsigned long long number = nth;
-
-    return lossfs_tell(&world->fs, reterr, "fail-%s %llu", operation, number);
-}
-
 static pawl_status swap_disks(struct world *world, pawl_error *reterr)
 {
     lossfs_unmount(&world->fs);

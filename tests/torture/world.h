@@ -44,12 +44,6 @@ void world_end(struct world *world); /* removes everything */
 PAWL_MUST_USE pawl_status
 world_arm(struct world *world, uint64_t nth, const char *cut, uint64_t seed, pawl_error *reterr);
 
-/* An error: the nth "write" or "fsync" from now on fails. */
-PAWL_MUST_USE pawl_status world_fail(struct world *world,
-                                     const char *operation,
-                                     uint64_t nth,
-                                     pawl_error *reterr);
-
 /* The power goes now, unless it is gone already, and comes back; the writer must be dead. From then
  * on names are durable as `strict` says. */
 PAWL_MUST_USE pawl_status world_lose_power(

@@ -37,6 +37,7 @@ static pawl_status open_store(const char *location,
     struct pawl__rocks_options options = {
         .families = families,
         .family_count = 1,
+        .free_space_min = UINT64_C(16) << 20,
         .memtable_bytes = 1 << 20, /* small: files are made and compacted during a short run */
         .unsafe_no_sync = unsafe,
     };
