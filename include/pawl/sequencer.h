@@ -13,7 +13,11 @@
  * from there. A number is given out again only when its event was not written.
  *
  * Threads: a transaction belongs to the thread that started it; calls of others are WRONG_THREAD
- * while it is open. Two threads of its own write and read behind the caller. */
+ * while it is open, also after that thread has ended: only a close helps then. Two threads of its own
+ * write and read behind the caller. The calls of a storage must not come back to their sequencer, but for
+ * pawl_sequencer_get_status: they get WRONG_THREAD.
+ *
+ * A NULL where something is needed is INVALID, and the message names the argument. */
 #ifndef PAWL_SEQUENCER_H
 #define PAWL_SEQUENCER_H
 
@@ -44,7 +48,7 @@ typedef struct pawl_seq_value {
 typedef pawl_status (*pawl_seq_batcher)(
     void *context, const pawl_seq_value *values, size_t count, uint64_t offset, pawl_error *reterr);
 
-/* Where numbers and the log are. `read_numbers` is called on the thread of the transaction, the
+/* Where numbers and the log are. What a call returns counts, whether or not it fills `reterr`. `read_numbers` is called on the thread of the transaction, the
  * others on threads of the sequencer, all three at the same time. */
 typedef struct pawl_seq_storage {
     void *context; /* outlives the sequencer; after a close that timed out, for ever */
@@ -183,13 +187,15 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_wait(pawl_sequencer *sequencer
                                                        pawl_error *reterr);
 
 /* Ends the work behind the caller. What was not written is not lost: it is in the log. Every later
- * call is CLOSED; a transaction that is open counts for nothing. TIMEOUT: the storage did not come
- * back within close_ms_max. From any thread; a second time is fine. */
+ * call is CLOSED; a transaction that is open counts for nothing. What waits to be written is written once
+ * more, unless the last write failed. TIMEOUT: the storage did not come back within close_ms_max.
+ * WRONG_THREAD: called by the storage. From any other thread; a second time is fine. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_sequencer_close(pawl_sequencer *sequencer,
                                                         pawl_error *reterr);
 
 /* Closes when nobody did, and frees. After a close that timed out the threads free what they still
- * use when they come back. No call may be under way. NULL is fine. */
+ * use when they come back, and so they do when the storage itself calls this, which waits for nothing. No
+ * other call may be under way. NULL is fine. */
 PAWL_API void pawl_sequencer_free(pawl_sequencer *sequencer);
 
 #ifdef __cplusplus

@@ -172,6 +172,32 @@ pawl_status pawl__fail_context(pawl_error *reterr, pawl_status status, const cha
     return status;
 }
 
+pawl_status pawl__fail_settled(pawl_error *reterr, pawl_status status, const char *format, ...)
+{
+    if (status == PAWL_OK) {
+        return PAWL_OK;
+    }
+    pawl_status settled = is_status(status) ? status : PAWL_FAILED;
+    if (reterr != NULL && reterr->status != settled) {
+        char who[PAWL_ERROR_MESSAGE_SIZE];
+        va_list args;
+
+        va_start(args, format);
+        format_message(who, sizeof(who), format, args);
+        va_end(args);
+        pawl__fail(reterr,
+                   settled,
+                   "%s returned %s (%d) and did not say why",
+                   who,
+                   pawl_status_name(status),
+                   (int)status);
+    } else if (reterr != NULL) {
+        reterr->sqlstate[sizeof(reterr->sqlstate) - 1] = '\0';
+        reterr->message[sizeof(reterr->message) - 1] = '\0';
+    }
+    return settled;
+}
+
 pawl_status pawl__check_view(pawl_view view, const char *name, pawl_error *reterr)
 {
     if (view.data == NULL && view.len > 0) {

@@ -27,6 +27,12 @@ pawl_status pawl__fail_errno(pawl_error *reterr, int error_number, const char *f
 PRINTF_LIKE(3, 4)
 pawl_status pawl__fail_context(pawl_error *reterr, pawl_status status, const char *format, ...);
 
+/* Behind a callback, which is somebody else's code: returns `status`, FAILED for a number that is none, and
+ * sees to it that the error has this status, and says who returned it when the callback did not say why.
+ * PAWL_OK is returned as it is. */
+PRINTF_LIKE(3, 4)
+pawl_status pawl__fail_settled(pawl_error *reterr, pawl_status status, const char *format, ...);
+
 /* ENOSPC and EDQUOT are NO_SPACE, EACCES, EPERM and EROFS are DENIED, and so on; else IO. */
 pawl_status pawl__status_of_errno(int error_number);
 

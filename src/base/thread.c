@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -79,6 +80,16 @@ bool pawl__cond_wait_until(struct pawl__cond *cond, struct pawl__lock *lock, int
 
     REQUIRE(error == 0 || error == ETIMEDOUT);
     return error == 0;
+}
+
+_Thread_local uint64_t pawl__thread_number_mine;
+
+uint64_t pawl__thread_number_new(void)
+{
+    static atomic_uint_fast64_t last;
+
+    pawl__thread_number_mine = atomic_fetch_add(&last, 1) + 1;
+    return pawl__thread_number_mine;
 }
 
 struct start {
@@ -173,6 +184,9 @@ bool pawl__thread_join_until(struct pawl__thread *thread, int64_t deadline_ns)
 {
     if (!thread->started) {
         return true;
+    }
+    if (pthread_equal(thread->id, pthread_self())) {
+        return false;
     }
     int error = join_until(thread->id, deadline_ns);
     REQUIRE(error == 0 || error == ETIMEDOUT);

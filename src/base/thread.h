@@ -47,6 +47,16 @@ void pawl__cond_wait(struct pawl__cond *cond, struct pawl__lock *lock) REQUIRES_
 bool pawl__cond_wait_until(struct pawl__cond *cond, struct pawl__lock *lock, int64_t deadline_ns)
     REQUIRES_LOCK(*lock);
 
+/* The number of the calling thread: no other thread of the process has it, has had it or will have it. The
+ * address of a thread-local is no such thing: the next thread gets the same one. Never 0. */
+uint64_t pawl__thread_number_new(void);
+extern _Thread_local uint64_t pawl__thread_number_mine __attribute__((visibility("hidden")));
+
+static inline uint64_t pawl__thread_number(void)
+{
+    return pawl__thread_number_mine != 0 ? pawl__thread_number_mine : pawl__thread_number_new();
+}
+
 struct pawl__thread {
     pthread_t id;
     bool started;
@@ -62,7 +72,8 @@ PAWL_MUST_USE pawl_status pawl__thread_start(struct pawl__thread *thread,
 
 void pawl__thread_join(struct pawl__thread *thread); /* does nothing when it was not started */
 
-/* False when the thread still runs at the deadline; it is then still to be joined. */
+/* False when the thread still runs at the deadline, as it does when it is the caller; it is then still to
+ * be joined. */
 PAWL_MUST_USE bool pawl__thread_join_until(struct pawl__thread *thread, int64_t deadline_ns);
 
 #endif

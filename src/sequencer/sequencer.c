@@ -5,24 +5,30 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "base/argument.h"
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/inside.h"
 #include "base/random.h"
 #include "base/thread.h"
 #include "sequencer/core.h"
 #include "sequencer/sequencer_internal.h"
+#include "sequencer/storage_call.h"
 
 struct pawl_sequencer {
     struct seq_core core; /* its shared half under the lock */
     pawl_seq_storage storage;
     pawl_sequencer_options options;
-    _Atomic(const char *) owner; /* the thread whose transaction is open; NULL: none is */
+    /* The number of the thread whose transaction is open; NOBODY: none is; THE_STORAGE: its own storage is
+     * being asked, and must not come back to it */
+    atomic_uint_fast64_t owner;
     atomic_bool closed;
 
     struct pawl__lock lock; /* covers all below */
     struct pawl__cond changed;
     bool closing;
+    bool abandoned; /* nobody waits for the threads any more, and the storage may be gone soon */
     bool flush_wanted;
     bool actualize_wanted;
     bool cleaning; /* no write may begin: what waits is about to be forgotten */
@@ -39,13 +45,16 @@ struct pawl_sequencer {
     struct pawl__thread actualizer;
 };
 
-/* A thread's name for itself: the address of something of its own. */
-static const char *this_thread(void)
-{
-    static _Thread_local char mark;
+/* By the name that the header gives it. */
+#define NEED_SEQUENCER(seq, reterr)                                                \
+    do {                                                                           \
+        if ((seq) == NULL) {                                                       \
+            return pawl__fail((reterr), PAWL_INVALID, "%s: is NULL", "sequencer"); \
+        }                                                                          \
+    } while (0)
 
-    return &mark;
-}
+enum { NOBODY = 0 };
+static const uint64_t THE_STORAGE = UINT64_MAX;
 
 static int64_t from_now(uint32_t ms)
 {
@@ -60,6 +69,11 @@ static int64_t retry_at_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lo
     };
 
     return from_now(0) + pawl__backoff_ns(&backoff, 1, pawl__prng_next(&seq->random));
+}
+
+static struct seq_storage_of storage_of(const struct pawl_sequencer *seq)
+{
+    return (struct seq_storage_of){ .storage = &seq->storage, .sequencer = seq };
 }
 
 /* --- writing --- */
@@ -84,7 +98,7 @@ static void write_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
     }
     seq->writing = true;
     pawl__unlock(&seq->lock);
-    pawl_status status = seq->storage.write(seq->storage.context, values, count, offset, &error);
+    pawl_status status = pawl__seq_write(storage_of(seq), values, count, offset, &error);
     pawl__lock(&seq->lock);
     seq->writing = false;
     if (status == PAWL_OK) {
@@ -118,6 +132,12 @@ static void run_flusher(void *context)
         write_locked(seq);
         due_ns = from_now(seq->options.flush_interval_ms);
     }
+    /* Once more, so that the next start has no log to read; not when the last write failed, nor while the
+     * log is being read, which knows better. */
+    if (!seq->abandoned && !seq->cleaning && !seq->core.shared.actualizing
+        && from_now(0) >= seq->retry_ns) {
+        write_locked(seq);
+    }
     pawl__unlock(&seq->lock);
     leave(seq);
 }
@@ -137,6 +157,10 @@ static pawl_status take_event(
     struct pawl_sequencer *seq = context;
     pawl_status status = PAWL_BUSY;
 
+    if (seq == NULL || (values == NULL && count > 0)) {
+        return pawl__fail(
+            reterr, PAWL_INVALID, "%s: is NULL", seq == NULL ? "batcher_context" : "values");
+    }
     pawl__lock(&seq->lock);
     while (status == PAWL_BUSY) {
         if (seq->closing) {
@@ -156,9 +180,8 @@ static pawl_status take_event(
 
 static pawl_status walk_log(struct pawl_sequencer *seq, pawl_error *reterr)
 {
-    void *context = seq->storage.context;
     uint64_t stored = 0;
-    pawl_status status = seq->storage.read_next_offset(context, &stored, reterr);
+    pawl_status status = pawl__seq_read_next_offset(storage_of(seq), &stored, reterr);
 
     if (status != PAWL_OK) {
         return status;
@@ -166,7 +189,7 @@ static pawl_status walk_log(struct pawl_sequencer *seq, pawl_error *reterr)
     pawl__lock(&seq->lock);
     uint64_t from = pawl__seq_core_read_from(&seq->core, stored);
     pawl__unlock(&seq->lock);
-    return seq->storage.actualize(context, from, take_event, seq, reterr);
+    return pawl__seq_actualize(storage_of(seq), from, take_event, seq, reterr);
 }
 
 static void walked_locked(struct pawl_sequencer *seq, pawl_status status, const pawl_error *error)
@@ -336,7 +359,9 @@ pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
                                pawl_sequencer **ret_sequencer,
                                pawl_error *reterr)
 {
-    if (options == NULL || options->size != sizeof(*options)) {
+    NEED(options, reterr);
+    NEED(ret_sequencer, reterr);
+    if (options->size != sizeof(*options)) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "options: begin with PAWL_SEQUENCER_OPTIONS_INIT of this version");
@@ -387,8 +412,21 @@ static bool close_until(struct pawl_sequencer *seq, int64_t deadline_ns)
     return ended;
 }
 
+/* What a call from within the storage would wait for is its own caller. */
+static pawl_status refuse_storage(const struct pawl_sequencer *seq, pawl_error *reterr)
+{
+    return pawl__is_inside(seq) ? pawl__fail(
+               reterr, PAWL_WRONG_THREAD, "called from within the sequencer's own storage")
+                                : PAWL_OK;
+}
+
 pawl_status pawl_sequencer_close(pawl_sequencer *seq, pawl_error *reterr)
 {
+    NEED_SEQUENCER(seq, reterr);
+    pawl_status status = refuse_storage(seq, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
     return close_until(seq, from_now(seq->options.close_ms_max))
                ? PAWL_OK
                : pawl__fail(reterr,
@@ -403,6 +441,9 @@ bool pawl__sequencer_end(pawl_sequencer *seq, int64_t deadline_ns)
         return true;
     }
     bool ended = close_until(seq, deadline_ns);
+    pawl__lock(&seq->lock);
+    seq->abandoned = !ended;
+    pawl__unlock(&seq->lock);
     if (!ended && seq->flusher.started) {
         pthread_detach(seq->flusher.id);
     }
@@ -416,9 +457,10 @@ bool pawl__sequencer_end(pawl_sequencer *seq, int64_t deadline_ns)
 void pawl_sequencer_free(pawl_sequencer *seq)
 {
     if (seq != NULL) {
-        /* Whoever has waited for it in vain does not wait twice. */
+        /* Whoever has waited for it in vain does not wait twice, and its storage never for itself. */
         pawl__lock(&seq->joining);
-        uint32_t ms = seq->close_timed_out ? 0 : seq->options.close_ms_max;
+        bool waits = !seq->close_timed_out && !pawl__is_inside(seq);
+        uint32_t ms = waits ? seq->options.close_ms_max : 0;
         pawl__unlock(&seq->joining);
         (void)!pawl__sequencer_end(seq, from_now(ms));
     }
@@ -431,24 +473,29 @@ static pawl_status fail_closed(pawl_error *reterr)
     return pawl__fail(reterr, PAWL_CLOSED, "the sequencer is closed");
 }
 
-static pawl_status fail_thread(pawl_error *reterr)
+static pawl_status fail_thread(const struct pawl_sequencer *seq, pawl_error *reterr)
 {
+    pawl_status status = refuse_storage(seq, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
     return pawl__fail(reterr, PAWL_WRONG_THREAD, "the transaction of another thread is open");
 }
 
 /* Whether this thread's transaction is open. */
 static inline pawl_status check_owner(struct pawl_sequencer *seq, pawl_error *reterr)
 {
-    const char *owner = atomic_load_explicit(&seq->owner, memory_order_acquire);
+    uint64_t owner = atomic_load_explicit(&seq->owner, memory_order_acquire);
 
     if (atomic_load_explicit(&seq->closed, memory_order_relaxed)) {
         return fail_closed(reterr);
     }
-    if (owner == this_thread()) {
+    if (owner == pawl__thread_number()) {
         return PAWL_OK;
     }
-    return owner == NULL ? pawl__fail(reterr, PAWL_NO_TRANSACTION, "no transaction is open")
-                         : fail_thread(reterr);
+    return owner == NOBODY ? pawl__fail(reterr, PAWL_NO_TRANSACTION, "no transaction is open")
+                           : fail_thread(seq, reterr);
 }
 
 static pawl_status start_locked(struct pawl_sequencer *seq,
@@ -476,23 +523,30 @@ pawl_status pawl_sequencer_start(pawl_sequencer *seq,
                                  uint64_t *ret_offset,
                                  pawl_error *reterr)
 {
-    const char *nobody = NULL;
+    uint64_t mine = pawl__thread_number();
+    uint_fast64_t owner = NOBODY;
 
+    NEED_SEQUENCER(seq, reterr);
+    NEED(ret_offset, reterr);
+    pawl_status status = refuse_storage(seq, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
     if (atomic_load(&seq->closed)) {
         return fail_closed(reterr);
     }
-    if (!atomic_compare_exchange_strong(&seq->owner, &nobody, this_thread())) {
-        return nobody == this_thread()
+    if (!atomic_compare_exchange_strong(&seq->owner, &owner, mine)) {
+        return owner == mine
                    ? pawl__fail(reterr, PAWL_TRANSACTION_OPEN, "a transaction is open already")
-                   : fail_thread(reterr);
+                   : fail_thread(seq, reterr);
     }
     pawl__lock(&seq->lock);
-    pawl_status status = start_locked(seq, kind, workspace, ret_offset, reterr);
+    status = start_locked(seq, kind, workspace, ret_offset, reterr);
     pawl__unlock(&seq->lock);
     if (status == PAWL_OK) {
         pawl__seq_core_fetch(&seq->core);
     } else {
-        atomic_store_explicit(&seq->owner, NULL, memory_order_release);
+        atomic_store_explicit(&seq->owner, NOBODY, memory_order_release);
     }
     return status;
 }
@@ -503,8 +557,9 @@ pawl_status pawl_sequencer_also(pawl_sequencer *seq,
                                 uint64_t *ret_offset,
                                 pawl_error *reterr)
 {
+    NEED_SEQUENCER(seq, reterr);
+    NEED(ret_offset, reterr);
     pawl_status status = check_owner(seq, reterr);
-
     if (status != PAWL_OK) {
         return status;
     }
@@ -525,15 +580,21 @@ static pawl_status read_numbers(struct pawl_sequencer *seq, uint16_t wanted, paw
     const struct seq_kind *kind = core->transaction.kind;
 
     pawl__lock(&seq->lock);
+    seq->users++; /* the storage may free the sequencer */
     pawl__seq_core_look_pending(core, core->pending);
     pawl__unlock(&seq->lock);
-    pawl_status status = seq->storage.read_numbers(seq->storage.context,
-                                                   core->transaction.workspace,
-                                                   kind->sequences,
-                                                   kind->count,
-                                                   from_now(seq->options.read_ms_max),
-                                                   core->stored,
-                                                   reterr);
+    atomic_store_explicit(&seq->owner, THE_STORAGE, memory_order_relaxed);
+    pawl_status status = pawl__seq_read_numbers(storage_of(seq),
+                                                core->transaction.workspace,
+                                                kind->sequences,
+                                                kind->count,
+                                                from_now(seq->options.read_ms_max),
+                                                core->stored,
+                                                reterr);
+    atomic_store_explicit(&seq->owner, pawl__thread_number(), memory_order_relaxed);
+    if (atomic_load(&seq->closed)) {
+        return fail_closed(reterr);
+    }
     if (status == PAWL_OK) {
         pawl__seq_core_supply(core, wanted, core->pending, core->stored);
         return PAWL_OK;
@@ -545,12 +606,30 @@ static pawl_status read_numbers(struct pawl_sequencer *seq, uint16_t wanted, paw
         reterr, status, "read the numbers of workspace %" PRIu64, core->transaction.workspace);
 }
 
+static pawl_status next_from_storage(struct pawl_sequencer *seq,
+                                     uint16_t sequence,
+                                     uint64_t *ret_number,
+                                     pawl_error *reterr)
+{
+    bool known = false;
+    pawl_status status = read_numbers(seq, sequence, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__seq_core_next(&seq->core, sequence, &known, ret_number, reterr);
+    }
+    leave(seq);
+    return status;
+}
+
 pawl_status pawl_sequencer_next(pawl_sequencer *seq,
                                 uint16_t sequence,
                                 uint64_t *ret_number,
                                 pawl_error *reterr)
 {
     bool known = false;
+
+    NEED_SEQUENCER(seq, reterr);
+    NEED(ret_number, reterr);
     pawl_status status = check_owner(seq, reterr);
 
     if (status == PAWL_OK) {
@@ -563,9 +642,7 @@ pawl_status pawl_sequencer_next(pawl_sequencer *seq,
         seq->core.hits++;
         return PAWL_OK;
     }
-    status = read_numbers(seq, sequence, reterr);
-    return status == PAWL_OK ? pawl__seq_core_next(&seq->core, sequence, &known, ret_number, reterr)
-                             : status;
+    return next_from_storage(seq, sequence, ret_number, reterr);
 }
 
 static void publish_counts_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
@@ -576,6 +653,7 @@ static void publish_counts_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq-
 
 pawl_status pawl_sequencer_drop(pawl_sequencer *seq, pawl_error *reterr)
 {
+    NEED_SEQUENCER(seq, reterr);
     pawl_status status = check_owner(seq, reterr);
 
     if (status != PAWL_OK || pawl__seq_core_drop(&seq->core)) {
@@ -584,15 +662,16 @@ pawl_status pawl_sequencer_drop(pawl_sequencer *seq, pawl_error *reterr)
     pawl__lock(&seq->lock);
     publish_counts_locked(seq);
     pawl__unlock(&seq->lock);
-    atomic_store_explicit(&seq->owner, NULL, memory_order_release);
+    atomic_store_explicit(&seq->owner, NOBODY, memory_order_release);
     return PAWL_OK;
 }
 
 pawl_status pawl_sequencer_flush(pawl_sequencer *seq, pawl_error *reterr)
 {
     bool forgotten = false;
-    pawl_status status = check_owner(seq, reterr);
 
+    NEED_SEQUENCER(seq, reterr);
+    pawl_status status = check_owner(seq, reterr);
     if (status != PAWL_OK) {
         return status;
     }
@@ -606,14 +685,14 @@ pawl_status pawl_sequencer_flush(pawl_sequencer *seq, pawl_error *reterr)
     }
     publish_counts_locked(seq);
     pawl__unlock(&seq->lock);
-    atomic_store_explicit(&seq->owner, NULL, memory_order_release);
+    atomic_store_explicit(&seq->owner, NOBODY, memory_order_release);
     return PAWL_OK;
 }
 
 pawl_status pawl_sequencer_actualize(pawl_sequencer *seq, pawl_error *reterr)
 {
+    NEED_SEQUENCER(seq, reterr);
     pawl_status status = check_owner(seq, reterr);
-
     if (status != PAWL_OK) {
         return status;
     }
@@ -622,7 +701,7 @@ pawl_status pawl_sequencer_actualize(pawl_sequencer *seq, pawl_error *reterr)
     publish_counts_locked(seq);
     want_actualization_locked(seq);
     pawl__unlock(&seq->lock);
-    atomic_store_explicit(&seq->owner, NULL, memory_order_release);
+    atomic_store_explicit(&seq->owner, NOBODY, memory_order_release);
     return PAWL_OK;
 }
 
@@ -630,6 +709,9 @@ pawl_status pawl_sequencer_actualize(pawl_sequencer *seq, pawl_error *reterr)
 
 void pawl_sequencer_get_status(pawl_sequencer *seq, pawl_sequencer_status *ret_status)
 {
+    if (seq == NULL || ret_status == NULL) {
+        return;
+    }
     pawl__lock(&seq->lock);
     *ret_status = seq->status;
     ret_status->next_offset = seq->core.shared.next_offset;
@@ -681,7 +763,9 @@ static pawl_status wait_for(pawl_sequencer *seq,
 
 pawl_status pawl_sequencer_wait(pawl_sequencer *seq, uint32_t timeout_ms, pawl_error *reterr)
 {
-    return wait_for(seq, false, timeout_ms, reterr);
+    NEED_SEQUENCER(seq, reterr);
+    pawl_status status = refuse_storage(seq, reterr);
+    return status == PAWL_OK ? wait_for(seq, false, timeout_ms, reterr) : status;
 }
 
 pawl_status pawl__sequencer_await(pawl_sequencer *seq, uint32_t timeout_ms, pawl_error *reterr)
