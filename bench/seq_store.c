@@ -137,11 +137,11 @@ void seq_store_fill_numbers(const char *path, uint64_t workspaces)
     for (uint64_t i = 0; i < workspaces; i++) {
         uint64_t workspace = scattered(i, workspaces);
         for (size_t n = 0; n < COUNT_OF(types); n++) {
-            char space[9];
-            struct pawl__buf value = BUF_OVER(space);
+            char bytes[APP_STORED_BYTES];
             struct app_key key = pawl__app_key_seq(SEQ_STORE_APP, 0, workspace, types[n].sequence);
-            pawl__buf_add_u64be(&value, types[n].initial + workspace % 1000);
-            add_entry(&filler, APP_SEQ, &key, pawl__buf_view(&value));
+            const struct app_stored stored = { types[n].initial + workspace % 1000, 1 };
+            pawl__app_stored_encode(&key, &stored, bytes);
+            add_entry(&filler, APP_SEQ, &key, (pawl_view){ bytes, sizeof(bytes) });
         }
     }
     close_filler(&filler, APP_SEQ);

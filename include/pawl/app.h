@@ -48,12 +48,13 @@ enum {
 };
 
 /* How events and new records are written. A number that is used already is found where it says insert,
- * and overwritten where it says put.
+ * and overwritten where it says put. Numbers of the application's own sequences are keys that are inserted,
+ * so that none is given out twice whatever became of what is stored of the sequence.
  *
- *               events (PLog and WLog)   new records
- *   level 0     insert                   insert
- *   level 1     insert                   put
- *   level 2     put                      put */
+ *               events (PLog and WLog)   new records   own numbers
+ *   level 0     insert                   insert        insert
+ *   level 1     insert                   put           insert
+ *   level 2     put                      put           - */
 typedef enum pawl_app_trust { PAWL_APP_TRUST_0, PAWL_APP_TRUST_1, PAWL_APP_TRUST_2 } pawl_app_trust;
 
 /* A sequence of the application's own: an id has the same name and initial value in every kind. */

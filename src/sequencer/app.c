@@ -112,10 +112,15 @@ static pawl_status write_meta(struct app_store *store,
                               pawl_view json,
                               pawl_error *reterr)
 {
+    AUTO(pawl__app_batch_done) struct app_batch batch = { .count = 0 };
     struct app_key key = pawl__app_key_meta(app);
-    const struct app_entry entry = { APP_META, APP_INSERT, pawl__app_key_view(&key), json };
+    pawl_status status = pawl__app_batch_add(&batch, APP_META, APP_INSERT, &key, json, reterr);
 
-    return store->ops->write(store, &entry, 1, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__app_format_add(&batch, app, APP_FORMAT, reterr);
+    }
+    return status == PAWL_OK ? store->ops->write(store, batch.entries, batch.count, reterr)
+                             : status;
 }
 
 static pawl_status settle_definition(struct pawl_app *app, bool given, pawl_error *reterr)
@@ -152,6 +157,16 @@ static pawl_status settle_definition(struct pawl_app *app, bool given, pawl_erro
     return status;
 }
 
+/* One that only reads takes an older format as it is. */
+static pawl_status settle_format(struct pawl_app *app, pawl_error *reterr)
+{
+    pawl_status status =
+        pawl__app_format_read(app->store, app->definition.descriptor.id, &app->format, reterr);
+
+    return status == PAWL_OK && !app->options.read_only ? pawl__app_format_bring(app, reterr)
+                                                        : status;
+}
+
 /* --- open and close --- */
 
 static pawl_status start_partitions(struct pawl_app *app, pawl_error *reterr)
@@ -172,7 +187,11 @@ static pawl_status start_partitions(struct pawl_app *app, pawl_error *reterr)
         struct app_partition *partition = &app->partitions[app->partition_count++];
         partition->app = app;
         partition->seq =
-            (struct app_seq){ .store = app->store, .app = descriptor->id, .partition = i };
+            (struct app_seq){ .store = app->store,
+                              .app = descriptor->id,
+                              .partition = i,
+                              .short_too = app->format == APP_FORMAT_BARE, /* and only read */
+                              .numbered = pawl__app_is_numbered(descriptor->trust) };
         status = app->options.read_only ? PAWL_OK : pawl__app_partition_init(partition, reterr);
         if (status != PAWL_OK) {
             return status;
@@ -250,6 +269,9 @@ pawl_status pawl_app_open(const char *location,
     }
     if (status == PAWL_OK) {
         status = settle_definition(app, descriptor != NULL, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = settle_format(app, reterr);
     }
     if (status == PAWL_OK) {
         status = start_partitions(app, reterr);

@@ -30,18 +30,57 @@ struct pawl_app {
     size_t type_count;
     pawl_app_options options;
     struct app_store *store;
+    int format; /* of the store */
     struct app_partition *partitions;
     size_t partition_count; /* that were made */
 };
 
-/* Adds what an event does to everything but the PLog: WLog, records, key. `bytes` is the event. */
+/* app_format.c: what a store is made of. Format 1 had bare numbers and no keys of numbers; RocksDB's families
+ * and the schema of PostgreSQL keep a program that knows only 1 away from 2. */
+enum { APP_FORMAT_BARE = 1, APP_FORMAT = 2 };
+
+/* UNSUPPORTED: a newer one. */
+PAWL_MUST_USE pawl_status pawl__app_format_read(struct app_store *store,
+                                                uint32_t app,
+                                                int *ret_format,
+                                                pawl_error *reterr);
+
+/* Adds the format to a batch. */
+PAWL_MUST_USE pawl_status pawl__app_format_add(struct app_batch *batch,
+                                               uint32_t app,
+                                               int format,
+                                               pawl_error *reterr);
+
+/* Brings a store of an older format to this one: rewrites the stored numbers, and makes the keys of all
+ * numbers that the log has. Does nothing where that is done. May be interrupted at any point. CORRUPT: an
+ * event cannot be read. */
+PAWL_MUST_USE pawl_status pawl__app_format_bring(struct pawl_app *app, pawl_error *reterr);
+
+/* How each thing that an event does is written; by trust level, and when it is applied again. */
+struct app_modes {
+    enum app_mode events;
+    enum app_mode records;
+    enum app_mode numbers; /* of the application's own sequences, one key each */
+};
+
+/* Whether the level has keys of numbers. */
+bool pawl__app_is_numbered(pawl_app_trust trust);
+
+/* Adds the keys of an event's numbers, of those that have one. */
+PAWL_MUST_USE pawl_status pawl__app_apply_numbers(struct app_batch *batch,
+                                                  uint32_t app,
+                                                  const pawl_app_event *event,
+                                                  enum app_mode mode,
+                                                  pawl_error *reterr);
+
+/* Adds what an event does to everything but the PLog: WLog, records, key, keys of numbers. `bytes` is the
+ * event. */
 PAWL_MUST_USE pawl_status pawl__app_apply(struct app_batch *batch,
                                           uint32_t app,
                                           const pawl_app_event *event,
                                           pawl_view bytes,
-                                          const enum app_mode modes[2],
+                                          const struct app_modes *modes,
                                           pawl_error *reterr);
-enum { APP_MODE_EVENTS, APP_MODE_RECORDS }; /* places in `modes` */
 
 /* Applies the last event of a log again, whatever the trust level: what is there is overwritten. */
 PAWL_MUST_USE pawl_status pawl__app_reapply(const struct app_seq *seq, pawl_error *reterr);

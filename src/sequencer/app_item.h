@@ -42,4 +42,8 @@ PAWL_MUST_USE pawl_status pawl__app_make_event(struct app_partition *partition,
  * that cannot be found out. */
 void pawl__app_blame(struct app_partition *partition);
 
+/* blame.c: after the conflict of a single command. Was it the number of an own sequence, the message says
+ * which one, and what to do; else it stays. */
+void pawl__app_name_number(struct app_partition *partition, pawl_error *error);
+
 #endif

@@ -221,6 +221,19 @@ static struct cell *copy_cells(const struct app_entry *entries, size_t count)
     return cells;
 }
 
+static void delete_locked(struct family *family, pawl_view key)
+{
+    struct cell *found = find(family, key);
+
+    if (found != NULL) {
+        size_t place = (size_t)(found - family->cells);
+        free(found->key);
+        free(found->value);
+        family->count--;
+        memmove(found, found + 1, (family->count - place) * sizeof(*found));
+    }
+}
+
 /* Takes the bytes of the cell over. */
 static void put_locked(struct family *family, struct cell *cell)
 {
@@ -260,7 +273,11 @@ static pawl_status write_locked(struct memory *memory,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu entries", count);
     }
     for (size_t i = 0; i < count; i++) {
-        put_locked(&memory->families[entries[i].family], &cells[i]);
+        if (entries[i].mode == APP_DELETE) {
+            delete_locked(&memory->families[entries[i].family], entries[i].key);
+        } else {
+            put_locked(&memory->families[entries[i].family], &cells[i]);
+        }
     }
     free_cells(cells, count);
     return PAWL_OK;

@@ -15,6 +15,7 @@ enum app_pg_statement {
     APP_PG_SCAN_BACK,
     APP_PG_INSERT,
     APP_PG_PUT,
+    APP_PG_DELETE,
     APP_PG_TAKEN,
     APP_PG_END_SESSION,
     APP_PG_COUNT

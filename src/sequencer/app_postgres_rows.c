@@ -33,6 +33,10 @@ const struct pawl__pg_statement pawl__app_pg_statements[APP_PG_COUNT] = {
     [APP_PG_PUT] = { NEW_ROWS " ON CONFLICT (family, key) DO UPDATE SET value = excluded.value",
                      "IXX",
                      NULL },
+    [APP_PG_DELETE] = { "DELETE FROM app_entries AS stored USING " ROWS_OF
+                        " WHERE stored.family = asked.family::smallint AND stored.key = asked.key",
+                        "IX",
+                        NULL },
     [APP_PG_TAKEN] = { "SELECT min(place) FROM " ROWS_OF
                        " JOIN app_entries AS stored ON stored.family = asked.family::smallint"
                        " AND stored.key = asked.key",
@@ -167,7 +171,7 @@ pawl_status pawl__app_pg_scan(struct app_store *store,
 /* A key of the batch, once: the value is that of its last entry. */
 struct row {
     const struct app_entry *entry;
-    bool insert; /* one of its entries is */
+    enum app_mode mode; /* INSERT when one of its entries is; else that of the last one */
 };
 
 static int by_key(const void *left, const void *right)
@@ -193,13 +197,13 @@ static size_t make_rows(const struct app_entry *entries, size_t count, struct ro
     size_t made = 0;
 
     for (size_t i = 0; i < count; i++) {
-        rows[i] = (struct row){ &entries[i], entries[i].mode == APP_INSERT };
+        rows[i] = (struct row){ &entries[i], entries[i].mode };
     }
     qsort(rows, count, sizeof(*rows), by_key);
     for (size_t i = 0; i < count; i++) {
         if (made > 0 && same_key(rows[made - 1].entry, rows[i].entry)) {
             rows[made - 1].entry = rows[i].entry;
-            rows[made - 1].insert = rows[made - 1].insert || rows[i].insert;
+            rows[made - 1].mode = rows[made - 1].mode == APP_INSERT ? APP_INSERT : rows[i].mode;
         } else {
             rows[made++] = rows[i];
         }
@@ -207,11 +211,11 @@ static size_t make_rows(const struct app_entry *entries, size_t count, struct ro
     return made;
 }
 
-/* The rows that are inserted, or those that are put. */
+/* The rows that are inserted, those that are put, or those that are deleted. */
 struct part {
     const struct row *rows;
     size_t count;
-    bool insert;
+    enum app_mode mode;
 };
 
 struct arrays {
@@ -240,7 +244,7 @@ static size_t fill(struct arrays *arrays, const struct part *part, size_t *at)
     size_t end = *at;
 
     for (; end < part->count && filled < CHUNK_ROWS_MAX && bytes < CHUNK_BYTES_MAX; end++) {
-        if (part->rows[end].insert == part->insert) {
+        if (part->rows[end].mode == part->mode) {
             bytes += part->rows[end].entry->key.len + part->rows[end].entry->value.len;
             filled++;
         }
@@ -250,7 +254,7 @@ static size_t fill(struct arrays *arrays, const struct part *part, size_t *at)
     pawl__pg_array_start(&arrays->values, 'X', filled);
     for (; *at < end; (*at)++) {
         const struct app_entry *entry = part->rows[*at].entry;
-        if (part->rows[*at].insert == part->insert) {
+        if (part->rows[*at].mode == part->mode) {
             pawl__pg_array_add_i64(&arrays->families, entry->family);
             pawl__pg_array_add_view(&arrays->keys, entry->key);
             pawl__pg_array_add_view(&arrays->values, entry->value);
@@ -261,17 +265,19 @@ static size_t fill(struct arrays *arrays, const struct part *part, size_t *at)
 
 static pawl_status add_part(struct pawl__pg *pg, const struct part *part, pawl_error *reterr)
 {
+    static const enum app_pg_statement statements[] = {
+        [APP_INSERT] = APP_PG_INSERT, [APP_PUT] = APP_PG_PUT, [APP_DELETE] = APP_PG_DELETE
+    };
     AUTO(arrays_done) struct arrays arrays = ARRAYS_INIT;
     pawl_status status = PAWL_OK;
 
     for (size_t at = 0; at < part->count && status == PAWL_OK;) {
         if (fill(&arrays, part, &at) > 0) {
-            status = pawl__pg_pipeline_add(pg,
-                                           part->insert ? APP_PG_INSERT : APP_PG_PUT,
-                                           PG_ARGS(pawl__pg_array_value(&arrays.families),
-                                                   pawl__pg_array_value(&arrays.keys),
-                                                   pawl__pg_array_value(&arrays.values)),
-                                           reterr);
+            const struct pawl__pg_value values[] = { pawl__pg_array_value(&arrays.families),
+                                                     pawl__pg_array_value(&arrays.keys),
+                                                     pawl__pg_array_value(&arrays.values) };
+            status = pawl__pg_pipeline_add(
+                pg, statements[part->mode], values, part->mode == APP_DELETE ? 2 : 3, reterr);
         }
     }
     return status;
@@ -284,12 +290,12 @@ static pawl_status send_rows(struct pawl__pg *pg,
                              pawl_error *reterr)
 {
     AUTO(pawl__pg_pipeline_abandon_p) struct pawl__pg *guard = pg;
-    const struct part inserts = { rows, count, true };
-    const struct part puts = { rows, count, false };
-    pawl_status status = add_part(pg, &inserts, reterr);
+    static const enum app_mode modes[] = { APP_INSERT, APP_PUT, APP_DELETE };
+    pawl_status status = PAWL_OK;
 
-    if (status == PAWL_OK) {
-        status = add_part(pg, &puts, reterr);
+    for (size_t i = 0; i < COUNT_OF(modes) && status == PAWL_OK; i++) {
+        const struct part part = { rows, count, modes[i] };
+        status = add_part(pg, &part, reterr);
     }
     return status == PAWL_OK ? pawl__pg_pipeline_end(guard, reterr) : status;
 }
@@ -321,7 +327,7 @@ static pawl_status name_taken(struct pawl__pg *pg,
                               pawl_error *reterr)
 {
     AUTO(arrays_done) struct arrays arrays = ARRAYS_INIT;
-    const struct part inserts = { rows, count, true };
+    const struct part inserts = { rows, count, APP_INSERT };
 
     for (size_t at = 0; at < count;) {
         AUTO(pawl__pg_rows_done) struct pawl__pg_rows found = { 0 };
@@ -338,7 +344,7 @@ static pawl_status name_taken(struct pawl__pg *pg,
         }
         int64_t place = pawl__pg_get_i64(&found, 0, 0); /* 0: none of these */
         for (size_t i = from; i < at && place > 0; i++) {
-            place -= rows[i].insert;
+            place -= rows[i].mode == APP_INSERT;
             if (place == 0) {
                 return pawl__app_store_conflict(rows[i].entry, reterr);
             }

@@ -185,7 +185,11 @@ static pawl_status write_batch(struct app_store *store,
         return status;
     }
     for (size_t i = 0; i < count; i++) {
-        pawl__rocks_put(batch, entries[i].family, entries[i].key, entries[i].value);
+        if (entries[i].mode == APP_DELETE) {
+            pawl__rocks_delete(batch, entries[i].family, entries[i].key);
+        } else {
+            pawl__rocks_put(batch, entries[i].family, entries[i].key, entries[i].value);
+        }
     }
     return pawl__rocks_write(self->db, batch, reterr);
 }
@@ -202,6 +206,7 @@ struct pawl__rocks_options pawl__app_rocksdb_options(const char *families[APP_FA
         .family_count = APP_FAMILY_COUNT,
         /* Most numbers are looked up for workspaces that have been here before. */
         .sure_families = UINT64_C(1) << APP_SEQ,
+        .later_families = UINT64_C(1) << APP_NUMBERS, /* since format 2 */
     };
 }
 

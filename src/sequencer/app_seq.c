@@ -6,26 +6,6 @@
 #include "base/error.h"
 #include "sequencer/app_batch.h"
 
-enum { NUMBER_BYTES = 8 };
-
-static pawl_status number_of(const struct app_value *value,
-                             uint64_t *ret_number,
-                             pawl_error *reterr)
-{
-    pawl_view bytes = value->bytes;
-    uint64_t number = 0;
-
-    if (value->found && (!pawl__view_take_u64be(&bytes, &number) || bytes.len != 0)) {
-        return pawl__fail(reterr,
-                          PAWL_CORRUPT,
-                          "a stored number has %zu bytes instead of %d",
-                          value->bytes.len,
-                          NUMBER_BYTES);
-    }
-    *ret_number = number;
-    return PAWL_OK;
-}
-
 /* --- numbers --- */
 
 static struct app_key key_of(const struct app_seq *seq, const pawl_seq_value *value)
@@ -33,11 +13,53 @@ static struct app_key key_of(const struct app_seq *seq, const pawl_seq_value *va
     return pawl__app_key_seq(seq->app, seq->partition, value->workspace, value->sequence);
 }
 
-/* The stored numbers, 0 where none is, of the sequences that `values` name. */
+/* 0 where none is. */
+static pawl_status number_of(const struct app_seq *seq,
+                             enum app_family family,
+                             pawl_view key,
+                             const struct app_value *value,
+                             uint64_t *ret_number,
+                             pawl_error *reterr)
+{
+    struct app_stored stored = { 0, 0 };
+    pawl_status status =
+        value->found
+            ? pawl__app_stored_decode(family, key, value->bytes, seq->short_too, &stored, reterr)
+            : PAWL_OK;
+
+    if (status == PAWL_OK) {
+        *ret_number = stored.number;
+    }
+    return status;
+}
+
+pawl_status pawl__app_seq_stored(const struct app_seq *seq,
+                                 enum app_family family,
+                                 const struct app_key *key,
+                                 struct app_stored *ret_stored,
+                                 pawl_error *reterr)
+{
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    pawl_view view = pawl__app_key_view(key);
+    struct app_value value;
+    pawl_status status = pawl__app_store_get(seq->store, family, view, &arena, &value, reterr);
+
+    if (status == PAWL_OK && !value.found) {
+        *ret_stored = (struct app_stored){ 0, 0 };
+        return PAWL_OK;
+    }
+    return status == PAWL_OK ? pawl__app_stored_decode(
+               family, view, value.bytes, seq->short_too, ret_stored, reterr)
+                             : status;
+}
+
+/* The stored numbers, 0 where none is, of the sequences that `values` name. What is damaged fails it, or
+ * counts as none where it is about to be written anew. */
 static pawl_status read_stored(const struct app_seq *seq,
                                const pawl_seq_value *values,
                                size_t count,
                                int64_t deadline_ns,
+                               bool damaged_too,
                                uint64_t *ret_numbers,
                                pawl_error *reterr)
 {
@@ -58,7 +80,10 @@ static pawl_status read_stored(const struct app_seq *seq,
     };
     pawl_status status = seq->store->ops->get_many(seq->store, &lookup, &arena, found, reterr);
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        status = number_of(&found[i], &ret_numbers[i], reterr);
+        ret_numbers[i] = 0;
+        status = number_of(
+            seq, APP_SEQ, keys[i], &found[i], &ret_numbers[i], damaged_too ? NULL : reterr);
+        status = status == PAWL_CORRUPT && damaged_too ? PAWL_OK : status;
     }
     return status;
 }
@@ -79,7 +104,8 @@ static pawl_status read_numbers(void *context,
     for (size_t i = 0; i < count; i++) {
         values[i] = (pawl_seq_value){ .workspace = workspace, .sequence = sequences[i] };
     }
-    pawl_status status = read_stored(context, values, count, deadline_ns, ret_numbers, reterr);
+    pawl_status status =
+        read_stored(context, values, count, deadline_ns, false, ret_numbers, reterr);
     free(values);
     return status;
 }
@@ -87,32 +113,34 @@ static pawl_status read_numbers(void *context,
 static pawl_status read_next_offset(void *context, uint64_t *ret_offset, pawl_error *reterr)
 {
     const struct app_seq *seq = context;
-    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     struct app_key key = pawl__app_key_offset(seq->app, seq->partition);
-    struct app_value value;
-    pawl_status status = pawl__app_store_get(
-        seq->store, APP_OFFSETS, pawl__app_key_view(&key), &arena, &value, reterr);
+    struct app_stored stored = { 0, 0 };
+    pawl_status status = pawl__app_seq_stored(seq, APP_OFFSETS, &key, &stored, reterr);
 
-    return status == PAWL_OK ? number_of(&value, ret_offset, reterr) : status;
+    if (status == PAWL_OK) {
+        *ret_offset = stored.number;
+    }
+    return status;
 }
 
 static pawl_status add_number(struct app_batch *batch,
                               enum app_family family,
                               const struct app_key *key,
-                              uint64_t number,
+                              const struct app_stored *stored,
                               pawl_error *reterr)
 {
-    char space[NUMBER_BYTES + 1];
-    struct pawl__buf buf = BUF_OVER(space);
+    char bytes[APP_STORED_BYTES];
 
-    pawl__buf_add_u64be(&buf, number);
-    return pawl__app_batch_add(batch, family, APP_PUT, key, pawl__buf_view(&buf), reterr);
+    pawl__app_stored_encode(key, stored, bytes);
+    return pawl__app_batch_add(
+        batch, family, APP_PUT, key, (pawl_view){ bytes, sizeof(bytes) }, reterr);
 }
 
 static pawl_status fill_batch(const struct app_seq *seq,
                               const pawl_seq_value *values,
                               const uint64_t *stored,
                               size_t count,
+                              uint64_t next_offset,
                               struct app_batch *batch,
                               pawl_error *reterr)
 {
@@ -120,13 +148,16 @@ static pawl_status fill_batch(const struct app_seq *seq,
 
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         struct app_key key = key_of(seq, &values[i]);
+        const struct app_stored row = { values[i].value, next_offset };
         if (values[i].value > stored[i]) {
-            status = add_number(batch, APP_SEQ, &key, values[i].value, reterr);
+            status = add_number(batch, APP_SEQ, &key, &row, reterr);
         }
     }
     return status;
 }
 
+/* A damaged number is replaced: what comes from the log is the truth, and one bad row must not keep all the
+ * others from being stored. */
 static pawl_status write_numbers(void *context,
                                  const pawl_seq_value *values,
                                  size_t count,
@@ -141,13 +172,14 @@ static pawl_status write_numbers(void *context,
     if (stored == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu numbers", count);
     }
-    pawl_status status = read_stored(seq, values, count, 0, stored, reterr);
+    const struct app_stored offset = { next_offset, next_offset };
+    pawl_status status = read_stored(seq, values, count, 0, true, stored, reterr);
     if (status == PAWL_OK) {
-        status = fill_batch(seq, values, stored, count, &batch, reterr);
+        status = fill_batch(seq, values, stored, count, next_offset, &batch, reterr);
     }
     free(stored);
     if (status == PAWL_OK) {
-        status = add_number(&batch, APP_OFFSETS, &offset_key, next_offset, reterr);
+        status = add_number(&batch, APP_OFFSETS, &offset_key, &offset, reterr);
     }
     return status == PAWL_OK
                ? seq->store->ops->write(seq->store, batch.entries, batch.count, reterr)

@@ -4,11 +4,14 @@
 
 #include "sequencer/app_store.h"
 #include "sequencer/event.h"
+#include "sequencer/stored.h"
 
 struct app_seq {
     struct app_store *store;
     uint32_t app;
     uint16_t partition;
+    bool short_too; /* a store of format 1 that is only read: see stored.h */
+    bool numbered;  /* each number of an own sequence is a key (NUMBERS) */
 };
 
 /* `seq` outlives the sequencer. */
@@ -38,6 +41,13 @@ PAWL_MUST_USE pawl_status pawl__app_seq_last(const struct app_seq *seq,
 PAWL_MUST_USE pawl_status pawl__app_seq_end(const struct app_seq *seq,
                                             uint64_t *ret_offset,
                                             pawl_error *reterr);
+
+/* What is stored of a sequence and as the offset; a number of 0: nothing is. CORRUPT. */
+PAWL_MUST_USE pawl_status pawl__app_seq_stored(const struct app_seq *seq,
+                                               enum app_family family,
+                                               const struct app_key *key,
+                                               struct app_stored *ret_stored,
+                                               pawl_error *reterr);
 
 /* An entry of a PLog as an event. */
 PAWL_MUST_USE pawl_status pawl__app_seq_event_of(const struct app_entry *entry,

@@ -7,7 +7,7 @@
 #include "base/fs.h"
 #include "store/location.h"
 
-enum { URL_BYTES_MAX = 8192 };
+enum { URL_BYTES_MAX = 8192, KEY_BYTES_MAX = 1 << 20 };
 
 /* Which application of a database: ours to read, libpq would refuse it. */
 static pawl_status take_app_name(const char *location,
@@ -117,6 +117,53 @@ pawl_status pawl__app_store_get(struct app_store *store,
     const struct app_lookup lookup = { .family = family, .keys = &key, .count = 1 };
 
     return store->ops->get_many(store, &lookup, arena, ret_value, reterr);
+}
+
+/* The rest of the range, behind (or before) an entry. */
+static pawl_status move_on(struct app_range *range,
+                           const struct app_entry *last,
+                           struct pawl__buf *key,
+                           pawl_error *reterr)
+{
+    pawl__buf_clear(key);
+    pawl__buf_add(key, last->key);
+    if (range->backwards) {
+        range->until = pawl__buf_view(key);
+    } else {
+        pawl__buf_add_u8(key, 0); /* the next possible key */
+        range->from = pawl__buf_view(key);
+    }
+    return pawl__buf_check(key, "a key", reterr);
+}
+
+pawl_status pawl__app_store_walk(struct app_store *store,
+                                 const struct app_range *wanted,
+                                 app_entry_visitor visitor,
+                                 void *context,
+                                 pawl_error *reterr)
+{
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    AUTO(pawl__buf_done) struct pawl__buf key = BUF_INIT(KEY_BYTES_MAX);
+    struct app_range range = *wanted;
+    struct app_entry *entries = malloc(APP_PAGE_ENTRIES * sizeof(*entries));
+    size_t count = 1;
+    pawl_status status =
+        entries == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a page") : PAWL_OK;
+
+    range.limit = APP_PAGE_ENTRIES;
+    range.bytes_max = APP_PAGE_BYTES_MAX;
+    while (status == PAWL_OK && count > 0) {
+        pawl__arena_clear(&arena);
+        status = store->ops->scan(store, &range, &arena, entries, &count, reterr);
+        for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+            status = visitor(context, &entries[i], reterr);
+        }
+        if (status == PAWL_OK && count > 0) {
+            status = move_on(&range, &entries[count - 1], &key, reterr);
+        }
+    }
+    free(entries);
+    return status;
 }
 
 pawl_status pawl__app_store_conflict(const struct app_entry *entry, pawl_error *reterr)

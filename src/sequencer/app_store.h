@@ -13,6 +13,8 @@
 enum app_mode {
     APP_PUT,    /* whatever is there */
     APP_INSERT, /* nothing may be there */
+    APP_DELETE, /* nothing is there afterwards; the value does not matter */
+    APP_SKIP,   /* what is not written at all: for tables of modes, never in an entry */
 };
 
 struct app_entry {
@@ -120,6 +122,17 @@ PAWL_MUST_USE pawl_status pawl__app_store_get(struct app_store *store,
                                               struct pawl__arena *arena,
                                               struct app_value *ret_value,
                                               pawl_error *reterr);
+
+/* Hands the entries of a range on, all of them, in pages of our own; `limit` and `bytes_max` do not matter.
+ * The visitor may write. Anything but PAWL_OK from it ends the walk and is returned. */
+typedef pawl_status (*app_entry_visitor)(void *context,
+                                         const struct app_entry *entry,
+                                         pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__app_store_walk(struct app_store *store,
+                                               const struct app_range *range,
+                                               app_entry_visitor visitor,
+                                               void *context,
+                                               pawl_error *reterr);
 
 /* For backends: what an insert says that found its key. */
 pawl_status pawl__app_store_conflict(const struct app_entry *entry, pawl_error *reterr);

@@ -67,17 +67,48 @@ static pawl_status add_key(struct app_batch *batch,
     return pawl__app_batch_add(batch, APP_KEYS, APP_PUT, &key, pawl__buf_view(&value), reterr);
 }
 
+bool pawl__app_is_numbered(pawl_app_trust trust)
+{
+    return trust == PAWL_APP_TRUST_0 || trust == PAWL_APP_TRUST_1;
+}
+
+pawl_status pawl__app_apply_numbers(struct app_batch *batch,
+                                    uint32_t app,
+                                    const pawl_app_event *event,
+                                    enum app_mode mode,
+                                    pawl_error *reterr)
+{
+    char space[8 + 1];
+    struct pawl__buf value = BUF_OVER(space);
+    pawl_status status = PAWL_OK;
+
+    pawl__buf_add_u64be(&value, event->plog_offset);
+    for (size_t i = 0; i < event->number_count && status == PAWL_OK; i++) {
+        const pawl_app_number *used = &event->numbers[i];
+        if (used->sequence >= PAWL_APP_SEQ_OWN_MIN) {
+            struct app_key key =
+                pawl__app_key_used(app, event->workspace, used->sequence, used->number);
+            status =
+                pawl__app_batch_add(batch, APP_NUMBERS, mode, &key, pawl__buf_view(&value), reterr);
+        }
+    }
+    return status;
+}
+
 pawl_status pawl__app_apply(struct app_batch *batch,
                             uint32_t app,
                             const pawl_app_event *event,
                             pawl_view bytes,
-                            const enum app_mode modes[2],
+                            const struct app_modes *modes,
                             pawl_error *reterr)
 {
-    pawl_status status = add_wlog(batch, app, event, bytes, modes[APP_MODE_EVENTS], reterr);
+    pawl_status status = add_wlog(batch, app, event, bytes, modes->events, reterr);
 
     if (status == PAWL_OK) {
-        status = add_records(batch, app, event, modes[APP_MODE_RECORDS], reterr);
+        status = add_records(batch, app, event, modes->records, reterr);
+    }
+    if (status == PAWL_OK && modes->numbers != APP_SKIP) {
+        status = pawl__app_apply_numbers(batch, app, event, modes->numbers, reterr);
     }
     return status == PAWL_OK && event->key.len > 0 ? add_key(batch, app, event, reterr) : status;
 }
@@ -135,7 +166,7 @@ static pawl_status is_applied(struct app_store *store,
 
 pawl_status pawl__app_reapply(const struct app_seq *seq, pawl_error *reterr)
 {
-    static const enum app_mode modes[] = { APP_PUT, APP_PUT };
+    const struct app_modes modes = { APP_PUT, APP_PUT, seq->numbered ? APP_PUT : APP_SKIP };
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     AUTO(pawl__app_batch_done) struct app_batch batch = { .count = 0 };
     AUTO(pawl__buf_done) struct pawl__buf bytes = BUF_INIT(APP_EVENT_BYTES_MAX);
@@ -150,7 +181,7 @@ pawl_status pawl__app_reapply(const struct app_seq *seq, pawl_error *reterr)
     pawl__app_event_encode(&event, &bytes);
     status = pawl__buf_check(&bytes, "the event", reterr);
     if (status == PAWL_OK) {
-        status = pawl__app_apply(&batch, seq->app, &event, pawl__buf_view(&bytes), modes, reterr);
+        status = pawl__app_apply(&batch, seq->app, &event, pawl__buf_view(&bytes), &modes, reterr);
     }
     if (status == PAWL_OK) {
         status = is_applied(seq->store, &batch, &applied, reterr);

@@ -1,5 +1,7 @@
 /* Whose keys were taken, after a write of many commands that was a conflict. The store names one key, and
  * not in every case; nothing was written, so looking is as good. */
+#include <inttypes.h>
+
 #include "base/error.h"
 #include "sequencer/app_item.h"
 
@@ -83,5 +85,48 @@ void pawl__app_blame(struct app_partition *partition)
     }
     for (size_t i = 0; i < partition->taken_count; i++) {
         partition->taken[i]->alone = true;
+    }
+}
+
+/* The key has the offset of the event that used the number. */
+static void tell_number(const struct app_partition *partition,
+                        pawl_view key,
+                        pawl_view value,
+                        pawl_error *error)
+{
+    struct app_key_parts parts;
+    uint64_t offset = 0;
+
+    if (pawl__app_key_take(APP_NUMBERS, key, &parts) && pawl__view_take_u64be(&value, &offset)) {
+        (void)!pawl__fail(error,
+                          PAWL_CONFLICT,
+                          "number %" PRIu64 " of sequence '%s' of workspace %" PRIu64
+                          " is used already, at PLog offset %" PRIu64
+                          ": what is stored of the sequence is behind the log; 'pawl seq verify "
+                          "--all' lists what is wrong, 'pawl seq rebuild' repairs it",
+                          parts.number,
+                          pawl_app_sequence_name(partition->app, parts.sequence),
+                          parts.workspace,
+                          offset);
+    }
+}
+
+void pawl__app_name_number(struct app_partition *partition, pawl_error *error)
+{
+    const struct app_batch *batch = &partition->batch;
+    struct app_store *store = partition->seq.store;
+    pawl_error ignored = PAWL_ERROR_INIT;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct app_entry *entry = &batch->entries[i];
+        struct app_value value = { .found = false };
+        if (entry->family == APP_NUMBERS && entry->mode == APP_INSERT
+            && pawl__app_store_get(
+                   store, APP_NUMBERS, entry->key, &partition->arena, &value, &ignored)
+                   == PAWL_OK
+            && value.found) {
+            tell_number(partition, entry->key, value.bytes, error);
+            return;
+        }
     }
 }

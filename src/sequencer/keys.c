@@ -6,7 +6,7 @@
 #include "base/macros.h"
 
 static const char *const family_names[] = { "meta", "plog",    "wlog", "records",
-                                            "seq",  "offsets", "keys" };
+                                            "seq",  "offsets", "keys", "numbers" };
 _Static_assert(COUNT_OF(family_names) == APP_FAMILY_COUNT, "one name a family");
 
 const char *pawl__app_family_name(enum app_family family)
@@ -34,6 +34,16 @@ static struct app_key begin(uint32_t app)
 struct app_key pawl__app_key_meta(uint32_t app)
 {
     return begin(app);
+}
+
+struct app_key pawl__app_key_format(uint32_t app)
+{
+    static const char word[] = "format";
+    struct app_key key = begin(app);
+
+    memcpy(&key.bytes[key.len], word, strlen(word));
+    key.len += strlen(word);
+    return key;
 }
 
 struct app_key pawl__app_key_plog(uint32_t app, uint16_t partition, uint64_t offset)
@@ -85,6 +95,19 @@ struct app_key pawl__app_key_offset(uint32_t app, uint16_t partition)
     return key;
 }
 
+struct app_key pawl__app_key_used(uint32_t app,
+                                  uint64_t workspace,
+                                  uint16_t sequence,
+                                  uint64_t number)
+{
+    struct app_key key = begin(app);
+
+    put(&key, workspace, 8);
+    put(&key, sequence, 2);
+    put(&key, number, 8);
+    return key;
+}
+
 struct app_key pawl__app_key_idempotency(uint32_t app, uint64_t workspace, pawl_view text)
 {
     struct app_key key = begin(app);
@@ -116,16 +139,7 @@ bool pawl__app_key_number(enum app_family family, pawl_view key, uint64_t *ret_n
     return true;
 }
 
-/* --- for people --- */
-
-struct parts {
-    uint32_t app;
-    uint16_t partition;
-    uint64_t workspace;
-    uint16_t sequence;
-    uint64_t number;
-    pawl_view text;
-};
+/* --- back --- */
 
 static bool is_printable(pawl_view text)
 {
@@ -137,14 +151,14 @@ static bool is_printable(pawl_view text)
     return true;
 }
 
-static bool take_parts(enum app_family family, pawl_view key, struct parts *ret_parts)
+static bool take_parts(enum app_family family, pawl_view key, struct app_key_parts *parts)
 {
-    struct parts *parts = ret_parts;
     bool fits = pawl__view_take_u32be(&key, &parts->app);
 
     switch (family) {
     case APP_META:
-        break;
+        parts->text = key;
+        return fits && is_printable(key);
     case APP_PLOG:
         fits = fits && pawl__view_take_u16be(&key, &parts->partition)
                && pawl__view_take_u64be(&key, &parts->number);
@@ -166,17 +180,38 @@ static bool take_parts(enum app_family family, pawl_view key, struct parts *ret_
         fits = fits && pawl__view_take_u64be(&key, &parts->workspace);
         parts->text = key;
         return fits && key.len > 0 && is_printable(key);
+    case APP_NUMBERS:
+        fits = fits && pawl__view_take_u64be(&key, &parts->workspace)
+               && pawl__view_take_u16be(&key, &parts->sequence)
+               && pawl__view_take_u64be(&key, &parts->number);
+        break;
     default:
         return false;
     }
     return fits && key.len == 0;
 }
 
-static void describe_parts(enum app_family family, const struct parts *p, struct pawl__buf *buf)
+bool pawl__app_key_take(enum app_family family, pawl_view key, struct app_key_parts *ret_parts)
+{
+    struct app_key_parts parts = { 0 };
+    bool taken = take_parts(family, key, &parts);
+
+    if (taken) {
+        *ret_parts = parts;
+    }
+    return taken;
+}
+
+/* --- for people --- */
+
+static void describe_parts(enum app_family family,
+                           const struct app_key_parts *p,
+                           struct pawl__buf *buf)
 {
     switch (family) {
     case APP_META:
-        pawl__buf_add_text(buf, "the descriptor");
+        pawl__buf_add_text(buf, "the ");
+        pawl__buf_add(buf, p->text.len == 0 ? pawl_view_of("descriptor") : p->text);
         break;
     case APP_PLOG:
         pawl__buf_add_format(
@@ -200,6 +235,13 @@ static void describe_parts(enum app_family family, const struct parts *p, struct
     case APP_OFFSETS:
         pawl__buf_add_format(buf, "the sequences' offset of partition %u", p->partition);
         break;
+    case APP_NUMBERS:
+        pawl__buf_add_format(buf,
+                             "number %" PRIu64 " of sequence %u of workspace %" PRIu64,
+                             p->number,
+                             p->sequence,
+                             p->workspace);
+        break;
     default:
         pawl__buf_add_format(
             buf, "key '%.*s' of workspace %" PRIu64, VIEW_ARGS(p->text), p->workspace);
@@ -210,9 +252,9 @@ static void describe_parts(enum app_family family, const struct parts *p, struct
 
 void pawl__app_key_describe(enum app_family family, pawl_view key, struct pawl__buf *buf)
 {
-    struct parts parts = { 0 };
+    struct app_key_parts parts;
 
-    if (take_parts(family, key, &parts)) {
+    if (pawl__app_key_take(family, key, &parts)) {
         describe_parts(family, &parts, buf);
         return;
     }

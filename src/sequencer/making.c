@@ -169,13 +169,13 @@ static void respond(const struct making *making)
 
 static pawl_status add_event(const struct making *making, pawl_error *reterr)
 {
-    static const enum app_mode modes[][2] = {
-        [PAWL_APP_TRUST_0] = { [APP_MODE_EVENTS] = APP_INSERT, [APP_MODE_RECORDS] = APP_INSERT },
-        [PAWL_APP_TRUST_1] = { [APP_MODE_EVENTS] = APP_INSERT, [APP_MODE_RECORDS] = APP_PUT },
-        [PAWL_APP_TRUST_2] = { [APP_MODE_EVENTS] = APP_PUT, [APP_MODE_RECORDS] = APP_PUT },
+    static const struct app_modes modes[] = {
+        [PAWL_APP_TRUST_0] = { APP_INSERT, APP_INSERT, APP_INSERT },
+        [PAWL_APP_TRUST_1] = { APP_INSERT, APP_PUT, APP_INSERT },
+        [PAWL_APP_TRUST_2] = { APP_PUT, APP_PUT, APP_SKIP },
     };
     struct app_partition *partition = making->partition;
-    const enum app_mode *mode = modes[partition->app->definition.descriptor.trust];
+    const struct app_modes *mode = &modes[partition->app->definition.descriptor.trust];
     uint32_t app = partition->seq.app;
     struct app_key key =
         pawl__app_key_plog(app, partition->seq.partition, making->event.plog_offset);
@@ -186,7 +186,7 @@ static pawl_status add_event(const struct making *making, pawl_error *reterr)
     if (status == PAWL_OK) {
         status = pawl__app_batch_add(&partition->batch,
                                      APP_PLOG,
-                                     mode[APP_MODE_EVENTS],
+                                     mode->events,
                                      &key,
                                      pawl__buf_view(&partition->bytes),
                                      reterr);

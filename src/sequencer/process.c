@@ -230,6 +230,9 @@ static void attempt(struct group *group)
         pawl__app_blame(partition);
         set_workspaces_apart(group);
     } else {
+        if (status == PAWL_CONFLICT) {
+            pawl__app_name_number(partition, &error);
+        }
         decide_taken(partition, &error);
     }
     start_over(group);

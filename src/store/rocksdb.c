@@ -250,7 +250,8 @@ static bool is_listed(const struct pawl__rocks_options *options, const char *nam
 }
 
 /* One that writes makes those that are missing, as after a kill in the middle of creating a store. */
-static pawl_status refuse_missing_families(const struct pawl__rocks_options *options,
+static pawl_status refuse_missing_families(struct pawl__rocks *db,
+                                           const struct pawl__rocks_options *options,
                                            char *const *names,
                                            size_t count,
                                            pawl_error *reterr)
@@ -260,7 +261,9 @@ static pawl_status refuse_missing_families(const struct pawl__rocks_options *opt
         while (at < count && strcmp(names[at], options->families[i]) != 0) {
             at++;
         }
-        if (at == count) {
+        if (at == count && (options->later_families >> i & 1) != 0) {
+            db->absent_families |= UINT64_C(1) << i;
+        } else if (at == count) {
             return pawl__fail(reterr,
                               PAWL_NOT_FOUND,
                               "column family '%s' was not made yet",
@@ -272,7 +275,7 @@ static pawl_status refuse_missing_families(const struct pawl__rocks_options *opt
 
 /* The engine refuses a family that is not opened as well, but it names only the first problem of
  * its own order, and after it has begun to write. */
-static pawl_status refuse_unknown_families(const struct pawl__rocks *db,
+static pawl_status refuse_unknown_families(struct pawl__rocks *db,
                                            const struct pawl__rocks_options *options,
                                            pawl_error *reterr)
 {
@@ -293,7 +296,7 @@ static pawl_status refuse_unknown_families(const struct pawl__rocks *db,
         }
     }
     if (status == PAWL_OK && db->read_only) {
-        status = refuse_missing_families(options, names, count, reterr);
+        status = refuse_missing_families(db, options, names, count, reterr);
     }
     rocksdb_list_column_families_destroy(names, count);
     return status;
@@ -317,7 +320,8 @@ static pawl_status open_native(struct pawl__rocks *db,
     char *text = NULL;
 
     for (int i = 0; i < count; i++) {
-        names[i] = i < (int)options->family_count ? options->families[i] : "default";
+        bool listed = i < (int)options->family_count && (db->absent_families >> i & 1) == 0;
+        names[i] = listed ? options->families[i] : "default";
         family_options[i] = is_sure(options, i) ? db->sure_options : db->options;
     }
     db->native = db->read_only

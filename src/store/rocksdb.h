@@ -42,6 +42,10 @@ struct pawl__rocks_options {
     uint64_t sure_families; /* bit by index: keys that are looked up are there, but for a few. They
                              * need a tenth of the memory for filters, and an absent one a read */
 
+    uint64_t
+        later_families; /* bit by index: an older version made stores without it. It is empty for
+                              * one that only reads, and made by one that writes */
+
     size_t memtable_bytes;   /* a family; 0: 16 MiB, less with little memory */
     int background_jobs;     /* flushes and compactions; 0: 2 */
     size_t blob_bytes_min;   /* values from this size on live in blob files; 0: none do */

@@ -37,6 +37,7 @@ struct pawl__rocks {
     rocksdb_options_t *sure_options; /* of the sure families */
     /* family_count of them, in the caller's order */
     rocksdb_column_family_handle_t *families[PAWL__ROCKS_FAMILIES_MAX];
+    uint64_t absent_families; /* bit by index: "default" stands in, which is always empty */
     rocksdb_column_family_handle_t *default_family; /* NULL when the caller listed it */
     rocksdb_writeoptions_t *write_options;
     rocksdb_readoptions_t *read_options; /* of the latest state; never changed after open */

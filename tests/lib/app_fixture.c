@@ -158,6 +158,63 @@ void app_sabotage(struct app_fixture *f,
     assert_ok(f->app->store->ops->write(f->app->store, &entry, 1, &f->error), &f->error);
 }
 
+void app_delete(struct app_fixture *f, enum app_family family, struct app_key key)
+{
+    const struct app_entry entry = { family, APP_DELETE, pawl__app_key_view(&key), { NULL, 0 } };
+
+    assert_ok(f->app->store->ops->write(f->app->store, &entry, 1, &f->error), &f->error);
+}
+
+void app_sabotage_number(struct app_fixture *f,
+                         enum app_family family,
+                         struct app_key key,
+                         uint64_t number,
+                         uint64_t offset)
+{
+    const struct app_stored stored = { number, offset };
+    char bytes[APP_STORED_BYTES];
+
+    pawl__app_stored_encode(&key, &stored, bytes);
+    app_sabotage(f, family, key, (pawl_view){ bytes, sizeof(bytes) });
+}
+
+pawl_status app_try_invoice(struct app_fixture *f, uint64_t workspace)
+{
+    const pawl_app_create create = { .record_class = PAWL_APP_O_RECORD,
+                                     .raw_id = 1,
+                                     .table = pawl_view_of("bill"),
+                                     .data = pawl_view_of("{\"no\":{\"$next\":\"invoice\"}}") };
+    const pawl_app_command command = {
+        .workspace = workspace, .kind = pawl_view_of("shop"), .creates = &create, .create_count = 1
+    };
+
+    return app_try(f, &command);
+}
+
+uint64_t app_invoice(struct app_fixture *f, uint64_t workspace)
+{
+    assert_ok(app_try_invoice(f, workspace), &f->error);
+    assert_int_equal(f->response->number_count, 1);
+    return f->response->numbers[0].number;
+}
+
+void app_forget_quickly(struct app_fixture *f)
+{
+    f->options.cache_size = 1;
+    f->options.flush_interval_ms = 1;
+}
+
+void app_await_written(struct app_fixture *f, uint16_t partition)
+{
+    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + APP_PATIENCE_MS * NS_PER_MS;
+    pawl_sequencer_status status = { .next_offset = 1 };
+
+    while (status.stored_offset != status.next_offset) {
+        assert_true(pawl__monotonic_ns(pawl__clock_real()) < deadline_ns);
+        assert_ok(pawl_app_get_status(f->app, partition, &status, &f->error), &f->error);
+    }
+}
+
 /* --- as text --- */
 
 static void add_record(struct pawl__buf *text, const pawl_app_record *record)

@@ -59,6 +59,23 @@ void app_sabotage(struct app_fixture *f,
                   struct app_key key,
                   pawl_view bytes);
 
+void app_delete(struct app_fixture *f, enum app_family family, struct app_key key);
+/* A stored number with a checksum that is right. */
+void app_sabotage_number(struct app_fixture *f,
+                         enum app_family family,
+                         struct app_key key,
+                         uint64_t number,
+                         uint64_t offset);
+
+/* A command that takes the next invoice. */
+pawl_status app_try_invoice(struct app_fixture *f, uint64_t workspace);
+uint64_t app_invoice(struct app_fixture *f, uint64_t workspace);
+
+/* So that each number is written at once and read again: before app_open. */
+void app_forget_quickly(struct app_fixture *f);
+/* Waits until the numbers of a partition are written. */
+void app_await_written(struct app_fixture *f, uint16_t partition);
+
 /* Records and logs as lines of text. Free the result. */
 char *app_c_records(struct app_fixture *f, uint64_t workspace, uint64_t from, uint64_t limit);
 char *app_record(struct app_fixture *f, uint64_t workspace, uint64_t id);

@@ -397,10 +397,10 @@ static void test_a_descriptor_is_settled_when_the_application_is_created(void **
 static void test_the_last_number_of_a_range_is_exhausted_and_others_go_on(void **state)
 {
     struct app_fixture *f = *state;
-    static const pawl_view last = { "\0\0\0\xFF\xFF\xFF\xFF\xFE", 8 }; /* 2^40 - 2 */
 
     app_open(f);
-    app_sabotage(f, APP_SEQ, pawl__app_key_seq(1, 1, 7, PAWL_APP_SEQ_OW_RECORD), last);
+    app_sabotage_number(
+        f, APP_SEQ, pawl__app_key_seq(1, 1, 7, PAWL_APP_SEQ_OW_RECORD), PAWL_APP_OW_ID_MAX - 1, 1);
     assert_true(app_create(f, 7, PAWL_APP_W_RECORD) == PAWL_APP_OW_ID_MAX);
     assert_status(app_try_create(f, 7, PAWL_APP_W_RECORD, NULL), PAWL_EXHAUSTED, &f->error);
     assert_message(&f->error, "is no id of a W-record any more");

@@ -80,6 +80,10 @@ static void test_keys_can_be_read_by_people(void **state)
                        pawl__app_key_offset(1, 2),
                        "the sequences' offset of partition 2 (application 1)");
     expect_description(APP_META, pawl__app_key_meta(9), "the descriptor (application 9)");
+    expect_description(APP_META, pawl__app_key_format(9), "the format (application 9)");
+    expect_description(APP_NUMBERS,
+                       pawl__app_key_used(1, 7, 16, 1000),
+                       "number 1000 of sequence 16 of workspace 7 (application 1)");
     expect_description(APP_KEYS,
                        pawl__app_key_idempotency(1, 7, pawl_view_of("pay-1")),
                        "key 'pay-1' of workspace 7 (application 1)");

@@ -166,6 +166,243 @@ static void test_SequencesTrustLevel2_overwrites_a_taken_wlog_offset(void **stat
     sabotage(state, PAWL_APP_TRUST_2, WLOG, NULL);
 }
 
+/* --- the numbers of the application's own sequences --- */
+
+static struct app_key invoice_key(const struct app_fixture *f)
+{
+    return pawl__app_key_seq(f->descriptor.id, PARTITION, WORKSPACE, APP_INVOICE);
+}
+
+static void lower(struct app_fixture *f)
+{
+    app_sabotage_number(f, APP_SEQ, invoice_key(f), 1000, 2);
+}
+
+static void delete_row(struct app_fixture *f)
+{
+    app_delete(f, APP_SEQ, invoice_key(f));
+}
+
+static void flip_a_bit(struct app_fixture *f)
+{
+    char bytes[APP_STORED_BYTES];
+    struct app_key key = invoice_key(f);
+    const struct app_stored stored = { 1002, 4 };
+
+    pawl__app_stored_encode(&key, &stored, bytes);
+    bytes[7] ^= 1;
+    app_sabotage(f, APP_SEQ, key, (pawl_view){ bytes, sizeof(bytes) });
+}
+
+static void shorten(struct app_fixture *f)
+{
+    app_sabotage(f, APP_SEQ, invoice_key(f), (pawl_view){ "\0\0\0\0\0\0\x03\xEA", 8 });
+}
+
+/* The row of another sequence is no row of this one. */
+static void copy_from_another(struct app_fixture *f)
+{
+    char bytes[APP_STORED_BYTES];
+    struct app_key other = pawl__app_key_seq(f->descriptor.id, PARTITION, NEIGHBOUR, APP_INVOICE);
+    const struct app_stored stored = { 1000, 5 };
+
+    pawl__app_stored_encode(&other, &stored, bytes);
+    app_sabotage(f, APP_SEQ, invoice_key(f), (pawl_view){ bytes, sizeof(bytes) });
+}
+
+/* Three invoices; what is stored of the sequence is edited and read again; then a fourth one. */
+static pawl_status invoice_after(struct app_fixture *f,
+                                 pawl_app_trust trust,
+                                 void (*edit)(struct app_fixture *f))
+{
+    f->descriptor.trust = trust;
+    app_forget_quickly(f);
+    app_open(f);
+    for (uint64_t i = 0; i < 3; i++) {
+        assert_int_equal(app_invoice(f, WORKSPACE), 1000 + i);
+    }
+    assert_int_equal(app_invoice(f, NEIGHBOUR), 1000); /* in place of the others in the cache */
+    app_await_written(f, PARTITION);
+    edit(f);
+    return app_try_invoice(f, WORKSPACE);
+}
+
+static void expect_refused(struct app_fixture *f,
+                           pawl_app_trust trust,
+                           void (*edit)(struct app_fixture *f),
+                           pawl_status status,
+                           const char *message)
+{
+    assert_status(invoice_after(f, trust, edit), status, &f->error);
+    assert_message(&f->error, message);
+    assert_message(&f->error, "pawl seq rebuild");
+    assert_status(app_try_invoice(f, WORKSPACE), status, &f->error);
+    assert_int_equal(app_invoice(f, NEIGHBOUR), 1001); /* nobody else suffers */
+}
+
+#define SECOND_USED \
+    "number 1001 of sequence 'invoice' of workspace 7 is used already, at PLog offset 2"
+#define FIRST_USED \
+    "number 1000 of sequence 'invoice' of workspace 7 is used already, at PLog offset 1"
+
+static void test_SequencesTrustLevel0_gives_no_number_twice_from_a_lowered_row(void **state)
+{
+    expect_refused(*state, PAWL_APP_TRUST_0, lower, PAWL_CONFLICT, SECOND_USED);
+}
+
+static void test_SequencesTrustLevel0_gives_no_number_twice_from_a_deleted_row(void **state)
+{
+    expect_refused(*state, PAWL_APP_TRUST_0, delete_row, PAWL_CONFLICT, FIRST_USED);
+}
+
+static void test_SequencesTrustLevel1_gives_no_number_twice_from_a_lowered_row(void **state)
+{
+    expect_refused(*state, PAWL_APP_TRUST_1, lower, PAWL_CONFLICT, SECOND_USED);
+}
+
+static void test_SequencesTrustLevel1_gives_no_number_twice_from_a_deleted_row(void **state)
+{
+    expect_refused(*state, PAWL_APP_TRUST_1, delete_row, PAWL_CONFLICT, FIRST_USED);
+}
+
+/* By definition: level 2 believes what is stored. */
+static void test_SequencesTrustLevel2_believes_a_lowered_row(void **state)
+{
+    struct app_fixture *f = *state;
+
+    assert_ok(invoice_after(f, PAWL_APP_TRUST_2, lower), &f->error);
+    assert_int_equal(f->response->numbers[0].number, 1001);
+}
+
+#define DAMAGED "sequence 16 of workspace 7 in partition 1 (application 1): what is stored is"
+
+static void test_a_stored_number_with_a_flipped_bit_is_not_used(void **state)
+{
+    expect_refused(*state, PAWL_APP_TRUST_2, flip_a_bit, PAWL_CORRUPT, DAMAGED " damaged");
+}
+
+static void test_a_stored_number_without_a_checksum_is_not_used(void **state)
+{
+    expect_refused(*state, PAWL_APP_TRUST_2, shorten, PAWL_CORRUPT, DAMAGED " too short");
+}
+
+static void test_a_stored_number_of_another_sequence_is_not_used(void **state)
+{
+    expect_refused(*state, PAWL_APP_TRUST_2, copy_from_another, PAWL_CORRUPT, DAMAGED " damaged");
+}
+
+/* One bad row must not keep the others from being stored, and the log knows better. */
+static void test_a_damaged_number_is_stored_anew_with_the_next_one(void **state)
+{
+    struct app_fixture *f = *state;
+
+    f->options.flush_interval_ms = 1;
+    f->descriptor.trust = PAWL_APP_TRUST_2;
+    app_open(f);
+    app_invoice(f, WORKSPACE);
+    app_await_written(f, PARTITION);
+    flip_a_bit(f);
+    assert_int_equal(app_invoice(f, WORKSPACE), 1001); /* from memory */
+    app_await_written(f, PARTITION);
+    struct app_key key = invoice_key(f);
+    struct app_stored stored;
+    assert_ok(
+        pawl__app_seq_stored(&f->app->partitions[PARTITION].seq, APP_SEQ, &key, &stored, &f->error),
+        &f->error);
+    assert_int_equal(stored.number, 1001);
+    assert_int_equal(stored.offset, 3);
+}
+
+/* --- an older format --- */
+
+/* As a version before this one left it. */
+static void make_old(struct app_fixture *f)
+{
+    shorten(f);
+    app_sabotage(f,
+                 APP_SEQ,
+                 pawl__app_key_seq(1, PARTITION, WORKSPACE, PAWL_APP_SEQ_WLOG_OFFSET),
+                 (pawl_view){ "\0\0\0\0\0\0\0\x03", 8 });
+    app_sabotage(
+        f, APP_OFFSETS, pawl__app_key_offset(1, PARTITION), (pawl_view){ "\0\0\0\0\0\0\0\x05", 8 });
+    for (uint64_t i = 0; i < 3; i++) {
+        app_delete(f, APP_NUMBERS, pawl__app_key_used(1, WORKSPACE, APP_INVOICE, 1000 + i));
+    }
+    app_delete(f, APP_NUMBERS, pawl__app_key_used(1, NEIGHBOUR, APP_INVOICE, 1000));
+    app_delete(f, APP_META, pawl__app_key_format(1));
+    pawl_app_close(STEAL(f->app));
+}
+
+static void expect_number_key(struct app_fixture *f, uint64_t number, bool expected)
+{
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    struct app_key key = pawl__app_key_used(1, WORKSPACE, APP_INVOICE, number);
+    struct app_value value;
+
+    assert_ok(pawl__app_store_get(
+                  f->app->store, APP_NUMBERS, pawl__app_key_view(&key), &arena, &value, &f->error),
+              &f->error);
+    assert_int_equal(value.found, expected);
+}
+
+static void keep(struct app_fixture *f)
+{
+    (void)f;
+}
+
+static void test_an_older_format_is_brought_up_to_date_and_its_numbers_are_keys(void **state)
+{
+    struct app_fixture *f = *state;
+
+    if (f->in_memory) {
+        return; /* none is older than its handle */
+    }
+    f->descriptor.partitions = 2;
+    assert_ok(invoice_after(f, PAWL_APP_TRUST_1, keep), &f->error);
+    app_reopen(f);
+    app_await_written(f, PARTITION);
+    make_old(f);
+    f->options.read_only = true; /* which takes it as it is */
+    assert_ok(pawl_app_open(f->location, NULL, &f->options, &f->app, &f->error), &f->error);
+    expect_number_key(f, 1001, false);
+    pawl_app_certificate certificate;
+    assert_ok(pawl_app_verify_sequence(
+                  f->app, WORKSPACE, APP_INVOICE, NULL, NULL, &certificate, &f->error),
+              &f->error);
+    f->options.read_only = false;
+    app_reopen(f);
+    expect_number_key(f, 1000, true);
+    expect_number_key(f, 1001, true);
+    expect_number_key(f, 1003, true);
+    struct app_key key = invoice_key(f);
+    struct app_stored stored;
+    assert_ok(
+        pawl__app_seq_stored(&f->app->partitions[PARTITION].seq, APP_SEQ, &key, &stored, &f->error),
+        &f->error);
+    assert_true(stored.number >= 1002 && stored.offset >= 5); /* the log is read from there on */
+    assert_int_equal(app_invoice(f, WORKSPACE), 1004);
+    app_await_written(f, PARTITION);
+    shorten(f); /* from now on it is damage */
+    app_reopen(f);
+    assert_status(app_try_invoice(f, WORKSPACE), PAWL_CORRUPT, &f->error);
+}
+
+static void test_a_newer_format_is_refused(void **state)
+{
+    struct app_fixture *f = *state;
+
+    if (f->in_memory) {
+        return;
+    }
+    app_open(f);
+    app_sabotage(f, APP_META, pawl__app_key_format(1), pawl_view_of("3"));
+    pawl_app_close(STEAL(f->app));
+    assert_status(pawl_app_open(f->location, NULL, &f->options, &f->app, &f->error),
+                  PAWL_UNSUPPORTED,
+                  &f->error);
+    assert_message(&f->error, "format 3, this is made for 2");
+}
+
 /* An update is no new number: whatever the level, it overwrites. */
 static void test_updates_have_nothing_to_do_with_trust(void **state)
 {
@@ -242,6 +479,17 @@ int main(int argc, char **argv)
         APP_TEST(test_SequencesTrustLevel2_overwrites_a_taken_record),
         APP_TEST(test_SequencesTrustLevel2_overwrites_a_taken_plog_offset),
         APP_TEST(test_SequencesTrustLevel2_overwrites_a_taken_wlog_offset),
+        APP_TEST(test_SequencesTrustLevel0_gives_no_number_twice_from_a_lowered_row),
+        APP_TEST(test_SequencesTrustLevel0_gives_no_number_twice_from_a_deleted_row),
+        APP_TEST(test_SequencesTrustLevel1_gives_no_number_twice_from_a_lowered_row),
+        APP_TEST(test_SequencesTrustLevel1_gives_no_number_twice_from_a_deleted_row),
+        APP_TEST(test_SequencesTrustLevel2_believes_a_lowered_row),
+        APP_TEST(test_a_stored_number_with_a_flipped_bit_is_not_used),
+        APP_TEST(test_a_stored_number_without_a_checksum_is_not_used),
+        APP_TEST(test_a_stored_number_of_another_sequence_is_not_used),
+        APP_TEST(test_a_damaged_number_is_stored_anew_with_the_next_one),
+        APP_TEST(test_an_older_format_is_brought_up_to_date_and_its_numbers_are_keys),
+        APP_TEST(test_a_newer_format_is_refused),
         APP_TEST(test_updates_have_nothing_to_do_with_trust),
         APP_TEST(test_the_last_event_is_applied_again_at_the_start_whatever_the_level),
         APP_TEST(test_a_damaged_last_event_does_not_open),

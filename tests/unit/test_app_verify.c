@@ -198,16 +198,13 @@ static void test_a_stored_number_ahead_of_the_log_is_named(void **state)
     struct app_fixture *f = *state;
 
     fill(f);
-    app_sabotage(f,
-                 APP_SEQ,
-                 pawl__app_key_seq(1, 1, 7, PAWL_APP_SEQ_WLOG_OFFSET),
-                 (pawl_view){ "\0\0\0\0\0\0\0\x09", 8 });
+    app_sabotage_number(f, APP_SEQ, pawl__app_key_seq(1, 1, 7, PAWL_APP_SEQ_WLOG_OFFSET), 9, 5);
     expect_certificate(f, PAWL_APP_SEQ_WLOG_OFFSET, "ahead 9-4 at 0\n");
 }
 
-static void store_offset(struct app_fixture *f, const char *bytes)
+static void store_offset(struct app_fixture *f, uint64_t offset)
 {
-    app_sabotage(f, APP_OFFSETS, pawl__app_key_offset(1, 1), (pawl_view){ bytes, 8 });
+    app_sabotage_number(f, APP_OFFSETS, pawl__app_key_offset(1, 1), offset, offset);
 }
 
 /* Events that are not read again have numbers that are not stored: they would be given out twice. */
@@ -217,10 +214,10 @@ static void test_a_stored_number_behind_the_log_is_named(void **state)
     const struct app_key key = pawl__app_key_seq(1, 1, 7, PAWL_APP_SEQ_WLOG_OFFSET);
 
     fill(f);
-    app_sabotage(f, APP_SEQ, key, (pawl_view){ "\0\0\0\0\0\0\0\x02", 8 });
-    store_offset(f, "\0\0\0\0\0\0\0\x03"); /* events 3 and 4 are read again */
+    app_sabotage_number(f, APP_SEQ, key, 2, 3);
+    store_offset(f, 3); /* events 3 and 4 are read again */
     expect_certificate(f, PAWL_APP_SEQ_WLOG_OFFSET, "");
-    store_offset(f, "\0\0\0\0\0\0\0\x05");
+    store_offset(f, 5);
     expect_certificate(f, PAWL_APP_SEQ_WLOG_OFFSET, "behind 2-4 at 0\n");
 }
 
@@ -233,15 +230,20 @@ static void test_events_that_the_log_lacks_are_named(void **state)
     expect_certificate_of(f, PAWL_APP_SEQ_WLOG_OFFSET, 5, "no event 5-6 at 0\n");
 }
 
-static void store_offset_of_a_closed_one(struct app_fixture *f, const char *bytes)
+static void store_offset_of_a_closed_one(struct app_fixture *f, uint64_t offset)
 {
     AUTO(pawl__app_store_close_p) struct app_store *store = NULL;
     const struct app_store_options options = { .must_exist = true,
                                                .app_id = f->descriptor.id,
                                                .app_name = f->descriptor.name };
     struct app_key key = pawl__app_key_offset(1, 1);
-    const struct app_entry entry = { APP_OFFSETS, APP_PUT, pawl__app_key_view(&key), { bytes, 8 } };
+    const struct app_stored stored = { offset, offset };
+    char bytes[APP_STORED_BYTES];
+    const struct app_entry entry = {
+        APP_OFFSETS, APP_PUT, pawl__app_key_view(&key), { bytes, sizeof(bytes) }
+    };
 
+    pawl__app_stored_encode(&key, &stored, bytes);
     assert_ok(pawl__app_store_open(f->location, &options, &store, &f->error), &f->error);
     assert_ok(store->ops->write(store, &entry, 1, &f->error), &f->error);
 }
@@ -256,7 +258,7 @@ static void test_a_log_that_lost_its_end_is_not_gone_on_with(void **state)
     }
     fill(f);
     pawl_app_close(STEAL(f->app)); /* and nobody stores an offset any more */
-    store_offset_of_a_closed_one(f, "\0\0\0\0\0\0\0\x09");
+    store_offset_of_a_closed_one(f, 9);
     app_open(f);
     assert_status(app_try_create(f, 7, PAWL_APP_C_RECORD, NULL), PAWL_CORRUPT, &f->error);
     assert_message(&f->error,
