@@ -73,7 +73,7 @@ def fill_work(pawl):
     pawl.run("work", "task", "create", "--id", "books", "--title", "Read books")
     for name in ("done", "broken", "given-up", "held", "waits", "next"):
         pawl.run("work", "submit", "--type", "read", "--task", "books", "--id", name, "--input", f'{{"book":"{name}"}}',
-                 *(["--delay", "30d"] if name == "waits" else []))
+                 *(["--delay", "3650d"] if name == "waits" else []))
     pawl.run("work", "submit", "--type", "read", "--task", "books", "--id", "later", "--after", "next")
     for name in ("done", "broken", "given-up", "held"):
         assert pawl.rows("work", "claim", "--holder", "ada", "--lease", "7d")[0]["work_item_id"] == name
