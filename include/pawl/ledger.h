@@ -138,7 +138,8 @@ typedef struct pawl_reader_options {
     }
 
 /* A reader walks events in offset order, in pages, with memory that does not grow. It belongs to
- * one thread and must be closed before its ledger. It holds no lock between calls.
+ * one thread and must be closed before its ledger. It holds no lock between calls. Where an event is
+ * missing from the log it is CORRUPT, and names the offset.
  *
  * It shows every event, those of the ledger's own kinds, of open and of abandoned turns too. With
  * complete_turns it holds back at the first turn that is open (of those that the filter lets

@@ -156,11 +156,23 @@ static pawl_status start_round(pawl_reader *reader, pawl_error *reterr)
     return PAWL_OK;
 }
 
+/* Offsets have no holes. A reader that passed over one would lose an event silently. */
+static pawl_status fail_missing(uint64_t offset, pawl_error *reterr)
+{
+    return pawl__fail(reterr,
+                      PAWL_CORRUPT,
+                      "offset %llu is missing; 'pawl ledger verify' says what else is",
+                      (unsigned long long)offset);
+}
+
 /* Any other status than PAWL_OK ends the store's walk; `full` tells this one from errors. */
 static pawl_status keep_event(void *context, const pawl_event *event, pawl_error *reterr)
 {
     pawl_reader *reader = context;
 
+    if (!reader->filtered && event->offset != reader->page_end + 1) {
+        return fail_missing(reader->page_end + 1, reterr);
+    }
     reader->asked++;
     reader->page_end = event->offset;
     if (reader->complete_turns && pawl__turn_index_skips(&reader->index, event)) {
@@ -173,6 +185,27 @@ static pawl_status keep_event(void *context, const pawl_event *event, pawl_error
     reader->page_bytes += pawl__event_text_bytes(event);
     reader->full = reader->page_bytes >= PAGE_BYTES_MAX;
     return reader->full ? PAWL_CANCELLED : PAWL_OK;
+}
+
+static pawl_status note_offset(void *context, const pawl_event *event, pawl_error *reterr)
+{
+    (void)reterr;
+    *(uint64_t *)context = event->offset;
+    return PAWL_OK;
+}
+
+/* A window in which the filter let nothing through has events all the same. Without any, the head is not
+ * where the log ends: walking up to it might take for ever. */
+static pawl_status check_window(pawl_reader *reader,
+                                const struct ledger_query *asked,
+                                pawl_error *reterr)
+{
+    struct ledger_backend *backend = reader->ledger->backend;
+    struct ledger_query query = { .from = asked->from, .up_to = asked->up_to, .limit = 1 };
+    uint64_t first = 0;
+
+    pawl_status status = backend->ops->read(backend, &query, note_offset, &first, reterr);
+    return status == PAWL_OK && first == 0 ? fail_missing(asked->from + 1, reterr) : status;
 }
 
 /* One window of the round into the empty page. */
@@ -189,14 +222,19 @@ static pawl_status read_window(pawl_reader *reader, pawl_error *reterr)
 
     reader->asked = 0;
     reader->full = false;
+    reader->page_end = reader->position;
     pawl_status status = backend->ops->read(backend, &query, keep_event, reader, reterr);
-    if (status != PAWL_OK && !reader->full) {
+    if (reader->full) {
+        return PAWL_OK;
+    }
+    if (status != PAWL_OK || reader->asked == query.limit) {
         return status;
     }
-    if (!reader->full && reader->asked < query.limit) {
-        reader->page_end = query.up_to;
+    if (!reader->filtered && reader->page_end != query.up_to) {
+        return fail_missing(reader->page_end + 1, reterr);
     }
-    return PAWL_OK;
+    reader->page_end = query.up_to;
+    return reader->asked == 0 ? check_window(reader, &query, reterr) : PAWL_OK;
 }
 
 static void drop_page(pawl_reader *reader)

@@ -47,10 +47,11 @@ def wants_postgres():
     return True
 
 
-def new_database(directory):
-    """The URL of an empty database, which is called as the directory is."""
+def new_database(directory, template=None):
+    """The URL of an empty database, or of a copy of another one, which is called as the directory is."""
     name = "d" + os.path.basename(directory).lower().replace("_", "x")
-    subprocess.run(["psql", "-q", "-c", f'CREATE DATABASE "{name}"', os.environ["DATABASE_URL"]], check=True)
+    copied = f' TEMPLATE "{template}"' if template else ""
+    subprocess.run(["psql", "-q", "-c", f'CREATE DATABASE "{name}"{copied}', os.environ["DATABASE_URL"]], check=True)
     base, _, rest = os.environ["DATABASE_URL"].partition("?")
     return base.rpartition("/")[0] + "/" + name + ("?" + rest if rest else "")
 

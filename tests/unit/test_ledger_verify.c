@@ -505,6 +505,49 @@ static void test_what_verifies_is_what_was_written_wherever_a_bit_flips(void **s
     pawl__buf_done(&found);
 }
 
+/* Reads all with a filter or without, and returns how that ended. */
+static pawl_status read_all(struct sample *sample, pawl_ledger *ledger, const char *actor)
+{
+    pawl_event_filter filter = PAWL_EVENT_FILTER_INIT;
+    pawl_reader_options options = PAWL_READER_OPTIONS_INIT;
+    pawl_reader *reader = NULL;
+    const pawl_event *event = NULL;
+    pawl_status status;
+
+    filter.actor = pawl_view_of(actor);
+    options.filter = actor == NULL ? NULL : &filter;
+    assert_ok(pawl_reader_open(ledger, &options, &reader, &sample->err), &sample->err);
+    do {
+        status = pawl_reader_next(reader, &event, &sample->err);
+    } while (status == PAWL_OK);
+    pawl_reader_close(reader);
+    return status;
+}
+
+static void test_a_reader_does_not_pass_over_an_event_that_is_gone(void **state)
+{
+    struct sample *sample = *state;
+    pawl_ledger *ledger = sample_open(sample, sample->path);
+
+    sample_sql(sample->path, "DELETE FROM events WHERE offset = 5");
+    assert_status(read_all(sample, ledger, NULL), PAWL_CORRUPT, &sample->err);
+    assert_message(&sample->err, "offset 5 is missing");
+    pawl_ledger_close(ledger);
+}
+
+/* Window after window up to 2^62 would take years, with a filter as well as without. */
+static void test_a_reader_ends_where_the_log_does_however_far_the_head_is(void **state)
+{
+    struct sample *sample = *state;
+    pawl_ledger *ledger = sample_open(sample, sample->path);
+
+    sample_sql(sample->path, "UPDATE events SET offset = 4611686018427387904 WHERE offset = 30");
+    assert_status(read_all(sample, ledger, NULL), PAWL_CORRUPT, &sample->err);
+    assert_message(&sample->err, "offset 30 is missing");
+    assert_status(read_all(sample, ledger, "nobody"), PAWL_CORRUPT, &sample->err);
+    pawl_ledger_close(ledger);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -519,6 +562,8 @@ int main(void)
         SAMPLE_TEST(test_bad_arguments_are_refused_and_leave_the_report_alone),
         SAMPLE_TEST(test_a_flipped_bit_in_a_payload_is_found_at_its_offset),
         SAMPLE_TEST(test_what_verifies_is_what_was_written_wherever_a_bit_flips),
+        SAMPLE_TEST(test_a_reader_does_not_pass_over_an_event_that_is_gone),
+        SAMPLE_TEST(test_a_reader_ends_where_the_log_does_however_far_the_head_is),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
