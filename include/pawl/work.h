@@ -210,7 +210,7 @@ typedef struct pawl_item {
     int32_t retry_count; /* retries so far */
     int32_t max_retries;
     int64_t attempts; /* claims so far */
-    uint64_t token;   /* of the newest lease; 0: never leased */
+    uint64_t token;   /* of the newest lease; 0: never leased. No token comes twice for an id */
     pawl_view lease_holder;
     pawl_view input_data;
     pawl_view output_data;
@@ -247,7 +247,7 @@ typedef struct pawl_claimed {
     size_t count;
 } pawl_claimed;
 
-/* Leases up to count_max items, by priority, then age, then id. NOT_FOUND: none until wait_ms passed;
+/* Leases up to count_max items, by priority, then in the order of submission. NOT_FOUND: none until wait_ms passed;
  * new and freed items, also of other processes, end the wait. Ended with pawl_claimed_free. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_claim(pawl_work *work,
                                                    const pawl_claim *claim,

@@ -133,7 +133,8 @@ const struct pawl__command pawl__cmd_work_claim = {
     .name = "claim",
     .summary = "lease items, the most urgent first",
     .description =
-        "Leases items by priority, then age. Each comes with a token, to be shown with heartbeat, "
+        "Leases items by priority, then in the order of submission. Each comes with a token, to be "
+        "shown with heartbeat, "
         "complete, fail and release. A lease that runs out is taken back at the next sweep. Exit "
         "code 3 when there is nothing to claim, with --wait only after that time.",
     .flags = FLAGS(

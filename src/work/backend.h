@@ -51,6 +51,8 @@ struct work_row {
     int64_t handle;      /* the backend's own, to find the row again within the transaction */
     int64_t deadline_ns; /* IN_PROGRESS: the lease has run out from this moment on */
     int64_t entries;     /* how often it came back from work_waiting */
+    int64_t submission;  /* its number, in the order of submissions; NOWHERE: its index among those
+                          * of this call, and put makes a number of it */
     /* WAITING: */
     enum work_reason reason;
     int64_t due_ns;    /* not before; INT64_MIN: any time (item.due_at_us is then 0) */
@@ -171,8 +173,9 @@ struct work_item_ops {
                         struct work_row **ret_rows,
                         pawl_error *reterr);
 
-    /* Up to `count` pending rows by priority, age, id; rows that another node has locked are passed
-     * over. One walk along an index for each type, whatever else is stored. */
+    /* Up to `count` pending rows by priority and submission; rows that another node has locked are
+     * passed over. One walk along an index for each type, whatever else is stored. Their token is at
+     * least that of every row that was ever removed: a lease takes the next. */
     pawl_status (*pick)(struct work_backend *base,
                         const struct work_filter *filter,
                         size_t count,

@@ -59,6 +59,30 @@ bool pawl__item_has_ended(pawl_item_status status)
     return status == PAWL_ITEM_COMPLETED || status == PAWL_ITEM_FAILED;
 }
 
+int pawl__work_claim_order(const struct work_row *a, const struct work_row *b)
+{
+    if (a->item.priority != b->item.priority) {
+        return a->item.priority > b->item.priority ? -1 : 1;
+    }
+    if (a->submission != b->submission) {
+        return a->submission < b->submission ? -1 : 1;
+    }
+    return pawl__view_order(a->item.work_item_id, b->item.work_item_id);
+}
+
+int64_t pawl__work_number_rows(struct work_row *const *rows, size_t count, int64_t last)
+{
+    int64_t newest = last;
+
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i]->home == WORK_NOWHERE) {
+            rows[i]->submission += last + 1;
+            newest = MAX(newest, rows[i]->submission);
+        }
+    }
+    return newest;
+}
+
 bool pawl__filter_is_open(const pawl_item_filter *filter)
 {
     const uint32_t ended = 1U << PAWL_ITEM_COMPLETED | 1U << PAWL_ITEM_FAILED;

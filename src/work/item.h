@@ -16,6 +16,12 @@ const char *pawl__task_status_text(pawl_task_status status);
 PAWL_MUST_USE bool pawl__task_status_parse(pawl_view text, pawl_task_status *ret_status);
 bool pawl__item_has_ended(pawl_item_status status);
 
+/* Which of two pending rows is claimed first: by priority, then by submission. */
+int pawl__work_claim_order(const struct work_row *a, const struct work_row *b);
+
+/* Numbers the rows that are nowhere yet, after `last`; the last number given. */
+int64_t pawl__work_number_rows(struct work_row *const *rows, size_t count, int64_t last);
+
 /* Whether a filter wants none that has ended: then a store need not read those. */
 bool pawl__filter_is_open(const pawl_item_filter *filter);
 

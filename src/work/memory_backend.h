@@ -55,7 +55,10 @@ struct work_memory {
     struct work_memory_edge *edges;
     size_t edge_count;
     size_t edge_room;
-    size_t edges_before; /* the transaction */
+    size_t edges_before;        /* the transaction */
+    uint64_t token_floor;       /* of items that were removed */
+    uint64_t owner_token_floor; /* of keys that were */
+    int64_t submissions;        /* the last number given */
     struct work_memory_list checkpoints;
     struct work_memory_list counters; /* of checkpoints */
     struct work_memory_list keys;

@@ -73,6 +73,7 @@ static void carry_out(struct work_undo *base)
     struct work_memory_item *item = removal->item;
     pawl_view id = item->row.item.work_item_id;
 
+    removal->backend->token_floor = MAX(removal->backend->token_floor, item->row.item.token);
     drop_history(removal->backend, id);
     drop_edges(removal->backend, id);
     (void)pawl__map_remove(removal->backend->items, id);

@@ -97,16 +97,7 @@ static const struct work_row *row_at(const void *pointer)
 
 static int by_claim_order(const void *a, const void *b)
 {
-    const pawl_item *one = &row_at(a)->item;
-    const pawl_item *other = &row_at(b)->item;
-
-    if (one->priority != other->priority) {
-        return one->priority > other->priority ? -1 : 1;
-    }
-    if (one->created_at_us != other->created_at_us) {
-        return one->created_at_us < other->created_at_us ? -1 : 1;
-    }
-    return pawl__view_order(one->work_item_id, other->work_item_id);
+    return pawl__work_claim_order(row_at(a), row_at(b));
 }
 
 static int by_id(const void *a, const void *b)
@@ -137,8 +128,12 @@ static pawl_status memory_pick(struct work_backend *base,
     struct question question = { .matches = is_claimable,
                                  .order = by_claim_order,
                                  .filter = filter };
+    pawl_status status = answer(of(base), &question, count, arena, ret_rows, ret_count, reterr);
 
-    return answer(of(base), &question, count, arena, ret_rows, ret_count, reterr);
+    for (size_t i = 0; status == PAWL_OK && i < *ret_count; i++) {
+        ret_rows[i]->item.token = MAX(ret_rows[i]->item.token, of(base)->token_floor);
+    }
+    return status;
 }
 
 static bool has_run_out(const struct question *question, const struct work_row *row)

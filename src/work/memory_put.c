@@ -232,11 +232,13 @@ pawl_status pawl__work_memory_put(struct work_backend *base,
                                   size_t count,
                                   pawl_error *reterr)
 {
+    struct work_memory *backend = pawl__work_memory_of(base);
     pawl_status status = PAWL_OK;
 
     (void)now;
+    backend->submissions = pawl__work_number_rows(rows, count, backend->submissions);
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        status = put_one(pawl__work_memory_of(base), rows[i], reterr);
+        status = put_one(backend, rows[i], reterr);
     }
     return status;
 }

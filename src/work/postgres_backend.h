@@ -14,7 +14,7 @@
 #include "work/postgres_statements.h"
 
 enum {
-    WORK_PG_ARRAYS = 17, /* of the statement that has the most */
+    WORK_PG_ARRAYS = 18, /* of the statement that has the most */
     WORK_PG_ASKED = 2,
     WORK_PG_STEPS_MAX = 16, /* statements of one trip whose rows somebody wants */
 };
@@ -56,13 +56,11 @@ struct work_pg_brought {
 struct work_pg_front {
     bool known;
     int32_t priority; /* of the last item that was claimed, ... */
-    int64_t created_at_us;
-    pawl_view id;
+    int64_t submission;
     pawl_view type;    /* ... of this type; empty: of any */
     bool walks_whole;  /* from the beginning, ... */
     int64_t walked_ns; /* ... as it did at this monotonic time */
     uint64_t claimed;  /* since there was nothing left the last time */
-    char id_text[PAWL_WORK_NAME_BYTES_MAX];
     char type_text[PAWL_WORK_NAME_BYTES_MAX];
 };
 
@@ -93,8 +91,9 @@ struct work_postgres {
     struct work_pg_put *puts;
     size_t put_count;
     size_t put_room;
-    int64_t serial; /* rows with this handle are among the puts */
-    bool notify;    /* something may have become claimable */
+    int64_t put_new; /* numbers that those among them take which are new */
+    int64_t serial;  /* rows with this handle are among the puts */
+    bool notify;     /* something may have become claimable */
     struct work_pg_front front;
     struct work_pg_calm calm;
     struct pawl__pg_array arrays[WORK_PG_ARRAYS]; /* of what is put, and between two trips */
@@ -234,13 +233,13 @@ void pawl__work_pg_walked(struct work_postgres *backend,
                           struct work_row *const *rows,
                           size_t count);
 /* An item is, or may be, pending that was not. */
-void pawl__work_pg_came_in(struct work_postgres *backend, const pawl_item *item);
+void pawl__work_pg_came_in(struct work_postgres *backend, const struct work_row *row);
 /* There was enough for everybody at the last walk: one statement will do. */
 bool pawl__work_pg_has_more(const struct work_pg_front *front, const struct work_filter *filter);
 /* From where the next walk goes. */
 void pawl__work_pg_prepare_walk(struct work_pg_front *front, int64_t now_ns);
-/* Whether `item` is claimed before the front's. */
-bool pawl__work_pg_is_before(const pawl_item *item, const struct work_pg_front *front);
+/* Whether a row is claimed before the front's. One that is new comes last among its equals. */
+bool pawl__work_pg_is_before(const struct work_row *row, const struct work_pg_front *front);
 void pawl__work_pg_move_front(struct work_pg_front *front, const struct work_row *row);
 /* A name in memory of our own, of PAWL_WORK_NAME_BYTES_MAX, which foreign SQL may exceed. */
 bool pawl__work_pg_fits(pawl_view name);

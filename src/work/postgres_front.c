@@ -35,21 +35,18 @@ static bool has_front(const struct work_filter *filter)
     return filter->task_id.len == 0 && filter->work_type_count <= 1;
 }
 
-bool pawl__work_pg_is_before(const pawl_item *item, const struct work_pg_front *front)
+bool pawl__work_pg_is_before(const struct work_row *row, const struct work_pg_front *front)
 {
-    if (item->priority != front->priority) {
-        return item->priority > front->priority;
+    if (row->item.priority != front->priority) {
+        return row->item.priority > front->priority;
     }
-    return item->created_at_us != front->created_at_us
-               ? item->created_at_us < front->created_at_us
-               : pawl__view_order(item->work_item_id, front->id) < 0;
+    return row->submission != 0 && row->submission < front->submission;
 }
 
 void pawl__work_pg_move_front(struct work_pg_front *front, const struct work_row *row)
 {
     front->priority = row->item.priority;
-    front->created_at_us = row->item.created_at_us;
-    front->id = pawl__work_pg_keep_name(front->id_text, row->item.work_item_id);
+    front->submission = row->submission;
 }
 
 void pawl__work_pg_walked(struct work_postgres *backend,
@@ -60,8 +57,7 @@ void pawl__work_pg_walked(struct work_postgres *backend,
 {
     struct work_pg_front *front = &backend->front;
 
-    if (!has_front(filter) || count < wanted || count == 0
-        || !pawl__work_pg_fits(rows[count - 1]->item.work_item_id)) {
+    if (!has_front(filter) || count < wanted || count == 0) {
         front->known = false;
         front->claimed = 0;
         return;
@@ -76,11 +72,11 @@ void pawl__work_pg_walked(struct work_postgres *backend,
     pawl__work_pg_move_front(front, rows[count - 1]);
 }
 
-void pawl__work_pg_came_in(struct work_postgres *backend, const pawl_item *item)
+void pawl__work_pg_came_in(struct work_postgres *backend, const struct work_row *row)
 {
     struct work_pg_front *front = &backend->front;
 
-    if (front->known && pawl__work_pg_is_before(item, front)) {
+    if (front->known && pawl__work_pg_is_before(row, front)) {
         front->known = false;
     }
 }

@@ -6,22 +6,26 @@
 #define WORK_CHANNEL "pawl_work" /* NOTIFY: the payload is the sender's name */
 
 /* In the order in which pawl__work_pg_row reads them; both tables fill all places. */
-#define WORK_PG_ITEM_COLUMNS                                                               \
-    "work_item_id, task_id, work_type, status, priority, retry_count, max_retries, "       \
-    "attempts, token, lease_holder, input_data, output_data, error_message, created_at, "  \
-    "started_at, completed_at, updated_at, lease_acquired_at, lease_expires_at, "          \
-    "heartbeat_at, entries, NULL::timestamptz AS due_at, NULL::text AS reason, 0::bigint " \
-    "AS waits_for"
+#define WORK_PG_ITEM_COLUMNS_(token)                                                          \
+    "work_item_id, task_id, work_type, status, priority, retry_count, max_retries, "          \
+    "attempts, " token ", lease_holder, input_data, output_data, error_message, created_at, " \
+    "started_at, completed_at, updated_at, lease_acquired_at, lease_expires_at, "             \
+    "heartbeat_at, entries, NULL::timestamptz AS due_at, NULL::text AS reason, 0::bigint "    \
+    "AS waits_for, submission"
+#define WORK_PG_ITEM_COLUMNS WORK_PG_ITEM_COLUMNS_("token")
+/* Of what is claimed: the next token is above that of every row that was ever removed. */
+#define WORK_PG_NEXT_TOKEN_ "greatest(token, (SELECT token_floor FROM work_counters))"
+#define WORK_PG_PICK_COLUMNS_ WORK_PG_ITEM_COLUMNS_(WORK_PG_NEXT_TOKEN_ " AS token")
 #define WORK_PG_WAITING_COLUMNS                                                          \
     "work_item_id, task_id, work_type, 'waiting' AS status, priority, retry_count, "     \
     "max_retries, attempts, token, NULL::text AS lease_holder, input_data, NULL::text "  \
     "AS output_data, error_message, created_at, started_at, NULL::timestamptz AS "       \
     "completed_at, updated_at, NULL::timestamptz AS lease_acquired_at, "                 \
     "NULL::timestamptz AS lease_expires_at, NULL::timestamptz AS heartbeat_at, entries," \
-    " due_at, reason, waits_for"
-#define WORK_PG_ITEM_TYPES "ttttiiiiittttzzzzzzzizti"
+    " due_at, reason, waits_for, submission"
+#define WORK_PG_ITEM_TYPES "ttttiiiiittttzzzzzzziztii"
 
-#define WORK_PG_CLAIM_ORDER_ " ORDER BY priority DESC, created_at, work_item_id LIMIT $1"
+#define WORK_PG_CLAIM_ORDER_ " ORDER BY priority DESC, submission LIMIT $1"
 #define WORK_PG_LOCKED_ " FOR UPDATE SKIP LOCKED"
 
 /* $1 task, $2 type, $3 holder (null: any), $4 bits of statuses, $5 limit (null: none) */
@@ -91,20 +95,20 @@
     " FROM work_items WHERE status = 'pending'" filter                                           \
     " AND NOT EXISTS (SELECT 1 FROM work_waiting"                                                \
     " WHERE waits_for = 0 AND due_at <= (SELECT now FROM t))"                                    \
-    " ORDER BY priority DESC, created_at, work_item_id"                                          \
+    " ORDER BY priority DESC, submission"                                                        \
     " LIMIT (SELECT count(*) FROM wanted) FOR UPDATE SKIP LOCKED),"                              \
     " paired AS MATERIALIZED (SELECT * FROM unnest((SELECT array_agg(at) FROM picked),"          \
     " (SELECT array_agg(holder) FROM wanted), (SELECT array_agg(lease_us) FROM wanted),"         \
     " (SELECT array_agg(call) FROM wanted)) AS z (at, holder, lease_us, call)),"                 \
     " claimed AS (UPDATE work_items AS w SET status = 'in_progress', lease_holder = g.holder,"   \
-    " token = token + 1, attempts = attempts + 1, lease_acquired_at = t.now,"                    \
+    " token = " WORK_PG_NEXT_TOKEN_ " + 1, attempts = attempts + 1, lease_acquired_at = t.now,"  \
     " heartbeat_at = t.now, updated_at = t.now, started_at = coalesce(started_at, t.now),"       \
     " lease_expires_at = t.now + g.lease_us * interval '1 microsecond', steps = steps + 1"       \
     " FROM t CROSS JOIN paired AS g WHERE w.ctid = g.at"                                         \
     " RETURNING g.call, w.*),"
 
-#define WORK_PG_FRONT_(priority, created_at, id) \
-    " AND priority = " priority " AND (created_at, work_item_id) > (" created_at ", " id ")"
+#define WORK_PG_FRONT_(priority, submission) \
+    " AND priority = " priority " AND submission > " submission
 
 #define WORK_PG_TOLD_                                                                 \
     "INSERT INTO work_history (work_item_id, task_id, from_status, to_status, token," \
@@ -117,8 +121,12 @@
     " task_id, 'pending', 'in_progress', token, lease_holder, retry_count, updated_at"     \
     " FROM claimed) SELECT " WORK_PG_ITEM_COLUMNS ", call, true FROM claimed UNION ALL"    \
     " SELECT work_item_id, task_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL," \
-    " NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, call," \
-    " false FROM ended"
+    " NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL," \
+    " call, false FROM ended"
+
+/* A number that is not positive is an index below the one that NUMBER took for this trip. */
+#define WORK_PG_NUMBER_ \
+    "CASE WHEN submission > 0 THEN submission ELSE currval('work_submissions') - submission END"
 
 #define WORK_PG_TASK_COLUMNS "task_id, title, status, status_by, created_at, updated_at, metadata"
 #define WORK_PG_TASK_TYPES "ttttzzt"
@@ -142,41 +150,41 @@
       "T",                                                                                         \
       WORK_PG_ITEM_TYPES)                                                                          \
     X(PICK,                                                                                        \
-      "SELECT " WORK_PG_ITEM_COLUMNS                                                               \
+      "SELECT " WORK_PG_PICK_COLUMNS_                                                              \
       " FROM work_items WHERE status = 'pending'" WORK_PG_CLAIM_ORDER_ WORK_PG_LOCKED_,            \
       "i",                                                                                         \
       WORK_PG_ITEM_TYPES)                                                                          \
     X(PICK_TYPE,                                                                                   \
-      "SELECT " WORK_PG_ITEM_COLUMNS " FROM work_items WHERE status = 'pending'"                   \
+      "SELECT " WORK_PG_PICK_COLUMNS_ " FROM work_items WHERE status = 'pending'"                  \
       " AND work_type = $2" WORK_PG_CLAIM_ORDER_ WORK_PG_LOCKED_,                                  \
       "it",                                                                                        \
       WORK_PG_ITEM_TYPES)                                                                          \
     X(PICK_TYPES,                                                                                  \
       "SELECT found.* FROM (SELECT DISTINCT unnest($2) AS wanted) AS given"                        \
-      " CROSS JOIN LATERAL (SELECT " WORK_PG_ITEM_COLUMNS                                          \
+      " CROSS JOIN LATERAL (SELECT " WORK_PG_PICK_COLUMNS_                                         \
       " FROM work_items WHERE status = 'pending' AND work_type = wanted" WORK_PG_CLAIM_ORDER_      \
           WORK_PG_LOCKED_ ") AS found" WORK_PG_CLAIM_ORDER_,                                       \
       "iT",                                                                                        \
       WORK_PG_ITEM_TYPES)                                                                          \
     X(PICK_TASK,                                                                                   \
-      "SELECT " WORK_PG_ITEM_COLUMNS " FROM work_items WHERE status = 'pending'"                   \
+      "SELECT " WORK_PG_PICK_COLUMNS_ " FROM work_items WHERE status = 'pending'"                  \
       " AND task_id = $2" WORK_PG_CLAIM_ORDER_ WORK_PG_LOCKED_,                                    \
       "it",                                                                                        \
       WORK_PG_ITEM_TYPES)                                                                          \
     X(PICK_TASK_TYPES,                                                                             \
-      "SELECT " WORK_PG_ITEM_COLUMNS " FROM work_items WHERE status = 'pending'"                   \
+      "SELECT " WORK_PG_PICK_COLUMNS_ " FROM work_items WHERE status = 'pending'"                  \
       " AND task_id = $2 AND work_type = ANY ($3)" WORK_PG_CLAIM_ORDER_ WORK_PG_LOCKED_,           \
       "itT",                                                                                       \
       WORK_PG_ITEM_TYPES)                                                                          \
     X(QUICK, WORK_PG_QUICK_(""), "zTITTI", WORK_PG_ITEM_TYPES "ib")                                \
     X(QUICK_TYPE, WORK_PG_QUICK_(" AND work_type = $7"), "zTITTIt", WORK_PG_ITEM_TYPES "ib")       \
     X(QUICK_FRONT,                                                                                 \
-      WORK_PG_QUICK_(WORK_PG_FRONT_("$7", "$8", "$9")),                                            \
-      "zTITTIizt",                                                                                 \
+      WORK_PG_QUICK_(WORK_PG_FRONT_("$7", "$8")),                                                  \
+      "zTITTIii",                                                                                  \
       WORK_PG_ITEM_TYPES "ib")                                                                     \
     X(QUICK_FRONT_TYPE,                                                                            \
-      WORK_PG_QUICK_(" AND work_type = $7" WORK_PG_FRONT_("$8", "$9", "$10")),                     \
-      "zTITTItizt",                                                                                \
+      WORK_PG_QUICK_(" AND work_type = $7" WORK_PG_FRONT_("$8", "$9")),                            \
+      "zTITTItii",                                                                                 \
       WORK_PG_ITEM_TYPES "ib")                                                                     \
     X(QUICK_END,                                                                                   \
       WORK_PG_ENDED_("$2, $3, $4", "id, token, output") " told AS (" WORK_PG_TOLD_                 \
@@ -211,15 +219,21 @@
       " ORDER BY due_at LIMIT 1",                                                                  \
       "z",                                                                                         \
       "z")                                                                                         \
+    X(NUMBER, "SELECT nextval('work_submissions')", NULL, "i")                                     \
     X(ITEM_INSERT,                                                                                 \
       "INSERT INTO work_items (work_item_id, task_id, work_type, priority, retry_count,"           \
       " max_retries, attempts, token, entries, input_data, error_message, created_at,"             \
-      " started_at, updated_at, has_followers) SELECT g.*, g.entries > 0 AND EXISTS"               \
+      " started_at, updated_at, submission, has_followers) SELECT g.work_item_id,"                 \
+      " task_id, work_type, priority, retry_count, max_retries, attempts, token, entries,"         \
+      " input_data, error_message, created_at, started_at, updated_at, " WORK_PG_NUMBER_           \
+      ",       "                                                                                   \
+      " entries > 0 AND EXISTS"                                                                    \
       " (SELECT 1 FROM work_dependencies WHERE after_id = g.work_item_id)"                         \
-      " FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"                  \
+      " FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"             \
       " AS g (work_item_id, task_id, work_type, priority, retry_count, max_retries, attempts,"     \
-      " token, entries, input_data, error_message, created_at, started_at, updated_at)",           \
-      "TTTIIIIIITTZZZ",                                                                            \
+      " token, entries, input_data, error_message, created_at, started_at, updated_at,"            \
+      " submission)",                                                                              \
+      "TTTIIIIIITTZZZI",                                                                           \
       NULL)                                                                                        \
     X(ITEM_UPDATE,                                                                                 \
       "UPDATE work_items AS w SET status = g.status, retry_count = g.retry_count,"                 \
@@ -238,9 +252,16 @@
     X(WAITING_INSERT,                                                                              \
       "INSERT INTO work_waiting (work_item_id, task_id, work_type, priority, retry_count,"         \
       " max_retries, attempts, token, entries, input_data, error_message, created_at,"             \
-      " started_at, updated_at, reason, due_at, waits_for) SELECT * FROM unnest($1, $2, $3, $4,"   \
-      " $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",                              \
-      "TTTIIIIIITTZZZTZI",                                                                         \
+      " started_at, updated_at, submission, reason, due_at, waits_for) SELECT g.work_item_id,"     \
+      " task_id, work_type, priority, retry_count, max_retries, attempts, token, entries,"         \
+      " input_data, error_message, created_at, started_at, updated_at, " WORK_PG_NUMBER_           \
+      ",       "                                                                                   \
+      " reason, due_at, waits_for"                                                                 \
+      " FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,"        \
+      " $17, $18) AS g (work_item_id, task_id, work_type, priority, retry_count, max_retries,"     \
+      " attempts, token, entries, input_data, error_message, created_at, started_at,"              \
+      " updated_at, submission, reason, due_at, waits_for)",                                       \
+      "TTTIIIIIITTZZZITZI",                                                                        \
       NULL)                                                                                        \
     X(WAITING_UPDATE,                                                                              \
       "UPDATE work_waiting AS w SET updated_at = g.updated_at, reason = g.reason,"                 \

@@ -9,6 +9,7 @@
 #include "work/postgres_backend.h"
 
 enum { CHUNK_ROWS_MAX = 1000 };           /* in one statement, ... */
+enum { WORK_PG_NUMBERS = 65536 };         /* the step of work_submissions */
 #define CHUNK_BYTES_MAX ((size_t)4 << 20) /* ... unless they have more bytes than this */
 
 static pawl_status no_memory(pawl_error *reterr)
@@ -51,7 +52,11 @@ static enum work_pg_move move_of(enum work_home home, bool waits)
     return waits ? WORK_PG_UPDATE_WAITING : WORK_PG_MOVE_IN;
 }
 
-static pawl_status keep_put(struct work_postgres *backend, struct work_row *row, pawl_error *reterr)
+/* `first_new`: the index in this trip of the call's first new row. */
+static pawl_status keep_put(struct work_postgres *backend,
+                            struct work_row *row,
+                            int64_t first_new,
+                            pawl_error *reterr)
 {
     bool waits = row->item.status == PAWL_ITEM_WAITING;
     struct work_pg_put *put = &backend->puts[backend->put_count];
@@ -62,9 +67,16 @@ static pawl_status keep_put(struct work_postgres *backend, struct work_row *row,
         /* A store notes a change by a time that differs from the one before. */
         row->item.updated_at_us += row->item.status != PAWL_ITEM_PENDING;
     }
+    int64_t number = row->submission;
+    if (row->home == WORK_NOWHERE) {
+        number = -(first_new + row->submission);
+        backend->put_new = MAX(backend->put_new, first_new + row->submission + 1);
+        row->submission = 0; /* the server's to give */
+    }
     row->home = waits ? WORK_IN_WAITING : WORK_IN_ITEMS;
     row->handle = backend->serial;
     put->row = *row;
+    put->row.submission = number;
     /* The only text that may be the caller's own for this moment. */
     if (row->item.error_message.len > 0
         && !pawl__arena_copy(
@@ -74,7 +86,7 @@ static pawl_status keep_put(struct work_postgres *backend, struct work_row *row,
     backend->notify |= waits || row->item.status == PAWL_ITEM_PENDING;
     if (row->item.status == PAWL_ITEM_PENDING) {
         backend->brought.picked = false; /* it may come before what was brought */
-        pawl__work_pg_came_in(backend, &row->item);
+        pawl__work_pg_came_in(backend, row);
     }
     backend->put_count++;
     return PAWL_OK;
@@ -99,16 +111,21 @@ pawl_status pawl__work_pg_put(struct work_backend *base,
     pawl_status status = PAWL_OK;
 
     (void)now;
+    if (backend->put_new + (int64_t)count > WORK_PG_NUMBERS) {
+        status = flush(backend, reterr);
+    }
+    int64_t first_new = backend->put_new;
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         if (rows[i]->handle == backend->serial) {
             /* One statement can change a row but once. */
             status = flush(backend, reterr);
+            first_new = 0;
         }
         if (status == PAWL_OK && !make_room(backend, count - i)) {
             status = no_memory(reterr);
         }
         if (status == PAWL_OK) {
-            status = keep_put(backend, rows[i], reterr);
+            status = keep_put(backend, rows[i], first_new, reterr);
         }
     }
     return status;
@@ -236,10 +253,11 @@ static void add_inserts(struct puts_walk *walk, size_t statement)
                                row->item.updated_at_us
                                    - (walk->chunk[i]->move == WORK_PG_MOVE_IN
                                       && row->item.status != PAWL_ITEM_PENDING));
+        pawl__pg_array_add_i64(&a[14], row->submission);
         if (statement == WORK_PG_WAITING_INSERT) {
-            pawl__pg_array_add_view(&a[14], pawl_view_of(reason_text(row->reason)));
-            pawl__work_pg_add_time(&a[15], row->item.due_at_us);
-            pawl__pg_array_add_i64(&a[16], row->waits_for);
+            pawl__pg_array_add_view(&a[15], pawl_view_of(reason_text(row->reason)));
+            pawl__work_pg_add_time(&a[16], row->item.due_at_us);
+            pawl__pg_array_add_i64(&a[17], row->waits_for);
         }
     }
 }
@@ -285,18 +303,19 @@ static void add_chunk(struct puts_walk *walk, size_t statement)
     }
 }
 
-/* What is sent, in this order: an item that moves leaves one table before it is in the other. */
+/* What is sent, in this order: an item that moves is in the other table before it leaves the one, so
+ * that the DELETE finds its token there (0002_numbers.sql). */
 static const struct {
     size_t statement;
     unsigned moves;
     bool unless_pending;
 } sendings[] = {
     { WORK_PG_ITEM_UPDATE, 1U << WORK_PG_UPDATE | 1U << WORK_PG_MOVE_OUT, false },
-    { WORK_PG_ITEM_DELETE, 1U << WORK_PG_MOVE_OUT, false },
-    { WORK_PG_WAITING_DELETE, 1U << WORK_PG_MOVE_IN, false },
     { WORK_PG_WAITING_INSERT, 1U << WORK_PG_INSERT_WAITING | 1U << WORK_PG_MOVE_OUT, false },
+    { WORK_PG_ITEM_DELETE, 1U << WORK_PG_MOVE_OUT, false },
     { WORK_PG_WAITING_UPDATE, 1U << WORK_PG_UPDATE_WAITING, false },
     { WORK_PG_ITEM_INSERT, 1U << WORK_PG_INSERT | 1U << WORK_PG_MOVE_IN, false },
+    { WORK_PG_WAITING_DELETE, 1U << WORK_PG_MOVE_IN, false },
     { WORK_PG_RELINK_CHECKPOINTS, 1U << WORK_PG_MOVE_IN, false },
     { WORK_PG_RELINK_KEYS, 1U << WORK_PG_MOVE_IN, false },
     { WORK_PG_ITEM_UPDATE, 1U << WORK_PG_MOVE_IN, true },
@@ -314,6 +333,10 @@ pawl_status pawl__work_pg_add_puts(struct work_postgres *backend,
     for (size_t i = 0; i < backend->put_count; i++) {
         moves |= 1U << backend->puts[i].move;
     }
+    if (backend->put_new > 0) {
+        walk.statements++;
+        status = pawl__pg_pipeline_add(backend->writer, WORK_PG_NUMBER, PG_NO_ARGS, reterr);
+    }
     for (size_t i = 0; i < COUNT_OF(sendings); i++) {
         walk.at = 0;
         while (status == PAWL_OK && (sendings[i].moves & moves) != 0
@@ -323,6 +346,7 @@ pawl_status pawl__work_pg_add_puts(struct work_postgres *backend,
         }
     }
     backend->put_count = 0;
+    backend->put_new = 0;
     backend->serial++;
     *ret_count = walk.statements;
     return status;

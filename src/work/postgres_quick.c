@@ -13,7 +13,7 @@
 #define CALM_NS_MAX NS_PER_S /* between two looks at a task that goes on */
 
 enum { TWO_CALLS_MIN = 64 }; /* of each kind, before a group is split over two connections */
-enum { COLUMN_CALL = 24, COLUMN_IS_CLAIM = 25 };
+enum { COLUMN_CALL = 25, COLUMN_IS_CLAIM = 26 };
 
 /* --- tasks --- */
 
@@ -120,8 +120,7 @@ static void take_claim(const struct quick_part *part,
         return;
     }
     /* A whole walk may end before the old front: what it has taken came in there. */
-    if ((front->walks_whole && walk->claimed == 0)
-        || !pawl__work_pg_is_before(&call->row->item, front)) {
+    if ((front->walks_whole && walk->claimed == 0) || !pawl__work_pg_is_before(call->row, front)) {
         pawl__work_pg_move_front(front, call->row);
     }
     walk->claimed++;
@@ -170,7 +169,7 @@ static struct pawl__pg_value add_calls(struct work_postgres *backend,
 /* A statement with its values. */
 struct quick_statement {
     size_t number;
-    struct pawl__pg_value values[10];
+    struct pawl__pg_value values[9];
     size_t value_count;
 };
 
@@ -211,8 +210,7 @@ static struct quick_statement make_claim(struct work_postgres *backend,
     if (!front->walks_whole) {
         made.number = typed ? WORK_PG_QUICK_FRONT_TYPE : WORK_PG_QUICK_FRONT;
         made.values[made.value_count++] = pawl__pg_i64(front->priority);
-        made.values[made.value_count++] = pawl__pg_time(front->created_at_us);
-        made.values[made.value_count++] = pawl__pg_text(front->id);
+        made.values[made.value_count++] = pawl__pg_i64(front->submission);
     }
     return made;
 }

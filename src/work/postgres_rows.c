@@ -36,6 +36,7 @@ void pawl__work_pg_row(const struct pawl__pg_rows *rows, size_t index, struct wo
                   .due_at_us = pawl__pg_get_time(rows, index, 21) },
         .home = WORK_IN_ITEMS,
         .entries = pawl__pg_get_i64(rows, index, 20),
+        .submission = pawl__pg_get_i64(rows, index, 24),
         .due_ns = INT64_MIN,
     };
 

@@ -94,6 +94,7 @@ static pawl_status begin_once(struct work_postgres *backend, pawl_error *reterr)
         (struct work_pg_brought){ .wish = backend->brought.wish, .next_due_us = INT64_MAX };
     pawl__arena_clear(&backend->arena);
     backend->put_count = 0;
+    backend->put_new = 0;
     backend->serial++;
     backend->notify = false;
     status = pawl__work_pg_trip_start(&trip, backend, reterr);
@@ -108,6 +109,7 @@ static void pg_rollback(struct work_backend *base)
     struct work_postgres *backend = of(base);
 
     backend->put_count = 0;
+    backend->put_new = 0;
     backend->brought.wish = NULL;
     backend->front.known = false; /* what was picked is pending again */
     pawl__pg_rollback(backend->writer);

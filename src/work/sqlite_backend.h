@@ -18,7 +18,9 @@ struct work_sqlite {
     char *path; /* of the file itself, the same after a chdir */
     struct pawl__sqlite_options options;
     struct pawl__sqlite *writer; /* the committer's */
-    struct work_now now;         /* of the transaction */
+    struct work_now now;         /* of the transaction, ... */
+    bool numbers;                /* ... which has submitted something, ... */
+    int64_t submissions;         /* ... up to this number */
 
     struct pawl__lock lock; /* covers the pool below */
     struct pawl__sqlite *readers[WORK_READERS_KEPT];
@@ -66,6 +68,9 @@ pawl_status pawl__work_sqlite_put(struct work_backend *base,
                                   struct work_row *const *rows,
                                   size_t count,
                                   pawl_error *reterr);
+/* Before the commit: the number of the last submission. */
+PAWL_MUST_USE pawl_status pawl__work_sqlite_store_numbers(struct work_sqlite *backend,
+                                                          pawl_error *reterr);
 pawl_status pawl__work_sqlite_tasks(struct work_backend *base,
                                     const pawl_view *ids,
                                     size_t count,

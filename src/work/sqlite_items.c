@@ -57,6 +57,7 @@ void pawl__work_sqlite_row(const struct work_sqlite *backend,
                   .updated_at_us = pawl__work_time(stmt, 16) },
         .home = WORK_IN_ITEMS,
         .entries = pawl__sqlite_i64(stmt, 22),
+        .submission = pawl__sqlite_i64(stmt, 26),
         .due_ns = INT64_MIN,
     };
     pawl_view boot_id = pawl__sqlite_text(stmt, 20);
@@ -182,16 +183,7 @@ static pawl_status sqlite_load(struct work_backend *base,
 
 static int by_claim_order(const void *a, const void *b)
 {
-    const pawl_item *one = &(*(struct work_row *const *)a)->item;
-    const pawl_item *other = &(*(struct work_row *const *)b)->item;
-
-    if (one->priority != other->priority) {
-        return one->priority > other->priority ? -1 : 1;
-    }
-    if (one->created_at_us != other->created_at_us) {
-        return one->created_at_us < other->created_at_us ? -1 : 1;
-    }
-    return pawl__view_order(one->work_item_id, other->work_item_id);
+    return pawl__work_claim_order(*(struct work_row *const *)a, *(struct work_row *const *)b);
 }
 
 static pawl_status pick_walk(struct work_sqlite *backend,

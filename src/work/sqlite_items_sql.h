@@ -9,23 +9,29 @@
     " lease_acquired_at, lease_expires_at, heartbeat_at, lease_boot_id, lease_deadline_ns);"     \
     "CREATE TEMP TABLE staged_new (work_item_id, task_id, work_type, priority, retry_count,"     \
     " max_retries, attempts, token, entries, input_data, error_message, created_at, started_at," \
-    " updated_at)"
+    " updated_at, submission)"
 
 /* In the order in which sqlite_row.c reads them; both tables fill all places. */
-#define WORK_ITEM_COLUMNS                                                                      \
-    "work_item_id, task_id, work_type, status, priority, retry_count, max_retries, attempts, " \
-    "token, lease_holder, input_data, output_data, error_message, created_at, started_at, "    \
-    "completed_at, updated_at, lease_acquired_at, lease_expires_at, heartbeat_at, "            \
-    "lease_boot_id, lease_deadline_ns, entries, NULL AS due_at, NULL AS reason, 0 AS waits_for"
+#define WORK_ITEM_COLUMNS_(token)                                                      \
+    "work_item_id, task_id, work_type, status, priority, retry_count, max_retries, "   \
+    "attempts, " token                                                                 \
+    ", lease_holder, input_data, output_data, error_message, created_at, started_at, " \
+    "completed_at, updated_at, lease_acquired_at, lease_expires_at, heartbeat_at, "    \
+    "lease_boot_id, lease_deadline_ns, entries, NULL AS due_at, NULL AS reason, "      \
+    "0 AS waits_for, submission"
+#define WORK_ITEM_COLUMNS WORK_ITEM_COLUMNS_("token")
+/* Of what is claimed: the next token is above that of every row that was ever removed. */
+#define WORK_PICK_COLUMNS_ \
+    WORK_ITEM_COLUMNS_("max(token, (SELECT token_floor FROM work_counters)) AS token")
 #define WORK_WAITING_COLUMNS                                                                \
     "work_item_id, task_id, work_type, 'waiting' AS status, priority, retry_count, "        \
     "max_retries, attempts, token, NULL AS lease_holder, input_data, NULL AS output_data, " \
     "error_message, created_at, started_at, NULL AS completed_at, updated_at, "             \
     "NULL AS lease_acquired_at, NULL AS lease_expires_at, NULL AS heartbeat_at, "           \
     "due_boot_id AS lease_boot_id, due_deadline_ns AS lease_deadline_ns, entries, due_at, " \
-    "reason, waits_for"
+    "reason, waits_for, submission"
 
-#define WORK_CLAIM_ORDER_ " ORDER BY priority DESC, created_at, work_item_id LIMIT ?1"
+#define WORK_CLAIM_ORDER_ " ORDER BY priority DESC, submission, work_item_id LIMIT ?1"
 
 /* ?1 task, ?2 type, ?3 holder (NULL: any), ?4 bits of statuses, ?5 limit (-1: none) */
 #define WORK_LIST_(of_items, of_waiting)                                             \
@@ -61,16 +67,16 @@
     X(ITEM_LOAD, "SELECT " WORK_ITEM_COLUMNS " FROM work_items WHERE work_item_id = ?1")          \
     X(WAITING_LOAD, "SELECT " WORK_WAITING_COLUMNS " FROM work_waiting WHERE work_item_id = ?1")  \
     X(PICK,                                                                                       \
-      "SELECT " WORK_ITEM_COLUMNS " FROM work_items INDEXED BY idx_work_items_status_priority"    \
+      "SELECT " WORK_PICK_COLUMNS_ " FROM work_items INDEXED BY idx_work_items_claim"             \
       " WHERE status = 'pending'" WORK_CLAIM_ORDER_)                                              \
     X(PICK_TYPE,                                                                                  \
-      "SELECT " WORK_ITEM_COLUMNS " FROM work_items INDEXED BY idx_work_items_claim_type"         \
+      "SELECT " WORK_PICK_COLUMNS_ " FROM work_items INDEXED BY idx_work_items_claim_type"        \
       " WHERE status = 'pending' AND work_type = ?2" WORK_CLAIM_ORDER_)                           \
     X(PICK_TASK,                                                                                  \
-      "SELECT " WORK_ITEM_COLUMNS " FROM work_items INDEXED BY idx_work_items_claim_task"         \
+      "SELECT " WORK_PICK_COLUMNS_ " FROM work_items INDEXED BY idx_work_items_claim_task"        \
       " WHERE status = 'pending' AND task_id = ?3" WORK_CLAIM_ORDER_)                             \
     X(PICK_TASK_TYPE,                                                                             \
-      "SELECT " WORK_ITEM_COLUMNS " FROM work_items INDEXED BY idx_work_items_claim_task"         \
+      "SELECT " WORK_PICK_COLUMNS_ " FROM work_items INDEXED BY idx_work_items_claim_task"        \
       " WHERE status = 'pending' AND task_id = ?3 AND work_type = ?2" WORK_CLAIM_ORDER_)          \
     X(EXPIRED,                                                                                    \
       "SELECT " WORK_ITEM_COLUMNS " FROM work_items INDEXED BY idx_work_items_lease_expiry"       \
@@ -101,8 +107,8 @@
     X(ITEM_INSERT,                                                                                \
       "INSERT INTO work_items (work_item_id, task_id, work_type, priority, retry_count,"          \
       " max_retries, attempts, token, entries, input_data, error_message, created_at,"            \
-      " started_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"  \
-      " ?14)")                                                                                    \
+      " started_at, updated_at, submission) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,"     \
+      " ?11, ?12, ?13, ?14, ?15)")                                                                \
     X(ITEM_UPDATE,                                                                                \
       "UPDATE work_items SET status = ?2, retry_count = ?3, attempts = ?4, token = ?5,"           \
       " lease_holder = ?6, output_data = ?7, error_message = ?8, started_at = ?9,"                \
@@ -123,20 +129,20 @@
       " WHERE work_items.work_item_id = s.work_item_id")                                          \
     X(STAGE_NEW,                                                                                  \
       "INSERT INTO temp.staged_new VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"    \
-      " ?13, ?14)")                                                                               \
+      " ?13, ?14, ?15)")                                                                          \
     X(ITEMS_INSERT,                                                                               \
       "INSERT INTO work_items (work_item_id, task_id, work_type, priority, retry_count,"          \
       " max_retries, attempts, token, entries, input_data, error_message, created_at,"            \
-      " started_at, updated_at) SELECT * FROM temp.staged_new ORDER BY rowid")                    \
+      " started_at, updated_at, submission) SELECT * FROM temp.staged_new ORDER BY rowid")        \
     X(UNSTAGE_NEW, "DELETE FROM temp.staged_new")                                                 \
     X(UNSTAGE, "DELETE FROM temp.staged_items")                                                   \
     X(ITEM_DELETE, "DELETE FROM work_items WHERE work_item_id = ?1")                              \
     X(WAITING_INSERT,                                                                             \
       "INSERT INTO work_waiting (work_item_id, task_id, work_type, priority, retry_count,"        \
       " max_retries, attempts, token, entries, input_data, error_message, created_at,"            \
-      " started_at, updated_at, reason, due_boot_id, due_deadline_ns, due_at, waits_for)"         \
-      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,"      \
-      " ?18, ?19)")                                                                               \
+      " started_at, updated_at, submission, reason, due_boot_id, due_deadline_ns, due_at,"        \
+      " waits_for) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,"     \
+      " ?16, ?17, ?18, ?19, ?20)")                                                                \
     X(WAITING_UPDATE,                                                                             \
       "UPDATE work_waiting SET updated_at = ?2, reason = ?3, waits_for = ?4"                      \
       " WHERE work_item_id = ?1")                                                                 \
@@ -147,6 +153,8 @@
     X(RELINK_KEYS,                                                                                \
       "UPDATE idempotency_keys SET work_item_id = item_id"                                        \
       " WHERE item_id = ?1 AND work_item_id IS NULL")                                             \
+    X(SUBMISSIONS, "SELECT submissions FROM work_counters")                                       \
+    X(SUBMISSIONS_SET, "UPDATE work_counters SET submissions = ?1")                               \
     X(EDGES, "SELECT work_item_id FROM work_dependencies WHERE after_id = ?1")                    \
     X(EDGE_INSERT, "INSERT INTO work_dependencies (work_item_id, after_id) VALUES (?1, ?2)")      \
     X(COMES_AFTER,                                                                                \

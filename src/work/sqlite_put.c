@@ -29,7 +29,7 @@ static void bind_status(struct pawl__sqlite_stmt *stmt, int parameter, pawl_item
     pawl__sqlite_bind_text(stmt, parameter, pawl_view_of(pawl__item_status_text(status)));
 }
 
-/* What both tables begin with: ?1 to ?14. */
+/* What both tables begin with: ?1 to ?15. */
 static void bind_common(struct pawl__sqlite_stmt *stmt,
                         const struct work_row *row,
                         struct work_sqlite_times *times)
@@ -50,6 +50,7 @@ static void bind_common(struct pawl__sqlite_stmt *stmt,
     bind_time(stmt, 12, item->created_at_us, times);
     bind_time(stmt, 13, item->started_at_us, times);
     bind_time(stmt, 14, item->updated_at_us, times);
+    pawl__sqlite_bind_i64(stmt, 15, row->submission);
 }
 
 /* ITEM_INSERT and STAGE_NEW have the same parameters. */
@@ -121,13 +122,13 @@ static pawl_status insert_waiting(struct work_sqlite *backend,
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_WAITING_INSERT);
 
     bind_common(&stmt, row, &times);
-    pawl__sqlite_bind_text(&stmt, 15, pawl_view_of(reason_text(row->reason)));
+    pawl__sqlite_bind_text(&stmt, 16, pawl_view_of(reason_text(row->reason)));
     if (row->due_ns != INT64_MIN) {
-        pawl__sqlite_bind_text(&stmt, 16, pawl_view_of(backend->boot_id));
-        pawl__sqlite_bind_i64(&stmt, 17, row->due_ns);
+        pawl__sqlite_bind_text(&stmt, 17, pawl_view_of(backend->boot_id));
+        pawl__sqlite_bind_i64(&stmt, 18, row->due_ns);
     }
-    bind_time(&stmt, 18, row->item.due_at_us, &times);
-    pawl__sqlite_bind_i64(&stmt, 19, row->waits_for);
+    bind_time(&stmt, 19, row->item.due_at_us, &times);
+    pawl__sqlite_bind_i64(&stmt, 20, row->waits_for);
     return pawl__sqlite_run(&stmt, reterr);
 }
 
@@ -159,6 +160,7 @@ static pawl_status run_by_id(struct work_sqlite *backend,
     return pawl__sqlite_run(&stmt, reterr);
 }
 
+/* Moves: there first, then gone here, so that the DELETE finds the item's token (0003_numbers.sql). */
 static pawl_status move_out(struct work_sqlite *backend,
                             const struct work_row *row,
                             pawl_error *reterr)
@@ -166,18 +168,18 @@ static pawl_status move_out(struct work_sqlite *backend,
     pawl_status status = update_item(backend, row, PAWL_ITEM_PENDING, reterr);
 
     if (status == PAWL_OK) {
-        status = run_by_id(backend, WORK_SQL_ITEM_DELETE, row, reterr);
+        status = insert_waiting(backend, row, reterr);
     }
-    return status == PAWL_OK ? insert_waiting(backend, row, reterr) : status;
+    return status == PAWL_OK ? run_by_id(backend, WORK_SQL_ITEM_DELETE, row, reterr) : status;
 }
 
 static pawl_status move_in(struct work_sqlite *backend, struct work_row *row, pawl_error *reterr)
 {
-    pawl_status status = run_by_id(backend, WORK_SQL_WAITING_DELETE, row, reterr);
-
     row->entries++;
+    pawl_status status = insert_item(backend, WORK_SQL_ITEM_INSERT, row, reterr);
+
     if (status == PAWL_OK) {
-        status = insert_item(backend, WORK_SQL_ITEM_INSERT, row, reterr);
+        status = run_by_id(backend, WORK_SQL_WAITING_DELETE, row, reterr);
     }
     if (status == PAWL_OK) {
         status = run_by_id(backend, WORK_SQL_RELINK_CHECKPOINTS, row, reterr);
@@ -291,6 +293,56 @@ static bool is_worth_it(const struct bulk *bulk, struct work_row *const *rows, s
     return taken > 1;
 }
 
+/* The last number given, read once in a transaction and stored at its commit. */
+static pawl_status load_submissions(struct work_sqlite *backend, pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_SUBMISSIONS);
+    bool row = false;
+    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
+
+    if (status == PAWL_OK && !row) {
+        return pawl__fail(reterr, PAWL_CORRUPT, "work_counters has no row");
+    }
+    if (status == PAWL_OK) {
+        backend->submissions = pawl__sqlite_i64(&stmt, 0);
+        backend->numbers = true;
+    }
+    return status;
+}
+
+static pawl_status number_rows(struct work_sqlite *backend,
+                               struct work_row *const *rows,
+                               size_t count,
+                               pawl_error *reterr)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < count && !any; i++) {
+        any = rows[i]->home == WORK_NOWHERE;
+    }
+    if (!any) {
+        return PAWL_OK;
+    }
+    pawl_status status = backend->numbers ? PAWL_OK : load_submissions(backend, reterr);
+    if (status == PAWL_OK) {
+        backend->submissions = pawl__work_number_rows(rows, count, backend->submissions);
+    }
+    return status;
+}
+
+pawl_status pawl__work_sqlite_store_numbers(struct work_sqlite *backend, pawl_error *reterr)
+{
+    if (!backend->numbers) {
+        return PAWL_OK;
+    }
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_SUBMISSIONS_SET);
+
+    pawl__sqlite_bind_i64(&stmt, 1, backend->submissions);
+    return pawl__sqlite_run(&stmt, reterr);
+}
+
 pawl_status pawl__work_sqlite_put(struct work_backend *base,
                                   const struct work_now *now,
                                   struct work_row *const *rows,
@@ -298,8 +350,8 @@ pawl_status pawl__work_sqlite_put(struct work_backend *base,
                                   pawl_error *reterr)
 {
     struct work_sqlite *backend = pawl__work_sqlite_of(base);
-    pawl_status status = PAWL_OK;
     bool bulky[COUNT_OF(bulks)];
+    pawl_status status = number_rows(backend, rows, count, reterr);
 
     (void)now;
     for (size_t i = 0; i < COUNT_OF(bulks); i++) {

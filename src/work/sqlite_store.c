@@ -121,6 +121,7 @@ static pawl_status sqlite_begin(struct work_backend *base,
     /* IMMEDIATE: the write lock before the time is read and anything decided by it. */
     pawl_status status = pawl__sqlite_begin(of(base)->writer, PAWL__SQLITE_IMMEDIATE, reterr);
 
+    of(base)->numbers = false;
     if (status == PAWL_OK) {
         status = sqlite_read_now(base, &of(base)->now, reterr);
         *ret_now = of(base)->now;
@@ -130,7 +131,9 @@ static pawl_status sqlite_begin(struct work_backend *base,
 
 static pawl_status sqlite_commit(struct work_backend *base, pawl_error *reterr)
 {
-    return pawl__sqlite_commit(of(base)->writer, reterr);
+    pawl_status status = pawl__work_sqlite_store_numbers(of(base), reterr);
+
+    return status == PAWL_OK ? pawl__sqlite_commit(of(base)->writer, reterr) : status;
 }
 
 static void sqlite_rollback(struct work_backend *base)

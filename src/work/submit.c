@@ -272,6 +272,7 @@ static pawl_status store(struct submit *submit, pawl_error *reterr)
     for (size_t i = 0; i < submit->count; i++) {
         if (!submit->by_id[i]->duplicate) {
             set_waiting(submit->by_id[i]);
+            submit->by_id[i]->row.submission = (int64_t)submit->by_id[i]->index;
             rows[count++] = &submit->by_id[i]->row;
         }
     }

@@ -50,23 +50,41 @@ bool work_is(const struct work_fixture *f, const char *backend)
     return strcmp(f->backend, backend) == 0;
 }
 
-void work_sql(struct work_fixture *f, const char *sql)
+static bool run_sql(struct work_fixture *f, const char *sql, char *ret_why, size_t size)
 {
     char text[2048];
-    char *message = NULL;
     sqlite3 *db = NULL;
 
     if (work_is(f, "postgres")) {
+        struct pawl__pg *pg = pg_connect(&postgres, NULL);
         snprintf(text, sizeof(text), "SET search_path TO pawl; %s", sql);
-        pg_admin(&postgres, text);
-        return;
+        bool ok = pawl__pg_script(pg, text, &f->err) == PAWL_OK;
+        pawl__pg_close(pg);
+        snprintf(ret_why, size, "%s", f->err.message);
+        return ok;
     }
     assert_int_equal(sqlite3_open(f->location, &db), SQLITE_OK);
     sqlite3_busy_timeout(db, 10000);
-    if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK) {
-        fail_msg("%s: %s", sql, message);
-    }
+    bool ok = sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
+    snprintf(ret_why, size, "%s", sqlite3_errmsg(db));
     sqlite3_close(db);
+    return ok;
+}
+
+void work_sql(struct work_fixture *f, const char *sql)
+{
+    char why[512];
+
+    if (!run_sql(f, sql, why, sizeof(why))) {
+        fail_msg("%s: %s", sql, why);
+    }
+}
+
+bool work_refuses(struct work_fixture *f, const char *sql)
+{
+    char why[512];
+
+    return !run_sql(f, sql, why, sizeof(why));
 }
 
 static void open_store(struct work_fixture *f, const char *boot_id)

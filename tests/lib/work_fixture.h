@@ -38,6 +38,7 @@ pawl_work *work_open_real(struct work_fixture *f, const pawl_work_options *optio
 
 /* What foreign SQL does, on SQLite and PostgreSQL. */
 void work_sql(struct work_fixture *f, const char *sql);
+bool work_refuses(struct work_fixture *f, const char *sql);
 
 /* Time passes for leases, delays and backoffs. */
 void work_pass(struct work_fixture *f, int64_t ms);

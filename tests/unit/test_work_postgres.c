@@ -434,6 +434,34 @@ static void test_a_busy_handle_sees_what_becomes_due(void **state)
     pawl_work_close(work);
 }
 
+static void test_the_short_way_takes_tokens_above_the_floor(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    pawl_work *work = new_store(f);
+    pawl_claim claim = PAWL_CLAIM_INIT;
+
+    claim.holder = pawl_view_of("w");
+    make_task(f, work, "T");
+    for (int i = 0; i < MANY / ITEMS; i++) {
+        submit(f, work, "T", ITEMS);
+    }
+    pawl_claimed *claimed = claim_one(f, work, 0);
+    pg_admin(f, "UPDATE pawl.work_counters SET token_floor = 41");
+    for (int i = 0; i < MANY / 2; i++) {
+        pawl_lease lease = lease_of(claimed);
+        pawl_claimed *next = NULL;
+        assert_ok(pawl_work_complete_and_claim(
+                      work, &lease, (pawl_view){ NULL, 0 }, &claim, &next, &f->err),
+                  &f->err);
+        pawl_claimed_free(claimed);
+        claimed = next;
+        assert_int_equal(claimed->items[0].token, 42);
+    }
+    pawl_claimed_free(claimed);
+    assert_true(pg_number(f, "SELECT count(*) FROM work_items WHERE steps = 2 AND token = 42") > 0);
+    pawl_work_close(work);
+}
+
 /* --- the server's clock --- */
 
 static void test_a_lease_runs_out_by_the_servers_clock(void **state)
@@ -503,6 +531,7 @@ int main(void)
         cmocka_unit_test(test_a_lost_answer_is_given_when_the_call_is_repeated),
         cmocka_unit_test(test_a_completion_whose_answer_is_lost_is_made_sure_of),
         cmocka_unit_test(test_the_short_way_does_what_the_long_way_does),
+        cmocka_unit_test(test_the_short_way_takes_tokens_above_the_floor),
         cmocka_unit_test(test_a_busy_handle_takes_its_own_urgent_item_first),
         cmocka_unit_test(test_a_busy_handle_sees_what_becomes_due),
         cmocka_unit_test(test_a_lease_runs_out_by_the_servers_clock),

@@ -377,7 +377,7 @@ static const struct step workflow_steps[] = {
       NULL,
       "",
       1,
-      "SELECT status, token, attempts FROM work_items WHERE work_item_id = 'work-001'",
+      "SELECT status, token > 0, attempts FROM work_items WHERE work_item_id = 'work-001'",
       "in_progress|1|1" },
     { "workflow.4", NULL, NULL, "", 1, NULL, NULL },
     { "workflow.5", NULL, NULL, "", 0, NULL, NULL },
