@@ -80,9 +80,14 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_open(const char *location,
                                                     pawl_ledger **ret_ledger,
                                                     pawl_error *reterr);
 
-/* Ends the ledger in bounded time. Appends under way finish or fail first; no call may start once
+/* Ends the ledger in bounded time: 10 seconds when the store hangs. Appends under way finish or fail first; no call may start once
  * this one has. NULL is fine. */
 PAWL_API void pawl_ledger_close(pawl_ledger *ledger);
+
+/* For a store that does not answer: every call under way and every later one ends with CANCELLED, now
+ * and for ever, within about two seconds, whatever the store does; only pawl_ledger_close is left. What
+ * was being written is stored or is not. From any thread or signal handler. NULL is fine. */
+PAWL_API void pawl_ledger_interrupt(pawl_ledger *ledger);
 
 /* Appends one event. On PAWL_OK it is durable.
  *

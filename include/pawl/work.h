@@ -76,7 +76,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_open(const char *location,
                                                   pawl_work **ret_work,
                                                   pawl_error *reterr);
 
-/* Ends it in bounded time: 10 seconds when the store hangs. Calls that write or wait and are under way
+/* Ends it in bounded time: 10 seconds when the store hangs, of which the last 5 go by after a
+ * pawl_work_interrupt of its own. Calls that write or wait and are under way
  * finish or fail first, a waiting claim is CANCELLED; nobody may be reading, and no call may start once
  * this one has. Leases stay as they are, but for those ahead (claim_ahead). NULL is fine. */
 PAWL_API void pawl_work_close(pawl_work *work);
@@ -258,6 +259,11 @@ PAWL_API void pawl_claimed_free(pawl_claimed *claimed);
 /* Ends every wait in pawl_work_claim with CANCELLED, now and for ever. From any thread or signal
  * handler. */
 PAWL_API void pawl_work_cancel_waits(pawl_work *work);
+
+/* For a store that does not answer: every call under way and every later one ends with CANCELLED, now
+ * and for ever, within about two seconds, whatever the store does; only pawl_work_close is left. What
+ * was being written is stored or is not. From any thread or signal handler. NULL is fine. */
+PAWL_API void pawl_work_interrupt(pawl_work *work);
 
 /* What a worker shows to prove that an item is its own. */
 typedef struct pawl_lease {

@@ -64,7 +64,7 @@ static void append_done(struct append *append)
     free(append->events);
     free(append->results);
     pawl_turn_free(append->turn);
-    pawl_ledger_close(append->ledger);
+    pawl__ledger_close_p(&append->ledger);
 }
 
 static pawl_status make_room(struct append *append, pawl_error *reterr)

@@ -44,7 +44,7 @@ static pawl_status print_status(const struct pawl__run *run,
 
 static void wake_claim(void *work)
 {
-    pawl_work_cancel_waits(work);
+    pawl_work_interrupt(work);
 }
 
 static bool claim_row(struct pawl__rows *rows, const pawl_item *item)
@@ -106,7 +106,9 @@ static pawl_status claim_run(struct pawl__run *run, pawl_error *reterr)
         status = pawl__work_ms(run, "wait", 0, WORK_TIME_MS_MAX, &wait_ms, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+        pawl_work_options options = pawl__work_options(run);
+        pawl__work_hurry(&options, wait_ms);
+        status = pawl__work_open_with(run, WORK_THAT_EXISTS, &options, &work, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl__work_check_task(work, claim.task_id, reterr);
@@ -122,6 +124,9 @@ static pawl_status claim_run(struct pawl__run *run, pawl_error *reterr)
     }
     status = pawl_work_claim(work, &claim, &claimed, reterr);
     pawl__interrupt_wakes(NULL);
+    if (status == PAWL_TIMEOUT) {
+        pawl_work_interrupt(work); /* closing does not wait for the same store again */
+    }
     if (status == PAWL_OK) {
         status = print_claimed(run, claimed, reterr);
         pawl_claimed_free(claimed);

@@ -53,7 +53,7 @@ static void submit_done(struct submit *submit)
     free(submit->ids);
     free(submit->submissions);
     free(submit->results);
-    pawl_work_close(submit->queue.work);
+    pawl__work_close_p(&submit->queue.work);
 }
 
 static pawl_status make_room(struct submit *submit, pawl_error *reterr)

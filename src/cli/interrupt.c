@@ -7,6 +7,17 @@
 static volatile sig_atomic_t interrupted;
 /* Lock-free, so the handler may look at it. */
 static _Atomic(const struct pawl__woken *) woken;
+static _Atomic(const struct pawl__woken *) hurried;
+
+static void on_alarm(int number)
+{
+    const struct pawl__woken *target = atomic_load(&hurried);
+
+    (void)number;
+    if (target != NULL) {
+        target->wake(target->object);
+    }
+}
 
 static void on_signal(int number)
 {
@@ -17,14 +28,18 @@ static void on_signal(int number)
     if (target != NULL) {
         target->wake(target->object);
     }
+    alarm(1);
 }
 
 void pawl__interrupt_catch(void)
 {
     struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+    struct sigaction late = { .sa_handler = on_alarm };
     struct sigaction before;
 
     sigemptyset(&action.sa_mask);
+    sigemptyset(&late.sa_mask);
+    sigaction(SIGALRM, &late, NULL);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) { /* nohup's wish */
@@ -40,6 +55,11 @@ bool pawl__interrupted(void)
 void pawl__interrupt_wakes(const struct pawl__woken *target)
 {
     atomic_store(&woken, target);
+}
+
+void pawl__interrupt_hurries(const struct pawl__woken *target)
+{
+    atomic_store(&hurried, target);
 }
 
 struct pawl__long pawl__long_start(const char *label, bool bytes)

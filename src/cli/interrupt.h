@@ -19,6 +19,10 @@ struct pawl__woken {
 /* Borrowed until it is replaced; NULL: nothing any more. */
 void pawl__interrupt_wakes(const struct pawl__woken *target);
 
+/* What is woken a second later, when it is still there then: a store that does not answer, whose calls
+ * are ended in the middle. */
+void pawl__interrupt_hurries(const struct pawl__woken *target);
+
 /* Progress of a call that may take long, on standard error. Hand pawl__long_step to the call, the
  * struct as its context. Ctrl-C stops it. */
 struct pawl__long {

@@ -6,11 +6,13 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/macros.h"
+#include "cli/interrupt.h"
 #include "cli/ledger.h"
 #include "cli/place.h"
 
 void pawl__ledger_close_p(pawl_ledger **ledger)
 {
+    pawl__interrupt_hurries(NULL);
     pawl_ledger_close(*ledger);
 }
 
@@ -54,6 +56,13 @@ static pawl_status check_memory(const char *location,
                : PAWL_OK;
 }
 
+static void hurry(void *ledger)
+{
+    pawl_ledger_interrupt(ledger);
+}
+
+static struct pawl__woken hurried; /* a command has one ledger open at a time */
+
 pawl_status pawl__ledger_open(const struct pawl__run *run,
                               enum pawl__ledger_wish wish,
                               pawl_ledger **ret_ledger,
@@ -77,6 +86,10 @@ pawl_status pawl__ledger_open(const struct pawl__run *run,
         return status;
     }
     status = pawl_ledger_open(location, &options, ret_ledger, reterr);
+    if (status == PAWL_OK) {
+        hurried = (struct pawl__woken){ hurry, *ret_ledger };
+        pawl__interrupt_hurries(&hurried);
+    }
     if (status == PAWL_OK && wish != LEDGER_TO_READ
         && strstr(location, "durability=normal") != NULL) {
         LOG_WARNING("durability is normal: a power cut can take the last events that were answered",

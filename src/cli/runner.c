@@ -83,7 +83,8 @@ static pawl_status claim(struct runner *runner, uint64_t want, uint32_t wait_ms,
 
 /* --- the main loop --- */
 
-enum { LOOK_MS = 250, WAIT_MS = 1000, FAILURES_MAX = 20 };
+enum { LOOK_MS = 250, WAIT_MS = 1000 };
+#define FAILING_NS_MAX (60 * NS_PER_S) /* a store that cannot be asked for longer ends the run */
 
 static void wait_for_change(struct runner *runner, int64_t ms)
 {
@@ -165,7 +166,7 @@ static void run_all(struct runner *runner)
 {
     pawl_error error = PAWL_ERROR_INIT;
     bool end = false;
-    int failures = 0;
+    int64_t answered_ns = runner_now();
 
     while (!end && wait_for_room(runner)) {
         struct runner_plan plan = plan_of(runner);
@@ -181,7 +182,8 @@ static void run_all(struct runner *runner)
             pawl__lock(&runner->lock);
             pawl__runner_stop_locked(runner); /* the watcher says why */
             pawl__unlock(&runner->lock);
-        } else if (is_passing(status) && ++failures < FAILURES_MAX) {
+        } else if (is_passing(status)
+                   && (runner->plan.stays || runner_now() - answered_ns < FAILING_NS_MAX)) {
             LOG_WARNING("the store cannot be asked now", LOG_TEXT("error", error.message));
             wait_for_change(runner, WAIT_MS);
         } else if (status != PAWL_OK) {
@@ -189,7 +191,7 @@ static void run_all(struct runner *runner)
             pawl__runner_fail_locked(runner, status, &error);
             pawl__unlock(&runner->lock);
         } else {
-            failures = 0;
+            answered_ns = runner_now();
         }
     }
     pawl__lock(&runner->lock);
@@ -242,21 +244,26 @@ static void close_all(struct runner *runner)
         pawl__cond_done(&runner->slots[i].cond);
         pawl__fs_close(&runner->slots[i].wake_fd);
     }
-    pawl__thread_join(&runner->heart);
+    if (!pawl__thread_join_until(&runner->heart, runner_now() + NS_PER_S)) {
+        pawl_work_interrupt(runner->work); /* a heartbeat is worth no more */
+        pawl__thread_join(&runner->heart);
+    }
     if (runner->quit_fd >= 0) {
         pawl__runner_poke(runner->quit_fd);
     }
     pawl__thread_join(&runner->watcher);
     free(runner->slots);
     pawl__fs_close(&runner->signal_fd);
+    pawl__fs_close(&runner->stop_fd);
     pawl__fs_close(&runner->quit_fd);
 }
 
 static pawl_status start(struct runner *runner, pawl_error *reterr)
 {
     runner->signal_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    runner->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     runner->quit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (runner->signal_fd < 0 || runner->quit_fd < 0) {
+    if (runner->signal_fd < 0 || runner->stop_fd < 0 || runner->quit_fd < 0) {
         return pawl__fail_errno(reterr, errno, "make an eventfd");
     }
     pawl_status status = open_slots(runner, reterr);
@@ -302,6 +309,14 @@ static pawl_status judge(struct runner *runner, pawl_error *reterr)
         *reterr = runner->error;
         return runner->status;
     }
+    if (runner->abandoned && runner->untold > 0) {
+        return pawl__fail(
+            reterr,
+            PAWL_UNAVAILABLE,
+            "the store did not answer: %llu item%s given back when the lease runs out",
+            (unsigned long long)runner->untold,
+            runner->untold == 1 ? " is" : "s are");
+    }
     if (pawl__interrupted() && !runner->plan.stays) { /* for who stays it is the way to end */
         return pawl__fail(reterr,
                           PAWL_CANCELLED,
@@ -310,7 +325,8 @@ static pawl_status judge(struct runner *runner, pawl_error *reterr)
                           (unsigned long long)runner->completed,
                           (unsigned long long)runner->released);
     }
-    if (runner->options->task_id.len > 0) { /* a whole task: earlier runs count */
+    if (runner->options->task_id.len > 0
+        && !runner->abandoned) { /* a whole task: earlier runs count */
         status = pawl__runner_count(runner, 1U << PAWL_ITEM_FAILED, &failed, reterr);
     }
     if (status == PAWL_OK && failed > 0) {
@@ -365,15 +381,15 @@ static pawl_status run_with_progress(struct runner *runner, pawl_error *reterr)
     return status == PAWL_OK ? judge(runner, reterr) : status;
 }
 
-/* The locks exist; opens the store and everything behind it. */
-static pawl_status run_opened(struct runner *runner, pawl_error *reterr)
+/* Before the first claim. May be repeated. */
+static pawl_status begin(struct runner *runner, pawl_error *reterr)
 {
-    pawl_status status = pawl__output_init(&runner->output, runner->options->keep_order, reterr);
+    pawl_status status = PAWL_OK;
 
-    if (status != PAWL_OK) {
-        return status;
+    if (runner->work == NULL) {
+        status = pawl__work_open(runner->run, WORK_THAT_EXISTS, &runner->work, reterr);
+        pawl__interrupt_hurries(NULL); /* the watcher knows better when */
     }
-    status = pawl__work_open(runner->run, WORK_THAT_EXISTS, &runner->work, reterr);
     if (status == PAWL_OK) {
         status = pawl__work_check_task(runner->work, runner->options->task_id, reterr);
     }
@@ -382,8 +398,22 @@ static pawl_status run_opened(struct runner *runner, pawl_error *reterr)
         runner->swept_ns = runner_now() - runner->options->sweep_ms * NS_PER_MS;
         status = pawl__runner_look_after(runner, reterr);
     }
-    if (status == PAWL_OK) {
-        status = pawl__runner_sweep(runner, reterr);
+    return status == PAWL_OK ? pawl__runner_sweep(runner, reterr) : status;
+}
+
+/* The locks exist; opens the store and everything behind it. */
+static pawl_status run_opened(struct runner *runner, pawl_error *reterr)
+{
+    pawl_status status = pawl__output_init(&runner->output, runner->options->keep_order, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = begin(runner, reterr);
+    while (runner->plan.stays && is_passing(status)) {
+        LOG_WARNING("the store cannot be asked now", LOG_TEXT("error", reterr->message));
+        pawl__sleep_until(pawl__clock_real(), runner_now() + WAIT_MS * NS_PER_MS);
+        status = begin(runner, reterr);
     }
     if (status == PAWL_OK) {
         status = run_with_progress(runner, reterr);
@@ -402,6 +432,7 @@ pawl_status pawl__runner_run(struct pawl__run *run,
         .run = run,
         .options = options,
         .signal_fd = -1,
+        .stop_fd = -1,
         .quit_fd = -1,
         .plan = { .jobs = options->jobs,
                   .threads = 2 * options->jobs,

@@ -21,6 +21,10 @@ void pawl__runner_poke(int eventfd)
 
 void pawl__runner_stop_locked(struct runner *runner)
 {
+    if (!runner->plan.stopping) {
+        runner->quiet_ns = runner_now();
+        pawl__runner_poke(runner->stop_fd);
+    }
     runner->plan.stopping = true;
     for (size_t i = 0; i < runner->slot_count; i++) {
         struct runner_slot *slot = &runner->slots[i];
@@ -103,6 +107,32 @@ void pawl__runner_heart(void *context)
 
 /* --- the watcher --- */
 
+/* A store that does not answer must not hold up the end. What commands came to is worth some seconds;
+ * what is neither running nor being told to the store is not. */
+#define TELL_NS (5 * NS_PER_S)
+#define IDLE_NS NS_PER_S
+
+static void abandon_if_late(struct runner *runner)
+{
+    int64_t now_ns = runner_now();
+
+    pawl__lock(&runner->lock);
+    if (runner->plan.running > 0) {
+        runner->quiet_ns = now_ns; /* they are being ended, with their grace */
+    }
+    int64_t limit_ns = runner->plan.finishing > 0 ? TELL_NS : IDLE_NS;
+    bool late = runner->plan.stopping && now_ns - runner->quiet_ns >= limit_ns;
+    if (late && !runner->abandoned) {
+        runner->abandoned = true;
+        runner->untold = runner->plan.finishing;
+        pawl_work_interrupt(runner->work);
+        for (size_t i = 0; i < runner->slot_count; i++) {
+            pawl__cond_signal(&runner->slots[i].cond);
+        }
+    }
+    pawl__unlock(&runner->lock);
+}
+
 static void draw(struct runner *runner)
 {
     pawl__lock(&runner->lock);
@@ -120,6 +150,7 @@ void pawl__runner_watcher(void *context)
         { .fd = runner->quit_fd, .events = POLLIN },
         { .fd = runner->signal_fd, .events = POLLIN },
         { .fd = runner->guard.fd }, /* POLLERR alone */
+        { .fd = runner->stop_fd, .events = POLLIN },
     };
 
     for (;;) {
@@ -144,6 +175,11 @@ void pawl__runner_watcher(void *context)
             pawl__runner_fail_locked(runner, PAWL_FAILED, &error);
             pawl__unlock(&runner->lock);
         }
+        if (ready > 0 && fds[3].revents != 0) {
+            fds[3].fd = -1;
+            wait_ms = 100;
+        }
+        abandon_if_late(runner);
         draw(runner);
     }
 }

@@ -51,14 +51,18 @@ struct runner {
     struct runner_holder we;
     char holder[RUNNER_HOLDER_SIZE];
     int signal_fd; /* an eventfd: Ctrl-C */
+    int stop_fd;   /* an eventfd: the run ends */
     int quit_fd;   /* an eventfd: the watcher is to end */
     struct runner_output output;
 
     struct runner_plan plan;
     struct runner_slot *slots;
     size_t slot_count;
-    bool quit;      /* slots and heart are to end */
-    uint64_t total; /* for the progress; 0: unknown */
+    bool quit;        /* slots and heart are to end */
+    int64_t quiet_ns; /* since when the run ends and no command runs any more */
+    bool abandoned;   /* the store did not answer meanwhile: it is not asked any more, ... */
+    uint64_t untold;  /* ... and so many items could not be told to it */
+    uint64_t total;   /* for the progress; 0: unknown */
     uint64_t completed, failed, retried, released, lost;
     pawl_status status; /* the first failure that ends the run */
     pawl_error error;

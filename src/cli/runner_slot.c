@@ -243,6 +243,21 @@ static bool may_be_repeated(pawl_status status)
     return status == PAWL_BUSY || status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT;
 }
 
+/* False: the store is not asked any more. */
+static bool rest_until(struct runner_slot *slot, int64_t until_ns)
+{
+    struct runner *runner = slot->runner;
+    bool early = true;
+
+    pawl__lock(&runner->lock);
+    while (early && !runner->abandoned) {
+        early = pawl__cond_wait_until(&slot->cond, &runner->lock, until_ns);
+    }
+    bool goes_on = !runner->abandoned;
+    pawl__unlock(&runner->lock);
+    return goes_on;
+}
+
 /* Repeated until the lease must have run out: a command that ran for hours is worth it. */
 static pawl_status tell_until(struct runner_slot *slot, struct ended *ended, pawl_error *reterr)
 {
@@ -251,11 +266,10 @@ static pawl_status tell_until(struct runner_slot *slot, struct ended *ended, paw
     pawl_status status = tell(slot, ended, reterr);
 
     for (uint64_t attempt = 1; may_be_repeated(status); attempt++) {
-        int64_t wait_ns = pawl__backoff_ceiling_ns(&backoff, attempt);
-        if (runner_now() + wait_ns >= slot->beat.until_ns) {
+        int64_t until_ns = runner_now() + pawl__backoff_ceiling_ns(&backoff, attempt);
+        if (until_ns >= slot->beat.until_ns || !rest_until(slot, until_ns)) {
             break;
         }
-        pawl__sleep_until(pawl__clock_real(), runner_now() + wait_ns);
         status = tell(slot, ended, reterr);
     }
     return status;
@@ -286,6 +300,8 @@ static void finish(struct runner_slot *slot, struct ended *ended)
     }
     if (status == PAWL_OK) {
         count_locked(runner, ended);
+    } else if (runner->abandoned) {
+        ended->verdict = RUNNER_FORGET; /* the end of the run says so */
     } else {
         pawl__runner_fail_locked(runner, status, &error);
     }

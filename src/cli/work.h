@@ -60,6 +60,10 @@ int64_t pawl__work_setting_ms(const struct pawl__run *run, enum pawl__setting_id
 /* What the settings say of a store. */
 pawl_work_options pawl__work_options(const struct pawl__run *run);
 
+/* For a command that waits only so long: a store that does not answer is noticed within half of it,
+ * a second at the least. 0: as the settings say. */
+void pawl__work_hurry(pawl_work_options *options, int64_t wait_ms);
+
 /* The same with options of the caller's, but for must_exist. */
 PAWL_MUST_USE pawl_status pawl__work_open_with(const struct pawl__run *run,
                                                enum pawl__work_wish wish,

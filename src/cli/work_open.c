@@ -8,6 +8,7 @@
 #include "base/macros.h"
 #include "base/quantity.h"
 #include "cli/input.h"
+#include "cli/interrupt.h"
 #include "cli/place.h"
 #include "cli/work.h"
 
@@ -15,6 +16,7 @@ static const struct pawl__place place = { .flag = "work", .file = "work.sqlite" 
 
 void pawl__work_close_p(pawl_work **work)
 {
+    pawl__interrupt_hurries(NULL);
     pawl_work_close(*work);
 }
 
@@ -34,6 +36,24 @@ pawl_work_options pawl__work_options(const struct pawl__run *run)
     return options;
 }
 
+void pawl__work_hurry(pawl_work_options *options, int64_t wait_ms)
+{
+    enum { LEAST_MS = 1000 };
+
+    if (wait_ms > 0) {
+        int64_t half_ms = MAX(wait_ms / 2, (int64_t)LEAST_MS);
+        options->busy_ms_max = (uint32_t)MIN((int64_t)options->busy_ms_max, half_ms);
+        options->answer_ms_max = (uint32_t)MIN((int64_t)options->answer_ms_max, half_ms);
+    }
+}
+
+static void hurry(void *work)
+{
+    pawl_work_interrupt(work);
+}
+
+static struct pawl__woken hurried; /* a command has one store open at a time */
+
 pawl_status pawl__work_open_with(const struct pawl__run *run,
                                  enum pawl__work_wish wish,
                                  pawl_work_options *options,
@@ -51,7 +71,14 @@ pawl_status pawl__work_open_with(const struct pawl__run *run,
     if (status == PAWL_OK && wish == WORK_TO_CREATE) {
         status = pawl__place_make(run, &place, reterr);
     }
-    return status == PAWL_OK ? pawl_work_open(location, options, ret_work, reterr) : status;
+    if (status == PAWL_OK) {
+        status = pawl_work_open(location, options, ret_work, reterr);
+    }
+    if (status == PAWL_OK) {
+        hurried = (struct pawl__woken){ hurry, *ret_work };
+        pawl__interrupt_hurries(&hurried);
+    }
+    return status;
 }
 
 pawl_status pawl__work_open(const struct pawl__run *run,

@@ -466,6 +466,7 @@ pawl_status pawl__ledger_postgres_open(const struct pawl__location *location,
         .statements = pawl__ledger_pg_statements,
         .statement_ms_max = STATEMENT_MS_MAX,
         .idle_ms_max = IDLE_MS_MAX,
+        .interrupted = location->interrupted,
         .answer_ms_max = (int)MIN(options->answer_ms_max, (uint32_t)INT32_MAX),
         /* 0 would be the wrapper's default, and the server's "for ever". */
         .lock_ms_max = (int)MIN(MAX(options->busy_ms_max, 1U), (uint32_t)INT32_MAX),

@@ -566,6 +566,7 @@ pawl_status pawl__ledger_sqlite_open(const struct pawl__location *location,
     backend->options.statement_count = SQL_COUNT;
     backend->options.busy_ms_max = options->busy_ms_max;
     backend->options.sync_normal = location->durability_normal;
+    backend->options.interrupted = location->interrupted;
     backend->reader_mode = location->at_rest ? PAWL__SQLITE_AT_REST : PAWL__SQLITE_READ_ONLY;
     pawl_status status = pawl__lock_init(&backend->lock, reterr);
     if (status != PAWL_OK) {

@@ -7,7 +7,9 @@
 #include "base/error.h"
 #include "ledger/verify.h"
 
-#define CLOSE_NS (10 * NS_PER_S) /* closing ends within this, though the store hangs */
+/* Closing: so long for what was begun, then it is interrupted and has so long to end. */
+#define DRAIN_NS (5 * NS_PER_S)
+#define INTERRUPTED_NS (5 * NS_PER_S)
 
 typedef pawl_status (*backend_open)(const struct pawl__location *location,
                                     const pawl_ledger_options *options,
@@ -130,6 +132,7 @@ static pawl_status start_writing(pawl_ledger *ledger, pawl_error *reterr)
 }
 
 pawl_status pawl__ledger_backend_open(const char *location,
+                                      const atomic_bool *interrupted,
                                       const pawl_ledger_options *options,
                                       struct ledger_backend **ret_backend,
                                       pawl_error *reterr)
@@ -137,6 +140,7 @@ pawl_status pawl__ledger_backend_open(const char *location,
     AUTO(pawl__location_done) struct pawl__location parsed = { 0 };
     pawl_status status = pawl__location_parse(location, &parsed, reterr);
 
+    parsed.interrupted = interrupted;
     return status == PAWL_OK ? backends[parsed.scheme](&parsed, options, ret_backend, reterr)
                              : status;
 }
@@ -153,8 +157,8 @@ static pawl_status watch_outside(void *context,
 
 static pawl_status open_ledger(pawl_ledger *ledger, const char *location, pawl_error *reterr)
 {
-    pawl_status status =
-        pawl__ledger_backend_open(location, &ledger->options, &ledger->backend, reterr);
+    pawl_status status = pawl__ledger_backend_open(
+        location, &ledger->interrupted, &ledger->options, &ledger->backend, reterr);
 
     if (status == PAWL_OK) {
         status = pawl__verify_ends(ledger->backend, reterr);
@@ -231,14 +235,34 @@ pawl_status pawl_ledger_open(const char *location,
     return PAWL_OK;
 }
 
+void pawl_ledger_interrupt(pawl_ledger *ledger)
+{
+    if (ledger != NULL) {
+        atomic_store(&ledger->interrupted, true);
+    }
+}
+
+static bool stop_writing(pawl_ledger *ledger)
+{
+    struct pawl__clock *clock = pawl__clock_real();
+
+    if (pawl__commit_stop(ledger->commit, true, pawl__monotonic_ns(clock) + DRAIN_NS, NULL)
+        == PAWL_OK) {
+        return true;
+    }
+    pawl_ledger_interrupt(ledger);
+    return pawl__commit_stop(
+               ledger->commit, false, pawl__monotonic_ns(clock) + INTERRUPTED_NS, NULL)
+           == PAWL_OK;
+}
+
 void pawl_ledger_close(pawl_ledger *ledger)
 {
     if (ledger == NULL) {
         return;
     }
     if (ledger->commit != NULL) {
-        int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + CLOSE_NS;
-        if (pawl__commit_stop(ledger->commit, true, deadline_ns, NULL) != PAWL_OK) {
+        if (!stop_writing(ledger)) {
             /* The store hangs in a write. Its thread still uses all of this: leave it behind; what
              * was acknowledged is on disk. */
             pawl__commit_free(ledger->commit);

@@ -2,6 +2,8 @@
 #ifndef PAWL_LEDGER_INTERNAL_H
 #define PAWL_LEDGER_INTERNAL_H
 
+#include <stdatomic.h>
+
 #include "base/commit.h"
 #include "base/take.h"
 #include "base/thread.h"
@@ -24,6 +26,7 @@ struct pawl_ledger {
     struct pawl__thread settler; /* writes the anchor behind the commits */
     struct pawl__cancel settler_cancel;
     bool settler_ready;
+    atomic_bool interrupted; /* calls on the store end soon */
 };
 
 /* Puts a request through the group commit and returns its own answer. */
@@ -82,6 +85,7 @@ PAWL_MUST_USE pawl_status pawl__take_filter(const pawl_event_filter *given,
 
 /* The backend of a location alone: no threads, no anchor, nothing is checked. */
 PAWL_MUST_USE pawl_status pawl__ledger_backend_open(const char *location,
+                                                    const atomic_bool *interrupted, /* or NULL */
                                                     const pawl_ledger_options *options,
                                                     struct ledger_backend **ret_backend,
                                                     pawl_error *reterr);

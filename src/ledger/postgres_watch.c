@@ -15,6 +15,7 @@ static pawl_status open_watcher(struct postgres_backend *backend, pawl_error *re
     options.application_name = "pawl ledger watch";
     options.statement_count = 0;
     options.cancel = &backend->stop;
+    options.interrupted = NULL; /* it sleeps for long, and `stop` wakes it */
     pawl_status status = pawl__pg_open(backend->url, &options, &pg, reterr);
     if (status == PAWL_OK) {
         status = pawl__pg_listen(pg, PAWL__LEDGER_CHANNEL, reterr);

@@ -251,7 +251,7 @@ static pawl_status open_tail(const char *location,
         return PAWL_OK;
     }
     options.read_only = true;
-    pawl_status status = pawl__ledger_backend_open(location, &options, ret_backend, reterr);
+    pawl_status status = pawl__ledger_backend_open(location, NULL, &options, ret_backend, reterr);
     return status == PAWL_OK ? PAWL_OK : pawl__fail_context(reterr, status, "the tail");
 }
 

@@ -5,6 +5,8 @@
 
 #include <pawl/pawl.h>
 
+#include <stdatomic.h>
+
 enum pawl__scheme { PAWL__AT_MEMORY, PAWL__AT_SQLITE, PAWL__AT_POSTGRES };
 
 struct pawl__location {
@@ -13,6 +15,8 @@ struct pawl__location {
     bool durability_normal;
     bool at_rest;         /* SQLite, and not to be written in a location: see pawl__snapshot_open */
     uint32_t connections; /* PostgreSQL: at the most this many; 0: the backend's default */
+    /* Not in the text, for who opens it: the store's calls end soon once it is true. Or NULL. */
+    const atomic_bool *interrupted;
 };
 
 void pawl__location_done(struct pawl__location *location);

@@ -29,6 +29,8 @@
 
 #include <pawl/pawl.h>
 
+#include <stdatomic.h>
+
 #include "base/buf.h"
 #include "base/cancel.h"
 #include "base/macros.h"
@@ -70,6 +72,9 @@ struct pawl__pg_options {
     int lock_ms_max;      /* lock_timeout, then BUSY. 0: 10 s */
     int idle_ms_max;      /* idle_in_transaction_session_timeout. 0: 5 min */
     struct pawl__cancel *cancel; /* interrupts the connection; must outlive it. NULL: none */
+    /* The same for what can only set a flag, as a signal handler: it is looked at every 100 ms while
+     * something is waited for, but notifications. Must outlive the connection. NULL: none. */
+    const atomic_bool *interrupted;
     const char *settings; /* SET ...; SET ...: after every connect, before anything is prepared */
     bool unsafe_async_commit; /* synchronous_commit=off: a power cut loses acknowledged commits */
 };

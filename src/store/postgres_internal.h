@@ -123,6 +123,9 @@ pawl_status pawl__pg_fail_unknown(pawl_error *reterr, const char *what);
  * TIMEOUT without a message. A socket of -1 waits for the other two. */
 pawl_status pawl__pg_poll(struct pawl__pg *pg, int socket, short events, int64_t deadline_ns);
 
+/* By a call, or by the flag that the options brought. */
+bool pawl__pg_is_interrupted(const struct pawl__pg *pg);
+
 /* Before anything is sent: not interrupted, not too late, connected (again, outside a transaction).
  */
 pawl_status pawl__pg_ready(struct pawl__pg *pg, pawl_error *reterr);

@@ -35,6 +35,22 @@ void pawl__pg_set_deadline(struct pawl__pg *pg, int64_t deadline_ns)
     pg->deadline_ns = deadline_ns;
 }
 
+#define LOOK_NS (100 * NS_PER_MS) /* at a flag that wakes nobody */
+
+bool pawl__pg_is_interrupted(const struct pawl__pg *pg)
+{
+    return atomic_load(&pg->interrupted)
+           || (pg->options.interrupted != NULL && atomic_load(pg->options.interrupted));
+}
+
+/* Until when to sleep in one piece. */
+static int64_t nap_until(const struct pawl__pg *pg, int64_t deadline_ns)
+{
+    return pg->options.interrupted == NULL || pg->gave_up != PAWL_OK
+               ? deadline_ns
+               : MIN(deadline_ns, now_ns() + LOOK_NS);
+}
+
 /* False: the deadline passed. */
 static bool poll_until(struct pollfd *fds, size_t count, int64_t deadline_ns)
 {
@@ -58,8 +74,13 @@ pawl_status pawl__pg_poll(struct pawl__pg *pg, int socket, short events, int64_t
         { .fd = pg->gave_up == PAWL_OK ? pg->wake_fd : -1, .events = POLLIN },
     };
 
-    if (!poll_until(fds, COUNT_OF(fds), deadline_ns)) {
-        return PAWL_TIMEOUT;
+    while (!poll_until(fds, COUNT_OF(fds), nap_until(pg, deadline_ns))) {
+        if (pg->gave_up == PAWL_OK && pawl__pg_is_interrupted(pg)) {
+            return PAWL_CANCELLED;
+        }
+        if (now_ns() >= deadline_ns) {
+            return PAWL_TIMEOUT;
+        }
     }
     return fds[1].revents != 0 ? PAWL_CANCELLED : PAWL_OK;
 }
@@ -80,7 +101,7 @@ static void notice_hang_up(struct pawl__pg *pg)
 
 static pawl_status check_stopped(struct pawl__pg *pg, pawl_error *reterr)
 {
-    if (atomic_load(&pg->interrupted)) {
+    if (pawl__pg_is_interrupted(pg)) {
         return pawl__fail(reterr, PAWL_CANCELLED, "interrupted");
     }
     if (pg->deadline_ns != 0 && now_ns() >= pg->deadline_ns) {
@@ -205,9 +226,9 @@ static pawl_status await_server(struct pawl__pg *pg, short events, int64_t deadl
             { .fd = pg->wake_fd, .events = POLLIN },
             { .fd = pg->probe.fd, .events = pawl__pg_probe_events(&pg->probe) },
         };
-        bool ready = poll_until(fds, COUNT_OF(fds), MIN(until_ns, deadline_ns));
+        bool ready = poll_until(fds, COUNT_OF(fds), nap_until(pg, MIN(until_ns, deadline_ns)));
 
-        if (ready && fds[1].revents != 0) {
+        if (ready ? fds[1].revents != 0 : pawl__pg_is_interrupted(pg)) {
             return PAWL_CANCELLED;
         }
         if (ready && fds[0].revents != 0) {

@@ -106,8 +106,7 @@ static int on_progress(void *context)
     if (db->ask_until_ns != 0 && pawl__monotonic_ns(db->clock) >= db->ask_until_ns) {
         return 1;
     }
-    return !db->shielded
-           && (atomic_load_explicit(&db->stop, memory_order_relaxed) & STOP_INTERRUPTED);
+    return !db->shielded && pawl__sqlite_is_interrupted(db);
 }
 
 static int on_commit(void *context, sqlite3 *native, const char *name, int pages)
@@ -266,7 +265,7 @@ static pawl_status ensure_wal(struct pawl__sqlite *db, pawl_error *reterr)
         pawl_status status = switch_to_wal(db, reterr);
         int64_t now = pawl__monotonic_ns(db->clock);
 
-        if (status != PAWL_BUSY || now >= deadline) {
+        if (status != PAWL_BUSY || now >= deadline || pawl__sqlite_is_interrupted(db)) {
             return status;
         }
         pawl__sleep_until(db->clock, MIN(now + 2 * NS_PER_MS, deadline));
@@ -490,6 +489,7 @@ static struct pawl__sqlite *allocate(const char *path, const struct pawl__sqlite
         options->busy_nap_ms_max == 0 ? BUSY_NAP_NS_MAX : options->busy_nap_ms_max * NS_PER_MS;
     db->wal_pages_max = options->wal_pages_max;
     atomic_init(&db->stop, 0);
+    db->interrupted = options->interrupted;
     return db;
 }
 

@@ -24,6 +24,8 @@
 #ifndef PAWL_STORE_SQLITE_H
 #define PAWL_STORE_SQLITE_H
 
+#include <stdatomic.h>
+
 #include <pawl/pawl.h>
 
 #include "base/clock.h"
@@ -66,6 +68,9 @@ struct pawl__sqlite_options {
     bool sync_normal; /* commits survive a crash of the process, the last ones not a power cut */
     bool unsafe_skip_sync;     /* no fsync at all; for tests of power loss */
     struct pawl__clock *clock; /* NULL: the real one */
+    /* Once it is true, by a signal handler too, it is as if pawl__sqlite_interrupt had been called:
+     * for good. Must outlive the handle. NULL: none. */
+    const atomic_bool *interrupted;
 };
 
 #define PAWL__SQLITE_OPTIONS_INIT                   \

@@ -43,7 +43,7 @@ static pawl_status status_of(struct pawl__sqlite *db, int rc)
     case SQLITE_LOCKED:
     case SQLITE_PROTOCOL: /* lost the race for the shared memory file too often */
         /* An interrupt ends the wait for a lock. */
-        return (atomic_load(&db->stop) & STOP_INTERRUPTED) ? PAWL_CANCELLED : PAWL_BUSY;
+        return pawl__sqlite_is_interrupted(db) ? PAWL_CANCELLED : PAWL_BUSY;
     case SQLITE_FULL:
         return PAWL_NO_SPACE;
     case SQLITE_CANTOPEN:
@@ -109,8 +109,17 @@ pawl_status pawl__sqlite_fail(struct pawl__sqlite *db, int rc, pawl_error *reter
     return status;
 }
 
+bool pawl__sqlite_is_interrupted(struct pawl__sqlite *db)
+{
+    if (db->interrupted != NULL && atomic_load_explicit(db->interrupted, memory_order_relaxed)) {
+        atomic_fetch_or(&db->stop, STOP_INTERRUPTED);
+    }
+    return atomic_load_explicit(&db->stop, memory_order_relaxed) & STOP_INTERRUPTED;
+}
+
 pawl_status pawl__sqlite_check_stop(struct pawl__sqlite *db, pawl_error *reterr)
 {
+    (void)pawl__sqlite_is_interrupted(db);
     unsigned stop = atomic_load_explicit(&db->stop, memory_order_relaxed);
 
     if (__builtin_expect(stop == 0, 1)) {
@@ -144,8 +153,7 @@ int pawl__sqlite_busy(void *context, int count)
         db->busy_since_ns = now;
     }
     db->busy_waited_ns = now - db->busy_since_ns;
-    if (db->busy_waited_ns >= db->busy_ns_max
-        || (atomic_load_explicit(&db->stop, memory_order_relaxed) & STOP_INTERRUPTED)) {
+    if (db->busy_waited_ns >= db->busy_ns_max || pawl__sqlite_is_interrupted(db)) {
         return 0;
     }
     /* The clock's low bits are random enough to part two waiters. */

@@ -31,9 +31,10 @@ struct pawl__sqlite {
     char *path;
     struct pawl__clock *clock;
     atomic_uint stop;
-    bool in_transaction; /* between our begin and our commit or rollback */
-    bool shielded;       /* COMMIT or ROLLBACK runs: an interrupt waits */
-    int wal_pages;       /* in the log after the last commit */
+    const atomic_bool *interrupted; /* of the options */
+    bool in_transaction;            /* between our begin and our commit or rollback */
+    bool shielded;                  /* COMMIT or ROLLBACK runs: an interrupt waits */
+    int wal_pages;                  /* in the log after the last commit */
     int wal_pages_max;
     int64_t busy_ns_max;
     int64_t busy_nap_ns_max;
@@ -51,6 +52,9 @@ pawl_status pawl__sqlite_fail(struct pawl__sqlite *db, int rc, pawl_error *reter
 
 /* Spoils the handle when `rc` is a failed fsync; nothing else. */
 void pawl__sqlite_note_sync(struct pawl__sqlite *db, int rc);
+
+/* By a call, or by the flag that the options brought. */
+bool pawl__sqlite_is_interrupted(struct pawl__sqlite *db);
 
 /* PAWL_OK, or why this handle runs nothing now. */
 pawl_status pawl__sqlite_check_stop(struct pawl__sqlite *db, pawl_error *reterr);

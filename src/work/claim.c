@@ -1,5 +1,6 @@
 /* Claims: many that want the same are served by one walk; one that finds nothing may wait. */
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -12,6 +13,10 @@
 #include "work/work_internal.h"
 
 enum { LET_IN_AT_ONCE = 1000 };
+#define AGAIN_NS (250 * NS_PER_MS) /* a waiting claim asks a store that failed again */
+/* How much longer than it was asked for a claim waits for a store that is at it. Less would give up
+ * leases that a slow disk is about to give; a store that hangs is given up by then. */
+#define LATE_NS (5 * NS_PER_S)
 
 /* --- on the committer's thread --- */
 
@@ -271,9 +276,88 @@ static int64_t wait_until(const struct work_claiming *claiming, int64_t deadline
     return in_ns > deadline_ns - now_ns ? deadline_ns : now_ns + in_ns;
 }
 
+/* A claim that may outlive its caller, with copies of its names. */
+struct lasting_claim {
+    struct work_claiming claiming;
+    pawl_view types[]; /* behind them their texts */
+};
+
+static void free_lasting(struct pawl__commit_item *item)
+{
+    struct lasting_claim *lasting =
+        (struct lasting_claim *)((char *)item
+                                 - offsetof(struct lasting_claim, claiming.request.item));
+
+    pawl_claimed_free(
+        lasting->claiming.claimed); /* nobody was told of these leases: they run out */
+    free(lasting);
+}
+
+static pawl_view move_text(pawl_view text, char **at)
+{
+    pawl_view moved = { *at, text.len };
+
+    if (text.len > 0) {
+        memcpy(*at, text.data, text.len);
+    }
+    *at += text.len;
+    return moved;
+}
+
+static struct work_claiming *make_lasting(const struct work_claiming *claiming)
+{
+    size_t bytes = claiming->claim.holder.len + claiming->claim.task_id.len;
+
+    for (size_t i = 0; i < claiming->filter.work_type_count; i++) {
+        bytes += claiming->filter.work_types[i].len;
+    }
+    size_t types_bytes = claiming->filter.work_type_count * sizeof(pawl_view);
+    struct lasting_claim *lasting = malloc(sizeof(*lasting) + types_bytes + bytes);
+    if (lasting == NULL) {
+        return NULL;
+    }
+    char *at = (char *)lasting->types + types_bytes;
+    lasting->claiming = *claiming;
+    lasting->claiming.claimed = NULL;
+    lasting->claiming.request.item = (struct pawl__commit_item){ .free = free_lasting };
+    lasting->claiming.claim.holder = move_text(claiming->claim.holder, &at);
+    lasting->claiming.claim.task_id = move_text(claiming->claim.task_id, &at);
+    for (size_t i = 0; i < claiming->filter.work_type_count; i++) {
+        lasting->types[i] = move_text(claiming->filter.work_types[i], &at);
+    }
+    lasting->claiming.claim.work_types = lasting->types;
+    lasting->claiming.filter.work_types = lasting->types;
+    lasting->claiming.filter.task_id = lasting->claiming.claim.task_id;
+    return &lasting->claiming;
+}
+
+/* Asks the store, at the most until the deadline: what is left behind then belongs to the committer. */
+static pawl_status ask_until(pawl_work *work,
+                             struct work_claiming *claiming,
+                             int64_t deadline_ns,
+                             pawl_error *reterr)
+{
+    struct work_claiming *lasting = make_lasting(claiming);
+
+    if (lasting == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a claim");
+    }
+    struct work_request *request = &lasting->request;
+    pawl_status status = pawl__work_submit_until(work, &request, deadline_ns, reterr);
+    if (request == NULL) {
+        return status;
+    }
+    claiming->claimed = STEAL(lasting->claimed);
+    claiming->next_due_ns = lasting->next_due_ns;
+    claiming->now_ns = lasting->now_ns;
+    free_lasting(&request->item);
+    return status;
+}
+
 /* One look: at what was leased ahead, then at the store. */
 static pawl_status claim_once(pawl_work *work,
                               struct work_claiming *claiming,
+                              int64_t deadline_ns,
                               pawl_claimed **ret_claimed,
                               pawl_error *reterr)
 {
@@ -288,7 +372,9 @@ static pawl_status claim_once(pawl_work *work,
     }
     int64_t asked_ns = pawl__monotonic_ns(pawl__clock_real());
     claiming->request.item = (struct pawl__commit_item){ 0 };
-    status = pawl__work_submit_inside(work, &claiming->request, reterr);
+    status = claiming->claim.wait_ms > 0
+                 ? ask_until(work, claiming, deadline_ns + LATE_NS, reterr)
+                 : pawl__work_submit_inside(work, &claiming->request, reterr);
     if (status != PAWL_OK) {
         return status;
     }
@@ -298,6 +384,12 @@ static pawl_status claim_once(pawl_work *work,
     }
     *ret_claimed = claiming->claimed;
     return PAWL_OK;
+}
+
+/* What a store that is locked, or away, says: who waits asks again while there is time. */
+static bool may_pass(pawl_status status)
+{
+    return status == PAWL_BUSY || status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT;
 }
 
 static pawl_status claim_or_wait(pawl_work *work,
@@ -315,12 +407,15 @@ static pawl_status claim_or_wait(pawl_work *work,
         if (claiming->claim.wait_ms > 0 && atomic_load(&work->waits_cancelled)) {
             return pawl__fail(reterr, PAWL_CANCELLED, "cancelled");
         }
-        status = claim_once(work, claiming, ret_claimed, reterr);
-        if (status != PAWL_NOT_FOUND || pawl__monotonic_ns(pawl__clock_real()) >= deadline_ns) {
+        status = claim_once(work, claiming, deadline_ns, ret_claimed, reterr);
+        int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
+        if ((status != PAWL_NOT_FOUND && !may_pass(status)) || now_ns >= deadline_ns) {
             return status;
         }
+        int64_t until_ns = may_pass(status) ? MIN(now_ns + AGAIN_NS, deadline_ns)
+                                            : wait_until(claiming, deadline_ns);
         status = PAWL_OK;
-        (void)pawl__watch_wait(&work->watch, generation, wait_until(claiming, deadline_ns));
+        (void)pawl__watch_wait(&work->watch, generation, until_ns);
     }
     return status;
 }

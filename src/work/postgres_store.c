@@ -393,6 +393,7 @@ pawl_status pawl__work_postgres_open(const struct pawl__location *location,
         .statement_count = WORK_PG_COUNT,
         .statement_ms_max = STATEMENT_MS_MAX,
         .idle_ms_max = IDLE_MS_MAX,
+        .interrupted = location->interrupted,
         .answer_ms_max = (int)MIN(setup->options->answer_ms_max, (uint32_t)INT32_MAX),
         /* 0 would be the wrapper's default, and the server's "for ever". */
         .lock_ms_max = (int)MIN(MAX(setup->options->busy_ms_max, 1U), (uint32_t)INT32_MAX),

@@ -18,6 +18,7 @@ static pawl_status open_watcher(struct work_postgres *backend, pawl_error *reter
     options.application_name = "pawl work watch";
     options.statement_count = 0;
     options.cancel = &backend->stop;
+    options.interrupted = NULL; /* it sleeps for long, and `stop` wakes it */
     pawl_status status = pawl__pg_open(backend->url, &options, &pg, reterr);
     if (status == PAWL_OK) {
         status = pawl__pg_listen(pg, WORK_CHANNEL, reterr);

@@ -232,6 +232,7 @@ pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
     backend->options.statement_count = WORK_SQL_COUNT;
     backend->options.busy_ms_max = setup->options->busy_ms_max;
     backend->options.sync_normal = location->durability_normal;
+    backend->options.interrupted = location->interrupted;
     backend->options.wal_pages_max = WAL_PAGES_MAX;
     backend->options.incremental_vacuum = true;
     pawl_status status = pawl__lock_init(&backend->lock, reterr);

@@ -8,7 +8,9 @@
 #include "base/take.h"
 #include "store/location.h"
 
-#define CLOSE_NS (10 * NS_PER_S) /* closing ends within this, though the store hangs */
+/* Closing: so long for what was begun, then it is interrupted and has so long to end. */
+#define DRAIN_NS (5 * NS_PER_S)
+#define INTERRUPTED_NS (5 * NS_PER_S)
 enum { WORK_CLAIM_AHEAD_MAX = 1000 };
 #define UNAWAITED_BYTES_MAX ((size_t)64 << 20) /* of calls that nobody waits for: more are BUSY */
 #define WORK_DATA_BYTES_LIMIT (256U << 20)
@@ -67,6 +69,19 @@ pawl_status pawl__work_submit_inside(pawl_work *work,
     /* The committer's own waits are bounded (busy_ms_max, the server's timeouts), so this is too.
      */
     return pawl__commit_submit(work->commit, &item, INT64_MAX, reterr);
+}
+
+pawl_status pawl__work_submit_until(pawl_work *work,
+                                    struct work_request **request,
+                                    int64_t deadline_ns,
+                                    pawl_error *reterr)
+{
+    struct pawl__commit_item *item = &(*request)->item;
+
+    set_share(item);
+    pawl_status status = pawl__commit_submit(work->commit, &item, deadline_ns, reterr);
+    *request = item == NULL ? NULL : *request;
+    return status;
 }
 
 pawl_status pawl__work_submit_request(pawl_work *work,
@@ -156,6 +171,7 @@ static pawl_status open_backend(pawl_work *work, const char *location, pawl_erro
     if ((size_t)parsed.scheme >= COUNT_OF(backends) || backends[parsed.scheme] == NULL) {
         return pawl__fail(reterr, PAWL_UNSUPPORTED, "work cannot be kept there yet");
     }
+    parsed.interrupted = &work->interrupted;
     return backends[parsed.scheme](&parsed, &setup, &work->backend, reterr);
 }
 
@@ -304,18 +320,37 @@ pawl_status pawl_work_open(const char *location,
                              : status;
 }
 
+void pawl_work_interrupt(pawl_work *work)
+{
+    if (work != NULL) {
+        atomic_store(&work->interrupted, true);
+        pawl_work_cancel_waits(work);
+    }
+}
+
+/* Calls under way, then the committer. True: both have ended. *gone: the calls have. */
+static bool stop_until(pawl_work *work, bool drain, int64_t deadline_ns, bool *gone)
+{
+    if (!*gone) {
+        *gone = await_calls(work, deadline_ns);
+        if (*gone) {
+            pawl__ahead_stop(work->ahead);
+        }
+    }
+    return pawl__commit_stop(work->commit, drain, deadline_ns, NULL) == PAWL_OK && *gone;
+}
+
 /* False: the store hangs, and its thread still uses everything. */
 static bool stop(pawl_work *work)
 {
-    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + CLOSE_NS;
-    bool gone = await_calls(work, deadline_ns);
+    struct pawl__clock *clock = pawl__clock_real();
+    bool gone = false;
 
-    if (gone) {
-        pawl__ahead_stop(work->ahead);
-    }
-    bool stopped = pawl__commit_stop(work->commit, true, deadline_ns, NULL) == PAWL_OK;
-    if (!gone || !stopped) {
-        return false;
+    if (!stop_until(work, true, pawl__monotonic_ns(clock) + DRAIN_NS, &gone)) {
+        pawl_work_interrupt(work);
+        if (!stop_until(work, false, pawl__monotonic_ns(clock) + INTERRUPTED_NS, &gone)) {
+            return false;
+        }
     }
     pawl__commit_free(work->commit);
     pawl__ahead_free(work->ahead);

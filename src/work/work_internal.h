@@ -20,6 +20,7 @@ struct pawl_work {
     struct pawl__watch watch; /* tells waiting claims that there may be something */
     bool watch_ready;
     atomic_bool waits_cancelled;
+    atomic_bool interrupted;  /* calls on the store end soon */
     struct work_ahead *ahead; /* NULL: nothing is leased ahead */
 
     struct pawl__lock calls_lock; /* of those below */
@@ -44,6 +45,13 @@ void pawl__work_leave(pawl_work *work);
 PAWL_MUST_USE pawl_status pawl__work_submit_inside(pawl_work *work,
                                                    struct work_request *request,
                                                    pawl_error *reterr);
+
+/* The same until a deadline; BUSY: it was not begun. TIMEOUT: what becomes of it is not known, and
+ * *request is NULL, because the committer frees it by its `free`. */
+PAWL_MUST_USE pawl_status pawl__work_submit_until(pawl_work *work,
+                                                  struct work_request **request,
+                                                  int64_t deadline_ns,
+                                                  pawl_error *reterr);
 
 /* pawl_work_release without waiting; a work_ahead_release. */
 PAWL_MUST_USE pawl_status pawl__work_release_async(void *work,
