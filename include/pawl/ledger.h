@@ -517,7 +517,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_event_from_json(pawl_view json,
                                                         pawl_error *reterr);
 
 /* Writes an event as such an object, without line breaks, so that reading it gives the same event
- * back. It is malloc'ed and ends with a NUL: free() it. `ret_len` may be NULL. */
+ * back. It is malloc'ed and ends with a NUL: free() it. `ret_len` may be NULL. A payload that is not
+ * JSON is CORRUPT when the event has an offset, so was stored, and INVALID otherwise. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_event_to_json(const pawl_event *event,
                                                       char **ret_json,
                                                       size_t *ret_len,

@@ -484,7 +484,7 @@ static void add_payload(pawl_view payload, struct pawl__buf *buf)
     pawl__display_add_json(buf, payload);
 }
 
-void pawl__event_add_json(const pawl_event *event, struct pawl__buf *buf)
+static void add_object(const pawl_event *event, struct pawl__buf *buf)
 {
     char created_at[PAWL__TIME_SIZE];
     char hash[2 * PAWL_LEDGER_HASH_BYTES + 1] = "";
@@ -507,6 +507,30 @@ void pawl__event_add_json(const pawl_event *event, struct pawl__buf *buf)
                          created_at,
                          (long long)event->schema_version,
                          hash);
+}
+
+static pawl_status check_payload(const pawl_event *event, pawl_error *reterr)
+{
+    pawl_status status = pawl__json_check(event->payload, event->payload.len, reterr);
+
+    if (status != PAWL_INVALID) {
+        return status;
+    }
+    if (event->offset == 0) {
+        return pawl__fail_context(reterr, status, "payload");
+    }
+    return pawl__fail_context(
+        reterr, PAWL_CORRUPT, "payload of offset %llu", (unsigned long long)event->offset);
+}
+
+pawl_status pawl__event_add_json(const pawl_event *event, struct pawl__buf *buf, pawl_error *reterr)
+{
+    pawl_status status = check_payload(event, reterr);
+
+    if (status == PAWL_OK) {
+        add_object(event, buf);
+    }
+    return status;
 }
 
 /* --- the public pair --- */
@@ -553,7 +577,11 @@ pawl_status pawl_event_to_json(const pawl_event *event,
     if (event == NULL || ret_json == NULL) {
         return pawl__fail(reterr, PAWL_INVALID, "event or ret_json: is NULL");
     }
-    pawl__event_add_json(event, &buf);
+    pawl_status status = pawl__event_add_json(event, &buf, reterr);
+    if (status != PAWL_OK) {
+        pawl__buf_done(&buf);
+        return status;
+    }
     size_t len = buf.len;
     char *text = pawl__buf_steal(&buf);
     if (text == NULL) {

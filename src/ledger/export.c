@@ -104,7 +104,10 @@ static pawl_status add_line(void *context, const pawl_event *event, pawl_error *
 {
     struct jsonl *jsonl = context;
 
-    pawl__event_add_json(event, &jsonl->buf);
+    pawl_status status = pawl__event_add_json(event, &jsonl->buf, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
     pawl__buf_add_char(&jsonl->buf, '\n');
     return jsonl->buf.len >= CHUNK_BYTES || jsonl->buf.broken ? flush(jsonl, reterr) : PAWL_OK;
 }

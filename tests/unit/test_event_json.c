@@ -176,6 +176,24 @@ static void test_what_is_written_reads_back_the_same(void **state)
     }
 }
 
+static void test_a_payload_that_is_not_json_is_not_written(void **state)
+{
+    static const char *const payloads[] = { "", "{\"n\":1}x", "\xFF\xFE", "{" };
+    (void)state;
+
+    for (size_t i = 0; i < COUNT_OF(payloads); i++) {
+        pawl_error error = PAWL_ERROR_INIT;
+        pawl_event event = { .offset = 7, .payload = pawl_view_of(payloads[i]) };
+        char *json = NULL;
+
+        assert_status(pawl_event_to_json(&event, &json, NULL, &error), PAWL_CORRUPT, &error);
+        assert_message(&error, "payload of offset 7");
+        event.offset = 0;
+        assert_status(pawl_event_to_json(&event, &json, NULL, &error), PAWL_INVALID, &error);
+        assert_null(json);
+    }
+}
+
 static void test_memory_that_runs_out_is_an_error(void **state)
 {
     static const char json[] =
@@ -206,6 +224,7 @@ int main(void)
         cmocka_unit_test(test_a_bad_line_is_refused_with_place_or_field),
         cmocka_unit_test(test_a_nul_byte_is_refused_wherever_it_is),
         cmocka_unit_test(test_what_is_written_reads_back_the_same),
+        cmocka_unit_test(test_a_payload_that_is_not_json_is_not_written),
         cmocka_unit_test(test_memory_that_runs_out_is_an_error),
     };
 
