@@ -25,6 +25,9 @@
 /* Threads for what the work store is asked and waited for: so many calls share a commit. */
 enum { WORKERS = 8 };
 
+/* The first line waits so long for applications, so that whoever reads it finds those that open quickly. */
+enum { OPEN_MS = 1000 };
+
 static uint32_t milliseconds(const struct pawl__run *run, enum pawl__setting_id id)
 {
     return (uint32_t)(pawl__config_number(run->config, id) / NS_PER_MS);
@@ -79,6 +82,7 @@ static struct pawl__node_options options_of(const struct pawl__run *run,
 
     options.work_sweep_ms = (uint32_t)sweep_ms(run);
     options.http.workers_aside = WORKERS;
+    options.open_ms = OPEN_MS;
     options.partitions_max =
         (uint32_t)pawl__config_number(run->config, PAWL__SERVER_PARTITIONS_MAX);
     options.app.busy_ms_max = milliseconds(run, PAWL__SERVER_BUSY_TIMEOUT);
@@ -232,15 +236,19 @@ const struct pawl__command pawl__cmd_serve = {
     .name = "serve",
     .summary = "serve applications and work over HTTP",
     .description =
-        "Opens every application and answers requests under /v1 until it is stopped: commands, "
+        "Listens, opens every application and answers requests under /v1 until it is stopped: "
+        "commands, "
         "records, logs and sequences of applications; tasks, items, leases and checkpoints of the "
         "work store of the same place, whose leases that ran out it takes back and whose "
         "schedules it fires. /livez, /readyz, /healthz and /metrics are for whoever looks after "
         "it; /metrics has the numbers of the work store, too, when there is one. It prints where "
         "it listens, where the applications are and how it is stopped, one line each.\n\n"
         "It listens on this machine only: there are no tokens yet that would keep strangers out, "
-        "so any other address is refused with exit code 2. An address that is in use, or "
-        "applications that another process has, are exit code 5.\n\n"
+        "so any other address is refused with exit code 2. An address that is in use, or a "
+        "directory that another node has, is exit code 5.\n\n"
+        "An application that cannot be opened, since it is damaged or another process has it, "
+        "stops none of the others: /readyz and the log name it, and one that is busy is opened "
+        "when it is free.\n\n"
         "Ctrl-C or SIGTERM ends it in order: requests that have begun are answered, for "
         "server.stop_timeout at the longest. Killing it loses nothing that was answered; whoever "
         "got no answer sends the command again, with the same key.\n\n" APP_WHERE,

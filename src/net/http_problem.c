@@ -23,7 +23,7 @@ static const struct pawl__http_problem problems[] = {
     ROW(LEASE_LOST, 503, NULL, true),
     ROW(BUSY, 503, BUSY_TITLE, true),
     ROW(UNAVAILABLE, 503, NULL, true),
-    ROW(TIMEOUT, 504, NULL, true),
+    ROW(TIMEOUT, 503, NULL, true),
     ROW(NO_SPACE, 507, NULL, true),
     ROW(CORRUPT, 500, NULL, true),
     ROW(UNSUPPORTED, 501, NULL, true),
@@ -73,6 +73,16 @@ const struct pawl__http_problem pawl__http_key_reused = {
 };
 const struct pawl__http_problem pawl__http_headers_too_large = {
     431, "HEADERS_TOO_LARGE", "the headers are too large", false
+};
+
+const struct pawl__http_problem pawl__http_not_open = {
+    500, "NOT_OPEN", "the application cannot be opened", false
+};
+const struct pawl__http_problem pawl__http_opening = {
+    503, "OPENING", "the application is being opened", false
+};
+const struct pawl__http_problem pawl__http_not_open_yet = {
+    503, "NOT_OPEN", "the application cannot be opened yet", false
 };
 
 /* Nothing was done. */

@@ -34,9 +34,12 @@ extern const struct pawl__http_problem pawl__http_media_type;        /* 415 */
 extern const struct pawl__http_problem pawl__http_wrong_host;        /* 421 */
 extern const struct pawl__http_problem pawl__http_key_reused;        /* 422 */
 extern const struct pawl__http_problem pawl__http_headers_too_large; /* 431 */
-extern const struct pawl__http_problem pawl__http_stopping;          /* 503: nothing was done */
-extern const struct pawl__http_problem pawl__http_interrupted;       /* 503: nobody knows */
-extern const struct pawl__http_problem pawl__http_no_answer;         /* 504: nobody knows */
+extern const struct pawl__http_problem pawl__http_not_open;          /* 500: of an application */
+extern const struct pawl__http_problem pawl__http_opening;      /* 503: it will be in a moment */
+extern const struct pawl__http_problem pawl__http_not_open_yet; /* 503: it is tried again */
+extern const struct pawl__http_problem pawl__http_stopping;     /* 503: nothing was done */
+extern const struct pawl__http_problem pawl__http_interrupted;  /* 503: nobody knows */
+extern const struct pawl__http_problem pawl__http_no_answer;    /* 504: nobody knows */
 
 /* Adds the JSON. `detail` may be any bytes; it is left out when the problem is an inner one. */
 void pawl__http_problem_write(const struct pawl__http_problem *problem,

@@ -99,16 +99,17 @@ static pawl_status update_partition(struct node_gauges *gauges,
 
 pawl_status pawl__node_gauges_update(struct pawl__node *node, pawl_error *reterr)
 {
-    pawl_app **apps = calloc(NODE_APPS_MAX, sizeof(apps[0]));
+    struct node_app_state *apps = calloc(NODE_APPS_MAX, sizeof(apps[0]));
     pawl_status status =
         apps == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for metrics") : PAWL_OK;
     size_t count = apps == NULL ? 0 : pawl__node_apps(node, apps, NODE_APPS_MAX);
 
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        uint16_t partitions = pawl_app_get_descriptor(apps[i])->partitions;
+        uint16_t partitions =
+            apps[i].app == NULL ? 0 : pawl_app_get_descriptor(apps[i].app)->partitions;
 
         for (uint16_t p = 0; p < partitions && status == PAWL_OK; p++) {
-            status = update_partition(node->gauges, apps[i], p, reterr);
+            status = update_partition(node->gauges, apps[i].app, p, reterr);
         }
     }
     free(apps);

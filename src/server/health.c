@@ -33,58 +33,119 @@ static const char *why_not(pawl_app *app, uint16_t partition)
     return of.actualizing || of.next_offset == 0 ? "ACTUALIZING" : NULL;
 }
 
-/* As its newest attempt said: a store that hangs holds up nobody who asks how the node is. */
-static size_t add_work(struct pawl__node *node, const char *before, struct pawl__buf *body)
+void pawl__serve_add_not_open(struct pawl__buf *body,
+                              const char *before,
+                              const struct node_app_state *state)
 {
-    pawl_status health = pawl__node_work_health(node->work);
-
-    if (health == PAWL_OK) {
-        return 0;
-    }
-    pawl__buf_add_format(
-        body, "%s{\"store\":\"work\",\"why\":\"%s\"}", before, pawl_status_name(health));
-    return 1;
+    pawl__buf_add_format(body,
+                         "%s{\"app\":\"%s\",\"why\":\"%s\"}",
+                         before,
+                         state->name,
+                         state->opening ? "OPENING" : pawl_status_name(state->why));
 }
 
-/* Adds what is not ready, as items; how many. Without memory the buffer is broken: nobody knows. */
-static size_t add_waiting(struct pawl__node *node, struct pawl__buf *body)
+/* What is not ready, as JSON. `waiting`: the node is not ready without it. `degraded`: applications that are
+ * not open, which is no reason to take the others away from everybody. */
+struct report {
+    struct pawl__buf *body;
+    size_t waiting;
+};
+
+static const char *comma(struct report *report)
 {
-    pawl_app **apps = calloc(NODE_APPS_MAX, sizeof(apps[0]));
-    size_t count = apps == NULL ? 0 : pawl__node_apps(node, apps, NODE_APPS_MAX);
-    size_t waiting = 0;
+    return report->waiting++ == 0 ? "" : ",";
+}
+
+static void add_open(struct report *report, const struct node_app_state *state)
+{
+    pawl_status says = pawl__node_probe_says(state->probe);
+
+    if (says != PAWL_OK) {
+        pawl__buf_add_format(report->body,
+                             "%s{\"app\":\"%s\",\"why\":\"%s\"}",
+                             comma(report),
+                             state->name,
+                             pawl_status_name(says));
+        return;
+    }
+    for (uint16_t p = 0; p < pawl_app_get_descriptor(state->app)->partitions; p++) {
+        const char *why = why_not(state->app, p);
+
+        if (why != NULL) {
+            pawl__buf_add_format(report->body,
+                                 "%s{\"app\":\"%s\",\"partition\":%u,\"why\":\"%s\"}",
+                                 comma(report),
+                                 state->name,
+                                 p,
+                                 why);
+        }
+    }
+}
+
+/* A node of which no application is open is not ready: it may be the one that waits for another node to
+ * end. */
+static bool is_degraded(const struct node_app_state *state, bool any_open)
+{
+    return state->app == NULL && !state->opening && any_open;
+}
+
+static void add_apps(struct report *report, const struct node_app_state *apps, size_t count)
+{
+    const char *before = "";
+    bool any_open = false;
+
+    for (size_t i = 0; i < count; i++) {
+        any_open = any_open || apps[i].app != NULL;
+    }
+    pawl__buf_add_text(report->body, "{\"degraded\":[");
+    for (size_t i = 0; i < count; i++) {
+        if (is_degraded(&apps[i], any_open)) {
+            pawl__serve_add_not_open(report->body, before, &apps[i]);
+            before = ",";
+        }
+    }
+    pawl__buf_add_text(report->body, "],\"waiting\":[");
+    for (size_t i = 0; i < count; i++) {
+        if (apps[i].app != NULL) {
+            add_open(report, &apps[i]);
+        } else if (!is_degraded(&apps[i], any_open)) {
+            pawl__serve_add_not_open(report->body, comma(report), &apps[i]);
+        }
+    }
+}
+
+/* Begins the answer: {"degraded": [...], "waiting": [...] without the end. Whether it is ready. Nothing that
+ * is asked here waits for a store: each is asked on a thread of its own, and this is what it said. Without
+ * memory the buffer is broken: nobody knows. */
+static bool write_report(struct pawl__node *node, struct pawl__buf *body)
+{
+    struct node_app_state *apps = calloc(NODE_APPS_MAX, sizeof(apps[0]));
+    struct report report = { .body = body };
 
     if (apps == NULL) {
         body->broken = true;
         body->nomem = true;
-        return 1;
+        return false;
     }
-    for (size_t i = 0; i < count; i++) {
-        const pawl_app_descriptor *descriptor = pawl_app_get_descriptor(apps[i]);
-
-        for (uint16_t p = 0; p < descriptor->partitions; p++) {
-            const char *why = why_not(apps[i], p);
-
-            if (why != NULL) {
-                pawl__buf_add_format(body,
-                                     "%s{\"app\":\"%s\",\"partition\":%u,\"why\":\"%s\"}",
-                                     waiting++ == 0 ? "" : ",",
-                                     descriptor->name,
-                                     p,
-                                     why);
-            }
-        }
-    }
+    add_apps(&report, apps, pawl__node_apps(node, apps, NODE_APPS_MAX));
     free(apps);
-    return waiting + add_work(node, waiting == 0 ? "" : ",", body);
+    pawl_status health = pawl__node_work_health(node->work);
+    if (health != PAWL_OK) {
+        pawl__buf_add_format(body,
+                             "%s{\"store\":\"work\",\"why\":\"%s\"}",
+                             comma(&report),
+                             pawl_status_name(health));
+    }
+    pawl__buf_add_text(body, "]");
+    return report.waiting == 0;
 }
 
 void pawl__serve_readyz(struct pawl__http_request *request, void *context)
 {
     struct pawl__buf body = BUF_INIT(METRICS_BYTES_MAX);
+    bool ready = write_report(context, &body);
 
-    pawl__buf_add_text(&body, "{\"waiting\":[");
-    bool ready = add_waiting(context, &body) == 0;
-    pawl__buf_add_format(&body, "],\"ready\":%s}\n", ready ? "true" : "false");
+    pawl__buf_add_format(&body, ",\"ready\":%s}\n", ready ? "true" : "false");
     if (!ready) {
         pawl__http_set_header(request, "Retry-After", "1");
     }
@@ -96,11 +157,10 @@ void pawl__serve_healthz(struct pawl__http_request *request, void *context)
     struct pawl__node *node = context;
     struct pawl__buf body = BUF_INIT(METRICS_BYTES_MAX);
     int64_t up_ns = pawl__monotonic_ns(pawl__clock_real()) - node->started_ns;
+    bool ready = write_report(node, &body);
 
-    pawl__buf_add_text(&body, "{\"waiting\":[");
-    bool ready = add_waiting(node, &body) == 0;
     pawl__buf_add_format(&body,
-                         "],\"status\":\"%s\",\"version\":\"%s\",\"apps\":%zu,"
+                         ",\"status\":\"%s\",\"version\":\"%s\",\"apps\":%zu,"
                          "\"up_seconds\":%lld}\n",
                          ready ? "ok" : "waiting",
                          pawl_version(),

@@ -13,113 +13,6 @@
 #include "server/work.h"
 #include "store/location.h"
 
-/* --- applications --- */
-
-pawl_app *pawl__node_find(struct pawl__node *node, pawl_view name)
-{
-    pawl_app *found = NULL;
-
-    pawl__lock(&node->lock);
-    for (size_t i = 0; i < node->app_count && found == NULL; i++) {
-        if (pawl__view_is(name, pawl_app_get_descriptor(node->apps[i])->name)) {
-            found = node->apps[i];
-        }
-    }
-    pawl__unlock(&node->lock);
-    return found;
-}
-
-size_t pawl__node_apps(struct pawl__node *node, pawl_app **ret_apps, size_t max)
-{
-    pawl__lock(&node->lock);
-    size_t count = MIN(node->app_count, max);
-    memcpy(ret_apps, node->apps, count * sizeof(ret_apps[0]));
-    pawl__unlock(&node->lock);
-    return count;
-}
-
-size_t pawl__node_app_count(struct pawl__node *node)
-{
-    pawl__lock(&node->lock);
-    size_t count = node->app_count;
-    pawl__unlock(&node->lock);
-    return count;
-}
-
-/* Whether an application of so many partitions fits in. `refusal` is what it is called when it does not:
- * CONFLICT of a request, INVALID of a place. */
-static pawl_status check_room(struct pawl__node *node,
-                              unsigned partitions,
-                              pawl_status refusal,
-                              pawl_error *reterr)
-{
-    unsigned there = 0;
-
-    pawl__lock(&node->lock);
-    size_t count = node->app_count;
-    for (size_t i = 0; i < count; i++) {
-        there += pawl_app_get_descriptor(node->apps[i])->partitions;
-    }
-    pawl__unlock(&node->lock);
-    if (count >= NODE_APPS_MAX) {
-        return pawl__fail(reterr, refusal, "a node has %d applications at the most", NODE_APPS_MAX);
-    }
-    return there + partitions <= node->options.partitions_max
-               ? PAWL_OK
-               : pawl__fail(reterr,
-                            refusal,
-                            "a node has %u partitions at the most (server.partitions_max): with "
-                            "the %u of this application there would be %u",
-                            node->options.partitions_max,
-                            partitions,
-                            there + partitions);
-}
-
-static void add_app(struct pawl__node *node, pawl_app *app)
-{
-    pawl__lock(&node->lock);
-    REQUIRE(node->app_count < NODE_APPS_MAX);
-    node->apps[node->app_count++] = app;
-    pawl__unlock(&node->lock);
-}
-
-/* Our own word for it, not that a file or a database is missing. */
-static bool is_no_application(pawl_status status, const pawl_error *error)
-{
-    return status == PAWL_NOT_FOUND && error->native == 0 && error->sqlstate[0] == '\0';
-}
-
-/* For each name at the place. A directory without an application is what a creation that was
- * interrupted leaves behind: no reason not to start. */
-static pawl_status open_one(void *context, const char *name, pawl_error *reterr)
-{
-    struct pawl__node *node = context;
-    AUTO(pawl__text_free) char *location = NULL;
-    pawl_app *app = NULL;
-    pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = pawl_app_locate(node->place, name, &location, &error);
-
-    if (status == PAWL_OK) {
-        status = pawl_app_open(location, NULL, &node->options.app, &app, &error);
-    }
-    if (is_no_application(status, &error)) {
-        LOG_WARNING("there is no application in this directory", LOG_TEXT("name", name));
-        return PAWL_OK;
-    }
-    if (status == PAWL_OK) {
-        status = check_room(node, pawl_app_get_descriptor(app)->partitions, PAWL_INVALID, &error);
-    }
-    if (status != PAWL_OK) {
-        pawl_app_close(app);
-        if (reterr != NULL) {
-            *reterr = error;
-        }
-        return pawl__fail_context(reterr, status, "application '%s'", name);
-    }
-    add_app(node, app);
-    return PAWL_OK;
-}
-
 /* --- creating one --- */
 
 /* A descriptor that somebody sent: read, not opened. */
@@ -183,47 +76,46 @@ static pawl_status blame_store(const char *name, pawl_status status, pawl_error 
 
 static pawl_status create_new(struct pawl__node *node,
                               const struct wanted *wanted,
-                              pawl_app **ret_app,
                               pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *location = NULL;
     pawl_view json = { wanted->json, wanted->len };
-    pawl_status status = check_room(node, wanted->partitions, PAWL_CONFLICT, reterr);
+    pawl_app *app = NULL;
+    pawl_status status = pawl__node_check_room(node, wanted->partitions, reterr);
 
     if (status != PAWL_OK) {
         return status;
     }
     status = pawl_app_locate(node->place, wanted->name, &location, reterr);
     if (status == PAWL_OK) { /* which makes the directory, unless there is no room */
-        status = pawl_app_open_json(location, json, &node->options.app, ret_app, reterr);
+        status = pawl_app_open_json(location, json, &node->options.app, &app, reterr);
     }
-    if (status != PAWL_OK) {
-        return blame_store(wanted->name, status, reterr);
-    }
-    add_app(node, *ret_app);
-    return PAWL_OK;
+    return status == PAWL_OK ? pawl__node_add(node, wanted->name, app, reterr)
+                             : blame_store(wanted->name, status, reterr);
 }
 
 static pawl_status create_or_find(struct pawl__node *node,
                                   const struct wanted *wanted,
-                                  pawl_app **ret_app,
+                                  struct node_app_state *ret_state,
                                   bool *ret_created,
                                   pawl_error *reterr)
 {
-    pawl_app *there = pawl__node_find(node, pawl_view_of(wanted->name));
+    pawl_view name = pawl_view_of(wanted->name);
+    pawl_status status = PAWL_OK;
 
-    *ret_created = there == NULL;
-    if (there == NULL) {
-        return create_new(node, wanted, ret_app, reterr);
+    *ret_created = !pawl__node_find(node, name, ret_state);
+    if (*ret_created) {
+        status = create_new(node, wanted, reterr);
+        REQUIRE(status != PAWL_OK || pawl__node_find(node, name, ret_state));
+        return status;
     }
-    *ret_app = there;
-    return compare(wanted, there, reterr);
+    return ret_state->app == NULL ? PAWL_OK : compare(wanted, ret_state->app, reterr);
 }
 
 pawl_status pawl__node_create(struct pawl__node *node,
                               pawl_view name,
                               pawl_view descriptor,
-                              pawl_app **ret_app,
+                              struct node_app_state *ret_state,
                               bool *ret_created,
                               pawl_error *reterr)
 {
@@ -238,7 +130,7 @@ pawl_status pawl__node_create(struct pawl__node *node,
     }
     if (status == PAWL_OK) {
         pawl__lock(&node->create_lock);
-        status = create_or_find(node, &wanted, ret_app, ret_created, reterr);
+        status = create_or_find(node, &wanted, ret_state, ret_created, reterr);
         pawl__unlock(&node->create_lock);
     }
     return status;
@@ -270,20 +162,12 @@ static pawl_status take_place(struct pawl__node *node, pawl_error *reterr)
     return status == PAWL_OK ? pawl__store_lock_inside(node->place, &node->owner, reterr) : status;
 }
 
-static pawl_status init_locks(struct pawl__node *node, pawl_error *reterr)
+static pawl_status init_lock(struct pawl__node *node, pawl_error *reterr)
 {
-    pawl_status status = pawl__lock_init(&node->lock, reterr);
+    pawl_status status = pawl__lock_init(&node->create_lock, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl__lock_init(&node->create_lock, reterr);
-    if (status != PAWL_OK) {
-        pawl__lock_done(&node->lock);
-        return status;
-    }
-    node->locks_ready = true;
-    return PAWL_OK;
+    node->lock_ready = status == PAWL_OK;
+    return status;
 }
 
 static pawl_status listen_on(struct pawl__node *node, pawl_error *reterr)
@@ -298,18 +182,16 @@ static pawl_status listen_on(struct pawl__node *node, pawl_error *reterr)
     return pawl__http_start(&options, &node->http, reterr);
 }
 
+/* Listens before applications are opened: whoever asks for one meanwhile is told so. */
 static pawl_status open_parts(struct pawl__node *node, pawl_error *reterr)
 {
     pawl_status status = pawl__node_check_address(node->options.http.listen, reterr);
 
     if (status == PAWL_OK) {
-        status = init_locks(node, reterr);
+        status = init_lock(node, reterr);
     }
     if (status == PAWL_OK) {
         status = take_place(node, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_app_list(node->place, open_one, node, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl__metrics_new(&node->metrics, reterr);
@@ -320,7 +202,16 @@ static pawl_status open_parts(struct pawl__node *node, pawl_error *reterr)
     if (status == PAWL_OK) {
         status = pawl__node_work_new(&node->options, node->metrics, &node->work, reterr);
     }
-    return status == PAWL_OK ? listen_on(node, reterr) : status;
+    if (status == PAWL_OK) {
+        status = pawl__node_apps_new(node, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__node_apps_list(node, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = listen_on(node, reterr);
+    }
+    return status == PAWL_OK ? pawl__node_apps_start(node, reterr) : status;
 }
 
 pawl_status pawl__node_open(const struct pawl__node_options *options,
@@ -335,15 +226,15 @@ pawl_status pawl__node_open(const struct pawl__node_options *options,
     node->options = *options;
     node->started_ns = pawl__monotonic_ns(pawl__clock_real());
     node->place = strdup(options->place);
-    node->apps = calloc(NODE_APPS_MAX, sizeof(node->apps[0]));
     node->is_database = pawl__location_is_postgres(options->place);
-    pawl_status status = node->place == NULL || node->apps == NULL
+    pawl_status status = node->place == NULL
                              ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a node")
                              : open_parts(node, reterr);
     if (status != PAWL_OK) {
         (void)!pawl__node_close(node, NULL);
         return status;
     }
+    pawl__node_apps_await(node, node->started_ns + options->open_ms * NS_PER_MS);
     *ret_node = node;
     return PAWL_OK;
 }
@@ -363,6 +254,9 @@ pawl_status pawl__node_close(struct pawl__node *node, pawl_error *reterr)
     pawl__node_work_cancel_waits(node->work);
     pawl_status status = pawl__http_stop(node->http, deadline_ns, reterr);
     if (status == PAWL_OK) { /* nobody asks any more */
+        status = pawl__node_apps_stop(node, deadline_ns, reterr);
+    }
+    if (status == PAWL_OK) {
         status = pawl__node_close_apps(node, reterr);
     }
     if (status == PAWL_OK) {
@@ -374,11 +268,10 @@ pawl_status pawl__node_close(struct pawl__node *node, pawl_error *reterr)
     pawl__node_gauges_free(node->gauges);
     pawl__metrics_free(node->metrics);
     pawl__store_lock_release(node->owner);
-    if (node->locks_ready) {
-        pawl__lock_done(&node->lock);
+    if (node->lock_ready) {
         pawl__lock_done(&node->create_lock);
     }
-    free(node->apps);
+    pawl__node_apps_free(node);
     free(node->place);
     free(node);
     return PAWL_OK;

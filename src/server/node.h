@@ -1,7 +1,8 @@
 /* The node: every application of a place, open in this process, behind HTTP.
  *
- * An application is opened when the node starts or when it is created through it, and stays open until
- * the node ends: a pointer to one is good for as long.
+ * An application is opened behind the start of the node, on threads of their own, or when it is created
+ * through it. It stays open until the node ends: a pointer to one is good for as long. One that cannot be
+ * opened stops none of the others.
  *
  * Threads: any, but for open and close. */
 #ifndef PAWL_SERVER_NODE_H
@@ -25,6 +26,7 @@ struct pawl__node_options {
     struct pawl__http_options http; /* listen and limits; the rest is the node's */
     uint32_t stop_ms_max;           /* for requests that have begun, when it is closed */
     uint32_t partitions_max;        /* of all applications together: each has threads and a cache */
+    uint32_t open_ms; /* so long does pawl__node_open wait for applications, while it listens */
 };
 
 /* Whether a node may listen there: INVALID when it is no address, or not of this machine alone. */
@@ -32,15 +34,15 @@ PAWL_MUST_USE pawl_status pawl__node_check_address(const char *listen, pawl_erro
 
 struct pawl__node;
 
-/* Opens all of them and listens. INVALID: there are more partitions than partitions_max. BUSY: another process has the place or an application of it, or the
- * address is in use. INVALID: the address is none, or not of this machine alone. The error of an
- * application that cannot be opened, with its name. */
+/* Listens, and opens the applications, each of which has been tried once when this returns, or open_ms have
+ * passed. BUSY: another process has the place, or the address is in use. INVALID: the address is none, or
+ * not of this machine alone. UNAVAILABLE: the database cannot be asked which applications it has. */
 PAWL_MUST_USE pawl_status pawl__node_open(const struct pawl__node_options *options,
                                           struct pawl__node **ret_node,
                                           pawl_error *reterr);
 
 const char *pawl__node_listens_on(const struct pawl__node *node);
-size_t pawl__node_app_count(struct pawl__node *node);
+size_t pawl__node_app_count(struct pawl__node *node); /* those too that are not open */
 
 /* Answers what has begun, then closes the applications. TIMEOUT: something does not come back; it is
  * still there, so end the process. NULL is fine. */

@@ -12,8 +12,7 @@ enum { GRACE_MS = 500 }; /* for a store that is closed behind the last command *
 
 struct ending {
     struct pawl__thread thread;
-    pawl_app *app;
-    char name[PAWL_APP_NAME_BYTES_MAX + 1]; /* the application's is gone with it */
+    struct node_app_state state;
     uint32_t timeout_ms;
     pawl_error error;
 };
@@ -21,15 +20,21 @@ struct ending {
 static void end_app(void *context)
 {
     struct ending *ending = context;
+    struct pawl__clock *clock = pawl__clock_real();
+    int64_t deadline_ns = pawl__monotonic_ns(clock) + ending->timeout_ms * NS_PER_MS;
 
-    (void)!pawl_app_close_within(ending->app, ending->timeout_ms, &ending->error);
+    /* One whose probe hangs in the store is not closed below it. */
+    if (pawl__node_probe_stop(ending->state.probe, deadline_ns, &ending->error) == PAWL_OK) {
+        int64_t left_ms = MAX((deadline_ns - pawl__monotonic_ns(clock)) / NS_PER_MS, 1);
+
+        (void)!pawl_app_close_within(ending->state.app, (uint32_t)left_ms, &ending->error);
+    }
 }
 
-static void begin(struct ending *ending, pawl_app *app, uint32_t timeout_ms)
+static void begin(struct ending *ending, const struct node_app_state *state, uint32_t timeout_ms)
 {
-    ending->app = app;
+    ending->state = *state;
     ending->timeout_ms = timeout_ms;
-    (void)snprintf(ending->name, sizeof(ending->name), "%s", pawl_app_get_descriptor(app)->name);
     if (pawl__thread_start(&ending->thread, "pawl-app-end", end_app, ending, NULL) != PAWL_OK) {
         end_app(ending);
     }
@@ -43,7 +48,7 @@ static pawl_status first_late(const struct ending *endings, size_t count, pawl_e
     for (size_t i = 0; i < count; i++) {
         if (endings[i].error.status != PAWL_OK) {
             LOG_WARNING("an application was not closed: what it answered is on disk",
-                        LOG_TEXT("app", endings[i].name),
+                        LOG_TEXT("app", endings[i].state.name),
                         LOG_TEXT("error", endings[i].error.message));
             first = first == NULL ? &endings[i] : first;
         }
@@ -57,26 +62,42 @@ static pawl_status first_late(const struct ending *endings, size_t count, pawl_e
     return first->error.status;
 }
 
-pawl_status pawl__node_close_apps(struct pawl__node *node, pawl_error *reterr)
+/* Those that are open, into `endings`; how many. */
+static size_t begin_all(struct pawl__node *node, struct ending *endings)
 {
-    uint32_t timeout_ms = node->options.app.close_ms_max;
-    size_t count = node->app_count;
-    struct ending *endings = calloc(count + 1, sizeof(*endings));
-    struct pawl__stop *stops = calloc(count + 1, sizeof(*stops));
-    int64_t deadline_ns =
-        pawl__monotonic_ns(pawl__clock_real()) + (timeout_ms + GRACE_MS) * NS_PER_MS;
+    struct node_app_state *states = calloc(NODE_APPS_MAX, sizeof(*states));
+    size_t count = states == NULL ? 0 : pawl__node_apps(node, states, NODE_APPS_MAX);
+    size_t open = 0;
 
-    if (endings == NULL || stops == NULL) { /* one behind the other, then */
-        for (size_t i = 0; i < count; i++) {
-            pawl_app_close(node->apps[i]);
-        }
-        free(endings);
-        free(stops);
-        return PAWL_OK;
+    for (size_t i = 0; i < count; i++) {
+        pawl__node_probe_cancel(states[i].probe);
     }
     for (size_t i = 0; i < count; i++) {
-        begin(&endings[i], node->apps[i], timeout_ms);
-        stops[i] = (struct pawl__stop){ endings[i].name, &endings[i].thread };
+        if (states[i].app != NULL) {
+            begin(&endings[open++], &states[i], node->options.app.close_ms_max);
+        }
+    }
+    free(states);
+    return open;
+}
+
+pawl_status pawl__node_close_apps(struct pawl__node *node, pawl_error *reterr)
+{
+    struct ending *endings = calloc(NODE_APPS_MAX, sizeof(*endings));
+    struct pawl__stop *stops = calloc(NODE_APPS_MAX, sizeof(*stops));
+    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real())
+                          + (node->options.app.close_ms_max + GRACE_MS) * NS_PER_MS;
+    size_t count = 0;
+
+    if (node->apps == NULL || endings == NULL || stops == NULL) {
+        free(endings);
+        free(stops);
+        return node->apps == NULL ? PAWL_OK
+                                  : pawl__fail(reterr, PAWL_NOMEM, "no memory to end in order");
+    }
+    count = begin_all(node, endings);
+    for (size_t i = 0; i < count; i++) {
+        stops[i] = (struct pawl__stop){ endings[i].state.name, &endings[i].thread };
     }
     pawl_status status = pawl__stop_threads(NULL, stops, count, deadline_ns, reterr);
     free(stops);

@@ -4,17 +4,17 @@
 
 #include "base/thread.h"
 #include "server/node.h"
+#include "server/probe.h"
 #include "store/lock.h"
 
+struct node_apps;   /* the applications: server/node_apps.c */
 struct node_gauges; /* metrics of the applications: server/gauges.c */
 struct node_work;   /* the work store: server/work.h */
 
 struct pawl__node {
-    struct pawl__lock lock;        /* covers apps and app_count */
-    struct pawl__lock create_lock; /* one application is created at a time; taken first */
-    bool locks_ready;
-    pawl_app **apps; /* in the order in which they were opened */
-    size_t app_count;
+    struct pawl__lock create_lock; /* one application is created at a time */
+    bool lock_ready;
+    struct node_apps *apps;
 
     struct pawl__node_options options;
     char *place;
@@ -27,19 +27,56 @@ struct pawl__node {
     int64_t started_ns;
 };
 
-/* NULL: there is none of that name. */
-pawl_app *pawl__node_find(struct pawl__node *node, pawl_view name);
+/* --- applications (node_apps.c) --- */
 
-/* Those that there are now: at most `max` into `ret_apps`, and how many. */
-size_t pawl__node_apps(struct pawl__node *node, pawl_app **ret_apps, size_t max);
+struct node_app_state {
+    char name[PAWL_APP_NAME_BYTES_MAX + 1]; /* that of its directory */
+    pawl_app *app;                          /* NULL: it is not open */
+    bool opening;                           /* for the first time: it will be in a moment */
+    pawl_status why;                        /* it is not open, and not being opened */
+    struct node_probe *probe;               /* of one that is open */
+};
 
-/* Creates an application, or finds the one of that name. CONFLICT: it has another descriptor, or
- * there is no room for it. INVALID:
- * the descriptor is none, or of another name. May take as long as the store does. */
+/* False: there is none of that name. */
+bool pawl__node_find(struct pawl__node *node, pawl_view name, struct node_app_state *ret_state);
+
+/* Those that there are now: at most `max` into `ret_states`, and how many. */
+size_t pawl__node_apps(struct pawl__node *node, struct node_app_state *ret_states, size_t max);
+
+size_t pawl__node_open_count(struct pawl__node *node); /* those that are open */
+
+/* Whether one of so many partitions fits in: else CONFLICT. */
+PAWL_MUST_USE pawl_status pawl__node_check_room(struct pawl__node *node,
+                                                unsigned partitions,
+                                                pawl_error *reterr);
+
+/* One that is open, which is the node's from here on, or closed. CONFLICT: there is no room any more. */
+PAWL_MUST_USE pawl_status pawl__node_add(struct pawl__node *node,
+                                         const char *name,
+                                         pawl_app *opened,
+                                         pawl_error *reterr);
+
+PAWL_MUST_USE pawl_status pawl__node_apps_new(struct pawl__node *node, pawl_error *reterr);
+/* Finds those of the place. */
+PAWL_MUST_USE pawl_status pawl__node_apps_list(struct pawl__node *node, pawl_error *reterr);
+/* Begins to open them. */
+PAWL_MUST_USE pawl_status pawl__node_apps_start(struct pawl__node *node, pawl_error *reterr);
+/* Until each has been tried once. */
+void pawl__node_apps_await(struct pawl__node *node, int64_t deadline_ns);
+/* Opens no more. TIMEOUT: one that is being opened does not come back. */
+PAWL_MUST_USE pawl_status pawl__node_apps_stop(struct pawl__node *node,
+                                               int64_t deadline_ns,
+                                               pawl_error *reterr);
+/* When they are closed. */
+void pawl__node_apps_free(struct pawl__node *node);
+
+/* Creates an application, or finds the one of that name: ret_state->app is NULL when it is there and not
+ * open. CONFLICT: it has another descriptor, or there is no room for it. INVALID: the descriptor is none, or
+ * of another name. May take as long as the store does. (node.c) */
 PAWL_MUST_USE pawl_status pawl__node_create(struct pawl__node *node,
                                             pawl_view name,
                                             pawl_view descriptor,
-                                            pawl_app **ret_app,
+                                            struct node_app_state *ret_state,
                                             bool *ret_created,
                                             pawl_error *reterr);
 
@@ -77,6 +114,16 @@ void pawl__serve_livez(struct pawl__http_request *request, void *context);
 void pawl__serve_readyz(struct pawl__http_request *request, void *context);
 void pawl__serve_healthz(struct pawl__http_request *request, void *context);
 void pawl__serve_metrics(struct pawl__http_request *request, void *context);
+
+/* Adds {"app": ..., "why": ...} of one that is not open. */
+void pawl__serve_add_not_open(struct pawl__buf *body,
+                              const char *before,
+                              const struct node_app_state *state);
+
+/* Answers with why an application is not open. */
+void pawl__serve_not_open(struct pawl__http_request *request,
+                          struct pawl__node *node,
+                          const struct node_app_state *state);
 
 /* The application that the address names; else NULL, and it is answered. */
 pawl_app *pawl__serve_find(struct pawl__http_request *request, struct pawl__node *node);

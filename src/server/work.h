@@ -54,7 +54,8 @@ char *pawl__node_work_metrics(struct node_work *work);
 /* What an attempt to use the store said: that it fails is logged once, until it works again. */
 void pawl__node_work_say(struct node_work *work, const pawl_error *error);
 
-/* What the newest attempt said: PAWL_OK also when there is no store. Does not wait for it. */
+/* What the newest attempt said, or TIMEOUT when it does not come back: PAWL_OK also when there is no store.
+ * Does not wait for it. */
 pawl_status pawl__node_work_health(struct node_work *work);
 
 /* --- sweeping and schedules, on a thread (work_care.c) --- */

@@ -30,6 +30,7 @@ struct node_work {
     uint32_t wait_ms_max;
     struct node_waits *waits;
     struct node_care *care; /* NULL: nobody looks after it */
+    struct node_probe *probe;
     struct pawl__series *up;
 };
 
@@ -57,6 +58,24 @@ static pawl_status init_locks(struct node_work *work, pawl_error *reterr)
     return PAWL_OK;
 }
 
+/* Reads one item that is not there. What the store says of it is the store's health, so that the probe
+ * itself only has to tell that it does not answer. */
+static pawl_status ask(void *context, pawl_error *reterr)
+{
+    struct node_work *work = context;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_work *store = NULL;
+    pawl_item *item = NULL;
+
+    (void)reterr;
+    if (pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, &error) == PAWL_OK) {
+        error.status = pawl_work_get(store, pawl_view_of("pawl-probe"), &item, &error);
+        pawl_item_free(item);
+    }
+    pawl__node_work_say(work, &error);
+    return PAWL_OK;
+}
+
 static pawl_status init(struct node_work *work,
                         const struct pawl__node_options *options,
                         struct pawl__metrics *metrics,
@@ -81,6 +100,9 @@ static pawl_status init(struct node_work *work,
     }
     if (status == PAWL_OK) {
         status = pawl__node_waits_new(&work->waits, reterr);
+    }
+    if (status == PAWL_OK && work->location != NULL) {
+        status = pawl__node_probe_start("work", ask, work, &work->probe, reterr);
     }
     return status == PAWL_OK && work->location != NULL && options->work_sweep_ms > 0
                ? pawl__node_care_start(work, options->work_sweep_ms, &work->care, reterr)
@@ -115,6 +137,7 @@ void pawl__node_work_cancel_waits(struct node_work *work)
     work->stopping = true; /* first: whoever is not run any more is told why */
     pawl_work *store = atomic_load(&work->store);
     pawl__unlock(&work->lock);
+    pawl__node_probe_cancel(work->probe);
     pawl__node_waits_stop(work->waits);
     if (store != NULL) {
         pawl_work_cancel_waits(store);
@@ -137,7 +160,10 @@ pawl_status pawl__node_work_close(struct node_work *work, pawl_error *reterr)
     int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + END_MS_MAX * NS_PER_MS;
     pawl_status status = pawl__node_waits_free(work->waits, deadline_ns, reterr);
     if (status == PAWL_OK) {
-        status = pawl__node_care_stop(work->care, deadline_ns, reterr);
+        status = pawl__node_care_stop(STEAL(work->care), deadline_ns, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__node_probe_stop(STEAL(work->probe), deadline_ns, reterr);
     }
     if (status != PAWL_OK) {
         return status;
@@ -268,7 +294,7 @@ pawl_status pawl__node_work_health(struct node_work *work)
     pawl__lock(&work->lock);
     pawl_status health = work->health;
     pawl__unlock(&work->lock);
-    return health;
+    return health == PAWL_OK ? pawl__node_probe_says(work->probe) : health;
 }
 
 /* --- its numbers --- */

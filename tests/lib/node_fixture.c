@@ -102,6 +102,7 @@ int node_fixture_setup(void **state)
         .http = PAWL__HTTP_OPTIONS_INIT,
         .stop_ms_max = PATIENCE_MS,
         .partitions_max = NODE_PARTITIONS_MAX,
+        .open_ms = PATIENCE_MS,
     };
     f->options.app.free_space_min = 0;
     f->options.http.workers_aside = 4;

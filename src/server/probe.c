@@ -1,0 +1,150 @@
+/* Asks a store now and then whether it answers, so that /readyz knows without being held up by one that
+ * does not. Each store has a thread of its own for that: one that hangs holds up no other. */
+#include "server/probe.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/shutdown.h"
+#include "base/thread.h"
+
+enum {
+    PERIOD_MS = 1000,
+    ANSWER_MS_MAX = 3000 /* and /readyz is wrong for the sum of both at the longest */
+};
+
+struct node_probe {
+    struct pawl__lock lock; /* covers stop, asked_ns and last */
+    struct pawl__cond changed;
+    bool stop;
+    int64_t asked_ns; /* INT64_MAX: it is not being asked */
+    pawl_status last;
+    const char *name;
+    pawl_status (*ask)(void *context, pawl_error *reterr);
+    void *context;
+    struct pawl__thread thread;
+};
+
+static int64_t now_ns(void)
+{
+    return pawl__monotonic_ns(pawl__clock_real());
+}
+
+static void say(const struct node_probe *probe, pawl_status before, const pawl_error *error)
+{
+    if (before == PAWL_OK && error->status != PAWL_OK) {
+        LOG_WARNING("a store does not answer: the node is not ready",
+                    LOG_TEXT("store", probe->name),
+                    LOG_TEXT("error", error->message));
+    } else if (before != PAWL_OK && error->status == PAWL_OK) {
+        LOG_INFO("a store answers again", LOG_TEXT("store", probe->name));
+    }
+}
+
+static void run(void *context)
+{
+    struct node_probe *probe = context;
+
+    pawl__lock(&probe->lock);
+    while (!probe->stop) {
+        pawl_error error = PAWL_ERROR_INIT;
+
+        probe->asked_ns = now_ns();
+        pawl__unlock(&probe->lock);
+        error.status = probe->ask(probe->context, &error);
+        pawl__lock(&probe->lock);
+        say(probe, probe->last, &error);
+        probe->last = error.status;
+        probe->asked_ns = INT64_MAX;
+        int64_t next_ns = now_ns() + PERIOD_MS * NS_PER_MS;
+        while (!probe->stop && pawl__cond_wait_until(&probe->changed, &probe->lock, next_ns)) {
+        }
+    }
+    pawl__unlock(&probe->lock);
+}
+
+static pawl_status start(struct node_probe *probe, pawl_error *reterr)
+{
+    pawl_status status = pawl__lock_init(&probe->lock, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = pawl__cond_init(&probe->changed, reterr);
+    if (status != PAWL_OK) {
+        pawl__lock_done(&probe->lock);
+        return status;
+    }
+    status = pawl__thread_start(&probe->thread, "pawl-probe", run, probe, reterr);
+    if (status != PAWL_OK) {
+        pawl__cond_done(&probe->changed);
+        pawl__lock_done(&probe->lock);
+    }
+    return status;
+}
+
+pawl_status pawl__node_probe_start(const char *name,
+                                   pawl_status (*ask)(void *context, pawl_error *reterr),
+                                   void *context,
+                                   struct node_probe **ret_probe,
+                                   pawl_error *reterr)
+{
+    struct node_probe *probe = calloc(1, sizeof(*probe));
+
+    if (probe == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a probe");
+    }
+    probe->name = name;
+    probe->ask = ask;
+    probe->context = context;
+    probe->asked_ns = INT64_MAX;
+    pawl_status status = start(probe, reterr);
+    if (status != PAWL_OK) {
+        free(probe);
+        return status;
+    }
+    *ret_probe = probe;
+    return PAWL_OK;
+}
+
+pawl_status pawl__node_probe_says(struct node_probe *probe)
+{
+    if (probe == NULL) {
+        return PAWL_OK;
+    }
+    pawl__lock(&probe->lock);
+    bool late =
+        probe->asked_ns != INT64_MAX && now_ns() - probe->asked_ns > ANSWER_MS_MAX * NS_PER_MS;
+    pawl_status says = late ? PAWL_TIMEOUT : probe->last;
+    pawl__unlock(&probe->lock);
+    return says;
+}
+
+void pawl__node_probe_cancel(struct node_probe *probe)
+{
+    if (probe != NULL) {
+        pawl__lock(&probe->lock);
+        probe->stop = true;
+        pawl__cond_broadcast(&probe->changed);
+        pawl__unlock(&probe->lock);
+    }
+}
+
+pawl_status pawl__node_probe_stop(struct node_probe *probe, int64_t deadline_ns, pawl_error *reterr)
+{
+    if (probe == NULL) {
+        return PAWL_OK;
+    }
+    const struct pawl__stop stop = { probe->name, &probe->thread };
+
+    pawl__node_probe_cancel(probe);
+    pawl_status status = pawl__stop_threads(NULL, &stop, 1, deadline_ns, reterr);
+    if (status == PAWL_OK) {
+        pawl__cond_done(&probe->changed);
+        pawl__lock_done(&probe->lock);
+        free(probe);
+    }
+    return status;
+}
