@@ -186,6 +186,20 @@ static pawl_status say(const struct pawl__run *run,
     return status == PAWL_OK ? pawl__out_check(reterr) : status;
 }
 
+/* A store that does not answer is in the log, and no failure of the end: what was answered is on disk, and
+ * the process ends, in time, as it was told to. */
+static pawl_status end(struct pawl__node *node, pawl_error *reterr)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pawl__node_close(node, &error);
+
+    if (status == PAWL_OK || status == PAWL_TIMEOUT) {
+        return PAWL_OK;
+    }
+    *reterr = error;
+    return status;
+}
+
 static pawl_status serve(const struct pawl__run *run, const char *place, int fd, pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *work = NULL;
@@ -207,8 +221,13 @@ static pawl_status serve(const struct pawl__run *run, const char *place, int fd,
     if (status == PAWL_OK) {
         wait_for_signal(fd);
     }
-    pawl_status closed = pawl__node_close(node, status == PAWL_OK ? reterr : NULL);
-    return status == PAWL_OK ? closed : status;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status ended = end(node, &error);
+    if (status == PAWL_OK && ended != PAWL_OK) {
+        *reterr = error;
+        status = ended;
+    }
+    return status;
 }
 
 static pawl_status serve_run(struct pawl__run *run, pawl_error *reterr)

@@ -39,6 +39,15 @@ void pawl__serve_not_open(struct pawl__http_request *request,
 
 pawl_app *pawl__serve_find(struct pawl__http_request *request, struct pawl__node *node)
 {
+    struct node_app_state state;
+
+    return pawl__serve_find_state(request, node, &state) ? state.app : NULL;
+}
+
+bool pawl__serve_find_state(struct pawl__http_request *request,
+                            struct pawl__node *node,
+                            struct node_app_state *ret_state)
+{
     pawl_view name = pawl__http_part(request, "app");
     struct node_app_state state = { .app = NULL };
 
@@ -51,7 +60,8 @@ pawl_app *pawl__serve_find(struct pawl__http_request *request, struct pawl__node
     } else if (state.app == NULL) {
         pawl__serve_not_open(request, node, &state);
     }
-    return state.app;
+    *ret_state = state;
+    return state.app != NULL;
 }
 
 /* The descriptors of those that are open; the others have theirs in their stores. */

@@ -13,6 +13,7 @@ enum {
 struct waiting {
     struct pawl__http_request *request;
     pawl_app *app;
+    struct node_probe *probe;
     uint64_t workspace;
     char key_bytes[2 * PAWL_APP_KEY_BYTES_MAX + 4];
     pawl_view key; /* of the header */
@@ -62,6 +63,7 @@ static void take_answer(void *context, pawl_app_response *response, const pawl_e
 
     waiting->response = response;
     waiting->error = *error;
+    pawl__node_probe_ends(waiting->probe);
     pawl__http_resume(waiting->request, finish, waiting);
 }
 
@@ -70,6 +72,9 @@ static void submit(struct pawl__http_request *request, void *context)
 {
     struct waiting *waiting = context;
     pawl_error error = PAWL_ERROR_INIT;
+    struct node_probe *probe = waiting->probe;
+
+    pawl__node_probe_begins(probe);
     pawl_status status = pawl_app_submit_json_with_key(waiting->app,
                                                        waiting->workspace,
                                                        waiting->key,
@@ -80,6 +85,7 @@ static void submit(struct pawl__http_request *request, void *context)
 
     pawl__http_drop_body(request);
     if (status != PAWL_OK) { /* else it is the application's now */
+        pawl__node_probe_ends(probe);
         free(waiting);
         pawl__http_fail(request, &error);
         pawl__http_resume(request, NULL, NULL);
@@ -125,9 +131,9 @@ void pawl__serve_command(struct pawl__http_request *request, void *context)
 {
     static const uint64_t workspaces[2] = { 1, PAWL_APP_WORKSPACE_MAX };
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_app *app = pawl__serve_find(request, context);
+    struct node_app_state found;
 
-    if (app == NULL) {
+    if (!pawl__serve_find_state(request, context, &found)) {
         return;
     }
     struct waiting *waiting = calloc(1, sizeof(*waiting));
@@ -136,7 +142,8 @@ void pawl__serve_command(struct pawl__http_request *request, void *context)
         status = pawl__fail(&error, PAWL_NOMEM, "no memory for a command");
     } else {
         waiting->request = request;
-        waiting->app = app;
+        waiting->app = found.app;
+        waiting->probe = found.probe;
         status = pawl__http_part_number(request, "wsid", workspaces, &waiting->workspace, &error);
     }
     if (status == PAWL_OK) {

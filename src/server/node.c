@@ -244,25 +244,37 @@ const char *pawl__node_listens_on(const struct pawl__node *node)
     return pawl__http_listens_on(node->http);
 }
 
+/* Nobody asks any more when this begins; the first of them that does not come back ends it. */
+static pawl_status close_parts(struct pawl__node *node, int64_t deadline_ns, pawl_error *reterr)
+{
+    pawl_status status = pawl__node_apps_stop(node, deadline_ns, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__node_close_apps(node, reterr);
+    }
+    return status == PAWL_OK ? pawl__node_work_close(STEAL(node->work), reterr) : status;
+}
+
 pawl_status pawl__node_close(struct pawl__node *node, pawl_error *reterr)
 {
+    pawl_error error = PAWL_ERROR_INIT;
+
     if (node == NULL) {
         return PAWL_OK;
     }
     int64_t deadline_ns =
         pawl__monotonic_ns(pawl__clock_real()) + node->options.stop_ms_max * NS_PER_MS;
     pawl__node_work_cancel_waits(node->work);
-    pawl_status status = pawl__http_stop(node->http, deadline_ns, reterr);
-    if (status == PAWL_OK) { /* nobody asks any more */
-        status = pawl__node_apps_stop(node, deadline_ns, reterr);
-    }
+    pawl_status status = pawl__http_stop(node->http, deadline_ns, &error);
     if (status == PAWL_OK) {
-        status = pawl__node_close_apps(node, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__node_work_close(node->work, reterr);
+        status = close_parts(node, deadline_ns, &error);
     }
     if (status != PAWL_OK) {
+        LOG_WARNING("the node ends without waiting any longer: what it answered is on disk",
+                    LOG_TEXT("error", error.message));
+        if (reterr != NULL) {
+            *reterr = error;
+        }
         return status;
     }
     pawl__node_gauges_free(node->gauges);

@@ -44,8 +44,8 @@ PAWL_MUST_USE pawl_status pawl__node_open(const struct pawl__node_options *optio
 const char *pawl__node_listens_on(const struct pawl__node *node);
 size_t pawl__node_app_count(struct pawl__node *node); /* those too that are not open */
 
-/* Answers what has begun, then closes the applications. TIMEOUT: something does not come back; it is
- * still there, so end the process. NULL is fine. */
+/* Answers what has begun, then closes the applications, in bounded time. TIMEOUT: something does not come
+ * back, and the log names it; it is still there, so end the process. NULL is fine. */
 PAWL_MUST_USE pawl_status pawl__node_close(struct pawl__node *node, pawl_error *reterr);
 
 #endif

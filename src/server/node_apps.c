@@ -239,7 +239,8 @@ static pawl_status admit(struct node_apps *apps,
     }
     pawl__unlock(&apps->lock);
     if (status != PAWL_OK) {
-        (void)!pawl__node_probe_stop(probe, INT64_MAX, NULL); /* nothing that it would hang in */
+        (void)!pawl__node_probe_stop(probe, INT64_MAX, NULL); /* a read, which ends */
+        pawl__node_probe_free(probe);
         pawl_app_close(opened);
     }
     return status;

@@ -1,10 +1,9 @@
 /* The end of the applications: all at once, so that those whose stores hang do not add up. */
-#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "base/shutdown.h"
 #include "server/node_internal.h"
 
@@ -27,7 +26,10 @@ static void end_app(void *context)
     if (pawl__node_probe_stop(ending->state.probe, deadline_ns, &ending->error) == PAWL_OK) {
         int64_t left_ms = MAX((deadline_ns - pawl__monotonic_ns(clock)) / NS_PER_MS, 1);
 
-        (void)!pawl_app_close_within(ending->state.app, (uint32_t)left_ms, &ending->error);
+        if (pawl_app_close_within(ending->state.app, (uint32_t)left_ms, &ending->error)
+            == PAWL_OK) {
+            pawl__node_probe_free(ending->state.probe); /* its commands are answered */
+        }
     }
 }
 
@@ -40,26 +42,27 @@ static void begin(struct ending *ending, const struct node_app_state *state, uin
     }
 }
 
-/* The first that did not end; the log has all. */
-static pawl_status first_late(const struct ending *endings, size_t count, pawl_error *reterr)
+/* Names all that did not end. */
+static pawl_status name_late(const struct ending *endings, size_t count, pawl_error *reterr)
 {
     const struct ending *first = NULL;
+    struct pawl__buf names = BUF_INIT(PAWL_ERROR_MESSAGE_SIZE / 2);
 
     for (size_t i = 0; i < count; i++) {
         if (endings[i].error.status != PAWL_OK) {
-            LOG_WARNING("an application was not closed: what it answered is on disk",
-                        LOG_TEXT("app", endings[i].state.name),
-                        LOG_TEXT("error", endings[i].error.message));
+            pawl__buf_add_format(&names, first == NULL ? "'%s'" : ", '%s'", endings[i].state.name);
             first = first == NULL ? &endings[i] : first;
         }
     }
-    if (first == NULL) {
-        return PAWL_OK;
-    }
-    if (reterr != NULL) {
-        *reterr = first->error;
-    }
-    return first->error.status;
+    pawl_status status = first == NULL ? PAWL_OK
+                                       : pawl__fail(reterr,
+                                                    first->error.status,
+                                                    "not closed: %.*s%s: %s",
+                                                    VIEW_ARGS(pawl__buf_view(&names)),
+                                                    names.broken ? ", ..." : "",
+                                                    first->error.message);
+    pawl__buf_done(&names);
+    return status;
 }
 
 /* Those that are open, into `endings`; how many. */
@@ -104,7 +107,7 @@ pawl_status pawl__node_close_apps(struct pawl__node *node, pawl_error *reterr)
     if (status != PAWL_OK) {
         return status; /* a thread hangs in a store, with what it uses */
     }
-    status = first_late(endings, count, reterr);
+    status = name_late(endings, count, reterr);
     free(endings);
     return status;
 }

@@ -127,5 +127,9 @@ void pawl__serve_not_open(struct pawl__http_request *request,
 
 /* The application that the address names; else NULL, and it is answered. */
 pawl_app *pawl__serve_find(struct pawl__http_request *request, struct pawl__node *node);
+/* The same with its probe; false: it is answered. */
+PAWL_MUST_USE bool pawl__serve_find_state(struct pawl__http_request *request,
+                                          struct pawl__node *node,
+                                          struct node_app_state *ret_state);
 
 #endif

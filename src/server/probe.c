@@ -2,6 +2,7 @@
  * does not. Each store has a thread of its own for that: one that hangs holds up no other. */
 #include "server/probe.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -25,6 +26,10 @@ struct node_probe {
     pawl_status (*ask)(void *context, pawl_error *reterr);
     void *context;
     struct pawl__thread thread;
+
+    /* What others ask for. */
+    atomic_size_t under_way;
+    atomic_int_least64_t moved_ns; /* when the first of them began, or the newest ended */
 };
 
 static int64_t now_ns(void)
@@ -114,12 +119,26 @@ pawl_status pawl__node_probe_says(struct node_probe *probe)
     if (probe == NULL) {
         return PAWL_OK;
     }
+    int64_t late_ns = now_ns() - ANSWER_MS_MAX * NS_PER_MS;
+    bool stuck = atomic_load(&probe->under_way) > 0 && atomic_load(&probe->moved_ns) < late_ns;
     pawl__lock(&probe->lock);
-    bool late =
-        probe->asked_ns != INT64_MAX && now_ns() - probe->asked_ns > ANSWER_MS_MAX * NS_PER_MS;
-    pawl_status says = late ? PAWL_TIMEOUT : probe->last;
+    pawl_status says = stuck || probe->asked_ns < late_ns ? PAWL_TIMEOUT : probe->last;
     pawl__unlock(&probe->lock);
     return says;
+}
+
+void pawl__node_probe_begins(struct node_probe *probe)
+{
+    if (atomic_load(&probe->under_way) == 0) { /* before it counts */
+        atomic_store(&probe->moved_ns, now_ns());
+    }
+    atomic_fetch_add(&probe->under_way, 1);
+}
+
+void pawl__node_probe_ends(struct node_probe *probe)
+{
+    atomic_store(&probe->moved_ns, now_ns());
+    atomic_fetch_sub(&probe->under_way, 1);
 }
 
 void pawl__node_probe_cancel(struct node_probe *probe)
@@ -140,11 +159,14 @@ pawl_status pawl__node_probe_stop(struct node_probe *probe, int64_t deadline_ns,
     const struct pawl__stop stop = { probe->name, &probe->thread };
 
     pawl__node_probe_cancel(probe);
-    pawl_status status = pawl__stop_threads(NULL, &stop, 1, deadline_ns, reterr);
-    if (status == PAWL_OK) {
+    return pawl__stop_threads(NULL, &stop, 1, deadline_ns, reterr);
+}
+
+void pawl__node_probe_free(struct node_probe *probe)
+{
+    if (probe != NULL) {
         pawl__cond_done(&probe->changed);
         pawl__lock_done(&probe->lock);
         free(probe);
     }
-    return status;
 }

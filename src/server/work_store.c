@@ -163,11 +163,12 @@ pawl_status pawl__node_work_close(struct node_work *work, pawl_error *reterr)
         status = pawl__node_care_stop(STEAL(work->care), deadline_ns, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__node_probe_stop(STEAL(work->probe), deadline_ns, reterr);
+        status = pawl__node_probe_stop(work->probe, deadline_ns, reterr);
     }
     if (status != PAWL_OK) {
         return status;
     }
+    pawl__node_probe_free(work->probe);
     pawl_work_close(atomic_load(&work->store));
     if (work->ready) {
         pawl__cond_done(&work->changed);

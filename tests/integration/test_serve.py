@@ -63,6 +63,22 @@ class Node:
         answer, _ = self.ask("PUT", "/v1/apps/orders", SHOP)
         assert answer.status in (200, 201), answer.status
 
+    def await_ready(self):
+        deadline = time.monotonic() + WAIT_S
+        while self.ask("GET", "/readyz")[0].status != 200:
+            assert time.monotonic() < deadline, self.ask("GET", "/readyz")
+            time.sleep(0.02)
+
+    def await_not_ready(self, wanted):
+        """Until exactly these applications are waited for, for these reasons."""
+        deadline = time.monotonic() + WAIT_S
+        while True:
+            answer, body = self.ask("GET", "/readyz")
+            if answer.status == 503 and {entry["app"]: entry["why"] for entry in body["waiting"]} == wanted:
+                return
+            assert time.monotonic() < deadline, body
+            time.sleep(0.02)
+
     def end(self, number=signal.SIGTERM):
         self.process.send_signal(number)
         out, err = self.process.communicate(timeout=WAIT_S)
@@ -119,6 +135,22 @@ def test_used_address():
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         result = refused(*place(), "--listen", address)
     assert result.returncode == 5 and address in result.stderr, result
+
+
+def test_takes_over():
+    """On a database a second node waits for the applications of the first."""
+    where = place()
+    node = Node(where)
+    node.create()
+    second = Node(where, "--store-busy-timeout", "0")
+    second.await_not_ready({"orders": "BUSY"})
+    answer, body = second.ask("POST", "/v1/apps/orders/workspaces/7/commands", order())
+    assert (answer.status, body["code"]) == (503, "NOT_OPEN"), body
+    assert node.end()[0] == 0
+    second.await_ready()
+    answer, body = second.ask("POST", "/v1/apps/orders/workspaces/7/commands", order())
+    assert answer.status == 200, body
+    assert second.end()[0] == 0
 
 
 def test_second():
@@ -271,7 +303,7 @@ def test_large_page():
 
 
 def test_hung_stores():
-    """Four stores that hang: commands are 504, the stores are given up together, and the exit code tells."""
+    """Four stores that hang: commands are 504, the stores are given up together, and the log tells."""
     where = place()
     node = Node(where)
     for i in range(4):
@@ -284,13 +316,61 @@ def test_hung_stores():
     for i in range(4):
         answer, body = node.ask("POST", f"/v1/apps/a{i}/workspaces/7/commands", order(), "key")
         assert (answer.status, body["code"]) == (504, "TIMEOUT") and "same idempotency key" in body["detail"], body
+    node.await_not_ready({f"a{i}": "TIMEOUT" for i in range(4)})
     code, _, err = node.end()
-    assert code == 5, (code, err)
+    assert code == 0, (code, err)
     assert all(f"'a{i}'" in err for i in range(4)), err
+    assert err.count("without waiting any longer") == 1, err
     node = Node(where)
     answer, body = node.ask("POST", "/v1/apps/a0/workspaces/7/commands", order(), "key")
     assert (answer.status, body["duplicate"]) == (200, False), body
     assert node.end()[0] == 0
+
+
+class Stalled:
+    """The database server with all its processes stopped: it takes connections and answers nothing."""
+
+    def __init__(self):
+        first = int(os.environ["PAWL_TEST_POSTGRES_PID"])
+        with open(f"/proc/{first}/task/{first}/children", encoding="ascii") as file:
+            self.pids = [first, *map(int, file.read().split())]
+
+    def __enter__(self):
+        for pid in self.pids:
+            os.kill(pid, signal.SIGSTOP)
+
+    def __exit__(self, *_):
+        for pid in self.pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_stalled_database():
+    """It is not ready within 5 s, requests are 503 in time, it ends with 0, and the log says why."""
+    where = place()
+    node = Node(where, "--store-answer-timeout", "3s")
+    node.create()
+    node.await_ready()
+    with Stalled():
+        began = time.monotonic()
+        while node.ask("GET", "/readyz")[0].status != 503:
+            assert time.monotonic() - began < 10
+            time.sleep(0.02)
+        for method, path, body in (("POST", "/v1/apps/orders/workspaces/7/commands", order()),
+                                   ("GET", "/v1/apps/orders/workspaces/7/records", None),
+                                   ("GET", "/v1/work/items", None)):
+            began = time.monotonic()
+            answer, problem = node.ask(method, path, body)
+            assert answer.status == 503, (path, answer.status, problem)
+            assert time.monotonic() - began < 15, (path, time.monotonic() - began)
+        assert node.ask("GET", "/livez")[0].status == 200
+    node.await_ready()
+    answer, problem = node.ask("POST", "/v1/apps/orders/workspaces/7/commands", order())
+    assert answer.status == 200, problem
+    with Stalled():
+        began = time.monotonic()
+        code, _, err = node.end()
+        assert time.monotonic() - began < 40, err
+    assert code == 0, (code, err)
 
 
 def test_lost_database():
@@ -363,15 +443,18 @@ it("says where it listens, what it has and how to stop it, and ends with 0", tes
 it("takes its limits from the settings", test_settings)
 it("refuses an address that other machines can reach", test_foreign_address)
 it("names an address that is in use", test_used_address)
-it("is the only one of its place", test_second)
+if not POSTGRES:
+    it("is the only one of its place", test_second)
 it("has its applications to itself while it runs", test_cli_beside)
 it("logs a line for each request at debug", test_log)
 it("takes as many connections as open files allow", test_open_files)
 it("ends a page that is large, and goes on behind it", test_large_page)
 if POSTGRES:
+    it("waits for the applications of another node", test_takes_over)
+    it("says that a database has stalled, and ends in time with 0", test_stalled_database)
     it("keeps to itself what a database says", test_lost_database)
 else:
-    it("gives up stores that hang together, with exit code 5", test_hung_stores)
+    it("gives up stores that hang together, names them and ends with 0", test_hung_stores)
 it("ends on SIGTERM with commands on their way, and loses none that it answered", test_stop_in_flight)
 it("loses nothing that it answered to kill -9, and answers the same again", test_kill)
 it("shows the metrics of the work store beside it", test_work_metrics)

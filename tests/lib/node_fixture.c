@@ -79,6 +79,18 @@ void node_mend_store(struct node_fixture *f)
     }
 }
 
+void node_stall_store(void)
+{
+    pg_server_stall(postgres.server);
+}
+
+void node_resume_store(void)
+{
+    if (node_is("postgres")) {
+        pg_server_resume(postgres.server);
+    }
+}
+
 int node_fixture_setup(void **state)
 {
     struct node_fixture *f = calloc(1, sizeof(*f));
@@ -115,6 +127,7 @@ int node_fixture_teardown(void **state)
 {
     struct node_fixture *f = *state;
 
+    node_resume_store();
     node_stop(f);
     tempdir_remove(f->dir);
     free(f);

@@ -33,6 +33,10 @@ void node_stop(struct node_fixture *f);
 void node_break_store(struct node_fixture *f);
 void node_mend_store(struct node_fixture *f);
 
+/* The server takes connections and answers nothing; and again. Of postgres. */
+void node_stall_store(void);
+void node_resume_store(void);
+
 /* The body of an answer with that code; free it. */
 char *node_ask(struct node_fixture *f, const char *what, const char *body, int code);
 

@@ -90,7 +90,7 @@ static void test_the_node_listens_before_its_applications_are_open(void **state)
 
     node_stop(f);
     f->options.open_ms = 0;
-    assert_ok(pawl__failpoint_set("node.app.open.before=delay:2000", &f->error), &f->error);
+    assert_ok(pawl__failpoint_set("node.app.open.before=delay:1000", &f->error), &f->error);
     node_start(f);
     node_expect(f, "GET /livez", NULL, 200, "true");
     node_expect(f, "GET /readyz", NULL, 503, "{\"app\":\"orders\",\"why\":\"OPENING\"}");
@@ -168,9 +168,6 @@ static void test_a_damaged_application_stops_none_of_the_others(void **state)
 {
     struct node_fixture *f = *state;
 
-    if (node_is("postgres")) {
-        skip(); /* there it is a table, and the same for all */
-    }
     node_stop(f);
     damage(f, "orders");
     node_start(f);
@@ -200,17 +197,72 @@ static void test_what_does_not_fit_is_not_opened_and_named(void **state)
     free(text);
 }
 
+/* --- stores that do not answer --- */
+
+/* The node is idle: nobody but its own probes could notice. */
+static void test_a_database_that_is_gone_is_noticed_and_so_is_its_return(void **state)
+{
+    struct node_fixture *f = *state;
+
+    assert_served(f, COMMAND("orders"));
+    await(f, "GET /readyz", NULL, 200, "\"ready\":true");
+    node_break_store(f);
+    int64_t began_ms = now_ms();
+    await(f, "GET /readyz", NULL, 503, "{\"app\":\"others\",\"why\":\"UNAVAILABLE\"}");
+    await(f, "GET /readyz", NULL, 503, "{\"store\":\"work\",\"why\":\"");
+    assert_true(now_ms() - began_ms < 15000); /* 2 s when nothing else runs */
+    began_ms = now_ms();
+    free(node_ask(f, COMMAND("orders"), ORDER, 503));
+    free(node_ask(f, "GET /v1/apps/orders/workspaces/7/records", NULL, 503));
+    free(node_ask(f, "GET /v1/work/items", NULL, 503));
+    assert_true(now_ms() - began_ms < 15000);
+    node_mend_store(f);
+    await(f, "GET /readyz", NULL, 200, "\"ready\":true");
+    assert_served(f, COMMAND("orders"));
+}
+
+static void test_a_database_that_stalls_is_noticed_and_so_is_its_return(void **state)
+{
+    struct node_fixture *f = *state;
+
+    f->options.app.answer_ms_max = 4000; /* the probe's own time is shorter */
+    f->options.work_options.answer_ms_max = 4000;
+    node_stop(f);
+    node_start(f);
+    free(node_ask(f, "POST /v1/work/tasks", "{\"task_id\":\"t\"}", 201));
+    await(f, "GET /readyz", NULL, 200, "\"ready\":true");
+    node_stall_store();
+    int64_t began_ms = now_ms();
+    await(f, "GET /readyz", NULL, 503, "{\"app\":\"orders\",\"why\":\"TIMEOUT\"}");
+    await(f, "GET /readyz", NULL, 503, "{\"store\":\"work\",\"why\":\"TIMEOUT\"}");
+    assert_true(now_ms() - began_ms < 15000); /* 4 s when nothing else runs */
+    began_ms = now_ms();
+    free(node_ask(f, COMMAND("orders"), ORDER, 503));
+    free(node_ask(f, "GET /v1/work/items", NULL, 503));
+    node_resume_store();
+    await(f, "GET /readyz", NULL, 200, "\"ready\":true");
+    assert_served(f, COMMAND("orders"));
+}
+
 #define APPS_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
+    const struct CMUnitTest directory[] = {
         APPS_TEST(test_the_node_listens_before_its_applications_are_open),
         APPS_TEST(test_a_busy_application_comes_when_it_is_free),
         APPS_TEST(test_a_node_without_any_application_waits_for_them),
         APPS_TEST(test_a_damaged_application_stops_none_of_the_others),
         APPS_TEST(test_what_does_not_fit_is_not_opened_and_named),
     };
+    const struct CMUnitTest database[] = {
+        APPS_TEST(test_the_node_listens_before_its_applications_are_open),
+        APPS_TEST(test_a_busy_application_comes_when_it_is_free),
+        APPS_TEST(test_a_database_that_is_gone_is_noticed_and_so_is_its_return),
+        APPS_TEST(test_a_database_that_stalls_is_noticed_and_so_is_its_return),
+    };
+    bool is_database = argc == 2 && strcmp(argv[1], "postgres") == 0;
 
-    return node_suite(argc, argv, tests, COUNT_OF(tests));
+    return is_database ? node_suite(argc, argv, database, COUNT_OF(database))
+                       : node_suite(argc, argv, directory, COUNT_OF(directory));
 }
