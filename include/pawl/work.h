@@ -12,7 +12,8 @@
  *                                ?connections=N: so many at the most; 8
  *
  * Time. On SQLite leases, delays and backoffs run on the machine's boot clock, on PostgreSQL on the
- * server's. A step of the wall clock changes neither. Times in results (`..._us`) are UTC
+ * server's. A step of the wall clock changes neither, nor the order of claims, the TTL of a key or what
+ * retention removes; slots of schedules are wall-clock times. Times in results (`..._us`) are UTC
  * microseconds since 1970, for reading.
  *
  * Threads: a pawl_work may be used by any number of threads at once; calls that wait at the same time
@@ -594,7 +595,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_idem_complete(
 PAWL_API PAWL_MUST_USE pawl_status pawl_idem_fail(
     pawl_work *work, pawl_view key, uint64_t owner_token, pawl_view response, pawl_error *reterr);
 
-/* Gives a key up whose work did not happen: the next begin is NEW. Giving up again is fine. */
+/* Gives a key up whose work did not happen: the next begin is NEW, for any request. Giving up again is
+ * fine. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_idem_release(pawl_work *work,
                                                      pawl_view key,
                                                      uint64_t owner_token,

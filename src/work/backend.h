@@ -34,6 +34,7 @@ struct work_care_ops;       /* work/backend_care.h */
 struct work_now {
     int64_t wall_us; /* what is written into columns for people; decides nothing */
     int64_t ns;      /* what decides */
+    int64_t age_us;  /* the wall time that ages are counted to: no step forward is in it */
 };
 
 enum work_home {

@@ -11,7 +11,8 @@ struct work_key_ops {
     /* --- inside of a transaction --- */
 
     /* The row, its texts in the arena, locked against other nodes; `known` is false when there is
-     * none. Its deadline is on now->ns: INT64_MIN for one that another boot set. */
+     * none, and its owner_token is then the highest that a removed key had. Its deadline is on
+     * now->ns: INT64_MIN for one that another boot set. */
     pawl_status (*load)(struct work_backend *base,
                         const struct work_now *now,
                         pawl_view key,

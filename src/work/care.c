@@ -404,8 +404,8 @@ pawl_status pawl_work_retention(pawl_work *work,
     if (status != PAWL_OK) {
         return status;
     }
-    run.items_before_us = now.wall_us - run.rules.item_days * US_PER_DAY;
-    run.keys_before_us = now.wall_us - run.rules.key_days * US_PER_DAY;
+    run.items_before_us = now.age_us - run.rules.item_days * US_PER_DAY;
+    run.keys_before_us = now.age_us - run.rules.key_days * US_PER_DAY;
     run.ids = calloc(run.rules.batch, sizeof(*run.ids));
     status = run.ids == NULL ? no_memory(reterr) : prune_all(&run, &now, reterr);
     free(run.ids);

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/lease.h"
 #include "work/item.h"
 
@@ -78,6 +79,14 @@ pawl_status pawl__decide_held(const struct work_row *row,
                                                                       : lost(row, token, reterr);
 }
 
+/* Without memory for a comparison it is another value: the caller is told LEASE_LOST, and may look. */
+static bool is_same_json(pawl_view a, pawl_view b)
+{
+    bool same = false;
+
+    return pawl__json_same(a, b, &same, NULL) == PAWL_OK && same;
+}
+
 /* Whether this token has ended its lease with this very command already: then the caller did not get
  * the answer, and gets it now. What else may have ended a lease (an expiry, a cancellation) leaves
  * another status or another message behind. */
@@ -89,7 +98,7 @@ static bool done_before(const struct work_row *row, const struct work_command *c
     switch (command->kind) {
     case WORK_COMPLETE:
         return row->item.status == PAWL_ITEM_COMPLETED
-               && pawl__view_equal(row->item.output_data, command->output_data);
+               && is_same_json(row->item.output_data, command->output_data);
     case WORK_FAIL:
         return (row->item.status == PAWL_ITEM_FAILED || row->item.status == PAWL_ITEM_WAITING
                 || row->item.status == PAWL_ITEM_PENDING)

@@ -1,5 +1,5 @@
-/* What becomes of an item: row, command and time in, row and answer out. No clock, no store, no
- * allocation: texts are pointed to. */
+/* What becomes of an item: row, command and time in, row and answer out. No clock, no store: texts are
+ * pointed to. */
 #ifndef PAWL_WORK_DECIDE_H
 #define PAWL_WORK_DECIDE_H
 

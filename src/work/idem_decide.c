@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/lease.h"
 
 static const char *const state_texts[] = {
@@ -38,7 +39,7 @@ static bool was_given_up(const struct idem_row *row)
 
 bool pawl__idem_is_over(const struct idem_row *row, const struct work_now *now)
 {
-    return row->expires_at_us != 0 && now->wall_us >= row->expires_at_us && !is_live(row, now);
+    return now->ns >= row->over_ns && !is_live(row, now);
 }
 
 pawl_idem_answer pawl__idem_look(const struct idem_row *row, const struct work_now *now)
@@ -56,7 +57,7 @@ static pawl_idem_answer answer_of(const struct idem_row *row,
                                   const struct idem_wish *wish,
                                   const struct work_now *now)
 {
-    if (!row->known || pawl__idem_is_over(row, now)) {
+    if (!row->known || pawl__idem_is_over(row, now) || was_given_up(row)) {
         return PAWL_IDEM_NEW;
     }
     if (!pawl__view_equal(row->request_hash, wish->request_hash)) {
@@ -64,19 +65,12 @@ static pawl_idem_answer answer_of(const struct idem_row *row,
     }
     pawl_idem_answer answer = pawl__idem_look(row, now);
     bool open = answer == PAWL_IDEM_IN_DOUBT || answer == PAWL_IDEM_FAILED;
-    return was_given_up(row) || (open && wish->take_over) ? PAWL_IDEM_NEW : answer;
+    return open && wish->take_over ? PAWL_IDEM_NEW : answer;
 }
 
 static int64_t add_capped(int64_t a, int64_t b, int64_t max)
 {
     return a > max - b ? max : a + b;
-}
-
-/* Retention removes keys, and with 1 as the first token whoever began the key before that could
- * complete the one that was begun after it. */
-static uint64_t first_token(const struct work_now *now)
-{
-    return (uint64_t)MAX(now->wall_us, 1);
 }
 
 pawl_status pawl__idem_decide_begin(struct idem_row *row,
@@ -91,7 +85,7 @@ pawl_status pawl__idem_decide_begin(struct idem_row *row,
         *ret_answer = answer;
         return PAWL_OK;
     }
-    if (row->known && row->owner_token >= PAWL__LEASE_TOKEN_MAX) {
+    if (row->owner_token >= PAWL__LEASE_TOKEN_MAX) {
         return pawl__fail(
             reterr, PAWL_FAILED, "the tokens of key '%.*s' are used up", VIEW_ARGS(wish->key));
     }
@@ -103,13 +97,16 @@ pawl_status pawl__idem_decide_begin(struct idem_row *row,
         .work_item_id = wish->work_item_id,
         .state = IDEM_PENDING,
         .owner = wish->owner,
-        .owner_token = row->known ? row->owner_token + 1 : first_token(now),
+        .owner_token = row->owner_token + 1,
         .leased = true,
         .deadline_ns = add_capped(now->ns, wish->lease_ns, INT64_MAX),
         .lease_expires_at_us =
             add_capped(now->wall_us, wish->lease_ns / NS_PER_US, PAWL__WALL_US_MAX),
         .created_at_us = now->wall_us,
         .expires_at_us = add_capped(now->wall_us, wish->ttl_us, PAWL__WALL_US_MAX),
+        .over_ns = wish->ttl_us > (INT64_MAX - 1 - now->ns) / NS_PER_US
+                       ? INT64_MAX - 1
+                       : now->ns + wish->ttl_us * NS_PER_US,
     };
     *row = taken;
     *ret_answer = answer;
@@ -141,7 +138,14 @@ pawl_status pawl__idem_decide_end(struct idem_row *row,
     if (status != PAWL_OK) {
         return status;
     }
-    if (row->state == end && pawl__view_equal(row->response, response)) {
+    bool same = row->state == end;
+    if (same) {
+        status = pawl__json_same(row->response, response, &same, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (same) {
         *ret_changed = false;
         return PAWL_OK;
     }

@@ -1,9 +1,9 @@
 /* What becomes of an idempotency key: row, wish and time in, one of six answers and the row out.
  *
- * Pure: no clock, no store, no allocation; texts are pointed to.
+ * Pure: no clock, no store; texts are pointed to.
  *
- * Two clocks. Who may work on a key is decided by `now->ns`, as with items. How long an answer is
- * kept is a date (expires_at), because it outlives a boot; so the wall decides that, and only that.
+ * Everything is decided by `now->ns`: a store turns its columns into times on that clock. The TTL of a
+ * key that was begun in this boot runs on the boot clock; after a reboot its date decides.
  *
  * The owner token grows with every NEW and is kept in the row when the key is taken anew, so nobody
  * who began earlier can end it later. */
@@ -26,13 +26,15 @@ struct idem_row {
     enum idem_state state;
     pawl_view response; /* empty: NULL in the store */
     pawl_view owner;
-    uint64_t owner_token; /* 0: foreign SQL made it */
-    bool leased;          /* false with a token: its owner gave it up, and nothing happened */
-    int64_t deadline_ns;  /* leased: run out from here on */
+    uint64_t
+        owner_token;     /* 0: foreign SQL made it. Not known: that of every key that was removed */
+    bool leased;         /* false with a token: its owner gave it up, and nothing happened */
+    int64_t deadline_ns; /* leased: run out from here on */
     int64_t lease_expires_at_us;
     int64_t created_at_us;
     int64_t completed_at_us; /* 0: not yet */
-    int64_t expires_at_us;   /* 0: never */
+    int64_t expires_at_us;   /* 0: never; for people */
+    int64_t over_ns;         /* past its TTL from here on; INT64_MAX: never */
 };
 
 /* The caller's wish, checked: lease and TTL are positive. */
@@ -72,7 +74,8 @@ PAWL_MUST_USE pawl_status pawl__idem_decide_end(struct idem_row *row,
                                                 bool *ret_changed,
                                                 pawl_error *reterr);
 
-/* Gives a key up whose work did not happen: the next begin is NEW. Otherwise as above. */
+/* Gives a key up whose work did not happen: the next begin is NEW, for any request. Otherwise as
+ * above. */
 PAWL_MUST_USE pawl_status pawl__idem_decide_release(struct idem_row *row,
                                                     uint64_t owner_token,
                                                     bool *ret_changed,

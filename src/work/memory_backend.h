@@ -44,6 +44,7 @@ struct work_memory {
     struct work_backend base;
     struct pawl__lock lock;
     struct pawl__clock *clock;
+    _Atomic int64_t lowest_us;         /* see work/age.h */
     bool open;                         /* in a transaction; the committer's */
     struct work_undo *undo;            /* newest first */
     struct pawl__map *items;           /* struct work_memory_item, by id */

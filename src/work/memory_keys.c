@@ -55,7 +55,7 @@ static pawl_status memory_load(struct work_backend *base,
 
     (void)now;
     if (place == of(base)->keys.count) {
-        *ret_row = (struct idem_row){ .key = key };
+        *ret_row = (struct idem_row){ .key = key, .owner_token = of(base)->owner_token_floor };
         return PAWL_OK;
     }
     const struct memory_key *row = of(base)->keys.rows[place];
@@ -104,10 +104,13 @@ static pawl_status memory_prune(struct work_backend *base,
     for (size_t i = 0; i < list->count && removed < count; i++) {
         const struct memory_key *key = list->rows[i];
         if (key != NULL && may_go(&key->row, now, completed_before_us)) {
+            uint64_t token = key->row.owner_token;
             pawl_status status = pawl__memory_remove(of(base), list, i, reterr);
             if (status != PAWL_OK) {
                 return status;
             }
+            /* A rollback leaves it as it is: tokens have gaps. */
+            of(base)->owner_token_floor = MAX(of(base)->owner_token_floor, token);
             removed++;
         }
     }
@@ -148,7 +151,7 @@ static int by_key(const void *a, const void *b)
 static bool is_cached(const struct idem_row *row, const struct work_now *now, pawl_view task_id)
 {
     return pawl__view_equal(row->task_id, task_id) && row->state == IDEM_COMPLETED
-           && (row->expires_at_us == 0 || row->expires_at_us > now->wall_us);
+           && row->over_ns > now->ns;
 }
 
 static pawl_status copy_cached(struct work_memory *backend,

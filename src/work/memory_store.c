@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "store/location.h"
+#include "work/age.h"
 #include "work/memory_backend.h"
 
 enum { ENTRIES_MAX = 100000000 };
@@ -22,8 +23,7 @@ static pawl_status memory_read_now(struct work_backend *base,
                                    pawl_error *reterr)
 {
     (void)reterr;
-    *ret_now = (struct work_now){ .wall_us = pawl__wall_us(of(base)->clock),
-                                  .ns = pawl__boot_ns(of(base)->clock) };
+    *ret_now = pawl__work_now(of(base)->clock, &of(base)->lowest_us);
     return PAWL_OK;
 }
 
@@ -113,6 +113,7 @@ pawl_status pawl__work_memory_open(const struct pawl__location *location,
     backend->base.items = &pawl__work_memory_items;
     pawl__work_memory_set_up(backend);
     backend->clock = setup->clock;
+    atomic_init(&backend->lowest_us, WORK_AGE_UNKNOWN);
     pawl_status status = pawl__lock_init(&backend->lock, reterr);
     if (status != PAWL_OK) {
         free(backend);

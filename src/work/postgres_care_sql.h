@@ -102,6 +102,7 @@
       " FOR UPDATE",                                                                              \
       "t",                                                                                        \
       WORK_PG_KEY_TYPES)                                                                          \
+    X(KEY_FLOOR, "SELECT owner_token_floor FROM work_counters", NULL, "i")                        \
     X(KEY_INSERT,                                                                                 \
       "INSERT INTO idempotency_keys (idempotency_key, request_hash, task_id, work_item_id,"       \
       " item_id, owner, owner_token, lease_expires_at, created_at, expires_at)"                   \

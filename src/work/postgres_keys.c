@@ -31,6 +31,7 @@ static pawl_status read_row(const struct pawl__pg_rows *rows,
     };
 
     row.deadline_ns = pawl__work_pg_ns(row.lease_expires_at_us);
+    row.over_ns = row.expires_at_us == 0 ? INT64_MAX : pawl__work_pg_ns(row.expires_at_us);
     if (!pawl__idem_state_parse(pawl__pg_get_text(rows, 0, 4), &row.state)) {
         return pawl__fail(reterr, PAWL_CORRUPT, "key '%.*s' has no status", VIEW_ARGS(row.key));
     }
@@ -57,6 +58,18 @@ static pawl_status keep_key(void *context, const struct pawl__pg_rows *rows, paw
                : status;
 }
 
+static pawl_status keep_floor(void *context, const struct pawl__pg_rows *rows, pawl_error *reterr)
+{
+    const struct key_load *load = context;
+
+    (void)reterr;
+    if (!load->row->known && rows->count == 1) {
+        load->row->owner_token = (uint64_t)pawl__pg_get_i64(rows, 0, 0);
+    }
+    return PAWL_OK;
+}
+
+/* The floor is read after the row: whoever removes a key has raised it by then. */
 static pawl_status pg_load(struct work_backend *base,
                            const struct work_now *now,
                            pawl_view key,
@@ -65,11 +78,23 @@ static pawl_status pg_load(struct work_backend *base,
                            pawl_error *reterr)
 {
     struct key_load load = { .arena = arena, .row = ret_row };
+    struct work_pg_trip trip;
 
     (void)now;
     *ret_row = (struct idem_row){ .key = key };
-    return pawl__work_pg_ask_and_clock(
-        of(base), WORK_PG_KEY_LOAD, PG_ARGS(pawl__pg_text(key)), keep_key, &load, reterr);
+    pawl_status status = pawl__work_pg_trip_start(&trip, of(base), reterr);
+    if (status == PAWL_OK) {
+        status = pawl__work_pg_trip_add(
+            &trip, WORK_PG_KEY_LOAD, PG_ARGS(pawl__pg_text(key)), keep_key, &load, reterr);
+    }
+    if (status == PAWL_OK) {
+        status =
+            pawl__work_pg_trip_add(&trip, WORK_PG_KEY_FLOOR, PG_NO_ARGS, keep_floor, &load, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_pg_add_clock(&trip, reterr);
+    }
+    return pawl__work_pg_trip_end(&trip, status, reterr);
 }
 
 /* A key that somebody has begun takes the place of whatever was there. */

@@ -195,7 +195,9 @@ struct pawl__pg_value pawl__work_pg_given_time(const struct work_postgres *backe
 
 struct work_now pawl__work_pg_now(int64_t server_us)
 {
-    return (struct work_now){ .wall_us = server_us, .ns = pawl__work_pg_ns(server_us) };
+    return (struct work_now){ .wall_us = server_us,
+                              .ns = pawl__work_pg_ns(server_us),
+                              .age_us = server_us };
 }
 
 int64_t pawl__work_pg_ns(int64_t wall_us)

@@ -248,7 +248,7 @@ static pawl_status fire_slot(struct work_tx *tx,
     status =
         tx->backend->schedules->fire(tx->backend, schedule->schedule_id, slot_us, item_id, reterr);
     return status == PAWL_OK ? tx->backend->schedules->forget(
-               tx->backend, schedule->schedule_id, tx->now.wall_us - FIRES_KEPT_US, reterr)
+               tx->backend, schedule->schedule_id, tx->now.age_us - FIRES_KEPT_US, reterr)
                              : status;
 }
 

@@ -15,7 +15,8 @@ struct work_sqlite {
     struct work_backend base;
     struct pawl__clock *clock;
     const char *boot_id;
-    char *path; /* of the file itself, the same after a chdir */
+    _Atomic int64_t lowest_us; /* see work/age.h */
+    char *path;                /* of the file itself, the same after a chdir */
     struct pawl__sqlite_options options;
     struct pawl__sqlite *writer; /* the committer's */
     struct work_now now;         /* of the transaction, ... */

@@ -52,40 +52,49 @@
 #define WORK_KEY_COLUMNS                                                                      \
     "idempotency_key, request_hash, task_id, coalesce(item_id, work_item_id), status, "       \
     "response_data, owner, owner_token, lease_boot_id, lease_deadline_ns, lease_expires_at, " \
-    "created_at, completed_at, expires_at"
+    "created_at, completed_at, expires_at, expires_boot_id, expires_deadline_ns"
 
-/* ?1 now, ?2 boot id, ?3 boot clock: past its TTL, and nobody is at it */
-#define WORK_KEY_OVER_                                                                       \
-    "expires_at <= ?1 AND NOT coalesce(status = 'pending' AND CASE WHEN lease_deadline_ns"   \
+/* ?1 now, ?2 boot id, ?3 boot clock: past its TTL, and nobody is at it. In two, one for each index:
+ * keys of this boot, and all others. */
+#define WORK_KEY_FREE_                                                                       \
+    " AND NOT coalesce(status = 'pending' AND CASE WHEN lease_deadline_ns"                   \
     " IS NULL THEN lease_expires_at > ?1 ELSE lease_boot_id = ?2 AND lease_deadline_ns > ?3" \
     " END, 0)"
+#define WORK_KEY_OVER_ "expires_boot_id = ?2 AND expires_deadline_ns <= ?3" WORK_KEY_FREE_
+#define WORK_KEY_OVER_WALL_ "expires_at <= ?1 AND expires_boot_id IS NOT ?2" WORK_KEY_FREE_
 /* ?4 completed before */
 #define WORK_KEY_OLD_ "status = 'completed' AND created_at < ?4 AND completed_at < ?4"
 
-#define WORK_SQLITE_KEYS_SQL(X)                                                                \
-    X(KEY_GET, "SELECT " WORK_KEY_COLUMNS " FROM idempotency_keys WHERE idempotency_key = ?1") \
-    X(KEY_TAKE,                                                                                \
-      "INSERT OR REPLACE INTO idempotency_keys (idempotency_key, request_hash, task_id,"       \
-      " work_item_id, item_id, owner, owner_token, lease_boot_id, lease_deadline_ns,"          \
-      " lease_expires_at, created_at, expires_at) VALUES (?1, ?2, ?3,"                         \
-      " (SELECT work_item_id FROM work_items WHERE work_item_id = ?4), ?4, ?5, ?6, ?7, ?8,"    \
-      " ?9, ?10, ?11)")                                                                        \
-    X(KEY_END,                                                                                 \
-      "UPDATE idempotency_keys SET status = ?2, response_data = ?3, completed_at = ?4,"        \
-      " lease_boot_id = NULL, lease_deadline_ns = NULL, lease_expires_at = NULL"               \
-      " WHERE idempotency_key = ?1")                                                           \
-    X(KEY_CACHED,                                                                              \
-      "SELECT " WORK_KEY_COLUMNS " FROM idempotency_keys WHERE task_id = ?1"                   \
-      " AND status = 'completed' AND (expires_at IS NULL OR expires_at > ?2)"                  \
-      " ORDER BY idempotency_key")                                                             \
-    X(KEY_PRUNE_OVER,                                                                          \
-      "DELETE FROM idempotency_keys WHERE idempotency_key IN (SELECT idempotency_key"          \
-      " FROM idempotency_keys WHERE " WORK_KEY_OVER_ " LIMIT ?5)")                             \
-    X(KEY_PRUNE_OLD,                                                                           \
-      "DELETE FROM idempotency_keys WHERE idempotency_key IN (SELECT idempotency_key"          \
-      " FROM idempotency_keys WHERE " WORK_KEY_OLD_ " LIMIT ?5)")                              \
-    X(KEY_PRUNABLE,                                                                            \
-      "SELECT count(*) FROM idempotency_keys WHERE (" WORK_KEY_OVER_ ") OR (" WORK_KEY_OLD_ ")")
+#define WORK_SQLITE_KEYS_SQL(X)                                                                   \
+    X(KEY_GET, "SELECT " WORK_KEY_COLUMNS " FROM idempotency_keys WHERE idempotency_key = ?1")    \
+    X(KEY_TAKE,                                                                                   \
+      "INSERT OR REPLACE INTO idempotency_keys (idempotency_key, request_hash, task_id,"          \
+      " work_item_id, item_id, owner, owner_token, lease_boot_id, lease_deadline_ns,"             \
+      " lease_expires_at, created_at, expires_at, expires_boot_id, expires_deadline_ns)"          \
+      " VALUES (?1, ?2, ?3, (SELECT work_item_id FROM work_items WHERE work_item_id = ?4),"       \
+      " ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?7, ?12)")                                              \
+    X(KEY_FLOOR, "SELECT owner_token_floor FROM work_counters")                                   \
+    X(KEY_END,                                                                                    \
+      "UPDATE idempotency_keys SET status = ?2, response_data = ?3, completed_at = ?4,"           \
+      " lease_boot_id = NULL, lease_deadline_ns = NULL, lease_expires_at = NULL"                  \
+      " WHERE idempotency_key = ?1")                                                              \
+    X(KEY_CACHED,                                                                                 \
+      "SELECT " WORK_KEY_COLUMNS " FROM idempotency_keys WHERE task_id = ?1"                      \
+      " AND status = 'completed' AND CASE WHEN expires_boot_id = ?3"                              \
+      " THEN expires_deadline_ns > ?4 ELSE expires_at IS NULL OR expires_at > ?2 END"             \
+      " ORDER BY idempotency_key")                                                                \
+    X(KEY_PRUNE_OVER,                                                                             \
+      "DELETE FROM idempotency_keys WHERE idempotency_key IN (SELECT idempotency_key"             \
+      " FROM idempotency_keys WHERE " WORK_KEY_OVER_ " LIMIT ?5)")                                \
+    X(KEY_PRUNE_OVER_WALL,                                                                        \
+      "DELETE FROM idempotency_keys WHERE idempotency_key IN (SELECT idempotency_key"             \
+      " FROM idempotency_keys WHERE " WORK_KEY_OVER_WALL_ " LIMIT ?5)")                           \
+    X(KEY_PRUNE_OLD,                                                                              \
+      "DELETE FROM idempotency_keys WHERE idempotency_key IN (SELECT idempotency_key"             \
+      " FROM idempotency_keys WHERE " WORK_KEY_OLD_ " LIMIT ?5)")                                 \
+    X(KEY_PRUNABLE,                                                                               \
+      "SELECT count(*) FROM idempotency_keys WHERE (" WORK_KEY_OVER_ ") OR (" WORK_KEY_OVER_WALL_ \
+      ") OR (" WORK_KEY_OLD_ ")")
 
 #define WORK_SQLITE_SCHEDULES_SQL(X)                                                             \
     X(SCHEDULE_GET,                                                                              \

@@ -10,6 +10,26 @@ static struct work_sqlite *of(struct work_backend *base)
     return pawl__work_sqlite_of(base);
 }
 
+/* When a key is past its TTL, on this boot's clock: the clock of another boot says nothing, and then
+ * the date decides. */
+static int64_t over_of(const struct work_sqlite *backend,
+                       const struct work_now *now,
+                       struct pawl__sqlite_stmt *stmt,
+                       int64_t expires_at_us)
+{
+    pawl_view boot = pawl__sqlite_text(stmt, 14);
+
+    if (expires_at_us == 0) {
+        return INT64_MAX;
+    }
+    return pawl__work_sqlite_deadline(
+        backend,
+        now,
+        pawl__view_is(boot, backend->boot_id) ? boot : (pawl_view){ NULL, 0 },
+        pawl__sqlite_i64(stmt, 15),
+        expires_at_us);
+}
+
 static pawl_status read_row(const struct work_sqlite *backend,
                             const struct work_now *now,
                             struct pawl__sqlite_stmt *stmt,
@@ -37,11 +57,25 @@ static pawl_status read_row(const struct work_sqlite *backend,
                                                  pawl__sqlite_text(stmt, 8),
                                                  pawl__sqlite_i64(stmt, 9),
                                                  row.lease_expires_at_us);
+    row.over_ns = over_of(backend, now, stmt, row.expires_at_us);
     if (!pawl__idem_state_parse(pawl__sqlite_text(stmt, 4), &row.state)) {
         return pawl__fail(reterr, PAWL_CORRUPT, "key '%.*s' has no status", VIEW_ARGS(row.key));
     }
     *ret_row = row;
     return PAWL_OK;
+}
+
+static pawl_status read_floor(struct work_sqlite *backend, uint64_t *ret_floor, pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_KEY_FLOOR);
+    bool row = false;
+    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
+
+    if (status == PAWL_OK) {
+        *ret_floor = row ? (uint64_t)pawl__sqlite_i64(&stmt, 0) : 0;
+    }
+    return status;
 }
 
 static pawl_status sqlite_load(struct work_backend *base,
@@ -63,7 +97,7 @@ static pawl_status sqlite_load(struct work_backend *base,
     }
     if (!more) {
         *ret_row = (struct idem_row){ .key = key };
-        return PAWL_OK;
+        return read_floor(of(base), &ret_row->owner_token, reterr);
     }
     status = read_row(of(base), now, &stmt, &row, reterr);
     return status == PAWL_OK && !pawl__keep_key(arena, &row, ret_row)
@@ -88,6 +122,7 @@ static pawl_status take(struct work_sqlite *backend, const struct idem_row *row,
     pawl__work_bind_time(&stmt, 9, row->lease_expires_at_us);
     pawl__work_bind_time(&stmt, 10, row->created_at_us);
     pawl__work_bind_time(&stmt, 11, row->expires_at_us);
+    pawl__sqlite_bind_i64(&stmt, 12, row->over_ns);
     return pawl__sqlite_run(&stmt, reterr);
 }
 
@@ -135,10 +170,10 @@ static pawl_status prune_by(struct work_sqlite *backend,
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, statement);
 
-    if (statement == WORK_SQL_KEY_PRUNE_OVER) {
-        bind_prune(backend, now, completed_before_us, &stmt);
-    } else {
+    if (statement == WORK_SQL_KEY_PRUNE_OLD) {
         pawl__work_bind_time(&stmt, 4, completed_before_us);
+    } else {
+        bind_prune(backend, now, completed_before_us, &stmt);
     }
     pawl__sqlite_bind_i64(&stmt, 5, (int64_t)count);
     pawl_status status = pawl__sqlite_run(&stmt, reterr);
@@ -155,18 +190,17 @@ static pawl_status sqlite_prune(struct work_backend *base,
                                 uint64_t *ret_removed,
                                 pawl_error *reterr)
 {
+    static const size_t statements[] = {
+        WORK_SQL_KEY_PRUNE_OVER,
+        WORK_SQL_KEY_PRUNE_OVER_WALL,
+        WORK_SQL_KEY_PRUNE_OLD,
+    };
     uint64_t removed = 0;
-    pawl_status status = prune_by(
-        of(base), WORK_SQL_KEY_PRUNE_OVER, now, completed_before_us, count, &removed, reterr);
+    pawl_status status = PAWL_OK;
 
-    if (status == PAWL_OK && removed < count) {
-        status = prune_by(of(base),
-                          WORK_SQL_KEY_PRUNE_OLD,
-                          now,
-                          completed_before_us,
-                          count - removed,
-                          &removed,
-                          reterr);
+    for (size_t i = 0; i < COUNT_OF(statements) && status == PAWL_OK && removed < count; i++) {
+        status = prune_by(
+            of(base), statements[i], now, completed_before_us, count - removed, &removed, reterr);
     }
     if (status == PAWL_OK) {
         *ret_removed = removed;
@@ -250,6 +284,8 @@ static pawl_status cached_in(struct work_sqlite *backend,
 
     pawl__sqlite_bind_text(&stmt, 1, task_id);
     pawl__work_bind_time(&stmt, 2, now->wall_us);
+    pawl__sqlite_bind_text(&stmt, 3, pawl_view_of(backend->boot_id));
+    pawl__sqlite_bind_i64(&stmt, 4, now->ns);
     return walk_rows(backend, now, &stmt, visit, context, &any, reterr);
 }
 

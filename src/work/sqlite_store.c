@@ -11,6 +11,7 @@
 #include "store/layout.h"
 #include "store/location.h"
 #include "store/schemas.h"
+#include "work/age.h"
 #include "work/sqlite_backend.h"
 
 /* The indexes of items are written all over: what SQLite keeps by itself is too little. */
@@ -109,8 +110,7 @@ static pawl_status sqlite_read_now(struct work_backend *base,
                                    pawl_error *reterr)
 {
     (void)reterr;
-    *ret_now = (struct work_now){ .wall_us = pawl__wall_us(of(base)->clock),
-                                  .ns = pawl__boot_ns(of(base)->clock) };
+    *ret_now = pawl__work_now(of(base)->clock, &of(base)->lowest_us);
     return PAWL_OK;
 }
 
@@ -186,6 +186,51 @@ static const struct work_store_ops sqlite_store = {
 
 /* --- opening --- */
 
+#define CLOCK_SLACK_US US_PER_S /* what the wall clock may drift before it is worth a write */
+
+static pawl_status read_clock(struct work_sqlite *backend, int64_t *ret_lowest_us)
+{
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_CLOCK);
+    bool row = false;
+
+    *ret_lowest_us = WORK_AGE_UNKNOWN;
+    pawl__sqlite_bind_text(&stmt, 1, pawl_view_of(backend->boot_id));
+    pawl_status status = pawl__sqlite_next(&stmt, &row, NULL);
+    if (status == PAWL_OK && row) {
+        *ret_lowest_us = pawl__sqlite_i64(&stmt, 0);
+    }
+    return status;
+}
+
+static pawl_status write_clock(struct work_sqlite *backend, int64_t lowest_us)
+{
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_CLOCK_SET);
+
+    pawl__sqlite_bind_text(&stmt, 1, pawl_view_of(backend->boot_id));
+    pawl__sqlite_bind_i64(&stmt, 2, lowest_us);
+    return pawl__sqlite_run(&stmt, NULL);
+}
+
+/* Learns what other processes of this boot saw of the clocks, and tells them. A store that is busy or
+ * cannot be written is opened all the same: it is only the next step that may go unnoticed. */
+static void share_clock(struct work_sqlite *backend)
+{
+    int64_t stored_us;
+
+    (void)pawl__work_now(backend->clock, &backend->lowest_us);
+    int64_t seen_us = atomic_load(&backend->lowest_us);
+    if (read_clock(backend, &stored_us) != PAWL_OK) {
+        return;
+    }
+    if (seen_us > stored_us) {
+        atomic_store(&backend->lowest_us, stored_us);
+    } else if (stored_us == WORK_AGE_UNKNOWN || stored_us - seen_us > CLOCK_SLACK_US) {
+        (void)!write_clock(backend, seen_us);
+    }
+}
+
 static pawl_status open_at(struct work_sqlite *backend,
                            const char *path,
                            const pawl_work_options *options,
@@ -199,6 +244,7 @@ static pawl_status open_at(struct work_sqlite *backend,
     if (status != PAWL_OK) {
         return status;
     }
+    share_clock(backend);
     backend->path = realpath(path, NULL);
     return backend->path != NULL ? PAWL_OK
                                  : pawl__fail(reterr, PAWL_IO, "'%s' cannot be found again", path);
@@ -222,6 +268,7 @@ pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
     backend->base.care = &pawl__work_sqlite_care;
     backend->clock = setup->clock;
     backend->boot_id = setup->boot_id;
+    atomic_init(&backend->lowest_us, WORK_AGE_UNKNOWN);
     backend->watch = (struct pawl__sqlite_watch)PAWL__SQLITE_WATCH_INIT;
     backend->options = (struct pawl__sqlite_options)PAWL__SQLITE_OPTIONS_INIT;
     backend->options.application_id = PAWL__WORK_APPLICATION_ID;

@@ -93,12 +93,122 @@ static void test_a_delay_outlives_a_boot_by_the_wall_clock(void **state)
     assert_int_equal(claim_it(f, "w", "a"), 1);
 }
 
+#define DAY_US (24 * HOUR_US)
+
+static uint64_t count_removed(struct work_fixture *f)
+{
+    pawl_retention retention = PAWL_RETENTION_INIT;
+    pawl_retention_report report;
+
+    assert_ok(pawl_work_retention(f->work, &retention, &report, &f->err), &f->err);
+    return report.items + report.keys;
+}
+
+static void test_retention_removes_nothing_on_account_of_a_step(void **state)
+{
+    struct work_fixture *f = *state;
+
+    make_task(f, "T");
+    submit(f, "a", "T", 0);
+    assert_ok(complete(f, "a", claim_it(f, "w", "a")), &f->err);
+    pawl__clock_step_wall(&f->clock, 400 * DAY_US);
+    assert_int_equal(count_removed(f), 0);
+    if (work_reopen(f, WORK_BOOT)) { /* another process of this boot knows of the step */
+        assert_int_equal(count_removed(f), 0);
+    }
+    work_pass(f, 29 * DAY_US / 1000);
+    assert_int_equal(count_removed(f), 0);
+    work_pass(f, 2 * DAY_US / 1000);
+    assert_int_equal(count_removed(f), 1);
+}
+
+static void test_a_clock_that_was_behind_makes_nothing_old(void **state)
+{
+    struct work_fixture *f = *state;
+
+    make_task(f, "T");
+    pawl__clock_step_wall(&f->clock, -400 * DAY_US);
+    submit(f, "a", "T", 0);
+    assert_ok(complete(f, "a", claim_it(f, "w", "a")), &f->err);
+    pawl__clock_step_wall(&f->clock, 400 * DAY_US);
+    assert_int_equal(count_removed(f), 0);
+    if (work_reopen(f, OTHER_BOOT)) { /* what another boot saw is not known any more */
+        assert_int_equal(count_removed(f), 1);
+    }
+}
+
+static void put_hourly(struct work_fixture *f)
+{
+    const pawl_schedule schedule = {
+        .schedule_id = pawl_view_of("hourly"),
+        .cron = pawl_view_of("0 * * * *"),
+        .work_type = pawl_view_of("t"),
+        .task_id = pawl_view_of("T"),
+    };
+
+    make_task(f, "T");
+    assert_ok(pawl_schedule_put(f->work, &schedule, &f->err), &f->err);
+}
+
+static uint64_t count_fired(struct work_fixture *f)
+{
+    uint64_t fired = 0;
+
+    assert_ok(pawl_schedule_fire(f->work, &fired, &f->err), &f->err);
+    return fired;
+}
+
+static void test_a_step_forward_fires_the_newest_missed_slot_alone(void **state)
+{
+    struct work_fixture *f = *state;
+
+    put_hourly(f);
+    assert_int_equal(count_fired(f), 0);
+    pawl__clock_step_wall(&f->clock, 30 * HOUR_US);
+    assert_int_equal(count_fired(f), 1);
+    assert_int_equal(count_fired(f), 0);
+    work_pass(f, HOUR_US / 1000);
+    assert_int_equal(count_fired(f), 1);
+}
+
+static void test_a_step_back_fires_no_slot_twice(void **state)
+{
+    struct work_fixture *f = *state;
+
+    put_hourly(f);
+    for (int i = 0; i < 3; i++) {
+        work_pass(f, HOUR_US / 1000);
+        assert_int_equal(count_fired(f), 1);
+    }
+    pawl__clock_step_wall(&f->clock, -3 * HOUR_US);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(count_fired(f), 0);
+        work_pass(f, HOUR_US / 1000);
+    }
+    assert_int_equal(count_fired(f), 0);
+    work_pass(f, HOUR_US / 1000);
+    assert_int_equal(count_fired(f), 1);
+    /* Neither does a step that is far enough for everything to look forgotten. */
+    pawl__clock_step_wall(&f->clock, 1000 * DAY_US);
+    assert_int_equal(count_fired(f), 1);
+    assert_int_equal(count_removed(f), 0);
+    pawl__clock_step_wall(&f->clock, -1000 * DAY_US - 2 * HOUR_US);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(count_fired(f), 0);
+        work_pass(f, HOUR_US / 1000);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         work_test(test_a_step_of_the_wall_clock_changes_nothing),
         work_test(test_a_lease_of_another_boot_has_run_out),
         work_test(test_a_delay_outlives_a_boot_by_the_wall_clock),
+        work_test(test_retention_removes_nothing_on_account_of_a_step),
+        work_test(test_a_clock_that_was_behind_makes_nothing_old),
+        work_test(test_a_step_forward_fires_the_newest_missed_slot_alone),
+        work_test(test_a_step_back_fires_no_slot_twice),
     };
 
     return work_suite(argc, argv, tests, COUNT_OF(tests));

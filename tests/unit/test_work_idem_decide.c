@@ -4,7 +4,7 @@
 #include "base/lease.h"
 #include "work/idem_decide.h"
 
-#define FIRST_TOKEN (uint64_t)(1000 * US_PER_S) /* a key that is begun at second 0 */
+#define FIRST_TOKEN UINT64_C(1)
 
 #define LEASE_NS (30 * NS_PER_S)
 #define TTL_US (100 * US_PER_S)
@@ -165,11 +165,20 @@ static void test_past_its_ttl_a_key_is_new_unless_its_owner_is_at_it(void **stat
     assert_int_equal(begins(&row, 99, "h", false), PAWL_IDEM_DONE);
     assert_int_equal(begins(&row, 100, "other", false), PAWL_IDEM_NEW);
     assert_int_equal(row.owner_token, FIRST_TOKEN + 1);
-    row.expires_at_us = at(110).wall_us;
+    row.over_ns = at(110).ns;
     assert_int_equal(begins(&row, 120, "other", false), PAWL_IDEM_IN_FLIGHT);
     assert_int_equal(begins(&row, 130, "other", false), PAWL_IDEM_NEW);
     assert_int_equal(ends(&row, 131, FIRST_TOKEN + 1, IDEM_COMPLETED, "7", &changed),
                      PAWL_LEASE_LOST);
+}
+
+static void test_a_new_key_begins_above_every_key_that_was_removed(void **state)
+{
+    struct idem_row row = { .key = pawl_view_of("pay-1"), .owner_token = 41 };
+
+    (void)state;
+    assert_int_equal(begins(&row, 0, "h", false), PAWL_IDEM_NEW);
+    assert_int_equal(row.owner_token, 42);
 }
 
 static void test_a_step_of_the_wall_takes_no_lease_away(void **state)
@@ -205,8 +214,7 @@ static void test_what_was_given_up_is_new(void **state)
     assert_ok(pawl__idem_decide_release(&row, FIRST_TOKEN, &changed, &error), &error);
     assert_false(changed);
     assert_int_equal(ends(&row, 1, FIRST_TOKEN, IDEM_COMPLETED, "7", &changed), PAWL_LEASE_LOST);
-    assert_int_equal(begins(&row, 1, "other", false), PAWL_IDEM_HASH_CONFLICT);
-    assert_int_equal(begins(&row, 1, "h", false), PAWL_IDEM_NEW);
+    assert_int_equal(begins(&row, 1, "other", false), PAWL_IDEM_NEW);
     assert_int_equal(row.owner_token, FIRST_TOKEN + 1);
     assert_int_equal(ends(&row, 2, FIRST_TOKEN + 1, IDEM_COMPLETED, "7", &changed), PAWL_OK);
     assert_status(pawl__idem_decide_release(&row, FIRST_TOKEN + 1, &changed, &error),
@@ -218,6 +226,7 @@ static void test_a_key_of_foreign_sql_is_in_doubt(void **state)
 {
     struct idem_row row = { .key = pawl_view_of("pay-1"),
                             .known = true,
+                            .over_ns = INT64_MAX,
                             .request_hash = pawl_view_of("h") };
     bool changed = false;
 
@@ -268,6 +277,7 @@ int main(void)
         cmocka_unit_test(test_an_end_is_terminal_and_repeatable),
         cmocka_unit_test(test_what_failed_for_good_can_be_taken_over),
         cmocka_unit_test(test_past_its_ttl_a_key_is_new_unless_its_owner_is_at_it),
+        cmocka_unit_test(test_a_new_key_begins_above_every_key_that_was_removed),
         cmocka_unit_test(test_a_step_of_the_wall_takes_no_lease_away),
         cmocka_unit_test(test_what_was_given_up_is_new),
         cmocka_unit_test(test_a_key_of_foreign_sql_is_in_doubt),

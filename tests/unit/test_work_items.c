@@ -33,6 +33,23 @@ static void test_claims_go_by_priority_then_submission(void **state)
     assert_string_equal(claim_ids(f, &claim), "");
 }
 
+static void test_the_same_output_in_another_spelling_is_the_same(void **state)
+{
+    struct work_fixture *f = *state;
+
+    make_task(f, "T");
+    submit(f, "a", "T", 0);
+    pawl_lease lease = lease_of("a", claim_it(f, "w", "a"));
+    assert_ok(pawl_work_complete(f->work, &lease, pawl_view_of("{\"a\":1,\"b\":[2]}"), &f->err),
+              &f->err);
+    assert_ok(
+        pawl_work_complete(f->work, &lease, pawl_view_of("{ \"b\": [ 2 ], \"a\": 1.0 }"), &f->err),
+        &f->err);
+    assert_status(pawl_work_complete(f->work, &lease, pawl_view_of("{\"a\":1}"), &f->err),
+                  PAWL_LEASE_LOST,
+                  &f->err);
+}
+
 static void test_claims_take_what_the_filter_says(void **state)
 {
     struct work_fixture *f = *state;
@@ -524,6 +541,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         work_test(test_claims_go_by_priority_then_submission),
         work_test(test_claims_take_what_the_filter_says),
+        work_test(test_the_same_output_in_another_spelling_is_the_same),
         work_test(test_an_item_goes_from_submit_to_complete),
         work_test(test_the_same_end_by_the_same_token_is_answered_again),
         work_test(test_a_token_of_the_past_or_of_another_item_changes_nothing),

@@ -210,6 +210,114 @@ static void test_what_was_given_up_is_new(void **state)
     assert_status(pawl_idem_release(f->work, key, first, &f->err), PAWL_LEASE_LOST, &f->err);
 }
 
+/* Nothing happened under it, so it stands for no request any more. */
+static void test_what_was_given_up_is_new_for_another_request(void **state)
+{
+    struct care_fixture *f = *state;
+    pawl_idem_request a = request_of("k", HASH_A);
+    pawl_idem_request b = request_of("k", HASH_B);
+    uint64_t first = 0;
+    uint64_t second = 0;
+
+    assert_int_equal(begin(f, &a, &first), PAWL_IDEM_NEW);
+    assert_int_equal(begin(f, &b, NULL), PAWL_IDEM_HASH_CONFLICT);
+    assert_ok(pawl_idem_release(f->work, pawl_view_of("k"), first, &f->err), &f->err);
+    assert_int_equal(begin(f, &b, &second), PAWL_IDEM_NEW);
+    assert_true(second > first);
+    complete(f, "k", second, "1");
+    assert_int_equal(begin(f, &a, NULL), PAWL_IDEM_HASH_CONFLICT);
+    assert_int_equal(begin(f, &b, NULL), PAWL_IDEM_DONE);
+}
+
+static void test_the_same_response_in_another_spelling_is_the_same(void **state)
+{
+    struct care_fixture *f = *state;
+    pawl_idem_request request = request_of("k", HASH_A);
+    pawl_view key = pawl_view_of("k");
+    uint64_t token = 0;
+
+    assert_int_equal(begin(f, &request, &token), PAWL_IDEM_NEW);
+    complete(f, "k", token, "{\"a\":1,\"b\":\"\u00e9\"}");
+    complete(f, "k", token, "{ \"b\": \"\\u00e9\", \"a\": 1.0 }");
+    assert_stored(f, "k", PAWL_IDEM_DONE, "{\"a\":1,\"b\":\"\u00e9\"}");
+    assert_status(pawl_idem_complete(f->work, key, token, pawl_view_of("{\"a\":1}"), &f->err),
+                  PAWL_LEASE_LOST,
+                  &f->err);
+}
+
+static void test_a_ttl_does_not_follow_the_wall_clock(void **state)
+{
+    struct care_fixture *f = *state;
+    pawl_idem_request request = request_of("k", HASH_A);
+    pawl_retention retention = PAWL_RETENTION_INIT;
+    pawl_retention_report report;
+    uint64_t token = 0;
+
+    assert_int_equal(begin(f, &request, &token), PAWL_IDEM_NEW);
+    complete(f, "k", token, "1");
+    care_fixture_step_wall(f, 48 * 3600);
+    assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_DONE);
+    assert_ok(pawl_work_retention(f->work, &retention, &report, &f->err), &f->err);
+    assert_int_equal(report.keys, 0);
+    care_fixture_step_wall(f, -96 * 3600);
+    assert_true(care_fixture_wait(f, 24 * 3600 - 10));
+    assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_DONE);
+    assert_true(care_fixture_wait(f, 11));
+    assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_NEW);
+}
+
+/* Another boot has another boot clock: the date decides, and nothing is over because of the boot. */
+static void test_a_key_outlives_a_reboot_by_its_date(void **state)
+{
+    struct care_fixture *f = *state;
+    pawl_idem_request request = request_of("k", HASH_A);
+    pawl_retention retention = PAWL_RETENTION_INIT;
+    pawl_retention_report report;
+    uint64_t token = 0;
+
+    assert_int_equal(begin(f, &request, &token), PAWL_IDEM_NEW);
+    complete(f, "k", token, "1");
+    if (!care_fixture_reboot(f)) {
+        return;
+    }
+    assert_ok(pawl_work_retention(f->work, &retention, &report, &f->err), &f->err);
+    assert_int_equal(report.keys, 0);
+    assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_DONE);
+    assert_true(care_fixture_wait(f, 24 * 3600 - 10));
+    assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_DONE);
+    assert_true(care_fixture_wait(f, 11));
+    assert_ok(pawl_work_retention(f->work, &retention, &report, &f->err), &f->err);
+    assert_int_equal(report.keys, 1);
+}
+
+static void test_the_token_of_a_removed_key_does_not_repeat(void **state)
+{
+    struct care_fixture *f = *state;
+    pawl_idem_request request = request_of("k", HASH_A);
+    pawl_retention retention = PAWL_RETENTION_INIT;
+    pawl_retention_report report;
+    uint64_t zombie = 0;
+    uint64_t token = 0;
+
+    assert_int_equal(begin(f, &request, &zombie), PAWL_IDEM_NEW);
+    assert_true(care_fixture_wait(f, 25 * 3600));
+    assert_ok(pawl_work_retention(f->work, &retention, &report, &f->err), &f->err);
+    assert_int_equal(report.keys, 1);
+    assert_int_equal(begin(f, &request, &token), PAWL_IDEM_NEW);
+    assert_true(token > zombie);
+    assert_status(
+        pawl_idem_complete(f->work, pawl_view_of("k"), zombie, pawl_view_of("1"), &f->err),
+        PAWL_LEASE_LOST,
+        &f->err);
+    if (care_fixture_sql(f,
+                         strcmp(f->backend, "postgres") == 0 ? "DELETE FROM pawl.idempotency_keys"
+                                                             : "DELETE FROM idempotency_keys")) {
+        zombie = token;
+        assert_int_equal(begin(f, &request, &token), PAWL_IDEM_NEW);
+        assert_true(token > zombie);
+    }
+}
+
 static void test_a_key_of_foreign_sql_is_in_doubt(void **state)
 {
     struct care_fixture *f = *state;
@@ -451,6 +559,11 @@ int main(int argc, char **argv)
         CARE_TEST(test_a_lease_does_not_survive_the_machine),
         CARE_TEST(test_an_expired_key_is_new),
         CARE_TEST(test_what_was_given_up_is_new),
+        CARE_TEST(test_what_was_given_up_is_new_for_another_request),
+        CARE_TEST(test_the_same_response_in_another_spelling_is_the_same),
+        CARE_TEST(test_a_ttl_does_not_follow_the_wall_clock),
+        CARE_TEST(test_a_key_outlives_a_reboot_by_its_date),
+        CARE_TEST(test_the_token_of_a_removed_key_does_not_repeat),
         CARE_TEST(test_a_key_of_foreign_sql_is_in_doubt),
         CARE_TEST(test_keys_point_to_what_is_there),
         CARE_TEST(test_bad_input_is_refused_by_name),
