@@ -309,8 +309,8 @@
       "INSERT INTO checkpoints (checkpoint_id, task_id, work_item_id, item_id,"                    \
       " checkpoint_type, snapshot_data, created_at) SELECT checkpoint_id, task_id,"                \
       " work_item_id, work_item_id, 'error_boundary', snapshot, $5"                                \
-      " FROM unnest($1, $2, $3, $4) AS g (checkpoint_id, task_id, work_item_id, snapshot)"         \
-      " ORDER BY task_id",                                                                         \
+      " FROM unnest($1, $2, $3, $4) WITH ORDINALITY"                                               \
+      " AS g (checkpoint_id, task_id, work_item_id, snapshot, place) ORDER BY task_id, place",     \
       "TTTTz",                                                                                     \
       NULL)                                                                                        \
     X(TASK_LOAD,                                                                                   \

@@ -1,5 +1,6 @@
 /* The watchdog: takes back leases that ran out. */
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/error.h"
@@ -77,6 +78,16 @@ static pawl_status write_boundaries(struct work_tx *tx,
         tx->backend, &tx->now, rows, ids, snapshots, count, reterr);
 }
 
+static int by_deadline(const void *a, const void *b)
+{
+    const struct work_row *left = *(struct work_row *const *)a;
+    const struct work_row *right = *(struct work_row *const *)b;
+
+    return left->deadline_ns != right->deadline_ns
+               ? (left->deadline_ns > right->deadline_ns) - (left->deadline_ns < right->deadline_ns)
+               : pawl__view_order(left->item.work_item_id, right->item.work_item_id);
+}
+
 /* Both steps of each row: expired, then what becomes of it. */
 static pawl_status expire_rows(struct work_tx *tx,
                                struct work_row **rows,
@@ -130,6 +141,8 @@ static pawl_status run_sweep(struct work_tx *tx, struct work_request *request, p
         status = backend->store->now(backend, &tx->now, reterr);
     }
     if (status == PAWL_OK && count > 0) {
+        /* Checkpoints are numbered in an order that does not depend on the store. */
+        qsort(rows, count, sizeof(rows[0]), by_deadline);
         status = expire_rows(tx, rows, count, &sweep->report, reterr);
     }
     if (status == PAWL_OK) {
