@@ -223,6 +223,13 @@ static pawl_status put_one(struct work_memory *backend, struct work_row *row, pa
     pawl_status status = note_change(backend, old == NULL ? NULL : &old->row, row, reterr);
     row->entries += row->home == WORK_IN_WAITING && !waits;
     row->home = waits ? WORK_IN_WAITING : WORK_IN_ITEMS;
+    if (waits) { /* a database's work_waiting has no columns for these */
+        row->item.output_data = (pawl_view){ NULL, 0 };
+        row->item.lease_acquired_at_us = 0;
+        row->item.heartbeat_at_us = 0;
+    } else { /* nor its work_items for this one */
+        row->item.due_at_us = 0;
+    }
     return status == PAWL_OK ? replace(backend, row, reterr) : status;
 }
 
