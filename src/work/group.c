@@ -60,6 +60,11 @@ void pawl__group_free(struct work_group *group)
     }
 }
 
+void pawl__group_seed(struct work_group *group, uint64_t seed)
+{
+    group->prng = pawl__prng_seeded(seed);
+}
+
 pawl_status pawl__refuse(struct work_request *request, pawl_status status, const char *format, ...)
 {
     char message[PAWL_ERROR_MESSAGE_SIZE];

@@ -173,6 +173,9 @@ PAWL_MUST_USE pawl_status pawl__group_new(struct work_backend *backend,
                                           pawl_error *reterr);
 void pawl__group_free(struct work_group *group);
 
+/* For tests, between two groups: from here on jitter is what this seed draws. */
+void pawl__group_seed(struct work_group *group, uint64_t seed);
+
 /* Carries out requests as one transaction. PAWL_OK: each has its own answer in item.outcome.
  * *ret_wake: something may have become claimable. */
 PAWL_MUST_USE pawl_status pawl__group_run(struct work_group *group,
