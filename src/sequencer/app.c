@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/take.h"
+#include "sequencer/app_hurry.h"
 #include "sequencer/app_internal.h"
 
 struct app_partition *pawl__app_partition(pawl_app *app, uint64_t workspace)
@@ -207,10 +208,14 @@ pawl_status pawl_app_close_within(pawl_app *app, uint32_t timeout_ms, pawl_error
     if (app == NULL) {
         return PAWL_OK;
     }
-    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + timeout_ms * NS_PER_MS;
+    int64_t start_ns = pawl__monotonic_ns(pawl__clock_real());
+    int64_t deadline_ns = start_ns + timeout_ms * NS_PER_MS;
+    struct app_hurry hurry;
+    pawl__app_hurry_start(&hurry, app->store, start_ns + timeout_ms * NS_PER_MS / 3);
     for (size_t i = 0; i < app->partition_count; i++) {
         ended = pawl__app_partition_done(&app->partitions[i], deadline_ns) && ended;
     }
+    pawl__app_hurry_stop(&hurry);
     if (!ended) { /* a thread hangs in the store and may still use all of this: it stays */
         return pawl__fail(reterr,
                           PAWL_TIMEOUT,

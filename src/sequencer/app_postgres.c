@@ -3,7 +3,8 @@
  *
  * All connections come from one pool. Each of them holds the owner's lock from its first moment on, so
  * a connection that was lost and made again has either the lock or the news that another process took
- * the application over: then every call is LEASE_LOST, and whoever wants to go on opens it again. */
+ * the application over: then every call is LEASE_LOST, and whoever wants to go on opens it again. What
+ * becomes of an owner that stands still is in app_lease.h. */
 #include "sequencer/app_postgres.h"
 
 #include <inttypes.h>
@@ -131,13 +132,14 @@ static const struct pawl__pg_statement setup_statements[] = {
     [SETUP_FIND] = { "SELECT id, name FROM apps WHERE $1 = '' OR name = $1 ORDER BY name LIMIT $2",
                      "ti",
                      "it" },
-    [SETUP_TAKE] = { "SELECT app_take($1, $2, $3)", "iti", "i" },
+    [SETUP_TAKE] = { "SELECT app_take_lease($1, $2, $3, $4)", "itii", "i" },
     [SETUP_SHARE] = { "SELECT true FROM pg_advisory_lock_shared(app_lock_of($1))", "i", "b" },
     [SETUP_UNLOCK] = { "SELECT pg_advisory_unlock(app_lock_of($1))", "i", "b" },
-    [SETUP_OWNER] = { "SELECT owner, to_char(since, 'YYYY-MM-DD HH24:MI:SS') FROM apps"
-                      " WHERE id = $1",
+    [SETUP_OWNER] = { "SELECT owner, to_char(since, 'YYYY-MM-DD HH24:MI:SS'),"
+                      " coalesce(greatest(ceil(extract(epoch FROM lease_until"
+                      " - clock_timestamp())), 1), 0)::bigint FROM apps WHERE id = $1",
                       "i",
-                      "tt" },
+                      "tti" },
 };
 
 /* Names and ids of a database's applications are unique, each. */
@@ -216,17 +218,24 @@ static pawl_status fail_owned(struct app_postgres *self, struct pawl__pg *pg, pa
     if (status != PAWL_OK || rows.count != 1) {
         return pawl__fail(reterr, PAWL_BUSY, "another process has the application");
     }
+    char lease[64] = "";
+    if (pawl__pg_get_i64(&rows, 0, 2) > 0) {
+        snprintf(lease,
+                 sizeof(lease),
+                 "; if it stands still, the application is free in %" PRId64 " s",
+                 pawl__pg_get_i64(&rows, 0, 2));
+    }
     return pawl__fail(reterr,
                       PAWL_BUSY,
-                      "another process has the application: %.*s, since %.*s UTC",
+                      "another process has the application: %.*s, since %.*s UTC%s",
                       VIEW_ARGS(pawl__pg_get_text(&rows, 0, 0)),
-                      VIEW_ARGS(pawl__pg_get_text(&rows, 0, 1)));
+                      VIEW_ARGS(pawl__pg_get_text(&rows, 0, 1)),
+                      lease);
 }
 
 /* `pg` keeps the lock until the pool has a connection that holds it. */
 static pawl_status take_ownership(struct app_postgres *self,
                                   struct pawl__pg *pg,
-                                  int64_t *ret_epoch,
                                   pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
@@ -239,14 +248,15 @@ static pawl_status take_ownership(struct app_postgres *self,
                                        SETUP_TAKE,
                                        PG_ARGS(pawl__pg_i64(self->app),
                                                pawl__pg_text(pawl_view_of(who)),
-                                               pawl__pg_i64(OWNER_MS_MAX)),
+                                               pawl__pg_i64(OWNER_MS_MAX),
+                                               pawl__pg_i64(self->lease.term_ms)),
                                        &rows,
                                        reterr);
     if (status != PAWL_OK) {
         return status;
     }
-    *ret_epoch = pawl__pg_get_i64(&rows, 0, 0);
-    if (*ret_epoch == 0) {
+    self->lease.epoch = pawl__pg_get_i64(&rows, 0, 0);
+    if (self->lease.epoch == 0) {
         return fail_owned(self, pg, reterr);
     }
     status = pawl__pg_exec(pg, SETUP_SHARE, PG_ARGS(pawl__pg_i64(self->app)), NULL, reterr);
@@ -312,7 +322,6 @@ static pawl_status connect_all(struct app_postgres *self,
 {
     AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
     struct pawl__pg_options setup = self->options;
-    int64_t epoch = 0;
     pawl_status status = set_up(self, options, reterr);
 
     setup.statements = setup_statements;
@@ -328,7 +337,7 @@ static pawl_status connect_all(struct app_postgres *self,
         status = find(pg, name, &self->app, reterr);
     }
     if (status == PAWL_OK) {
-        status = take_ownership(self, pg, &epoch, reterr);
+        status = take_ownership(self, pg, reterr);
     }
     if (status != PAWL_OK) {
         return status;
@@ -337,16 +346,24 @@ static pawl_status connect_all(struct app_postgres *self,
              sizeof(self->settings),
              SESSION_SETTINGS "; SELECT app_hold(%" PRIu32 ", %" PRId64 ")",
              self->app,
-             epoch);
+             self->lease.epoch);
     self->options.settings = self->settings;
-    return pawl__pg_pool_open(self->url, &self->options, connections, &self->pool, reterr);
+    status = pawl__pg_pool_open(self->url, &self->options, connections, &self->pool, reterr);
+    return status == PAWL_OK ? pawl__app_lease_start(self, reterr) : status;
+}
+
+static void interrupt_store(struct app_store *store)
+{
+    pawl__cancel_now(&((struct app_postgres *)store)->lease.stop);
 }
 
 static void close_store(struct app_store *store)
 {
     struct app_postgres *self = (struct app_postgres *)store;
 
+    pawl__app_lease_stop(&self->lease);
     pawl__pg_pool_close(self->pool);
+    pawl__app_lease_done(&self->lease);
     if (self->lock_ready) {
         pawl__lock_done(&self->lock);
     }
@@ -366,13 +383,17 @@ static pawl_status open_at(struct app_postgres *self,
         .answer_ms_max = (int)MIN(options->answer_ms_max, (uint32_t)INT32_MAX),
         .connect_ms_max = CONNECT_MS_MAX,
         .unsafe_async_commit = options->unsafe_no_sync,
+        .cancel = &self->lease.stop,
     };
     self->url = strdup(location->path);
     if (self->url == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a URL");
     }
-    pawl_status status = pawl__lock_init(&self->lock, reterr);
-    self->lock_ready = status == PAWL_OK;
+    pawl_status status = pawl__app_lease_init(&self->lease, options->lease_ms, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__lock_init(&self->lock, reterr);
+        self->lock_ready = status == PAWL_OK;
+    }
     return status == PAWL_OK ? connect_all(self,
                                            options,
                                            location->connections == 0 ? CONNECTIONS_DEFAULT
@@ -388,6 +409,7 @@ pawl_status pawl__app_postgres_open(const char *url,
 {
     static const struct app_store_ops ops = {
         .close = close_store,
+        .interrupt = interrupt_store,
         .get_many = pawl__app_pg_get_many,
         .scan = pawl__app_pg_scan,
         .write = pawl__app_pg_write,

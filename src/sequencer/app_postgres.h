@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/thread.h"
+#include "sequencer/app_lease.h"
 #include "sequencer/app_store.h"
 #include "store/postgres_pool.h"
 
@@ -18,6 +19,7 @@ enum app_pg_statement {
     APP_PG_DELETE,
     APP_PG_TAKEN,
     APP_PG_END_SESSION,
+    APP_PG_RENEW,
     APP_PG_COUNT
 };
 
@@ -30,6 +32,7 @@ struct app_postgres {
     int64_t strays[PAWL__PG_POOL_MAX]; /* sessions that may still commit what we lost sight of */
     size_t stray_count;
     atomic_bool lost; /* another process has it now */
+    struct app_lease lease;
     char *url;
     uint32_t app;
     char settings[512];

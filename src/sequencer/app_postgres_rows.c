@@ -42,6 +42,10 @@ const struct pawl__pg_statement pawl__app_pg_statements[APP_PG_COUNT] = {
                        " AND stored.key = asked.key",
                        "IX",
                        "i" },
+    [APP_PG_RENEW] = { "UPDATE apps SET lease_until = clock_timestamp() + $3 * interval '1 ms'"
+                       " WHERE id = $1 AND epoch = $2",
+                       "iii",
+                       NULL },
     [APP_PG_END_SESSION] = { "SELECT app_end_session($1, $2)", "ii", "b" },
 };
 

@@ -57,6 +57,9 @@ struct app_store {
 struct app_store_ops {
     void (*close)(struct app_store *store);
 
+    /* From any thread: calls under way and later ones end soon, for good. NULL: they do anyway. */
+    void (*interrupt)(struct app_store *store);
+
     /* What is not there has found = false. Values are in the arena. TIMEOUT after the deadline. */
     pawl_status (*get_many)(struct app_store *store,
                             const struct app_lookup *lookup,
@@ -90,6 +93,7 @@ struct app_store_options {
     bool unsafe_no_sync;
     uint64_t free_space_min; /* of a directory */
     uint32_t answer_ms_max;  /* of a server; 0: the wrapper's default */
+    uint32_t lease_ms; /* of a server: how long its owner keeps it while it stands still; 0: 15 s */
 
     /* For a store that several applications may share: which one. Both or none. */
     uint32_t app_id;

@@ -243,16 +243,65 @@ def test_run_outlasts_a_stall():
 
 def test_applications():
     store = Store()
-    shop = os.path.join(TOP, "shop.json")
-    with open(shop, "w", encoding="ascii") as file:
-        json.dump(SHOP, file)
-    store.run("app", "create", "--descriptor", "@" + shop)
+    create_shop(store)
     with Stalled(store):
         started = [store.command(*args) for args in (("app", "plog", "orders"), ("seq", "status", "orders"),
                                                      ("seq", "verify", "orders", "--workspace", "1"))]
         for process in started:
             _, err = ends(process, BUSY)
             names_the_store(store, err)
+
+
+def order(number):
+    return json.dumps({"workspace": 7, "kind": "shop", "key": f"k{number}",
+                       "creates": [{"class": "c", "raw_id": 1, "table": "order", "data": {}}]}) + "\n"
+
+
+def create_shop(store):
+    shop = os.path.join(TOP, "shop.json")
+    with open(shop, "w", encoding="ascii") as file:
+        json.dump(SHOP, file)
+    store.run("app", "create", "--descriptor", "@" + shop)
+
+
+def answer_of(process, number):
+    process.stdin.write(order(number))
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
+
+
+def test_application_under_way():
+    store = Store()
+    create_shop(store)
+    process = store.command("app", "exec", "orders")
+    answer_of(process, 1)
+    with Stalled(store):
+        process.stdin.write(order(2))
+        process.stdin.flush()
+        _, err = ends(process, BUSY)
+        names_the_store(store, err)
+
+
+def test_stopped_owner():
+    store = Store()
+    create_shop(store)
+    first = store.command("app", "exec", "orders")
+    assert answer_of(first, 1)["plog_offset"]
+    first.send_signal(signal.SIGSTOP)
+    try:
+        store.run("app", "exec", "orders", code=BUSY, text=order(2))
+        subprocess.run(["psql", "-q", "-c", "UPDATE pawl.apps SET lease_until = clock_timestamp() - interval '1 s'",
+                        store.location], check=True)
+        out, _ = store.run("app", "exec", "orders", text=order(2))
+        second = json.loads(out)
+    finally:
+        first.send_signal(signal.SIGCONT)
+    first.stdin.write(order(3))
+    first.stdin.flush()
+    _, err = ends(first, 4)
+    assert "another process has taken the application over" in err, err
+    third = json.loads(store.run("app", "exec", "orders", text=order(3))[0])
+    assert third["ids"]["1"] == second["ids"]["1"] + 1, (second, third)
 
 
 it("ends each command on work with a named error", test_single_commands)
@@ -264,5 +313,7 @@ it("ends a run that waits for items on a signal", test_idle_run_ends_on_a_signal
 it("keeps a run that waits for items through a stall", test_run_outlasts_a_stall)
 if POSTGRES:
     it("ends each command on applications with a named error", test_applications)
+    it("ends commands for an application that are under way", test_application_under_way)
+    it("gives the application of a stopped owner to another, and tells it", test_stopped_owner)
 shutil.rmtree(TOP, ignore_errors=True)
 done()

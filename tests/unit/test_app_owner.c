@@ -64,6 +64,7 @@ static void test_the_second_owner_is_refused_and_told_who_has_it(void **state)
                   PAWL_BUSY,
                   &f->error);
     assert_message(&f->error, who);
+    assert_message(&f->error, "if it stands still, the application is free in ");
     app_create(f, WORKSPACE, PAWL_APP_C_RECORD);
     app_reopen(f);
     app_create(f, WORKSPACE, PAWL_APP_C_RECORD);
@@ -102,13 +103,26 @@ static void test_a_server_that_was_killed_is_waited_for(void **state)
     assert_true(create_with_key(f, "after") == PAWL_APP_C_ID_MIN + 2);
 }
 
+/* Between two refusals it looks at its log again, which is BUSY for a moment. */
+static void assert_lost(struct app_fixture *f, pawl_app *app)
+{
+    pawl_app_response *response = NULL;
+    const pawl_app_command command = { .workspace = WORKSPACE, .kind = pawl_view_of("shop") };
+    int64_t deadline_ns = in_ms(APP_PATIENCE_MS);
+    pawl_status status = PAWL_BUSY;
+
+    while (status == PAWL_BUSY && pawl__monotonic_ns(pawl__clock_real()) < deadline_ns) {
+        status = pawl_app_exec(app, &command, &response, &f->error);
+    }
+    assert_status(status, PAWL_LEASE_LOST, &f->error);
+    assert_message(&f->error, "another process has taken the application over");
+}
+
 /* The first one's numbers are of the past: not one of them may be written. */
 static void test_an_owner_that_was_dispossessed_never_writes_again(void **state)
 {
     struct app_fixture *f = *state;
     pawl_app *first = NULL;
-    pawl_app_response *response = NULL;
-    const pawl_app_command command = { .workspace = WORKSPACE, .kind = pawl_view_of("shop") };
 
     app_open(f);
     app_create(f, WORKSPACE, PAWL_APP_C_RECORD);
@@ -117,9 +131,7 @@ static void test_an_owner_that_was_dispossessed_never_writes_again(void **state)
     app_open(f);
     app_create(f, WORKSPACE, PAWL_APP_C_RECORD);
     for (int i = 0; i < 3; i++) {
-        assert_status(
-            pawl_app_exec(first, &command, &response, &f->error), PAWL_LEASE_LOST, &f->error);
-        assert_message(&f->error, "another process has taken the application over");
+        assert_lost(f, first);
         assert_int_equal(app_create(f, WORKSPACE, PAWL_APP_C_RECORD),
                          PAWL_APP_C_ID_MIN + (uint64_t)i + 2);
     }
@@ -130,6 +142,58 @@ static void test_an_owner_that_was_dispossessed_never_writes_again(void **state)
     assert_int_equal(f->response->plog_offset, 5);
     app_reopen(f); /* the other one has left nothing that is in the way */
     assert_int_equal(app_create(f, WORKSPACE, PAWL_APP_C_RECORD), PAWL_APP_C_ID_MIN + 5);
+}
+
+/* As if it had stood still for longer than its lease; it is renewed only every few seconds. */
+static void expire_lease(void)
+{
+    pg_admin(&app_server, "UPDATE apps SET lease_until = clock_timestamp() - interval '1 s'");
+}
+
+static void test_an_owner_that_stands_still_loses_its_lease(void **state)
+{
+    struct app_fixture *f = *state;
+    int64_t deadline_ns = in_ms(APP_PATIENCE_MS);
+    pawl_status status = PAWL_BUSY;
+
+    app_open(f);
+    app_create(f, WORKSPACE, PAWL_APP_C_RECORD);
+    pawl_app *first = STEAL(f->app);
+    while (status == PAWL_BUSY && pawl__monotonic_ns(pawl__clock_real()) < deadline_ns) {
+        expire_lease();
+        status = pawl_app_open(f->location, &f->descriptor, &f->options, &f->app, &f->error);
+    }
+    assert_ok(status, &f->error);
+    assert_int_equal(create_with_key(f, "second"), PAWL_APP_C_ID_MIN + 1);
+    assert_lost(f, first);
+    pawl_app_close(first);
+    assert_int_equal(create_with_key(f, "third"), PAWL_APP_C_ID_MIN + 2);
+    assert_int_equal(f->response->plog_offset, 3);
+}
+
+static void test_a_lease_that_ran_out_stays_with_its_owner_while_nobody_else_wants_it(void **state)
+{
+    struct app_fixture *f = *state;
+
+    app_open(f);
+    expire_lease();
+    assert_int_equal(create_with_key(f, "k"), PAWL_APP_C_ID_MIN);
+}
+
+static void test_an_application_closes_in_time_though_its_server_has_stalled(void **state)
+{
+    struct app_fixture *f = *state;
+
+    f->options.flush_interval_ms = 3600 * 1000; /* numbers wait to be written until it closes */
+    app_open(f);
+    app_create(f, WORKSPACE, PAWL_APP_C_RECORD);
+    pg_server_stall(app_server.server);
+    pawl_status status = pawl_app_close_within(STEAL(f->app), 6000, &f->error);
+    pg_server_resume(app_server.server);
+    assert_ok(status, &f->error);
+    f->options.flush_interval_ms = 500;
+    app_open(f);
+    assert_int_equal(app_create(f, WORKSPACE, PAWL_APP_C_RECORD), PAWL_APP_C_ID_MIN + 1);
 }
 
 static void test_applications_share_a_database(void **state)
@@ -196,6 +260,46 @@ static struct app_postgres *open_store(struct app_fixture *f)
     return (struct app_postgres *)store;
 }
 
+static void wait_for(const char *sql)
+{
+    int64_t deadline_ns = in_ms(APP_PATIENCE_MS);
+
+    while (pg_number(&app_server, sql) == 0) {
+        assert_true(pawl__monotonic_ns(pawl__clock_real()) < deadline_ns);
+    }
+}
+
+static void test_a_lease_is_renewed_while_its_owner_lives(void **state)
+{
+    struct app_fixture *f = *state;
+    const struct app_store_options options = { .app_id = 1, .app_name = "orders", .lease_ms = 600 };
+    struct app_store *store = NULL;
+
+    assert_ok(pawl__app_store_open(f->location, &options, &store, &f->error), &f->error);
+    for (int i = 0; i < 3; i++) {
+        expire_lease();
+        wait_for("SELECT count(*) FROM apps WHERE lease_until > clock_timestamp()");
+    }
+    pawl__app_store_close(store);
+}
+
+static void test_closing_does_not_wait_for_a_server_that_has_stalled(void **state)
+{
+    struct app_fixture *f = *state;
+    const struct app_store_options options = { .app_id = 1, .app_name = "orders", .lease_ms = 3 };
+    struct app_store *store = NULL;
+
+    assert_ok(pawl__app_store_open(f->location, &options, &store, &f->error), &f->error);
+    expire_lease();
+    wait_for("SELECT count(*) FROM apps WHERE lease_until > clock_timestamp() - interval '1 s'");
+    pg_server_stall(app_server.server); /* in the middle of a renewal, or just before one */
+    int64_t deadline_ns = in_ms(20000);
+    pawl__app_store_close(store);
+    bool in_time = pawl__monotonic_ns(pawl__clock_real()) < deadline_ns;
+    pg_server_resume(app_server.server);
+    assert_true(in_time);
+}
+
 static pawl_status write_one(struct app_postgres *store, enum app_mode mode, pawl_error *reterr)
 {
     struct app_key key = pawl__app_key_plog(1, 0, 5);
@@ -242,15 +346,6 @@ static void run_sleep(void *context)
     struct busy *busy = context;
 
     busy->status = pawl__pg_script(busy->pg, "SELECT pg_sleep(600)", &busy->error);
-}
-
-static void wait_for(const char *sql)
-{
-    int64_t deadline_ns = in_ms(APP_PATIENCE_MS);
-
-    while (pg_number(&app_server, sql) == 0) {
-        assert_true(pawl__monotonic_ns(pawl__clock_real()) < deadline_ns);
-    }
 }
 
 /* Between a look and a write somebody else inserts the same key. */
@@ -330,6 +425,11 @@ int main(void)
         APP_TEST(test_lost_sessions_come_back_as_the_owners),
         APP_TEST(test_a_server_that_was_killed_is_waited_for),
         APP_TEST(test_an_owner_that_was_dispossessed_never_writes_again),
+        APP_TEST(test_an_owner_that_stands_still_loses_its_lease),
+        APP_TEST(test_a_lease_that_ran_out_stays_with_its_owner_while_nobody_else_wants_it),
+        APP_TEST(test_a_lease_is_renewed_while_its_owner_lives),
+        APP_TEST(test_closing_does_not_wait_for_a_server_that_has_stalled),
+        APP_TEST(test_an_application_closes_in_time_though_its_server_has_stalled),
         APP_TEST(test_applications_share_a_database),
         APP_TEST(test_one_connection_is_enough),
         APP_TEST(test_an_insert_that_comes_second_is_found_though_nobody_could_see_it),

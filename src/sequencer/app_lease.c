@@ -1,0 +1,86 @@
+#include "sequencer/app_lease.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "sequencer/app_postgres.h"
+
+enum {
+    TERM_MS_DEFAULT = 15000,
+    RENEWALS_PER_TERM = 3, /* one may come late, and one may fail */
+};
+
+pawl_status pawl__app_lease_init(struct app_lease *lease, uint32_t term_ms, pawl_error *reterr)
+{
+    lease->term_ms = term_ms == 0 ? TERM_MS_DEFAULT : term_ms;
+    pawl_status status = pawl__cancel_init(&lease->stop, NULL, reterr);
+    lease->stop_ready = status == PAWL_OK;
+    return status;
+}
+
+/* Nobody else can have taken it while a session of ours lives. A lease that ran out is renewed like any
+ * other as long as nobody did. */
+static pawl_status renew(struct app_postgres *self, int64_t deadline_ns, pawl_error *reterr)
+{
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    struct pawl__pg *pg = NULL;
+    pawl_status status = pawl__pg_pool_take(self->pool, deadline_ns, &pg, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__pg_exec(pg,
+                               APP_PG_RENEW,
+                               PG_ARGS(pawl__pg_i64(self->app),
+                                       pawl__pg_i64(self->lease.epoch),
+                                       pawl__pg_i64(self->lease.term_ms)),
+                               &rows,
+                               reterr);
+    }
+    pawl__pg_pool_give(self->pool, pg);
+    if (status == PAWL_OK && rows.affected == 0) {
+        atomic_store(&self->lost, true);
+    }
+    return status == PAWL_OK ? PAWL_OK : pawl__app_pg_failed(self, status, reterr);
+}
+
+static void renew_main(void *context)
+{
+    struct app_postgres *self = context;
+    struct pawl__clock *clock = pawl__clock_real();
+    int64_t every_ns = self->lease.term_ms * NS_PER_MS / RENEWALS_PER_TERM;
+
+    while (!pawl__cancel_wait_until(&self->lease.stop, pawl__monotonic_ns(clock) + every_ns)) {
+        pawl_error error = PAWL_ERROR_INIT;
+        pawl_status status = renew(self, pawl__monotonic_ns(clock) + every_ns, &error);
+
+        if (atomic_load(&self->lost)) {
+            LOG_WARNING("another process has taken the application over",
+                        LOG_INTEGER("application", self->app));
+            return;
+        }
+        if (status != PAWL_OK && status != PAWL_CANCELLED) {
+            LOG_WARNING("the lease of an application cannot be renewed now",
+                        LOG_INTEGER("application", self->app),
+                        LOG_TEXT("error", error.message));
+        }
+    }
+}
+
+pawl_status pawl__app_lease_start(struct app_postgres *self, pawl_error *reterr)
+{
+    return pawl__thread_start(&self->lease.thread, "pawl-lease", renew_main, self, reterr);
+}
+
+void pawl__app_lease_stop(struct app_lease *lease)
+{
+    if (lease->stop_ready) {
+        pawl__cancel_now(&lease->stop);
+        pawl__thread_join(&lease->thread);
+    }
+}
+
+void pawl__app_lease_done(struct app_lease *lease)
+{
+    if (lease->stop_ready) {
+        pawl__cancel_done(&lease->stop);
+    }
+}

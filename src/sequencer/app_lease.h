@@ -1,0 +1,30 @@
+/* The lease of an application on PostgreSQL, renewed in the background (sql/postgres/app/0003_lease.sql). */
+#ifndef PAWL_SEQUENCER_APP_LEASE_H
+#define PAWL_SEQUENCER_APP_LEASE_H
+
+#include "base/cancel.h"
+#include "base/thread.h"
+
+struct app_postgres;
+
+struct app_lease {
+    int64_t term_ms;
+    int64_t epoch;            /* of this owner */
+    struct pawl__cancel stop; /* ends the renewal, and what connections wait for */
+    bool stop_ready;
+    struct pawl__thread thread;
+};
+
+/* Before anything connects. `term_ms` 0: 15 s. */
+PAWL_MUST_USE pawl_status pawl__app_lease_init(struct app_lease *lease,
+                                               uint32_t term_ms,
+                                               pawl_error *reterr);
+
+/* The application was taken with this lease, and its pool is open. */
+PAWL_MUST_USE pawl_status pawl__app_lease_start(struct app_postgres *self, pawl_error *reterr);
+
+/* In bounded time, whatever the server does. Connections end every call from here on. */
+void pawl__app_lease_stop(struct app_lease *lease);
+void pawl__app_lease_done(struct app_lease *lease); /* after the connections */
+
+#endif
