@@ -27,6 +27,15 @@
         }                                                                     \
     } while (0)
 
+/* A text that must say something: a path, a location. */
+#define NEED_TEXT(text, reterr)                                               \
+    do {                                                                      \
+        NEED(text, reterr);                                                   \
+        if ((text)[0] == '\0') {                                              \
+            return pawl__fail((reterr), PAWL_INVALID, "%s: is empty", #text); \
+        }                                                                     \
+    } while (0)
+
 /* For a view whose name is made up at run time ("creates[3].data"). */
 pawl_status pawl__check_view(pawl_view view, const char *name, pawl_error *reterr);
 

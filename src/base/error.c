@@ -18,6 +18,8 @@ static const struct {
 #undef STATUS_ROW
 };
 
+enum { CONTEXT_BYTES_MIN = 64 }; /* that stay of a context, however long the message is */
+
 static bool is_status(pawl_status status)
 {
     return (size_t)status < COUNT_OF(statuses);
@@ -148,6 +150,36 @@ pawl_status pawl__fail_errno(pawl_error *reterr, int error_number, const char *f
     return status;
 }
 
+pawl_status pawl__fail_with(pawl_error *reterr, pawl_status status, const pawl_error *error)
+{
+    if (error->status != status) {
+        return pawl__fail(reterr, status, "%s", pawl_status_text(status));
+    }
+    if (reterr != NULL) {
+        *reterr = *error;
+    }
+    return status;
+}
+
+/* What went wrong, and what to do about it, stands at the end: a long path gives way to it. */
+static void shorten_context(char *context, size_t inner_len)
+{
+    size_t room = PAWL_ERROR_MESSAGE_SIZE - MIN(inner_len + strlen(": "), PAWL_ERROR_MESSAGE_SIZE);
+
+    room = MAX(room, (size_t)CONTEXT_BYTES_MIN);
+    if (strlen(context) >= room) {
+        mark_cut(context, room);
+    }
+}
+
+static void set_status(pawl_error *error, pawl_status status)
+{
+    if (error->status != status) {
+        error->status = status;
+        error->retryable = status_is_retryable(status);
+    }
+}
+
 pawl_status pawl__fail_context(pawl_error *reterr, pawl_status status, const char *format, ...)
 {
     REQUIRE(status != PAWL_OK);
@@ -160,14 +192,34 @@ pawl_status pawl__fail_context(pawl_error *reterr, pawl_status status, const cha
         va_start(args, format);
         format_message(context, sizeof(context), format, args);
         va_end(args);
+        shorten_context(context, strlen(inner));
         if (snprintf(reterr->message, sizeof(reterr->message), "%s: %s", context, inner)
             >= (int)sizeof(reterr->message)) {
             mark_cut(reterr->message, sizeof(reterr->message));
         }
-        if (reterr->status != status) {
-            reterr->status = status;
-            reterr->retryable = status_is_retryable(status);
+        set_status(reterr, status);
+    }
+    return status;
+}
+
+pawl_status pawl__fail_advise(pawl_error *reterr, pawl_status status, const char *format, ...)
+{
+    REQUIRE(status != PAWL_OK);
+    if (reterr != NULL) {
+        char advice[PAWL_ERROR_MESSAGE_SIZE / 2];
+        va_list args;
+
+        va_start(args, format);
+        format_message(advice, sizeof(advice), format, args);
+        va_end(args);
+        size_t room = sizeof(reterr->message) - strlen(advice) - strlen("; ");
+        size_t len = strlen(reterr->message);
+        if (len >= room) {
+            mark_cut(reterr->message, room);
+            len = strlen(reterr->message);
         }
+        snprintf(reterr->message + len, sizeof(reterr->message) - len, "; %s", advice);
+        set_status(reterr, status);
     }
     return status;
 }

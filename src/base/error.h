@@ -33,6 +33,16 @@ pawl_status pawl__fail_context(pawl_error *reterr, pawl_status status, const cha
 PRINTF_LIKE(3, 4)
 pawl_status pawl__fail_settled(pawl_error *reterr, pawl_status status, const char *format, ...);
 
+/* Puts "; advice" behind the message that is there, whole: should both not fit, the message is cut
+ * and ends in "...". Sets the status like pawl__fail_context. */
+PRINTF_LIKE(3, 4)
+pawl_status pawl__fail_advise(pawl_error *reterr, pawl_status status, const char *format, ...);
+
+/* Hands on an error that was kept aside, because a call that returns PAWL_OK leaves `reterr` alone
+ * and this one might still have. Returns `status`; an error that says something else (a callback
+ * did not fill it) is replaced by the text of the status. */
+pawl_status pawl__fail_with(pawl_error *reterr, pawl_status status, const pawl_error *error);
+
 /* ENOSPC and EDQUOT are NO_SPACE, EACCES, EPERM and EROFS are DENIED, and so on; else IO. */
 pawl_status pawl__status_of_errno(int error_number);
 

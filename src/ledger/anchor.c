@@ -70,10 +70,15 @@ pawl_status pawl__anchor_read(const char *path, pawl_ledger_head *ret_head, pawl
     char again[ANCHOR_BYTES_MAX];
     struct pawl__buf expected = BUF_OVER(again);
     pawl_ledger_head head = { 0 };
+    pawl_error error = PAWL_ERROR_INIT;
     size_t len = 0;
 
-    pawl_status status = pawl__fs_read_small(path, text, sizeof(text), &len, reterr);
+    pawl_status status = pawl__fs_read_small(path, text, sizeof(text), &len, &error);
+    if (status == PAWL_NOT_FOUND) {
+        return status;
+    }
     if (status != PAWL_OK) {
+        (void)pawl__fail_with(reterr, status, &error);
         return status == PAWL_INVALID ? pawl__fail_context(reterr, PAWL_CORRUPT, "anchor") : status;
     }
     /* Writing what was read must give the same bytes: that checks every character, once. */

@@ -18,7 +18,7 @@
 /* "<path>.anchor", malloc'ed; NULL without memory. */
 char *pawl__anchor_path(const char *ledger_path);
 
-/* NOT_FOUND: there is none. CORRUPT: it is not an anchor, or not whole. */
+/* NOT_FOUND: there is none, and `reterr` is left alone: no anchor is no error. CORRUPT: it is not an anchor, or not whole. */
 PAWL_MUST_USE pawl_status pawl__anchor_read(const char *path,
                                             pawl_ledger_head *ret_head,
                                             pawl_error *reterr);

@@ -52,7 +52,7 @@ static pawl_status visit(void *context, uint64_t offset, pawl_view vector, pawl_
 
     if (status == PAWL_OK && offset >= wanted->offset) {
         wanted->over = true;
-        return pawl__fail(reterr, PAWL_CANCELLED, "nothing more is wanted");
+        return PAWL_CANCELLED; /* nothing more is wanted */
     }
     return status;
 }
@@ -65,15 +65,16 @@ pawl_status pawl_ledger_get_embedding(pawl_ledger *ledger,
                                       pawl_error *reterr)
 {
     struct wanted wanted = { .offset = offset, .room = room };
+    pawl_error error = PAWL_ERROR_INIT;
 
     if (ledger == NULL || ret_values == NULL || ret_dimensions == NULL) {
         return pawl__fail(reterr, PAWL_INVALID, "ledger, ret_values or ret_dimensions: is NULL");
     }
     wanted.values = ret_values;
     pawl_status status =
-        ledger->backend->ops->embeddings(ledger->backend, NULL, visit, &wanted, reterr);
+        ledger->backend->ops->embeddings(ledger->backend, NULL, visit, &wanted, &error);
     if (status != PAWL_OK && !wanted.over) {
-        return status;
+        return pawl__fail_with(reterr, status, &error);
     }
     if (wanted.dimensions == 0) {
         return pawl__fail(

@@ -237,6 +237,7 @@ static pawl_status find(struct ledger_backend *backend,
                         struct search *search,
                         pawl_error *reterr)
 {
+    pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = PAWL_UNSUPPORTED;
 
     if (backend->ops->nearest != NULL) {
@@ -247,10 +248,13 @@ static pawl_status find(struct ledger_backend *backend,
                                        search->top.entries,
                                        search->top.cap,
                                        &search->top.count,
-                                       reterr);
+                                       &error);
+    }
+    if (status == PAWL_OK) {
+        return PAWL_OK;
     }
     if (status != PAWL_UNSUPPORTED) {
-        return status;
+        return pawl__fail_with(reterr, status, &error);
     }
     status = backend->ops->embeddings(backend, filter, look_at, search, reterr);
     pawl__recall_sort(&search->top);

@@ -332,7 +332,8 @@ pawl_status pawl__write_group(struct ledger_writer *writer,
                               size_t count,
                               pawl_error *reterr)
 {
-    pawl_status status = write_with_retry(writer, requests, count, reterr);
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = write_with_retry(writer, requests, count, &error);
 
     if (status == PAWL_OK) {
         return finish(writer, reterr);
@@ -342,5 +343,5 @@ pawl_status pawl__write_group(struct ledger_writer *writer,
         write_one_by_one(writer, requests, count);
         return PAWL_OK;
     }
-    return status;
+    return pawl__fail_with(reterr, status, &error);
 }

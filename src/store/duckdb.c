@@ -231,26 +231,30 @@ static pawl_status open_or_cut(struct pawl__duck *db,
                                pawl_error *reterr)
 {
     uint64_t cut_bytes = 0;
+    pawl_error first = PAWL_ERROR_INIT;
     pawl_error why = PAWL_ERROR_INIT;
-    pawl_status status = open_native(db, options, reterr);
+    pawl_status status = open_native(db, options, &first);
 
+    if (status == PAWL_OK) {
+        return PAWL_OK;
+    }
     if (status != PAWL_CORRUPT || db->read_only) {
-        return status;
+        return pawl__fail_with(reterr, status, &first);
     }
     /* Without memory or space we do not know; CORRUPT would have it thrown away. */
     pawl_status looked = pawl__duck_cut_log(db, &cut_bytes, &why);
     if (looked == PAWL_OK && cut_bytes == 0) {
-        return status;
+        return pawl__fail_with(reterr, status, &first);
     }
     bool opened = looked == PAWL_OK && open_native(db, options, NULL) == PAWL_OK;
     if (looked == PAWL_OK) {
         looked = pawl__duck_end_cut(db, !opened, &why);
     }
-    if (looked != PAWL_OK && reterr != NULL) {
-        *reterr = why;
-    }
     db->cut_bytes = opened ? cut_bytes : 0;
-    return looked == PAWL_OK && !opened ? status : looked;
+    if (looked != PAWL_OK) {
+        return pawl__fail_with(reterr, looked, &why);
+    }
+    return opened ? PAWL_OK : pawl__fail_with(reterr, status, &first);
 }
 
 static pawl_status open_locked(struct pawl__duck *db,
@@ -452,9 +456,11 @@ pawl_status pawl__duck_quarantine(const char *path, int *ret_number, pawl_error 
     pawl_status status = pawl__store_lock_beside(path, &lock, reterr);
 
     if (status == PAWL_OK) {
+        pawl_error error = PAWL_ERROR_INIT;
         do {
-            status = quarantine_as(path, number, reterr);
+            status = quarantine_as(path, number, &error);
         } while (status == PAWL_CONFLICT && number++ < QUARANTINE_MAX);
+        status = status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
     }
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "quarantine '%s'", path);

@@ -136,8 +136,9 @@ struct walk {
     void *context;
     const char *columns;
     size_t index;
-    pawl_error stopped; /* status OK: it goes on */
-    size_t thrown_away; /* bytes since then */
+    pawl_status stopped; /* PAWL_OK: it goes on */
+    pawl_error why;      /* what the visitor said; one that has seen enough says nothing */
+    size_t thrown_away;  /* bytes since then */
 };
 
 static size_t row_bytes(const PGresult *result)
@@ -166,7 +167,7 @@ static void show_row(struct walk *walk, PGresult **result)
     AUTO(pawl__pg_rows_done)
     struct pawl__pg_rows rows = pawl__pg_rows_of(STEAL(*result), walk->columns);
 
-    walk->stopped.status = walk->on_row(walk->context, walk->index, &rows, &walk->stopped);
+    walk->stopped = walk->on_row(walk->context, walk->index, &rows, &walk->why);
     walk->index++;
 }
 
@@ -184,7 +185,7 @@ static pawl_status walk_rows(struct pawl__pg *pg, struct walk *walk, pawl_error 
             break;
         }
         ExecStatusType kind = PQresultStatus(result);
-        if (kind == PGRES_SINGLE_TUPLE && walk->stopped.status != PAWL_OK) {
+        if (kind == PGRES_SINGLE_TUPLE && walk->stopped != PAWL_OK) {
             throw_away(pg, walk, result);
         } else if (kind == PGRES_SINGLE_TUPLE) {
             show_row(walk, &result);
@@ -192,11 +193,9 @@ static pawl_status walk_rows(struct pawl__pg *pg, struct walk *walk, pawl_error 
             outcome = pawl__pg_fail_result(pg, result, reterr);
         }
     }
-    if (walk->stopped.status != PAWL_OK) {
-        if (reterr != NULL) {
-            *reterr = walk->stopped;
-        }
-        return walk->stopped.status;
+    if (walk->stopped != PAWL_OK) {
+        return walk->why.status == PAWL_OK ? walk->stopped
+                                           : pawl__fail_with(reterr, walk->stopped, &walk->why);
     }
     return outcome == PAWL_OK && pg->broken ? pawl__pg_fail_link(pg, reterr) : outcome;
 }
@@ -221,7 +220,9 @@ pawl_status pawl__pg_each(struct pawl__pg *pg,
         || PQsetSingleRowMode(pg->conn) == 0) {
         return pawl__pg_fail_link(pg, reterr);
     }
-    struct walk walk = { on_row, context, text->columns, 0, PAWL_ERROR_INIT, 0 };
+    struct walk walk = {
+        .on_row = on_row, .context = context, .columns = text->columns, .why = PAWL_ERROR_INIT
+    };
     return walk_rows(pg, &walk, reterr);
 }
 

@@ -225,20 +225,23 @@ static pawl_status connect_any_host(struct pawl__pg *pg, int64_t deadline_ns, pa
 {
     size_t hosts = MAX(list_length(target_get(pg->target, "host")),
                        list_length(target_get(pg->target, "hostaddr")));
+    pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = PAWL_OK;
 
-    for (size_t i = 0; i < hosts; i++) {
+    for (size_t i = 0; i < hosts && status != PAWL_CANCELLED; i++) {
         int64_t start_ns = now_ns();
         int64_t share_ns = MAX(deadline_ns - start_ns, 0) / (int64_t)(hosts - i);
 
         pg->host = i;
-        status = pawl__pg_connect_host(pg, i, start_ns + share_ns, reterr);
-        if (status == PAWL_OK || status == PAWL_CANCELLED) {
-            return status;
+        status = pawl__pg_connect_host(pg, i, start_ns + share_ns, &error);
+        if (status == PAWL_OK) {
+            return PAWL_OK;
         }
-        pawl__pg_drop(pg);
+        if (status != PAWL_CANCELLED) {
+            pawl__pg_drop(pg);
+        }
     }
-    return status;
+    return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
 }
 
 static bool is_on(pawl_view text)
@@ -386,12 +389,14 @@ pawl_status pawl__pg_reconnect_until(struct pawl__pg *pg,
     for (uint64_t attempt = 1;; attempt++) {
         int64_t start_ns = now_ns();
         int64_t until_ns = MIN(deadline_ns, start_ns + pg->options.connect_ms_max * NS_PER_MS);
-        pawl_status status = connect_once(pg, until_ns, reterr);
+        pawl_error error = PAWL_ERROR_INIT;
+        pawl_status status = connect_once(pg, until_ns, &error);
         if (!is_worth_another_try(status)) {
-            return status;
+            return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
         }
         int64_t wait_ns = pawl__backoff_ns(&reconnect_backoff, attempt, any_bits());
         if (now_ns() + wait_ns >= MIN(again_ns, deadline_ns)) {
+            (void)pawl__fail_with(reterr, status, &error);
             return pawl__fail_context(
                 reterr, status, "%d attempt%s to reconnect", (int)attempt, attempt == 1 ? "" : "s");
         }

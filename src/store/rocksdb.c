@@ -340,6 +340,23 @@ static pawl_status open_native(struct pawl__rocks *db,
     return PAWL_OK;
 }
 
+/* A log whose last write was torn is cut and opened again. */
+static pawl_status open_or_mend(struct pawl__rocks *db,
+                                const struct pawl__rocks_options *options,
+                                bool exists,
+                                pawl_error *reterr)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    bool mended = false;
+    pawl_status status = open_native(db, options, &error);
+
+    if (status == PAWL_CORRUPT && exists && pawl__rocks_mend_log(db->dir, &mended, NULL) == PAWL_OK
+        && mended) {
+        status = open_native(db, options, &error);
+    }
+    return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
+}
+
 static pawl_status open_checked(struct pawl__rocks *db,
                                 const struct pawl__rocks_options *options,
                                 pawl_error *reterr)
@@ -360,14 +377,7 @@ static pawl_status open_checked(struct pawl__rocks *db,
         status = refuse_unknown_families(db, options, reterr);
     }
     if (status == PAWL_OK) {
-        status = open_native(db, options, reterr);
-    }
-    if (status == PAWL_CORRUPT && exists) {
-        bool mended = false;
-        pawl_status looked = pawl__rocks_mend_log(db->dir, &mended, NULL);
-        if (looked == PAWL_OK && mended) {
-            status = open_native(db, options, reterr);
-        }
+        status = open_or_mend(db, options, exists, reterr);
     }
     if (status != PAWL_OK) {
         return status;

@@ -105,13 +105,18 @@ void app_reopen(struct app_fixture *f)
 pawl_status app_try(struct app_fixture *f, const pawl_app_command *command)
 {
     int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + APP_PATIENCE_MS * NS_PER_MS;
+    pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = PAWL_BUSY;
 
     pawl_app_response_free(f->response);
     f->response = NULL;
     while (status == PAWL_BUSY && pawl__monotonic_ns(pawl__clock_real()) < deadline_ns) {
-        (void)!pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error);
-        status = pawl_app_exec(f->app, command, &f->response, &f->error);
+        (void)!pawl_app_wait(f->app, APP_PATIENCE_MS, NULL);
+        error = (pawl_error)PAWL_ERROR_INIT;
+        status = pawl_app_exec(f->app, command, &f->response, &error);
+    }
+    if (status != PAWL_OK || error.status != PAWL_OK) {
+        f->error = error; /* one that came with PAWL_OK shows, too */
     }
     return status;
 }

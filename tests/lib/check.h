@@ -16,33 +16,39 @@
 
 #include <pawl/pawl.h>
 
-/* Fails with the error's own message instead of "4 != 0". */
-#define assert_ok(status, error)                                                           \
-    do {                                                                                   \
-        pawl_status checked_ = (status);                                                   \
-        if (checked_ != PAWL_OK) {                                                         \
-            fail_msg("%s: %s: %s", #status, pawl_status_name(checked_), (error)->message); \
-        }                                                                                  \
-    } while (0)
+/* A call that succeeds leaves the error as it was: a caller may look at it alone. */
+static inline bool check_untouched(const pawl_error *before, const pawl_error *after)
+{
+    return memcmp(before, after, sizeof(*before)) == 0;
+}
 
-/* Expects exactly this status, from the call and in the error; prints what came with its message. */
-#define assert_status(call, expected, error)                      \
-    do {                                                          \
-        pawl_status checked_ = (call);                            \
-        if (checked_ != (expected)) {                             \
-            fail_msg("%s: %s instead of %s: %s",                  \
-                     #call,                                       \
-                     pawl_status_name(checked_),                  \
-                     pawl_status_name(expected),                  \
-                     (error)->message);                           \
-        }                                                         \
-        if (checked_ != PAWL_OK && (error)->status != checked_) { \
-            fail_msg("%s: %s, and the error says %s: %s",         \
-                     #call,                                       \
-                     pawl_status_name(checked_),                  \
-                     pawl_status_name((error)->status),           \
-                     (error)->message);                           \
-        }                                                         \
+/* Fails with the error's own message instead of "4 != 0". */
+#define assert_ok(status, error) assert_status(status, PAWL_OK, error)
+
+/* Expects exactly this status, from the call and in the error; prints what came with its message.
+ * With PAWL_OK the call must not have touched the error. */
+#define assert_status(call, expected, error)                                              \
+    do {                                                                                  \
+        pawl_error before_;                                                               \
+        memcpy(&before_, (error), sizeof(before_));                                       \
+        pawl_status checked_ = (call);                                                    \
+        if (checked_ != (expected)) {                                                     \
+            fail_msg("%s: %s instead of %s: %s",                                          \
+                     #call,                                                               \
+                     pawl_status_name(checked_),                                          \
+                     pawl_status_name(expected),                                          \
+                     (error)->message);                                                   \
+        }                                                                                 \
+        if (checked_ != PAWL_OK && (error)->status != checked_) {                         \
+            fail_msg("%s: %s, and the error says %s: %s",                                 \
+                     #call,                                                               \
+                     pawl_status_name(checked_),                                          \
+                     pawl_status_name((error)->status),                                   \
+                     (error)->message);                                                   \
+        }                                                                                 \
+        if (checked_ == PAWL_OK && !check_untouched(&before_, (error))) {                 \
+            fail_msg("%s: OK, and yet it filled the error: %s", #call, (error)->message); \
+        }                                                                                 \
     } while (0)
 
 /* The message is part of the contract: `text` must stand somewhere in it. */

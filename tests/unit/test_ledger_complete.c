@@ -154,8 +154,9 @@ static void run_folder(void *context)
 
 static void start(struct helper *helper, void (*main)(void *context))
 {
-    assert_ok(pawl__thread_start(&helper->thread, "helper", main, helper, &helper->err),
-              &helper->err);
+    pawl_error err = PAWL_ERROR_INIT; /* the helper's own is the thread's from here on */
+
+    assert_ok(pawl__thread_start(&helper->thread, "helper", main, helper, &err), &err);
 }
 
 static void end(struct helper *helper)
