@@ -131,7 +131,7 @@ typedef struct pawl_reader pawl_reader;
 
 typedef struct pawl_reader_options {
     size_t size;
-    uint64_t from;       /* the last offset already consumed: reading starts behind it */
+    uint64_t from;       /* the last offset already consumed: reading starts after it */
     uint64_t up_to;      /* stop behind this offset; 0: no end */
     bool complete_turns; /* only what is outside turns or in a committed one; see below */
     const pawl_event_filter *filter; /* copied; NULL: all */
@@ -157,7 +157,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_reader_open(pawl_ledger *ledger,
                                                     pawl_error *reterr);
 
 /* The next event, valid until the next call on this reader. NOT_FOUND: nothing more for now; call
- * again later, or pawl_reader_wait. */
+ * again later, or pawl_reader_wait. INVALID: `from` is after the end of the ledger, so it is another
+ * ledger or an older copy. CORRUPT: the ledger ends before what this reader has read. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_reader_next(pawl_reader *reader,
                                                     const pawl_event **ret_event,
                                                     pawl_error *reterr);
@@ -305,7 +306,7 @@ typedef pawl_status (*pawl_fold_step)(void *context, const pawl_event *event, pa
 
 typedef struct pawl_fold_options {
     size_t size;
-    uint64_t from;         /* the projection already covers this offset */
+    uint64_t from;         /* the projection already covers this offset; INVALID after the end */
     uint64_t up_to;        /* as of this offset; 0: as of now */
     int64_t up_to_time_us; /* as of this created_at, inclusive; INT64_MAX: any */
     const pawl_event_filter *filter;
@@ -425,17 +426,46 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_snapshot_prune(const char *directory,
                                                        uint32_t *ret_removed,
                                                        pawl_error *reterr);
 
-/* Copies a snapshot to `target` (NULL: <name>.restored-N.db beside it, N the first that is free),
- * never writing into the snapshot, and appends what `tail_location` (a surviving ledger; NULL: none)
- * has behind it. The result is verified. `ret_path` has PATH_MAX bytes or is NULL.
+#define PAWL_LEDGER_PATH_SIZE 4096
+
+typedef struct pawl_restore_options {
+    size_t size;
+    const char *target; /* the new file; NULL: <name>.restored-N.db beside the snapshot, N the
+                                  first that is free */
+    const char *tail_location; /* a surviving ledger: its events after the snapshot are appended */
+    bool accept_older;      /* restore less than there was, when that is all there is; see below */
+    pawl_progress progress; /* in thousandths; NULL: none */
+    void *progress_context;
+} pawl_restore_options;
+
+#define PAWL_RESTORE_OPTIONS_INIT                                   \
+    {                                                               \
+        sizeof(pawl_restore_options), NULL, NULL, false, NULL, NULL \
+    }
+
+typedef struct pawl_restored {
+    char path[PAWL_LEDGER_PATH_SIZE];        /* the new ledger */
+    char snapshot[PAWL_LEDGER_PATH_SIZE];    /* what it was made from */
+    char passed_over[PAWL_LEDGER_PATH_SIZE]; /* with accept_older: the newest snapshot of the
+                                                directory, which could not be used; empty */
+    pawl_ledger_head head;
+} pawl_restored;
+
+/* Copies a snapshot into a new ledger file, never writing into the snapshot, and appends the tail.
+ * The result is verified. `options` and `ret_restored` may be NULL.
  *
- * `snapshot` is a file, or a directory: then the newest good snapshot in it, passing over damaged
- * ones. CONFLICT: the target exists, or the tail is of another ledger: the snapshot's last event is
- * not in it. A tail whose anchor says that it was cut off is taken as far as it goes. */
+ * `snapshot` is a file, or a directory: then the newest good snapshot in it. A file that has the name
+ * of a snapshot must end at the offset that its name says.
+ *
+ * CORRUPT: the snapshot or the tail is damaged; or a directory's newest snapshot is, or a tail is
+ * shorter than its anchor says. In the last two cases accept_older restores what is left, and logs
+ * a warning. A newest snapshot that cannot be looked at gives the status of that look (DENIED,
+ * UNSUPPORTED, ...), unless accept_older. CONFLICT: the target exists, or the tail is of another
+ * ledger: the snapshot's last event is not in it. CANCELLED by `progress`. Whatever fails, no half
+ * of a ledger stays behind. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_snapshot_restore(const char *snapshot,
-                                                         const char *target,
-                                                         const char *tail_location,
-                                                         char *ret_path,
+                                                         const pawl_restore_options *options,
+                                                         pawl_restored *ret_restored,
                                                          pawl_error *reterr);
 
 typedef struct pawl_proof {

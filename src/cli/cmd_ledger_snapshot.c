@@ -1,5 +1,4 @@
 /* pawl ledger snapshot|prune|prove|restore */
-#include <limits.h>
 #include <stdio.h>
 
 #include "base/clock.h"
@@ -219,24 +218,47 @@ const struct pawl__command pawl__cmd_ledger_prove = {
 
 /* --- restore --- */
 
+static pawl_status print_restored(const struct pawl__run *run,
+                                  const pawl_restored *restored,
+                                  pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(1 << 16);
+    char head[LEDGER_HEAD_SIZE];
+
+    if (!run->json) {
+        pawl__buf_add_format(&out, "%s\n", restored->path);
+        return pawl__out_add(&out, reterr);
+    }
+    pawl__ledger_head_text(&restored->head, head);
+    return print_row(json_pack("{s:o, s:o, s:o, s:s}",
+                               "path",
+                               pawl__out_text(restored->path),
+                               "snapshot",
+                               pawl__out_text(restored->snapshot),
+                               "passed_over",
+                               restored->passed_over[0] == '\0'
+                                   ? json_null()
+                                   : pawl__out_text(restored->passed_over),
+                               "head",
+                               head),
+                     reterr);
+}
+
 static pawl_status restore_run(struct pawl__run *run, pawl_error *reterr)
 {
-    char path[PATH_MAX];
-    AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(1 << 16);
-    pawl_status status = pawl_snapshot_restore(pawl__args_operand(run->args, 0),
-                                               pawl__args_value(run->args, "to"),
-                                               pawl__args_value(run->args, "tail"),
-                                               path,
-                                               reterr);
+    AUTO(pawl__long_done) struct pawl__long work = pawl__long_start("restore", false);
+    pawl_restore_options options = PAWL_RESTORE_OPTIONS_INIT;
+    pawl_restored restored;
 
-    if (status != PAWL_OK) {
-        return status;
-    }
-    if (run->json) {
-        return print_row(json_pack("{s:o}", "path", pawl__out_text(path)), reterr);
-    }
-    pawl__buf_add_format(&out, "%s\n", path);
-    return pawl__out_add(&out, reterr);
+    options.target = pawl__args_value(run->args, "to");
+    options.tail_location = pawl__args_value(run->args, "tail");
+    options.accept_older = pawl__args_has(run->args, "accept-older");
+    options.progress = pawl__long_step;
+    options.progress_context = &work;
+    pawl_status status =
+        pawl_snapshot_restore(pawl__args_operand(run->args, 0), &options, &restored, reterr);
+    pawl__long_done(&work);
+    return status == PAWL_OK ? print_restored(run, &restored, reterr) : status;
 }
 
 const struct pawl__command pawl__cmd_ledger_restore = {
@@ -244,13 +266,18 @@ const struct pawl__command pawl__cmd_ledger_restore = {
     .summary = "copy a snapshot into a ledger to go on with",
     .description =
         "Copies the snapshot, which stays as it is, to a new file, NAME.restored-N.db beside it "
-        "unless --to says where; with --tail it appends what a surviving ledger has behind it. "
-        "The result is verified, and its path printed.",
-    .flags = FLAGS({ .name = "to", .value = "FILE", .help = "The new file.", .kind = VALUE_FILE },
-                   { .name = "tail",
-                     .value = "LOCATION",
-                     .help = "A ledger that has the events behind the snapshot.",
-                     .kind = VALUE_FILE }),
+        "unless --to says where. With --tail it appends the events that a surviving ledger has "
+        "after the snapshot. The result is verified, and its path printed.\n\n"
+        "Given a directory, it restores the newest good snapshot. If a newer one is damaged, it "
+        "names both and ends with exit code 6: --accept-older restores the older one. The same "
+        "holds for a --tail that is shorter than its anchor says.",
+    .flags = FLAGS(
+        { .name = "to", .value = "FILE", .help = "The new file.", .kind = VALUE_FILE },
+        { .name = "tail",
+          .value = "LOCATION",
+          .help = "A ledger that has the events after the snapshot.",
+          .kind = VALUE_FILE },
+        { .name = "accept-older", .help = "Restore what is left when newer events are damaged." }),
     .operands =
         OPERANDS({ .name = "SNAPSHOT",
                    .help = "The file to restore, or a directory: then the newest good one in it.",
@@ -258,6 +285,9 @@ const struct pawl__command pawl__cmd_ledger_restore = {
     .examples = EXAMPLES({ .line = APPEND "pawl ledger snapshot --data ./data village-1.db && pawl "
                                           "ledger restore village-1.db --to village.db",
                            .says = "go back to a snapshot",
-                           .runs = true }),
+                           .runs = true },
+                         { .line = "pawl ledger restore ./data/snapshots --accept-older --to "
+                                   "village.db",
+                           .says = "the newest snapshot is damaged" }),
     .run = restore_run,
 };

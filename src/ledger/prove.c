@@ -161,7 +161,11 @@ pawl_status pawl_ledger_last_proof(const char *directory, pawl_proof *ret_proof,
     if (status == PAWL_OK) {
         status = parse_proof((pawl_view){ text, len }, ret_proof, reterr);
     }
-    return status == PAWL_INVALID ? pawl__fail_context(reterr, PAWL_CORRUPT, "'%s'", path) : status;
+    if (status != PAWL_INVALID) {
+        return status;
+    }
+    pawl__fail_context(reterr, PAWL_CORRUPT, "'%s'", path);
+    return pawl__fail_advise(reterr, PAWL_CORRUPT, "remove it and run `pawl ledger prove` again");
 }
 
 /* --- the proof --- */
@@ -215,9 +219,15 @@ static pawl_status restore_and_compare(struct ledger_backend *ledger,
     if (status == PAWL_OK) {
         status = name == NULL ? no_memory(reterr) : pawl__scratch_make(name, &scratch, reterr);
     }
+    struct ledger_restore restore = {
+        .snapshot = proof->snapshot,
+        .tail = ledger,
+        .up_to = head.offset,
+        .accept_cut_tail = true, /* it was opened, so it is not */
+        .scratch = &scratch,
+    };
     if (status == PAWL_OK) {
-        status =
-            pawl__restore_into(proof->snapshot, ledger, head.offset, &scratch, &restored, reterr);
+        status = pawl__restore_into(&restore, &restored, reterr);
     }
     /* Of another ledger, no ledger at all, or empty: whatever is in that file, it is no backup. */
     if (status == PAWL_CONFLICT || status == PAWL_INVALID || status == PAWL_NOT_FOUND) {
@@ -226,7 +236,7 @@ static pawl_status restore_and_compare(struct ledger_backend *ledger,
     if (status != PAWL_OK) {
         return status;
     }
-    if (restored.snapshot.offset != proof->snapshot_offset || restored.head.offset != head.offset
+    if (restored.head.offset != head.offset
         || !pawl__chain_hash_equal(restored.head.hash, head.hash)) {
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
@@ -272,8 +282,14 @@ pawl_status pawl_ledger_prove(pawl_ledger *ledger,
     }
     pawl_status status = prove(ledger->backend, directory, &proof, reterr);
     if (status != PAWL_OK) {
-        return pawl__fail_context(
+        pawl__fail_context(
             reterr, status, "prove '%s'", proof.snapshot[0] == '\0' ? directory : proof.snapshot);
+        return status == PAWL_CORRUPT
+                   ? pawl__fail_advise(reterr,
+                                       status,
+                                       "run `pawl ledger verify`; when the ledger is whole, move "
+                                       "this snapshot away and take a new one")
+                   : status;
     }
     if (ret_proof != NULL) {
         *ret_proof = proof;

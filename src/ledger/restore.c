@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/error.h"
+#include "base/argument.h"
 #include "base/fs.h"
 #include "ledger/backend_sqlite.h"
 #include "ledger/chain.h"
@@ -12,7 +12,10 @@
 #include "ledger/snapshot.h"
 #include "ledger/verify.h"
 
-enum { RESTORED_MAX = 10000 };
+enum {
+    RESTORED_MAX = 10000,
+    RESTORE_PART = STAGE_WHOLE / 4, /* choosing, copying, the tail and verifying are equal parts */
+};
 
 static void free_text(char **text)
 {
@@ -47,14 +50,27 @@ static pawl_status check_kinship(struct ledger_backend *snapshot,
     return status;
 }
 
-static pawl_status append_tail(struct ledger_backend *tail,
+static const char another_tail[] = "restore without it, or with a copy of it that is whole";
+static const char another_snapshot[] =
+    "restore another snapshot; given their directory, the newest good one is taken";
+static const char accept_cut[] =
+    "to restore as far as it goes and lose what came after, add --accept-older";
+
+static pawl_status blame_tail(struct ledger_restored *restored,
+                              pawl_status status,
+                              pawl_error *reterr)
+{
+    restored->advice = another_tail;
+    return pawl__fail_context(reterr, status, "the tail");
+}
+
+static pawl_status append_tail(const struct ledger_restore *restore,
                                uint64_t from,
                                uint64_t up_to,
-                               const char *path,
                                pawl_error *reterr)
 {
     AUTO(pawl__backend_close) struct ledger_backend *target = NULL;
-    AUTO(free_text) char *name = strdup(path);
+    AUTO(free_text) char *name = strdup(restore->scratch->path);
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
     struct pawl__location location = {
         .scheme = PAWL__AT_SQLITE,
@@ -70,121 +86,131 @@ static pawl_status append_tail(struct ledger_backend *tail,
     if (status != PAWL_OK) {
         return status;
     }
-    struct ledger_copy copy = { .source = tail, .target = target, .from = from, .up_to = up_to };
+    struct ledger_copy copy = {
+        .source = restore->tail,
+        .target = target,
+        .from = from,
+        .up_to = up_to,
+        .progress = pawl__stage_tell,
+        .progress_context = restore->stage,
+    };
     status = pawl__copy(&copy, reterr);
-    if (status != PAWL_OK) {
-        return pawl__fail_context(reterr, status, "the tail");
-    }
-    return pawl__ledger_sqlite_flush(target, reterr);
+    return status == PAWL_OK ? pawl__ledger_sqlite_flush(target, reterr) : status;
 }
 
 /* What is wrong behind the snapshot came with the tail. */
-static pawl_status verify_restored(const char *path,
+static pawl_status verify_restored(const struct ledger_restore *restore,
                                    struct ledger_restored *restored,
                                    pawl_error *reterr)
 {
     AUTO(pawl__backend_close) struct ledger_backend *backend = NULL;
     pawl_verify_report report = { .first_bad_offset = 0 };
-    pawl_status status = pawl__snapshot_open(path, &backend, reterr);
+    pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
+    pawl_status status = pawl__snapshot_open(restore->scratch->path, &backend, reterr);
 
+    options.progress = pawl__stage_tell;
+    options.progress_context = restore->stage;
     if (status == PAWL_OK) {
-        status = pawl__verify(backend, NULL, &report, reterr);
+        status = pawl__verify(backend, &options, &report, reterr);
     }
     restored->head = report.verified;
     return status == PAWL_CORRUPT && report.first_bad_offset > restored->snapshot.offset
-               ? pawl__fail_context(reterr, status, "the tail")
+               ? blame_tail(restored, status, reterr)
                : status;
 }
 
-pawl_status pawl__restore_into(const char *snapshot,
-                               struct ledger_backend *tail,
-                               uint64_t up_to,
-                               const struct ledger_scratch *scratch,
+/* The tail's anchor knows of events that neither the tail nor the snapshot has. */
+static pawl_status check_tail_end(const struct ledger_restore *restore,
+                                  uint64_t tail_end,
+                                  struct ledger_restored *restored,
+                                  pawl_error *reterr)
+{
+    struct ledger_backend *tail = restore->tail;
+    pawl_ledger_head anchor = { 0 };
+
+    if (restore->accept_cut_tail || tail->ops->anchor == NULL) {
+        return PAWL_OK;
+    }
+    pawl_status status = tail->ops->anchor(tail, &anchor, reterr);
+    if (status == PAWL_OK && anchor.offset > MAX(tail_end, restored->snapshot.offset)) {
+        status = pawl__fail(reterr,
+                            PAWL_CORRUPT,
+                            "cut off: it ends at offset %llu, its anchor is at %llu",
+                            (unsigned long long)tail_end,
+                            (unsigned long long)anchor.offset);
+    }
+    if (status == PAWL_OK || status == PAWL_NOT_FOUND) {
+        return PAWL_OK;
+    }
+    restored->advice = accept_cut;
+    return pawl__fail_context(reterr, status, "the tail");
+}
+
+static pawl_status check_sources(const struct ledger_restore *restore,
+                                 struct ledger_backend *source,
+                                 struct ledger_restored *restored,
+                                 pawl_ledger_head *ret_tail,
+                                 pawl_error *reterr)
+{
+    struct ledger_backend *tail = restore->tail;
+    pawl_status status = source->ops->head(source, &restored->snapshot, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__snapshot_check_name(restore->snapshot, restored->snapshot.offset, reterr);
+    }
+    if (status != PAWL_OK || tail == NULL) {
+        return status;
+    }
+    status = tail->ops->head(tail, ret_tail, reterr);
+    if (status == PAWL_OK) {
+        status = check_kinship(source, tail, &restored->snapshot, ret_tail, reterr);
+    }
+    return status == PAWL_OK ? check_tail_end(restore, ret_tail->offset, restored, reterr) : status;
+}
+
+pawl_status pawl__restore_into(const struct ledger_restore *restore,
                                struct ledger_restored *ret_restored,
                                pawl_error *reterr)
 {
     AUTO(pawl__backend_close) struct ledger_backend *source = NULL;
-    struct ledger_restored restored;
+    const char *path = restore->scratch->path;
     pawl_ledger_head tail_head = { 0 };
 
-    pawl_status status = pawl__snapshot_open(snapshot, &source, reterr);
+    *ret_restored = (struct ledger_restored){ .advice = another_snapshot };
+    pawl_status status = pawl__snapshot_open(restore->snapshot, &source, reterr);
     if (status == PAWL_OK) {
-        status = source->ops->head(source, &restored.snapshot, reterr);
+        status = check_sources(restore, source, ret_restored, &tail_head, reterr);
     }
-    if (status == PAWL_OK && tail != NULL) {
-        status = tail->ops->head(tail, &tail_head, reterr);
-    }
-    if (status == PAWL_OK && tail != NULL) {
-        status = check_kinship(source, tail, &restored.snapshot, &tail_head, reterr);
-    }
+    pawl__stage_next(restore->stage, RESTORE_PART);
     if (status == PAWL_OK) {
-        status = source->ops->copy_to(source, scratch->path, NULL, NULL, reterr);
+        status = source->ops->copy_to(source, path, pawl__stage_tell, restore->stage, reterr);
     }
-    uint64_t end = up_to == 0 ? tail_head.offset : MIN(up_to, tail_head.offset);
-    if (status == PAWL_OK && end > restored.snapshot.offset) {
-        status = append_tail(tail, restored.snapshot.offset, end, scratch->path, reterr);
+    pawl__stage_next(restore->stage, RESTORE_PART);
+    uint64_t end = restore->up_to == 0 ? tail_head.offset : MIN(restore->up_to, tail_head.offset);
+    if (status == PAWL_OK && end > ret_restored->snapshot.offset) {
+        status = append_tail(restore, ret_restored->snapshot.offset, end, reterr);
+        status = status == PAWL_OK ? status : blame_tail(ret_restored, status, reterr);
     }
-    if (status == PAWL_OK) {
-        status = verify_restored(scratch->path, &restored, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_restored = restored;
-    }
-    return status;
+    pawl__stage_next(restore->stage, RESTORE_PART);
+    return status == PAWL_OK ? verify_restored(restore, ret_restored, reterr) : status;
 }
 
 /* --- names --- */
 
-struct newest {
-    char *path;
-    char problem[160]; /* of the newest damaged one */
-    bool no_memory;
-};
-
-static bool take_newest(void *context, const pawl_snapshot_info *info)
+/* The file itself, or the newest good one in a directory. */
+static pawl_status find_snapshot(const char *name,
+                                 bool accept_older,
+                                 struct ledger_stage *stage,
+                                 struct snapshot_choice *ret_choice,
+                                 pawl_error *reterr)
 {
-    struct newest *newest = context;
-
-    if (info->status != PAWL_OK) {
-        if (newest->problem[0] == '\0') {
-            snprintf(newest->problem, sizeof(newest->problem), "%s", info->problem);
-        }
-        return true;
-    }
-    newest->path = strdup(info->path);
-    newest->no_memory = newest->path == NULL;
-    return false;
-}
-
-/* The file itself, or the newest good one in a directory; malloc'ed. */
-static pawl_status find_snapshot(const char *name, char **ret_path, pawl_error *reterr)
-{
-    struct newest newest = { 0 };
     struct stat info;
 
-    if (stat(name, &info) != 0 || !S_ISDIR(info.st_mode)) {
-        *ret_path = strdup(name);
-        return *ret_path == NULL ? no_memory(reterr) : PAWL_OK;
+    if (stat(name, &info) == 0 && S_ISDIR(info.st_mode)) {
+        return pawl__snapshot_choose(name, accept_older, stage, ret_choice, reterr);
     }
-    pawl_status status = pawl_snapshot_list(name, take_newest, &newest, reterr);
-    if (status != PAWL_OK) {
-        free(newest.path);
-        return status;
-    }
-    if (newest.no_memory) {
-        return no_memory(reterr);
-    }
-    if (newest.path == NULL) {
-        return newest.problem[0] == '\0'
-                   ? pawl__fail(reterr, PAWL_NOT_FOUND, "no snapshot in '%s'", name)
-                   : pawl__fail(reterr,
-                                PAWL_CORRUPT,
-                                "no good snapshot in '%s'; the newest: %s",
-                                name,
-                                newest.problem);
-    }
-    *ret_path = newest.path;
-    return PAWL_OK;
+    ret_choice->path = strdup(name);
+    return ret_choice->path == NULL ? no_memory(reterr) : PAWL_OK;
 }
 
 /* "<name>.restored-N.db" beside the snapshot. */
@@ -210,12 +236,14 @@ static pawl_status publish_numbered(struct ledger_scratch *scratch,
         if (path == NULL) {
             return no_memory(reterr);
         }
-        pawl_status status = pawl__scratch_publish(scratch, path, reterr);
+        pawl_error error = PAWL_ERROR_INIT;
+        pawl_status status = pawl__scratch_publish(scratch, path, &error);
         if (status == PAWL_OK) {
             *ret_path = STEAL(path);
+            return PAWL_OK;
         }
         if (status != PAWL_CONFLICT) {
-            return status;
+            return pawl__fail_with(reterr, status, &error);
         }
     }
     return pawl__fail(reterr, PAWL_CONFLICT, "'%s' was restored too often", snapshot);
@@ -255,50 +283,82 @@ static pawl_status open_tail(const char *location,
     return status == PAWL_OK ? PAWL_OK : pawl__fail_context(reterr, status, "the tail");
 }
 
+static void fill_restored(const struct snapshot_choice *choice,
+                          const char *path,
+                          const struct ledger_restored *restored,
+                          pawl_restored *ret_restored)
+{
+    *ret_restored = (pawl_restored){ .head = restored->head };
+    snprintf(ret_restored->path, sizeof(ret_restored->path), "%s", path);
+    snprintf(ret_restored->snapshot, sizeof(ret_restored->snapshot), "%s", choice->path);
+    snprintf(ret_restored->passed_over,
+             sizeof(ret_restored->passed_over),
+             "%s",
+             choice->passed_over == NULL ? "" : choice->passed_over);
+}
+
 static pawl_status restore(const char *snapshot,
-                           const char *target,
-                           const char *tail_location,
-                           char **ret_path,
+                           const pawl_restore_options *options,
+                           pawl_restored *ret_restored,
                            pawl_error *reterr)
 {
     AUTO(pawl__backend_close) struct ledger_backend *tail = NULL;
     AUTO(pawl__scratch_done) struct ledger_scratch scratch = { NULL };
-    AUTO(free_text) char *source = NULL;
-    struct ledger_restored restored;
+    AUTO(pawl__snapshot_choice_done) struct snapshot_choice choice = { .path = NULL };
+    AUTO(free_text) char *path = NULL;
+    const char *target = options->target;
+    struct ledger_stage stage = { .progress = options->progress,
+                                  .context = options->progress_context,
+                                  .share = RESTORE_PART };
+    struct ledger_restored restored = { 0 };
 
     pawl_status status = target == NULL ? PAWL_OK : pawl__snapshot_check_free(target, reterr);
     if (status == PAWL_OK) {
-        status = find_snapshot(snapshot, &source, reterr);
+        status = find_snapshot(snapshot, options->accept_older, &stage, &choice, reterr);
     }
     if (status == PAWL_OK) {
-        status = open_tail(tail_location, &tail, reterr);
+        status = open_tail(options->tail_location, &tail, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__scratch_make(target == NULL ? source : target, &scratch, reterr);
+        status = pawl__scratch_make(target == NULL ? choice.path : target, &scratch, reterr);
+    }
+    struct ledger_restore work = {
+        .snapshot = choice.path,
+        .tail = tail,
+        .accept_cut_tail = options->accept_older,
+        .scratch = &scratch,
+        .stage = &stage,
+    };
+    if (status == PAWL_OK) {
+        status = pawl__restore_into(&work, &restored, reterr);
+        if (status == PAWL_CORRUPT) {
+            return pawl__fail_advise(reterr, status, "%s", restored.advice);
+        }
     }
     if (status == PAWL_OK) {
-        status = pawl__restore_into(source, tail, 0, &scratch, &restored, reterr);
+        status = publish(&scratch, choice.path, target, &path, reterr);
     }
-    return status == PAWL_OK ? publish(&scratch, source, target, ret_path, reterr) : status;
+    if (status == PAWL_OK) {
+        fill_restored(&choice, path, &restored, ret_restored);
+    }
+    return status;
 }
 
 pawl_status pawl_snapshot_restore(const char *snapshot,
-                                  const char *target,
-                                  const char *tail_location,
-                                  char *ret_path,
+                                  const pawl_restore_options *options,
+                                  pawl_restored *ret_restored,
                                   pawl_error *reterr)
 {
-    AUTO(free_text) char *path = NULL;
+    pawl_restore_options taken = PAWL_RESTORE_OPTIONS_INIT;
+    pawl_restored nobody_asks;
 
-    if (snapshot == NULL || snapshot[0] == '\0') {
-        return pawl__fail(reterr, PAWL_INVALID, "snapshot: is NULL or empty");
-    }
-    pawl_status status = restore(snapshot, target, tail_location, &path, reterr);
+    NEED_TEXT(snapshot, reterr);
+    pawl_status status =
+        pawl__take_sized("restore options", options, &taken, sizeof(taken), reterr);
     if (status != PAWL_OK) {
-        return pawl__fail_context(reterr, status, "restore '%s'", snapshot);
+        return status;
     }
-    if (ret_path != NULL) {
-        snprintf(ret_path, PATH_MAX, "%s", path);
-    }
-    return PAWL_OK;
+    status = restore(snapshot, &taken, ret_restored == NULL ? &nobody_asks : ret_restored, reterr);
+    return status == PAWL_OK ? PAWL_OK
+                             : pawl__fail_context(reterr, status, "restore '%s'", snapshot);
 }

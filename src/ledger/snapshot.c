@@ -159,28 +159,30 @@ pawl_status pawl__snapshot_verify(const char *path,
 
 /* --- taking one --- */
 
-/* Copying is the first half of the work, verifying the second; a thousandth is a step. */
-struct halves {
-    pawl_progress progress;
-    void *context;
-    uint64_t before;
-};
-
-enum { HALF = 500 };
-
-static bool report_half(void *context, uint64_t done, uint64_t total)
+bool pawl__stage_tell(void *context, uint64_t done, uint64_t total)
 {
-    const struct halves *halves = context;
-    uint64_t part = total == 0 ? HALF : (uint64_t)((double)done / (double)total * HALF);
+    struct ledger_stage *stage = context;
 
-    return halves->progress == NULL
-           || halves->progress(halves->context, halves->before + part, 2 * (uint64_t)HALF);
+    if (stage == NULL || stage->progress == NULL) {
+        return true;
+    }
+    double part = total == 0 ? 1 : (double)done / (double)total;
+    stage->told = MAX(stage->told, stage->before + (uint64_t)(part * (double)stage->share));
+    return stage->progress(stage->context, stage->told, STAGE_WHOLE);
+}
+
+void pawl__stage_next(struct ledger_stage *stage, uint64_t share)
+{
+    if (stage != NULL) {
+        stage->before += stage->share;
+        stage->share = share;
+    }
 }
 
 /* From any backend into a new file, through the same statements that write a ledger. */
 static pawl_status fill(struct ledger_backend *source,
                         const char *path,
-                        struct halves *halves,
+                        struct ledger_stage *stage,
                         pawl_error *reterr)
 {
     AUTO(pawl__backend_close) struct ledger_backend *target = NULL;
@@ -208,8 +210,8 @@ static pawl_status fill(struct ledger_backend *source,
         .source = source,
         .target = target,
         .up_to = head.offset,
-        .progress = report_half,
-        .progress_context = halves,
+        .progress = pawl__stage_tell,
+        .progress_context = stage,
     };
     status = pawl__copy(&copy, reterr);
     return status == PAWL_OK ? pawl__ledger_sqlite_flush(target, reterr) : status;
@@ -222,22 +224,24 @@ pawl_status pawl__snapshot_make(struct ledger_backend *source,
                                 pawl_ledger_head *ret_head,
                                 pawl_error *reterr)
 {
-    struct halves halves = { .progress = progress, .context = progress_context };
+    struct ledger_stage stage = { .progress = progress,
+                                  .context = progress_context,
+                                  .share = STAGE_WHOLE / 2 };
     pawl_ledger_head head;
 
     /* A copy of a log that was cut off would verify: what is missing is known only here. */
     pawl_status status = pawl__verify_ends(source, reterr);
     if (status == PAWL_OK) {
         status = source->ops->copy_to != NULL
-                     ? source->ops->copy_to(source, scratch->path, report_half, &halves, reterr)
-                     : fill(source, scratch->path, &halves, reterr);
+                     ? source->ops->copy_to(source, scratch->path, pawl__stage_tell, &stage, reterr)
+                     : fill(source, scratch->path, &stage, reterr);
     }
     if (status != PAWL_OK) {
         return status;
     }
     FAILPOINT("ledger.snapshot.verify.before", reterr);
-    halves.before = HALF;
-    status = pawl__snapshot_verify(scratch->path, report_half, &halves, &head, reterr);
+    pawl__stage_next(&stage, STAGE_WHOLE / 2);
+    status = pawl__snapshot_verify(scratch->path, pawl__stage_tell, &stage, &head, reterr);
     if (status == PAWL_OK) {
         status = pawl__verify_contains(source, &head, "the snapshot", NULL, reterr);
     }
@@ -245,6 +249,16 @@ pawl_status pawl__snapshot_make(struct ledger_backend *source,
         *ret_head = head;
     }
     return status;
+}
+
+pawl_status pawl__snapshot_advise(pawl_error *reterr, pawl_status status)
+{
+    return status == PAWL_CORRUPT
+               ? pawl__fail_advise(reterr,
+                                   status,
+                                   "the ledger itself is damaged: run `pawl ledger verify`, then "
+                                   "`pawl ledger restore` the newest good snapshot")
+               : status;
 }
 
 static pawl_status take(struct ledger_backend *source,
@@ -281,7 +295,8 @@ pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
     }
     pawl_status status = take(ledger->backend, path, progress, progress_context, &head, reterr);
     if (status != PAWL_OK) {
-        return pawl__fail_context(reterr, status, "snapshot to '%s'", path);
+        pawl__fail_context(reterr, status, "snapshot to '%s'", path);
+        return pawl__snapshot_advise(reterr, status);
     }
     if (ret_head != NULL) {
         *ret_head = head;

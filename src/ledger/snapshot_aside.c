@@ -50,13 +50,13 @@ static pawl_status set_aside(const char *path, const char *why, pawl_error *rete
         if (aside == NULL) {
             return no_memory(reterr);
         }
-        pawl_status status = pawl__snapshot_check_free(aside, reterr);
+        pawl_error error = PAWL_ERROR_INIT;
+        pawl_status status = pawl__snapshot_check_free(aside, &error);
         if (status == PAWL_CONFLICT) {
             continue;
         }
-        if (status == PAWL_OK) {
-            status = move_with_sides(path, aside, reterr);
-        }
+        status = status == PAWL_OK ? move_with_sides(path, aside, reterr)
+                                   : pawl__fail_with(reterr, status, &error);
         if (status == PAWL_OK) {
             LOG_WARNING("a damaged snapshot was moved aside",
                         LOG_TEXT("snapshot", path),
@@ -72,16 +72,8 @@ static pawl_status set_aside(const char *path, const char *why, pawl_error *rete
  * A look that failed for another reason, or a newer version's file, says nothing. */
 static bool is_damaged(const char *path, uint64_t offset, pawl_error *ret_why)
 {
-    pawl_ledger_head head = { 0 };
-    pawl_status status = pawl__snapshot_verify(path, NULL, NULL, &head, ret_why);
+    pawl_status status = pawl__snapshot_check(path, offset, NULL, NULL, ret_why);
 
-    if (status == PAWL_OK && head.offset != offset) {
-        status = pawl__fail(ret_why,
-                            PAWL_CORRUPT,
-                            "it ends at offset %llu, its name says %llu",
-                            (unsigned long long)head.offset,
-                            (unsigned long long)offset);
-    }
     return status == PAWL_CORRUPT || status == PAWL_INVALID || status == PAWL_NOT_FOUND;
 }
 
@@ -91,13 +83,15 @@ pawl_status pawl__snapshot_publish(struct ledger_scratch *scratch,
                                    pawl_error *reterr)
 {
     pawl_error why = PAWL_ERROR_INIT;
-    pawl_status status = pawl__scratch_publish(scratch, path, reterr);
+    pawl_error taken = PAWL_ERROR_INIT;
+    pawl_status status = pawl__scratch_publish(scratch, path, &taken);
 
-    if (status == PAWL_CONFLICT && is_damaged(path, offset, &why)) {
-        status = set_aside(path, why.message, reterr);
-        if (status == PAWL_OK) {
-            status = pawl__scratch_publish(scratch, path, reterr);
-        }
+    if (status == PAWL_OK) {
+        return PAWL_OK;
     }
-    return status;
+    if (status != PAWL_CONFLICT || !is_damaged(path, offset, &why)) {
+        return pawl__fail_with(reterr, status, &taken);
+    }
+    status = set_aside(path, why.message, reterr);
+    return status == PAWL_OK ? pawl__scratch_publish(scratch, path, reterr) : status;
 }

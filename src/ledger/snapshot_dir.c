@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/fs.h"
+#include "base/log.h"
 #include "ledger/event.h"
 #include "ledger/ledger_internal.h"
 #include "ledger/snapshot.h"
@@ -213,12 +214,32 @@ static pawl_status check_name(uint64_t offset, const pawl_ledger_head *head, paw
                             offset);
 }
 
-static pawl_status check_all(const char *path, uint64_t offset, pawl_error *reterr)
+pawl_status pawl__snapshot_check_name(const char *path, uint64_t ends_at, pawl_error *reterr)
+{
+    const char *slash = strrchr(path, '/');
+    pawl_ledger_head head = { .offset = ends_at };
+    uint64_t offset;
+
+    return is_snapshot_name(slash == NULL ? path : slash + 1, &offset)
+               ? check_name(offset, &head, reterr)
+               : PAWL_OK;
+}
+
+pawl_status pawl__snapshot_check(const char *path,
+                                 uint64_t offset,
+                                 pawl_progress progress,
+                                 void *progress_context,
+                                 pawl_error *reterr)
 {
     pawl_ledger_head head;
-    pawl_status status = pawl__snapshot_verify(path, NULL, NULL, &head, reterr);
+    pawl_status status = pawl__snapshot_verify(path, progress, progress_context, &head, reterr);
 
     return status == PAWL_OK ? check_name(offset, &head, reterr) : status;
+}
+
+static pawl_status check_all(const char *path, uint64_t offset, pawl_error *reterr)
+{
+    return pawl__snapshot_check(path, offset, NULL, NULL, reterr);
 }
 
 /* Whether it is a snapshot of this very ledger, by its end: a look that costs the same however long
@@ -317,11 +338,19 @@ struct pruning {
     struct ledger_backend *ledger; /* whose they are: a look at the end is enough; NULL: verify */
 };
 
+/* One that is not is kept and does not count; nobody should learn that only when he needs it. */
 static bool is_good(const struct pruning *pruning, const char *path, uint64_t offset)
 {
-    return (pruning->ledger == NULL ? check_all(path, offset, NULL)
-                                    : check_end(path, offset, pruning->ledger, NULL))
-           == PAWL_OK;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pruning->ledger == NULL ? check_all(path, offset, &error)
+                                                 : check_end(path, offset, pruning->ledger, &error);
+
+    if (status != PAWL_OK) {
+        LOG_WARNING("a snapshot is not good and does not count as one",
+                    LOG_TEXT("snapshot", path),
+                    LOG_TEXT("why", error.message));
+    }
+    return status == PAWL_OK;
 }
 
 static pawl_status prune(const struct pruning *pruning, uint32_t *ret_removed, pawl_error *reterr)
@@ -520,7 +549,8 @@ pawl_status pawl_ledger_snapshot_schedule(pawl_ledger *ledger,
         status = schedule(ledger->backend, &pruning, every_turns, &taken, reterr);
     }
     if (status != PAWL_OK) {
-        return pawl__fail_context(reterr, status, "snapshots in '%s'", directory);
+        pawl__fail_context(reterr, status, "snapshots in '%s'", directory);
+        return pawl__snapshot_advise(reterr, status);
     }
     if (ret_taken != NULL) {
         *ret_taken = taken;

@@ -273,3 +273,44 @@ size_t sample_find(const char *bytes, size_t size, const char *text)
     assert_non_null(found);
     return (size_t)(found - bytes);
 }
+
+static pawl_status restore(const char *snapshot,
+                           const pawl_restore_options *options,
+                           char *ret_path,
+                           pawl_error *reterr)
+{
+    pawl_restored restored;
+    pawl_status status = pawl_snapshot_restore(snapshot, options, &restored, reterr);
+
+    if (status == PAWL_OK && ret_path != NULL) {
+        memcpy(ret_path, restored.path, sizeof(restored.path));
+    }
+    return status;
+}
+
+pawl_status sample_restore(const char *snapshot,
+                           const char *target,
+                           const char *tail_location,
+                           char *ret_path,
+                           pawl_error *reterr)
+{
+    pawl_restore_options options = PAWL_RESTORE_OPTIONS_INIT;
+
+    options.target = target;
+    options.tail_location = tail_location;
+    return restore(snapshot, &options, ret_path, reterr);
+}
+
+pawl_status sample_restore_older(const char *snapshot,
+                                 const char *target,
+                                 const char *tail_location,
+                                 char *ret_path,
+                                 pawl_error *reterr)
+{
+    pawl_restore_options options = PAWL_RESTORE_OPTIONS_INIT;
+
+    options.target = target;
+    options.tail_location = tail_location;
+    options.accept_older = true;
+    return restore(snapshot, &options, ret_path, reterr);
+}

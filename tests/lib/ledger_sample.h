@@ -46,6 +46,20 @@ void assert_same_ledgers(struct sample *sample, pawl_ledger *a, pawl_ledger *b);
 /* Opens the file, verifies it and compares it with `like` (NULL: does not). */
 void assert_good_copy(struct sample *sample, const char *path, pawl_ledger *like, uint64_t offset);
 
+/* pawl_snapshot_restore with these options and no others. `ret_path` has PATH_MAX bytes or is NULL. */
+pawl_status sample_restore(const char *snapshot,
+                           const char *target,
+                           const char *tail_location,
+                           char *ret_path,
+                           pawl_error *reterr);
+
+/* The same with accept_older. */
+pawl_status sample_restore_older(const char *snapshot,
+                                 const char *target,
+                                 const char *tail_location,
+                                 char *ret_path,
+                                 pawl_error *reterr);
+
 /* The names in a directory, sorted, with a space behind each. */
 void sample_names(const char *directory, char *ret_names, size_t size);
 

@@ -157,7 +157,7 @@ static void test_running_out_of_memory_leaves_no_half(void **state)
     FAULT_WALK (restoring) {
         assert_whole_or_nothing(
             &proof,
-            pawl_snapshot_restore(proof.copy, proof.restored, NULL, NULL, proof.err),
+            sample_restore(proof.copy, proof.restored, NULL, NULL, proof.err),
             proof.restored);
         assert_made(&proof, "copy.db ");
     }
@@ -190,7 +190,7 @@ static void test_a_step_that_fails_leaves_no_half(void **state)
                       proof.err);
         assert_made(&proof, "");
         if (i != 2) {
-            assert_status(pawl_snapshot_restore(snapshots, proof.restored, NULL, NULL, proof.err),
+            assert_status(sample_restore(snapshots, proof.restored, NULL, NULL, proof.err),
                           PAWL_NO_SPACE,
                           proof.err);
             assert_made(&proof, "");

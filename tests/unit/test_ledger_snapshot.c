@@ -277,7 +277,7 @@ static void test_a_restore_brings_back_the_snapshot_and_its_tail(void **state)
 
     fill(&s);
     assert_ok(pawl_ledger_snapshot_to(s.f->ledger, s.path, NULL, NULL, NULL, err), err);
-    assert_ok(pawl_snapshot_restore(s.path, NULL, NULL, restored, err), err);
+    assert_ok(sample_restore(s.path, NULL, NULL, restored, err), err);
     assert_good_copy(&s.sample, restored, s.f->ledger, SAMPLE_EVENTS);
 
     pawl_turn *turn = begin_turn(s.f, "r", 3); /* ends the attempt that the snapshot has as open */
@@ -288,7 +288,7 @@ static void test_a_restore_brings_back_the_snapshot_and_its_tail(void **state)
     embed(&s, 3, 5); /* one that the snapshot has otherwise */
     uint64_t latest = latest_offset(s.f);
     if (strcmp(s.f->backend, "memory") != 0) { /* others cannot open that one */
-        assert_ok(pawl_snapshot_restore(s.path, NULL, s.f->location, restored, err), err);
+        assert_ok(sample_restore(s.path, NULL, s.f->location, restored, err), err);
         assert_good_copy(&s.sample, restored, s.f->ledger, latest);
         char expected[sizeof(s.path) + 32];
         snprintf(expected, sizeof(expected), "%s/copy.restored-2.db", s.f->dir);
@@ -326,7 +326,7 @@ static void test_a_restore_beside_its_snapshot_is_left_alone(void **state)
     struct pruner pruner = { .directory = s.dir };
     assert_ok(pawl__thread_start(&pruner.thread, "pruner", prune_on, &pruner, err), err);
     for (int i = 0; i < 10; i++) {
-        assert_ok(pawl_snapshot_restore(s.dir, NULL, NULL, restored, err), err);
+        assert_ok(sample_restore(s.dir, NULL, NULL, restored, err), err);
         snprintf(path, sizeof(path), "%s/snapshot-%020d.db", s.dir, i + 1); /* names, no more */
         assert_ok(pawl_ledger_snapshot_to(s.f->ledger, path, NULL, NULL, NULL, err), err);
         assert_int_equal(unlink(path) == 0 || errno == ENOENT, 1);
