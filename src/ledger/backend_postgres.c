@@ -480,7 +480,12 @@ pawl_status pawl__ledger_postgres_open(const struct pawl__location *location,
                                   : connect_all(backend, options, reterr);
     if (status != PAWL_OK) {
         postgres_close(&backend->base);
-        return status;
+        return status == PAWL_CORRUPT
+                   ? pawl__fail_advise(reterr,
+                                       status,
+                                       "a part of the ledger's schema is missing or was changed: "
+                                       "restore the database, or a snapshot of this ledger")
+                   : status;
     }
     *ret_backend = &backend->base;
     return PAWL_OK;

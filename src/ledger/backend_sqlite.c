@@ -501,6 +501,16 @@ static pawl_status explain(const struct sqlite_backend *backend,
         return pawl__fail_context(
             reterr, PAWL_CORRUPT, "a table or an index is missing or was changed");
     }
+    /* So is what is empty, when its anchor knows of events. */
+    pawl_ledger_head anchor;
+    if (status == PAWL_NOT_FOUND && has_content(backend->path)
+        && pawl__anchor_read(backend->anchor_path, &anchor, NULL) == PAWL_OK && anchor.offset > 0) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "cut off: the log is empty, but its anchor is at offset %llu; restore a "
+                          "snapshot",
+                          (unsigned long long)anchor.offset);
+    }
     /* With an anchor beside it, it was a ledger once. */
     if (status == PAWL_CORRUPT && access(backend->anchor_path, F_OK) != 0
         && !pawl__begins_like_sqlite(backend->path)) {

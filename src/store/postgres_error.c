@@ -10,26 +10,24 @@ static const struct {
     const char *prefix;
     pawl_status status;
 } sqlstates[] = {
-    { "08", PAWL_UNAVAILABLE }, /* connection exceptions */
-    { "0A", PAWL_UNSUPPORTED },
-    { "22", PAWL_INVALID },        /* data exceptions */
-    { "23", PAWL_CONFLICT },       /* integrity constraints */
-    { "25006", PAWL_DENIED },      /* read-only transaction: a standby */
+    { "08", PAWL_UNAVAILABLE },                            /* connection exceptions */
+    { "0A", PAWL_UNSUPPORTED },    { "22", PAWL_INVALID }, /* data exceptions */
+    { "23", PAWL_CONFLICT },                               /* integrity constraints */
+    { "25006", PAWL_DENIED },                              /* read-only transaction: a standby */
     { "25P03", PAWL_UNAVAILABLE }, /* idle in transaction for too long: the server hung up */
     { "28", PAWL_DENIED },         /* wrong user or password */
     { "3D", PAWL_NOT_FOUND },      /* no such database */
     { "40", PAWL_BUSY },           /* serialization failure, deadlock: roll back, try again */
-    { "42501", PAWL_DENIED },
-    { "42", PAWL_FAILED }, /* SQL that does not fit the schema: our mistake */
-    { "53100", PAWL_NO_SPACE },
-    { "53200", PAWL_NOMEM },     /* the server's memory, not ours */
+    { "42501", PAWL_DENIED },      { "42P01", PAWL_CORRUPT }, /* a table or */
+    { "42703", PAWL_CORRUPT }, /* a column that our migrations made is gone */
+    { "42", PAWL_FAILED },     /* SQL that does not fit the schema: our mistake */
+    { "53100", PAWL_NO_SPACE },    { "53200", PAWL_NOMEM }, /* the server's memory, not ours */
     { "53", PAWL_BUSY },         /* too many connections and other limits */
     { "54", PAWL_INVALID },      /* too large for the server */
     { "55P03", PAWL_BUSY },      /* lock timeout */
     { "55006", PAWL_BUSY },      /* object in use */
     { "57P", PAWL_UNAVAILABLE }, /* shutdown, crash, starting up */
-    { "58030", PAWL_IO },
-    { "58", PAWL_FAILED },
+    { "58030", PAWL_IO },          { "58", PAWL_FAILED },
     { "XX001", PAWL_CORRUPT }, /* data and */
     { "XX002", PAWL_CORRUPT }, /* index corrupted */
 };

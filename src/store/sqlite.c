@@ -262,11 +262,15 @@ static pawl_status ensure_wal(struct pawl__sqlite *db, pawl_error *reterr)
     int64_t deadline = pawl__monotonic_ns(db->clock) + db->busy_ns_max;
 
     for (;;) {
-        pawl_status status = switch_to_wal(db, reterr);
+        pawl_error error = PAWL_ERROR_INIT;
+        pawl_status status = switch_to_wal(db, &error);
         int64_t now = pawl__monotonic_ns(db->clock);
 
+        if (status == PAWL_OK) {
+            return PAWL_OK;
+        }
         if (status != PAWL_BUSY || now >= deadline || pawl__sqlite_is_interrupted(db)) {
-            return status;
+            return pawl__fail_with(reterr, status, &error);
         }
         pawl__sleep_until(db->clock, MIN(now + 2 * NS_PER_MS, deadline));
     }
@@ -406,6 +410,14 @@ static pawl_status migrate(struct pawl__sqlite *db,
     if (status == PAWL_OK && pending > 0 && !is_read_only(options->mode)) {
         return pawl__migrate(&pawl__sqlite_migrate_ops, db, schema, reterr);
     }
+    if (status == PAWL_OK && objects == 0 && pending == schema->count) {
+        return pawl__fail(
+            reterr,
+            PAWL_NOT_FOUND,
+            "'%s' is empty: its creation was cut short, nothing was stored in it; the "
+            "next write completes it",
+            db->path);
+    }
     if (status == PAWL_OK && pending > 0) {
         return pawl__fail(reterr,
                           PAWL_UNSUPPORTED,
@@ -445,7 +457,8 @@ static pawl_status set_up(struct pawl__sqlite *db,
         status = identify(db, options, &is_new, &objects, reterr);
     }
     if (status == PAWL_DENIED && read_only) {
-        return pawl__fail_context(reterr, status, "reading needs a directory that may be written");
+        return pawl__fail_context(
+            reterr, status, "reading needs a directory that may be written; copy the file to one");
     }
     if (status == PAWL_OK) {
         status = set_up_reading(db, options, reterr);

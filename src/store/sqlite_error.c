@@ -1,6 +1,8 @@
 /* What SQLite's failures mean to us, and how long we wait for others. */
 #include "store/sqlite_impl.h"
 
+#include <unistd.h>
+
 #include "base/backoff.h"
 #include "base/error.h"
 
@@ -19,6 +21,15 @@ static pawl_status status_of_system_errno(struct pawl__sqlite *db, pawl_status o
     default:
         return otherwise;
     }
+}
+
+/* The file itself was there: what could not be opened or made is the shared memory beside it, on a
+ * disk or in a directory that is read-only. */
+static pawl_status status_of_cantopen(struct pawl__sqlite *db)
+{
+    pawl_status status = status_of_system_errno(db, PAWL_DENIED);
+
+    return status == PAWL_NOT_FOUND && access(db->path, F_OK) == 0 ? PAWL_DENIED : status;
 }
 
 static pawl_status status_of_ioerr(struct pawl__sqlite *db, int rc)
@@ -47,7 +58,7 @@ static pawl_status status_of(struct pawl__sqlite *db, int rc)
     case SQLITE_FULL:
         return PAWL_NO_SPACE;
     case SQLITE_CANTOPEN:
-        return status_of_system_errno(db, PAWL_DENIED);
+        return status_of_cantopen(db);
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:

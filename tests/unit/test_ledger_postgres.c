@@ -195,6 +195,28 @@ static void test_a_link_that_was_cut_is_replaced(void **state)
     pawl_ledger_close(ledger);
 }
 
+static void test_a_dropped_table_or_column_is_corrupt(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    static const char *const deeds[] = {
+        "DROP TABLE pawl.events CASCADE",
+        "DROP TABLE pawl.turns",
+        "ALTER TABLE pawl.events DROP COLUMN hash",
+    };
+
+    for (size_t i = 0; i < COUNT_OF(deeds); i++) {
+        pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
+        pawl_ledger *ledger = new_ledger(f);
+        append_ok(f, ledger, "before");
+        pawl_ledger_close(ledger);
+        pg_admin(f, deeds[i]);
+        options.read_only = true;
+        assert_status(try_open(f, pg_server_url(f->server), &options), PAWL_CORRUPT, &f->err);
+        assert_message(&f->err, "does not exist");
+        assert_message(&f->err, "restore the database, or a snapshot of this ledger");
+    }
+}
+
 static void test_a_lost_answer_is_found_by_appending_again(void **state)
 {
     struct pg_fixture *f = pg_fixture(state);
@@ -517,6 +539,7 @@ int main(void)
         cmocka_unit_test(test_a_large_batch_is_stored_whole_and_in_order),
         cmocka_unit_test(test_the_largest_payload_is_what_one_parameter_takes),
         cmocka_unit_test(test_a_link_that_was_cut_is_replaced),
+        cmocka_unit_test(test_a_dropped_table_or_column_is_corrupt),
         cmocka_unit_test(test_a_lost_answer_is_found_by_appending_again),
         cmocka_unit_test(test_a_writer_that_holds_the_head_makes_others_busy),
         cmocka_unit_test(test_a_commit_elsewhere_wakes_the_watcher_by_notification),
