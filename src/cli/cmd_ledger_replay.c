@@ -161,6 +161,21 @@ static pawl_status fold_counts(const struct pawl__run *run,
 
 /* --- the command --- */
 
+/* What a ledger was at an offset that it has not reached yet, nobody knows. */
+static pawl_status check_at_offset(pawl_ledger *ledger, uint64_t at_offset, pawl_error *reterr)
+{
+    uint64_t end = 0;
+    pawl_status status = pawl_ledger_latest_offset(ledger, &end, reterr);
+
+    return status == PAWL_OK && at_offset > end
+               ? pawl__fail(reterr,
+                            PAWL_INVALID,
+                            "--at-offset: is %llu, but the ledger ends at offset %llu",
+                            (unsigned long long)at_offset,
+                            (unsigned long long)end)
+               : status;
+}
+
 static pawl_status replay_run(struct pawl__run *run, pawl_error *reterr)
 {
     AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
@@ -183,6 +198,10 @@ static pawl_status replay_run(struct pawl__run *run, pawl_error *reterr)
                         ? (uint64_t)pawl__args_number(run->args, "at-offset")
                         : 0;
     options.filter = &filter;
+    status = check_at_offset(ledger, options.up_to, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
     return pawl__args_has(run->args, "count")
                ? fold_counts(run, ledger, &options, reterr)
                : pawl_ledger_fold(ledger, &options, print_event, run, NULL, reterr);
@@ -198,7 +217,7 @@ const struct pawl__command pawl__cmd_ledger_replay = {
         "prints how many there are of each kind and actor instead.",
     .flags = FLAGS({ .name = "from",
                      .value = "OFFSET",
-                     .help = "Only offsets greater than this one.",
+                     .help = "Only offsets greater than this one, which must exist.",
                      .kind = VALUE_NUMBER,
                      .min = 0,
                      .max = INT64_MAX,

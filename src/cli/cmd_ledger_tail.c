@@ -98,13 +98,15 @@ const struct pawl__command pawl__cmd_ledger_tail = {
         "Prints every event behind an offset, in order, each once: as JSON, one object a line, "
         "into a pipe or with --json, and as a short line on a terminal. A program that follows "
         "keeps the last offset it has dealt with and hands it in as --from when it starts "
-        "again.\n\n"
+        "again. An offset after the end of the ledger is exit code 2: this is another ledger, or "
+        "an "
+        "older copy of it.\n\n"
         "With --follow it waits for more, from whatever process they come, until Ctrl-C, which is "
         "exit code 0. With --complete-turns it shows only what is outside turns or in a turn that "
         "was committed, and holds back at the first turn that is still open.",
     .flags = FLAGS({ .name = "from",
                      .value = "OFFSET",
-                     .help = "Only offsets greater than this one.",
+                     .help = "Only offsets greater than this one, which must exist.",
                      .kind = VALUE_NUMBER,
                      .min = 0,
                      .max = INT64_MAX,

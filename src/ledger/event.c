@@ -108,6 +108,14 @@ pawl_status pawl__event_check_kind(const pawl_event *event, pawl_error *reterr)
 
 static pawl_status other(const pawl_event *stored, const char *field, pawl_error *reterr)
 {
+    if (stored->offset == 0) {
+        return pawl__fail(reterr,
+                          PAWL_CONFLICT,
+                          "id '%.*s' is taken by an earlier event of the same batch, which has "
+                          "another %s",
+                          VIEW_ARGS(stored->id),
+                          field);
+    }
     return pawl__fail(reterr,
                       PAWL_CONFLICT,
                       "id '%.*s' is taken by offset %llu, which has another %s",

@@ -24,6 +24,7 @@ PAWL_MUST_USE pawl_status pawl__event_check_kind(const pawl_event *event, pawl_e
 
 /* PAWL_OK when `again` says the same as `stored` did: run_id, turn, kind, actor, schema_version and
  * the canonical form of the payload; not created_at. CONFLICT names the first field that differs.
+ * An offset of 0 means that `stored` comes from the same batch.
  */
 PAWL_MUST_USE pawl_status pawl__event_same_content(const pawl_event *stored,
                                                    const pawl_event *again,

@@ -111,23 +111,37 @@ static bool is_too_late(struct fold *fold, const pawl_event *event)
     return true;
 }
 
+/* A step that fails without a word still gives the caller one. */
+static pawl_status take_step(pawl_fold_step step,
+                             void *context,
+                             const pawl_event *event,
+                             pawl_error *reterr)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = step(context, event, &error);
+
+    return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
+}
+
 static pawl_status fold_events(
     struct fold *fold, pawl_reader *reader, pawl_fold_step step, void *context, pawl_error *reterr)
 {
     for (;;) {
         const pawl_event *event;
-        pawl_status status = pawl_reader_next(reader, &event, reterr);
+        pawl_error error = PAWL_ERROR_INIT;
+        pawl_status status = pawl_reader_next(reader, &event, &error);
 
-        if (status == PAWL_OK && !is_too_late(fold, event) && !pawl__event_is_reserved(event)) {
-            status = step(context, event, reterr);
-            if (status == PAWL_NOT_FOUND) {
-                return status; /* the caller's own, not the end of the log */
-            }
-        } else if (status == PAWL_NOT_FOUND) {
+        if (status == PAWL_NOT_FOUND) {
             return PAWL_OK;
         }
         if (status != PAWL_OK) {
-            return status;
+            return pawl__fail_with(reterr, status, &error);
+        }
+        if (!is_too_late(fold, event) && !pawl__event_is_reserved(event)) {
+            status = take_step(step, context, event, reterr);
+            if (status != PAWL_OK) {
+                return status;
+            }
         }
     }
 }
@@ -145,8 +159,11 @@ static pawl_status take_options(struct fold *fold,
     fold->as_of_time = fold->options.up_to_time_us != INT64_MAX;
     pawl_ledger_head head;
     status = fold->ledger->backend->ops->head(fold->ledger->backend, &head, reterr);
-    fold->head = status == PAWL_OK ? head.offset : 0;
-    return status;
+    if (status != PAWL_OK) {
+        return status;
+    }
+    fold->head = head.offset;
+    return pawl__reader_check_from(fold->options.from, head.offset, reterr);
 }
 
 pawl_status pawl_ledger_fold(pawl_ledger *ledger,

@@ -213,7 +213,11 @@ static pawl_status append_event(struct ledger_plan *plan,
         }
         return status;
     }
-    pawl_status status = pawl__event_same_content(found, event, reterr);
+    pawl_event same = *found;
+    if (found->offset > plan->request_head.offset) {
+        same.offset = 0; /* of this very request: should it fail, there is no such offset */
+    }
+    pawl_status status = pawl__event_same_content(&same, event, reterr);
     if (status == PAWL_OK) {
         ret_result->offset = found->offset;
         ret_result->duplicate = true;
@@ -544,6 +548,7 @@ void pawl__plan_request(struct ledger_plan *plan, struct ledger_request *request
     };
     pawl_status status = PAWL_OK;
 
+    plan->request_head = plan->head;
     request->item.outcome = (pawl_error)PAWL_ERROR_INIT; /* it may have been planned before */
     if (request->in_turn) {
         status = plan_in_turn(plan, request);

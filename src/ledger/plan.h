@@ -72,8 +72,9 @@ struct ledger_turn {
 };
 
 struct ledger_plan {
-    pawl_ledger_head head; /* behind the last planned event */
-    pawl_event *inserts;   /* never moves while it is filled: `known` points into it */
+    pawl_ledger_head head;         /* behind the last planned event */
+    pawl_ledger_head request_head; /* the same before the request that is being planned */
+    pawl_event *inserts;           /* never moves while it is filled: `known` points into it */
     size_t insert_count;
     size_t insert_cap;
     struct ledger_turn *attempts; /* the newest attempts of the turns that are asked for, ... */

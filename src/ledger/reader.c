@@ -25,6 +25,7 @@ enum {
 
 struct pawl_reader {
     pawl_ledger *ledger;
+    uint64_t from;  /* as it was given */
     uint64_t up_to; /* UINT64_MAX: no end */
     uint64_t as_of; /* for complete turns; see turn_index.h */
     bool complete_turns;
@@ -89,6 +90,7 @@ pawl_status pawl_reader_open(pawl_ledger *ledger,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a reader");
     }
     reader->ledger = ledger;
+    reader->from = taken.from;
     reader->position = taken.from;
     reader->up_to = taken.up_to == 0 ? UINT64_MAX : taken.up_to;
     reader->as_of = reader->up_to;
@@ -131,6 +133,31 @@ static const pawl_event_filter *filter_of(const pawl_reader *reader)
     return reader->filtered ? &reader->filter : NULL;
 }
 
+pawl_status pawl__reader_check_from(uint64_t from, uint64_t end, pawl_error *reterr)
+{
+    return from <= end ? PAWL_OK
+                       : pawl__fail(reterr,
+                                    PAWL_INVALID,
+                                    "from: is %llu, but the ledger ends at offset %llu",
+                                    (unsigned long long)from,
+                                    (unsigned long long)end);
+}
+
+/* Waiting for the log to reach a position that it was never at would skip what comes until then. */
+static pawl_status check_position(const pawl_reader *reader, uint64_t end, pawl_error *reterr)
+{
+    if (reader->position <= end || reader->position == reader->from) {
+        return pawl__reader_check_from(reader->position, end, reterr);
+    }
+    return pawl__fail(
+        reterr,
+        PAWL_CORRUPT,
+        "cut off: offset %llu was read, now the ledger ends at %llu; run `pawl ledger "
+        "verify`",
+        (unsigned long long)reader->position,
+        (unsigned long long)end);
+}
+
 /* Head first, then turns. */
 static pawl_status start_round(pawl_reader *reader, pawl_error *reterr)
 {
@@ -138,6 +165,9 @@ static pawl_status start_round(pawl_reader *reader, pawl_error *reterr)
     pawl_ledger_head head;
 
     pawl_status status = backend->ops->head(backend, &head, reterr);
+    if (status == PAWL_OK) {
+        status = check_position(reader, head.offset, reterr);
+    }
     if (status != PAWL_OK) {
         return status;
     }
@@ -220,15 +250,17 @@ static pawl_status read_window(pawl_reader *reader, pawl_error *reterr)
         .filter = filter_of(reader),
     };
 
+    pawl_error error = PAWL_ERROR_INIT;
+
     reader->asked = 0;
     reader->full = false;
     reader->page_end = reader->position;
-    pawl_status status = backend->ops->read(backend, &query, keep_event, reader, reterr);
-    if (reader->full) {
+    pawl_status status = backend->ops->read(backend, &query, keep_event, reader, &error);
+    if (reader->full || (status == PAWL_OK && reader->asked == query.limit)) {
         return PAWL_OK;
     }
-    if (status != PAWL_OK || reader->asked == query.limit) {
-        return status;
+    if (status != PAWL_OK) {
+        return pawl__fail_with(reterr, status, &error);
     }
     if (!reader->filtered && reader->page_end != query.up_to) {
         return fail_missing(reader->page_end + 1, reterr);

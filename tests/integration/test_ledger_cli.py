@@ -332,7 +332,7 @@ def reading():
     assert [row["payload"] for row in tail(data, "--actor", "b", "--turn", "2..6")] == [3, 5]
     assert [row["payload"] for row in tail(data, "--kind", "l", "--until", "2026-01-08T00:00:00Z",
                                            "--since", "2026-01-06T00:00:00Z")] == [5, 6]
-    assert tail(data, "--from", "99") == [] and tail(data, "--run", "none") == []
+    assert tail(data, "--run", "none") == []
     assert rows(run("show", "--data", data, "3"))[0]["id"] == "e-2"
     assert rows(run("show", "--data", data, "e-2"))[0]["offset"] == 3
     says(run("show", "--data", data, "99", code=3), "no event has the offset or id '99'")
@@ -701,6 +701,68 @@ def on_postgres():
 # --- which ledger, and what cannot be one ---
 
 
+def damage(path):
+    with open(path, "rb") as file:
+        content = bytearray(file.read())
+    content[content.rindex(b"e-1") + 2] ^= 1
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def a_damaged_newest_snapshot():
+    data = place()
+    for i in range(2):
+        append(data, event(f"e-{i}"))
+        run("snapshot", "--data", data)
+    older, newest = (f"snapshot-{offset:020}.db" for offset in (1, 2))
+    damage(f"{data}/snapshots/{newest}")
+    target = f"{data}/restored.db"
+    says(run("restore", f"{data}/snapshots", "--to", target, code=6), newest, older,
+         "add --accept-older")
+    assert not os.path.exists(target)
+    result = run("restore", f"{data}/snapshots", "--to", target, "--accept-older", "--json")
+    answer = rows(result)[0]
+    assert answer["path"] == target and answer["snapshot"].endswith(older), answer
+    assert answer["passed_over"].endswith(newest) and answer["head"].startswith("1:"), answer
+    assert newest.encode() in result.stderr and b"warning" in result.stderr, result.stderr
+    wrong = f"{data}/snapshots/snapshot-{77:020}.db"
+    shutil.copy(f"{data}/snapshots/{older}", wrong)
+    says(run("restore", wrong, code=6), "it ends at offset 1, its name says 77")
+
+
+def an_interrupted_restore():
+    """The signal comes while a restore is held up in the middle, with its files half made."""
+    data = place()
+    append(data, *(event(f"e-{i}") for i in range(50)))
+    run("snapshot", "--data", data, f"{data}/copy.db")
+    before = sorted(os.listdir(data))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        log = os.path.join(place(), "passed")
+        env = {**ENV, "PAWL_FAILPOINTS": "sqlite.backup.sync.before=delay:500",
+               "PAWL_FAILPOINTS_LOG": log}
+        restore = subprocess.Popen(command("restore", f"{data}/copy.db"), env=env, cwd=TOP,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + WAIT_S
+        while not os.path.exists(log) or "sqlite.backup.sync.before" not in open(log, encoding="utf-8").read():
+            assert time.monotonic() < deadline and restore.poll() is None
+            time.sleep(0.005)
+        restore.send_signal(number)
+        _, error = restore.communicate(timeout=WAIT_S)
+        assert restore.returncode == 1 and b"cancelled" in error, (restore.returncode, error)
+        assert sorted(os.listdir(data)) == before, os.listdir(data)
+
+
+def from_after_the_end():
+    data = place()
+    append(data, *(event(f"e-{i}") for i in range(5)))
+    for verb in (["tail"], ["tail", "--follow"], ["replay"], ["replay", "--count"]):
+        says(run(*verb, "--data", data, "--from", "6", code=2),
+             "from: is 6, but the ledger ends at offset 5")
+    assert tail(data, "--from", "5") == []
+    assert rows(run("replay", "--data", data, "--from", "5")) == []
+    says(run("replay", "--data", data, "--at-offset", "6", code=2), "ends at offset 5")
+
+
 def which_ledger():
     data, other = place(), os.path.join(place(), "own.db")
     url = {"DATABASE_URL": "postgres://nobody@127.0.0.1:1/none"}
@@ -831,6 +893,10 @@ try:
     it("takes a question mark in a directory for what it is", a_question_mark_in_the_data_directory)
     it("notices embeddings that are none", malformed_embeddings)
     it("takes, keeps, proves and restores snapshots", snapshots)
+    it("names a damaged newest snapshot, and restores an older one when told to",
+       a_damaged_newest_snapshot)
+    it("leaves nothing behind when a signal stops a restore", an_interrupted_restore)
+    it("refuses to read on from after the end", from_after_the_end)
     it("moves ledgers through files and pipes", files)
     it("imports a database of the original schema", seed_database)
     it("recalls by embedding", recall)

@@ -112,7 +112,9 @@ static void test_a_batch_is_all_or_nothing(void **state)
     assert_status(append_letters(f, "axBc", results), PAWL_CONFLICT, &f->err); /* with stored */
     assert_message(&f->err, "event 2: id 'b' is taken by offset 1");
     assert_status(append_letters(f, "axA", results), PAWL_CONFLICT, &f->err); /* with itself */
-    assert_message(&f->err, "event 2: id 'a' is taken by offset 2, which has another payload");
+    assert_message(&f->err,
+                   "event 2: id 'a' is taken by an earlier event of the same batch, which has "
+                   "another payload");
     assert_int_equal(results[0].offset, 99);
 
     pawl_event events[] = { event_of("a", 0, "1"), event_of("c", -1, "1") };

@@ -70,8 +70,43 @@ static void test_a_fold_goes_on_from_what_it_covered(void **state)
     assert_folds(f, &options, "12 13 | 14");
     options.from = 14;
     assert_folds(f, &options, "| 14");
-    options.from = 50;
-    assert_folds(f, &options, "| 50");
+}
+
+static void test_a_fold_from_after_the_end_is_refused(void **state)
+{
+    struct ledger_fixture *f = *state;
+    pawl_fold_options options = PAWL_FOLD_OPTIONS_INIT;
+    struct pawl__buf text = BUF_INIT(4096);
+
+    make_history(f);
+    options.from = 11; /* the projection of another ledger, or of a longer one */
+    assert_status(pawl_ledger_fold(f->ledger, &options, add_payload, &text, NULL, &f->err),
+                  PAWL_INVALID,
+                  &f->err);
+    assert_message(&f->err, "from: is 11, but the ledger ends at offset 10");
+    assert_int_equal(text.len, 0);
+}
+
+static pawl_status fail_without_a_word(void *context, const pawl_event *event, pawl_error *reterr)
+{
+    (void)event;
+    (void)reterr;
+    return *(pawl_status *)context;
+}
+
+static void test_a_step_that_fails_without_a_word_is_given_one(void **state)
+{
+    struct ledger_fixture *f = *state;
+    pawl_status statuses[] = { PAWL_NOT_FOUND, PAWL_CANCELLED, PAWL_FAILED };
+
+    make_history(f);
+    for (size_t i = 0; i < COUNT_OF(statuses); i++) {
+        assert_status(
+            pawl_ledger_fold(f->ledger, NULL, fail_without_a_word, &statuses[i], NULL, &f->err),
+            statuses[i],
+            &f->err);
+        assert_message(&f->err, pawl_status_text(statuses[i]));
+    }
 }
 
 static void test_the_past_is_what_was_complete_at_that_offset(void **state)
@@ -206,6 +241,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         LEDGER_TEST(test_a_fold_leaves_abandoned_attempts_and_own_kinds_out),
         LEDGER_TEST(test_a_fold_goes_on_from_what_it_covered),
+        LEDGER_TEST(test_a_fold_from_after_the_end_is_refused),
+        LEDGER_TEST(test_a_step_that_fails_without_a_word_is_given_one),
         LEDGER_TEST(test_the_past_is_what_was_complete_at_that_offset),
         LEDGER_TEST(test_a_filter_narrows_a_fold),
         LEDGER_TEST(test_the_past_is_what_was_not_later_than_a_time),

@@ -116,9 +116,51 @@ static void test_reading_starts_behind_from_and_ends_at_up_to(void **state)
     assert_reads(f, &options, "2 r/0 k 0\n3 r/0 k 0\nat 3\n");
     options.from = 3;
     assert_reads(f, &options, "at 3\n");
-    options.from = 9; /* a follower of a longer log */
-    options.up_to = 0;
-    assert_reads(f, &options, "at 9\n");
+}
+
+static void test_a_reader_from_after_the_end_is_refused_and_one_from_the_end_waits(void **state)
+{
+    struct ledger_fixture *f = *state;
+    pawl_reader_options options = PAWL_READER_OPTIONS_INIT;
+    pawl_reader *reader = NULL;
+    const pawl_event *event;
+
+    append_numbered(f, "e", 5);
+    options.from = 6; /* a follower of a longer log */
+    assert_ok(pawl_reader_open(f->ledger, &options, &reader, &f->err), &f->err);
+    assert_status(pawl_reader_next(reader, &event, &f->err), PAWL_INVALID, &f->err);
+    assert_message(&f->err, "from: is 6, but the ledger ends at offset 5");
+    assert_status(pawl_reader_wait(reader, 60000, &f->err), PAWL_INVALID, &f->err);
+    pawl_reader_close(STEAL(reader));
+    options.from = 5;
+    assert_ok(pawl_reader_open(f->ledger, &options, &reader, &f->err), &f->err);
+    assert_status(pawl_reader_next(reader, &event, &f->err), PAWL_NOT_FOUND, &f->err);
+    append_one(f, "next", 0, "0");
+    assert_ok(pawl_reader_wait(reader, 60000, &f->err), &f->err);
+    assert_ok(pawl_reader_next(reader, &event, &f->err), &f->err);
+    assert_int_equal(event->offset, 6);
+    pawl_reader_close(reader);
+}
+
+static void test_a_reader_notices_that_the_log_ends_before_what_it_read(void **state)
+{
+    struct ledger_fixture *f = *state;
+    pawl_reader *reader = NULL;
+    const pawl_event *event;
+
+    append_numbered(f, "e", 5);
+    assert_ok(pawl_reader_open(f->ledger, NULL, &reader, &f->err), &f->err);
+    for (int i = 0; i < 5; i++) {
+        assert_ok(pawl_reader_next(reader, &event, &f->err), &f->err);
+    }
+    if (ledger_fixture_sql(f, "DELETE FROM events WHERE \"offset\" > 3")) {
+        if (strcmp(f->backend, "postgres") == 0) {
+            ledger_fixture_sql(f, "UPDATE ledger_head SET \"offset\" = 3");
+        }
+        assert_status(pawl_reader_next(reader, &event, &f->err), PAWL_CORRUPT, &f->err);
+        assert_message(&f->err, "cut off: offset 5 was read, now the ledger ends at 3");
+    }
+    pawl_reader_close(reader);
 }
 
 /* --- filters --- */
@@ -507,6 +549,8 @@ int main(int argc, char **argv)
         LEDGER_TEST(test_large_events_come_in_pages_of_few),
         LEDGER_TEST(test_an_event_comes_back_as_it_went_in),
         LEDGER_TEST(test_reading_starts_behind_from_and_ends_at_up_to),
+        LEDGER_TEST(test_a_reader_from_after_the_end_is_refused_and_one_from_the_end_waits),
+        LEDGER_TEST(test_a_reader_notices_that_the_log_ends_before_what_it_read),
         LEDGER_TEST(test_every_field_of_a_filter_must_match),
         LEDGER_TEST(test_a_filter_is_copied_and_checked),
         LEDGER_TEST(test_a_rare_event_is_found_behind_many_others),
