@@ -58,9 +58,8 @@ static void assert_no_restore(struct files *files,
 {
     char path[PATH_MAX] = "as it was";
 
-    assert_status(sample_restore(snapshot, files->target, tail, path, files->err),
-                  expected,
-                  files->err);
+    assert_status(
+        sample_restore(snapshot, files->target, tail, path, files->err), expected, files->err);
     assert_message(files->err, message);
     assert_string_equal(path, "as it was");
     assert_true(access(files->target, F_OK) != 0);

@@ -155,10 +155,9 @@ static void test_running_out_of_memory_leaves_no_half(void **state)
     }
     assert_ok(pawl_ledger_snapshot_to(ledger, proof.copy, NULL, NULL, NULL, proof.err), proof.err);
     FAULT_WALK (restoring) {
-        assert_whole_or_nothing(
-            &proof,
-            sample_restore(proof.copy, proof.restored, NULL, NULL, proof.err),
-            proof.restored);
+        assert_whole_or_nothing(&proof,
+                                sample_restore(proof.copy, proof.restored, NULL, NULL, proof.err),
+                                proof.restored);
         assert_made(&proof, "copy.db ");
     }
     assert_verifies(&proof.sample, ledger, SAMPLE_EVENTS);
