@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/lease.h"
 #include "work/item.h"
+#include "work/steps.h"
 
 static pawl_view text_of(const char *text)
 {
@@ -27,6 +28,15 @@ static int64_t wall_at(const struct work_now *now, int64_t ns)
     int64_t us = (ns - now->ns) / NS_PER_US;
 
     return us > PAWL__WALL_US_MAX - now->wall_us ? PAWL__WALL_US_MAX : now->wall_us + us;
+}
+
+/* Every status of an item that was stored comes from the table. */
+static void take_step(struct work_row *row, enum work_step step)
+{
+    pawl_item_status next = row->item.status;
+
+    REQUIRE(pawl__work_step(row->item.status, step, &next));
+    row->item.status = next;
 }
 
 static void drop_lease(struct work_row *row)
@@ -115,6 +125,7 @@ static void heartbeat(struct work_row *row, int64_t lease_ns, const struct work_
 {
     int64_t deadline_ns = add_ns(now->ns, lease_ns);
 
+    take_step(row, WORK_STEP_HEARTBEAT);
     if (deadline_ns > row->deadline_ns) {
         row->deadline_ns = deadline_ns;
         row->item.lease_expires_at_us = wall_at(now, deadline_ns);
@@ -122,10 +133,10 @@ static void heartbeat(struct work_row *row, int64_t lease_ns, const struct work_
     row->item.heartbeat_at_us = now->wall_us;
 }
 
-static void end(struct work_row *row, pawl_item_status status, const struct work_now *now)
+static void end(struct work_row *row, enum work_step step, const struct work_now *now)
 {
+    take_step(row, step);
     drop_lease(row);
-    row->item.status = status;
     row->item.completed_at_us = now->wall_us;
 }
 
@@ -136,12 +147,12 @@ static void fail(struct work_row *row,
     row->item.error_message = command->error_message;
     if (!command->retryable || row->item.retry_count >= row->item.max_retries) {
         row->item.output_data = command->output_data;
-        end(row, PAWL_ITEM_FAILED, now);
+        end(row, WORK_STEP_FAIL, now);
         return;
     }
+    take_step(row, WORK_STEP_FAIL_RETRY);
     drop_lease(row);
     row->item.retry_count++;
-    row->item.status = PAWL_ITEM_WAITING;
     row->reason = WORK_BACKOFF;
     row->waits_for = 0;
     row->due_ns = add_ns(
@@ -152,8 +163,8 @@ static void fail(struct work_row *row,
 
 static void release(struct work_row *row)
 {
+    take_step(row, WORK_STEP_RELEASE);
     drop_lease(row);
-    row->item.status = PAWL_ITEM_PENDING;
     row->item.error_message = (pawl_view){ NULL, 0 }; /* its own try had none: see done_before */
 }
 
@@ -178,7 +189,7 @@ pawl_status pawl__decide_leased(struct work_row *row,
     case WORK_COMPLETE:
         row->item.output_data = command->output_data;
         row->item.error_message = (pawl_view){ NULL, 0 };
-        end(row, PAWL_ITEM_COMPLETED, now);
+        end(row, WORK_STEP_COMPLETE, now);
         break;
     case WORK_FAIL:
         fail(row, command, now);
@@ -200,12 +211,11 @@ pawl_status pawl__decide_claim(struct work_row *row,
 {
     struct pawl__lease lease = lease_of(row);
 
-    REQUIRE(row->item.status == PAWL_ITEM_PENDING);
     pawl_status status = pawl__lease_claim(&lease, 1, now->ns, lease_ns, reterr);
     if (status != PAWL_OK) {
         return status;
     }
-    row->item.status = PAWL_ITEM_IN_PROGRESS;
+    take_step(row, WORK_STEP_CLAIM);
     row->item.token = lease.token;
     row->item.attempts++;
     row->item.lease_holder = holder;
@@ -227,8 +237,8 @@ bool pawl__decide_expire(struct work_row *row, const struct work_now *now)
     if (row->item.status != PAWL_ITEM_EXPIRED && !pawl__lease_expire(&lease, now->ns)) {
         return false;
     }
+    take_step(row, WORK_STEP_EXPIRE);
     drop_lease(row);
-    row->item.status = PAWL_ITEM_EXPIRED;
     row->item.error_message = text_of(WORK_EXPIRED_MESSAGE);
     stamp(row, now);
     return true;
@@ -236,12 +246,11 @@ bool pawl__decide_expire(struct work_row *row, const struct work_now *now)
 
 void pawl__decide_after_expiry(struct work_row *row, const struct work_now *now)
 {
-    REQUIRE(row->item.status == PAWL_ITEM_EXPIRED);
     if (row->item.retry_count < row->item.max_retries) {
+        take_step(row, WORK_STEP_EXPIRED_RETRY);
         row->item.retry_count++;
-        row->item.status = PAWL_ITEM_PENDING;
     } else {
-        end(row, PAWL_ITEM_FAILED, now);
+        end(row, WORK_STEP_EXPIRED_FAIL, now);
     }
     stamp(row, now);
 }
@@ -252,14 +261,14 @@ bool pawl__decide_cancel(struct work_row *row, pawl_view message, const struct w
         return false;
     }
     row->item.error_message = message;
-    end(row, PAWL_ITEM_FAILED, now);
+    end(row, WORK_STEP_CANCEL, now);
     stamp(row, now);
     return true;
 }
 
 static void enter(struct work_row *row, const struct work_now *now)
 {
-    row->item.status = PAWL_ITEM_PENDING;
+    take_step(row, WORK_STEP_ENTER);
     row->item.due_at_us = 0;
     row->reason = WORK_REASON_NONE;
     row->due_ns = INT64_MIN;

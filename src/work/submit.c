@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "work/item.h"
+#include "work/steps.h"
 #include "work/submit.h"
 #include "work/work_internal.h"
 
@@ -221,18 +222,26 @@ static void make_row(struct coming *coming, const struct work_now *now)
     }
 }
 
+static void begin_as(struct coming *coming, enum work_step step)
+{
+    bool there = pawl__work_step(WORK_NO_ITEM, step, &coming->row.item.status);
+
+    REQUIRE(there);
+}
+
 static void set_waiting(struct coming *coming)
 {
+    begin_as(coming, WORK_STEP_SUBMIT);
     if (coming->failed_after.len > 0) {
         /* Fails as soon as it is stored; what it would have waited for does not matter. */
         coming->row.waits_for = 0;
         coming->row.due_ns = INT64_MIN;
         coming->row.item.due_at_us = 0;
     } else if (coming->row.waits_for > 0) {
-        coming->row.item.status = PAWL_ITEM_WAITING;
+        begin_as(coming, WORK_STEP_SUBMIT_LATER);
         coming->row.reason = WORK_DEPENDENCY;
     } else if (coming->row.due_ns != INT64_MIN) {
-        coming->row.item.status = PAWL_ITEM_WAITING;
+        begin_as(coming, WORK_STEP_SUBMIT_LATER);
         coming->row.reason = WORK_DELAY;
     }
 }

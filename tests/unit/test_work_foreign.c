@@ -1,7 +1,11 @@
 /* Foreign SQL changes items without us: the sweep does what it leaves undone. */
 #include "lib/work_fixture.h"
 
+#include <stdio.h>
+
 #include "base/macros.h"
+#include "work/item.h"
+#include "work/steps.h"
 
 #define CLAIM_A                                                         \
     "UPDATE work_items SET status = 'in_progress', lease_holder = 'w'," \
@@ -102,6 +106,85 @@ static void test_what_it_left_expired_goes_on(void **state)
     assert_int_equal(sweep(f).expired, 0);
 }
 
+/* --- what the triggers let happen --- */
+
+/* A waiting item stands in a table of its own, and is pending in the history. */
+static pawl_item_status stored(int state)
+{
+    return state == PAWL_ITEM_WAITING ? PAWL_ITEM_PENDING : (pawl_item_status)state;
+}
+
+static bool is_in_the_table(pawl_item_status from, pawl_item_status to)
+{
+    for (int step = 0; step < WORK_STEPS; step++) {
+        for (int state = 0; state < WORK_NO_ITEM; state++) {
+            pawl_item_status next;
+            if (stored(state) == from && pawl__work_step(state, (enum work_step)step, &next)
+                && stored((int)next) == to) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void set_status(char *ret_sql, size_t size, const char *id, pawl_item_status status)
+{
+    bool leased = status == PAWL_ITEM_IN_PROGRESS;
+    bool ended = status == PAWL_ITEM_COMPLETED || status == PAWL_ITEM_FAILED;
+
+    snprintf(ret_sql,
+             size,
+             "UPDATE work_items SET status = '%s', lease_holder = %s, lease_expires_at = %s,"
+             " completed_at = %s WHERE work_item_id = '%s'",
+             pawl__item_status_text(status),
+             leased ? "'w'" : "NULL",
+             leased ? "'2999-01-01 00:00:00'" : "NULL",
+             ended ? "'2026-01-01 00:00:00'" : "NULL",
+             id);
+}
+
+/* By the way of the table, on which every state is reached from in_progress. */
+static void bring_to(struct work_fixture *f, const char *id, pawl_item_status status)
+{
+    char sql[400];
+
+    submit(f, id, "T", 0);
+    if (status != PAWL_ITEM_PENDING) {
+        set_status(sql, sizeof(sql), id, PAWL_ITEM_IN_PROGRESS);
+        work_sql(f, sql);
+    }
+    if (status != PAWL_ITEM_PENDING && status != PAWL_ITEM_IN_PROGRESS) {
+        set_status(sql, sizeof(sql), id, status);
+        work_sql(f, sql);
+    }
+}
+
+static void test_the_store_lets_happen_what_is_in_the_table_and_nothing_else(void **state)
+{
+    struct work_fixture *f = *state;
+    char sql[400];
+    char id[16];
+
+    make_task(f, "T");
+    for (int from = 0; from < PAWL_ITEM_WAITING; from++) {
+        for (int to = 0; to < PAWL_ITEM_WAITING; to++) {
+            /* What has not ended may be written again as it is. */
+            bool allowed = is_in_the_table((pawl_item_status)from, (pawl_item_status)to)
+                           || (from == to && from == PAWL_ITEM_PENDING);
+            snprintf(id, sizeof(id), "%d-%d", from, to);
+            bring_to(f, id, (pawl_item_status)from);
+            set_status(sql, sizeof(sql), id, (pawl_item_status)to);
+            if (work_refuses(f, sql) == allowed) {
+                fail_msg("%s to %s",
+                         pawl__item_status_text((pawl_item_status)from),
+                         pawl__item_status_text((pawl_item_status)to));
+            }
+        }
+    }
+    work_sql(f, "DELETE FROM work_items"); /* what SQL completed says nothing of our paths */
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -109,6 +192,7 @@ int main(int argc, char **argv)
         work_test(test_a_completed_item_that_it_deletes_was_completed),
         work_test(test_what_it_fails_or_deletes_fails_what_comes_after),
         work_test(test_what_it_left_expired_goes_on),
+        work_test(test_the_store_lets_happen_what_is_in_the_table_and_nothing_else),
     };
 
     return work_suite(argc, argv, tests, COUNT_OF(tests));
