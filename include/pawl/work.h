@@ -19,6 +19,10 @@
  * Threads: a pawl_work may be used by any number of threads at once; calls that wait at the same time
  * share one transaction and one fsync. What a call hands out belongs to the caller alone.
  *
+ * Arguments: a NULL where something is needed, a view of bytes at NULL or a number that stands for nothing
+ * is INVALID, and the message names it. Visitors run on the caller's thread and may call anything but
+ * pawl_work_close.
+ *
  * Unknown outcome: after TIMEOUT, UNAVAILABLE and IO a call may or may not have happened. submit and
  * the calls with a token may be repeated: the same complete, fail or release by the token that did it
  * is answered as the first was. With another output or message it is LEASE_LOST, as is any other
@@ -80,7 +84,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_open(const char *location,
 /* Ends it in bounded time: 10 seconds when the store hangs, of which the last 5 go by after a
  * pawl_work_interrupt of its own. Calls that write or wait and are under way
  * finish or fail first, a waiting claim is CANCELLED; nobody may be reading, and no call may start once
- * this one has. Leases stay as they are, but for those ahead (claim_ahead). NULL is fine. */
+ * this one has. Leases stay as they are, but for those ahead (claim_ahead). NULL is fine. From inside a
+ * visitor or an answer of this handle it does nothing: close it afterwards. */
 PAWL_API void pawl_work_close(pawl_work *work);
 
 /* --- Tasks ------------------------------------------------------------------------------------ */
@@ -290,8 +295,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_complete(pawl_work *work,
                                                       pawl_error *reterr);
 
 /* What became of a call that nobody waited for: the status and message that it would have returned. It
- * runs on a thread of the handle, which has better things to do: be quick, and call nothing that waits;
- * pawl_work_complete_async may be called again. */
+ * runs on a thread of the handle: be quick. pawl_work_complete_async may be called again, and reading is
+ * fine; a call on this handle that writes or waits is WRONG_THREAD. */
 typedef void (*pawl_work_answer)(void *context, const pawl_error *outcome);
 
 /* pawl_work_complete without waiting for it: the worker takes up its next item, and many ends share

@@ -1,8 +1,10 @@
 /* Statistics and retention as callers see them. */
 #include <stdlib.h>
 
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/inside.h"
 #include "base/take.h"
 #include "work/backend_care.h"
 #include "work/backend_checkpoints.h"
@@ -16,6 +18,8 @@ enum { BATCH_MAX = 10000, DAYS_MAX = 36500 };
 
 pawl_status pawl_work_get_stats(pawl_work *work, pawl_work_stats *ret_stats, pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(ret_stats, reterr);
     struct work_now now;
     pawl_status status = work->backend->store->read_now(work->backend, &now, reterr);
 
@@ -32,12 +36,18 @@ pawl_status pawl_work_type_stats(pawl_work *work,
                                  void *context,
                                  pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(visit, reterr);
     struct work_now now;
     pawl_status status = work->backend->store->read_now(work->backend, &now, reterr);
 
-    return status == PAWL_OK
-               ? work->backend->care->type_stats(work->backend, &now, visit, context, reterr)
-               : status;
+    if (status == PAWL_OK) {
+        struct pawl__inside inside;
+        pawl__inside_enter(&inside, work);
+        status = work->backend->care->type_stats(work->backend, &now, visit, context, reterr);
+        pawl__inside_leave(&inside);
+    }
+    return status;
 }
 
 pawl_status pawl_work_checkpoint_growth(pawl_work *work,
@@ -45,7 +55,14 @@ pawl_status pawl_work_checkpoint_growth(pawl_work *work,
                                         void *context,
                                         pawl_error *reterr)
 {
-    return work->backend->care->growth(work->backend, visit, context, reterr);
+    NEED(work, reterr);
+    NEED(visit, reterr);
+    struct pawl__inside inside;
+
+    pawl__inside_enter(&inside, work);
+    pawl_status status = work->backend->care->growth(work->backend, visit, context, reterr);
+    pawl__inside_leave(&inside);
+    return status;
 }
 
 /* --- Retention --- */
@@ -390,6 +407,7 @@ pawl_status pawl_work_retention(pawl_work *work,
                                 pawl_retention_report *ret_report,
                                 pawl_error *reterr)
 {
+    NEED(work, reterr);
     struct run run = { .work = work, .rules = PAWL_RETENTION_INIT };
     struct work_now now;
     pawl_status status =

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/inside.h"
 #include "base/json.h"
 #include "work/diff.h"
 #include "work/evidence.h"
@@ -77,6 +79,9 @@ static pawl_status check_evidence(const pawl_checkpoint *checkpoint, pawl_error 
                           "evidence: %zu pieces, the limit is %d",
                           checkpoint->evidence_count,
                           PAWL_EVIDENCE_MAX);
+    }
+    if (checkpoint->evidence_count > 0 && checkpoint->evidence == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "evidence: is NULL");
     }
     for (size_t i = 0; i < checkpoint->evidence_count; i++) {
         pawl_status status = pawl__evidence_check_form(&checkpoint->evidence[i], reterr);
@@ -290,6 +295,13 @@ pawl_status pawl_checkpoint_add(pawl_work *work,
                                 char *ret_id,
                                 pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(checkpoint, reterr);
+    NEED_VIEW(checkpoint->checkpoint_id, reterr);
+    NEED_VIEW(checkpoint->task_id, reterr);
+    NEED_VIEW(checkpoint->work_item_id, reterr);
+    NEED_VIEW(checkpoint->snapshot_data, reterr);
+    NEED_VIEW(checkpoint->metadata, reterr);
     char id[PAWL_WORK_NAME_BYTES_MAX + 1];
     pawl_checkpoint given = *checkpoint;
     pawl_status status = check_checkpoint(work, checkpoint, lease, reterr);
@@ -398,6 +410,10 @@ pawl_status pawl_checkpoint_get(pawl_work *work,
                                 pawl_checkpoint **ret_checkpoint,
                                 pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(ret_checkpoint, reterr);
+    NEED_VIEW(checkpoint_id, reterr);
+    NEED_VIEW(task_id, reterr);
     struct checkpoint_query query = { .task_id = task_id, .exactly = sequence_number, .limit = 1 };
     bool by_id = checkpoint_id.len > 0;
     pawl_status status = pawl__work_check_name(
@@ -417,6 +433,9 @@ pawl_status pawl_checkpoint_latest(pawl_work *work,
                                    pawl_checkpoint **ret_checkpoint,
                                    pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(ret_checkpoint, reterr);
+    NEED_VIEW(task_id, reterr);
     struct checkpoint_query query = {
         .task_id = task_id,
         .type = type,
@@ -448,9 +467,13 @@ static pawl_status list_checkpoints(pawl_work *work,
     if (status == PAWL_OK && query->type != NULL) {
         status = check_type(*query->type, reterr);
     }
-    return status == PAWL_OK
-               ? work->backend->checkpoints->list(work->backend, query, visit, context, reterr)
-               : status;
+    if (status == PAWL_OK) {
+        struct pawl__inside inside;
+        pawl__inside_enter(&inside, work);
+        status = work->backend->checkpoints->list(work->backend, query, visit, context, reterr);
+        pawl__inside_leave(&inside);
+    }
+    return status;
 }
 
 pawl_status pawl_checkpoint_list(pawl_work *work,
@@ -461,6 +484,10 @@ pawl_status pawl_checkpoint_list(pawl_work *work,
                                  void *context,
                                  pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(visit, reterr);
+    NEED_VIEW(task_id, reterr);
+    NEED_VIEW(work_item_id, reterr);
     const struct checkpoint_query query = {
         .task_id = task_id,
         .work_item_id = work_item_id,
@@ -479,6 +506,9 @@ pawl_status pawl_checkpoint_page(pawl_work *work,
                                  void *context,
                                  pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(visit, reterr);
+    NEED_VIEW(task_id, reterr);
     const struct checkpoint_query query = {
         .task_id = task_id,
         .type = type,
@@ -495,5 +525,10 @@ pawl_status pawl_checkpoint_diff(const pawl_checkpoint *from,
                                  void *context,
                                  pawl_error *reterr)
 {
+    NEED(from, reterr);
+    NEED(to, reterr);
+    NEED(visit, reterr);
+    NEED_VIEW(from->snapshot_data, reterr);
+    NEED_VIEW(to->snapshot_data, reterr);
     return pawl__json_diff(from->snapshot_data, to->snapshot_data, visit, context, reterr);
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "work/checkpoint.h"
@@ -138,6 +139,9 @@ pawl_status pawl_checkpoint_verify(pawl_work *work,
                                    char *ret_what,
                                    pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(ret_verified, reterr);
+    NEED_VIEW(checkpoint_id, reterr);
     pawl_checkpoint *checkpoint;
     char what[CHECKPOINT_WHAT_SIZE] = "";
     pawl_status status = pawl__work_check_name("checkpoint_id", checkpoint_id, reterr);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/take.h"
@@ -218,9 +219,6 @@ static pawl_status check_claim(const pawl_claim *claim, pawl_error *reterr)
     if (status == PAWL_OK && claim->task_id.len > 0) {
         status = pawl__work_check_name("task", claim->task_id, reterr);
     }
-    for (size_t i = 0; i < claim->work_type_count && status == PAWL_OK; i++) {
-        status = pawl__work_check_name("types", claim->work_types[i], reterr);
-    }
     if (status != PAWL_OK) {
         return status;
     }
@@ -230,6 +228,15 @@ static pawl_status check_claim(const pawl_claim *claim, pawl_error *reterr)
                           "types: are %zu, the limit is %d",
                           claim->work_type_count,
                           WORK_CLAIM_TYPES_MAX);
+    }
+    if (claim->work_type_count > 0 && claim->work_types == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "types: is NULL");
+    }
+    for (size_t i = 0; i < claim->work_type_count; i++) {
+        status = pawl__work_check_name("types", claim->work_types[i], reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
     }
     if (claim->count_max < 1 || claim->count_max > PAWL_WORK_BATCH_MAX) {
         return pawl__fail(reterr,
@@ -425,9 +432,16 @@ pawl_status pawl_work_claim(pawl_work *work,
                             pawl_claimed **ret_claimed,
                             pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(claim, reterr);
+    NEED(ret_claimed, reterr);
     struct work_claiming claiming = { 0 };
     pawl_status status = pawl__work_take_claim(work, claim, &claiming, reterr);
 
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = pawl__work_check_place(work, reterr);
     if (status != PAWL_OK) {
         return status;
     }
@@ -439,6 +453,9 @@ pawl_status pawl_work_claim(pawl_work *work,
 
 void pawl_work_cancel_waits(pawl_work *work)
 {
+    if (work == NULL) {
+        return;
+    }
     atomic_store(&work->waits_cancelled, true);
     pawl__watch_bump(&work->watch);
 }

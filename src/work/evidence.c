@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/fs.h"
@@ -91,6 +92,8 @@ static pawl_status check_expected(const pawl_evidence *evidence, pawl_error *ret
 
 pawl_status pawl__evidence_check_form(const pawl_evidence *evidence, pawl_error *reterr)
 {
+    NEED_VIEW(evidence->subject, reterr);
+    NEED_VIEW(evidence->expected, reterr);
     if ((size_t)evidence->kind >= COUNT_OF(kind_texts)) {
         return pawl__fail(
             reterr, PAWL_INVALID, "kind: %d is no kind of evidence", (int)evidence->kind);

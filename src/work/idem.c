@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -20,6 +21,8 @@ pawl_status pawl_request_hash(pawl_view request,
                               char ret_hash[PAWL_REQUEST_HASH_SIZE],
                               pawl_error *reterr)
 {
+    NEED(ret_hash, reterr);
+    NEED_VIEW(request, reterr);
     json_auto_t *json = NULL;
     struct pawl__sha256 hash;
     /* A canonical form can be longer: \u escapes of two bytes become six at the most. */
@@ -180,6 +183,11 @@ static pawl_status check_hash(pawl_view given,
     struct pawl__sha256 hash;
     pawl_view rest = given;
     pawl_view prefix = { NULL, 0 };
+    pawl_status there = pawl__check_view(given, "request_hash", reterr);
+
+    if (there != PAWL_OK) {
+        return there;
+    }
 
     if (!pawl__view_take(&rest, strlen("sha256:"), &prefix) || !pawl__view_is(prefix, "sha256:")) {
         return pawl__fail(
@@ -234,6 +242,9 @@ pawl_status pawl_idem_begin(pawl_work *work,
                             pawl_idem **ret_idem,
                             pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(request, reterr);
+    NEED(ret_idem, reterr);
     pawl_idem_request taken = PAWL_IDEM_REQUEST_INIT;
     char hash[PAWL_REQUEST_HASH_SIZE];
     struct begin_request begin = { .request = { .kind = WORK_RUN, .run = run_begin } };
@@ -326,12 +337,18 @@ static pawl_status end_key(pawl_work *work,
 pawl_status pawl_idem_complete(
     pawl_work *work, pawl_view key, uint64_t owner_token, pawl_view response, pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED_VIEW(key, reterr);
+    NEED_VIEW(response, reterr);
     return end_key(work, key, owner_token, ENDING_COMPLETE, response, reterr);
 }
 
 pawl_status pawl_idem_fail(
     pawl_work *work, pawl_view key, uint64_t owner_token, pawl_view response, pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED_VIEW(key, reterr);
+    NEED_VIEW(response, reterr);
     return end_key(work, key, owner_token, ENDING_FAIL, response, reterr);
 }
 
@@ -340,6 +357,8 @@ pawl_status pawl_idem_release(pawl_work *work,
                               uint64_t owner_token,
                               pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED_VIEW(key, reterr);
     return end_key(work, key, owner_token, ENDING_RELEASE, (pawl_view){ NULL, 0 }, reterr);
 }
 
@@ -363,6 +382,9 @@ static bool take_look(void *context, const struct idem_row *row)
 
 pawl_status pawl_idem_get(pawl_work *work, pawl_view key, pawl_idem **ret_idem, pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(ret_idem, reterr);
+    NEED_VIEW(key, reterr);
     struct work_backend *backend = work->backend;
     struct looking looking = { .reterr = reterr };
     pawl_status status = pawl__work_check_name("key", key, reterr);

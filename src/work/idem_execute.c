@@ -2,8 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/inside.h"
 #include "base/json.h"
 #include "base/take.h"
 #include "work/work_internal.h"
@@ -75,7 +77,11 @@ static pawl_status do_it(pawl_work *work,
 {
     AUTO(pawl__text_free) char *response = NULL;
     pawl_error error = PAWL_ERROR_INIT;
+    struct pawl__inside inside;
+
+    pawl__inside_enter(&inside, work);
     pawl_status status = fn(context, &response, &error);
+    pawl__inside_leave(&inside);
 
     if (status != PAWL_OK) {
         end_failed(work, key, owner_token, status, &error);
@@ -148,6 +154,10 @@ pawl_status pawl_execute_with_idempotency(pawl_work *work,
                                           bool *ret_cached,
                                           pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(request, reterr);
+    NEED(fn, reterr);
+    NEED(ret_response, reterr);
     pawl_idem_request taken = PAWL_IDEM_REQUEST_INIT;
     pawl_idem *idem = NULL;
     char *response = NULL;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -138,6 +139,10 @@ pawl_status pawl__work_check_name(const char *field, pawl_view text, pawl_error 
     if (text.len == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "%s: is empty", field);
     }
+    pawl_status status = pawl__check_view(text, field, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
     if (text.len > PAWL_WORK_NAME_BYTES_MAX) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
@@ -160,8 +165,12 @@ pawl_status pawl__work_check_json(const char *field,
                                   size_t bytes_max,
                                   pawl_error *reterr)
 {
-    pawl_status status = text.len == 0 ? PAWL_OK : pawl__json_check(text, bytes_max, reterr);
+    pawl_status status = pawl__check_view(text, field, reterr);
 
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = text.len == 0 ? PAWL_OK : pawl__json_check(text, bytes_max, reterr);
     return status == PAWL_OK ? PAWL_OK : pawl__fail_context(reterr, status, "%s", field);
 }
 
@@ -170,6 +179,11 @@ pawl_status pawl__work_take_message(const char *field,
                                     pawl_view *ret_text,
                                     pawl_error *reterr)
 {
+    pawl_status status = pawl__check_view(text, field, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
     if (text.len > PAWL_WORK_ERROR_BYTES_MAX) {
         text.len = PAWL_WORK_ERROR_BYTES_MAX;
         /* Not in the middle of a character: back over its continuation bytes and its first. */
@@ -195,6 +209,9 @@ static pawl_status check_after(const pawl_submission *submission, pawl_error *re
                           "after: names %zu items, the limit is %d",
                           submission->after_count,
                           PAWL_WORK_AFTER_MAX);
+    }
+    if (submission->after_count > 0 && submission->after == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "after: is NULL");
     }
     for (size_t i = 0; i < submission->after_count; i++) {
         pawl_status status = pawl__work_check_name("after", submission->after[i], reterr);

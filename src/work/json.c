@@ -1,4 +1,5 @@
 /* Tasks, items, checkpoints and what recovery finds, as JSON: one form, whoever shows it. */
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/object.h"
@@ -34,6 +35,8 @@ static const char *evidence_kind_name(pawl_evidence_kind kind)
 
 pawl_status pawl_item_status_parse(pawl_view name, pawl_item_status *ret_status, pawl_error *reterr)
 {
+    NEED(ret_status, reterr);
+    NEED_VIEW(name, reterr);
     return pawl__item_status_parse(name, ret_status)
                ? PAWL_OK
                : pawl__fail(
@@ -44,6 +47,8 @@ pawl_status pawl_item_status_parse(pawl_view name, pawl_item_status *ret_status,
 
 pawl_status pawl_task_status_parse(pawl_view name, pawl_task_status *ret_status, pawl_error *reterr)
 {
+    NEED(ret_status, reterr);
+    NEED_VIEW(name, reterr);
     return pawl__task_status_parse(name, ret_status)
                ? PAWL_OK
                : pawl__fail(reterr,
@@ -55,6 +60,8 @@ pawl_status pawl_checkpoint_type_parse(pawl_view name,
                                        pawl_checkpoint_type *ret_type,
                                        pawl_error *reterr)
 {
+    NEED(ret_type, reterr);
+    NEED_VIEW(name, reterr);
 #define NAME_(name_, text) " " #text
     return pawl__checkpoint_type_parse(name, ret_type)
                ? PAWL_OK
@@ -243,9 +250,109 @@ static pawl_status finish(struct pawl__buf *buf,
     return status;
 }
 
-static pawl_status nothing_given(const char *what, pawl_error *reterr)
+/* --- what is given to be shown --- */
+
+struct named_view {
+    const char *name;
+    pawl_view view;
+};
+
+static pawl_status check_views(const struct named_view *views, size_t count, pawl_error *reterr)
 {
-    return pawl__fail(reterr, PAWL_INVALID, "%s: is NULL", what);
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        status = pawl__check_view(views[i].view, views[i].name, reterr);
+    }
+    return status;
+}
+
+static pawl_status check_item(const pawl_item *item, pawl_error *reterr)
+{
+    NEED(item, reterr);
+    const struct named_view views[] = {
+        { "work_item_id", item->work_item_id },   { "task_id", item->task_id },
+        { "work_type", item->work_type },         { "lease_holder", item->lease_holder },
+        { "input_data", item->input_data },       { "output_data", item->output_data },
+        { "error_message", item->error_message },
+    };
+
+    return check_views(views, COUNT_OF(views), reterr);
+}
+
+static pawl_status check_task(const pawl_task *task, pawl_error *reterr)
+{
+    NEED(task, reterr);
+    const struct named_view views[] = {
+        { "task_id", task->task_id },
+        { "title", task->title },
+        { "metadata", task->metadata },
+    };
+
+    return check_views(views, COUNT_OF(views), reterr);
+}
+
+static pawl_status check_checkpoint(const pawl_checkpoint *checkpoint, pawl_error *reterr)
+{
+    NEED(checkpoint, reterr);
+    const struct named_view views[] = {
+        { "checkpoint_id", checkpoint->checkpoint_id },
+        { "task_id", checkpoint->task_id },
+        { "work_item_id", checkpoint->work_item_id },
+        { "snapshot_data", checkpoint->snapshot_data },
+        { "metadata", checkpoint->metadata },
+    };
+    pawl_status status = check_views(views, COUNT_OF(views), reterr);
+
+    if (status == PAWL_OK && checkpoint->evidence_count > 0) {
+        NEED(checkpoint->evidence, reterr);
+    }
+    for (size_t i = 0; i < checkpoint->evidence_count && status == PAWL_OK; i++) {
+        const struct named_view of_evidence[] = {
+            { "evidence: subject", checkpoint->evidence[i].subject },
+            { "evidence: expected", checkpoint->evidence[i].expected },
+        };
+        status = check_views(of_evidence, COUNT_OF(of_evidence), reterr);
+    }
+    return status;
+}
+
+static pawl_status check_keys(const pawl_recovery *recovery, pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    if (recovery->key_count > 0) {
+        NEED(recovery->keys, reterr);
+        NEED(recovery->responses, reterr);
+    }
+    for (size_t i = 0; i < recovery->key_count && status == PAWL_OK; i++) {
+        const struct named_view views[] = {
+            { "key", recovery->keys[i] },
+            { "response", recovery->responses[i] },
+        };
+        status = check_views(views, COUNT_OF(views), reterr);
+    }
+    return status;
+}
+
+static pawl_status check_recovery(const pawl_recovery *recovery, pawl_error *reterr)
+{
+    NEED(recovery, reterr);
+    pawl_status status = check_task(recovery->task, reterr);
+
+    if (status == PAWL_OK && recovery->resume != NULL) {
+        status = check_checkpoint(recovery->resume, reterr);
+    }
+    if (status == PAWL_OK && recovery->iteration_end != NULL) {
+        status = check_checkpoint(recovery->iteration_end, reterr);
+    }
+    if (status == PAWL_OK && recovery->item_count > 0) {
+        NEED(recovery->items, reterr);
+    }
+    for (size_t i = 0; i < recovery->item_count && status == PAWL_OK; i++) {
+        status = check_item(&recovery->items[i], reterr);
+    }
+    return status == PAWL_OK ? check_keys(recovery, reterr) : status;
 }
 
 pawl_status pawl_item_to_json(const pawl_item *item,
@@ -253,10 +360,12 @@ pawl_status pawl_item_to_json(const pawl_item *item,
                               size_t *ret_len,
                               pawl_error *reterr)
 {
+    NEED(ret_json, reterr);
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
+    pawl_status status = check_item(item, reterr);
 
-    if (item == NULL) {
-        return nothing_given("item", reterr);
+    if (status != PAWL_OK) {
+        return status;
     }
     add_item(&buf, item);
     return finish(&buf, ret_json, ret_len, reterr);
@@ -265,6 +374,8 @@ pawl_status pawl_item_to_json(const pawl_item *item,
 pawl_status pawl_work_show_json(
     pawl_work *work, pawl_view work_item_id, char **ret_json, size_t *ret_len, pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(ret_json, reterr);
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
     struct events events = { .buf = &buf };
     pawl_item *item = NULL;
@@ -289,10 +400,12 @@ pawl_status pawl_task_to_json(const pawl_task *task,
                               size_t *ret_len,
                               pawl_error *reterr)
 {
+    NEED(ret_json, reterr);
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
+    pawl_status status = check_task(task, reterr);
 
-    if (task == NULL) {
-        return nothing_given("task", reterr);
+    if (status != PAWL_OK) {
+        return status;
     }
     add_task(&buf, task);
     return finish(&buf, ret_json, ret_len, reterr);
@@ -303,10 +416,12 @@ pawl_status pawl_checkpoint_to_json(const pawl_checkpoint *checkpoint,
                                     size_t *ret_len,
                                     pawl_error *reterr)
 {
+    NEED(ret_json, reterr);
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
+    pawl_status status = check_checkpoint(checkpoint, reterr);
 
-    if (checkpoint == NULL) {
-        return nothing_given("checkpoint", reterr);
+    if (status != PAWL_OK) {
+        return status;
     }
     add_checkpoint(&buf, checkpoint);
     return finish(&buf, ret_json, ret_len, reterr);
@@ -317,10 +432,12 @@ pawl_status pawl_recovery_to_json(const pawl_recovery *recovery,
                                   size_t *ret_len,
                                   pawl_error *reterr)
 {
+    NEED(ret_json, reterr);
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
+    pawl_status status = check_recovery(recovery, reterr);
 
-    if (recovery == NULL) {
-        return nothing_given("recovery", reterr);
+    if (status != PAWL_OK) {
+        return status;
     }
     add_recovery(&buf, recovery);
     return finish(&buf, ret_json, ret_len, reterr);

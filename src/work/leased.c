@@ -2,8 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/inside.h"
 #include "work/group.h"
 #include "work/item.h"
 #include "work/work_internal.h"
@@ -134,6 +136,7 @@ pawl_status pawl_work_heartbeat(pawl_work *work,
                                 int64_t *ret_expires_at_us,
                                 pawl_error *reterr)
 {
+    NEED(work, reterr);
     struct work_leased call = { .command.kind = WORK_HEARTBEAT };
     pawl_status status = take_lease(lease, &call, reterr);
 
@@ -163,6 +166,7 @@ pawl_status pawl_work_complete(pawl_work *work,
                                pawl_view output_data,
                                pawl_error *reterr)
 {
+    NEED(work, reterr);
     struct work_leased call = { .command.kind = WORK_COMPLETE };
     pawl_status status = take_lease(lease, &call, reterr);
 
@@ -202,6 +206,9 @@ pawl_status pawl_work_complete_and_claim(pawl_work *work,
                                          pawl_claimed **ret_claimed,
                                          pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(claim, reterr);
+    NEED(ret_claimed, reterr);
     struct work_claiming next = { 0 };
     struct work_leased call = { .command.kind = WORK_COMPLETE };
     pawl_status status = take_lease(lease, &call, reterr);
@@ -229,6 +236,7 @@ pawl_status pawl_work_fail(pawl_work *work,
                            pawl_item_status *ret_status,
                            pawl_error *reterr)
 {
+    NEED(work, reterr);
     struct work_leased call = {
         .command = { .kind = WORK_FAIL,
                      .retryable = retryable,
@@ -256,6 +264,7 @@ pawl_status pawl_work_fail(pawl_work *work,
 
 pawl_status pawl_work_release(pawl_work *work, const pawl_lease *lease, pawl_error *reterr)
 {
+    NEED(work, reterr);
     struct work_leased call = { .command.kind = WORK_RELEASE };
     pawl_status status = take_lease(lease, &call, reterr);
 
@@ -266,6 +275,7 @@ pawl_status pawl_work_release(pawl_work *work, const pawl_lease *lease, pawl_err
 
 struct unawaited {
     struct work_leased call;
+    const struct pawl__commit *commit; /* whose thread answers */
     pawl_work_answer answer;
     void *context;
     char text[]; /* the id, then the output */
@@ -275,8 +285,11 @@ static void answer_unawaited(struct pawl__commit_item *item)
 {
     struct unawaited *unawaited =
         (struct unawaited *)((char *)item - offsetof(struct unawaited, call.request.item));
+    struct pawl__inside inside;
 
+    pawl__inside_enter(&inside, unawaited->commit);
     unawaited->answer(unawaited->context, &item->outcome);
+    pawl__inside_leave(&inside);
     free(unawaited);
 }
 
@@ -301,7 +314,12 @@ static pawl_status send_unawaited(pawl_work *work,
     if (unawaited == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a call");
     }
-    *unawaited = (struct unawaited){ .call = *call, .answer = answer, .context = context };
+    *unawaited = (struct unawaited){
+        .call = *call,
+        .commit = work->commit,
+        .answer = answer,
+        .context = context,
+    };
     unawaited->call.lease.work_item_id = keep_text(unawaited->text, id);
     unawaited->call.command.output_data = keep_text(unawaited->text + id.len, output);
     unawaited->call.request.item.done = answer_unawaited;
@@ -319,6 +337,7 @@ pawl_status pawl_work_complete_async(pawl_work *work,
                                      void *context,
                                      pawl_error *reterr)
 {
+    NEED(work, reterr);
     struct work_leased call = { .command.kind = WORK_COMPLETE };
     pawl_status status = take_lease(lease, &call, reterr);
 

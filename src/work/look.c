@@ -1,6 +1,8 @@
 /* Reading items and their history, on the caller's thread. */
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/inside.h"
 #include "base/take.h"
 #include "work/copy.h"
 #include "work/item.h"
@@ -25,6 +27,8 @@ pawl_status pawl_work_get(pawl_work *work,
                           pawl_item **ret_item,
                           pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(ret_item, reterr);
     struct item_copy copy = { .reterr = reterr };
     pawl_status status = pawl__work_check_name("work_item_id", work_item_id, reterr);
 
@@ -84,6 +88,8 @@ pawl_status pawl_work_list(pawl_work *work,
                            void *context,
                            pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(visit, reterr);
     pawl_item_filter taken = PAWL_ITEM_FILTER_INIT;
     struct item_walk walk = { .visit = visit, .context = context };
     pawl_status status = pawl__take_sized("filter", filter, &taken, sizeof(taken), reterr);
@@ -91,9 +97,13 @@ pawl_status pawl_work_list(pawl_work *work,
     if (status == PAWL_OK) {
         status = check_filter(&taken, reterr);
     }
-    return status == PAWL_OK
-               ? work->backend->items->list(work->backend, &taken, show_item, &walk, reterr)
-               : status;
+    if (status == PAWL_OK) {
+        struct pawl__inside inside;
+        pawl__inside_enter(&inside, work);
+        status = work->backend->items->list(work->backend, &taken, show_item, &walk, reterr);
+        pawl__inside_leave(&inside);
+    }
+    return status;
 }
 
 pawl_status pawl_work_history(pawl_work *work,
@@ -102,9 +112,15 @@ pawl_status pawl_work_history(pawl_work *work,
                               void *context,
                               pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(visit, reterr);
     pawl_status status = pawl__work_check_name("work_item_id", work_item_id, reterr);
 
-    return status == PAWL_OK
-               ? work->backend->items->history(work->backend, work_item_id, visit, context, reterr)
-               : status;
+    if (status == PAWL_OK) {
+        struct pawl__inside inside;
+        pawl__inside_enter(&inside, work);
+        status = work->backend->items->history(work->backend, work_item_id, visit, context, reterr);
+        pawl__inside_leave(&inside);
+    }
+    return status;
 }

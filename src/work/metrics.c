@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "work/item.h"
@@ -186,6 +187,8 @@ pawl_status pawl_work_get_metrics(pawl_work *work,
                                   size_t *ret_len,
                                   pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(ret_text, reterr);
     AUTO(pawl__metrics_free_p) struct pawl__metrics *registry = NULL;
     AUTO(pawl__work_metrics_free_p) struct work_metrics *metrics = NULL;
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(TEXT_BYTES_MAX);

@@ -1,6 +1,7 @@
 /* Where a task goes on after its workers died. */
 #include <stdlib.h>
 
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/take.h"
@@ -309,6 +310,8 @@ pawl_status pawl_work_recover_with(pawl_work *work,
                                    pawl_recovery **ret_recovery,
                                    pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(ret_recovery, reterr);
     struct building building = { .options = PAWL_RECOVER_OPTIONS_INIT };
     pawl_status status = pawl__work_check_name("task_id", task_id, reterr);
 

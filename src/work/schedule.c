@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/inside.h"
 #include "work/backend_schedules.h"
 #include "work/cron.h"
 #include "work/item.h"
@@ -104,6 +106,9 @@ static pawl_status check_schedule(const pawl_work *work,
 
 pawl_status pawl_schedule_put(pawl_work *work, const pawl_schedule *schedule, pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(schedule, reterr);
+    NEED_VIEW(schedule->cron, reterr);
     pawl_schedule given = *schedule;
     struct put_request put = {
         .request = { .item = { .bytes = schedule->input_data.len },
@@ -135,6 +140,7 @@ static pawl_status run_remove(struct work_tx *tx, struct work_request *request, 
 
 pawl_status pawl_schedule_remove(pawl_work *work, pawl_view schedule_id, pawl_error *reterr)
 {
+    NEED(work, reterr);
     struct remove_request remove = {
         .request = { .kind = WORK_RUN, .run = run_remove },
         .schedule_id = schedule_id,
@@ -149,7 +155,14 @@ pawl_status pawl_schedule_list(pawl_work *work,
                                void *context,
                                pawl_error *reterr)
 {
-    return work->backend->schedules->list(work->backend, visit, context, reterr);
+    NEED(work, reterr);
+    NEED(visit, reterr);
+    struct pawl__inside inside;
+
+    pawl__inside_enter(&inside, work);
+    pawl_status status = work->backend->schedules->list(work->backend, visit, context, reterr);
+    pawl__inside_leave(&inside);
+    return status;
 }
 
 /* --- Firing --- */
@@ -340,6 +353,7 @@ static pawl_status fire_all(pawl_work *work,
 
 pawl_status pawl_schedule_fire(pawl_work *work, uint64_t *ret_fired, pawl_error *reterr)
 {
+    NEED(work, reterr);
     struct work_backend *backend = work->backend;
     struct wanting wanting = { .arena = ARENA_INIT };
     struct work_now now;

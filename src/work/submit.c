@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -394,6 +395,7 @@ pawl_status pawl_work_submit(pawl_work *work,
                              pawl_submit_result *ret_results,
                              pawl_error *reterr)
 {
+    NEED(work, reterr);
     if (count > PAWL_WORK_BATCH_MAX) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
@@ -404,6 +406,7 @@ pawl_status pawl_work_submit(pawl_work *work,
     if (count == 0) {
         return PAWL_OK;
     }
+    NEED(submissions, reterr);
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     char(*ids)[PAWL_WORK_NAME_BYTES_MAX + 1] = pawl__arena_take(&arena, count * sizeof(*ids));
     struct submit_request submit = {

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/json.h"
@@ -158,6 +159,7 @@ static pawl_status run_sweep(struct work_tx *tx, struct work_request *request, p
 
 pawl_status pawl_work_sweep(pawl_work *work, pawl_sweep_report *ret_report, pawl_error *reterr)
 {
+    NEED(work, reterr);
     pawl_sweep_report sum = { 0 };
     bool more = true;
     pawl_status found = pawl__work_free_stranded(work, &sum.due, reterr);

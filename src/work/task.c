@@ -1,8 +1,10 @@
 /* Tasks: made, looked at, set and cancelled. */
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
+#include "base/inside.h"
 #include "base/json.h"
 #include "work/copy.h"
 #include "work/group.h"
@@ -90,6 +92,11 @@ pawl_status pawl_task_create(pawl_work *work,
                              char *ret_id,
                              pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(task, reterr);
+    NEED_VIEW(task->task_id, reterr);
+    NEED_VIEW(task->title, reterr);
+    NEED_VIEW(task->metadata, reterr);
     struct create_request create = { .request = { .kind = WORK_RUN, .run = run_create } };
     char id[PAWL_WORK_NAME_BYTES_MAX + 1];
     pawl_status status = pawl__work_id(task->task_id, id, reterr);
@@ -133,6 +140,8 @@ pawl_status pawl_task_get(pawl_work *work,
                           pawl_task **ret_task,
                           pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(ret_task, reterr);
     struct task_copy copy = { .reterr = reterr };
     pawl_status status = pawl__work_check_name("task_id", task_id, reterr);
 
@@ -162,7 +171,12 @@ static pawl_status list_tasks(pawl_work *work,
     if (query->status != NULL && (unsigned)*query->status > PAWL_TASK_CANCELLED) {
         return pawl__fail(reterr, PAWL_INVALID, "status: %d is none", (int)*query->status);
     }
-    return work->backend->items->task_read(work->backend, query, visit, context, reterr);
+    struct pawl__inside inside;
+    pawl__inside_enter(&inside, work);
+    pawl_status status =
+        work->backend->items->task_read(work->backend, query, visit, context, reterr);
+    pawl__inside_leave(&inside);
+    return status;
 }
 
 pawl_status pawl_task_list(pawl_work *work,
@@ -171,6 +185,8 @@ pawl_status pawl_task_list(pawl_work *work,
                            void *context,
                            pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(visit, reterr);
     const struct work_task_query query = { .status = status };
 
     return list_tasks(work, &query, visit, context, reterr);
@@ -184,6 +200,8 @@ pawl_status pawl_task_page(pawl_work *work,
                            void *context,
                            pawl_error *reterr)
 {
+    NEED(work, reterr);
+    NEED(visit, reterr);
     const struct work_task_query query = {
         .status = status, .by_id = true, .from_id = from_id, .limit = limit
     };
@@ -228,6 +246,7 @@ pawl_status pawl_task_set_status(pawl_work *work,
                                  pawl_task_status status,
                                  pawl_error *reterr)
 {
+    NEED(work, reterr);
     struct task_request set = {
         .request = { .kind = WORK_RUN, .run = run_set },
         .task_id = task_id,
@@ -316,6 +335,7 @@ pawl_status pawl_task_cancel(pawl_work *work,
                              uint64_t *ret_items,
                              pawl_error *reterr)
 {
+    NEED(work, reterr);
     struct task_request cancel = {
         .request = { .kind = WORK_RUN, .run = run_task_cancel },
         .task_id = task_id,
@@ -365,6 +385,7 @@ static pawl_status run_item_cancel(struct work_tx *tx,
 
 pawl_status pawl_work_cancel(pawl_work *work, pawl_view work_item_id, pawl_error *reterr)
 {
+    NEED(work, reterr);
     struct item_request cancel = {
         .request = { .kind = WORK_RUN, .run = run_item_cancel },
         .work_item_id = work_item_id,

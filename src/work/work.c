@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/inside.h"
 #include "base/take.h"
 #include "store/location.h"
 
@@ -59,12 +60,23 @@ static void set_share(struct pawl__commit_item *item)
     item->bytes = MIN(MAX(item->bytes, (size_t)1), WORK_GROUP_BYTES_MAX);
 }
 
+pawl_status pawl__work_check_place(const pawl_work *work, pawl_error *reterr)
+{
+    return pawl__is_inside(work->commit) ? pawl__fail(
+               reterr, PAWL_WRONG_THREAD, "called from inside an answer, which must not wait")
+                                         : PAWL_OK;
+}
+
 pawl_status pawl__work_submit_inside(pawl_work *work,
                                      struct work_request *request,
                                      pawl_error *reterr)
 {
     struct pawl__commit_item *item = &request->item;
+    pawl_status status = pawl__work_check_place(work, reterr);
 
+    if (status != PAWL_OK) {
+        return status;
+    }
     set_share(item);
     /* The committer's own waits are bounded (busy_ms_max, the server's timeouts), so this is too.
      */
@@ -359,7 +371,8 @@ static bool stop(pawl_work *work)
 
 void pawl_work_close(pawl_work *work)
 {
-    if (work == NULL) {
+    /* Inside one of its callbacks the handle is in use by the caller's caller. */
+    if (work == NULL || pawl__is_inside(work) || pawl__is_inside(work->commit)) {
         return;
     }
     if (work->watch_ready) {

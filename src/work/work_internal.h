@@ -37,6 +37,10 @@ PAWL_MUST_USE pawl_status pawl__work_open_at(const char *location,
                                              pawl_work **ret_work,
                                              pawl_error *reterr);
 
+/* WRONG_THREAD from inside an answer of pawl_work_complete_async: that thread is the one that would have
+ * to carry the call out. */
+PAWL_MUST_USE pawl_status pawl__work_check_place(const pawl_work *work, pawl_error *reterr);
+
 /* Around a call that writes or waits: close does not end before it has. */
 void pawl__work_enter(pawl_work *work);
 void pawl__work_leave(pawl_work *work);

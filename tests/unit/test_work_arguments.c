@@ -1,0 +1,724 @@
+/* What a caller may do wrong with <pawl/work.h>: each is a status with the name of the argument, and
+ * nothing crashes, aborts, hangs or prints. Calls from inside of callbacks are told what they may do. */
+#include "lib/work_fixture.h"
+
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/macros.h"
+#include "lib/file.h"
+
+enum { PATIENCE_S = 60 };
+
+#define NOWHERE ((pawl_view){ NULL, 5 }) /* a view of bytes that are not there */
+#define EMPTY ((pawl_view){ NULL, 0 })
+#define ID pawl_view_of("a")
+#define HASH pawl_view_of("sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")
+
+/* The call is INVALID and names the argument, with `err` as the place for an error and without one. */
+static pawl_error error;
+static pawl_error *err;
+#define REFUSED(name, call)                                                          \
+    do {                                                                             \
+        error = (pawl_error)PAWL_ERROR_INIT;                                         \
+        err = &error;                                                                \
+        pawl_status told_ = (call);                                                  \
+        if (told_ != PAWL_INVALID || strstr(error.message, name) == NULL) {          \
+            fail_msg("%s: %s, '%s'", #call, pawl_status_name(told_), error.message); \
+        }                                                                            \
+        err = NULL;                                                                  \
+        assert_int_equal((call), PAWL_INVALID);                                      \
+    } while (0)
+
+static bool never(void *context, const void *what)
+{
+    (void)context;
+    (void)what;
+    fail_msg("nothing is visited");
+    return false;
+}
+
+static bool task_never(void *context, const pawl_task *task)
+{
+    return never(context, task);
+}
+
+static bool item_never(void *context, const pawl_item *item)
+{
+    return never(context, item);
+}
+
+static bool event_never(void *context, const pawl_item_event *event)
+{
+    return never(context, event);
+}
+
+static bool checkpoint_never(void *context, const pawl_checkpoint *checkpoint)
+{
+    return never(context, checkpoint);
+}
+
+static bool diff_never(void *context, pawl_view path, pawl_view from, pawl_view to)
+{
+    (void)from;
+    (void)to;
+    return never(context, path.data);
+}
+
+static bool schedule_never(void *context, const pawl_schedule *schedule)
+{
+    return never(context, schedule);
+}
+
+static bool type_never(void *context, const pawl_type_stats *stats)
+{
+    return never(context, stats);
+}
+
+static bool growth_never(void *context, const pawl_checkpoint_growth *growth)
+{
+    return never(context, growth);
+}
+
+static void answer_never(void *context, const pawl_error *outcome)
+{
+    (void)never(context, outcome);
+}
+
+static pawl_status work_never(void *context, char **ret_response, pawl_error *reterr)
+{
+    (void)ret_response;
+    (void)reterr;
+    (void)never(context, NULL);
+    return PAWL_FAILED;
+}
+
+static void test_opening_and_ending_take_nothing_amiss(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_work_options options = PAWL_WORK_OPTIONS_INIT;
+    pawl_work *work = NULL;
+
+    (void)f;
+    options.lease_ms = 0;
+    REFUSED("ret_work", pawl_work_open("memory:", NULL, NULL, err));
+    REFUSED("location", pawl_work_open("", NULL, &work, err));
+    REFUSED("lease_ms", pawl_work_open("memory:", &options, &work, err));
+    assert_null(work);
+    pawl_work_close(NULL);
+    pawl_work_cancel_waits(NULL);
+    pawl_work_interrupt(NULL);
+    pawl_task_free(NULL);
+    pawl_item_free(NULL);
+    pawl_claimed_free(NULL);
+    pawl_checkpoint_free(NULL);
+    pawl_idem_free(NULL);
+    pawl_recovery_free(NULL);
+}
+
+static void test_tasks_refuse_bad_arguments(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_work *work = f->work;
+    pawl_task task = { .task_id = ID };
+    pawl_task *got = NULL;
+    const pawl_task_status none = (pawl_task_status)77;
+
+    REFUSED("work", pawl_task_create(NULL, &task, NULL, err));
+    REFUSED("task", pawl_task_create(work, NULL, NULL, err));
+    task.task_id = NOWHERE;
+    REFUSED("task_id", pawl_task_create(work, &task, NULL, err));
+    task = (pawl_task){ .task_id = ID, .title = NOWHERE };
+    REFUSED("title", pawl_task_create(work, &task, NULL, err));
+    task = (pawl_task){ .task_id = ID, .metadata = NOWHERE };
+    REFUSED("metadata", pawl_task_create(work, &task, NULL, err));
+    REFUSED("work", pawl_task_get(NULL, ID, &got, err));
+    REFUSED("task_id", pawl_task_get(work, NOWHERE, &got, err));
+    REFUSED("ret_task", pawl_task_get(work, ID, NULL, err));
+    REFUSED("work", pawl_task_list(NULL, NULL, task_never, NULL, err));
+    REFUSED("visit", pawl_task_list(work, NULL, NULL, NULL, err));
+    REFUSED("status", pawl_task_list(work, &none, task_never, NULL, err));
+    REFUSED("work", pawl_task_page(NULL, NULL, EMPTY, 0, task_never, NULL, err));
+    REFUSED("visit", pawl_task_page(work, NULL, EMPTY, 0, NULL, NULL, err));
+    REFUSED("from_id", pawl_task_page(work, NULL, NOWHERE, 0, task_never, NULL, err));
+    REFUSED("status", pawl_task_page(work, &none, EMPTY, 0, task_never, NULL, err));
+    REFUSED("work", pawl_task_set_status(NULL, ID, PAWL_TASK_RUNNING, err));
+    REFUSED("task_id", pawl_task_set_status(work, NOWHERE, PAWL_TASK_RUNNING, err));
+    REFUSED("status", pawl_task_set_status(work, ID, none, err));
+    REFUSED("work", pawl_task_cancel(NULL, ID, NULL, err));
+    REFUSED("task_id", pawl_task_cancel(work, NOWHERE, NULL, err));
+    assert_null(got);
+}
+
+static void test_submissions_refuse_bad_arguments(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_work *work = f->work;
+    const pawl_view nowhere[] = { NOWHERE };
+    pawl_submission good = PAWL_SUBMISSION_INIT;
+    good.work_item_id = ID;
+    good.task_id = ID;
+    good.work_type = ID;
+    pawl_submission bad = good;
+
+    REFUSED("work", pawl_work_submit(NULL, &good, 1, NULL, err));
+    REFUSED("submissions", pawl_work_submit(work, NULL, 1, NULL, err));
+    bad.work_item_id = NOWHERE;
+    REFUSED("work_item_id", pawl_work_submit(work, &bad, 1, NULL, err));
+    bad = good;
+    bad.task_id = NOWHERE;
+    REFUSED("task_id", pawl_work_submit(work, &bad, 1, NULL, err));
+    bad = good;
+    bad.work_type = NOWHERE;
+    REFUSED("work_type", pawl_work_submit(work, &bad, 1, NULL, err));
+    bad = good;
+    bad.input_data = NOWHERE;
+    REFUSED("input_data", pawl_work_submit(work, &bad, 1, NULL, err));
+    bad = good;
+    bad.after_count = 1;
+    REFUSED("after", pawl_work_submit(work, &bad, 1, NULL, err));
+    bad.after = nowhere;
+    REFUSED("after", pawl_work_submit(work, &bad, 1, NULL, err));
+}
+
+static void test_claims_refuse_bad_arguments(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_work *work = f->work;
+    const pawl_view nowhere[] = { NOWHERE };
+    pawl_lease lease = { ID, 1 };
+    pawl_claimed *claimed = NULL;
+    pawl_claim good = PAWL_CLAIM_INIT;
+    good.holder = ID;
+    pawl_claim bad = good;
+
+    REFUSED("work", pawl_work_claim(NULL, &good, &claimed, err));
+    REFUSED("claim", pawl_work_claim(work, NULL, &claimed, err));
+    REFUSED("ret_claimed", pawl_work_claim(work, &good, NULL, err));
+    bad.holder = NOWHERE;
+    REFUSED("holder", pawl_work_claim(work, &bad, &claimed, err));
+    bad = good;
+    bad.task_id = NOWHERE;
+    REFUSED("task", pawl_work_claim(work, &bad, &claimed, err));
+    bad = good;
+    bad.work_type_count = 1;
+    REFUSED("types", pawl_work_claim(work, &bad, &claimed, err));
+    bad.work_types = nowhere;
+    REFUSED("types", pawl_work_claim(work, &bad, &claimed, err));
+    bad = good;
+    bad.size = 0;
+    REFUSED("claim", pawl_work_claim(work, &bad, &claimed, err));
+    REFUSED("work", pawl_work_complete_and_claim(NULL, &lease, EMPTY, &good, &claimed, err));
+    REFUSED("lease", pawl_work_complete_and_claim(work, NULL, EMPTY, &good, &claimed, err));
+    REFUSED("output", pawl_work_complete_and_claim(work, &lease, NOWHERE, &good, &claimed, err));
+    REFUSED("claim", pawl_work_complete_and_claim(work, &lease, EMPTY, NULL, &claimed, err));
+    REFUSED("ret_claimed", pawl_work_complete_and_claim(work, &lease, EMPTY, &good, NULL, err));
+    assert_null(claimed);
+}
+
+static void test_calls_with_a_token_refuse_bad_arguments(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_work *work = f->work;
+    pawl_lease lease = { ID, 1 };
+    pawl_lease bad = { NOWHERE, 1 };
+
+    REFUSED("work", pawl_work_heartbeat(NULL, &lease, 0, NULL, err));
+    REFUSED("lease", pawl_work_heartbeat(work, NULL, 0, NULL, err));
+    REFUSED("work_item_id", pawl_work_heartbeat(work, &bad, 0, NULL, err));
+    REFUSED("work", pawl_work_complete(NULL, &lease, EMPTY, err));
+    REFUSED("lease", pawl_work_complete(work, NULL, EMPTY, err));
+    REFUSED("work_item_id", pawl_work_complete(work, &bad, EMPTY, err));
+    REFUSED("output_data", pawl_work_complete(work, &lease, NOWHERE, err));
+    REFUSED("work", pawl_work_complete_async(NULL, &lease, EMPTY, answer_never, NULL, err));
+    REFUSED("lease", pawl_work_complete_async(work, NULL, EMPTY, answer_never, NULL, err));
+    REFUSED("work_item_id", pawl_work_complete_async(work, &bad, EMPTY, answer_never, NULL, err));
+    REFUSED("output_data",
+            pawl_work_complete_async(work, &lease, NOWHERE, answer_never, NULL, err));
+    REFUSED("answer", pawl_work_complete_async(work, &lease, EMPTY, NULL, NULL, err));
+    REFUSED("work", pawl_work_fail(NULL, &lease, ID, EMPTY, true, NULL, err));
+    REFUSED("lease", pawl_work_fail(work, NULL, ID, EMPTY, true, NULL, err));
+    REFUSED("work_item_id", pawl_work_fail(work, &bad, ID, EMPTY, true, NULL, err));
+    REFUSED("error_message", pawl_work_fail(work, &lease, NOWHERE, EMPTY, true, NULL, err));
+    REFUSED("output_data", pawl_work_fail(work, &lease, ID, NOWHERE, true, NULL, err));
+    REFUSED("work", pawl_work_release(NULL, &lease, err));
+    REFUSED("lease", pawl_work_release(work, NULL, err));
+    REFUSED("work_item_id", pawl_work_release(work, &bad, err));
+    REFUSED("work", pawl_work_cancel(NULL, ID, err));
+    REFUSED("work_item_id", pawl_work_cancel(work, NOWHERE, err));
+}
+
+static void test_looking_refuses_bad_arguments(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_work *work = f->work;
+    pawl_item *item = NULL;
+    pawl_recovery *recovery = NULL;
+    pawl_item_filter filter = PAWL_ITEM_FILTER_INIT;
+    pawl_work_stats stats;
+    char *text = NULL;
+
+    REFUSED("work", pawl_work_get(NULL, ID, &item, err));
+    REFUSED("work_item_id", pawl_work_get(work, NOWHERE, &item, err));
+    REFUSED("ret_item", pawl_work_get(work, ID, NULL, err));
+    REFUSED("work", pawl_work_list(NULL, NULL, item_never, NULL, err));
+    REFUSED("visit", pawl_work_list(work, NULL, NULL, NULL, err));
+    filter.task_id = NOWHERE;
+    REFUSED("task_id", pawl_work_list(work, &filter, item_never, NULL, err));
+    filter = (pawl_item_filter)PAWL_ITEM_FILTER_INIT;
+    filter.work_type = NOWHERE;
+    REFUSED("work_type", pawl_work_list(work, &filter, item_never, NULL, err));
+    filter = (pawl_item_filter)PAWL_ITEM_FILTER_INIT;
+    filter.lease_holder = NOWHERE;
+    REFUSED("lease_holder", pawl_work_list(work, &filter, item_never, NULL, err));
+    filter = (pawl_item_filter)PAWL_ITEM_FILTER_INIT;
+    filter.from_id = NOWHERE;
+    REFUSED("from_id", pawl_work_list(work, &filter, item_never, NULL, err));
+    filter = (pawl_item_filter)PAWL_ITEM_FILTER_INIT;
+    filter.statuses = 1U << 20;
+    REFUSED("statuses", pawl_work_list(work, &filter, item_never, NULL, err));
+    REFUSED("work", pawl_work_history(NULL, ID, event_never, NULL, err));
+    REFUSED("work_item_id", pawl_work_history(work, NOWHERE, event_never, NULL, err));
+    REFUSED("visit", pawl_work_history(work, ID, NULL, NULL, err));
+    REFUSED("work", pawl_work_sweep(NULL, NULL, err));
+    REFUSED("work", pawl_work_recover(NULL, ID, &recovery, err));
+    REFUSED("task_id", pawl_work_recover(work, NOWHERE, &recovery, err));
+    REFUSED("ret_recovery", pawl_work_recover(work, ID, NULL, err));
+    REFUSED("work", pawl_work_recover_with(NULL, ID, NULL, &recovery, err));
+    REFUSED("task_id", pawl_work_recover_with(work, NOWHERE, NULL, &recovery, err));
+    REFUSED("ret_recovery", pawl_work_recover_with(work, ID, NULL, NULL, err));
+    REFUSED("work", pawl_work_show_json(NULL, ID, &text, NULL, err));
+    REFUSED("work_item_id", pawl_work_show_json(work, NOWHERE, &text, NULL, err));
+    REFUSED("ret_json", pawl_work_show_json(work, ID, NULL, NULL, err));
+    REFUSED("work", pawl_work_get_stats(NULL, &stats, err));
+    REFUSED("ret_stats", pawl_work_get_stats(work, NULL, err));
+    REFUSED("work", pawl_work_type_stats(NULL, type_never, NULL, err));
+    REFUSED("visit", pawl_work_type_stats(work, NULL, NULL, err));
+    REFUSED("work", pawl_work_checkpoint_growth(NULL, growth_never, NULL, err));
+    REFUSED("visit", pawl_work_checkpoint_growth(work, NULL, NULL, err));
+    REFUSED("work", pawl_work_get_metrics(NULL, &text, NULL, err));
+    REFUSED("ret_text", pawl_work_get_metrics(work, NULL, NULL, err));
+    REFUSED("work", pawl_work_retention(NULL, NULL, NULL, err));
+    pawl_retention retention = PAWL_RETENTION_INIT;
+    retention.batch = 0;
+    REFUSED("batch", pawl_work_retention(work, &retention, NULL, err));
+    assert_null(item);
+    assert_null(recovery);
+    assert_null(text);
+}
+
+static void test_checkpoints_refuse_bad_arguments(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_work *work = f->work;
+    const pawl_checkpoint_type none = (pawl_checkpoint_type)99;
+    const pawl_lease nowhere = { NOWHERE, 1 };
+    pawl_evidence evidence = { PAWL_EVIDENCE_FILE_EXISTS, NOWHERE, EMPTY };
+    pawl_checkpoint good = { .task_id = ID, .snapshot_data = pawl_view_of("{}") };
+    pawl_checkpoint bad = good;
+    pawl_checkpoint *got = NULL;
+    bool verified;
+
+    REFUSED("work", pawl_checkpoint_add(NULL, &good, NULL, NULL, NULL, err));
+    REFUSED("checkpoint", pawl_checkpoint_add(work, NULL, NULL, NULL, NULL, err));
+    REFUSED("work_item_id", pawl_checkpoint_add(work, &good, &nowhere, NULL, NULL, err));
+    bad.checkpoint_id = NOWHERE;
+    REFUSED("checkpoint_id", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    bad = good;
+    bad.task_id = NOWHERE;
+    REFUSED("task_id", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    bad = good;
+    bad.work_item_id = NOWHERE;
+    REFUSED("work_item_id", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    bad = good;
+    bad.snapshot_data = NOWHERE;
+    REFUSED("snapshot_data", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    bad = good;
+    bad.metadata = NOWHERE;
+    REFUSED("metadata", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    bad = good;
+    bad.type = none;
+    REFUSED("type", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    bad = good;
+    bad.evidence_count = 1;
+    REFUSED("evidence", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    bad.evidence = &evidence;
+    REFUSED("subject", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    evidence = (pawl_evidence){ PAWL_EVIDENCE_FILE_SHA256, ID, NOWHERE };
+    REFUSED("expected", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    evidence = (pawl_evidence){ (pawl_evidence_kind)9, ID, EMPTY };
+    REFUSED("evidence", pawl_checkpoint_add(work, &bad, NULL, NULL, NULL, err));
+    REFUSED("work", pawl_checkpoint_get(NULL, ID, EMPTY, 0, &got, err));
+    REFUSED("checkpoint_id", pawl_checkpoint_get(work, NOWHERE, EMPTY, 0, &got, err));
+    REFUSED("task_id", pawl_checkpoint_get(work, EMPTY, NOWHERE, 1, &got, err));
+    REFUSED("task_id", pawl_checkpoint_get(work, ID, NOWHERE, 1, &got, err));
+    REFUSED("ret_checkpoint", pawl_checkpoint_get(work, ID, EMPTY, 0, NULL, err));
+    REFUSED("work", pawl_checkpoint_latest(NULL, ID, NULL, false, &got, err));
+    REFUSED("task_id", pawl_checkpoint_latest(work, NOWHERE, NULL, false, &got, err));
+    REFUSED("type", pawl_checkpoint_latest(work, ID, &none, false, &got, err));
+    REFUSED("ret_checkpoint", pawl_checkpoint_latest(work, ID, NULL, false, NULL, err));
+    REFUSED("work", pawl_checkpoint_list(NULL, ID, EMPTY, NULL, checkpoint_never, NULL, err));
+    REFUSED("task_id",
+            pawl_checkpoint_list(work, NOWHERE, EMPTY, NULL, checkpoint_never, NULL, err));
+    REFUSED("work_item_id",
+            pawl_checkpoint_list(work, ID, NOWHERE, NULL, checkpoint_never, NULL, err));
+    REFUSED("type", pawl_checkpoint_list(work, ID, EMPTY, &none, checkpoint_never, NULL, err));
+    REFUSED("visit", pawl_checkpoint_list(work, ID, EMPTY, NULL, NULL, NULL, err));
+    REFUSED("work", pawl_checkpoint_page(NULL, ID, NULL, 0, 0, checkpoint_never, NULL, err));
+    REFUSED("task_id",
+            pawl_checkpoint_page(work, NOWHERE, NULL, 0, 0, checkpoint_never, NULL, err));
+    REFUSED("type", pawl_checkpoint_page(work, ID, &none, 0, 0, checkpoint_never, NULL, err));
+    REFUSED("visit", pawl_checkpoint_page(work, ID, NULL, 0, 0, NULL, NULL, err));
+    REFUSED("from", pawl_checkpoint_diff(NULL, &good, diff_never, NULL, err));
+    REFUSED("to", pawl_checkpoint_diff(&good, NULL, diff_never, NULL, err));
+    REFUSED("visit", pawl_checkpoint_diff(&good, &good, NULL, NULL, err));
+    bad = good;
+    bad.snapshot_data = NOWHERE;
+    REFUSED("snapshot_data", pawl_checkpoint_diff(&bad, &good, diff_never, NULL, err));
+    REFUSED("snapshot_data", pawl_checkpoint_diff(&good, &bad, diff_never, NULL, err));
+    REFUSED("work", pawl_checkpoint_verify(NULL, ID, &verified, NULL, err));
+    REFUSED("checkpoint_id", pawl_checkpoint_verify(work, NOWHERE, &verified, NULL, err));
+    REFUSED("ret_verified", pawl_checkpoint_verify(work, ID, NULL, NULL, err));
+    assert_null(got);
+}
+
+static void test_keys_refuse_bad_arguments(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_work *work = f->work;
+    char hash[PAWL_REQUEST_HASH_SIZE];
+    char *response = NULL;
+    pawl_idem *idem = NULL;
+    pawl_idem_request good = PAWL_IDEM_REQUEST_INIT;
+    good.key = ID;
+    good.request_hash = HASH;
+    pawl_idem_request bad = good;
+
+    REFUSED("request", pawl_request_hash(NOWHERE, hash, err));
+    REFUSED("ret_hash", pawl_request_hash(pawl_view_of("1"), NULL, err));
+    REFUSED("work", pawl_idem_begin(NULL, &good, &idem, err));
+    REFUSED("request", pawl_idem_begin(work, NULL, &idem, err));
+    REFUSED("ret_idem", pawl_idem_begin(work, &good, NULL, err));
+    bad.key = NOWHERE;
+    REFUSED("key", pawl_idem_begin(work, &bad, &idem, err));
+    bad = good;
+    bad.request_hash = NOWHERE;
+    REFUSED("request_hash", pawl_idem_begin(work, &bad, &idem, err));
+    bad = good;
+    bad.owner = NOWHERE;
+    REFUSED("owner", pawl_idem_begin(work, &bad, &idem, err));
+    bad = good;
+    bad.task_id = NOWHERE;
+    REFUSED("task_id", pawl_idem_begin(work, &bad, &idem, err));
+    bad = good;
+    bad.work_item_id = NOWHERE;
+    REFUSED("work_item_id", pawl_idem_begin(work, &bad, &idem, err));
+    bad = good;
+    bad.ttl_ms = -1;
+    REFUSED("ttl_ms", pawl_idem_begin(work, &bad, &idem, err));
+    REFUSED("work", pawl_idem_complete(NULL, ID, 1, EMPTY, err));
+    REFUSED("key", pawl_idem_complete(work, NOWHERE, 1, EMPTY, err));
+    REFUSED("response", pawl_idem_complete(work, ID, 1, NOWHERE, err));
+    REFUSED("work", pawl_idem_fail(NULL, ID, 1, EMPTY, err));
+    REFUSED("key", pawl_idem_fail(work, NOWHERE, 1, EMPTY, err));
+    REFUSED("response", pawl_idem_fail(work, ID, 1, NOWHERE, err));
+    REFUSED("work", pawl_idem_release(NULL, ID, 1, err));
+    REFUSED("key", pawl_idem_release(work, NOWHERE, 1, err));
+    REFUSED("work", pawl_idem_get(NULL, ID, &idem, err));
+    REFUSED("key", pawl_idem_get(work, NOWHERE, &idem, err));
+    REFUSED("ret_idem", pawl_idem_get(work, ID, NULL, err));
+    REFUSED("work",
+            pawl_execute_with_idempotency(NULL, &good, work_never, NULL, &response, NULL, err));
+    REFUSED("request",
+            pawl_execute_with_idempotency(work, NULL, work_never, NULL, &response, NULL, err));
+    REFUSED("fn", pawl_execute_with_idempotency(work, &good, NULL, NULL, &response, NULL, err));
+    REFUSED("ret_response",
+            pawl_execute_with_idempotency(work, &good, work_never, NULL, NULL, NULL, err));
+    assert_null(idem);
+    assert_null(response);
+}
+
+static void test_names_and_json_refuse_bad_arguments(void **state)
+{
+    struct work_fixture *f = *state;
+    char *json = NULL;
+    pawl_item item = { .work_item_id = NOWHERE };
+    pawl_task task = { .task_id = ID, .title = NOWHERE };
+    pawl_evidence evidence = { PAWL_EVIDENCE_FILE_EXISTS, NOWHERE, EMPTY };
+    pawl_checkpoint checkpoint = { .metadata = NOWHERE };
+    pawl_recovery recovery = { .task = NULL };
+    pawl_item_status item_status;
+    pawl_task_status task_status;
+    pawl_checkpoint_type type;
+
+    (void)f;
+    REFUSED("item", pawl_item_to_json(NULL, &json, NULL, err));
+    REFUSED("ret_json", pawl_item_to_json(&item, NULL, NULL, err));
+    REFUSED("work_item_id", pawl_item_to_json(&item, &json, NULL, err));
+    REFUSED("task", pawl_task_to_json(NULL, &json, NULL, err));
+    REFUSED("ret_json", pawl_task_to_json(&task, NULL, NULL, err));
+    REFUSED("title", pawl_task_to_json(&task, &json, NULL, err));
+    REFUSED("checkpoint", pawl_checkpoint_to_json(NULL, &json, NULL, err));
+    REFUSED("ret_json", pawl_checkpoint_to_json(&checkpoint, NULL, NULL, err));
+    REFUSED("metadata", pawl_checkpoint_to_json(&checkpoint, &json, NULL, err));
+    checkpoint = (pawl_checkpoint){ .evidence_count = 1 };
+    REFUSED("evidence", pawl_checkpoint_to_json(&checkpoint, &json, NULL, err));
+    checkpoint.evidence = &evidence;
+    REFUSED("subject", pawl_checkpoint_to_json(&checkpoint, &json, NULL, err));
+    REFUSED("recovery", pawl_recovery_to_json(NULL, &json, NULL, err));
+    REFUSED("ret_json", pawl_recovery_to_json(&recovery, NULL, NULL, err));
+    REFUSED("task", pawl_recovery_to_json(&recovery, &json, NULL, err));
+    recovery = (pawl_recovery){ .task = &(pawl_task){ .task_id = ID }, .item_count = 1 };
+    REFUSED("items", pawl_recovery_to_json(&recovery, &json, NULL, err));
+    recovery.items = &item;
+    REFUSED("work_item_id", pawl_recovery_to_json(&recovery, &json, NULL, err));
+    recovery = (pawl_recovery){ .task = recovery.task, .key_count = 1 };
+    REFUSED("keys", pawl_recovery_to_json(&recovery, &json, NULL, err));
+    assert_null(json);
+    REFUSED("name", pawl_item_status_parse(NOWHERE, &item_status, err));
+    REFUSED("ret_status", pawl_item_status_parse(pawl_view_of("failed"), NULL, err));
+    REFUSED("name", pawl_task_status_parse(NOWHERE, &task_status, err));
+    REFUSED("ret_status", pawl_task_status_parse(pawl_view_of("failed"), NULL, err));
+    REFUSED("name", pawl_checkpoint_type_parse(NOWHERE, &type, err));
+    REFUSED("ret_type", pawl_checkpoint_type_parse(pawl_view_of("iteration_end"), NULL, err));
+    assert_string_equal(pawl_item_status_name((pawl_item_status)99), "unknown");
+    assert_string_equal(pawl_task_status_name((pawl_task_status)99), "unknown");
+    assert_string_equal(pawl_checkpoint_type_name((pawl_checkpoint_type)99), "unknown");
+}
+
+static void test_schedules_refuse_bad_arguments(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_work *work = f->work;
+    const pawl_schedule good = { .schedule_id = ID,
+                                 .cron = pawl_view_of("@daily"),
+                                 .work_type = ID };
+    pawl_schedule bad = good;
+
+    REFUSED("work", pawl_schedule_put(NULL, &good, err));
+    REFUSED("schedule", pawl_schedule_put(work, NULL, err));
+    bad.schedule_id = NOWHERE;
+    REFUSED("schedule_id", pawl_schedule_put(work, &bad, err));
+    bad = good;
+    bad.cron = NOWHERE;
+    REFUSED("cron", pawl_schedule_put(work, &bad, err));
+    bad = good;
+    bad.task_id = NOWHERE;
+    REFUSED("task_id", pawl_schedule_put(work, &bad, err));
+    bad = good;
+    bad.work_type = NOWHERE;
+    REFUSED("work_type", pawl_schedule_put(work, &bad, err));
+    bad = good;
+    bad.input_data = NOWHERE;
+    REFUSED("input_data", pawl_schedule_put(work, &bad, err));
+    REFUSED("work", pawl_schedule_remove(NULL, ID, err));
+    REFUSED("schedule_id", pawl_schedule_remove(work, NOWHERE, err));
+    REFUSED("work", pawl_schedule_list(NULL, schedule_never, NULL, err));
+    REFUSED("visit", pawl_schedule_list(work, NULL, NULL, err));
+    REFUSED("work", pawl_schedule_fire(NULL, NULL, err));
+}
+
+/* --- calls from inside of callbacks --- */
+
+struct meddler {
+    struct work_fixture *f;
+    int seen;
+};
+
+/* A visitor may write, read and close: the last one does nothing while it is visited. */
+static bool meddle_with_items(void *context, const pawl_item *item)
+{
+    struct meddler *meddler = context;
+    struct work_fixture *f = meddler->f;
+    pawl_lease lease = lease_of("a", 1);
+    char id[24];
+
+    (void)item;
+    pawl_work_close(f->work);
+    snprintf(id, sizeof(id), "new-%d", meddler->seen++);
+    submit(f, id, "T", 0);
+    assert_ok(pawl_work_heartbeat(f->work, &lease, 0, NULL, &f->err), &f->err);
+    assert_string_equal(item_text(f, "a"), "in_progress 0/3 token 1 attempts 1 ''");
+    return true;
+}
+
+static bool meddle_with_tasks(void *context, const pawl_task *task)
+{
+    struct meddler *meddler = context;
+
+    (void)task;
+    pawl_work_close(meddler->f->work);
+    make_task(meddler->f, "more");
+    meddler->seen++;
+    return false;
+}
+
+static void test_a_visitor_may_call_and_its_close_does_nothing(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_item_filter filter = PAWL_ITEM_FILTER_INIT;
+    struct meddler meddler = { .f = f };
+
+    make_task(f, "T");
+    submit(f, "a", "T", 0);
+    assert_int_equal(claim_it(f, "w", "a"), 1);
+    filter.limit = 1;
+    assert_ok(pawl_work_list(f->work, &filter, meddle_with_items, &meddler, &f->err), &f->err);
+    assert_int_equal(meddler.seen, 1);
+    assert_ok(pawl_task_list(f->work, NULL, meddle_with_tasks, &meddler, &f->err), &f->err);
+    assert_int_equal(meddler.seen, 2);
+    assert_string_equal(item_text(f, "new-0"), "pending 0/3 token 0 attempts 0 ''");
+}
+
+struct answered {
+    struct work_fixture *f;
+    sem_t done;
+    pawl_status told[5];
+    int again; /* how often the answer sends another call that nobody waits for */
+};
+
+static void meddle_in_answer(void *context, const pawl_error *outcome)
+{
+    struct answered *answered = context;
+    pawl_work *work = answered->f->work;
+    pawl_lease lease = lease_of("a", 1);
+    pawl_claim claim = PAWL_CLAIM_INIT;
+    pawl_claimed *claimed = NULL;
+    pawl_submission submission = PAWL_SUBMISSION_INIT;
+    pawl_item *item = NULL;
+
+    (void)outcome;
+    pawl_work_close(work);
+    claim.holder = pawl_view_of("w");
+    claim.wait_ms = 60000;
+    submission.task_id = pawl_view_of("T");
+    submission.work_type = pawl_view_of("t");
+    answered->told[0] = pawl_work_complete(work, &lease, EMPTY, NULL);
+    answered->told[1] = pawl_work_claim(work, &claim, &claimed, NULL);
+    answered->told[2] = pawl_work_submit(work, &submission, 1, NULL, NULL);
+    answered->told[3] = pawl_work_sweep(work, NULL, NULL);
+    answered->told[4] = pawl_work_get(work, pawl_view_of("a"), &item, NULL);
+    pawl_item_free(item);
+    if (answered->again-- > 0
+        && pawl_work_complete_async(work, &lease, EMPTY, meddle_in_answer, answered, NULL)
+               == PAWL_OK) {
+        return;
+    }
+    sem_post(&answered->done);
+}
+
+static void test_an_answer_may_read_and_is_told_that_it_must_not_wait(void **state)
+{
+    struct work_fixture *f = *state;
+    struct answered answered = { .f = f, .again = 2 };
+    struct timespec deadline;
+    pawl_lease lease = lease_of("a", 1);
+
+    assert_int_equal(sem_init(&answered.done, 0, 0), 0);
+    make_task(f, "T");
+    submit(f, "a", "T", 0);
+    assert_int_equal(claim_it(f, "w", "a"), 1);
+    assert_ok(
+        pawl_work_complete_async(f->work, &lease, EMPTY, meddle_in_answer, &answered, &f->err),
+        &f->err);
+    clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += PATIENCE_S;
+    assert_int_equal(sem_timedwait(&answered.done, &deadline), 0);
+    for (size_t i = 0; i + 1 < COUNT_OF(answered.told); i++) {
+        assert_int_equal(answered.told[i], PAWL_WRONG_THREAD);
+    }
+    assert_int_equal(answered.told[COUNT_OF(answered.told) - 1], PAWL_OK);
+    assert_string_equal(item_text(f, "a"), "completed 0/3 token 1 attempts 1 ''");
+    sem_destroy(&answered.done);
+}
+
+static pawl_status close_at_work(void *context, char **ret_response, pawl_error *reterr)
+{
+    struct work_fixture *f = context;
+
+    (void)reterr;
+    pawl_work_close(f->work);
+    make_task(f, "made");
+    *ret_response = strdup("1");
+    return PAWL_OK;
+}
+
+static void test_work_under_a_key_may_call_and_its_close_does_nothing(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_idem_request request = PAWL_IDEM_REQUEST_INIT;
+    char *response = NULL;
+
+    request.key = ID;
+    request.request_hash = HASH;
+    assert_ok(pawl_execute_with_idempotency(
+                  f->work, &request, close_at_work, f, &response, NULL, &f->err),
+              &f->err);
+    assert_string_equal(response, "1");
+    free(response);
+    assert_string_equal(task_text(f, "made"), "pending w0 p0 r0 c0 f0");
+}
+
+/* --- nothing is left out --- */
+
+static char *read_text(const char *path)
+{
+    char whole[4096];
+    size_t size = 0;
+
+    snprintf(whole, sizeof(whole), "%s/%s", getenv("PAWL_SOURCE"), path);
+    char *bytes = file_read(whole, &size);
+    char *text = strndup(bytes, size);
+    free(bytes);
+    return text;
+}
+
+static void test_every_function_of_the_header_is_called_here(void **state)
+{
+    char *header = read_text("include/pawl/work.h");
+    char *tests = read_text("tests/unit/test_work_arguments.c");
+    size_t found = 0;
+
+    (void)state;
+    for (char *at = strstr(header, "PAWL_API "); at != NULL; at = strstr(at + 1, "PAWL_API ")) {
+        char *end = strchr(at, '(');
+        char *name = end;
+        while (name[-1] == '_' || (name[-1] >= 'a' && name[-1] <= 'z')) {
+            name--;
+        }
+        char call[80];
+        snprintf(call, sizeof(call), "%.*s(", (int)(end - name), name);
+        if (strstr(tests, call) == NULL) {
+            fail_msg("%s is not called", call);
+        }
+        found++;
+    }
+    assert_true(found >= 60);
+    free(header);
+    free(tests);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        work_test(test_opening_and_ending_take_nothing_amiss),
+        work_test(test_tasks_refuse_bad_arguments),
+        work_test(test_submissions_refuse_bad_arguments),
+        work_test(test_claims_refuse_bad_arguments),
+        work_test(test_calls_with_a_token_refuse_bad_arguments),
+        work_test(test_looking_refuses_bad_arguments),
+        work_test(test_checkpoints_refuse_bad_arguments),
+        work_test(test_keys_refuse_bad_arguments),
+        work_test(test_names_and_json_refuse_bad_arguments),
+        work_test(test_schedules_refuse_bad_arguments),
+        work_test(test_a_visitor_may_call_and_its_close_does_nothing),
+        work_test(test_an_answer_may_read_and_is_told_that_it_must_not_wait),
+        work_test(test_work_under_a_key_may_call_and_its_close_does_nothing),
+        work_test(test_every_function_of_the_header_is_called_here),
+    };
+
+    return work_suite(argc, argv, tests, COUNT_OF(tests));
+}
