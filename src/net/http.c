@@ -230,6 +230,19 @@ static struct http_conn *conn_of(struct MHD_Connection *connection)
     return info == NULL ? NULL : info->socket_context;
 }
 
+static void complete(struct pawl__http_request *request, const char *why)
+{
+    if (request->phase != HTTP_QUEUED) {
+        LOG_DEBUG("request ended without an answer",
+                  LOG_TEXT("method", request->method),
+                  LOG_TEXT("target", request->target),
+                  LOG_TEXT("why", why));
+    }
+    pawl__http_leave(request);
+    pawl__http_conn_ends(&request->http->watch, request->conn, request->arrived);
+    pawl__http_request_unref(request);
+}
+
 static void on_connection(void *context,
                           struct MHD_Connection *connection,
                           void **socket_context,
@@ -243,7 +256,12 @@ static void on_connection(void *context,
         *socket_context =
             info == NULL ? NULL : pawl__http_conn_open(&http->watch, info->connect_fd);
     } else {
-        pawl__http_conn_close(&http->watch, *socket_context);
+        struct http_conn *conn = *socket_context;
+
+        if (conn != NULL && conn->request != NULL) { /* MHD forgets some that it refused twice */
+            complete(conn->request, "the connection ended");
+        }
+        pawl__http_conn_close(&http->watch, conn);
     }
 }
 
@@ -289,23 +307,16 @@ static void on_completed(void *context,
                          void **request_context,
                          enum MHD_RequestTerminationCode code)
 {
-    struct pawl__http *http = context;
+    static const char *const whys[] = { "answered", "error",          "timeout",
+                                        "stopping", "reading failed", "the client left" };
     struct pawl__http_request *request = *request_context;
 
+    (void)context;
     (void)connection;
-    if (request == NULL) {
-        return;
+    if (request != NULL) {
+        *request_context = NULL;
+        complete(request, (size_t)code < COUNT_OF(whys) ? whys[code] : "unknown");
     }
-    if (request->phase != HTTP_QUEUED) {
-        LOG_DEBUG("request ended without an answer",
-                  LOG_TEXT("method", request->method),
-                  LOG_TEXT("target", request->target),
-                  LOG_NATURAL("why", (unsigned)code));
-    }
-    pawl__http_leave(request);
-    pawl__http_conn_ends(&http->watch, request->conn, request->arrived);
-    *request_context = NULL;
-    pawl__http_request_unref(request);
 }
 
 /* Addresses are taken apart by ourselves, before anything in them is decoded. */

@@ -88,7 +88,7 @@ const char *pawl__http_listens_on(const struct pawl__http *http);
  * deadline, answers those that are kept longer with 503, and ends all connections. What was kept may
  * still be resumed afterwards, for nothing, also when the server is gone. PAWL_OK: it is freed.
  * TIMEOUT: a handler of a route that blocks does not come back; the server stays, and with it whatever
- * that handler uses. NULL is fine. */
+ * that handler uses, and this may be called again. NULL is fine. */
 PAWL_MUST_USE pawl_status pawl__http_stop(struct pawl__http *http,
                                           int64_t deadline_ns,
                                           pawl_error *reterr);

@@ -13,6 +13,8 @@
 #include "server/work.h"
 #include "store/location.h"
 
+enum { INTERRUPTED_MS_MAX = 4000 }; /* for calls of a store that was interrupted to come back */
+
 /* --- creating one --- */
 
 /* A descriptor that somebody sent: read, not opened. */
@@ -266,6 +268,10 @@ pawl_status pawl__node_close(struct pawl__node *node, pawl_error *reterr)
         pawl__monotonic_ns(pawl__clock_real()) + node->options.stop_ms_max * NS_PER_MS;
     pawl__node_work_cancel_waits(node->work);
     pawl_status status = pawl__http_stop(node->http, deadline_ns, &error);
+    if (status == PAWL_TIMEOUT) { /* a thread of it may be waiting for the work store */
+        pawl__node_work_interrupt(node->work);
+        status = pawl__http_stop(node->http, deadline_ns + INTERRUPTED_MS_MAX * NS_PER_MS, &error);
+    }
     if (status == PAWL_OK) {
         status = close_parts(node, deadline_ns, &error);
     }

@@ -23,6 +23,9 @@ PAWL_MUST_USE pawl_status pawl__node_work_new(const struct pawl__node_options *o
 void pawl__node_work_cancel_waits(struct node_work *work);
 bool pawl__node_work_is_stopping(struct node_work *work); /* that was called */
 
+/* Calls of the store come back soon, whatever it does, and it is good for nothing any more. NULL is fine. */
+void pawl__node_work_interrupt(struct node_work *work);
+
 /* When nobody asks any more. TIMEOUT: the store does not come back; all of it stays. NULL is fine. */
 PAWL_MUST_USE pawl_status pawl__node_work_close(struct node_work *work, pawl_error *reterr);
 
@@ -66,10 +69,11 @@ PAWL_MUST_USE pawl_status pawl__node_care_start(struct node_work *work,
                                                 uint32_t sweep_ms,
                                                 struct node_care **ret_care,
                                                 pawl_error *reterr);
-/* TIMEOUT: the store does not come back. NULL is fine. */
+/* TIMEOUT: the store does not come back; it may be called again. NULL is fine. */
 PAWL_MUST_USE pawl_status pawl__node_care_stop(struct node_care *care,
                                                int64_t deadline_ns,
                                                pawl_error *reterr);
+void pawl__node_care_free(struct node_care *care); /* one that is stopped; NULL is fine */
 
 /* --- threads for those who wait (work_waits.c) --- */
 
@@ -81,10 +85,11 @@ PAWL_MUST_USE bool pawl__node_waits_run(struct node_waits *waits,
                                         void (*run)(void *context),
                                         void *context);
 void pawl__node_waits_stop(struct node_waits *waits); /* runs nothing more */
-/* TIMEOUT: one of them does not come back. */
-PAWL_MUST_USE pawl_status pawl__node_waits_free(struct node_waits *waits,
-                                                int64_t deadline_ns,
-                                                pawl_error *reterr);
+/* TIMEOUT: one of them does not come back; it may be called again. NULL is fine. */
+PAWL_MUST_USE pawl_status pawl__node_waits_stop_until(struct node_waits *waits,
+                                                      int64_t deadline_ns,
+                                                      pawl_error *reterr);
+void pawl__node_waits_free(struct node_waits *waits); /* when they are stopped; NULL is fine */
 
 /* --- what is asked and answered (work_json.c) --- */
 

@@ -159,11 +159,14 @@ pawl_status pawl__node_care_stop(struct node_care *care, int64_t deadline_ns, pa
     care->stop = true;
     pawl__cond_broadcast(&care->changed);
     pawl__unlock(&care->lock);
-    pawl_status status = pawl__stop_threads(NULL, &stop, 1, deadline_ns, reterr);
-    if (status == PAWL_OK) {
+    return pawl__stop_threads(NULL, &stop, 1, deadline_ns, reterr);
+}
+
+void pawl__node_care_free(struct node_care *care)
+{
+    if (care != NULL) {
         pawl__cond_done(&care->changed);
         pawl__lock_done(&care->lock);
         free(care);
     }
-    return status;
 }

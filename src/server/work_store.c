@@ -13,7 +13,8 @@
 enum {
     OPENING_MS_MAX = 5000,  /* how long others wait for the one who opens it */
     COUNTING_MS_MAX = 2000, /* and for the one who counts */
-    END_MS_MAX = 5000       /* for a claim under way to come back when the node ends */
+    CALM_MS_MAX = 3000,     /* for what is under way to come back when the node ends */
+    END_MS_MAX = 5000       /* and when the store was interrupted, which takes about 2 s */
 };
 
 struct node_work {
@@ -152,24 +153,43 @@ bool pawl__node_work_is_stopping(struct node_work *work)
     return stopping;
 }
 
+void pawl__node_work_interrupt(struct node_work *work)
+{
+    if (work != NULL) {
+        pawl_work_interrupt(atomic_load(&work->store));
+    }
+}
+
+/* Waits for all threads that use the store. */
+static pawl_status stop_threads(struct node_work *work, int64_t wait_ms, pawl_error *reterr)
+{
+    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + wait_ms * NS_PER_MS;
+    pawl_status status = pawl__node_waits_stop_until(work->waits, deadline_ns, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__node_care_stop(work->care, deadline_ns, reterr);
+    }
+    return status == PAWL_OK ? pawl__node_probe_stop(work->probe, deadline_ns, reterr) : status;
+}
+
 pawl_status pawl__node_work_close(struct node_work *work, pawl_error *reterr)
 {
     if (work == NULL) {
         return PAWL_OK;
     }
-    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + END_MS_MAX * NS_PER_MS;
-    pawl_status status = pawl__node_waits_free(work->waits, deadline_ns, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__node_care_stop(STEAL(work->care), deadline_ns, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__node_probe_stop(work->probe, deadline_ns, reterr);
+    pawl_work *store = atomic_load(&work->store);
+    pawl_status status = stop_threads(work, CALM_MS_MAX, NULL);
+    if (status != PAWL_OK) {
+        pawl_work_interrupt(store);
+        status = stop_threads(work, END_MS_MAX, reterr);
     }
     if (status != PAWL_OK) {
         return status;
     }
+    pawl__node_waits_free(work->waits);
+    pawl__node_care_free(work->care);
     pawl__node_probe_free(work->probe);
-    pawl_work_close(atomic_load(&work->store));
+    pawl_work_close(store);
     if (work->ready) {
         pawl__cond_done(&work->changed);
         pawl__lock_done(&work->lock);

@@ -82,7 +82,9 @@ void pawl__node_waits_stop(struct node_waits *waits)
     pawl__unlock(&waits->lock);
 }
 
-pawl_status pawl__node_waits_free(struct node_waits *waits, int64_t deadline_ns, pawl_error *reterr)
+pawl_status pawl__node_waits_stop_until(struct node_waits *waits,
+                                        int64_t deadline_ns,
+                                        pawl_error *reterr)
 {
     struct pawl__stop stops[NODE_WAITS_MAX];
 
@@ -93,10 +95,13 @@ pawl_status pawl__node_waits_free(struct node_waits *waits, int64_t deadline_ns,
     for (size_t i = 0; i < NODE_WAITS_MAX; i++) {
         stops[i] = (struct pawl__stop){ "a claim that waits", &waits->slots[i].thread };
     }
-    pawl_status status = pawl__stop_threads(NULL, stops, NODE_WAITS_MAX, deadline_ns, reterr);
-    if (status == PAWL_OK) {
+    return pawl__stop_threads(NULL, stops, NODE_WAITS_MAX, deadline_ns, reterr);
+}
+
+void pawl__node_waits_free(struct node_waits *waits)
+{
+    if (waits != NULL) {
         pawl__lock_done(&waits->lock);
         free(waits);
     }
-    return status;
 }

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -269,6 +270,29 @@ def test_sweep():
     assert node.end()[0] == 0
 
 
+def test_locked():
+    """Another process has the file locked: what it holds up is told so, and the node ends with 0 in time."""
+    store = Store()
+    node = Node(store, "--server-stop-timeout", "2s")
+    node.good("POST", "tasks", {"task_id": "t"})
+    holder = sqlite3.connect(store.location.partition(":")[2], isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    asking = node.connect()
+    asking.request("POST", "/v1/work/items", json.dumps({"task_id": "t", "work_type": "mail"}),
+                   {"Content-Type": "application/json"})
+    node.good("GET", "items")  # behind it: the request has arrived
+    began = time.monotonic()
+    node.process.send_signal(signal.SIGTERM)
+    _, err = node.process.communicate(timeout=WAIT_S)
+    took = time.monotonic() - began
+    answer = asking.getresponse()
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert node.process.returncode == 0, (node.process.returncode, err)
+    assert took < 40, (took, err)
+    assert answer.status == 503, answer.read()
+
+
 it("shows the objects that `pawl work --json` shows, field for field", test_same_objects)
 it("runs no command and lists a thousand items when it tells where a task goes on", test_recovery_runs_no_command)
 it("says 409 where the command line has exit code 4", test_lost_leases)
@@ -277,5 +301,7 @@ it("completes each item once with two nodes and many clients", test_two_nodes)
 it("wakes a claim that waits when another process submits", test_long_poll)
 it("tells whoever waits that it stops, and ends with 0", test_stop)
 it("gives an item whose lease ran out to whoever waits", test_sweep)
+if not POSTGRES:
+    it("ends with 0 while another process has the file locked", test_locked)
 shutil.rmtree(TOP, ignore_errors=True)
 done()
