@@ -22,7 +22,9 @@ static const char kind[] = "turn.completed";
 static char body[300];
 
 static const struct pawl__migration migrations[] = { { 1, "1.0.0", "event", create_sql } };
-static const struct pawl__schema schema = { "bench", migrations, 1 };
+static const struct pawl__schema schema = { .component = "bench",
+                                            .migrations = migrations,
+                                            .count = 1 };
 
 static void die(const char *what, const char *message)
 {

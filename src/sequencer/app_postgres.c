@@ -312,7 +312,9 @@ static pawl_status set_up(struct app_postgres *self,
     if (!options->unsafe_no_sync) {
         warn_of_promises(pawl__pg_server_of(pg));
     }
-    return bring_schema(pg, options, reterr);
+    status = bring_schema(pg, options, reterr);
+    return status == PAWL_OK ? pawl__pg_check_schema(pg, &pawl__schema_postgres_app, reterr)
+                             : status;
 }
 
 static pawl_status connect_all(struct app_postgres *self,

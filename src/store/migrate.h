@@ -22,10 +22,25 @@ struct pawl__migration {
     const char *sql;     /* one or more statements */
 };
 
+enum pawl__schema_kind {
+    PAWL__SCHEMA_TABLE,
+    PAWL__SCHEMA_TRIGGER,
+    PAWL__SCHEMA_UNIQUE, /* an index that keeps keys apart */
+};
+
+/* What the migrations leave behind, as far as scripts/embed-sql reads it from them. */
+struct pawl__schema_object {
+    enum pawl__schema_kind kind;
+    const char *table;
+    const char *name;
+};
+
 struct pawl__schema {
     const char *component;
     const struct pawl__migration *migrations;
     size_t count;
+    const struct pawl__schema_object *objects; /* of PostgreSQL's alone */
+    size_t object_count;
 };
 
 /* A row of schema_version. The texts are borrowed for the call. */

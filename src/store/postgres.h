@@ -104,6 +104,12 @@ PAWL_MUST_USE pawl_status pawl__pg_reconnect(struct pawl__pg *pg, pawl_error *re
  * migrate one database at the same time take turns (an advisory lock). */
 extern const struct pawl__migrate_ops pawl__pg_migrate_ops;
 
+/* CORRUPT names a trigger, rule or row security on one of the schema's tables that the migrations did
+ * not make, or one of their triggers or unique indexes that is gone. */
+PAWL_MUST_USE pawl_status pawl__pg_check_schema(struct pawl__pg *pg,
+                                                const struct pawl__schema *schema,
+                                                pawl_error *reterr);
+
 bool pawl__pg_is_broken(const struct pawl__pg *pg);
 
 /* The server's process behind this connection: who pg_locks and pg_stat_activity mean. 0: there is no

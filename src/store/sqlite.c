@@ -32,6 +32,7 @@ static const char *const own_sql[OWN_COUNT] = {
     [OWN_COMMIT] = "COMMIT",
     [OWN_ROLLBACK] = "ROLLBACK",
     [OWN_DATA_VERSION] = "PRAGMA data_version",
+    [OWN_SCHEMA_VERSION] = "PRAGMA schema_version",
 };
 
 /* Every open passes here before SQLite gets to see the file. A thread that creates it has closed
@@ -479,6 +480,9 @@ static pawl_status set_up(struct pawl__sqlite *db,
     if (status == PAWL_OK) {
         status = migrate(db, options, objects, reterr);
     }
+    if (status == PAWL_OK && !options->schema_unchecked) {
+        status = pawl__sqlite_check_schema(db, reterr);
+    }
     if (status == PAWL_OK) {
         status = prepare_table(db, options, reterr);
     }
@@ -496,6 +500,7 @@ static struct pawl__sqlite *allocate(const char *path, const struct pawl__sqlite
     }
     db->path = strdup(path);
     db->statement_count = count;
+    db->schema = options->schema;
     db->clock = options->clock == NULL ? pawl__clock_real() : options->clock;
     db->busy_ns_max = options->busy_ms_max * NS_PER_MS;
     db->busy_nap_ns_max =

@@ -51,6 +51,9 @@ struct pawl__sqlite_options {
     enum pawl__sqlite_mode mode;
     int32_t application_id;            /* marks our files; another one is refused */
     const struct pawl__schema *schema; /* migrated at open; NULL: none */
+    /* The objects of the store are not compared with the schema: another handle of the same owner
+     * did, or whoever opens it checks what there is. */
+    bool schema_unchecked;
     const char *temp_schema;       /* tables of this handle alone, for its statements; or NULL */
     const char *const *statements; /* each one statement; prepared at open */
     size_t statement_count;
@@ -78,8 +81,8 @@ struct pawl__sqlite_options {
         .busy_ms_max = 5000, .wal_pages_max = 1000, \
     }
 
-/* A file that is not ours is INVALID and stays as it is, a newer schema UNSUPPORTED, damage
- * CORRUPT, a file or directory that may not be written DENIED. */
+/* A file that is not ours is INVALID and stays as it is, a newer schema UNSUPPORTED, damage, a foreign
+ * trigger or a changed table CORRUPT, a file or directory that may not be written DENIED. */
 PAWL_MUST_USE pawl_status pawl__sqlite_open(const char *path,
                                             const struct pawl__sqlite_options *options,
                                             struct pawl__sqlite **ret_db,
@@ -142,7 +145,8 @@ enum pawl__sqlite_begin {
                             */
 };
 
-/* IO when the file is not in its place any more: moved, replaced or deleted. Nothing was done then.
+/* IO when the file is not in its place any more: moved, replaced or deleted. CORRUPT when the schema
+ * was changed to one that is not ours. Nothing was done then.
  * Transactions do not nest. An error that made SQLite take the transaction back (no space, no
  * memory, I/O, interrupt) fails every later statement until pawl__sqlite_rollback: nothing slips
  * out of it one by one. */
@@ -212,6 +216,15 @@ PAWL_MUST_USE pawl_status pawl__sqlite_backup(struct pawl__sqlite *db,
                                               const char *path,
                                               const struct pawl__sqlite_backup_options *options,
                                               pawl_error *reterr);
+
+/* --- sqlite_expect.c --- */
+
+/* CORRUPT names a trigger that the migrations did not make, or an object that is missing or different.
+ * Done at open and when a writer finds the schema changed. */
+PAWL_MUST_USE pawl_status pawl__sqlite_check_schema(struct pawl__sqlite *db, pawl_error *reterr);
+
+/* IO when the file is not in its place any more: moved, replaced or deleted. */
+PAWL_MUST_USE pawl_status pawl__sqlite_check_place(struct pawl__sqlite *db, pawl_error *reterr);
 
 /* --- sqlite_ask.c --- */
 

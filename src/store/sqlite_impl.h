@@ -23,6 +23,7 @@ enum {
     OWN_COMMIT,
     OWN_ROLLBACK,
     OWN_DATA_VERSION,
+    OWN_SCHEMA_VERSION,
     OWN_COUNT
 };
 
@@ -41,6 +42,9 @@ struct pawl__sqlite {
     int64_t busy_since_ns;
     int64_t busy_waited_ns; /* of the call that runs */
     int64_t ask_until_ns;   /* a question of somebody else's ends here; 0: none runs */
+    const struct pawl__schema *schema;
+    bool schema_checked;    /* and every transaction that writes compares the version */
+    int64_t schema_version; /* SQLite's own count of changes, as of the check */
     sqlite3_stmt *own[OWN_COUNT];
     size_t statement_count;
     sqlite3_stmt *statements[]; /* the store's table */
@@ -82,6 +86,13 @@ extern const struct pawl__migrate_ops pawl__sqlite_migrate_ops;
 PAWL_MUST_USE pawl_status pawl__sqlite_schema_recorded(struct pawl__sqlite *db,
                                                        bool *ret_recorded,
                                                        pawl_error *reterr);
+
+/* --- sqlite_expect.c --- */
+
+/* Checks the schema again when it has changed since the last check. Under the write lock: then it
+ * holds until the end of the transaction. */
+PAWL_MUST_USE pawl_status pawl__sqlite_check_schema_change(struct pawl__sqlite *db,
+                                                           pawl_error *reterr);
 
 /* file:PATH?immutable=1, where the path may hold anything. Immutable: SQLite takes no lock and
  * makes no file; otherwise it only reads. */

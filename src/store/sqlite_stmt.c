@@ -276,14 +276,17 @@ bool pawl__sqlite_in_transaction(const struct pawl__sqlite *db)
 
 /* What is written to a file that is no longer in its place is lost when it is closed, and somebody
  * else may be writing to another one there. */
-static pawl_status check_place(struct pawl__sqlite *db, pawl_error *reterr)
+pawl_status pawl__sqlite_check_place(struct pawl__sqlite *db, pawl_error *reterr)
 {
     int moved = 0;
     int rc = sqlite3_file_control(db->native, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
 
-    return rc == SQLITE_OK && moved != 0 ? pawl__fail(
-               reterr, PAWL_IO, "'%s' was moved, replaced or deleted while it was open", db->path)
-                                         : PAWL_OK;
+    return rc == SQLITE_OK && moved != 0
+               ? pawl__fail(reterr,
+                            PAWL_IO,
+                            "'%s' was moved, replaced or deleted while it was open: open it again",
+                            db->path)
+               : PAWL_OK;
 }
 
 pawl_status pawl__sqlite_begin(struct pawl__sqlite *db,
@@ -293,7 +296,7 @@ pawl_status pawl__sqlite_begin(struct pawl__sqlite *db,
     REQUIRE(!db->in_transaction);
     pawl_status status = pawl__sqlite_check_stop(db, reterr);
     if (status == PAWL_OK && kind == PAWL__SQLITE_IMMEDIATE) {
-        status = check_place(db, reterr);
+        status = pawl__sqlite_check_place(db, reterr);
     }
     if (status != PAWL_OK) {
         return status;
@@ -303,7 +306,13 @@ pawl_status pawl__sqlite_begin(struct pawl__sqlite *db,
         return pawl__sqlite_fail(db, rc, reterr);
     }
     db->in_transaction = true;
-    return PAWL_OK;
+    if (kind == PAWL__SQLITE_IMMEDIATE) {
+        status = pawl__sqlite_check_schema_change(db, reterr);
+    }
+    if (status != PAWL_OK) {
+        pawl__sqlite_rollback(db);
+    }
+    return status;
 }
 
 static pawl_status commit(struct pawl__sqlite *db, pawl_error *reterr)

@@ -318,7 +318,11 @@ static pawl_status set_up(struct work_postgres *backend,
         warn_of_promises(pawl__pg_server_of(pg));
         status = check_encoding(pg, reterr);
     }
-    return status == PAWL_OK ? bring_schema(pg, options, reterr) : status;
+    if (status == PAWL_OK) {
+        status = bring_schema(pg, options, reterr);
+    }
+    return status == PAWL_OK ? pawl__pg_check_schema(pg, &pawl__schema_postgres_work, reterr)
+                             : status;
 }
 
 static pawl_status connect_all(struct work_postgres *backend,

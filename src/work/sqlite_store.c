@@ -90,6 +90,7 @@ pawl_status pawl__work_reader_take(struct work_sqlite *backend,
     }
     struct pawl__sqlite_options options = backend->options;
     options.mode = PAWL__SQLITE_READ_ONLY;
+    options.schema_unchecked = true; /* the writer's business */
     return pawl__sqlite_open(backend->path, &options, ret_db, reterr);
 }
 

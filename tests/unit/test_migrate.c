@@ -15,8 +15,12 @@ static const struct pawl__migration migrations[] = {
     { 3, "0.31.0", "third", "CREATE 3" },
 };
 
-static const struct pawl__schema all_three = { "work", migrations, 3 };
-static const struct pawl__schema first_two = { "work", migrations, 2 };
+static const struct pawl__schema all_three = { .component = "work",
+                                               .migrations = migrations,
+                                               .count = 3 };
+static const struct pawl__schema first_two = { .component = "work",
+                                               .migrations = migrations,
+                                               .count = 2 };
 
 enum { ROWS_MAX = 8 };
 
@@ -199,7 +203,9 @@ static void test_another_component_does_not_count(void **state)
 {
     struct engine *engine = *state;
     pawl_error error = PAWL_ERROR_INIT;
-    const struct pawl__schema other = { "ledger", migrations, 1 };
+    const struct pawl__schema other = { .component = "ledger",
+                                        .migrations = migrations,
+                                        .count = 1 };
 
     assert_ok(pawl__migrate(&ops, engine, &all_three, &error), &error);
     pawl__buf_clear(&engine->trace);

@@ -173,9 +173,15 @@ static const struct pawl__migration migrations[] = {
     { 2, "0.2.0", "second", "ALTER TABLE thing ADD name text; INSERT INTO thing VALUES (2)" },
     { 3, "0.3.0", "broken", "INSERT INTO thing VALUES (3); SELECT nonsense" },
 };
-static const struct pawl__schema first_only = { "probe", migrations, 1 };
-static const struct pawl__schema both = { "probe", migrations, 2 };
-static const struct pawl__schema with_broken = { "probe", migrations, 3 };
+static const struct pawl__schema first_only = { .component = "probe",
+                                                .migrations = migrations,
+                                                .count = 1 };
+static const struct pawl__schema both = { .component = "probe",
+                                          .migrations = migrations,
+                                          .count = 2 };
+static const struct pawl__schema with_broken = { .component = "probe",
+                                                 .migrations = migrations,
+                                                 .count = 3 };
 
 static pawl_status open_migrated(const char *url,
                                  const struct pawl__schema *schema,

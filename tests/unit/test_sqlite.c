@@ -334,7 +334,9 @@ static void test_what_is_no_database_is_refused_and_not_touched(void **state)
 static void test_a_newer_schema_is_refused_and_not_touched(void **state)
 {
     struct probe *probe = *state;
-    const struct pawl__schema older = { "probe", pawl__schema_sqlite_probe.migrations, 2 };
+    const struct pawl__schema older = { .component = "probe",
+                                        .migrations = pawl__schema_sqlite_probe.migrations,
+                                        .count = 2 };
 
     pawl__sqlite_close(probe_open(probe));
     probe->options.schema = &older;
@@ -346,7 +348,9 @@ static void test_a_newer_schema_is_refused_and_not_touched(void **state)
 static void test_an_older_schema_is_migrated_but_not_by_a_reader(void **state)
 {
     struct probe *probe = *state;
-    const struct pawl__schema older = { "probe", pawl__schema_sqlite_probe.migrations, 1 };
+    const struct pawl__schema older = { .component = "probe",
+                                        .migrations = pawl__schema_sqlite_probe.migrations,
+                                        .count = 1 };
     struct pawl__sqlite *db = NULL;
     pawl_error error = PAWL_ERROR_INIT;
     struct pawl__sqlite_options options = probe->options;
@@ -372,7 +376,7 @@ static void test_a_failing_migration_leaves_the_old_schema(void **state)
         { 2, "0.31.0", "half", "CREATE TABLE half (x); INSERT INTO nowhere VALUES (1);" },
         { 3, "0.31.0", "ends", "CREATE TABLE half (x); COMMIT; CREATE TABLE rest (x);" },
     };
-    struct pawl__schema schema = { "probe", bad, 1 };
+    struct pawl__schema schema = { .component = "probe", .migrations = bad, .count = 1 };
     struct pawl__sqlite *db = NULL;
     pawl_error error = PAWL_ERROR_INIT;
 

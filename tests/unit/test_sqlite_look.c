@@ -127,7 +127,9 @@ static void test_an_older_store_has_migrations_pending_and_a_newer_one_is_refuse
     struct pawl__sqlite_facts facts = { 0 };
     pawl_error error = PAWL_ERROR_INIT;
     const struct pawl__schema *whole = &pawl__schema_sqlite_probe;
-    struct pawl__schema half = { whole->component, whole->migrations, whole->count - 1 };
+    struct pawl__schema half = { .component = whole->component,
+                                 .migrations = whole->migrations,
+                                 .count = whole->count - 1 };
     struct pawl__sqlite_look how = probe_look;
     struct pawl__sqlite *db = NULL;
 

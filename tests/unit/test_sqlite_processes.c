@@ -114,7 +114,9 @@ static void open_together(struct probe *probe)
 static void test_processes_that_create_and_migrate_together_all_succeed(void **state)
 {
     struct probe *probe = *state;
-    const struct pawl__schema older = { "probe", pawl__schema_sqlite_probe.migrations, 1 };
+    const struct pawl__schema older = { .component = "probe",
+                                        .migrations = pawl__schema_sqlite_probe.migrations,
+                                        .count = 1 };
     struct pawl__sqlite_options options = probe->options;
 
     for (int round = 0; round < 10; round++) {
@@ -208,7 +210,9 @@ static int migrate_and_die(struct probe *probe, int in, int out)
 static void test_a_migration_killed_anywhere_leaves_old_or_new(void **state)
 {
     struct probe *probe = *state;
-    const struct pawl__schema older = { "probe", pawl__schema_sqlite_probe.migrations, 1 };
+    const struct pawl__schema older = { .component = "probe",
+                                        .migrations = pawl__schema_sqlite_probe.migrations,
+                                        .count = 1 };
     static const struct {
         const char *point;
         int migration; /* what the store is at afterwards */
