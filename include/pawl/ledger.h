@@ -39,11 +39,12 @@ typedef struct pawl_ledger_options {
     bool must_exist;            /* do not create; NOT_FOUND when there is none */
     bool read_only;             /* never write, not even a migration */
     uint32_t answer_ms_max;     /* a PostgreSQL server silent for longer has stalled; 10,000 */
+    bool accept_damage;         /* opens in spite of CORRUPT ends, to verify; needs read_only */
 } pawl_ledger_options;
 
-#define PAWL_LEDGER_OPTIONS_INIT                                         \
-    {                                                                    \
-        sizeof(pawl_ledger_options), 1U << 20, 5000, false, false, 10000 \
+#define PAWL_LEDGER_OPTIONS_INIT                                                \
+    {                                                                           \
+        sizeof(pawl_ledger_options), 1U << 20, 5000, false, false, 10000, false \
     }
 
 /* One event. Text is UTF-8 without NUL bytes; views are borrowed.
@@ -72,8 +73,8 @@ typedef struct pawl_append_result {
 /* Opens the ledger at `location`, creating or migrating it unless the options say otherwise. NULL
  * takes DATABASE_URL from the environment. `options` may be NULL.
  *
- * CORRUPT: the anchor beside the file says that acknowledged events are gone or changed; nothing is
- * modified. UNSUPPORTED: made by a newer pawl. INVALID: no ledger but something else; a database of
+ * CORRUPT: the anchor beside the file says that acknowledged events are gone or changed, a trigger or
+ * rule that is not the ledger's stands on its tables, or a constraint is gone; nothing is modified. UNSUPPORTED: made by a newer pawl. INVALID: no ledger but something else; a database of
  * the original schema without hashes is named as such, with the command that imports it. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_open(const char *location,
                                                     const pawl_ledger_options *options,
@@ -164,8 +165,10 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_reader_next(pawl_reader *reader,
                                                     pawl_error *reterr);
 
 /* Blocks until there is another event, at most `timeout_ms`; TIMEOUT then. New events wake it at
- * once, also those of other processes; a poll is the safety net. CANCELLED after
- * pawl_reader_cancel; NOT_FOUND when the reader is at its `up_to`. */
+ * once, also those of other processes; a poll is the safety net. A PostgreSQL server that is away is
+ * tried again all that time, and then UNAVAILABLE. CANCELLED after pawl_reader_cancel; NOT_FOUND when
+ * the reader is at its `up_to`; IO when the SQLite file was replaced, moved or deleted; CORRUPT when
+ * the log has become shorter. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_reader_wait(pawl_reader *reader,
                                                     uint32_t timeout_ms,
                                                     pawl_error *reterr);
@@ -366,9 +369,9 @@ typedef struct pawl_verify_report {
     bool anchor_missing;       /* a tail that was cut off would not have shown */
 } pawl_verify_report;
 
-/* Walks the chain, the turns and the anchor. CORRUPT: the report (filled then, too) names the first
- * offset that was changed, removed, inserted, reordered or cut off. CANCELLED: `verified` says how
- * far it came. */
+/* Walks the chain, the turns and the anchor, and compares the schema. CORRUPT: the report (filled
+ * then, too) names the first offset that was changed, removed, inserted, reordered or cut off; 0 when
+ * the events are whole and something beside them is not. CANCELLED: `verified` says how far it came. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_verify(pawl_ledger *ledger,
                                                       const pawl_verify_options *options,
                                                       pawl_verify_report *ret_report,

@@ -20,11 +20,13 @@ static pawl_status print_report(const pawl_verify_report *report, bool good, paw
                                    head,
                                    "anchor_missing",
                                    (int)report->anchor_missing)
-                       : json_pack("{s:b, s:I, s:o, s:s, s:b}",
+                       : json_pack("{s:b, s:o, s:o, s:s, s:b}",
                                    "ok",
                                    0,
                                    "first_bad_offset",
-                                   (json_int_t)report->first_bad_offset,
+                                   report->first_bad_offset == 0
+                                       ? json_null()
+                                       : json_integer((json_int_t)report->first_bad_offset),
                                    "what",
                                    pawl__out_text(report->what),
                                    "verified",
@@ -63,7 +65,7 @@ static pawl_status conclude(const struct pawl__run *run,
     if (status == PAWL_OK) {
         return run->json ? print_report(report, true, reterr) : print_text(report, reterr);
     }
-    if (status == PAWL_CORRUPT && run->json && report->first_bad_offset != 0) {
+    if (status == PAWL_CORRUPT && run->json && report->what[0] != '\0') {
         pawl_status printed = print_report(report, false, NULL);
         (void)printed; /* what was found matters more than that nobody could be told here */
     }
@@ -93,7 +95,7 @@ static pawl_status verify_run(struct pawl__run *run, pawl_error *reterr)
         status = pawl__ledger_head_parse("resume", resume, &options.from, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
+        status = pawl__ledger_open(run, LEDGER_TO_VERIFY, &ledger, reterr);
     }
     if (status != PAWL_OK) {
         return status;

@@ -29,6 +29,7 @@ extern const struct pawl__command pawl__cmd_ledger_verify;
 
 enum pawl__ledger_wish {
     LEDGER_TO_READ,
+    LEDGER_TO_VERIFY, /* to read, also a damaged one */
     LEDGER_TO_WRITE,  /* one that exists */
     LEDGER_TO_CREATE, /* also a new one, with its data directory; memory: is allowed */
 };

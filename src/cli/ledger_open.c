@@ -74,7 +74,8 @@ pawl_status pawl__ledger_open(const struct pawl__run *run,
     options.busy_ms_max = pawl__place_busy_ms(run);
     options.answer_ms_max = pawl__place_answer_ms(run);
     options.must_exist = wish != LEDGER_TO_CREATE;
-    options.read_only = wish == LEDGER_TO_READ;
+    options.read_only = wish == LEDGER_TO_READ || wish == LEDGER_TO_VERIFY;
+    options.accept_damage = wish == LEDGER_TO_VERIFY;
     pawl_status status = pawl__ledger_location(run, &location, reterr);
     if (status == PAWL_OK) {
         status = check_memory(location, wish, reterr);
@@ -90,8 +91,7 @@ pawl_status pawl__ledger_open(const struct pawl__run *run,
         hurried = (struct pawl__woken){ hurry, *ret_ledger };
         pawl__interrupt_hurries(&hurried);
     }
-    if (status == PAWL_OK && wish != LEDGER_TO_READ
-        && strstr(location, "durability=normal") != NULL) {
+    if (status == PAWL_OK && !options.read_only && strstr(location, "durability=normal") != NULL) {
         LOG_WARNING("durability is normal: a power cut can take the last events that were answered",
                     LOG_TEXT("ledger", location));
     }

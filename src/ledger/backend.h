@@ -78,7 +78,8 @@ struct ledger_backend_ops {
                           pawl_error *reterr);
 
     /* All of them, with the offsets and hashes they carry. CONFLICT when an id is there already:
-     * the caller rolls back. A backend that skips such an event instead leaves a hole. */
+     * the caller rolls back. A backend that skips such an event instead leaves a hole. It counts the
+     * rows and reads the head back: a store can report success and keep nothing (CORRUPT). */
     pawl_status (*insert)(struct ledger_backend *backend,
                           const pawl_event *events,
                           size_t count,
@@ -191,6 +192,10 @@ struct ledger_backend_ops {
      * CORRUPT says what it is, and *ret_bad which offset is the first one concerned. Called at
      * every open. */
     pawl_status (*check)(struct ledger_backend *backend, uint64_t *ret_bad, pawl_error *reterr);
+
+    /* Whether the store's schema is still the ledger's: CORRUPT names a trigger or rule that could
+     * drop or change what is written, or a constraint that is gone. Opening checks it, too. */
+    pawl_status (*schema)(struct ledger_backend *backend, pawl_error *reterr);
 
     /* Every entry of an index in its order, from the index alone: the events are not read. NULL: the
      * store looks after its indexes itself. */

@@ -149,19 +149,72 @@ static pawl_status add_chunk(struct postgres_backend *backend,
     return pawl__pg_pipeline_add(backend->writer, PG_INSERT, values, COUNT_OF(values), reterr);
 }
 
-static pawl_status add_head(struct pawl__pg *pg, const pawl_event *last, pawl_error *reterr)
+static pawl_status add_head(struct pawl__pg *pg,
+                            const pawl_event *first,
+                            const pawl_event *last,
+                            pawl_error *reterr)
 {
     pawl_view hash = { (const char *)last->hash, sizeof(last->hash) };
     int64_t offset = (int64_t)last->offset;
     pawl_status status = pawl__pg_pipeline_add(
         pg, PG_HEAD_SET, PG_ARGS(pawl__pg_i64(offset), pawl__pg_bytes(hash)), reterr);
 
-    return status == PAWL_OK
-               ? pawl__pg_pipeline_add(pg, PG_NOTIFY, PG_ARGS(pawl__pg_i64(offset)), reterr)
-               : status;
+    if (status == PAWL_OK) {
+        status = pawl__pg_pipeline_add(pg, PG_NOTIFY, PG_ARGS(pawl__pg_i64(offset)), reterr);
+    }
+    return status == PAWL_OK ? pawl__pg_pipeline_add(
+               pg,
+               PG_READ_BACK,
+               PG_ARGS(pawl__pg_i64((int64_t)first->offset - 1), pawl__pg_i64(offset)),
+               reterr)
+                             : status;
 }
 
-/* One round trip: the events, the new head, and the notification that goes out with the commit. */
+/* What the pipeline was told to write. */
+struct written {
+    const pawl_event *last;
+    size_t count;
+    size_t inserts; /* statements that insert; behind them: the head, the notification, the look */
+    int64_t rows;   /* that they report */
+};
+
+static bool is_hash(pawl_view hash, const pawl_event *event)
+{
+    return hash.len == sizeof(event->hash) && memcmp(hash.data, event->hash, hash.len) == 0;
+}
+
+/* A rule or a trigger can make an INSERT do nothing and report success, or take back what it did. */
+static pawl_status check_written(void *context,
+                                 size_t index,
+                                 const struct pawl__pg_rows *rows,
+                                 pawl_error *reterr)
+{
+    struct written *written = context;
+    size_t behind = index < written->inserts ? 0 : 1 + index - written->inserts;
+    bool good = true;
+
+    if (behind == 0) {
+        written->rows += rows->affected;
+    } else if (behind == 1) {
+        good = written->rows == (int64_t)written->count && rows->affected == 1;
+    } else if (behind == 3) {
+        good = rows->count == 1 && pawl__pg_get_i64(rows, 0, 0) == (int64_t)written->count
+               && is_hash(pawl__pg_get_bytes(rows, 0, 1), written->last)
+               && pawl__pg_get_i64(rows, 0, 2) == (int64_t)written->last->offset
+               && is_hash(pawl__pg_get_bytes(rows, 0, 3), written->last)
+               && !pawl__pg_get_bool(rows, 0, 4);
+    }
+    return good
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_CORRUPT,
+                            "%zu events were written, and reading them back shows others: look for "
+                            "a trigger or rule that is not pawl's; nothing was appended",
+                            written->count);
+}
+
+/* One round trip: the events, the new head, the notification that goes out with the commit, and the
+ * look at what is there now. */
 static pawl_status postgres_insert(struct ledger_backend *base,
                                    const pawl_event *events,
                                    size_t count,
@@ -169,7 +222,12 @@ static pawl_status postgres_insert(struct ledger_backend *base,
 {
     struct postgres_backend *backend = pawl__ledger_pg_of(base);
     struct pawl__pg *pg = backend->writer;
-    pawl_status status = pawl__pg_pipeline_begin(pg, NULL, NULL, reterr);
+    struct written written = { .last = &events[count - 1], .count = count };
+
+    for (size_t done = 0; done < count; written.inserts++) {
+        done += chunk_of(&events[done], count - done);
+    }
+    pawl_status status = pawl__pg_pipeline_begin(pg, check_written, &written, reterr);
 
     if (status != PAWL_OK) {
         return status;
@@ -181,7 +239,7 @@ static pawl_status postgres_insert(struct ledger_backend *base,
         done += chunk;
     }
     if (status == PAWL_OK) {
-        status = add_head(pg, &events[count - 1], reterr);
+        status = add_head(pg, &events[0], &events[count - 1], reterr);
     }
     return status == PAWL_OK ? pawl__pg_pipeline_end(guard, reterr) : status;
 }
@@ -217,16 +275,26 @@ static pawl_status postgres_turn_put(struct ledger_backend *base,
                                      const struct ledger_turn *turn,
                                      pawl_error *reterr)
 {
-    return pawl__pg_exec(pawl__ledger_pg_of(base)->writer,
-                         PG_TURN_PUT,
-                         PG_ARGS(pawl__pg_text(turn->run_id),
-                                 pawl__pg_i64(turn->turn),
-                                 pawl__pg_i64(turn->attempt),
-                                 pawl__pg_i64(turn->state),
-                                 pawl__pg_i64((int64_t)turn->begin_offset),
-                                 pawl__pg_i64((int64_t)turn->end_offset)),
-                         NULL,
-                         reterr);
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    pawl_status status = pawl__pg_exec(pawl__ledger_pg_of(base)->writer,
+                                       PG_TURN_PUT,
+                                       PG_ARGS(pawl__pg_text(turn->run_id),
+                                               pawl__pg_i64(turn->turn),
+                                               pawl__pg_i64(turn->attempt),
+                                               pawl__pg_i64(turn->state),
+                                               pawl__pg_i64((int64_t)turn->begin_offset),
+                                               pawl__pg_i64((int64_t)turn->end_offset)),
+                                       &rows,
+                                       reterr);
+
+    if (status != PAWL_OK || rows.affected == 1) {
+        return status;
+    }
+    return pawl__fail(reterr,
+                      PAWL_CORRUPT,
+                      "one row was written to 'turns' and %lld were stored: look for a trigger or "
+                      "rule that is not pawl's; nothing was appended",
+                      (long long)rows.affected);
 }
 
 static pawl_status postgres_commit(struct ledger_backend *base, pawl_error *reterr)
@@ -261,6 +329,13 @@ static pawl_status postgres_check(struct ledger_backend *base,
         return pawl__fail(
             reterr, PAWL_CORRUPT, "ledger_head has %zu rows instead of one", rows.count);
     }
+    if (!pawl__pg_is_null(&rows, 0, 4) && pawl__pg_get_i64(&rows, 0, 4) < 1) {
+        *ret_bad = 1;
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "inserted: an event stands before the first, at %lld",
+                          (long long)pawl__pg_get_i64(&rows, 0, 4));
+    }
     int64_t head = pawl__pg_get_i64(&rows, 0, 0);
     int64_t last = pawl__pg_get_i64(&rows, 0, 2); /* 0 when there is none */
     if (head != last) {
@@ -281,6 +356,16 @@ static pawl_status postgres_check(struct ledger_backend *base,
                           (long long)head);
     }
     return PAWL_OK;
+}
+
+static pawl_status postgres_schema(struct ledger_backend *base, pawl_error *reterr)
+{
+    AUTO(pawl__ledger_pg_give_back) struct pg_borrowed borrowed = { NULL, NULL };
+    pawl_status status = pawl__ledger_pg_borrow(base, &borrowed, reterr);
+
+    return status == PAWL_OK
+               ? pawl__pg_check_schema(borrowed.pg, &pawl__schema_postgres_ledger, reterr)
+               : status;
 }
 
 static void postgres_close(struct ledger_backend *base)
@@ -323,6 +408,7 @@ static const struct ledger_backend_ops postgres_ops = {
     .embeddings = pawl__ledger_pg_embeddings,
     .watch = pawl__ledger_pg_watch,
     .check = postgres_check,
+    .schema = postgres_schema,
     .nearest = pawl__ledger_pg_nearest,
 };
 
@@ -404,6 +490,9 @@ static pawl_status set_up(struct postgres_backend *backend,
     }
     if (status == PAWL_OK) {
         status = bring_schema(pg, options, reterr);
+    }
+    if (status == PAWL_OK && !options->accept_damage) {
+        status = pawl__pg_check_schema(pg, &pawl__schema_postgres_ledger, reterr);
     }
     return status == PAWL_OK ? pawl__ledger_pg_vector_setup(backend, pg, options->read_only, reterr)
                              : status;

@@ -18,6 +18,7 @@ enum {
     PG_HEAD_SET,
     PG_HEAD_AND_LAST,
     PG_NOTIFY,
+    PG_READ_BACK,
     PG_INSERT,
     PG_LOOKUP,
     PG_BY_ID,

@@ -42,6 +42,9 @@ enum { WRITER_CACHE_KIB = 16 << 10 };
 static const char *const sql_text[SQL_COUNT] = {
     [SQL_HEAD] = "SELECT offset, hash FROM events ORDER BY offset DESC LIMIT 1",
     [SQL_FIRST] = "SELECT offset FROM events ORDER BY offset LIMIT 1",
+    [SQL_HIGHEST_EVER] = "SELECT max(seq) FROM sqlite_sequence WHERE name = 'events'",
+    [SQL_READ_BACK] = "SELECT offset, hash, (SELECT count(*) FROM events WHERE offset > ?1)"
+                      " FROM events ORDER BY offset DESC LIMIT 1",
     [SQL_LAST_UNINDEXED] =
         "SELECT last.offset FROM (SELECT offset, id FROM events ORDER BY offset DESC LIMIT 1) AS "
         "last WHERE NOT EXISTS (SELECT 1 FROM events AS found INDEXED BY sqlite_autoindex_events_1"
@@ -120,6 +123,7 @@ pawl_status pawl__ledger_reader_take(struct sqlite_backend *backend,
     }
     struct pawl__sqlite_options options = backend->options;
     options.mode = backend->reader_mode;
+    options.schema_unchecked = true; /* the first handle's business */
     return pawl__sqlite_open(backend->path, &options, ret_db, reterr);
 }
 
@@ -187,6 +191,20 @@ static pawl_status sqlite_lookup(struct ledger_backend *base,
     return PAWL_OK;
 }
 
+/* An INSERT that did nothing is no error to SQLite: RAISE(IGNORE), ON CONFLICT IGNORE. */
+static pawl_status check_changed(struct pawl__sqlite *db, const char *table, pawl_error *reterr)
+{
+    int64_t changed = pawl__sqlite_changes(db);
+
+    return changed == 1 ? PAWL_OK
+                        : pawl__fail(reterr,
+                                     PAWL_CORRUPT,
+                                     "one row was written to '%s' and %lld were stored: look for a "
+                                     "trigger on it; nothing was appended",
+                                     table,
+                                     (long long)changed);
+}
+
 static pawl_status insert_one(struct pawl__sqlite *db, const pawl_event *event, pawl_error *reterr)
 {
     AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_INSERT);
@@ -204,7 +222,37 @@ static pawl_status insert_one(struct pawl__sqlite *db, const pawl_event *event, 
     pawl__sqlite_bind_i64(&stmt, 9, event->schema_version);
     pawl__sqlite_bind_blob(
         &stmt, 10, (pawl_view){ (const char *)event->hash, sizeof(event->hash) });
-    return pawl__sqlite_run(&stmt, reterr);
+    pawl_status status = pawl__sqlite_run(&stmt, reterr);
+    return status == PAWL_OK ? check_changed(db, "events", reterr) : status;
+}
+
+/* What the transaction has written so far is what it was told to write: an AFTER trigger can take a
+ * row back that was counted. */
+static pawl_status read_back(struct pawl__sqlite *db,
+                             const pawl_event *events,
+                             size_t count,
+                             pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_READ_BACK);
+    const pawl_event *last = &events[count - 1];
+    bool row;
+
+    pawl__sqlite_bind_i64(&stmt, 1, (int64_t)events[0].offset - 1);
+    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl_view hash = row ? pawl__sqlite_blob(&stmt, 1) : (pawl_view){ NULL, 0 };
+    bool same = row && pawl__sqlite_i64(&stmt, 0) == (int64_t)last->offset
+                && pawl__sqlite_i64(&stmt, 2) == (int64_t)count && hash.len == sizeof(last->hash)
+                && memcmp(hash.data, last->hash, hash.len) == 0;
+    return same
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_CORRUPT,
+                            "%zu events were written, and reading them back shows others: look for "
+                            "a trigger on 'events'; nothing was appended",
+                            count);
 }
 
 static pawl_status sqlite_insert(struct ledger_backend *base,
@@ -217,7 +265,7 @@ static pawl_status sqlite_insert(struct ledger_backend *base,
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         status = insert_one(of(base)->writer, &events[i], reterr);
     }
-    return status;
+    return status == PAWL_OK ? read_back(of(base)->writer, events, count, reterr) : status;
 }
 
 static pawl_status sqlite_turn_get(struct ledger_backend *base,
@@ -269,7 +317,8 @@ static pawl_status sqlite_turn_put(struct ledger_backend *base,
     pawl__sqlite_bind_i64(&stmt, 4, turn->state);
     pawl__sqlite_bind_i64(&stmt, 5, (int64_t)turn->begin_offset);
     pawl__sqlite_bind_i64(&stmt, 6, (int64_t)turn->end_offset);
-    return pawl__sqlite_run(&stmt, reterr);
+    pawl_status status = pawl__sqlite_run(&stmt, reterr);
+    return status == PAWL_OK ? check_changed(of(base)->writer, "turns", reterr) : status;
 }
 
 /* Bytes of the embeddings that are there; 0: none yet. */
@@ -314,6 +363,9 @@ static pawl_status sqlite_embed(struct ledger_backend *base,
     pawl__sqlite_bind_i64(&stmt, 1, (int64_t)offset);
     pawl__sqlite_bind_blob(&stmt, 2, vector);
     status = pawl__sqlite_run(&stmt, reterr);
+    if (status == PAWL_OK) {
+        return check_changed(db, "embeddings", reterr);
+    }
     if (status == PAWL_CONFLICT) { /* the foreign key */
         return pawl__fail(
             reterr, PAWL_NOT_FOUND, "no event at offset %llu", (unsigned long long)offset);
@@ -416,6 +468,7 @@ static const struct ledger_backend_ops sqlite_ops = {
     .settle = pawl__ledger_sqlite_settle,
     .anchor = pawl__ledger_sqlite_anchor,
     .check = pawl__ledger_sqlite_check,
+    .schema = pawl__ledger_sqlite_schema,
     .entries = pawl__ledger_sqlite_entries,
     .copy_to = sqlite_copy_to,
 };
@@ -577,6 +630,7 @@ pawl_status pawl__ledger_sqlite_open(const struct pawl__location *location,
     backend->options.busy_ms_max = options->busy_ms_max;
     backend->options.sync_normal = location->durability_normal;
     backend->options.interrupted = location->interrupted;
+    backend->options.schema_unchecked = options->accept_damage;
     backend->reader_mode = location->at_rest ? PAWL__SQLITE_AT_REST : PAWL__SQLITE_READ_ONLY;
     pawl_status status = pawl__lock_init(&backend->lock, reterr);
     if (status != PAWL_OK) {

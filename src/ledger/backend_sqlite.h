@@ -11,6 +11,8 @@
 enum {
     SQL_HEAD,
     SQL_FIRST,
+    SQL_HIGHEST_EVER,
+    SQL_READ_BACK,
     SQL_LAST_UNINDEXED,
     SQL_INSERT,
     SQL_BY_ID,
@@ -106,6 +108,7 @@ pawl_status pawl__ledger_sqlite_get_head(struct ledger_backend *base,
 pawl_status pawl__ledger_sqlite_check(struct ledger_backend *base,
                                       uint64_t *ret_bad,
                                       pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_schema(struct ledger_backend *base, pawl_error *reterr);
 pawl_status pawl__ledger_sqlite_entries(struct ledger_backend *base,
                                         enum ledger_index index,
                                         ledger_entry_sink sink,

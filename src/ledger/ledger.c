@@ -160,7 +160,7 @@ static pawl_status open_ledger(pawl_ledger *ledger, const char *location, pawl_e
     pawl_status status = pawl__ledger_backend_open(
         location, &ledger->interrupted, &ledger->options, &ledger->backend, reterr);
 
-    if (status == PAWL_OK) {
+    if (status == PAWL_OK && !ledger->options.accept_damage) {
         status = pawl__verify_ends(ledger->backend, reterr);
     }
     if (status != PAWL_OK) {
@@ -186,6 +186,9 @@ static pawl_status take_options(const pawl_ledger_options *given,
     pawl_status status = pawl__take_sized("options", given, options, sizeof(*options), reterr);
     if (status != PAWL_OK) {
         return status;
+    }
+    if (options->accept_damage && !options->read_only) {
+        return pawl__fail(reterr, PAWL_INVALID, "accept_damage: needs read_only");
     }
     if (options->payload_bytes_max == 0
         || options->payload_bytes_max > LEDGER_PAYLOAD_BYTES_LIMIT) {

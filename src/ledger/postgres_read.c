@@ -367,22 +367,23 @@ pawl_status pawl__ledger_pg_counts(struct ledger_backend *base,
     return status;
 }
 
+static pawl_turn_info turn_at(const struct pawl__pg_rows *rows, size_t row)
+{
+    return (pawl_turn_info){
+        .run_id = pawl__pg_get_text(rows, row, 0),
+        .turn = pawl__pg_get_i64(rows, row, 1),
+        .attempt = (uint32_t)pawl__pg_get_i64(rows, row, 2),
+        .state = (pawl_turn_state)pawl__pg_get_i64(rows, row, 3),
+        .begin_offset = (uint64_t)pawl__pg_get_i64(rows, row, 4),
+        .end_offset = (uint64_t)pawl__pg_get_i64(rows, row, 5),
+    };
+}
+
 /* False when the visitor has seen enough. */
-static bool visit_turns(const struct pawl__pg_rows *rows,
-                        pawl_turn_visit visit,
-                        void *context,
-                        uint64_t *ret_last)
+static bool visit_turns(const struct pawl__pg_rows *rows, pawl_turn_visit visit, void *context)
 {
     for (size_t i = 0; i < rows->count; i++) {
-        pawl_turn_info info = {
-            .run_id = pawl__pg_get_text(rows, i, 0),
-            .turn = pawl__pg_get_i64(rows, i, 1),
-            .attempt = (uint32_t)pawl__pg_get_i64(rows, i, 2),
-            .state = (pawl_turn_state)pawl__pg_get_i64(rows, i, 3),
-            .begin_offset = (uint64_t)pawl__pg_get_i64(rows, i, 4),
-            .end_offset = (uint64_t)pawl__pg_get_i64(rows, i, 5),
-        };
-        *ret_last = info.begin_offset;
+        pawl_turn_info info = turn_at(rows, i);
         if (!visit(context, &info)) {
             return false;
         }
@@ -397,19 +398,24 @@ pawl_status pawl__ledger_pg_turns(struct ledger_backend *base,
                                   pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    uint64_t last = 0;
+    pawl_turn_info last = { .turn = INT64_MIN, .begin_offset = (uint64_t)INT64_MIN };
 
     for (;;) {
-        pawl_status status = ask(
-            base,
-            PG_TURNS,
-            PG_ARGS(name_or_null(run_id), pawl__pg_i64(clamped(last)), pawl__pg_i64(TURNS_PAGE)),
-            &rows,
-            reterr);
-        if (status != PAWL_OK || !visit_turns(&rows, visit, context, &last)
-            || rows.count < TURNS_PAGE) {
+        /* The last row's name is in the page that is being replaced: it lives until the answer. */
+        pawl_status status = ask(base,
+                                 PG_TURNS,
+                                 PG_ARGS(name_or_null(run_id),
+                                         pawl__pg_i64((int64_t)last.begin_offset),
+                                         pawl__pg_i64(TURNS_PAGE),
+                                         pawl__pg_text(last.run_id),
+                                         pawl__pg_i64(last.turn),
+                                         pawl__pg_i64(last.attempt)),
+                                 &rows,
+                                 reterr);
+        if (status != PAWL_OK || !visit_turns(&rows, visit, context) || rows.count < TURNS_PAGE) {
             return status;
         }
+        last = turn_at(&rows, rows.count - 1);
     }
 }
 
@@ -419,7 +425,6 @@ pawl_status pawl__ledger_pg_open_turns(struct ledger_backend *base,
                                        pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    uint64_t last;
     pawl_status status = pawl__pg_exec(pawl__ledger_pg_of(base)->writer,
                                        PG_TURNS_UNFINISHED,
                                        PG_ARGS(pawl__pg_i64(INT64_MAX)),
@@ -427,7 +432,7 @@ pawl_status pawl__ledger_pg_open_turns(struct ledger_backend *base,
                                        reterr);
 
     if (status == PAWL_OK) {
-        (void)visit_turns(&rows, visit, context, &last);
+        (void)visit_turns(&rows, visit, context);
     }
     return status;
 }
@@ -439,12 +444,11 @@ pawl_status pawl__ledger_pg_unfinished(struct ledger_backend *base,
                                        pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    uint64_t last;
     pawl_status status =
         ask(base, PG_TURNS_UNFINISHED, PG_ARGS(pawl__pg_i64(clamped(since))), &rows, reterr);
 
     if (status == PAWL_OK) {
-        (void)visit_turns(&rows, visit, context, &last);
+        (void)visit_turns(&rows, visit, context);
     }
     return status;
 }

@@ -30,15 +30,30 @@
 #define QUERY_VECTOR(parameter) \
     "WITH asked AS MATERIALIZED (SELECT embedding_of(" parameter ") AS vector) "
 
+#define OUR_TABLES \
+    "('events'::regclass, 'ledger_head'::regclass, 'turns'::regclass, 'embeddings'::regclass)"
+
 const struct pawl__pg_statement pawl__ledger_pg_statements[PG_COUNT] = {
     [PG_HEAD] = { "SELECT \"offset\", hash FROM ledger_head", NULL, "ix" },
     [PG_HEAD_LOCK] = { "SELECT \"offset\", hash FROM ledger_head FOR UPDATE", NULL, "ix" },
     [PG_HEAD_SET] = { "UPDATE ledger_head SET \"offset\" = $1, hash = $2", "ix", NULL },
     [PG_HEAD_AND_LAST] = { "SELECT ledger_head.\"offset\", ledger_head.hash, last.\"offset\","
-                           " last.hash FROM ledger_head LEFT JOIN (SELECT \"offset\", hash"
+                           " last.hash, (SELECT min(\"offset\") FROM events)"
+                           " FROM ledger_head LEFT JOIN (SELECT \"offset\", hash"
                            " FROM events ORDER BY \"offset\" DESC LIMIT 1) AS last ON true",
                            NULL,
-                           "ixix" },
+                           "ixixi" },
+    /* What the transaction has written so far, and whether a trigger, a rule or a key that is gone could
+     * have meddled: nobody can change that before it ends. */
+    [PG_READ_BACK] = { "SELECT (SELECT count(*) FROM events WHERE \"offset\" > $1),"
+                       " (SELECT hash FROM events WHERE \"offset\" = $2), \"offset\", hash,"
+                       " EXISTS (SELECT FROM pg_trigger WHERE tgrelid IN " OUR_TABLES
+                       "  AND NOT tgisinternal)"
+                       " OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class IN " OUR_TABLES ")"
+                       " OR 5 > (SELECT count(*) FROM pg_index WHERE indrelid IN " OUR_TABLES
+                       "  AND indisunique AND indisvalid) FROM ledger_head",
+                       "ii",
+                       "ixixb" },
     [PG_NOTIFY] = { "SELECT true FROM pg_notify('" PAWL__LEDGER_CHANNEL "', $1::bigint::text)",
                     "i",
                     "b" },
@@ -77,9 +92,12 @@ const struct pawl__pg_statement pawl__ledger_pg_statements[PG_COUNT] = {
                       " begin_offset = EXCLUDED.begin_offset, end_offset = EXCLUDED.end_offset",
                       "tiiiii",
                       NULL },
+    /* Two rows with one begin are not the ledger's, but verify has to see both of them. */
     [PG_TURNS] = { "SELECT " TURN_COLUMNS " FROM turns WHERE ($1::text IS NULL OR run_id = $1)"
-                   " AND begin_offset > $2 ORDER BY begin_offset LIMIT $3",
-                   "tii",
+                   " AND begin_offset >= $2 AND (begin_offset, run_id, turn, attempt)"
+                   " > ($2, $4::text COLLATE \"C\", $5::bigint, $6::bigint)"
+                   " ORDER BY begin_offset, run_id, turn, attempt LIMIT $3",
+                   "tiitii",
                    TURN_TYPES },
     [PG_TURNS_UNFINISHED] = { "SELECT " TURN_COLUMNS " FROM turns"
                               " WHERE state <> 1 AND (end_offset = 0 OR end_offset > $1)",

@@ -86,6 +86,7 @@ static pawl_status open_settler(struct sqlite_backend *backend, pawl_error *rete
     struct pawl__sqlite_options options = backend->options;
 
     options.mode = PAWL__SQLITE_MUST_EXIST;
+    options.schema_unchecked = true; /* it only takes the lock */
     /* A committer under load leaves the lock for a moment only, between two groups. Who asks as
      * seldom as writers do would wait for more than the second that is promised. */
     options.busy_nap_ms_max = 1;

@@ -250,6 +250,10 @@ pawl_status pawl__ledger_sqlite_get_head(struct ledger_backend *base,
     AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
     pawl_status status = borrow(base, &borrowed, reterr);
 
+    if (status
+        == PAWL_OK) { /* a follower would wait for ever for what is written to another file */
+        status = pawl__sqlite_check_place(borrowed.db, reterr);
+    }
     return status == PAWL_OK ? pawl__ledger_sqlite_head(borrowed.db, ret_head, reterr) : status;
 }
 
@@ -268,6 +272,31 @@ static pawl_status check_first(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_
                           (long long)pawl__sqlite_i64(&stmt, 0));
     }
     return status;
+}
+
+/* AUTOINCREMENT makes SQLite remember the highest offset there ever was, in the same transaction: a
+ * tail that was cut off, or a log that was emptied, shows without an anchor, too. */
+static pawl_status check_highest(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_HIGHEST_EVER);
+    pawl_ledger_head head;
+    bool row;
+    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
+    int64_t highest = status == PAWL_OK && row ? pawl__sqlite_i64(&stmt, 0) : 0;
+
+    if (status == PAWL_OK) { /* after it: the log only grows */
+        status = pawl__ledger_sqlite_head(db, &head, reterr);
+    }
+    if (status != PAWL_OK || highest <= (int64_t)head.offset) {
+        return status;
+    }
+    *ret_bad = head.offset + 1;
+    return pawl__fail(reterr,
+                      PAWL_CORRUPT,
+                      "cut off: the log ends at offset %llu, but had events up to %lld; restore it "
+                      "from a snapshot",
+                      (unsigned long long)head.offset,
+                      (long long)highest);
 }
 
 /* Whoever writes relies on the index of ids to know duplicates. All of it is verify's to read; that
@@ -300,8 +329,19 @@ pawl_status pawl__ledger_sqlite_check(struct ledger_backend *base,
     if (status == PAWL_OK) {
         status = check_first(borrowed.db, ret_bad, reterr);
     }
+    if (status == PAWL_OK) {
+        status = check_highest(borrowed.db, ret_bad, reterr);
+    }
     return status == PAWL_OK && of(base)->writer != NULL ? check_last(borrowed.db, ret_bad, reterr)
                                                          : status;
+}
+
+pawl_status pawl__ledger_sqlite_schema(struct ledger_backend *base, pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    pawl_status status = borrow(base, &borrowed, reterr);
+
+    return status == PAWL_OK ? pawl__sqlite_check_schema(borrowed.db, reterr) : status;
 }
 
 pawl_status pawl__ledger_sqlite_entries(struct ledger_backend *base,

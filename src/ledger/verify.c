@@ -28,8 +28,9 @@ struct walk {
     pawl_verify_report report;
     struct pawl__sha256 recent[LEDGER_SCENE_RECENT]; /* see ledger_scene */
     size_t recent_count;
-    size_t bytes; /* since the last report of progress */
-    bool broken;  /* the chain; the event behind `verified` does not continue it */
+    pawl_error anchor; /* it cannot be read: said when everything else was looked at */
+    size_t bytes;      /* since the last report of progress */
+    bool broken;       /* the chain; the event behind `verified` does not continue it */
     struct ledger_turn_sum turns;
     struct ledger_index_sums indexes;
 };
@@ -54,6 +55,15 @@ static pawl_status hand_on(const pawl_error *error, pawl_error *reterr)
         *reterr = *error;
     }
     return error->status;
+}
+
+/* What is wrong, and not at an offset. */
+static pawl_status bad_beside(struct walk *walk, const pawl_error *error, pawl_error *reterr)
+{
+    if (error->status == PAWL_CORRUPT) {
+        snprintf(walk->report.what, sizeof(walk->report.what), "%.150s", error->message);
+    }
+    return hand_on(error, reterr);
 }
 
 /* --- heads that were noted --- */
@@ -156,10 +166,9 @@ pawl_status pawl__verify_ends(struct ledger_backend *backend, pawl_error *reterr
     pawl_status status = read_anchor(backend, &anchor, reterr);
 
     if (status == PAWL_OK) {
-        status = check_store(backend, &bad, reterr);
+        status = pawl__verify_contains(backend, &anchor, "its anchor", NULL, reterr);
     }
-    return status == PAWL_OK ? pawl__verify_contains(backend, &anchor, "its anchor", NULL, reterr)
-                             : status;
+    return status == PAWL_OK ? check_store(backend, &bad, reterr) : status;
 }
 
 /* Those that the walk does not pass: before its beginning, or behind its end. */
@@ -371,9 +380,14 @@ static void add_witness(struct walk *walk, const pawl_ledger_head *head, const c
 /* The anchor before the head: it is never ahead of the log, so a log read later holds it. */
 static pawl_status set_out(struct walk *walk, pawl_error *reterr)
 {
-    pawl_ledger_head anchor;
-    pawl_status status = read_anchor(walk->backend, &anchor, reterr);
+    pawl_ledger_head anchor = { 0 };
+    pawl_status status = read_anchor(walk->backend, &anchor, &walk->anchor);
 
+    if (status == PAWL_CORRUPT) {
+        status = PAWL_OK; /* the walk does without */
+    } else if (status != PAWL_OK) {
+        return hand_on(&walk->anchor, reterr);
+    }
     if (status == PAWL_OK) {
         status = walk->backend->ops->head(walk->backend, &walk->end, reterr);
         if (status == PAWL_CORRUPT) {
@@ -391,8 +405,8 @@ static pawl_status set_out(struct walk *walk, pawl_error *reterr)
                PAWL_LEDGER_HASH_BYTES);
         walk->recent_count = 1;
     }
-    walk->report.anchor_missing =
-        walk->backend->ops->anchor != NULL && anchor.offset == 0 && walk->end.offset > 0;
+    walk->report.anchor_missing = walk->backend->ops->anchor != NULL && anchor.offset == 0
+                                  && walk->anchor.status != PAWL_CORRUPT;
     add_witness(walk, &walk->options.from, "the head to go on from");
     add_witness(walk, &anchor, "its anchor");
     add_witness(walk, walk->options.expect, "the expected head");
@@ -403,15 +417,29 @@ static pawl_status check_ends(struct walk *walk, pawl_error *reterr)
 {
     uint64_t bad = 0;
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = check_store(walk->backend, &bad, &error);
+    pawl_status status = check_outside(walk, false, reterr);
 
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = check_store(walk->backend, &bad, &error);
     if (status == PAWL_CORRUPT) {
         if (bad == 1) {
             walk->report.verified = (pawl_ledger_head){ 0 };
         }
         return bad_at(walk, bad, reterr, "%s", error.message);
     }
-    return status == PAWL_OK ? check_outside(walk, false, reterr) : hand_on(&error, reterr);
+    return status == PAWL_OK ? PAWL_OK : hand_on(&error, reterr);
+}
+
+static pawl_status check_schema(struct walk *walk, pawl_error *reterr)
+{
+    struct ledger_backend *backend = walk->backend;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status =
+        backend->ops->schema == NULL ? PAWL_OK : backend->ops->schema(backend, &error);
+
+    return status == PAWL_OK ? PAWL_OK : bad_beside(walk, &error, reterr);
 }
 
 static pawl_status verify(struct walk *walk, pawl_error *reterr)
@@ -429,7 +457,16 @@ static pawl_status verify(struct walk *walk, pawl_error *reterr)
     if (status == PAWL_OK) {
         status = check_turns(walk, reterr);
     }
-    return status == PAWL_OK ? check_indexes(walk, reterr) : status;
+    if (status == PAWL_OK) {
+        status = check_schema(walk, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = check_indexes(walk, reterr);
+    }
+    if (status == PAWL_OK && walk->anchor.status == PAWL_CORRUPT) {
+        return bad_beside(walk, &walk->anchor, reterr);
+    }
+    return status;
 }
 
 pawl_status pawl__verify(struct ledger_backend *backend,
@@ -437,7 +474,9 @@ pawl_status pawl__verify(struct ledger_backend *backend,
                          pawl_verify_report *ret_report,
                          pawl_error *reterr)
 {
-    struct walk walk = { .backend = backend, .options = PAWL_VERIFY_OPTIONS_INIT };
+    struct walk walk = { .backend = backend,
+                         .options = PAWL_VERIFY_OPTIONS_INIT,
+                         .anchor = PAWL_ERROR_INIT };
     pawl_status status =
         pawl__take_sized("verify options", options, &walk.options, sizeof(walk.options), reterr);
 

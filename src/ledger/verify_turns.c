@@ -105,6 +105,7 @@ struct rows {
     uint64_t end;
     claim_sink sink;
     void *context;
+    uint64_t highest; /* offset that a row is about; one below 1 is higher than any other */
     pawl_status status;
     pawl_error *reterr;
 };
@@ -136,6 +137,8 @@ static bool take_row(void *context, const pawl_turn_info *info)
     const char *ended =
         info->state == PAWL_TURN_COMMITTED ? PAWL__KIND_TURN_COMMIT : PAWL__KIND_TURN_ABANDON;
 
+    uint64_t begin = info->begin_offset == 0 ? UINT64_MAX : info->begin_offset;
+    rows->highest = MAX(rows->highest, MAX(begin, info->end_offset));
     if (in_range(rows, info->begin_offset)
         && !take_half(rows, PAWL__KIND_TURN_BEGIN, info->begin_offset, info)) {
         return false;
@@ -261,6 +264,31 @@ static pawl_status search(struct ledger_backend *backend,
     return status;
 }
 
+/* Rows and events are written together, so what was read of the rows before is in the log now. */
+static pawl_status check_past_end(struct ledger_backend *backend,
+                                  uint64_t highest,
+                                  uint64_t *ret_bad,
+                                  pawl_error *reterr)
+{
+    pawl_ledger_head head;
+    pawl_status status = backend->ops->head(backend, &head, reterr);
+
+    if (status != PAWL_OK || highest <= head.offset) {
+        return status;
+    }
+    if (highest > INT64_MAX) {
+        *ret_bad = 1;
+        return pawl__fail(
+            reterr, PAWL_CORRUPT, "changed: a turn's row is about an offset before the first");
+    }
+    *ret_bad = head.offset + 1;
+    return pawl__fail(reterr,
+                      PAWL_CORRUPT,
+                      "cut off: the log ends at offset %llu, a turn's row is about %llu",
+                      (unsigned long long)head.offset,
+                      (unsigned long long)highest);
+}
+
 pawl_status pawl__verify_turn_rows(struct ledger_backend *backend,
                                    const struct ledger_turn_sum *events,
                                    uint64_t from,
@@ -273,6 +301,9 @@ pawl_status pawl__verify_turn_rows(struct ledger_backend *backend,
     uint64_t bad = 0;
 
     pawl_status status = each_claim(backend, &rows, reterr);
+    if (status == PAWL_OK) {
+        status = check_past_end(backend, rows.highest, ret_bad, reterr);
+    }
     if (status != PAWL_OK || memcmp(&sum, events, sizeof(sum)) == 0) {
         return status;
     }
