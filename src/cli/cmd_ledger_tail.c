@@ -2,9 +2,11 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/macros.h"
 #include "base/quantity.h"
 #include "cli/ledger.h"
+#include "cli/out_watch.h"
 #include "cli/text.h"
 
 enum { WAIT_MS = 60000 }; /* between two looks when nothing comes; any event ends it at once */
@@ -34,31 +36,59 @@ static void wake_reader(void *reader)
     pawl_reader_cancel(reader);
 }
 
-static pawl_status follow(const struct pawl__run *run,
-                          pawl_reader *reader,
-                          uint64_t left,
-                          pawl_error *reterr)
+/* The server of the ledger cannot be reached. It may come back: that is said once, and waited for. */
+static bool is_away(pawl_status status, const pawl_error *error, bool *away)
 {
-    const struct pawl__woken woken = { wake_reader, reader };
-    pawl_status status = PAWL_OK;
+    bool is = status == PAWL_UNAVAILABLE;
 
-    pawl__interrupt_catch();
-    pawl__interrupt_wakes(&woken);
+    if (is && !*away) {
+        LOG_WARNING("the ledger cannot be reached; trying again until it can",
+                    LOG_TEXT("error", error->message));
+    }
+    *away = is || (*away && status == PAWL_TIMEOUT);
+    return is || status == PAWL_TIMEOUT;
+}
+
+static pawl_status follow_on(const struct pawl__run *run,
+                             pawl_reader *reader,
+                             uint64_t left,
+                             pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+    bool away = false;
+
     while (left > 0 && !pawl__interrupted()) {
         status = print_there(run, reader, &left, reterr);
-        if (status != PAWL_OK && status != PAWL_NOT_FOUND) {
+        if (status != PAWL_OK && status != PAWL_NOT_FOUND && !is_away(status, reterr, &away)) {
             break;
         }
         status = pawl__out_check(reterr); /* whoever reads sees it before we wait */
         if (status == PAWL_OK && left > 0) {
             status = pawl_reader_wait(reader, WAIT_MS, reterr);
         }
-        if (status != PAWL_OK && status != PAWL_TIMEOUT) {
+        if (status != PAWL_OK && !is_away(status, reterr, &away)) {
             break;
         }
     }
-    pawl__interrupt_wakes(NULL);
     return pawl__interrupted() || status == PAWL_TIMEOUT ? PAWL_OK : status;
+}
+
+static pawl_status follow(const struct pawl__run *run,
+                          pawl_reader *reader,
+                          uint64_t left,
+                          pawl_error *reterr)
+{
+    const struct pawl__woken woken = { wake_reader, reader };
+    struct pawl__out_watch output;
+
+    pawl__interrupt_catch();
+    pawl__interrupt_wakes(&woken);
+    pawl__out_watch_start(&output, &woken);
+    pawl_status status = follow_on(run, reader, left, reterr);
+    pawl__out_watch_stop(&output);
+    pawl__interrupt_wakes(NULL);
+    return status == PAWL_CANCELLED && pawl__out_watch_gone(&output) ? pawl__out_fail_gone(reterr)
+                                                                     : status;
 }
 
 static pawl_status tail_run(struct pawl__run *run, pawl_error *reterr)
@@ -102,7 +132,9 @@ const struct pawl__command pawl__cmd_ledger_tail = {
         "an "
         "older copy of it.\n\n"
         "With --follow it waits for more, from whatever process they come, until Ctrl-C, which is "
-        "exit code 0. With --complete-turns it shows only what is outside turns or in a turn that "
+        "exit code 0. It ends when nobody reads its output any more, and when the file of the "
+        "ledger is replaced or deleted; a PostgreSQL server that is away is waited for. With "
+        "--complete-turns it shows only what is outside turns or in a turn that "
         "was committed, and holds back at the first turn that is still open.",
     .flags = FLAGS({ .name = "from",
                      .value = "OFFSET",

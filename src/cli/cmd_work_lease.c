@@ -6,6 +6,7 @@
 #include "base/macros.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
+#include "cli/out_watch.h"
 #include "cli/work.h"
 
 #define LEASE_FLAG                                                                   \
@@ -45,6 +46,25 @@ static pawl_status print_status(const struct pawl__run *run,
 static void wake_claim(void *work)
 {
     pawl_work_interrupt(work);
+}
+
+/* Ends early by Ctrl-C, or when nobody is left to be told what was claimed. */
+static pawl_status claim_waiting(pawl_work *work,
+                                 const pawl_claim *claim,
+                                 pawl_claimed **ret_claimed,
+                                 pawl_error *reterr)
+{
+    const struct pawl__woken woken = { wake_claim, work };
+    struct pawl__out_watch output;
+
+    pawl__interrupt_catch();
+    pawl__interrupt_wakes(&woken);
+    pawl__out_watch_start(&output, &woken);
+    pawl_status status = pawl_work_claim(work, claim, ret_claimed, reterr);
+    pawl__out_watch_stop(&output);
+    pawl__interrupt_wakes(NULL);
+    return status == PAWL_CANCELLED && pawl__out_watch_gone(&output) ? pawl__out_fail_gone(reterr)
+                                                                     : status;
 }
 
 static bool claim_row(struct pawl__rows *rows, const pawl_item *item)
@@ -117,13 +137,8 @@ static pawl_status claim_run(struct pawl__run *run, pawl_error *reterr)
         return status;
     }
     claim.wait_ms = (uint32_t)wait_ms;
-    const struct pawl__woken woken = { wake_claim, work };
-    if (wait_ms > 0) {
-        pawl__interrupt_catch();
-        pawl__interrupt_wakes(&woken);
-    }
-    status = pawl_work_claim(work, &claim, &claimed, reterr);
-    pawl__interrupt_wakes(NULL);
+    status = wait_ms > 0 ? claim_waiting(work, &claim, &claimed, reterr)
+                         : pawl_work_claim(work, &claim, &claimed, reterr);
     if (status == PAWL_TIMEOUT) {
         pawl_work_interrupt(work); /* closing does not wait for the same store again */
     }

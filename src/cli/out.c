@@ -49,6 +49,11 @@ static pawl_status fail_output(int error_number, pawl_error *reterr)
     return PAWL_IO;
 }
 
+pawl_status pawl__out_fail_gone(pawl_error *reterr)
+{
+    return fail_output(EPIPE, reterr);
+}
+
 pawl_status pawl__out_check(pawl_error *reterr)
 {
     errno = 0;

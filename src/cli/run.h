@@ -64,6 +64,9 @@ struct pawl__table_options pawl__out_table(const struct pawl__run *run);
 /* Whether what was printed so far could be written: CLOSED when the reader went away. */
 PAWL_MUST_USE pawl_status pawl__out_check(pawl_error *reterr);
 
+/* CLOSED, as a write to a reader that went away is. */
+PAWL_MUST_USE pawl_status pawl__out_fail_gone(pawl_error *reterr);
+
 /* Reports the error, if any, flushes both streams and gives the exit code. */
 int pawl__out_finish(pawl_status status, const pawl_error *error, bool json);
 

@@ -22,6 +22,7 @@ enum {
     PAGE_BYTES_MAX = 1 << 20, /* a page ends with the event that reaches this */
     WINDOW_OFFSETS = 1 << 16, /* one question to the store, so that none of them takes long */
 };
+#define AWAY_NS (200 * NS_PER_MS) /* between two tries to reach a server that is away */
 
 struct pawl_reader {
     pawl_ledger *ledger;
@@ -36,6 +37,7 @@ struct pawl_reader {
 
     uint64_t position;   /* up to here returned or left out */
     uint64_t round_end;  /* up to here everything is decided */
+    uint64_t head;       /* how far the log reached when it was asked last */
     uint32_t generation; /* the watch's, from before the look that found nothing */
     struct ledger_turn_index index;
 
@@ -171,6 +173,15 @@ static pawl_status start_round(pawl_reader *reader, pawl_error *reterr)
     if (status != PAWL_OK) {
         return status;
     }
+    if (head.offset < reader->head) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "the log ends at offset %llu and reached %llu before: it was cut off or "
+                          "replaced",
+                          (unsigned long long)head.offset,
+                          (unsigned long long)reader->head);
+    }
+    reader->head = head.offset;
     uint64_t end = MIN(head.offset, reader->up_to);
     if (reader->complete_turns && end > reader->position) {
         struct ledger_turn_question question = { .since = reader->position,
@@ -355,6 +366,26 @@ void pawl_reader_cancel(pawl_reader *reader)
     }
 }
 
+/* The store is a server that is gone for now. */
+static bool is_away(pawl_status status)
+{
+    return status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT;
+}
+
+/* Lets a server that is away come back; false when the deadline has passed. */
+static bool wait_for_store(pawl_reader *reader, int64_t deadline_ns)
+{
+    struct pawl__clock *clock = pawl__clock_real();
+    struct pawl__watch *watch = &reader->ledger->watch;
+    uint32_t generation = pawl__watch_generation(watch);
+    int64_t again_ns = pawl__monotonic_ns(clock) + AWAY_NS;
+
+    if (!atomic_load(&reader->cancelled)) {
+        (void)pawl__watch_wait(watch, generation, MIN(again_ns, deadline_ns));
+    }
+    return pawl__monotonic_ns(clock) < deadline_ns;
+}
+
 pawl_status pawl_reader_wait(pawl_reader *reader, uint32_t timeout_ms, pawl_error *reterr)
 {
     if (reader == NULL) {
@@ -362,7 +393,8 @@ pawl_status pawl_reader_wait(pawl_reader *reader, uint32_t timeout_ms, pawl_erro
     }
     struct pawl__watch *watch = &reader->ledger->watch;
     int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + (int64_t)timeout_ms * NS_PER_MS;
-    pawl_status status = pawl__watch_outside(watch, reterr);
+    pawl_error error = PAWL_ERROR_INIT; /* what was survived is not told */
+    pawl_status status = pawl__watch_outside(watch, &error);
 
     for (bool in_time = true; status == PAWL_OK;) {
         if (atomic_load(&reader->cancelled)) {
@@ -380,11 +412,18 @@ pawl_status pawl_reader_wait(pawl_reader *reader, uint32_t timeout_ms, pawl_erro
         if (!in_time) {
             return pawl__fail(reterr, PAWL_TIMEOUT, "no event within %u ms", timeout_ms);
         }
-        status = fill_page(reader, reterr);
+        status = fill_page(reader, &error);
+        if (is_away(status) && wait_for_store(reader, deadline_ns)) {
+            status = PAWL_OK;
+            continue;
+        }
         /* Cancelled before fill_page took the generation: nothing would wake us any more. */
         if (status == PAWL_OK && reader->count == 0 && !atomic_load(&reader->cancelled)) {
             in_time = pawl__watch_wait(watch, reader->generation, deadline_ns);
         }
+    }
+    if (reterr != NULL) {
+        *reterr = error;
     }
     return status;
 }

@@ -418,6 +418,55 @@ def following():
     assert limited.process.wait(WAIT_S) == 0
 
 
+def followers_end():
+    data = place()
+    append(data, event("e-0"))
+    # Nothing comes any more: only the reader that leaves can end it, or the file that goes.
+    for verb, store in ((["tail", "--follow"], data), (["tail", "--follow", "--from", "1"], data)):
+        process = subprocess.Popen(command(*verb, "--data", store), env=ENV, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        if "--from" not in verb:
+            assert json.loads(process.stdout.readline())["offset"] == 1
+        process.stdout.close()
+        assert process.wait(WAIT_S) == 1, verb
+        assert process.stderr.read() == b"", verb
+        process.stderr.close()
+    follower = Follower(data)
+    follower.wait_for(1)
+    other = place()
+    append(other, event("other"))
+    os.rename(f"{other}/ledger.sqlite", f"{data}/ledger.sqlite")
+    assert follower.process.wait(WAIT_S) == 1
+    assert b"was moved, replaced or deleted" in follower.process.stderr.read()
+
+
+def sabotaged():
+    data = place()
+    append(data, *(event(f"e-{i}", {"n": i}) for i in range(10)))
+    # The anchor is at 10, which is gone, and 5 was changed before: the walk says so.
+    database(data, "UPDATE events SET payload = '{}' WHERE offset = 5")
+    database(data, "DELETE FROM events WHERE offset = 10")
+    says(run("stats", "--data", data, code=6), "cut off: the log ends at offset 9, its anchor is at 10")
+    result = run("verify", "--data", data, "--json", code=6)
+    assert rows(result)[0]["first_bad_offset"] == 5, result.stdout
+    with open(f"{data}/ledger.sqlite.anchor", "w", encoding="ascii") as anchor:
+        anchor.write("no anchor")
+    assert rows(run("verify", "--data", data, "--json", code=6))[0]["first_bad_offset"] == 5
+
+    data = place()
+    append(data, event("e-0"))
+    database(data, "CREATE TRIGGER eve AFTER INSERT ON events BEGIN DELETE FROM events; END")
+    says(append(data, event("e-1"), code=6), "'eve' on 'events'", "DROP TRIGGER")
+    result = run("verify", "--data", data, "--json", code=6)
+    assert rows(result)[0]["first_bad_offset"] is None and "eve" in rows(result)[0]["what"], result.stdout
+    database(data, "DROP TRIGGER eve")
+    append(data, event("e-1"))
+    assert run("verify", "--data", data).stdout.startswith(b"ok: 2 events")
+    with open(f"{data}/ledger.sqlite.anchor", "w", encoding="ascii") as anchor:
+        anchor.write("no anchor")
+    says(run("verify", "--data", data, code=6), "anchor")
+
+
 def writers_at_once():
     """Several processes append overlapping ids while one follows: 1..n, each once."""
     data = place()
@@ -884,9 +933,11 @@ try:
     it("reads by offset, filter and moment", reading)
     it("ends quietly when nobody reads any more", reader_that_leaves)
     it("follows other processes and ends on Ctrl-C with 0", following)
+    it("ends a follower whose reader or file is gone", followers_end)
     it("takes several writers at once", writers_at_once)
     it("loses nothing that was answered to kill -9", killed_and_resumed)
     it("verifies, and names the first bad offset", verifying)
+    it("refuses a sabotaged ledger, and verify still names the first bad offset", sabotaged)
     it("leaves no empty ledger behind when it refuses", refused_appends_leave_nothing)
     it("says what to do instead", messages_that_say_what_to_do)
     it("says which part of a ledger is missing", parts_that_are_missing)

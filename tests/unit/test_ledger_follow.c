@@ -125,11 +125,58 @@ static void test_another_process_follows_this_one(void **state)
     assert_ended_well(&child);
 }
 
+/* What is written to another file under the same name never arrives: waiting for it is an error. */
+static void test_a_follower_notices_that_its_log_was_replaced(void **state)
+{
+    struct ledger_fixture *f = *state;
+    pawl_reader_options options = PAWL_READER_OPTIONS_INIT;
+    pawl_reader *reader;
+    char away[sizeof(f->location) + 8];
+
+    if (strcmp(f->backend, "sqlite") != 0) {
+        return;
+    }
+    append_one(f, "one", 0, "0");
+    append_one(f, "two", 0, "0");
+    options.from = 2;
+    assert_ok(pawl_reader_open(f->ledger, &options, &reader, &f->err), &f->err);
+    assert_status(pawl_reader_wait(reader, 1, &f->err), PAWL_TIMEOUT, &f->err);
+    snprintf(away, sizeof(away), "%s.away", f->location);
+    assert_int_equal(rename(f->location, away), 0);
+    assert_status(pawl_reader_wait(reader, LONG_MS, &f->err), PAWL_IO, &f->err);
+    assert_message(&f->err, "was moved, replaced or deleted");
+    assert_int_equal(rename(away, f->location), 0);
+    assert_status(pawl_reader_wait(reader, 1, &f->err), PAWL_TIMEOUT, &f->err);
+    pawl_reader_close(reader);
+}
+
+static void test_a_follower_notices_that_its_log_became_shorter(void **state)
+{
+    struct ledger_fixture *f = *state;
+    pawl_reader_options options = PAWL_READER_OPTIONS_INIT;
+    pawl_reader *reader;
+
+    append_one(f, "one", 0, "0");
+    append_one(f, "two", 0, "0");
+    options.from = 2;
+    assert_ok(pawl_reader_open(f->ledger, &options, &reader, &f->err), &f->err);
+    assert_status(pawl_reader_wait(reader, 1, &f->err), PAWL_TIMEOUT, &f->err);
+    ledger_fixture_sql(f,
+                       strcmp(f->backend, "sqlite") == 0
+                           ? "DELETE FROM events WHERE offset = 2"
+                           : "UPDATE pawl.ledger_head SET \"offset\" = 1");
+    assert_status(pawl_reader_wait(reader, LONG_MS, &f->err), PAWL_CORRUPT, &f->err);
+    assert_message(&f->err, "the log ends at offset 1 and reached 2 before");
+    pawl_reader_close(reader);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         LEDGER_TEST(test_events_of_another_process_arrive_once_and_in_order),
         LEDGER_TEST(test_another_process_follows_this_one),
+        LEDGER_TEST(test_a_follower_notices_that_its_log_was_replaced),
+        LEDGER_TEST(test_a_follower_notices_that_its_log_became_shorter),
     };
 
     if (child_is_one(argc, argv)) {

@@ -2,6 +2,7 @@
  * types, survive links and servers that come and go, share a database politely. */
 #include "lib/pg_fixture.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -483,6 +484,59 @@ static void test_one_connection_is_enough_to_write_read_and_follow(void **state)
     pawl_ledger_close(other);
 }
 
+struct follower {
+    pawl_reader *reader;
+    pawl_status status;
+    pawl_error err;
+};
+
+static void wait_long(void *context)
+{
+    struct follower *follower = context;
+
+    follower->status = pawl_reader_wait(follower->reader, WAIT_MS, &follower->err);
+}
+
+static int64_t now_ms(void)
+{
+    return pawl__monotonic_ns(pawl__clock_real()) / NS_PER_MS;
+}
+
+static void test_a_follower_waits_for_a_server_that_is_away(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    pawl_ledger *ledger = new_ledger(f);
+    struct follower follower = { .err = PAWL_ERROR_INIT };
+    struct pawl__thread thread = { 0 };
+    const pawl_event *event;
+    enum { SHORT_MS = 4000 };
+
+    assert_ok(pawl_reader_open(ledger, NULL, &follower.reader, &f->err), &f->err);
+    assert_ok(pg_server_stop(f->server, SIGINT, &f->err), &f->err);
+    int64_t before_ms = now_ms();
+    assert_status(pawl_reader_wait(follower.reader, SHORT_MS, &f->err), PAWL_UNAVAILABLE, &f->err);
+    assert_true(now_ms() - before_ms >= SHORT_MS); /* a single try takes about a second */
+
+    assert_ok(pawl__thread_start(&thread, "follower", wait_long, &follower, &f->err), &f->err);
+    assert_ok(pg_server_restart(f->server, &f->err), &f->err);
+    pawl_ledger *other = open_at(f, pg_server_url(f->server));
+    append_ok(f, other, "1");
+    pawl__thread_join(&thread);
+    assert_ok(follower.status, &follower.err);
+    assert_ok(pawl_reader_next(follower.reader, &event, &f->err), &f->err);
+    assert_int_equal(event->offset, 1);
+
+    assert_ok(pg_server_stop(f->server, SIGINT, &f->err), &f->err);
+    assert_ok(pawl__thread_start(&thread, "follower", wait_long, &follower, &f->err), &f->err);
+    pawl_reader_cancel(follower.reader); /* told to stop, it stops */
+    pawl__thread_join(&thread);
+    assert_status(follower.status, PAWL_CANCELLED, &follower.err);
+    assert_ok(pg_server_restart(f->server, &f->err), &f->err);
+    pawl_reader_close(follower.reader);
+    pawl_ledger_close(ledger);
+    pawl_ledger_close(other);
+}
+
 static atomic_uint warnings;
 
 static void count_warnings(void *context, const pawl_log_event *event)
@@ -551,6 +605,7 @@ int main(void)
         cmocka_unit_test(test_no_message_holds_the_password),
         cmocka_unit_test(test_the_number_of_connections_has_limits),
         cmocka_unit_test(test_one_connection_is_enough_to_write_read_and_follow),
+        cmocka_unit_test(test_a_follower_waits_for_a_server_that_is_away),
         cmocka_unit_test(test_a_server_that_does_not_sync_is_warned_of),
         cmocka_unit_test(test_a_plain_server_leaves_the_search_to_us),
     };
