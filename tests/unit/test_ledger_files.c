@@ -135,7 +135,8 @@ static void test_a_ledger_without_a_part_of_its_schema_is_corrupt(void **state)
         { "DROP TABLE embeddings", "there is no table 'embeddings'" },
         { "DROP INDEX idx_kind", "there is no index 'idx_kind'" },
         { "DROP INDEX idx_turns_unfinished", "there is no index 'idx_turns_unfinished'" },
-        { "ALTER TABLE events RENAME COLUMN actor TO who", "the table 'events' is not the one that pawl made" },
+        { "ALTER TABLE events RENAME COLUMN actor TO who",
+          "the table 'events' is not the one that pawl made" },
         { "DELETE FROM schema_version", "schema_version, is empty or gone" },
         { "DROP TABLE schema_version", "schema_version, is empty or gone" },
     };
