@@ -1,28 +1,17 @@
-/* An application in memory: the reference for the others. Each family is a sorted array. */
+/* An application in memory: the reference for the others. */
+#include "sequencer/app_memory.h"
+
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "base/thread.h"
 #include "sequencer/app_store.h"
-
-struct cell {
-    char *key;
-    size_t key_len;
-    char *value;
-    size_t value_len;
-};
-
-struct family {
-    struct cell *cells; /* by ascending key */
-    size_t count;
-    size_t room;
-};
+#include "sequencer/ordered.h"
 
 struct memory {
     struct app_store base;
     struct pawl__lock lock; /* covers the families */
-    struct family families[APP_FAMILY_COUNT];
+    struct ordered families[APP_FAMILY_COUNT];
 };
 
 static void close_memory(struct app_store *store)
@@ -30,52 +19,23 @@ static void close_memory(struct app_store *store)
     struct memory *memory = (struct memory *)store;
 
     for (size_t i = 0; i < APP_FAMILY_COUNT; i++) {
-        struct family *family = &memory->families[i];
-        for (size_t k = 0; k < family->count; k++) {
-            free(family->cells[k].key);
-            free(family->cells[k].value);
-        }
-        free(family->cells);
+        pawl__ordered_done(&memory->families[i]);
     }
     pawl__lock_done(&memory->lock);
     free(memory);
 }
 
-static int compare(pawl_view a, pawl_view b)
+uint64_t pawl__app_memory_compared(struct app_store *store)
 {
-    size_t len = MIN(a.len, b.len);
-    int order = len == 0 ? 0 : memcmp(a.data, b.data, len);
+    struct memory *memory = (struct memory *)store;
+    uint64_t compared = 0;
 
-    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
-}
-
-/* The first place whose key is not below this one. */
-static size_t place_of(const struct family *family, pawl_view key)
-{
-    size_t low = 0;
-    size_t high = family->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct cell *cell = &family->cells[middle];
-        if (compare((pawl_view){ cell->key, cell->key_len }, key) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
+    pawl__lock(&memory->lock);
+    for (size_t i = 0; i < APP_FAMILY_COUNT; i++) {
+        compared += memory->families[i].compared;
     }
-    return low;
-}
-
-static struct cell *find(const struct family *family, pawl_view key)
-{
-    size_t place = place_of(family, key);
-
-    if (place == family->count) {
-        return NULL;
-    }
-    struct cell *cell = &family->cells[place];
-    return compare((pawl_view){ cell->key, cell->key_len }, key) == 0 ? cell : NULL;
+    pawl__unlock(&memory->lock);
+    return compared;
 }
 
 /* --- reading --- */
@@ -87,11 +47,10 @@ static pawl_status get_many_locked(struct memory *memory,
                                    pawl_error *reterr) REQUIRES_LOCK(memory->lock)
 {
     for (size_t i = 0; i < lookup->count; i++) {
-        const struct cell *cell = find(&memory->families[lookup->family], lookup->keys[i]);
+        const struct ordered_cell *cell =
+            pawl__ordered_find(&memory->families[lookup->family], lookup->keys[i]);
         ret_values[i] = (struct app_value){ .found = cell != NULL };
-        if (cell != NULL
-            && !pawl__arena_copy(
-                arena, (pawl_view){ cell->value, cell->value_len }, &ret_values[i].bytes)) {
+        if (cell != NULL && !pawl__arena_copy(arena, cell->value, &ret_values[i].bytes)) {
             return pawl__fail(reterr, PAWL_NOMEM, "no memory for a value");
         }
     }
@@ -112,6 +71,25 @@ static pawl_status get_many(struct app_store *store,
     return status;
 }
 
+/* Where a walk of the range begins; NULL: the range is empty. *ret_end: behind the last one of the walk. */
+static struct ordered_cell *begin_walk(struct ordered *family,
+                                       const struct app_range *range,
+                                       struct ordered_cell **ret_end)
+{
+    struct ordered_cell *first = pawl__ordered_from(family, range->from);
+    bool bound = range->until.len > 0;
+
+    if (first == NULL || (bound && pawl__ordered_compare(first->key, range->until) >= 0)) {
+        return NULL;
+    }
+    struct ordered_cell *behind = bound ? pawl__ordered_from(family, range->until) : NULL;
+    *ret_end = range->backwards ? first->before : behind;
+    if (!range->backwards) {
+        return first;
+    }
+    return behind == NULL ? family->last : behind->before;
+}
+
 static pawl_status scan_locked(struct memory *memory,
                                const struct app_range *range,
                                struct pawl__arena *arena,
@@ -119,24 +97,20 @@ static pawl_status scan_locked(struct memory *memory,
                                size_t *ret_count,
                                pawl_error *reterr) REQUIRES_LOCK(memory->lock)
 {
-    const struct family *family = &memory->families[range->family];
-    size_t first = place_of(family, range->from);
-    size_t end = range->until.len == 0 ? family->count : place_of(family, range->until);
-    size_t there = end > first ? end - first : 0;
+    struct ordered_cell *end = NULL;
+    struct ordered_cell *cell = begin_walk(&memory->families[range->family], range, &end);
     size_t bytes = 0;
     size_t count = 0;
 
-    for (; count < MIN(there, range->limit) && bytes <= range->bytes_max; count++) {
-        const struct cell *cell =
-            &family->cells[range->backwards ? end - 1 - count : first + count];
-        struct app_entry *entry = &ret_entries[count];
+    while (cell != NULL && cell != end && count < range->limit && bytes <= range->bytes_max) {
+        struct app_entry *entry = &ret_entries[count++];
         *entry = (struct app_entry){ .family = range->family };
-        if (!pawl__arena_copy(arena, (pawl_view){ cell->key, cell->key_len }, &entry->key)
-            || !pawl__arena_copy(
-                arena, (pawl_view){ cell->value, cell->value_len }, &entry->value)) {
+        if (!pawl__arena_copy(arena, cell->key, &entry->key)
+            || !pawl__arena_copy(arena, cell->value, &entry->value)) {
             return pawl__fail(reterr, PAWL_NOMEM, "no memory for a page");
         }
-        bytes += cell->key_len + cell->value_len;
+        bytes += cell->key.len + cell->value.len;
+        cell = range->backwards ? cell->before : cell->after[0];
     }
     *ret_count = count;
     return PAWL_OK;
@@ -159,100 +133,46 @@ static pawl_status scan(struct app_store *store,
 
 /* --- writing: first all that may fail, then what cannot --- */
 
-static pawl_status check_inserts_locked(const struct memory *memory,
+static pawl_status check_inserts_locked(struct memory *memory,
                                         const struct app_entry *entries,
                                         size_t count,
-                                        pawl_error *reterr)
+                                        pawl_error *reterr) REQUIRES_LOCK(memory->lock)
 {
     for (size_t i = 0; i < count; i++) {
         if (entries[i].mode == APP_INSERT
-            && find(&memory->families[entries[i].family], entries[i].key) != NULL) {
+            && pawl__ordered_find(&memory->families[entries[i].family], entries[i].key) != NULL) {
             return pawl__app_store_conflict(&entries[i], reterr);
         }
     }
     return PAWL_OK;
 }
 
-static bool reserve_locked(struct memory *memory, const struct app_entry *entries, size_t count)
-{
-    size_t more[APP_FAMILY_COUNT] = { 0 };
-
-    for (size_t i = 0; i < count; i++) {
-        more[entries[i].family]++;
-    }
-    for (size_t i = 0; i < APP_FAMILY_COUNT; i++) {
-        struct family *family = &memory->families[i];
-        if (family->count + more[i] > family->room) {
-            size_t room = MAX(family->count + more[i], family->room * 2);
-            struct cell *cells = realloc(family->cells, room * sizeof(*cells));
-            if (cells == NULL) {
-                return false;
-            }
-            family->cells = cells;
-            family->room = room;
-        }
-    }
-    return true;
-}
-
-static void free_cells(struct cell *cells, size_t count)
+static void free_cells(struct ordered_cell **cells, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        free(cells[i].key);
-        free(cells[i].value);
+        free(cells[i]);
     }
     free(cells);
 }
 
-static struct cell *copy_cells(const struct app_entry *entries, size_t count)
+/* A cell for each entry, but for those that delete. */
+static struct ordered_cell **make_cells_locked(struct memory *memory,
+                                               const struct app_entry *entries,
+                                               size_t count) REQUIRES_LOCK(memory->lock)
 {
-    struct cell *cells = calloc(count + 1, sizeof(*cells));
+    struct ordered_cell **cells = calloc(count + 1, sizeof(*cells));
 
     for (size_t i = 0; i < count && cells != NULL; i++) {
-        cells[i] = (struct cell){ .key = pawl__view_dup(entries[i].key),
-                                  .key_len = entries[i].key.len,
-                                  .value = pawl__view_dup(entries[i].value),
-                                  .value_len = entries[i].value.len };
-        if (cells[i].key == NULL || cells[i].value == NULL) {
-            free_cells(cells, i + 1);
-            return NULL;
+        if (entries[i].mode != APP_DELETE) {
+            cells[i] = pawl__ordered_cell(
+                &memory->families[entries[i].family], entries[i].key, entries[i].value);
+            if (cells[i] == NULL) {
+                free_cells(cells, i);
+                return NULL;
+            }
         }
     }
     return cells;
-}
-
-static void delete_locked(struct family *family, pawl_view key)
-{
-    struct cell *found = find(family, key);
-
-    if (found != NULL) {
-        size_t place = (size_t)(found - family->cells);
-        free(found->key);
-        free(found->value);
-        family->count--;
-        memmove(found, found + 1, (family->count - place) * sizeof(*found));
-    }
-}
-
-/* Takes the bytes of the cell over. */
-static void put_locked(struct family *family, struct cell *cell)
-{
-    pawl_view key = { cell->key, cell->key_len };
-    struct cell *found = find(family, key);
-
-    if (found != NULL) {
-        free(found->value);
-        found->value = STEAL(cell->value);
-        found->value_len = cell->value_len;
-        return;
-    }
-    size_t place = place_of(family, key);
-    memmove(&family->cells[place + 1],
-            &family->cells[place],
-            (family->count - place) * sizeof(*family->cells));
-    family->cells[place] = *cell;
-    family->count++;
-    *cell = (struct cell){ .key = NULL };
 }
 
 static pawl_status write_locked(struct memory *memory,
@@ -265,21 +185,19 @@ static pawl_status write_locked(struct memory *memory,
     if (status != PAWL_OK) {
         return status;
     }
-    struct cell *cells = copy_cells(entries, count);
-    if (cells == NULL || !reserve_locked(memory, entries, count)) {
-        if (cells != NULL) {
-            free_cells(cells, count);
-        }
+    struct ordered_cell **cells = make_cells_locked(memory, entries, count);
+    if (cells == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu entries", count);
     }
     for (size_t i = 0; i < count; i++) {
-        if (entries[i].mode == APP_DELETE) {
-            delete_locked(&memory->families[entries[i].family], entries[i].key);
+        struct ordered *family = &memory->families[entries[i].family];
+        if (cells[i] == NULL) {
+            pawl__ordered_delete(family, entries[i].key);
         } else {
-            put_locked(&memory->families[entries[i].family], &cells[i]);
+            pawl__ordered_put(family, cells[i]);
         }
     }
-    free_cells(cells, count);
+    free(cells);
     return PAWL_OK;
 }
 
@@ -313,6 +231,9 @@ pawl_status pawl__app_memory_open(struct app_store **ret_store, pawl_error *rete
     if (status != PAWL_OK) {
         free(memory);
         return status;
+    }
+    for (size_t i = 0; i < APP_FAMILY_COUNT; i++) {
+        pawl__ordered_init(&memory->families[i]);
     }
     memory->base.ops = &ops;
     *ret_store = &memory->base;

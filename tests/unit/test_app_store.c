@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "sequencer/app_batch.h"
+#include "sequencer/app_memory.h"
 
 static const struct app_store_options new_one = { .app_id = 1, .app_name = "orders" };
 
@@ -263,9 +264,43 @@ static void test_a_location_that_is_none_is_refused(void **state)
     assert_status(pawl__app_store_open(NULL, &new_one, &store, &f->error), PAWL_INVALID, &f->error);
 }
 
+/* Counted in compared keys, which no machine changes: ten times the keys may cost ten times the work and a
+ * little more, in any order of keys. */
+static uint64_t work_of(uint64_t keys, uint64_t step)
+{
+    struct app_store *store = NULL;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    assert_ok(pawl__app_memory_open(&store, &error), &error);
+    for (uint64_t i = 0; i < keys; i++) {
+        struct app_key key = pawl__app_key_plog(1, 0, 1 + i * step % keys);
+        const struct app_entry entry = {
+            APP_PLOG, APP_INSERT, pawl__app_key_view(&key), pawl_view_of("x")
+        };
+        assert_ok(store->ops->write(store, &entry, 1, &error), &error);
+    }
+    uint64_t compared = pawl__app_memory_compared(store);
+    pawl__app_store_close(store);
+    return compared;
+}
+
+static void test_inserts_in_memory_stay_cheap(void **state)
+{
+    static const uint64_t steps[] = { 1, 7919, 2 * 5003 - 1 };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        uint64_t few = work_of(3000, steps[i]);
+        uint64_t many = work_of(30000, steps[i]);
+        assert_true(many < 20 * few);
+        assert_true(many < UINT64_C(30000) * 100);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_inserts_in_memory_stay_cheap),
         cmocka_unit_test_setup_teardown(
             test_what_was_put_is_there_and_the_last_one_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(
