@@ -11,7 +11,11 @@
  *     pawl_app_exec(app, &command, &response, &error);       response->ids[0].id is the real id
  *
  * Threads: any function from any thread; close and free when nobody is in a call. Commands of a
- * partition queue, and one fsync serves all that wait. */
+ * partition queue, and one fsync serves all that wait. Visitors and answers may call everything but
+ * pawl_app_close, and answers nothing that waits for a command: that is WRONG_THREAD.
+ *
+ * A NULL where something is needed, or a view of so many bytes at NULL, is INVALID, and the message names
+ * it. */
 #ifndef PAWL_APP_H
 #define PAWL_APP_H
 
@@ -183,6 +187,10 @@ typedef struct pawl_app_options {
     uint32_t busy_ms_max;    /* commands wait so long in their queue before they are BUSY; 0 */
     bool read_only;          /* no commands: nothing is written, and a full disk is no hindrance */
     uint32_t answer_ms_max;  /* a PostgreSQL server silent for longer has stalled; 10,000 */
+    uint64_t
+        memory_max; /* bytes of memory for the stores of all applications in directories that the
+                          * process has open, as the last one opened says, 16 MiB at the least; 0: as it
+                          * is, or PAWL_APP_MEMORY_MAX */
 } pawl_app_options;
 
 #define PAWL_APP_FREE_SPACE_MIN (UINT64_C(256) << 20) /* the default of store.free_space_min, too */
@@ -190,8 +198,10 @@ typedef struct pawl_app_options {
 #define PAWL_APP_OPTIONS_INIT                                                                      \
     {                                                                                              \
         sizeof(pawl_app_options), 30000, 20000, 500, 100000, 5000, false, PAWL_APP_FREE_SPACE_MIN, \
-            0, false, 10000                                                                        \
+            0, false, 10000, 0                                                                     \
     }
+
+#define PAWL_APP_MEMORY_MAX (UINT64_C(256) << 20) /* the default of store.memory_max, too */
 
 /* INVALID: no application can have the name. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_check_name(const char *name, pawl_error *reterr);
@@ -254,12 +264,15 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_descriptor_normalize(pawl_view descr
                                                                  size_t *ret_len,
                                                                  pawl_error *reterr);
 
-/* Commands that wait are answered first. It takes close_ms_max at the most, however many partitions
- * there are: when the store does not come back until then, what uses it stays, and the application
- * can be opened again only by another process, once this one has ended. NULL is fine. */
+/* Commands that wait are answered first; then the numbers are stored, and a store in a directory is flushed,
+ * so that the next open reads no log. It takes close_ms_max at the most, and a second to give up a flush,
+ * however many partitions there are: when the store does not come back until then, what uses it stays, and
+ * the application can be opened again only by another process, once this one has ended. Called from within
+ * a visitor or an answer it does nothing. NULL is fine. */
 PAWL_API void pawl_app_close(pawl_app *app);
 
-/* The same in another time than close_ms_max. TIMEOUT: the store did not come back. */
+/* The same in another time than close_ms_max. TIMEOUT: the store did not come back. WRONG_THREAD: from within
+ * a visitor or an answer of this application, which stays open. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_close_within(pawl_app *app,
                                                          uint32_t timeout_ms,
                                                          pawl_error *reterr);
@@ -306,6 +319,8 @@ enum { PAWL_APP_CONFLICT_OF_KEY = 1 };
  *                   nobody knows: the same command with the same key says
  * CORRUPT           the log, a record or a key cannot be read; UNSUPPORTED: it is of a newer version
  * CLOSED, NOMEM     the application is being closed; there is no memory for it
+ * DENIED            the application was opened for reading
+ * WRONG_THREAD      from within an answer: use pawl_app_submit
  * LEASE_LOST        on PostgreSQL, after all connections were lost: another process has the application
  *                   now, and this handle is good for nothing but to be closed
  *
@@ -317,14 +332,14 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_exec(pawl_app *app,
 PAWL_API void pawl_app_response_free(pawl_app_response *response);
 
 /* What became of a command. The response is the receiver's, to be freed, and NULL unless error->status is
- * PAWL_OK. It runs on a thread of the application, which has better things to do: be quick. */
+ * PAWL_OK. It runs on an internal thread: return quickly, never block. It may submit commands. */
 typedef void (*pawl_app_answer)(void *context,
                                 pawl_app_response *response,
                                 const pawl_error *error);
 
 /* Executes a command without waiting for it. PAWL_OK: `answer` is called exactly once, with what
- * pawl_app_exec would return; pawl_app_close waits for that. Anything else is wrong in the command, or
- * BUSY: too many wait, and it is not called.
+ * pawl_app_exec would return; pawl_app_close waits for that. Anything else is wrong in the command, DENIED
+ * because the application was opened for reading, or BUSY: too many wait, and it is not called.
  *
  * Commands that one thread submits to one partition are executed in this order, those that are answered
  * BUSY left out: with options.busy_ms_max there are none of them but where nothing works any more. */

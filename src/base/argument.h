@@ -36,6 +36,15 @@
         }                                                                     \
     } while (0)
 
+/* So many things at a place. None may be nowhere. */
+#define NEED_ARRAY(pointer, count, reterr)                                                 \
+    do {                                                                                   \
+        if ((pointer) == NULL && (count) > 0) {                                            \
+            return pawl__fail(                                                             \
+                (reterr), PAWL_INVALID, "%s: is NULL, and %s is not 0", #pointer, #count); \
+        }                                                                                  \
+    } while (0)
+
 /* For a view whose name is made up at run time ("creates[3].data"). */
 pawl_status pawl__check_view(pawl_view view, const char *name, pawl_error *reterr);
 

@@ -2,8 +2,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/argument.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/inside.h"
 #include "base/take.h"
 #include "sequencer/app_hurry.h"
 #include "sequencer/app_internal.h"
@@ -15,12 +17,12 @@ struct app_partition *pawl__app_partition(pawl_app *app, uint64_t workspace)
 
 const pawl_app_descriptor *pawl_app_get_descriptor(const pawl_app *app)
 {
-    return &app->definition.descriptor;
+    return app == NULL ? NULL : &app->definition.descriptor;
 }
 
 uint16_t pawl_app_partition_of(const pawl_app *app, uint64_t workspace)
 {
-    return (uint16_t)(workspace % app->partition_count);
+    return app == NULL ? 0 : (uint16_t)(workspace % app->partition_count);
 }
 
 pawl_status pawl__app_refuse_reader(const pawl_app *app, pawl_error *reterr)
@@ -32,6 +34,7 @@ pawl_status pawl__app_refuse_reader(const pawl_app *app, pawl_error *reterr)
 
 pawl_status pawl_app_wait(pawl_app *app, uint32_t timeout_ms, pawl_error *reterr)
 {
+    NEED(app, reterr);
     struct pawl__clock *clock = pawl__clock_real();
     int64_t deadline_ns = pawl__monotonic_ns(clock) + timeout_ms * NS_PER_MS;
     size_t count = app->options.read_only ? 0 : app->partition_count; /* nothing is under way */
@@ -64,6 +67,8 @@ pawl_status pawl_app_get_log_end(pawl_app *app,
                                  uint64_t *ret_offset,
                                  pawl_error *reterr)
 {
+    NEED(app, reterr);
+    NEED(ret_offset, reterr);
     pawl_status status = check_partition(app, partition, reterr);
 
     return status == PAWL_OK
@@ -76,6 +81,8 @@ pawl_status pawl_app_get_status(pawl_app *app,
                                 pawl_sequencer_status *ret_status,
                                 pawl_error *reterr)
 {
+    NEED(app, reterr);
+    NEED(ret_status, reterr);
     pawl_status status = check_partition(app, partition, reterr);
 
     if (status == PAWL_OK) {
@@ -208,6 +215,12 @@ pawl_status pawl_app_close_within(pawl_app *app, uint32_t timeout_ms, pawl_error
     if (app == NULL) {
         return PAWL_OK;
     }
+    if (pawl__is_inside(app)) {
+        return pawl__fail(reterr,
+                          PAWL_WRONG_THREAD,
+                          "application '%s' cannot be closed from within its own callback",
+                          app->definition.descriptor.name);
+    }
     int64_t start_ns = pawl__monotonic_ns(pawl__clock_real());
     int64_t deadline_ns = start_ns + timeout_ms * NS_PER_MS;
     struct app_hurry hurry;
@@ -221,6 +234,10 @@ pawl_status pawl_app_close_within(pawl_app *app, uint32_t timeout_ms, pawl_error
                           PAWL_TIMEOUT,
                           "application '%s': its store does not come back",
                           app->definition.descriptor.name);
+    }
+    pawl_status status = pawl__app_store_flush_last(app->store, deadline_ns, reterr);
+    if (status != PAWL_OK) {
+        return status; /* the same */
     }
     pawl__app_store_close(app->store);
     pawl__app_definition_done(&app->definition);
@@ -242,8 +259,9 @@ pawl_status pawl_app_open(const char *location,
                           pawl_app **ret_app,
                           pawl_error *reterr)
 {
+    NEED(location, reterr);
+    NEED(ret_app, reterr);
     AUTO(pawl_app_close_p) pawl_app *app = calloc(1, sizeof(*app));
-
     if (app == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an application");
     }
@@ -266,6 +284,7 @@ pawl_status pawl_app_open(const char *location,
             .read_only = app->options.read_only,
             .unsafe_no_sync = app->options.unsafe_no_sync,
             .free_space_min = app->options.free_space_min,
+            .memory_max = app->options.memory_max,
             .answer_ms_max = app->options.answer_ms_max,
             .app_id = descriptor == NULL ? 0 : app->definition.descriptor.id,
             .app_name = descriptor == NULL ? NULL : app->definition.descriptor.name,

@@ -33,6 +33,7 @@ struct pawl_app {
     int format; /* of the store */
     struct app_partition *partitions;
     size_t partition_count; /* that were made */
+    char answering; /* no value: its address says that a thread is in an answer (base/inside.h) */
 };
 
 /* app_format.c: what a store is made of. Format 1 had bare numbers and no keys of numbers; RocksDB's families
@@ -93,6 +94,19 @@ bool pawl__app_partition_done(struct app_partition *partition, int64_t deadline_
 
 /* DENIED when it was opened for reading: its partitions have neither threads nor a sequencer. */
 PAWL_MUST_USE pawl_status pawl__app_refuse_reader(const pawl_app *app, pawl_error *reterr);
+
+/* A visitor is somebody else's code: it runs inside of the application, which cannot be closed meanwhile,
+ * and what it returns counts. */
+PAWL_MUST_USE pawl_status pawl__app_visit_record(const pawl_app *app,
+                                                 pawl_app_record_visitor visitor,
+                                                 void *context,
+                                                 const pawl_app_record *record,
+                                                 pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__app_visit_event(const pawl_app *app,
+                                                pawl_app_event_visitor visitor,
+                                                void *context,
+                                                const pawl_app_event *event,
+                                                pawl_error *reterr);
 
 struct app_partition *pawl__app_partition(pawl_app *app, uint64_t workspace);
 

@@ -14,7 +14,8 @@ struct app_item {
     bool alone;      /* it is tried by itself: with others it was, or may be, in conflict */
     size_t entry_at; /* of the attempt: the place of its first entry in the batch */
     pawl_app_record *targets; /* what the updates found; of the attempt */
-    pawl_app_answer answer;   /* of one that nobody waits for */
+    const pawl_app *app;      /* of one that nobody waits for, and so the next two */
+    pawl_app_answer answer;
     void *context;
 };
 

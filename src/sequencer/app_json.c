@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/argument.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "sequencer/app_internal.h"
@@ -11,12 +12,22 @@
 #define COMMAND_JSON_BYTES_MAX (2 * PAWL_APP_COMMAND_BYTES_MAX)
 #define JSON_BYTES_MAX (2 * APP_EVENT_BYTES_MAX)
 
+/* By the name that the header gives it. */
+#define NEED_COMMAND(text, reterr)                                               \
+    do {                                                                         \
+        pawl_status command_status_ = pawl__check_view(text, "command", reterr); \
+        if (command_status_ != PAWL_OK) {                                        \
+            return command_status_;                                              \
+        }                                                                        \
+    } while (0)
+
 pawl_status pawl_app_open_json(const char *location,
                                pawl_view descriptor,
                                const pawl_app_options *options,
                                pawl_app **ret_app,
                                pawl_error *reterr)
 {
+    NEED_VIEW(descriptor, reterr);
     AUTO(pawl__app_definition_done) struct app_definition definition = { .arena = ARENA_INIT };
     pawl_status status = pawl__app_definition_read(descriptor, &definition, reterr);
 
@@ -49,6 +60,9 @@ pawl_status pawl_app_descriptor_to_json(const pawl_app *app,
                                         size_t *ret_len,
                                         pawl_error *reterr)
 {
+    NEED(app, reterr);
+    NEED(ret_json, reterr);
+    NEED(ret_len, reterr);
     return write_definition(&app->definition, ret_json, ret_len, reterr);
 }
 
@@ -57,6 +71,9 @@ pawl_status pawl_app_descriptor_normalize(pawl_view descriptor,
                                           size_t *ret_len,
                                           pawl_error *reterr)
 {
+    NEED_VIEW(descriptor, reterr);
+    NEED(ret_json, reterr);
+    NEED(ret_len, reterr);
     AUTO(pawl__app_definition_done) struct app_definition definition = { .arena = ARENA_INIT };
     pawl_status status = pawl__app_definition_read(descriptor, &definition, reterr);
 
@@ -291,12 +308,12 @@ static void add_text(struct pawl__buf *buf, pawl_view text)
 /* An application's own sequences have names, the others are known by these. */
 const char *pawl_app_sequence_name(const pawl_app *app, uint16_t sequence)
 {
-    const pawl_app_descriptor *descriptor = &app->definition.descriptor;
     const char *common = pawl__app_common_sequence(sequence);
 
-    if (common != NULL) {
-        return common;
+    if (common != NULL || app == NULL) {
+        return common == NULL ? "" : common;
     }
+    const pawl_app_descriptor *descriptor = &app->definition.descriptor;
     for (size_t i = 0; i < descriptor->kind_count; i++) {
         const pawl_app_kind *kind = &descriptor->kinds[i];
         for (size_t k = 0; k < kind->sequence_count; k++) {
@@ -410,6 +427,10 @@ pawl_status pawl_app_exec_json(pawl_app *app,
                                size_t *ret_len,
                                pawl_error *reterr)
 {
+    NEED(app, reterr);
+    NEED_COMMAND(text, reterr);
+    NEED(ret_json, reterr);
+    NEED(ret_len, reterr);
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     json_auto_t *json = NULL;
     pawl_app_command command = { .workspace = 0 };
@@ -460,6 +481,10 @@ pawl_status pawl_app_submit_json_with_key(pawl_app *app,
                                           void *context,
                                           pawl_error *reterr)
 {
+    NEED(app, reterr);
+    NEED_VIEW(key, reterr);
+    NEED_COMMAND(text, reterr);
+    NEED(answer, reterr);
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     json_auto_t *json = NULL;
     pawl_app_command command = { .workspace = 0 };
@@ -477,6 +502,12 @@ pawl_status pawl_app_response_to_json(const pawl_app *app,
                                       size_t *ret_len,
                                       pawl_error *reterr)
 {
+    NEED(app, reterr);
+    NEED(response, reterr);
+    NEED_ARRAY(response->ids, response->id_count, reterr);
+    NEED_ARRAY(response->numbers, response->number_count, reterr);
+    NEED(ret_json, reterr);
+    NEED(ret_len, reterr);
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
 
     add_response(app, response, &buf);
@@ -488,10 +519,28 @@ pawl_status pawl_app_record_to_json(const pawl_app_record *record,
                                     size_t *ret_len,
                                     pawl_error *reterr)
 {
+    NEED(record, reterr);
+    NEED_VIEW(record->table, reterr);
+    NEED_VIEW(record->data, reterr);
+    NEED(ret_json, reterr);
+    NEED(ret_len, reterr);
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
 
     add_record(record, false, &buf);
     return finish(&buf, ret_json, ret_len, reterr);
+}
+
+static pawl_status check_event(const pawl_app_event *event, pawl_error *reterr)
+{
+    NEED_VIEW(event->key, reterr);
+    NEED_ARRAY(event->records, event->record_count, reterr);
+    NEED_ARRAY(event->numbers, event->number_count, reterr);
+    for (size_t i = 0; i < event->record_count; i++) {
+        const pawl_app_record *record = &event->records[i];
+        NEED_VIEW(record->table, reterr);
+        NEED_VIEW(record->data, reterr);
+    }
+    return PAWL_OK;
 }
 
 pawl_status pawl_app_event_to_json(const pawl_app *app,
@@ -500,6 +549,14 @@ pawl_status pawl_app_event_to_json(const pawl_app *app,
                                    size_t *ret_len,
                                    pawl_error *reterr)
 {
+    NEED(app, reterr);
+    NEED(event, reterr);
+    NEED(ret_json, reterr);
+    NEED(ret_len, reterr);
+    pawl_status status = check_event(event, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
     const pawl_app_descriptor *descriptor = &app->definition.descriptor;
     const char *kind = "";

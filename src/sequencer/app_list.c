@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/argument.h"
 #include "base/error.h"
 #include "base/fs.h"
 #include "sequencer/app_internal.h"
@@ -60,7 +61,8 @@ static pawl_status list_directory(const char *place,
             status = is_directory(place, entries[i]->d_name, &is, reterr);
         }
         if (status == PAWL_OK && is) {
-            status = visitor(context, entries[i]->d_name, reterr);
+            status = pawl__fail_settled(
+                reterr, visitor(context, entries[i]->d_name, reterr), "the visitor");
         }
         free(entries[i]);
     }
@@ -104,8 +106,9 @@ static pawl_status visit_names(const struct pawl__pg_rows *rows,
     for (size_t i = 0; i < rows->count && status == PAWL_OK; i++) {
         AUTO(pawl__text_free) char *name = pawl__view_dup(pawl__pg_get_text(rows, i, 0));
 
-        status = name == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a name")
-                              : visitor(context, name, reterr);
+        status = name == NULL
+                     ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a name")
+                     : pawl__fail_settled(reterr, visitor(context, name, reterr), "the visitor");
     }
     return status;
 }
@@ -143,6 +146,8 @@ pawl_status pawl_app_list(const char *place,
                           void *context,
                           pawl_error *reterr)
 {
+    NEED(place, reterr);
+    NEED(visitor, reterr);
     return pawl__location_is_postgres(place) ? list_database(place, visitor, context, reterr)
                                              : list_directory(place, visitor, context, reterr);
 }
@@ -152,6 +157,9 @@ pawl_status pawl_app_locate(const char *place,
                             char **ret_location,
                             pawl_error *reterr)
 {
+    NEED(place, reterr);
+    NEED(name, reterr);
+    NEED(ret_location, reterr);
     AUTO(pawl__buf_done) struct pawl__buf location = BUF_INIT(LOCATION_BYTES_MAX);
     pawl_status status = pawl_app_check_name(name, reterr);
 

@@ -2,7 +2,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/argument.h"
 #include "base/error.h"
+#include "base/inside.h"
 #include "sequencer/app_internal.h"
 #include "sequencer/ids.h"
 
@@ -85,9 +87,40 @@ static pawl_status run(struct walk *walk, uint64_t limit, pawl_error *reterr)
     return status;
 }
 
+/* --- visitors --- */
+
+pawl_status pawl__app_visit_record(const pawl_app *app,
+                                   pawl_app_record_visitor visitor,
+                                   void *context,
+                                   const pawl_app_record *record,
+                                   pawl_error *reterr)
+{
+    struct pawl__inside inside;
+
+    pawl__inside_enter(&inside, app);
+    pawl_status status = visitor(context, record, reterr);
+    pawl__inside_leave(&inside);
+    return pawl__fail_settled(reterr, status, "the visitor");
+}
+
+pawl_status pawl__app_visit_event(const pawl_app *app,
+                                  pawl_app_event_visitor visitor,
+                                  void *context,
+                                  const pawl_app_event *event,
+                                  pawl_error *reterr)
+{
+    struct pawl__inside inside;
+
+    pawl__inside_enter(&inside, app);
+    pawl_status status = visitor(context, event, reterr);
+    pawl__inside_leave(&inside);
+    return pawl__fail_settled(reterr, status, "the visitor");
+}
+
 /* --- records --- */
 
-static pawl_status visit_record(pawl_view bytes,
+static pawl_status visit_record(const pawl_app *app,
+                                pawl_view bytes,
                                 uint64_t workspace,
                                 uint64_t id,
                                 pawl_app_record_visitor visitor,
@@ -108,7 +141,7 @@ static pawl_status visit_record(pawl_view bytes,
             reterr, status, "record %" PRIu64 " of workspace %" PRIu64, id, workspace);
     }
     record.id = id;
-    return visitor(context, &record, reterr);
+    return pawl__app_visit_record(app, visitor, context, &record, reterr);
 }
 
 pawl_status pawl_app_read_record(pawl_app *app,
@@ -118,6 +151,8 @@ pawl_status pawl_app_read_record(pawl_app *app,
                                  void *context,
                                  pawl_error *reterr)
 {
+    NEED(app, reterr);
+    NEED(visitor, reterr);
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     struct app_key key = pawl__app_key_record(app->definition.descriptor.id, workspace, id);
     struct app_value value;
@@ -130,7 +165,7 @@ pawl_status pawl_app_read_record(pawl_app *app,
     if (status != PAWL_OK) {
         return status;
     }
-    return value.found ? visit_record(value.bytes, workspace, id, visitor, context, reterr)
+    return value.found ? visit_record(app, value.bytes, workspace, id, visitor, context, reterr)
                        : pawl__fail(reterr,
                                     PAWL_NOT_FOUND,
                                     "record %" PRIu64 " is not in workspace %" PRIu64,
@@ -143,8 +178,13 @@ static pawl_status take_record(struct walk *walk,
                                uint64_t number,
                                pawl_error *reterr)
 {
-    return visit_record(
-        entry->value, walk->workspace, number, walk->record_visitor, walk->context, reterr);
+    return visit_record(walk->app,
+                        entry->value,
+                        walk->workspace,
+                        number,
+                        walk->record_visitor,
+                        walk->context,
+                        reterr);
 }
 
 pawl_status pawl_app_read_c_records(pawl_app *app,
@@ -155,6 +195,8 @@ pawl_status pawl_app_read_c_records(pawl_app *app,
                                     void *context,
                                     pawl_error *reterr)
 {
+    NEED(app, reterr);
+    NEED(visitor, reterr);
     struct walk walk = {
         .app = app,
         .family = APP_RECORDS,
@@ -198,7 +240,7 @@ static pawl_status take_wlog_event(struct walk *walk,
                                   number,
                                   walk->workspace);
     }
-    return walk->event_visitor(walk->context, &event, reterr);
+    return pawl__app_visit_event(walk->app, walk->event_visitor, walk->context, &event, reterr);
 }
 
 pawl_status pawl_app_read_wlog(pawl_app *app,
@@ -209,6 +251,8 @@ pawl_status pawl_app_read_wlog(pawl_app *app,
                                void *context,
                                pawl_error *reterr)
 {
+    NEED(app, reterr);
+    NEED(visitor, reterr);
     struct walk walk = {
         .app = app,
         .family = APP_WLOG,
@@ -223,6 +267,7 @@ pawl_status pawl_app_read_wlog(pawl_app *app,
 }
 
 struct plog_walk {
+    const pawl_app *app;
     uint64_t left;
     pawl_app_event_visitor visitor;
     void *context;
@@ -232,7 +277,8 @@ struct plog_walk {
 static pawl_status take_plog_event(void *context, const pawl_app_event *event, pawl_error *reterr)
 {
     struct plog_walk *walk = context;
-    pawl_status status = walk->visitor(walk->context, event, reterr);
+    pawl_status status =
+        pawl__app_visit_event(walk->app, walk->visitor, walk->context, event, reterr);
 
     if (status == PAWL_OK && --walk->left == 0) {
         walk->full = true;
@@ -249,9 +295,11 @@ pawl_status pawl_app_read_plog(pawl_app *app,
                                void *context,
                                pawl_error *reterr)
 {
-    struct plog_walk walk = { .left = limit == 0 ? UINT64_MAX : limit,
-                              .visitor = visitor,
-                              .context = context };
+    NEED(app, reterr);
+    NEED(visitor, reterr);
+    struct plog_walk walk = {
+        .app = app, .left = limit == 0 ? UINT64_MAX : limit, .visitor = visitor, .context = context
+    };
 
     if (partition >= app->partition_count) {
         return pawl__fail(reterr,

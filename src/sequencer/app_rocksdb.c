@@ -18,6 +18,11 @@ static void close_store(struct app_store *store)
     free(self);
 }
 
+static pawl_status flush_last(struct app_store *store, int64_t deadline_ns, pawl_error *reterr)
+{
+    return pawl__rocks_flush_last(((struct rocksdb_store *)store)->db, deadline_ns, reterr);
+}
+
 /* --- reading --- */
 
 static void done_values(struct pawl__rocks_value *values, size_t count)
@@ -228,6 +233,7 @@ pawl_status pawl__app_rocksdb_open(const char *dir,
 {
     static const struct app_store_ops ops = {
         .close = close_store,
+        .flush_last = flush_last,
         .get_many = get_many,
         .scan = scan,
         .write = write_batch,
@@ -242,6 +248,9 @@ pawl_status pawl__app_rocksdb_open(const char *dir,
     native.read_only = options->read_only;
     native.unsafe_no_sync = options->unsafe_no_sync;
     native.free_space_min = options->free_space_min;
+    if (options->memory_max != 0) {
+        pawl__rocks_set_memory_max(options->memory_max);
+    }
     struct rocksdb_store *self = calloc(1, sizeof(*self));
     if (self == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");

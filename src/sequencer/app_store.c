@@ -100,6 +100,15 @@ pawl_status pawl__app_store_open(const char *location,
     return status == PAWL_OK ? status : pawl__fail_context(reterr, status, "open '%s'", location);
 }
 
+pawl_status pawl__app_store_flush_last(struct app_store *store,
+                                       int64_t deadline_ns,
+                                       pawl_error *reterr)
+{
+    return store == NULL || store->ops->flush_last == NULL
+               ? PAWL_OK
+               : store->ops->flush_last(store, deadline_ns, reterr);
+}
+
 void pawl__app_store_close(struct app_store *store)
 {
     if (store != NULL) {

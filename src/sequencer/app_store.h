@@ -60,6 +60,10 @@ struct app_store_ops {
     /* From any thread: calls under way and later ones end soon, for good. NULL: they do anyway. */
     void (*interrupt)(struct app_store *store);
 
+    /* Before close, when nothing uses the store any more: what makes the next open quick, until the deadline.
+     * NULL: nothing does. TIMEOUT: the store does not come back, and must not be closed. */
+    pawl_status (*flush_last)(struct app_store *store, int64_t deadline_ns, pawl_error *reterr);
+
     /* What is not there has found = false. Values are in the arena. TIMEOUT after the deadline. */
     pawl_status (*get_many)(struct app_store *store,
                             const struct app_lookup *lookup,
@@ -92,6 +96,7 @@ struct app_store_options {
     bool read_only;  /* nothing will be written */
     bool unsafe_no_sync;
     uint64_t free_space_min; /* of a directory */
+    uint64_t memory_max;     /* of all directories that this process has open; 0: as it is */
     uint32_t answer_ms_max;  /* of a server; 0: the wrapper's default */
     uint32_t lease_ms; /* of a server: how long its owner keeps it while it stands still; 0: 15 s */
 
@@ -106,6 +111,9 @@ PAWL_MUST_USE pawl_status pawl__app_store_open(const char *location,
                                                const struct app_store_options *options,
                                                struct app_store **ret_store,
                                                pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__app_store_flush_last(struct app_store *store, /* NULL is fine */
+                                                     int64_t deadline_ns,
+                                                     pawl_error *reterr);
 void pawl__app_store_close(struct app_store *store); /* NULL is fine */
 DEFINE_AUTO(struct app_store *, pawl__app_store_close)
 

@@ -1,6 +1,7 @@
 /* The certificate: from the log, that the numbers of a workspace were each used once. */
 #include <inttypes.h>
 
+#include "base/argument.h"
 #include "base/error.h"
 #include "base/macros.h"
 #include "sequencer/app_internal.h"
@@ -151,6 +152,8 @@ pawl_status pawl_app_verify_sequence(pawl_app *app,
                                      pawl_app_certificate *ret_certificate,
                                      pawl_error *reterr)
 {
+    NEED(app, reterr);
+    NEED(ret_certificate, reterr);
     struct app_partition *partition = pawl__app_partition(app, workspace);
     uint64_t initial = pawl__app_initial_of(&app->definition.descriptor, sequence);
     struct verify verify = {

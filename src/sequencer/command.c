@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/argument.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "sequencer/descriptor.h"
@@ -34,18 +35,17 @@ static pawl_status check_sizes(const pawl_app_command *command, pawl_error *rete
         return pawl__fail(
             reterr, PAWL_INVALID, "the command has more than %d records", PAWL_APP_RECORDS_MAX);
     }
-    if ((command->create_count > 0 && command->creates == NULL)
-        || (command->update_count > 0 && command->updates == NULL)) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "'%s' is NULL, and its count is not 0",
-                          command->create_count > 0 && command->creates == NULL ? "creates"
-                                                                                : "updates");
-    }
+    NEED_ARRAY(command->creates, command->create_count, reterr);
+    NEED_ARRAY(command->updates, command->update_count, reterr);
     for (size_t i = 0; i < command->create_count; i++) {
+        const pawl_app_create *create = &command->creates[i];
+        NEED_VIEW(create->table, reterr);
+        NEED_VIEW(create->data, reterr);
         bytes += MIN(command->creates[i].data.len, PAWL_APP_COMMAND_BYTES_MAX + 1);
     }
     for (size_t i = 0; i < command->update_count; i++) {
+        const pawl_app_update *update = &command->updates[i];
+        NEED_VIEW(update->data, reterr);
         bytes += MIN(command->updates[i].data.len, PAWL_APP_COMMAND_BYTES_MAX + 1);
     }
     return bytes <= PAWL_APP_COMMAND_BYTES_MAX ? PAWL_OK
@@ -60,6 +60,8 @@ static pawl_status take_head(const pawl_app_descriptor *descriptor,
                              struct app_request *request,
                              pawl_error *reterr)
 {
+    NEED_VIEW(command->kind, reterr);
+    NEED_VIEW(command->key, reterr);
     if (command->workspace == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "0 is no workspace");
     }

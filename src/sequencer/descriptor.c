@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/error.h"
 
 /* Of every kind. */
@@ -133,6 +134,7 @@ static pawl_status check_kind(const pawl_app_kind *kind, pawl_error *reterr)
                           kind->sequence_count,
                           PAWL_APP_SEQUENCES_MAX);
     }
+    NEED_ARRAY(kind->sequences, kind->sequence_count, reterr);
     for (size_t i = 0; i < kind->sequence_count && status == PAWL_OK; i++) {
         status = check_sequence(kind, i, reterr);
         if (status != PAWL_OK) {
@@ -219,6 +221,7 @@ static pawl_status check(const pawl_app_descriptor *descriptor, pawl_error *rete
                           descriptor->kind_count,
                           PAWL_APP_KINDS_MAX);
     }
+    NEED_ARRAY(descriptor->kinds, descriptor->kind_count, reterr);
     return check_kinds(descriptor, reterr);
 }
 

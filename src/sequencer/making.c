@@ -26,15 +26,15 @@ static pawl_status take_number(struct making *making,
     pawl_status status =
         pawl_sequencer_next(making->partition->sequencer, sequence, &number, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
-    if (number > PAWL_APP_C_ID_MAX) {
+    if (status == PAWL_EXHAUSTED || (status == PAWL_OK && number > PAWL_APP_C_ID_MAX)) {
         return pawl__fail(reterr,
                           PAWL_EXHAUSTED,
-                          "workspace %" PRIu64 ": the last number of sequence %u is used",
+                          "workspace %" PRIu64 ": the last number of sequence '%s' is used",
                           making->event.workspace,
-                          sequence);
+                          pawl_app_sequence_name(making->partition->app, sequence));
+    }
+    if (status != PAWL_OK) {
+        return status;
     }
     making->numbers[making->number_count++] = (pawl_app_number){ sequence, number };
     *ret_number = number;

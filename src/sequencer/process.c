@@ -12,9 +12,11 @@
  * What can be refused without numbers (keys, updates, singletons) is refused before they are taken. */
 #include <stdlib.h>
 
+#include "base/argument.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/failpoint.h"
+#include "base/inside.h"
 #include "sequencer/app_item.h"
 #include "sequencer/sequencer_internal.h"
 
@@ -317,18 +319,21 @@ pawl_status pawl_app_exec(pawl_app *app,
                           pawl_app_response **ret_response,
                           pawl_error *reterr)
 {
-    if (command == NULL || ret_response == NULL) {
-        return pawl__fail(
-            reterr, PAWL_INVALID, "'%s' is NULL", command == NULL ? "command" : "ret_response");
-    }
+    NEED(app, reterr);
+    NEED(command, reterr);
+    NEED(ret_response, reterr);
     struct app_partition *partition = pawl__app_partition(app, command->workspace);
     struct app_item *item = NULL;
     pawl_status status = pawl__app_refuse_reader(app, reterr);
 
+    if (status == PAWL_OK && pawl__is_inside(&app->answering)) {
+        /* On the thread that would have to execute it. */
+        status = pawl__fail(
+            reterr, PAWL_WRONG_THREAD, "an answer cannot wait for a command; use pawl_app_submit");
+    }
     if (status == PAWL_OK) {
         status = make_item(partition, command, &item, reterr);
     }
-
     if (status != PAWL_OK) {
         return status;
     }
@@ -351,8 +356,14 @@ static void answer_item(struct pawl__commit_item *commit_item)
 {
     struct app_item *item = item_of(commit_item);
     bool done = item->item.outcome.status == PAWL_OK;
+    struct pawl__inside app;
+    struct pawl__inside answer;
 
+    pawl__inside_enter(&app, item->app);
+    pawl__inside_enter(&answer, &item->app->answering);
     item->answer(item->context, done ? STEAL(item->response) : NULL, &item->item.outcome);
+    pawl__inside_leave(&answer);
+    pawl__inside_leave(&app);
     free_item(commit_item);
 }
 
@@ -362,13 +373,20 @@ pawl_status pawl_app_submit(pawl_app *app,
                             void *context,
                             pawl_error *reterr)
 {
+    NEED(app, reterr);
+    NEED(command, reterr);
+    NEED(answer, reterr);
     struct app_partition *partition = pawl__app_partition(app, command->workspace);
     struct app_item *item = NULL;
-    pawl_status status = make_item(partition, command, &item, reterr);
+    pawl_status status = pawl__app_refuse_reader(app, reterr);
 
+    if (status == PAWL_OK) {
+        status = make_item(partition, command, &item, reterr);
+    }
     if (status != PAWL_OK) {
         return status;
     }
+    item->app = app;
     item->answer = answer;
     item->context = context;
     item->item.done = answer_item;

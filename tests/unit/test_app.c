@@ -23,6 +23,13 @@ static pawl_app_command shop(uint64_t workspace)
     return (pawl_app_command){ .workspace = workspace, .kind = V("shop") };
 }
 
+static pawl_status refuse(void *context, const pawl_app_record *record, pawl_error *reterr)
+{
+    (void)context;
+    (void)record;
+    return pawl__fail(reterr, PAWL_FAILED, "no record is expected");
+}
+
 static void test_a_command_becomes_events_and_records_with_real_ids(void **state)
 {
     struct app_fixture *f = *state;
@@ -59,10 +66,11 @@ static void test_a_command_becomes_events_and_records_with_real_ids(void **state
                     "{\"of\":1099511627776}, 200002 paper {}, 65540 shop {\"last\":200002}\n");
     app_assert_text(app_record(f, 7, 200001), "200001 line {\"of\":1099511627776}\n");
     app_assert_text(app_record(f, 7, 65540), "65540 shop {\"last\":200002}\n");
+    assert_status(pawl_app_read_record(f->app, 9, 200001, refuse, NULL, &f->error),
+                  PAWL_NOT_FOUND,
+                  &f->error);
     assert_status(
-        pawl_app_read_record(f->app, 9, 200001, NULL, NULL, &f->error), PAWL_NOT_FOUND, &f->error);
-    assert_status(
-        pawl_app_read_record(f->app, 7, 5, NULL, NULL, &f->error), PAWL_INVALID, &f->error);
+        pawl_app_read_record(f->app, 7, 5, refuse, NULL, &f->error), PAWL_INVALID, &f->error);
 }
 
 static void test_only_c_records_are_listed_and_in_pages(void **state)
@@ -263,7 +271,7 @@ static void test_bad_commands_change_nothing(void **state)
     assert_status(app_try(f, &command), PAWL_INVALID, &f->error);
     command = shop(7);
     assert_status(pawl_app_exec(f->app, &command, NULL, &f->error), PAWL_INVALID, &f->error);
-    assert_message(&f->error, "'ret_response' is NULL");
+    assert_message(&f->error, "ret_response: is NULL");
     assert_status(pawl_app_exec(f->app, NULL, &f->response, &f->error), PAWL_INVALID, &f->error);
     app_exec(f, &command); /* nothing to create is fine: an event is an event */
     assert_int_equal(f->response->plog_offset, 1);

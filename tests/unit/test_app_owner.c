@@ -7,11 +7,19 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/macros.h"
 #include "base/thread.h"
 #include "sequencer/app_postgres.h"
 
 enum { WORKSPACE = 7 };
+
+static pawl_status refuse(void *context, const pawl_app_record *record, pawl_error *reterr)
+{
+    (void)context;
+    (void)record;
+    return pawl__fail(reterr, PAWL_FAILED, "no record is expected");
+}
 
 static const char *with(const char *location, const char *parameter)
 {
@@ -135,7 +143,7 @@ static void test_an_owner_that_was_dispossessed_never_writes_again(void **state)
         assert_int_equal(app_create(f, WORKSPACE, PAWL_APP_C_RECORD),
                          PAWL_APP_C_ID_MIN + (uint64_t)i + 2);
     }
-    assert_status(pawl_app_read_record(first, WORKSPACE, PAWL_APP_C_ID_MIN, NULL, NULL, &f->error),
+    assert_status(pawl_app_read_record(first, WORKSPACE, PAWL_APP_C_ID_MIN, refuse, NULL, &f->error),
                   PAWL_LEASE_LOST,
                   &f->error);
     pawl_app_close(first);

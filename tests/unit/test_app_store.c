@@ -286,7 +286,7 @@ static uint64_t work_of(uint64_t keys, uint64_t step)
 
 static void test_inserts_in_memory_stay_cheap(void **state)
 {
-    static const uint64_t steps[] = { 1, 7919, 2 * 5003 - 1 };
+    static const uint64_t steps[] = { 1, 7, 7919 };
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(steps); i++) {

@@ -1,6 +1,7 @@
 /* Keys in order, against a plain sorted array. */
 #include "lib/check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

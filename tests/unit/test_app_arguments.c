@@ -1,0 +1,449 @@
+/* What a caller may do wrong with <pawl/app.h>, in arguments and from within callbacks: each is a status, and
+ * nothing aborts, hangs or prints. Argument: the backend. */
+#include "lib/app_fixture.h"
+
+#include <semaphore.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/error.h"
+
+#define V(text) pawl_view_of(text)
+
+static const pawl_view nowhere = { NULL, 5 };
+
+static pawl_status see_record(void *context, const pawl_app_record *record, pawl_error *reterr)
+{
+    (void)context;
+    (void)record;
+    (void)reterr;
+    return PAWL_OK;
+}
+
+static pawl_status see_event(void *context, const pawl_app_event *event, pawl_error *reterr)
+{
+    (void)context;
+    (void)event;
+    (void)reterr;
+    return PAWL_OK;
+}
+
+static pawl_status see_name(void *context, const char *name, pawl_error *reterr)
+{
+    (void)context;
+    (void)name;
+    (void)reterr;
+    return PAWL_OK;
+}
+
+static void see_answer(void *context, pawl_app_response *response, const pawl_error *error)
+{
+    (void)context;
+    (void)error;
+    pawl_app_response_free(response);
+}
+
+/* The message names what is wrong. A caller that does not want to read it may pass no error. */
+#define REFUSED(call, words)                         \
+    do {                                             \
+        pawl_error error = PAWL_ERROR_INIT;          \
+        assert_status((call), PAWL_INVALID, &error); \
+        assert_message(&error, words);               \
+    } while (0)
+
+static void test_a_null_argument_is_invalid_by_its_name(void **state)
+{
+    struct app_fixture *f = *state;
+    const pawl_app_command command = { .workspace = 7, .kind = V("shop") };
+    pawl_sequencer_status status;
+    pawl_app_response *response = NULL;
+    uint64_t offset = 0;
+
+    app_open(f);
+    pawl_app *app = f->app;
+    REFUSED(pawl_app_check_name(NULL, &error), "name");
+    REFUSED(pawl_app_wait(NULL, 1, &error), "app: is NULL");
+    REFUSED(pawl_app_get_status(NULL, 0, &status, &error), "app: is NULL");
+    REFUSED(pawl_app_get_status(app, 0, NULL, &error), "ret_status: is NULL");
+    REFUSED(pawl_app_get_status(app, 2, &status, &error), "there is no partition 2");
+    REFUSED(pawl_app_get_log_end(NULL, 0, &offset, &error), "app: is NULL");
+    REFUSED(pawl_app_get_log_end(app, 0, NULL, &error), "ret_offset: is NULL");
+    REFUSED(pawl_app_get_log_end(app, UINT16_MAX, &offset, &error), "there is no partition");
+    REFUSED(pawl_app_exec(NULL, &command, &response, &error), "app: is NULL");
+    REFUSED(pawl_app_exec(app, NULL, &response, &error), "command: is NULL");
+    REFUSED(pawl_app_exec(app, &command, NULL, &error), "ret_response: is NULL");
+    REFUSED(pawl_app_submit(NULL, &command, see_answer, NULL, &error), "app: is NULL");
+    REFUSED(pawl_app_submit(app, NULL, see_answer, NULL, &error), "command: is NULL");
+    REFUSED(pawl_app_submit(app, &command, NULL, NULL, &error), "answer: is NULL");
+    assert_int_equal(pawl_app_exec(NULL, NULL, NULL, NULL), PAWL_INVALID);
+    assert_null(pawl_app_get_descriptor(NULL));
+    assert_string_equal(pawl_app_sequence_name(NULL, APP_INVOICE), "");
+    assert_string_equal(pawl_app_sequence_name(NULL, PAWL_APP_SEQ_WLOG_OFFSET), "wlog_offset");
+    assert_int_equal(pawl_app_partition_of(NULL, 7), 0);
+    assert_string_equal(pawl_app_class_word((pawl_app_class)99), "unknown");
+    pawl_app_response_free(NULL);
+    pawl_app_close(NULL);
+    assert_int_equal(pawl_app_close_within(NULL, 1, NULL), PAWL_OK);
+}
+
+static void test_a_reader_without_its_arguments_is_invalid(void **state)
+{
+    struct app_fixture *f = *state;
+    pawl_app_certificate certificate;
+
+    app_open(f);
+    pawl_app *app = f->app;
+    REFUSED(pawl_app_read_record(NULL, 7, 65540, see_record, NULL, &error), "app");
+    REFUSED(pawl_app_read_record(app, 7, 65540, NULL, NULL, &error), "visitor");
+    REFUSED(pawl_app_read_c_records(NULL, 7, 0, 0, see_record, NULL, &error), "app");
+    REFUSED(pawl_app_read_c_records(app, 7, 0, 0, NULL, NULL, &error), "visitor");
+    REFUSED(pawl_app_read_wlog(NULL, 7, 0, 0, see_event, NULL, &error), "app");
+    REFUSED(pawl_app_read_wlog(app, 7, 0, 0, NULL, NULL, &error), "visitor");
+    REFUSED(pawl_app_read_plog(NULL, 0, 0, 0, see_event, NULL, &error), "app");
+    REFUSED(pawl_app_read_plog(app, 0, 0, 0, NULL, NULL, &error), "visitor");
+    REFUSED(pawl_app_read_plog(app, 2, 0, 0, see_event, NULL, &error), "partition 2");
+    REFUSED(pawl_app_verify_sequence(NULL, 7, 1, NULL, NULL, &certificate, &error), "app");
+    REFUSED(pawl_app_verify_sequence(app, 7, 1, NULL, NULL, NULL, &error), "ret_certificate");
+}
+
+static void test_places_and_openings_need_their_arguments(void **state)
+{
+    struct app_fixture *f = *state;
+    pawl_app *app = NULL;
+    char *text = NULL;
+    size_t len = 0;
+    pawl_app_options options = f->options;
+
+    REFUSED(pawl_app_list(NULL, see_name, NULL, &error), "place: is NULL");
+    REFUSED(pawl_app_list(f->dir, NULL, NULL, &error), "visitor: is NULL");
+    REFUSED(pawl_app_locate(NULL, "orders", &text, &error), "place: is NULL");
+    REFUSED(pawl_app_locate(f->dir, NULL, &text, &error), "name: is NULL");
+    REFUSED(pawl_app_locate(f->dir, "orders", NULL, &error), "ret_location: is NULL");
+    REFUSED(pawl_app_open(NULL, &f->descriptor, NULL, &app, &error), "location: is NULL");
+    REFUSED(pawl_app_open("", &f->descriptor, NULL, &app, &error), "location is empty");
+    REFUSED(pawl_app_open(f->location, &f->descriptor, NULL, NULL, &error), "ret_app: is NULL");
+    options.size = 3;
+    REFUSED(pawl_app_open(f->location, &f->descriptor, &options, &app, &error), "options: size");
+    REFUSED(pawl_app_open_json(f->location, nowhere, NULL, &app, &error), "descriptor: is NULL");
+    REFUSED(pawl_app_descriptor_normalize(nowhere, &text, &len, &error), "descriptor: is NULL");
+    REFUSED(pawl_app_descriptor_normalize(V("{}"), NULL, &len, &error), "ret_json: is NULL");
+    REFUSED(pawl_app_descriptor_normalize(V("{}"), &text, NULL, &error), "ret_len: is NULL");
+    REFUSED(pawl_app_descriptor_to_json(NULL, &text, &len, &error), "app: is NULL");
+    assert_null(app);
+    assert_null(text);
+}
+
+static void expect_no_descriptor(struct app_fixture *f,
+                                 pawl_app_descriptor descriptor,
+                                 const char *words)
+{
+    pawl_app *app = NULL;
+
+    REFUSED(pawl_app_open(f->location, &descriptor, &f->options, &app, &error), words);
+    assert_null(app);
+}
+
+static void test_what_is_wrong_inside_a_descriptor_is_named(void **state)
+{
+    struct app_fixture *f = *state;
+    pawl_app_descriptor bad = f->descriptor;
+    pawl_app_sequence sequence = { NULL, APP_INVOICE, 1 };
+    pawl_app_kind kind = { "shop", 1, &sequence, 1 };
+
+    bad.name = NULL;
+    expect_no_descriptor(f, bad, "name");
+    bad = f->descriptor;
+    bad.size++;
+    expect_no_descriptor(f, bad, "PAWL_APP_DESCRIPTOR_INIT");
+    bad = f->descriptor;
+    bad.kinds = NULL;
+    expect_no_descriptor(f, bad, "kinds: is NULL");
+    bad = f->descriptor;
+    bad.trust = (pawl_app_trust)-1;
+    expect_no_descriptor(f, bad, "trust");
+    bad = f->descriptor;
+    bad.kinds = &kind;
+    bad.kind_count = 1;
+    expect_no_descriptor(f, bad, "a sequence's name");
+    kind.sequences = NULL;
+    expect_no_descriptor(f, bad, "sequences: is NULL");
+    kind.sequences = &sequence;
+    kind.sequence_count = SIZE_MAX;
+    expect_no_descriptor(f, bad, "sequences, the limit is");
+    kind.sequence_count = 0;
+    kind.name = NULL;
+    expect_no_descriptor(f, bad, "a kind's name");
+}
+
+static void expect_no_command(struct app_fixture *f, pawl_app_command command, const char *words)
+{
+    pawl_app_response *response = NULL;
+
+    REFUSED(pawl_app_exec(f->app, &command, &response, &error), words);
+    REFUSED(pawl_app_submit(f->app, &command, see_answer, NULL, &error), words);
+    assert_null(response);
+}
+
+static void test_what_is_wrong_inside_a_command_is_named(void **state)
+{
+    struct app_fixture *f = *state;
+    const pawl_app_create good = { PAWL_APP_C_RECORD, 1, 0, V("order"), V("{}") };
+    pawl_app_create creates[2] = { good, good };
+    pawl_app_update update = { .id = 65540, .data = nowhere };
+    pawl_app_command command = {
+        .workspace = 7, .kind = V("shop"), .creates = creates, .create_count = 2
+    };
+    pawl_app_command bad = command;
+
+    app_open(f);
+    creates[1].raw_id = 2;
+    bad.kind = nowhere;
+    expect_no_command(f, bad, "kind: is NULL");
+    bad = command;
+    bad.key = nowhere;
+    expect_no_command(f, bad, "key: is NULL");
+    bad = command;
+    bad.creates = NULL;
+    expect_no_command(f, bad, "creates: is NULL");
+    bad = command;
+    bad.create_count = SIZE_MAX;
+    expect_no_command(f, bad, "more than 1000 records");
+    bad = command;
+    bad.update_count = 1;
+    expect_no_command(f, bad, "updates: is NULL");
+    bad.updates = &update;
+    expect_no_command(f, bad, "data: is NULL");
+    creates[1].data = nowhere;
+    expect_no_command(f, command, "data: is NULL");
+    creates[1] = (pawl_app_create){ (pawl_app_class)-1, 2, 0, V("order"), V("{}") };
+    expect_no_command(f, command, "no class of records");
+    creates[1] = (pawl_app_create){ PAWL_APP_W_RECORD, 2, 0, nowhere, V("{}") };
+    expect_no_command(f, command, "table: is NULL");
+    creates[1] = (pawl_app_create){ PAWL_APP_W_RECORD, 2, 0, { NULL, 0 }, V("{}") };
+    expect_no_command(f, command, "table: empty");
+    creates[1] = (pawl_app_create){ PAWL_APP_W_RECORD, 2, 0, V("order"), { NULL, 0 } };
+    expect_no_command(f, command, "creates[1]: data");
+}
+
+static void test_json_needs_its_arguments_and_what_is_inside_them(void **state)
+{
+    struct app_fixture *f = *state;
+    pawl_app_response response = { .id_count = 1 };
+    pawl_app_record record = { .table = nowhere };
+    pawl_app_event event = { .key = nowhere };
+    char *text = NULL;
+    size_t len = 0;
+
+    app_open(f);
+    pawl_app *app = f->app;
+    REFUSED(pawl_app_exec_json(NULL, 7, V("{}"), &text, &len, &error), "app: is NULL");
+    REFUSED(pawl_app_exec_json(app, 7, nowhere, &text, &len, &error), "command: is NULL");
+    REFUSED(pawl_app_exec_json(app, 7, V("{}"), NULL, &len, &error), "ret_json: is NULL");
+    REFUSED(pawl_app_exec_json(app, 7, V("{}"), &text, NULL, &error), "ret_len: is NULL");
+    REFUSED(pawl_app_submit_json(NULL, 7, V("{}"), see_answer, NULL, &error), "app: is NULL");
+    REFUSED(pawl_app_submit_json(app, 7, nowhere, see_answer, NULL, &error), "command: is NULL");
+    REFUSED(pawl_app_submit_json(app, 7, V("{}"), NULL, NULL, &error), "answer: is NULL");
+    REFUSED(pawl_app_submit_json_with_key(app, 7, nowhere, V("{}"), see_answer, NULL, &error),
+            "key: is NULL");
+    REFUSED(pawl_app_response_to_json(app, NULL, &text, &len, &error), "response: is NULL");
+    REFUSED(pawl_app_response_to_json(NULL, &response, &text, &len, &error), "app: is NULL");
+    REFUSED(pawl_app_response_to_json(app, &response, &text, &len, &error), "ids: is NULL");
+    response = (pawl_app_response){ .number_count = 1 };
+    REFUSED(pawl_app_response_to_json(app, &response, &text, &len, &error), "numbers: is NULL");
+    REFUSED(pawl_app_record_to_json(NULL, &text, &len, &error), "record: is NULL");
+    REFUSED(pawl_app_record_to_json(&record, &text, &len, &error), "table: is NULL");
+    record = (pawl_app_record){ .data = nowhere };
+    REFUSED(pawl_app_record_to_json(&record, &text, &len, &error), "data: is NULL");
+    REFUSED(pawl_app_event_to_json(app, NULL, &text, &len, &error), "event: is NULL");
+    REFUSED(pawl_app_event_to_json(NULL, &event, &text, &len, &error), "app: is NULL");
+    REFUSED(pawl_app_event_to_json(app, &event, &text, &len, &error), "key: is NULL");
+    event = (pawl_app_event){ .record_count = 1 };
+    REFUSED(pawl_app_event_to_json(app, &event, &text, &len, &error), "records: is NULL");
+    event.records = &record;
+    REFUSED(pawl_app_event_to_json(app, &event, &text, &len, &error), "data: is NULL");
+    event = (pawl_app_event){ .number_count = 1 };
+    REFUSED(pawl_app_event_to_json(app, &event, &text, &len, &error), "numbers: is NULL");
+    assert_null(text);
+}
+
+static void test_an_application_that_only_reads_denies_what_is_submitted(void **state)
+{
+    struct app_fixture *f = *state;
+    const pawl_app_command command = { .workspace = 7, .kind = V("shop") };
+
+    if (f->in_memory) {
+        return;
+    }
+    app_open(f);
+    pawl_app_close(STEAL(f->app));
+    pawl_app_options options = f->options;
+    options.read_only = true;
+    assert_ok(pawl_app_open(f->location, NULL, &options, &f->app, &f->error), &f->error);
+    assert_status(
+        pawl_app_submit(f->app, &command, see_answer, NULL, &f->error), PAWL_DENIED, &f->error);
+    assert_message(&f->error, "opened for reading");
+    assert_status(
+        pawl_app_submit_json(f->app, 7, V("{\"kind\":\"shop\"}"), see_answer, NULL, &f->error),
+        PAWL_DENIED,
+        &f->error);
+}
+
+/* --- from within callbacks --- */
+
+struct inner {
+    struct app_fixture *f;
+    pawl_status closed;
+    pawl_status executed;
+    pawl_status submitted;
+    pawl_status read;
+    sem_t done;
+};
+
+static void await(sem_t *done)
+{
+    struct timespec deadline;
+
+    clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += APP_PATIENCE_MS / 1000;
+    assert_int_equal(sem_timedwait(done, &deadline), 0);
+}
+
+static void note_inner_answer(void *context, pawl_app_response *response, const pawl_error *error)
+{
+    struct inner *inner = context;
+
+    (void)error;
+    pawl_app_response_free(response);
+    sem_post(&inner->done);
+}
+
+static void call_from_within(struct inner *inner)
+{
+    const pawl_app_command command = { .workspace = 7, .kind = V("shop") };
+    pawl_app_response *response = NULL;
+
+    inner->closed = pawl_app_close_within(inner->f->app, 1000, NULL);
+    pawl_app_close(inner->f->app);
+    inner->executed = pawl_app_exec(inner->f->app, &command, &response, NULL);
+    pawl_app_response_free(response);
+    inner->submitted = pawl_app_submit(inner->f->app, &command, note_inner_answer, inner, NULL);
+    inner->read = pawl_app_read_plog(inner->f->app, 0, 1, 0, see_event, NULL, NULL);
+}
+
+static void call_in_answer(void *context, pawl_app_response *response, const pawl_error *error)
+{
+    (void)error;
+    pawl_app_response_free(response);
+    call_from_within(context);
+}
+
+static void test_an_answer_cannot_close_nor_wait_for_a_command(void **state)
+{
+    struct app_fixture *f = *state;
+    struct inner inner = { .f = f };
+    const pawl_app_command command = { .workspace = 7, .kind = V("shop") };
+
+    app_open(f);
+    assert_int_equal(sem_init(&inner.done, 0, 0), 0);
+    assert_ok(pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error), &f->error);
+    assert_ok(pawl_app_submit(f->app, &command, call_in_answer, &inner, &f->error), &f->error);
+    await(&inner.done);
+    assert_int_equal(inner.closed, PAWL_WRONG_THREAD);
+    assert_int_equal(inner.executed, PAWL_WRONG_THREAD);
+    assert_int_equal(inner.submitted, PAWL_OK);
+    app_exec(f, &command); /* it is still open */
+    sem_destroy(&inner.done);
+}
+
+static pawl_status call_in_visitor(void *context, const pawl_app_event *event, pawl_error *reterr)
+{
+    (void)event;
+    (void)reterr;
+    call_from_within(context);
+    return PAWL_OK;
+}
+
+static void test_a_visitor_cannot_close_and_may_do_all_else(void **state)
+{
+    struct app_fixture *f = *state;
+    struct inner inner = { .f = f };
+    const pawl_app_command command = { .workspace = 7, .kind = V("shop") };
+
+    app_open(f);
+    assert_int_equal(sem_init(&inner.done, 0, 0), 0);
+    app_exec(f, &command);
+    assert_ok(pawl_app_read_plog(f->app, 1, 1, 1, call_in_visitor, &inner, &f->error), &f->error);
+    await(&inner.done);
+    assert_int_equal(inner.closed, PAWL_WRONG_THREAD);
+    assert_int_equal(inner.executed, PAWL_OK);
+    assert_int_equal(inner.submitted, PAWL_OK);
+    assert_int_equal(inner.read, PAWL_OK);
+    sem_destroy(&inner.done);
+}
+
+static pawl_status fail_without_a_word(void *context,
+                                       const pawl_app_event *event,
+                                       pawl_error *reterr)
+{
+    (void)event;
+    (void)reterr;
+    return *(const pawl_status *)context;
+}
+
+static void test_a_visitor_that_fails_without_a_word_is_believed(void **state)
+{
+    struct app_fixture *f = *state;
+    const pawl_app_command command = { .workspace = 7, .kind = V("shop") };
+    pawl_status answer = PAWL_CONFLICT;
+
+    app_open(f);
+    app_exec(f, &command);
+    f->error = (pawl_error)PAWL_ERROR_INIT;
+    assert_status(pawl_app_read_plog(f->app, 1, 1, 0, fail_without_a_word, &answer, &f->error),
+                  PAWL_CONFLICT,
+                  &f->error);
+    assert_message(&f->error, "the visitor returned CONFLICT");
+    answer = (pawl_status)-7;
+    assert_status(pawl_app_read_wlog(f->app, 7, 1, 0, fail_without_a_word, &answer, &f->error),
+                  PAWL_FAILED,
+                  &f->error);
+}
+
+static void test_the_last_number_of_an_own_sequence_is_named(void **state)
+{
+    struct app_fixture *f = *state;
+    const pawl_app_sequence sequence = { "inv", APP_INVOICE, PAWL_APP_C_ID_MAX };
+    const pawl_app_kind kind = { "shop", 1, &sequence, 1 };
+    const pawl_app_create create = {
+        PAWL_APP_C_RECORD, 1, 0, V("order"), V("{\"no\":{\"$next\":\"inv\"}}")
+    };
+    const pawl_app_command command = {
+        .workspace = 7, .kind = V("shop"), .creates = &create, .create_count = 1
+    };
+
+    f->descriptor.kinds = &kind;
+    f->descriptor.kind_count = 1;
+    app_open(f);
+    app_exec(f, &command);
+    assert_status(app_try(f, &command), PAWL_EXHAUSTED, &f->error);
+    assert_message(&f->error, "workspace 7: the last number of sequence 'inv' is used");
+}
+
+int main(int argc, char **argv)
+{
+#define APP_TEST(name) cmocka_unit_test_setup_teardown(name, app_setup, app_teardown)
+    const struct CMUnitTest tests[] = {
+        APP_TEST(test_a_null_argument_is_invalid_by_its_name),
+        APP_TEST(test_a_reader_without_its_arguments_is_invalid),
+        APP_TEST(test_places_and_openings_need_their_arguments),
+        APP_TEST(test_what_is_wrong_inside_a_descriptor_is_named),
+        APP_TEST(test_what_is_wrong_inside_a_command_is_named),
+        APP_TEST(test_json_needs_its_arguments_and_what_is_inside_them),
+        APP_TEST(test_an_application_that_only_reads_denies_what_is_submitted),
+        APP_TEST(test_an_answer_cannot_close_nor_wait_for_a_command),
+        APP_TEST(test_a_visitor_cannot_close_and_may_do_all_else),
+        APP_TEST(test_a_visitor_that_fails_without_a_word_is_believed),
+        APP_TEST(test_the_last_number_of_an_own_sequence_is_named),
+    };
+    return app_suite(argc, argv, tests, COUNT_OF(tests));
+}
