@@ -201,7 +201,7 @@ typedef struct pawl_app_options {
             0, false, 10000, 0                                                                     \
     }
 
-#define PAWL_APP_MEMORY_MAX (UINT64_C(256) << 20) /* the default of store.memory_max, too */
+#define PAWL_APP_MEMORY_MAX (UINT64_C(128) << 20) /* the default of store.memory_max, too */
 
 /* INVALID: no application can have the name. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_check_name(const char *name, pawl_error *reterr);

@@ -73,6 +73,7 @@ pawl_app_options pawl__app_options(const struct pawl__run *run)
     pawl_app_options options = PAWL_APP_OPTIONS_INIT;
 
     options.free_space_min = (uint64_t)pawl__config_number(run->config, PAWL__STORE_FREE_SPACE_MIN);
+    options.memory_max = (uint64_t)pawl__config_number(run->config, PAWL__STORE_MEMORY_MAX);
     options.busy_ms_max = pawl__place_busy_ms(run);
     options.answer_ms_max = pawl__place_answer_ms(run);
     return options;

@@ -89,6 +89,9 @@ struct pawl__finding pawl__judge_space(const char *path,
                                        uint64_t free_bytes,
                                        uint64_t needed_bytes);
 
+/* `bytes`: what the process may have, all of it; 0: nobody knows. */
+struct pawl__finding pawl__judge_memory(uint64_t bytes, uint64_t store_bytes);
+
 /* The file system that holds a path, as /proc/self/mountinfo tells it. */
 struct pawl__mount {
     char type[32]; /* "ext4"; "" when it is not known */

@@ -157,6 +157,25 @@ struct pawl__finding pawl__judge_space(const char *path, uint64_t free_bytes, ui
     return finding;
 }
 
+struct pawl__finding pawl__judge_memory(uint64_t bytes, uint64_t store_bytes)
+{
+    static const char check[] = "memory";
+    unsigned long long mib = bytes / MIB;
+    unsigned long long store_mib = store_bytes / MIB;
+
+    if (bytes == 0 || bytes / 2 >= store_bytes) {
+        return pawl__finding_ok(check, "stores of applications use up to %llu MiB", store_mib);
+    }
+    struct pawl__finding finding =
+        pawl__finding_warning(check,
+                              "a node with busy applications may be killed for its memory",
+                              "stores of applications use up to %llu MiB, and there are %llu MiB",
+                              store_mib,
+                              mib);
+    pawl__finding_fix(&finding, "set store.memory_max to half of the memory, or less");
+    return finding;
+}
+
 struct pawl__finding pawl__judge_open_files(uint64_t soft, uint64_t hard, uint32_t connections)
 {
     static const char check[] = "open files";

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -243,6 +244,32 @@ static void look_at_clock(struct pawl__doctor *doctor)
     pawl__doctor_add(doctor, pawl__judge_clock(pawl__wall_us(doctor->clock), newest));
 }
 
+/* Of the machine, or what its control group leaves; the root group has no file of that name. */
+static uint64_t memory_bytes(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long size = sysconf(_SC_PAGESIZE);
+    uint64_t bytes = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : 0;
+    FILE *file = fopen("/sys/fs/cgroup/memory.max", "re");
+    char text[32] = "";
+
+    if (file != NULL && fgets(text, sizeof(text), file) != NULL) {
+        uint64_t limit = strtoull(text, NULL, 10); /* "max" is 0 */
+        bytes = limit != 0 && (bytes == 0 || limit < bytes) ? limit : bytes;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return bytes;
+}
+
+static void look_at_memory(struct pawl__doctor *doctor)
+{
+    uint64_t store = (uint64_t)pawl__config_number(doctor->config, PAWL__STORE_MEMORY_MAX);
+
+    pawl__doctor_add(doctor, pawl__judge_memory(memory_bytes(), store));
+}
+
 /* What a check needs before it can say anything. */
 enum needs { NOTHING, SETTINGS, DATA };
 
@@ -255,7 +282,7 @@ static const struct {
     { look_at_mount, DATA },        { look_at_space, DATA },
     { pawl__look_at_stores, DATA }, { pawl__look_at_postgres, SETTINGS },
     { look_at_address, SETTINGS },  { look_at_open_files, SETTINGS },
-    { look_at_clock, NOTHING },
+    { look_at_memory, SETTINGS },   { look_at_clock, NOTHING },
 };
 
 pawl_status pawl__doctor_look(struct pawl__doctor *doctor, pawl_error *reterr)

@@ -57,7 +57,7 @@ struct pawl__rocks_options {
 };
 
 /* Bytes of memory for all stores of the process together, open ones too: blocks read, with indexes and
- * filters, and memtables. 256 MiB unless somebody says so, 16 MiB at the least. What flushes, compactions
+ * filters, and memtables. 128 MiB unless somebody says so, 16 MiB at the least. What flushes, compactions
  * and open files need for the moment comes on top. */
 void pawl__rocks_set_memory_max(uint64_t bytes);
 uint64_t pawl__rocks_memory_used(void);

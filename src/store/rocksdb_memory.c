@@ -13,11 +13,11 @@
 #include "store/rocksdb_internal.h"
 #include "store/rocksdb_shim.h"
 
-#define MEMORY_BYTES_DEFAULT ((uint64_t)256 << 20)
+#define MEMORY_BYTES_DEFAULT ((uint64_t)128 << 20)
 #define MEMORY_BYTES_MIN ((uint64_t)16 << 20)
 #define MEMTABLE_BYTES_MIN ((size_t)1 << 20)
 #define MEMTABLE_BYTES_MAX ((size_t)16 << 20)
-#define MEMTABLES_OF_BUDGET 16 /* a memtable is so small a part of it */
+#define MEMTABLES_OF_BUDGET 8 /* a memtable is so small a part of it */
 
 /* For as long as the process lives. */
 static struct {

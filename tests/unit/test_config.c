@@ -105,6 +105,7 @@ static void test_without_any_source_the_defaults_hold(void **state)
     assert_int_equal(pawl__config_number(f->config, PAWL__STORE_FREE_SPACE_MIN), 256 << 20);
     assert_int_equal(pawl__config_number(f->config, PAWL__STORE_FREE_SPACE_MIN),
                      ((pawl_app_options)PAWL_APP_OPTIONS_INIT).free_space_min);
+    assert_int_equal(pawl__config_number(f->config, PAWL__STORE_MEMORY_MAX), PAWL_APP_MEMORY_MAX);
     assert_null(pawl__config_file(f->config));
     assert_origin(f, PAWL__DATA, "default");
 }

@@ -40,6 +40,15 @@ static void test_a_directory_for_others_to_read_is_a_warning(void **state)
     assert_finding(pawl__judge_directory(&facts), VERDICT_OK, PAWL_OK, "'/d'");
 }
 
+static void test_memory_for_stores_is_half_of_what_there_is(void **state)
+{
+    (void)state;
+    assert_finding(pawl__judge_memory(512 * MIB, 256 * MIB), VERDICT_OK, PAWL_OK, "256 MiB");
+    assert_finding(pawl__judge_memory(0, 256 * MIB), VERDICT_OK, PAWL_OK, "256 MiB");
+    assert_finding(
+        pawl__judge_memory(512 * MIB - 2, 256 * MIB), VERDICT_WARNING, PAWL_OK, "511 MiB");
+}
+
 static void test_space_runs_out_in_two_steps(void **state)
 {
     (void)state;
@@ -233,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_directory_for_others_to_read_is_a_warning),
         cmocka_unit_test(test_space_runs_out_in_two_steps),
+        cmocka_unit_test(test_memory_for_stores_is_half_of_what_there_is),
         cmocka_unit_test(test_few_open_files_are_a_warning),
         cmocka_unit_test(test_open_files_are_judged_by_the_connections_of_a_node),
         cmocka_unit_test(test_a_clock_that_went_back_is_a_warning),

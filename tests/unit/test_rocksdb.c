@@ -652,6 +652,119 @@ static void test_every_allocation_of_ours_may_fail(void **state)
     assert_value(f, EVENTS, "a", "v");
 }
 
+static uint64_t bytes_of_logs(const char *dir)
+{
+    DIR *stream = opendir(dir);
+    uint64_t bytes = 0;
+
+    assert_non_null(stream);
+    for (const struct dirent *entry; (entry = readdir(stream)) != NULL;) {
+        const char *dot = strrchr(entry->d_name, '.');
+        struct stat info;
+        if (dot != NULL && strcmp(dot, ".log") == 0
+            && fstatat(dirfd(stream), entry->d_name, &info, 0) == 0) {
+            bytes += (uint64_t)info.st_size;
+        }
+    }
+    closedir(stream);
+    return bytes;
+}
+
+static int64_t in_a_minute(void)
+{
+    return pawl__monotonic_ns(pawl__clock_real()) + 60 * NS_PER_S;
+}
+
+static void test_a_flush_before_closing_leaves_no_log_to_read(void **state)
+{
+    struct fixture *f = *state;
+
+    put_keys(f, EVENTS, "ab");
+    put_keys(f, META, "c");
+    assert_true(bytes_of_logs(f->path) > 0);
+    assert_ok(pawl__rocks_flush_last(f->db, in_a_minute(), &f->error), &f->error);
+    pawl__rocks_close(STEAL(f->db));
+    assert_int_equal(bytes_of_logs(f->path), 0);
+    reopen(f);
+    assert_value(f, EVENTS, "a", "v");
+    assert_value(f, META, "c", "v");
+    assert_ok(pawl__rocks_flush_last(f->db, in_a_minute(), &f->error),
+              &f->error); /* nothing to do */
+}
+
+static void test_a_flush_that_is_given_up_loses_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    put_keys(f, EVENTS, "ab");
+    assert_ok(pawl__rocks_flush_last(f->db, 0, &f->error), &f->error); /* at once, or in time */
+    reopen(f);
+    assert_value(f, EVENTS, "a", "v");
+    assert_ok(pawl__failpoint_set("rocksdb.flush.before=error:IO", &f->error), &f->error);
+    put_keys(f, EVENTS, "c");
+    assert_ok(pawl__rocks_flush_last(f->db, in_a_minute(), &f->error), &f->error);
+    assert_ok(pawl__failpoint_set(NULL, &f->error), &f->error);
+    reopen(f);
+    assert_value(f, EVENTS, "c", "v");
+}
+
+static void test_the_engine_keeps_no_info_log_on_the_disk(void **state)
+{
+    struct fixture *f = *state;
+    char path[TEMPDIR_SIZE + 64];
+
+    put_keys(f, EVENTS, "a");
+    reopen(f);
+    snprintf(path, sizeof(path), "%s/LOG", f->path);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+static void put_bytes(struct pawl__rocks *db, size_t family, unsigned number, size_t len)
+{
+    AUTO(pawl__rocks_batch_free_p) struct pawl__rocks_batch *batch = NULL;
+    pawl_error error = PAWL_ERROR_INIT;
+    char *value = malloc(len);
+    char key[32];
+
+    assert_non_null(value);
+    memset(value, (int)(number % 251), len);
+    snprintf(key, sizeof(key), "%08u", number);
+    assert_ok(pawl__rocks_batch_new(db, &batch, &error), &error);
+    pawl__rocks_put(batch, family, text(key), (pawl_view){ value, len });
+    assert_ok(pawl__rocks_write(db, batch, &error), &error);
+    free(value);
+}
+
+/* Several stores, the first one idle with full memtables: a busy one has it flushed, and all of them stay
+ * within the budget. */
+static void test_all_stores_of_a_process_share_one_budget_of_memory(void **state)
+{
+    enum { STORES = 4, BUDGET = 16 << 20, VALUE = 64 << 10, VALUES = 120 };
+    struct fixture *f = *state;
+    struct pawl__rocks *dbs[STORES] = { NULL };
+    uint64_t most = 0;
+
+    pawl__rocks_close(STEAL(f->db));
+    pawl__rocks_set_memory_max(BUDGET);
+    for (size_t i = 0; i < STORES; i++) {
+        char path[TEMPDIR_SIZE + 64];
+        snprintf(path, sizeof(path), "%s/shared-%zu", f->dir, i);
+        assert_ok(pawl__rocks_open(path, &f->options, &dbs[i], &f->error), &f->error);
+    }
+    for (unsigned n = 0; n < VALUES * STORES; n++) {
+        put_bytes(dbs[n / VALUES], n % FAMILY_COUNT, n, VALUE);
+        most = MAX(most, pawl__rocks_memory_used());
+    }
+    print_message("# %llu KiB at the most\n", (unsigned long long)(most >> 10));
+    assert_true(most > 0);
+    assert_true(most <= BUDGET);
+    for (size_t i = 0; i < STORES; i++) {
+        pawl__rocks_close(dbs[i]);
+    }
+    pawl__rocks_set_memory_max(UINT64_C(128) << 20);
+    reopen(f);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -679,6 +792,10 @@ int main(void)
         TEST(test_opening_without_room_is_refused_and_makes_nothing),
         TEST(test_failpoints_stand_on_both_sides_of_a_write),
         TEST(test_every_allocation_of_ours_may_fail),
+        TEST(test_a_flush_before_closing_leaves_no_log_to_read),
+        TEST(test_a_flush_that_is_given_up_loses_nothing),
+        TEST(test_the_engine_keeps_no_info_log_on_the_disk),
+        TEST(test_all_stores_of_a_process_share_one_budget_of_memory),
     };
     return cmocka_run_group_tests_name("rocksdb", tests, NULL, NULL);
 }
