@@ -22,7 +22,7 @@ const pawl_app_descriptor *pawl_app_get_descriptor(const pawl_app *app)
 
 uint16_t pawl_app_partition_of(const pawl_app *app, uint64_t workspace)
 {
-    return app == NULL ? 0 : (uint16_t)(workspace % app->partition_count);
+    return (uint16_t)(app == NULL ? 0 : workspace % app->partition_count);
 }
 
 pawl_status pawl__app_refuse_reader(const pawl_app *app, pawl_error *reterr)
