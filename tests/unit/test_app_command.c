@@ -295,7 +295,8 @@ static void test_a_command_that_cannot_be_is_refused_by_name(void **state)
     expect_refused((pawl_app_command){ .workspace = PAWL_APP_WORKSPACE_MAX + 1 },
                    PAWL_INVALID,
                    "workspace 9223372036854775808 is over the last one, 9223372036854775807");
-    expect_refused((pawl_app_command){ .create_count = 1 }, PAWL_INVALID, "command->creates: is NULL");
+    expect_refused(
+        (pawl_app_command){ .create_count = 1 }, PAWL_INVALID, "command->creates: is NULL");
     expect_refused((pawl_app_command){ .creates = two, .create_count = 1, .update_count = 1 },
                    PAWL_INVALID,
                    "command->updates: is NULL");

@@ -143,9 +143,10 @@ static void test_an_owner_that_was_dispossessed_never_writes_again(void **state)
         assert_int_equal(app_create(f, WORKSPACE, PAWL_APP_C_RECORD),
                          PAWL_APP_C_ID_MIN + (uint64_t)i + 2);
     }
-    assert_status(pawl_app_read_record(first, WORKSPACE, PAWL_APP_C_ID_MIN, refuse, NULL, &f->error),
-                  PAWL_LEASE_LOST,
-                  &f->error);
+    assert_status(
+        pawl_app_read_record(first, WORKSPACE, PAWL_APP_C_ID_MIN, refuse, NULL, &f->error),
+        PAWL_LEASE_LOST,
+        &f->error);
     pawl_app_close(first);
     assert_int_equal(f->response->plog_offset, 5);
     app_reopen(f); /* the other one has left nothing that is in the way */
