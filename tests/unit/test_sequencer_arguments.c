@@ -330,10 +330,11 @@ static void test_a_storage_may_free_its_sequencer_while_it_writes(void **state)
     struct odd *odd = *state;
 
     odd->meddle = free_it;
-    odd->meddles_at = WRITE;
+    odd->answers[WRITE] = PAWL_IO; /* tried again and again */
     odd->options.unflushed_max = 1;
     open_sequencer(odd);
     leave_a_number(odd);
+    odd->meddles_at = WRITE; /* when no other call is under way */
     await_meddling(odd);
 }
 
