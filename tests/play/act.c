@@ -59,6 +59,11 @@ static void add_named(struct hand *hand, pawl_view text)
     play_add_named(hand->play, hand->store, hand->answer, text);
 }
 
+static bool is_unknown(pawl_status status)
+{
+    return status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT || status == PAWL_IO;
+}
+
 /* --- tasks --- */
 
 static pawl_status act_task(struct hand *hand, const struct play_command *command)
@@ -306,10 +311,15 @@ static pawl_status act_checkpoint(struct hand *hand, const struct play_command *
     int64_t sequence = 0;
 
     /* A lease names the task as well. */
-    if (command->yes && pawl_work_get(hand->work, lease.work_item_id, &item, NULL) == PAWL_OK) {
+    pawl_status status =
+        command->yes ? pawl_work_get(hand->work, lease.work_item_id, &item, &hand->err) : PAWL_OK;
+    if (is_unknown(status)) {
+        return status;
+    }
+    if (item != NULL) {
         checkpoint.task_id = item->task_id;
     }
-    pawl_status status = pawl_checkpoint_add(
+    status = pawl_checkpoint_add(
         hand->work, &checkpoint, command->yes ? &lease : NULL, &sequence, NULL, &hand->err);
     pawl__buf_add_format(hand->answer, "number %" PRId64, sequence);
     pawl_item_free(item);
@@ -449,11 +459,6 @@ static pawl_status (*const acts[PLAY_KINDS])(struct hand *hand,
     [PLAY_SCHEDULE_FIRE] = act_schedule_fire,
     [PLAY_REOPEN] = act_reopen,
 };
-
-static bool is_unknown(pawl_status status)
-{
-    return status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT || status == PAWL_IO;
-}
 
 pawl_status play_act(struct play *play, enum play_store store, const struct play_command *command)
 {

@@ -189,7 +189,7 @@ static void draw_nothing(struct play *play, struct play_command *command)
 
 static void draw_retention(struct play *play, struct play_command *command)
 {
-    command->number = (int)below(play, 3);
+    command->number = (int)below(play, 2); /* days */
     command->count = 1 + (uint32_t)below(play, 20);
     command->yes = chance(play, 30);
 }
@@ -267,7 +267,7 @@ static const struct {
     [PLAY_RELEASE] = { "release", 30, draw_leased },
     [PLAY_CANCEL] = { "cancel", 10, draw_item },
     [PLAY_SWEEP] = { "sweep", 30, draw_nothing },
-    [PLAY_RETENTION] = { "retention", 8, draw_retention },
+    [PLAY_RETENTION] = { "retention", 16, draw_retention },
     [PLAY_CHECKPOINT] = { "checkpoint", 40, draw_checkpoint },
     [PLAY_BEGIN] = { "begin", 35, draw_begin },
     [PLAY_KEY_COMPLETE] = { "key complete", 15, draw_key },
