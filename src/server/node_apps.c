@@ -14,10 +14,11 @@
 #include "base/shutdown.h"
 #include "server/node_internal.h"
 
-enum { OPENERS = 4, AGAIN_MS = 1000 };
+enum { OPENERS = 4, AGAIN_MS = 1000, LOST_MAX = 64 };
 
 /* What the others are told of one of them, and when it is opened. */
 struct node_app {
+    struct node_apps *all;
     char name[PAWL_APP_NAME_BYTES_MAX + 1]; /* that of its directory */
     pawl_app *app;                          /* NULL: it is not open */
     bool opening;                           /* somebody does that now */
@@ -33,6 +34,10 @@ struct node_apps {
     struct pawl__node *node;
     struct node_app **apps; /* in the order in which they were found or created */
     size_t count;
+    /* Handles of applications that another process has taken over. Somebody may still be in a call of one,
+     * so they are closed when the node ends. */
+    struct node_app_state lost[LOST_MAX];
+    size_t lost_count;
     bool stop;
     struct pawl__thread openers[OPENERS];
 };
@@ -96,6 +101,17 @@ size_t pawl__node_apps(struct pawl__node *node, struct node_app_state *ret_state
     for (size_t i = 0; i < count; i++) {
         ret_states[i] = state_of(apps->apps[i]);
     }
+    pawl__unlock(&apps->lock);
+    return count;
+}
+
+size_t pawl__node_lost_apps(struct pawl__node *node, struct node_app_state *ret_states, size_t max)
+{
+    struct node_apps *apps = node->apps;
+
+    pawl__lock(&apps->lock);
+    size_t count = MIN(apps->lost_count, max);
+    memcpy(ret_states, apps->lost, count * sizeof(ret_states[0]));
     pawl__unlock(&apps->lock);
     return count;
 }
@@ -179,6 +195,7 @@ static pawl_status add_locked(struct node_apps *apps,
             reterr, PAWL_INVALID, "a node has %d applications at the most", NODE_APPS_MAX);
     }
     memcpy(app->name, name, strlen(name) + 1);
+    app->all = apps;
     apps->apps[apps->count++] = app;
     *ret_app = app;
     return PAWL_OK;
@@ -204,13 +221,46 @@ static pawl_status pass_over(void *context, const pawl_app_record *record, pawl_
     return PAWL_OK;
 }
 
+/* Another process has it now, and the handle is good for nothing: it is opened again when that process gives
+ * it back. */
+static void lose(struct node_app *app, pawl_app *lost)
+{
+    struct node_apps *apps = app->all;
+
+    pawl__lock(&apps->lock);
+    if (app->app == lost && apps->lost_count < LOST_MAX) {
+        apps->lost[apps->lost_count++] = state_of(app);
+        pawl__node_probe_cancel(app->probe);
+        app->app = NULL;
+        app->probe = NULL;
+        app->why = PAWL_LEASE_LOST;
+        app->again_ns = now_ns() + AGAIN_MS * NS_PER_MS;
+        pawl__cond_broadcast(&apps->changed);
+        LOG_WARNING("another process has taken the application over; it is opened again when it is "
+                    "free",
+                    LOG_TEXT("app", app->name));
+    }
+    pawl__unlock(&apps->lock);
+}
+
 /* Reads one record that is probably not there. */
 static pawl_status ask(void *context, pawl_error *reterr)
 {
+    struct node_app *app = context;
+    struct node_apps *apps = app->all;
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status =
-        pawl_app_read_record(context, 1, PAWL_APP_SINGLETON_ID_MIN, pass_over, NULL, &error);
 
+    pawl__lock(&apps->lock);
+    pawl_app *opened = app->app;
+    pawl__unlock(&apps->lock);
+    if (opened == NULL) { /* it is not admitted yet */
+        return PAWL_OK;
+    }
+    pawl_status status =
+        pawl_app_read_record(opened, 1, PAWL_APP_SINGLETON_ID_MIN, pass_over, NULL, &error);
+    if (status == PAWL_LEASE_LOST) {
+        lose(app, opened);
+    }
     if (status != PAWL_OK && status != PAWL_NOT_FOUND) {
         *reterr = error;
         return status;
@@ -226,7 +276,7 @@ static pawl_status admit(struct node_apps *apps,
                          pawl_error *reterr)
 {
     struct node_probe *probe = NULL;
-    pawl_status status = pawl__node_probe_start(app->name, ask, opened, &probe, reterr);
+    pawl_status status = pawl__node_probe_start(app->name, ask, app, &probe, reterr);
 
     pawl__lock(&apps->lock);
     if (status == PAWL_OK) {

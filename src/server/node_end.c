@@ -7,7 +7,10 @@
 #include "base/shutdown.h"
 #include "server/node_internal.h"
 
-enum { GRACE_MS = 500 }; /* for a store that is closed behind the last command */
+enum {
+    GRACE_MS = 500, /* for a store that is closed behind the last command */
+    ENDINGS_MAX = NODE_APPS_MAX + 100
+};
 
 struct ending {
     struct pawl__thread thread;
@@ -68,9 +71,13 @@ static pawl_status name_late(const struct ending *endings, size_t count, pawl_er
 /* Those that are open, into `endings`; how many. */
 static size_t begin_all(struct pawl__node *node, struct ending *endings)
 {
-    struct node_app_state *states = calloc(NODE_APPS_MAX, sizeof(*states));
+    struct node_app_state *states = calloc(ENDINGS_MAX, sizeof(*states));
     size_t count = states == NULL ? 0 : pawl__node_apps(node, states, NODE_APPS_MAX);
     size_t open = 0;
+
+    if (states != NULL) {
+        count += pawl__node_lost_apps(node, states + count, ENDINGS_MAX - count);
+    }
 
     for (size_t i = 0; i < count; i++) {
         pawl__node_probe_cancel(states[i].probe);
@@ -86,8 +93,8 @@ static size_t begin_all(struct pawl__node *node, struct ending *endings)
 
 pawl_status pawl__node_close_apps(struct pawl__node *node, pawl_error *reterr)
 {
-    struct ending *endings = calloc(NODE_APPS_MAX, sizeof(*endings));
-    struct pawl__stop *stops = calloc(NODE_APPS_MAX, sizeof(*stops));
+    struct ending *endings = calloc(ENDINGS_MAX, sizeof(*endings));
+    struct pawl__stop *stops = calloc(ENDINGS_MAX, sizeof(*stops));
     int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real())
                           + (node->options.app.close_ms_max + GRACE_MS) * NS_PER_MS;
     size_t count = 0;

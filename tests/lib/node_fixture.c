@@ -79,6 +79,13 @@ void node_mend_store(struct node_fixture *f)
     }
 }
 
+void node_end_sessions(void)
+{
+    pg_admin(&postgres,
+             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+             " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'");
+}
+
 void node_stall_store(void)
 {
     pg_server_stall(postgres.server);

@@ -33,6 +33,9 @@ void node_stop(struct node_fixture *f);
 void node_break_store(struct node_fixture *f);
 void node_mend_store(struct node_fixture *f);
 
+/* Ends all sessions of the server but its own. Of postgres. */
+void node_end_sessions(void);
+
 /* The server takes connections and answers nothing; and again. Of postgres. */
 void node_stall_store(void);
 void node_resume_store(void);

@@ -221,6 +221,28 @@ static void test_a_database_that_is_gone_is_noticed_and_so_is_its_return(void **
     assert_served(f, COMMAND("orders"));
 }
 
+/* Another process has taken it over, as it may when this one stood still for long. */
+static void test_an_application_that_was_lost_is_opened_again_when_it_is_free(void **state)
+{
+    struct node_fixture *f = *state;
+    AUTO(pawl__text_free) char *location = NULL;
+    pawl_app *taken = NULL;
+    int64_t deadline_ms = now_ms() + PATIENCE_MS;
+
+    assert_served(f, COMMAND("orders"));
+    assert_ok(pawl_app_locate(f->options.place, "orders", &location, &f->error), &f->error);
+    while (taken == NULL) { /* the node is there first, most of the time */
+        assert_true(now_ms() < deadline_ms);
+        node_end_sessions();
+        (void)!pawl_app_open(location, NULL, &f->options.app, &taken, &f->error);
+    }
+    await(f, "GET /v1/apps", NULL, 200, "\"not_open\":[{\"app\":\"orders\",\"why\":\"");
+    free(node_ask(f, COMMAND("orders"), ORDER, 503));
+    pawl_app_close(taken);
+    assert_served(f, COMMAND("orders"));
+    await(f, "GET /readyz", NULL, 200, "\"degraded\":[],");
+}
+
 static void test_a_database_that_stalls_is_noticed_and_so_is_its_return(void **state)
 {
     struct node_fixture *f = *state;
@@ -260,6 +282,7 @@ int main(int argc, char **argv)
         APPS_TEST(test_a_busy_application_comes_when_it_is_free),
         APPS_TEST(test_a_database_that_is_gone_is_noticed_and_so_is_its_return),
         APPS_TEST(test_a_database_that_stalls_is_noticed_and_so_is_its_return),
+        APPS_TEST(test_an_application_that_was_lost_is_opened_again_when_it_is_free),
     };
     bool is_database = argc == 2 && strcmp(argv[1], "postgres") == 0;
 
