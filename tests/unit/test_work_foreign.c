@@ -185,6 +185,35 @@ static void test_the_store_lets_happen_what_is_in_the_table_and_nothing_else(voi
     work_sql(f, "DELETE FROM work_items"); /* what SQL completed says nothing of our paths */
 }
 
+static void test_a_trigger_or_rule_that_is_not_ours_is_refused(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_work *work = NULL;
+
+    make_task(f, "T");
+    if (work_is(f, "sqlite")) {
+        work_sql(f,
+                 "CREATE TRIGGER eve BEFORE INSERT ON work_items BEGIN SELECT RAISE(IGNORE); END");
+        assert_status(submit_after(f, "a", "T", NULL), PAWL_CORRUPT, &f->err);
+        assert_message(&f->err, "'eve' on 'work_items'");
+    } else {
+        work_sql(f, "CREATE RULE eve AS ON INSERT TO work_items DO INSTEAD NOTHING");
+    }
+    assert_status(pawl_work_open(f->location, NULL, &work, &f->err), PAWL_CORRUPT, &f->err);
+    assert_message(&f->err, "'eve' on 'work_items'");
+    work_sql(f, work_is(f, "sqlite") ? "DROP TRIGGER eve" : "DROP RULE eve ON work_items");
+    assert_ok(pawl_work_open(f->location, NULL, &work, &f->err), &f->err);
+    pawl_work_close(work);
+    assert_ok(submit_after(f, "a", "T", NULL), &f->err);
+    work_sql(f,
+             work_is(f, "sqlite")
+                 ? "DROP TRIGGER check_work_items_insert"
+                 : "ALTER TABLE work_items DISABLE TRIGGER check_work_items_insert");
+    work = NULL;
+    assert_status(pawl_work_open(f->location, NULL, &work, &f->err), PAWL_CORRUPT, &f->err);
+    assert_message(&f->err, "no trigger 'check_work_items_insert'");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +221,7 @@ int main(int argc, char **argv)
         work_test(test_a_completed_item_that_it_deletes_was_completed),
         work_test(test_what_it_fails_or_deletes_fails_what_comes_after),
         work_test(test_what_it_left_expired_goes_on),
+        work_test(test_a_trigger_or_rule_that_is_not_ours_is_refused),
         work_test(test_the_store_lets_happen_what_is_in_the_table_and_nothing_else),
     };
 
