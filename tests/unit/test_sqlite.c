@@ -12,6 +12,8 @@
 
 #include "base/thread.h"
 #include "lib/sqlite_probe.h"
+#include "store/schemas.h"
+#include "store/sqlite_impl.h"
 #include "test_schemas.h"
 
 static void test_a_new_store_is_private_and_set_up_our_way(void **state)
@@ -906,11 +908,69 @@ static void test_a_cancelled_copy_leaves_the_old_one(void **state)
     assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a path of our own making */
 }
 
+/* --- what does not belong --- */
+
+static void sabotage(struct probe *probe, const char *sql)
+{
+    sqlite3 *native = NULL;
+
+    assert_int_equal(sqlite3_open(probe->path, &native), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(native, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(native), SQLITE_OK);
+}
+
+static void test_a_whole_schema_is_known_by_its_fingerprint(void **state)
+{
+    static const struct pawl__schema *const schemas[] = { &pawl__schema_sqlite_probe,
+                                                          &pawl__schema_sqlite_ledger,
+                                                          &pawl__schema_sqlite_work };
+    struct probe *probe = *state;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    for (size_t i = 0; i < COUNT_OF(schemas); i++) {
+        struct pawl__sqlite *db = NULL;
+        struct pawl__sqlite_options options = probe->options;
+        char path[sizeof(probe->path) + 8];
+
+        snprintf(path, sizeof(path), "%s.%zu", probe->path, i);
+        options.schema = schemas[i];
+        options.statement_count = 0;
+        assert_ok(pawl__sqlite_open(path, &options, &db, &error), &error);
+        assert_true(pawl__sqlite_has_fingerprint(db));
+        assert_ok(pawl__sqlite_exec(db, "CREATE TABLE another (x)", &error), &error);
+        assert_false(pawl__sqlite_has_fingerprint(db));
+        assert_ok(pawl__sqlite_check_schema(db, &error), &error); /* nobody's business */
+        pawl__sqlite_close(db);
+    }
+}
+
+static void test_a_trigger_planted_under_an_open_handle_is_refused(void **state)
+{
+    struct probe *probe = *state;
+    struct pawl__sqlite *db = probe_open(probe);
+    struct pawl__sqlite *other = NULL;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    sabotage(probe, "CREATE TRIGGER eve BEFORE INSERT ON probe BEGIN SELECT RAISE(IGNORE); END");
+    assert_status(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), PAWL_CORRUPT, &error);
+    assert_message(&error, "'eve' on 'probe'");
+    assert_false(pawl__sqlite_in_transaction(db));
+    assert_status(
+        pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), PAWL_CORRUPT, &error); /* still */
+    assert_status(
+        pawl__sqlite_open(probe->path, &probe->options, &other, &error), PAWL_CORRUPT, &error);
+    sabotage(probe, "DROP TRIGGER eve");
+    assert_ok(probe_put_committed(db, "now", &error), &error);
+    pawl__sqlite_close(db);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, probe_setup, probe_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CASE(test_a_whole_schema_is_known_by_its_fingerprint),
+        CASE(test_a_trigger_planted_under_an_open_handle_is_refused),
         CASE(test_a_new_store_is_private_and_set_up_our_way),
         CASE(test_what_is_decided_at_creation_stays),
         CASE(test_a_migrated_text_arrives_as_it_was_written),
