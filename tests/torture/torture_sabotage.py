@@ -3,6 +3,7 @@
 
   torture_sabotage.py app rocksdb|postgres         every trust level
   torture_sabotage.py ledger|work sqlite|postgres
+  torture_sabotage.py stall postgres               the server is stopped before each command
     --rounds N   only so many kinds, drawn by --seed N
     --list       the kinds
 
@@ -23,6 +24,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "sabotage"), os.path.join(HERE, "..", "lib")]
 os.environ.setdefault("PAWL_BUILD", os.path.join(HERE, "..", "..", "build-plain"))
 import apps  # noqa: E402
+import stall  # noqa: E402
 import tables  # noqa: E402
 from command import PAWL, environment, wants_postgres  # noqa: E402
 
@@ -34,6 +36,8 @@ def subjects(what, store, env, top):
     if what == "app":
         kept = (apps.Databases if store == "postgres" else apps.Directories)(PAWL, env, top)
         return [(f"level {level}: ", apps.Apps(kept, level)) for level in (0, 1, 2)]
+    if what == "stall":
+        return [("", stall.Stall(PAWL, env, top))]
     kept = (tables.Databases if store == "postgres" else tables.Files)(PAWL, env, top)
     return [("", SUBJECTS[what](kept))]
 
@@ -61,7 +65,7 @@ def play(rounds, jobs):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["app", "ledger", "work"])
+    parser.add_argument("what", choices=["app", "ledger", "stall", "work"])
     parser.add_argument("store", choices=["rocksdb", "sqlite", "postgres"])
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seed", type=int, default=1)
@@ -79,7 +83,7 @@ def main():
             return 0
         if options.rounds:
             rounds = random.Random(options.seed).sample(rounds, min(options.rounds, len(rounds)))
-        tried, refused, wrong = play(rounds, os.cpu_count())
+        tried, refused, wrong = play(rounds, 1 if options.what == "stall" else os.cpu_count())
     finally:
         shutil.rmtree(top, ignore_errors=True)
     print(f"1..{tried}")

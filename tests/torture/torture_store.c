@@ -3,6 +3,7 @@
  *   torture_store STORE FAULT [--rounds N] [--seed N] [--control] [--verbose]
  *   torture_ledger sqlite|postgres FAULT ...   the same for a ledger
  *   torture_app rocksdb|postgres FAULT ...     the same for an application
+ *   torture_work_rounds sqlite|postgres FAULT  the same for a work store
  *
  *   kill       kill -9 at a random moment: the writer, for PostgreSQL mostly the whole server as well
  *   power      the power fails at a random change of the disk; what was not synced is gone, in part
