@@ -37,6 +37,30 @@ char *pawl__fs_join(const char *dir, const char *name)
     return path;
 }
 
+pawl_status pawl__fs_named(const char *path, char **ret_path, pawl_error *reterr)
+{
+    size_t len = strlen(path);
+
+    while (len > 1 && path[len - 1] == '/') {
+        len--;
+    }
+    char *named = strndup(path, len);
+    const char *slash = named == NULL ? NULL : strrchr(named, '/');
+    const char *last = slash == NULL ? named : slash + 1;
+    if (named != NULL && (last[0] == '\0' || strcmp(last, ".") == 0 || strcmp(last, "..") == 0)) {
+        free(named);
+        named = realpath(path, NULL);
+        if (named == NULL) {
+            return pawl__fail_errno(reterr, errno, "look at '%s'", path);
+        }
+    }
+    if (named == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+    }
+    *ret_path = named;
+    return PAWL_OK;
+}
+
 char *pawl__fs_with_suffix(const char *path, const char *suffix)
 {
     size_t size = strlen(path) + strlen(suffix) + 1;

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/crc32c.h"
 #include "base/error.h"
 #include "base/fs.h"
+#include "base/sealed.h"
 #include "base/sha256.h"
 
 #define ANCHOR_BEGINS "pawl-anchor 1 "
@@ -36,7 +36,7 @@ pawl_status pawl__anchor_write(const char *path, const pawl_ledger_head *head, p
     struct pawl__buf text = BUF_OVER(space);
 
     add_body(&text, head);
-    pawl__buf_add_format(&text, "%08" PRIx32 "\n", pawl__crc32c(pawl__buf_view(&text)));
+    pawl__sealed_end(&text);
     REQUIRE(!text.broken);
     return pawl__fs_replace(path, pawl__buf_view(&text), reterr);
 }
@@ -84,7 +84,7 @@ pawl_status pawl__anchor_read(const char *path, pawl_ledger_head *ret_head, pawl
     /* Writing what was read must give the same bytes: that checks every character, once. */
     if (parse_head(text, &head)) {
         add_body(&expected, &head);
-        pawl__buf_add_format(&expected, "%08" PRIx32 "\n", pawl__crc32c(pawl__buf_view(&expected)));
+        pawl__sealed_end(&expected);
         if (pawl__view_equal(pawl__buf_view(&expected), (pawl_view){ text, len })) {
             *ret_head = head;
             return PAWL_OK;
