@@ -187,7 +187,7 @@ static void *run_client(void *argument)
     const struct client *client = argument;
 
     for (uint64_t i = 0; i < COMMANDS; i++) {
-        seq_app_exec(client->app, 1 + client->number * COMMANDS + i);
+        seq_app_invoice(client->app, 1 + client->number * COMMANDS + i);
     }
     return NULL;
 }
@@ -212,7 +212,7 @@ static double run_alone(pawl_app *app)
     double start = bench_now_s();
 
     for (uint64_t i = 0; i < ALONE; i++) {
-        seq_app_exec(app, 1 + i);
+        seq_app_invoice(app, 1 + i);
     }
     return (double)ALONE / (bench_now_s() - start);
 }

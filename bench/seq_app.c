@@ -1,16 +1,20 @@
 #include "seq_app.h"
 
+#include <string.h>
+
 #include "base/macros.h"
 #include "must.h"
 
 pawl_app *seq_app_open(const char *path, pawl_app_trust trust)
 {
-    static const pawl_app_kind kinds[] = { { .name = "shop", .id = 1 } };
+    static const pawl_app_sequence own[] = { { "invoice", PAWL_APP_SEQ_OWN_MIN, 1 } };
+    static const pawl_app_kind kinds[] = { { "shop", 1, own, COUNT_OF(own) } };
+    const char *slash = strrchr(path, '/');
     pawl_app_descriptor descriptor = PAWL_APP_DESCRIPTOR_INIT;
     pawl_app *app = NULL;
 
-    descriptor.name = "orders";
-    descriptor.id = 1;
+    descriptor.name = slash == NULL ? path : slash + 1;
+    descriptor.id = 1 + (uint32_t)trust; /* of its own in its directory */
     descriptor.trust = trust;
     descriptor.kinds = kinds;
     descriptor.kind_count = COUNT_OF(kinds);
@@ -19,12 +23,12 @@ pawl_app *seq_app_open(const char *path, pawl_app_trust trust)
     return app;
 }
 
-void seq_app_exec(pawl_app *app, uint64_t workspace)
+static void exec(pawl_app *app, uint64_t workspace, const char *data)
 {
     const pawl_app_create create = { .record_class = PAWL_APP_O_RECORD,
                                      .raw_id = 1,
                                      .table = pawl_view_of("order"),
-                                     .data = pawl_view_of("{\"sum\":5,\"item\":\"a book\"}") };
+                                     .data = pawl_view_of(data) };
     const pawl_app_command command = {
         .workspace = workspace,
         .kind = pawl_view_of("shop"),
@@ -43,4 +47,14 @@ void seq_app_exec(pawl_app *app, uint64_t workspace)
         exit(1);
     }
     pawl_app_response_free(response);
+}
+
+void seq_app_exec(pawl_app *app, uint64_t workspace)
+{
+    exec(app, workspace, "{\"sum\":5,\"item\":\"a book\"}");
+}
+
+void seq_app_invoice(pawl_app *app, uint64_t workspace)
+{
+    exec(app, workspace, "{\"sum\":5,\"invoice\":{\"$next\":\"invoice\"}}");
 }

@@ -13,4 +13,7 @@ pawl_app *seq_app_open(const char *path, pawl_app_trust trust);
  * busy; any other failure ends the program. */
 void seq_app_exec(pawl_app *app, uint64_t workspace);
 
+/* The same with a number of the application's own sequence. */
+void seq_app_invoice(pawl_app *app, uint64_t workspace);
+
 #endif

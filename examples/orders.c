@@ -108,7 +108,7 @@ static void *run(void *context)
     return NULL;
 }
 
-static void open_app(struct shops *shops, const char *location)
+static void open_app(struct shops *shops, const char *place)
 {
     static const pawl_app_sequence invoices = { "invoice", INVOICE, 1 };
     static const pawl_app_kind shop = { "shop", 1, &invoices, 1 };
@@ -120,7 +120,16 @@ static void open_app(struct shops *shops, const char *location)
     descriptor.partitions = 2;
     descriptor.kinds = &shop;
     descriptor.kind_count = 1;
-    check(pawl_app_open(location, &descriptor, NULL, &shops->app, &error), "open", &error);
+    /* An application lives under its own name: PLACE/orders. */
+    bool in_memory = strcmp(place, "memory:") == 0;
+    char *location = NULL;
+    if (!in_memory) {
+        check(pawl_app_locate(place, descriptor.name, &location, &error), "locate", &error);
+    }
+    check(pawl_app_open(in_memory ? place : location, &descriptor, NULL, &shops->app, &error),
+          "open",
+          &error);
+    free(location);
 }
 
 static void report(const struct shops *shops, double seconds)

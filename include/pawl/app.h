@@ -191,6 +191,9 @@ typedef struct pawl_app_options {
         memory_max; /* bytes of memory for the stores of all applications in directories that the
                           * process has open, as the last one opened says, 16 MiB at the least; 0: as it
                           * is, or PAWL_APP_MEMORY_MAX */
+    bool
+        rebuild; /* what is stored of the sequences, and the keys of numbers, are made anew from the logs;
+                   * CORRUPT, and nothing is changed, when the logs themselves are not whole */
 } pawl_app_options;
 
 #define PAWL_APP_FREE_SPACE_MIN (UINT64_C(256) << 20) /* the default of store.free_space_min, too */
@@ -198,7 +201,7 @@ typedef struct pawl_app_options {
 #define PAWL_APP_OPTIONS_INIT                                                                      \
     {                                                                                              \
         sizeof(pawl_app_options), 30000, 20000, 500, 100000, 5000, false, PAWL_APP_FREE_SPACE_MIN, \
-            0, false, 10000, 0                                                                     \
+            0, false, 10000, 0, false                                                              \
     }
 
 #define PAWL_APP_MEMORY_MAX (UINT64_C(128) << 20) /* the default of store.memory_max, too */
@@ -229,6 +232,10 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_locate(const char *place,
  * With a descriptor it is created when it is not there; CONFLICT when the one that is there has
  * another. Without one (NULL) it must be there: NOT_FOUND. INVALID names what is wrong in the
  * descriptor, BUSY: another process has it, CORRUPT: the last event of a log cannot be read.
+ *
+ * A directory has the application's name: CONFLICT when it holds another one, as a copy does, or when another
+ * application of the same directory has the id. CORRUPT also: a log is shorter than the application's anchor
+ * knows; one that only reads may look at it.
  *
  * The last event of each partition is applied again, whatever the trust level; not for one that only
  * reads, which must be there: commands and the status of its sequences are DENIED then. */
@@ -482,6 +489,45 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_verify_sequence(pawl_app *app,
                                                             void *context,
                                                             pawl_app_certificate *ret_certificate,
                                                             pawl_error *reterr);
+
+/* What an application is made of, as it is checked. */
+typedef enum pawl_app_part {
+    PAWL_APP_PART_ANCHOR,
+    PAWL_APP_PART_PLOG,
+    PAWL_APP_PART_WLOG,
+    PAWL_APP_PART_RECORDS,
+    PAWL_APP_PART_SEQUENCES,   /* the last number of each, as it is stored */
+    PAWL_APP_PART_OFFSETS,     /* up to where the log is in them */
+    PAWL_APP_PART_NUMBER_KEYS, /* of the application's own sequences, at trust levels 0 and 1 */
+    PAWL_APP_PART_KEYS,        /* idempotency keys */
+    PAWL_APP_PARTS
+} pawl_app_part;
+
+/* "anchor", "plog", "wlog", "records", "sequences", "offsets", "number_keys", "keys"; "unknown". */
+PAWL_API const char *pawl_app_part_word(pawl_app_part part);
+
+/* One thing that is wrong, as a sentence; borrowed for the call. */
+typedef void (*pawl_app_wrong_visitor)(void *context, pawl_app_part part, const char *what);
+
+typedef struct pawl_app_report {
+    uint64_t entries[PAWL_APP_PARTS]; /* that were read */
+    uint64_t wrong[PAWL_APP_PARTS];   /* how many things are */
+    uint64_t unaccounted; /* events in WLogs that no PLog has, as after a cut of the PLog */
+    bool anchor_missing;  /* there are events, and nothing says how long the logs were: no fault */
+} pawl_app_report;
+
+/* Compares logs, records, numbers, keys, offsets and anchor with each other: of a workspace, or of all
+ * (`workspace` 0). PAWL_OK: nothing is wrong. CORRUPT: something is; `visitor` (or NULL) was told of each, and the
+ * report is filled in. Anything else: it could not be checked.
+ *
+ * Each family is read once, in order, and the logs a second time when something is wrong; memory has a bound of
+ * some 30 MiB whatever the size. It may be open for reading or for writing; commands meanwhile look like faults. */
+PAWL_API PAWL_MUST_USE pawl_status pawl_app_verify(pawl_app *app,
+                                                   uint64_t workspace,
+                                                   pawl_app_wrong_visitor visitor,
+                                                   void *context,
+                                                   pawl_app_report *ret_report,
+                                                   pawl_error *reterr);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 /* Opening and closing an application. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/argument.h"
 #include "base/clock.h"
@@ -116,14 +117,19 @@ static pawl_status read_meta(struct app_store *store,
 }
 
 static pawl_status write_meta(struct app_store *store,
-                              uint32_t app,
-                              pawl_view json,
+                              const struct app_definition *definition,
                               pawl_error *reterr)
 {
     AUTO(pawl__app_batch_done) struct app_batch batch = { .count = 0 };
+    AUTO(pawl__buf_done) struct pawl__buf json = BUF_INIT(APP_DESCRIPTOR_BYTES_MAX);
+    uint32_t app = definition->descriptor.id;
     struct app_key key = pawl__app_key_meta(app);
-    pawl_status status = pawl__app_batch_add(&batch, APP_META, APP_INSERT, &key, json, reterr);
+    pawl_status status = pawl__app_definition_write(definition, &json, reterr);
 
+    if (status == PAWL_OK) {
+        status =
+            pawl__app_batch_add(&batch, APP_META, APP_INSERT, &key, pawl__buf_view(&json), reterr);
+    }
     if (status == PAWL_OK) {
         status = pawl__app_format_add(&batch, app, APP_FORMAT, reterr);
     }
@@ -131,30 +137,13 @@ static pawl_status write_meta(struct app_store *store,
                              : status;
 }
 
-static pawl_status settle_definition(struct pawl_app *app, bool given, pawl_error *reterr)
+static pawl_status compare_definition(const struct pawl_app *app,
+                                      pawl_view json,
+                                      pawl_error *reterr)
 {
-    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     AUTO(pawl__buf_done) struct pawl__buf mine = BUF_INIT(APP_DESCRIPTOR_BYTES_MAX);
-    bool found = false;
-    pawl_view json;
-    pawl_status status = read_meta(app->store, &arena, &found, &json, reterr);
+    pawl_status status = pawl__app_definition_write(&app->definition, &mine, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
-    if (!given && !found) {
-        return pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application");
-    }
-    if (!given) {
-        status = pawl__app_definition_read(json, &app->definition, reterr);
-        return status == PAWL_INVALID
-                   ? pawl__fail_context(reterr, PAWL_CORRUPT, "the stored descriptor")
-                   : status;
-    }
-    status = pawl__app_definition_write(&app->definition, &mine, reterr);
-    if (status == PAWL_OK && !found) {
-        return write_meta(app->store, app->definition.descriptor.id, pawl__buf_view(&mine), reterr);
-    }
     if (status == PAWL_OK && !pawl__view_equal(json, pawl__buf_view(&mine))) {
         pawl_view shown = { json.data, MIN(json.len, 300) };
         return pawl__fail(reterr,
@@ -165,19 +154,76 @@ static pawl_status settle_definition(struct pawl_app *app, bool given, pawl_erro
     return status;
 }
 
-/* One that only reads takes an older format as it is. */
-static pawl_status settle_format(struct pawl_app *app, pawl_error *reterr)
+/* A copy in another directory is not another application: both would give out the same numbers. */
+static pawl_status check_name(const struct pawl_app *app, pawl_error *reterr)
 {
-    pawl_status status =
-        pawl__app_format_read(app->store, app->definition.descriptor.id, &app->format, reterr);
+    const char *name = app->definition.descriptor.name;
+    const char *place = app->store->name;
 
-    return status == PAWL_OK && !app->options.read_only ? pawl__app_format_bring(app, reterr)
-                                                        : status;
+    return place == NULL || strcmp(place, name) == 0
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_CONFLICT,
+                            "'%s' holds application '%s': an application lives under its own name, "
+                            "and a copy would give out its numbers again; to use this one, put it "
+                            "in the place of '%s'",
+                            place,
+                            name,
+                            name);
+}
+
+/* *ret_found: whether it is there; else it is to be created. */
+static pawl_status settle_definition(struct pawl_app *app,
+                                     bool given,
+                                     bool *ret_found,
+                                     pawl_error *reterr)
+{
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    bool found = false;
+    pawl_view json;
+    pawl_status status = read_meta(app->store, &arena, &found, &json, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (!given && !found) {
+        return pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application");
+    }
+    *ret_found = found;
+    if (!given) {
+        status = pawl__app_definition_read(json, &app->definition, reterr);
+        status = status == PAWL_INVALID
+                     ? pawl__fail_context(reterr, PAWL_CORRUPT, "the stored descriptor")
+                     : status;
+    } else if (found) {
+        status = compare_definition(app, json, reterr);
+    }
+    return status == PAWL_OK ? check_name(app, reterr) : status;
+}
+
+/* One that only reads takes an older format as it is. */
+static pawl_status settle_store(struct pawl_app *app, bool found, pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    app->format = APP_FORMAT;
+    if (found) {
+        status =
+            pawl__app_format_read(app->store, app->definition.descriptor.id, &app->format, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__app_anchor_look(app, found, reterr);
+    }
+    if (status != PAWL_OK || app->options.read_only) {
+        return status;
+    }
+    return found ? pawl__app_format_bring(app, reterr)
+                 : write_meta(app->store, &app->definition, reterr);
 }
 
 /* --- open and close --- */
 
-static pawl_status start_partitions(struct pawl_app *app, pawl_error *reterr)
+static pawl_status make_partitions(struct pawl_app *app, pawl_error *reterr)
 {
     const pawl_app_descriptor *descriptor = &app->definition.descriptor;
     pawl_status status =
@@ -191,21 +237,30 @@ static pawl_status start_partitions(struct pawl_app *app, pawl_error *reterr)
         return pawl__fail(
             reterr, PAWL_NOMEM, "no memory for %u partitions", descriptor->partitions);
     }
+    app->partition_count = descriptor->partitions;
     for (uint16_t i = 0; i < descriptor->partitions; i++) {
-        struct app_partition *partition = &app->partitions[app->partition_count++];
-        partition->app = app;
-        partition->seq =
+        app->partitions[i].app = app;
+        app->partitions[i].seq =
             (struct app_seq){ .store = app->store,
                               .app = descriptor->id,
                               .partition = i,
                               .short_too = app->format == APP_FORMAT_BARE, /* and only read */
                               .numbered = pawl__app_is_numbered(descriptor->trust) };
-        status = app->options.read_only ? PAWL_OK : pawl__app_partition_init(partition, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
     }
     return PAWL_OK;
+}
+
+static pawl_status start_partitions(struct pawl_app *app, pawl_error *reterr)
+{
+    pawl_status status = make_partitions(app, reterr);
+
+    if (status == PAWL_OK && app->options.rebuild) {
+        status = pawl__app_format_rebuild(app, reterr);
+    }
+    for (size_t i = 0; i < app->partition_count && !app->options.read_only; i++) {
+        status = status == PAWL_OK ? pawl__app_partition_init(&app->partitions[i], reterr) : status;
+    }
+    return status;
 }
 
 pawl_status pawl_app_close_within(pawl_app *app, uint32_t timeout_ms, pawl_error *reterr)
@@ -228,6 +283,7 @@ pawl_status pawl_app_close_within(pawl_app *app, uint32_t timeout_ms, pawl_error
     for (size_t i = 0; i < app->partition_count; i++) {
         ended = pawl__app_partition_done(&app->partitions[i], deadline_ns) && ended;
     }
+    ended = ended && pawl__app_settle_end(app, deadline_ns);
     pawl__app_hurry_stop(&hurry);
     if (!ended) { /* a thread hangs in the store and may still use all of this: it stays */
         return pawl__fail(reterr,
@@ -262,6 +318,8 @@ pawl_status pawl_app_open(const char *location,
     NEED(location, reterr);
     NEED(ret_app, reterr);
     AUTO(pawl_app_close_p) pawl_app *app = calloc(1, sizeof(*app));
+    bool found = false;
+
     if (app == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an application");
     }
@@ -271,6 +329,10 @@ pawl_status pawl_app_open(const char *location,
     if (status == PAWL_OK && descriptor != NULL && app->options.read_only) {
         status = pawl__fail(
             reterr, PAWL_INVALID, "'read_only' and a descriptor: what is only read is not created");
+    }
+    if (status == PAWL_OK && app->options.rebuild && app->options.read_only) {
+        status = pawl__fail(
+            reterr, PAWL_INVALID, "'read_only' and 'rebuild': what is only read is not changed");
     }
     if (status == PAWL_OK && app->options.exec_ms_max == 0) {
         status = pawl__fail(reterr, PAWL_INVALID, "exec_ms_max is 0"); /* the others: a sequencer */
@@ -292,13 +354,19 @@ pawl_status pawl_app_open(const char *location,
         status = pawl__app_store_open(location, &store_options, &app->store, reterr);
     }
     if (status == PAWL_OK) {
-        status = settle_definition(app, descriptor != NULL, reterr);
+        status = settle_definition(app, descriptor != NULL, &found, reterr);
     }
     if (status == PAWL_OK) {
-        status = settle_format(app, reterr);
+        status = settle_store(app, found, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__app_settle_init(app, reterr);
     }
     if (status == PAWL_OK) {
         status = start_partitions(app, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__app_settle_start(app, reterr);
     }
     if (status == PAWL_OK) {
         *ret_app = STEAL(app);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/failpoint.h"
@@ -195,4 +196,75 @@ pawl_status pawl__app_format_bring(struct pawl_app *app, pawl_error *reterr)
     }
     app->format = APP_FORMAT;
     return PAWL_OK;
+}
+
+/* --- anew --- */
+
+/* Numbers of a log that lost its end would be given out again. */
+static pawl_status check_logs(struct pawl_app *app, pawl_error *reterr)
+{
+    pawl_app_report report;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pawl_app_verify(app, 0, NULL, NULL, &report, &error);
+
+    if (status != PAWL_OK && status != PAWL_CORRUPT) {
+        return pawl__fail(reterr, status, "%s", error.message);
+    }
+    return report.wrong[PAWL_APP_PART_PLOG] == 0 && report.wrong[PAWL_APP_PART_ANCHOR] == 0
+                   && report.unaccounted == 0
+               ? PAWL_OK
+               : pawl__fail(
+                   reterr,
+                   PAWL_CORRUPT,
+                   "the logs themselves are not whole, and numbers made from them could be "
+                   "given out again: 'pawl seq verify --all' lists what is wrong");
+}
+
+static pawl_status forget_entry(void *context, const struct app_entry *entry, pawl_error *reterr)
+{
+    struct bringing *bringing = context;
+    struct app_key key = { .len = MIN(entry->key.len, sizeof(key.bytes)) };
+
+    memcpy(key.bytes, entry->key.data, key.len);
+    pawl_status status = pawl__app_batch_add(
+        &bringing->batch, entry->family, APP_DELETE, &key, (pawl_view){ NULL, 0 }, reterr);
+    return status == PAWL_OK ? write_full(bringing, BATCH_ENTRIES, reterr) : status;
+}
+
+static pawl_status forget_family(struct bringing *bringing,
+                                 enum app_family family,
+                                 pawl_error *reterr)
+{
+    const struct app_range range = { .family = family };
+
+    return pawl__app_store_walk(bringing->app->store, &range, forget_entry, bringing, reterr);
+}
+
+/* The offsets first, with the format: from then on whoever opens it begins where we were interrupted. */
+pawl_status pawl__app_format_rebuild(struct pawl_app *app, pawl_error *reterr)
+{
+    AUTO(bringing_done) struct bringing bringing = { .app = app };
+    uint32_t id = app->definition.descriptor.id;
+    pawl_status status = check_logs(app, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__app_format_add(&bringing.batch, id, APP_FORMAT_BARE, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = forget_family(&bringing, APP_OFFSETS, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = write_full(&bringing, 1, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = forget_family(&bringing, APP_SEQ, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = forget_family(&bringing, APP_NUMBERS, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = write_full(&bringing, 1, reterr);
+    }
+    app->format = status == PAWL_OK ? APP_FORMAT_BARE : app->format;
+    return status == PAWL_OK ? pawl__app_format_bring(app, reterr) : status;
 }

@@ -2,7 +2,12 @@
 #ifndef PAWL_SEQUENCER_APP_INTERNAL_H
 #define PAWL_SEQUENCER_APP_INTERNAL_H
 
+#include <stdatomic.h>
+
+#include "base/cancel.h"
 #include "base/commit.h"
+#include "base/watch.h"
+#include "sequencer/app_anchor.h"
 #include "sequencer/app_batch.h"
 #include "sequencer/app_seq.h"
 #include "sequencer/command.h"
@@ -15,6 +20,7 @@ struct app_partition {
     struct app_seq seq;
     pawl_sequencer *sequencer;
     struct pawl__commit *commit;
+    _Atomic uint64_t written; /* the offset of the last event that is durable; 0: none */
 
     /* The committer's alone. */
     struct app_batch batch;
@@ -24,6 +30,18 @@ struct app_partition {
     size_t taken_count;
 };
 
+/* Keeps the anchor up to date: see app_settle.c. */
+struct app_settler {
+    struct app_anchor anchor; /* as it was written last */
+    bool known;               /* the anchor is one */
+    bool watch_ready;
+    bool cancel_ready;
+    bool started;
+    struct pawl__watch watch; /* changes with every write of a partition */
+    struct pawl__cancel cancel;
+    struct pawl__thread thread;
+};
+
 struct pawl_app {
     struct app_definition definition;
     const pawl_seq_type *types; /* of all kinds */
@@ -31,10 +49,39 @@ struct pawl_app {
     pawl_app_options options;
     struct app_store *store;
     int format; /* of the store */
+    struct app_settler settler;
     struct app_partition *partitions;
     size_t partition_count; /* that were made */
     char answering; /* no value: its address says that a thread is in an answer (base/inside.h) */
 };
+
+/* app_settle.c: reads the anchor, when the definition and the format are known. CORRUPT: the log is not the one
+ * that the anchor knows; CONFLICT: another application has the id. `found`: whether there is an application.
+ * One that only reads may look at a log that was cut. */
+PAWL_MUST_USE pawl_status pawl__app_anchor_look(struct pawl_app *app,
+                                                bool found,
+                                                pawl_error *reterr);
+
+/* The anchor as it is stored. *ret_known false: there is none. CORRUPT: it is damaged or another's. */
+PAWL_MUST_USE pawl_status pawl__app_anchor_read(const struct pawl_app *app,
+                                                struct app_anchor *ret_anchor,
+                                                bool *ret_known,
+                                                pawl_error *reterr);
+
+/* Whether a log has what the anchor says of it. CORRUPT says how it differs. */
+PAWL_MUST_USE pawl_status pawl__app_anchor_compare(const struct pawl_app *app,
+                                                   const struct app_anchor *anchor,
+                                                   uint16_t partition,
+                                                   pawl_error *reterr);
+
+/* Writes the anchor behind the partitions: `init` before they start, `start` when they have. `end` when they
+ * have ended: it is written once more, and no thread is left; false: it did not come back in time. */
+PAWL_MUST_USE pawl_status pawl__app_settle_init(struct pawl_app *app, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__app_settle_start(struct pawl_app *app, pawl_error *reterr);
+bool pawl__app_settle_end(struct pawl_app *app, int64_t deadline_ns);
+
+/* A partition has written up to this offset. */
+void pawl__app_settle_written(struct app_partition *partition, uint64_t offset);
 
 /* app_format.c: what a store is made of. Format 1 had bare numbers and no keys of numbers; RocksDB's families
  * and the schema of PostgreSQL keep a program that knows only 1 away from 2. */
@@ -56,6 +103,11 @@ PAWL_MUST_USE pawl_status pawl__app_format_add(struct app_batch *batch,
  * numbers that the log has. Does nothing where that is done. May be interrupted at any point. CORRUPT: an
  * event cannot be read. */
 PAWL_MUST_USE pawl_status pawl__app_format_bring(struct pawl_app *app, pawl_error *reterr);
+
+/* Forgets what is stored of the sequences and the keys of numbers, so that all of it is made from the logs
+ * again: the keys before this returns, the rest by actualization. CORRUPT, and nothing is changed, when the
+ * logs are not whole. The partitions are known and have not started. */
+PAWL_MUST_USE pawl_status pawl__app_format_rebuild(struct pawl_app *app, pawl_error *reterr);
 
 /* How each thing that an event does is written; by trust level, and when it is applied again. */
 struct app_modes {

@@ -10,7 +10,9 @@
 
 struct memory {
     struct app_store base;
-    struct pawl__lock lock; /* covers the families */
+    struct pawl__lock lock; /* covers the families and the anchor */
+    char *anchor;
+    size_t anchor_len;
     struct ordered families[APP_FAMILY_COUNT];
 };
 
@@ -21,6 +23,7 @@ static void close_memory(struct app_store *store)
     for (size_t i = 0; i < APP_FAMILY_COUNT; i++) {
         pawl__ordered_done(&memory->families[i]);
     }
+    free(memory->anchor);
     pawl__lock_done(&memory->lock);
     free(memory);
 }
@@ -214,6 +217,32 @@ static pawl_status write_batch(struct app_store *store,
     return status;
 }
 
+static pawl_status read_anchor(struct app_store *store, struct pawl__buf *text, pawl_error *reterr)
+{
+    struct memory *memory = (struct memory *)store;
+
+    pawl__lock(&memory->lock);
+    pawl__buf_add(text, (pawl_view){ memory->anchor, memory->anchor_len });
+    pawl__unlock(&memory->lock);
+    return pawl__buf_check(text, "the anchor", reterr);
+}
+
+static pawl_status write_anchor(struct app_store *store, pawl_view text, pawl_error *reterr)
+{
+    struct memory *memory = (struct memory *)store;
+    char *copy = pawl__view_dup(text);
+
+    if (copy == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an anchor");
+    }
+    pawl__lock(&memory->lock);
+    free(memory->anchor);
+    memory->anchor = copy;
+    memory->anchor_len = text.len;
+    pawl__unlock(&memory->lock);
+    return PAWL_OK;
+}
+
 pawl_status pawl__app_memory_open(struct app_store **ret_store, pawl_error *reterr)
 {
     static const struct app_store_ops ops = {
@@ -221,6 +250,8 @@ pawl_status pawl__app_memory_open(struct app_store **ret_store, pawl_error *rete
         .get_many = get_many,
         .scan = scan,
         .write = write_batch,
+        .read_anchor = read_anchor,
+        .write_anchor = write_anchor,
     };
     struct memory *memory = calloc(1, sizeof(*memory));
 
@@ -236,6 +267,7 @@ pawl_status pawl__app_memory_open(struct app_store **ret_store, pawl_error *rete
         pawl__ordered_init(&memory->families[i]);
     }
     memory->base.ops = &ops;
+    memory->base.anchor_name = "memory";
     *ret_store = &memory->base;
     return PAWL_OK;
 }

@@ -170,9 +170,9 @@ static pawl_status define(struct pawl__pg *pg,
 }
 
 /* The one of that name, or the only one. */
-static pawl_status find(struct pawl__pg *pg,
+static pawl_status find(struct app_postgres *self,
+                        struct pawl__pg *pg,
                         const char *name,
-                        uint32_t *ret_app,
                         pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
@@ -203,7 +203,8 @@ static pawl_status find(struct pawl__pg *pg,
                           "'?app=NAME' behind the URL",
                           VIEW_ARGS(pawl__buf_view(&names)));
     }
-    *ret_app = (uint32_t)pawl__pg_get_i64(&rows, 0, 0);
+    self->app = (uint32_t)pawl__pg_get_i64(&rows, 0, 0);
+    snprintf(self->name, sizeof(self->name), "%.*s", VIEW_ARGS(pawl__pg_get_text(&rows, 0, 1)));
     return PAWL_OK;
 }
 
@@ -333,10 +334,11 @@ static pawl_status connect_all(struct app_postgres *self,
     }
     if (status == PAWL_OK && options->app_id != 0) {
         self->app = options->app_id;
+        snprintf(self->name, sizeof(self->name), "%s", options->app_name);
         status = define(pg, options, reterr);
     } else if (status == PAWL_OK) {
         const char *name = options->app_name == NULL ? "" : options->app_name;
-        status = find(pg, name, &self->app, reterr);
+        status = find(self, pg, name, reterr);
     }
     if (status == PAWL_OK) {
         status = take_ownership(self, pg, reterr);
@@ -415,6 +417,8 @@ pawl_status pawl__app_postgres_open(const char *url,
         .get_many = pawl__app_pg_get_many,
         .scan = pawl__app_pg_scan,
         .write = pawl__app_pg_write,
+        .read_anchor = pawl__app_pg_read_anchor,
+        .write_anchor = pawl__app_pg_write_anchor,
     };
     AUTO(pawl__location_done) struct pawl__location location = { 0 };
     pawl_status status = pawl__location_parse(url, &location, reterr);
@@ -427,6 +431,8 @@ pawl_status pawl__app_postgres_open(const char *url,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
     }
     self->base.ops = &ops;
+    self->base.name = self->name;
+    self->base.anchor_name = "column 'anchor' of table pawl.apps";
     status = open_at(self, &location, options, reterr);
     if (status != PAWL_OK) {
         close_store(&self->base);

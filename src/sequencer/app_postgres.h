@@ -20,6 +20,8 @@ enum app_pg_statement {
     APP_PG_TAKEN,
     APP_PG_END_SESSION,
     APP_PG_RENEW,
+    APP_PG_ANCHOR,
+    APP_PG_SET_ANCHOR,
     APP_PG_COUNT
 };
 
@@ -35,6 +37,7 @@ struct app_postgres {
     struct app_lease lease;
     char *url;
     uint32_t app;
+    char name[PAWL_APP_NAME_BYTES_MAX + 1];
     char settings[512];
     struct pawl__pg_options options;
     struct pawl__pg_pool *pool;
@@ -65,6 +68,10 @@ pawl_status pawl__app_pg_scan(struct app_store *store,
                               struct app_entry *ret_entries,
                               size_t *ret_count,
                               pawl_error *reterr);
+pawl_status pawl__app_pg_read_anchor(struct app_store *store,
+                                     struct pawl__buf *text,
+                                     pawl_error *reterr);
+pawl_status pawl__app_pg_write_anchor(struct app_store *store, pawl_view text, pawl_error *reterr);
 pawl_status pawl__app_pg_write(struct app_store *store,
                                const struct app_entry *entries,
                                size_t count,

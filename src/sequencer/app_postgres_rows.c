@@ -47,6 +47,8 @@ const struct pawl__pg_statement pawl__app_pg_statements[APP_PG_COUNT] = {
                        "iii",
                        NULL },
     [APP_PG_END_SESSION] = { "SELECT app_end_session($1, $2)", "ii", "b" },
+    [APP_PG_ANCHOR] = { "SELECT anchor FROM apps WHERE id = $1", "i", "t" },
+    [APP_PG_SET_ANCHOR] = { "UPDATE apps SET anchor = $2 WHERE id = $1", "it", NULL },
 };
 
 struct borrowed {
@@ -168,6 +170,36 @@ pawl_status pawl__app_pg_scan(struct app_store *store,
         *ret_count = rows.count;
     }
     return status;
+}
+
+/* --- the anchor, in a table of its own --- */
+
+pawl_status pawl__app_pg_read_anchor(struct app_store *store,
+                                     struct pawl__buf *text,
+                                     pawl_error *reterr)
+{
+    struct app_postgres *self = (struct app_postgres *)store;
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    pawl_status status =
+        ask(self, INT64_MAX, APP_PG_ANCHOR, PG_ARGS(pawl__pg_i64(self->app)), &rows, reterr);
+
+    if (status == PAWL_OK && rows.count > 0) {
+        pawl__buf_add(text, pawl__pg_get_text(&rows, 0, 0));
+        status = pawl__buf_check(text, "the anchor", reterr);
+    }
+    return status;
+}
+
+pawl_status pawl__app_pg_write_anchor(struct app_store *store, pawl_view text, pawl_error *reterr)
+{
+    struct app_postgres *self = (struct app_postgres *)store;
+
+    return ask(self,
+               INT64_MAX,
+               APP_PG_SET_ANCHOR,
+               PG_ARGS(pawl__pg_i64(self->app), pawl__pg_text(text)),
+               NULL,
+               reterr);
 }
 
 /* --- writing --- */

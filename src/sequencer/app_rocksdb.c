@@ -1,13 +1,19 @@
 #include "sequencer/app_rocksdb.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
+#include "base/fs.h"
+#include "sequencer/app_place.h"
 #include "sequencer/app_store.h"
 
 struct rocksdb_store {
     struct app_store base;
     struct pawl__rocks *db;
+    char *path;        /* its last part is a name */
+    char *anchor_path; /* beside it */
 };
 
 static void close_store(struct app_store *store)
@@ -15,6 +21,8 @@ static void close_store(struct app_store *store)
     struct rocksdb_store *self = (struct rocksdb_store *)store;
 
     pawl__rocks_close(self->db);
+    free(self->path);
+    free(self->anchor_path);
     free(self);
 }
 
@@ -199,6 +207,25 @@ static pawl_status write_batch(struct app_store *store,
     return pawl__rocks_write(self->db, batch, reterr);
 }
 
+/* --- the anchor --- */
+
+static pawl_status read_anchor(struct app_store *store, struct pawl__buf *text, pawl_error *reterr)
+{
+    return pawl__app_anchor_file(((struct rocksdb_store *)store)->anchor_path, text, reterr);
+}
+
+static pawl_status write_anchor(struct app_store *store, pawl_view text, pawl_error *reterr)
+{
+    return pawl__fs_replace(((struct rocksdb_store *)store)->anchor_path, text, reterr);
+}
+
+static pawl_status check_place(struct app_store *store,
+                               const struct app_anchor *anchor,
+                               pawl_error *reterr)
+{
+    return pawl__app_place_check(((struct rocksdb_store *)store)->path, anchor, reterr);
+}
+
 /* --- opening --- */
 
 struct pawl__rocks_options pawl__app_rocksdb_options(const char *families[APP_FAMILY_COUNT])
@@ -226,6 +253,68 @@ static pawl_status check_exists(const char *dir, pawl_error *reterr)
                : status;
 }
 
+/* An application lives in the directory of its name. What is to be created there is refused before anything
+ * is made. */
+static pawl_status take_name(struct rocksdb_store *self,
+                             const char *dir,
+                             const char *wanted,
+                             pawl_error *reterr)
+{
+    pawl_status status = pawl__fs_named(dir, &self->path, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    const char *slash = strrchr(self->path, '/');
+    self->base.name = slash == NULL ? self->path : slash + 1;
+    self->anchor_path = pawl__fs_with_suffix(self->path, APP_ANCHOR_SUFFIX);
+    self->base.anchor_name = self->anchor_path;
+    if (self->anchor_path == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+    }
+    return wanted == NULL || strcmp(wanted, self->base.name) == 0
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_INVALID,
+                            "application '%s' lives in a directory of its name, not in '%s'",
+                            wanted,
+                            self->base.name);
+}
+
+/* What is new must not have the id of another one, nor be one that is gone; before anything is made. */
+static pawl_status check_new(struct rocksdb_store *self,
+                             const struct app_store_options *options,
+                             pawl_error *reterr)
+{
+    struct app_anchor anchor = { .id = options->app_id, .born_us = UINT64_MAX };
+    bool exists = false;
+    pawl_status status =
+        options->app_id == 0 ? PAWL_OK : pawl__rocks_look(self->path, &exists, reterr);
+
+    if (status != PAWL_OK || exists || options->app_id == 0) {
+        return status;
+    }
+    snprintf(anchor.name, sizeof(anchor.name), "%s", options->app_name);
+    status = pawl__app_place_check(self->path, &anchor, reterr);
+    return status == PAWL_OK ? pawl__app_place_check_new(self->anchor_path, reterr) : status;
+}
+
+static pawl_status open_engine(struct rocksdb_store *self,
+                               const struct app_store_options *options,
+                               pawl_error *reterr)
+{
+    const char *families[APP_FAMILY_COUNT];
+    struct pawl__rocks_options native = pawl__app_rocksdb_options(families);
+
+    native.read_only = options->read_only;
+    native.unsafe_no_sync = options->unsafe_no_sync;
+    native.free_space_min = options->free_space_min;
+    if (options->memory_max != 0) {
+        pawl__rocks_set_memory_max(options->memory_max);
+    }
+    return pawl__rocks_open(self->path, &native, &self->db, reterr);
+}
+
 pawl_status pawl__app_rocksdb_open(const char *dir,
                                    const struct app_store_options *options,
                                    struct app_store **ret_store,
@@ -237,28 +326,29 @@ pawl_status pawl__app_rocksdb_open(const char *dir,
         .get_many = get_many,
         .scan = scan,
         .write = write_batch,
+        .read_anchor = read_anchor,
+        .write_anchor = write_anchor,
+        .check_place = check_place,
     };
-    const char *families[APP_FAMILY_COUNT];
     pawl_status status = options->must_exist ? check_exists(dir, reterr) : PAWL_OK;
 
     if (status != PAWL_OK) {
         return status;
-    }
-    struct pawl__rocks_options native = pawl__app_rocksdb_options(families);
-    native.read_only = options->read_only;
-    native.unsafe_no_sync = options->unsafe_no_sync;
-    native.free_space_min = options->free_space_min;
-    if (options->memory_max != 0) {
-        pawl__rocks_set_memory_max(options->memory_max);
     }
     struct rocksdb_store *self = calloc(1, sizeof(*self));
     if (self == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
     }
     self->base.ops = &ops;
-    status = pawl__rocks_open(dir, &native, &self->db, reterr);
+    status = take_name(self, dir, options->app_name, reterr);
+    if (status == PAWL_OK) {
+        status = check_new(self, options, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = open_engine(self, options, reterr);
+    }
     if (status != PAWL_OK) {
-        free(self);
+        close_store(&self->base);
         return status;
     }
     *ret_store = &self->base;

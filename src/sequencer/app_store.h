@@ -50,8 +50,12 @@ struct app_range {
     size_t bytes_max; /* a page ends behind the entry that goes over it */
 };
 
+struct app_anchor;
+
 struct app_store {
     const struct app_store_ops *ops;
+    const char *name;        /* how the place calls the application; NULL: in no way */
+    const char *anchor_name; /* for people: where its anchor is */
 };
 
 struct app_store_ops {
@@ -89,6 +93,17 @@ struct app_store_ops {
                          const struct app_entry *entries,
                          size_t count,
                          pawl_error *reterr);
+
+    /* The anchor (app_anchor.h), apart from the entries; one that is empty was never written. The write
+     * replaces it as a whole, and it is durable then. One thread at a time. */
+    pawl_status (*read_anchor)(struct app_store *store, struct pawl__buf *text, pawl_error *reterr);
+    pawl_status (*write_anchor)(struct app_store *store, pawl_view text, pawl_error *reterr);
+
+    /* CONFLICT: another application of the same place has the id and was there before. NULL: the place sees
+     * to that itself. */
+    pawl_status (*check_place)(struct app_store *store,
+                               const struct app_anchor *anchor,
+                               pawl_error *reterr);
 };
 
 struct app_store_options {

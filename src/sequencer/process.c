@@ -223,6 +223,8 @@ static void attempt(struct group *group)
     }
     pawl_status status = write_taken(partition, &error);
     if (status == PAWL_OK) {
+        size_t last = partition->taken_count - 1;
+        pawl__app_settle_written(partition, partition->taken[last]->response->plog_offset);
         status = pawl_sequencer_flush(partition->sequencer, &error);
         REQUIRE(status == PAWL_OK || status == PAWL_CLOSED); /* closed after us, never before */
         decide_taken(partition, &(pawl_error)PAWL_ERROR_INIT);

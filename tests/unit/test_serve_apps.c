@@ -82,6 +82,31 @@ static void assert_served(struct node_fixture *f, const char *command)
     await(f, command, ORDER, 200, "\"plog_offset\":");
 }
 
+/* --- copies --- */
+
+/* It comes first in the directory, and has the same numbers. */
+static void test_a_copy_is_refused_by_name_and_the_original_is_served(void **state)
+{
+    struct node_fixture *f = *state;
+    char command[512];
+
+    if (node_is("postgres")) {
+        return; /* names and ids of a database are unique */
+    }
+    assert_served(f, COMMAND("orders"));
+    node_stop(f);
+    snprintf(command,
+             sizeof(command),
+             "cp -r '%s/orders' '%s/backup-orders'",
+             f->options.place,
+             f->options.place);
+    assert_int_equal(system(command), 0);
+    node_start(f);
+    await(f, COMMAND("orders"), ORDER, 200, "\"plog_offset\":2");
+    await(f, "GET /healthz", NULL, 200, "{\"app\":\"backup-orders\",\"why\":\"CONFLICT\"}");
+    await(f, COMMAND("backup-orders"), ORDER, 500, "'backup-orders' is not open");
+}
+
 /* --- opening --- */
 
 static void test_the_node_listens_before_its_applications_are_open(void **state)
@@ -271,6 +296,7 @@ static void test_a_database_that_stalls_is_noticed_and_so_is_its_return(void **s
 int main(int argc, char **argv)
 {
     const struct CMUnitTest directory[] = {
+        APPS_TEST(test_a_copy_is_refused_by_name_and_the_original_is_served),
         APPS_TEST(test_the_node_listens_before_its_applications_are_open),
         APPS_TEST(test_a_busy_application_comes_when_it_is_free),
         APPS_TEST(test_a_node_without_any_application_waits_for_them),

@@ -1,0 +1,137 @@
+#include "sequencer/app_anchor.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/sealed.h"
+
+#define ANCHOR_BEGINS "pawl-app-anchor 1"
+
+void pawl__app_anchor_write(const struct app_anchor *anchor, struct pawl__buf *text)
+{
+    pawl__buf_add_format(text,
+                         ANCHOR_BEGINS " %s %" PRIu32 " %" PRIu64 " %u\n",
+                         anchor->name,
+                         anchor->id,
+                         anchor->born_us,
+                         anchor->partitions);
+    for (uint16_t i = 0; i < anchor->partitions; i++) {
+        char hex[PAWL__SHA256_HEX_SIZE];
+        if (anchor->ends[i].offset > 0) {
+            pawl__sha256_hex(&anchor->ends[i].hash, hex);
+            pawl__buf_add_format(text, "%u %" PRIu64 " %s\n", i, anchor->ends[i].offset, hex);
+        }
+    }
+    pawl__sealed_end(text);
+}
+
+static bool take_word(pawl_view *line, pawl_view *ret_word)
+{
+    return pawl__view_split(line, ' ', ret_word) && ret_word->len > 0;
+}
+
+static bool take_number(pawl_view *line, uint64_t max, uint64_t *ret_number)
+{
+    uint64_t number = 0;
+    pawl_view word;
+
+    if (!take_word(line, &word)) {
+        return false;
+    }
+    for (size_t i = 0; i < word.len; i++) {
+        uint64_t digit = (uint64_t)(word.data[i] - '0');
+        if (digit > 9 || number > (max - digit) / 10) {
+            return false;
+        }
+        number = number * 10 + digit;
+    }
+    *ret_number = number;
+    return true;
+}
+
+static bool take_head(pawl_view line, struct app_anchor *anchor)
+{
+    pawl_view begin;
+    pawl_view name;
+    uint64_t id = 0;
+    uint64_t partitions = 0;
+
+    if (!pawl__view_take(&line, strlen(ANCHOR_BEGINS " "), &begin)
+        || !pawl__view_is(begin, ANCHOR_BEGINS " ") || !take_word(&line, &name)
+        || name.len > PAWL_APP_NAME_BYTES_MAX || !take_number(&line, UINT32_MAX, &id)
+        || !take_number(&line, UINT64_MAX, &anchor->born_us)
+        || !take_number(&line, PAWL_APP_PARTITIONS_MAX, &partitions)) {
+        return false;
+    }
+    memcpy(anchor->name, name.data, name.len);
+    anchor->id = (uint32_t)id;
+    anchor->partitions = (uint16_t)partitions;
+    return line.len == 0;
+}
+
+static bool take_end(pawl_view line, struct app_anchor *anchor)
+{
+    uint64_t partition = 0;
+    uint64_t offset = 0;
+    pawl_view hex;
+    struct pawl__sha256 hash;
+
+    if (!take_number(&line, UINT16_MAX, &partition) || !take_number(&line, UINT64_MAX, &offset)
+        || !take_word(&line, &hex) || line.len != 0 || partition >= anchor->partitions
+        || pawl__sha256_parse(hex, &hash, NULL) != PAWL_OK) {
+        return false;
+    }
+    anchor->ends[partition] = (struct app_log_end){ offset, hash };
+    return true;
+}
+
+pawl_status pawl__app_anchor_parse(pawl_view text,
+                                   struct app_anchor *ret_anchor,
+                                   pawl_error *reterr)
+{
+    pawl_view rest;
+    pawl_view line;
+
+    memset(ret_anchor, 0, sizeof(*ret_anchor));
+    bool whole = pawl__sealed_open(text, &rest) && pawl__view_split(&rest, '\n', &line)
+                 && take_head(line, ret_anchor);
+    while (whole && pawl__view_split(&rest, '\n', &line)) {
+        whole = take_end(line, ret_anchor);
+    }
+    return whole ? PAWL_OK
+                 : pawl__fail(reterr, PAWL_CORRUPT, "it is damaged: it is not what pawl wrote");
+}
+
+/* The partition with the longest log; UINT16_MAX: there are no events. */
+static uint16_t longest_of(const struct app_anchor *anchor)
+{
+    uint16_t longest = UINT16_MAX;
+
+    for (uint16_t i = 0; i < anchor->partitions; i++) {
+        if (anchor->ends[i].offset > 0
+            && (longest == UINT16_MAX || anchor->ends[i].offset > anchor->ends[longest].offset)) {
+            longest = i;
+        }
+    }
+    return longest;
+}
+
+pawl_status pawl__app_anchor_check_new(const struct app_anchor *anchor,
+                                       const char *where,
+                                       pawl_error *reterr)
+{
+    uint16_t longest = longest_of(anchor);
+
+    return longest == UINT16_MAX
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_CORRUPT,
+                            "cut off: there is no application '%s', but its anchor is at offset "
+                            "%" PRIu64 " of partition %u; restore it, or to begin anew remove the "
+                            "anchor (%s)",
+                            anchor->name,
+                            anchor->ends[longest].offset,
+                            longest,
+                            where);
+}

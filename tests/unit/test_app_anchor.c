@@ -1,0 +1,291 @@
+/* Who an application is and how long its logs were, kept apart from the logs. Argument: the backend. */
+#include "lib/app_fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fs.h"
+#include "base/macros.h"
+#include "sequencer/app_anchor.h"
+
+enum { WORKSPACE = 7, PARTITION = 1 };
+
+/* --- as text --- */
+
+static struct app_anchor sample(void)
+{
+    struct app_anchor anchor = { .name = "orders", .id = 5, .born_us = 77, .partitions = 3 };
+
+    anchor.ends[2].offset = 9;
+    memset(anchor.ends[2].hash.bytes, 0xAB, sizeof(anchor.ends[2].hash.bytes));
+    return anchor;
+}
+
+static void test_an_anchor_comes_back_from_its_text(void **state)
+{
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+    struct app_anchor anchor = sample();
+    struct app_anchor back;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    (void)state;
+    pawl__app_anchor_write(&anchor, &text);
+    assert_memory_equal(text.data, "pawl-app-anchor 1 orders 5 77 3\n2 9 abab", 40);
+    assert_ok(pawl__app_anchor_parse(pawl__buf_view(&text), &back, &error), &error);
+    assert_memory_equal(&anchor, &back, sizeof(anchor));
+    assert_status(pawl__app_anchor_check_new(&back, "here", &error), PAWL_CORRUPT, &error);
+    assert_message(&error, "at offset 9 of partition 2");
+}
+
+static void test_no_changed_byte_of_an_anchor_goes_unnoticed(void **state)
+{
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+    struct app_anchor anchor = sample();
+    struct app_anchor back;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    (void)state;
+    pawl__app_anchor_write(&anchor, &text);
+    for (size_t i = 0; i < text.len; i++) {
+        text.data[i] ^= 1;
+        assert_status(
+            pawl__app_anchor_parse(pawl__buf_view(&text), &back, &error), PAWL_CORRUPT, &error);
+        text.data[i] ^= 1;
+        assert_status(pawl__app_anchor_parse((pawl_view){ text.data, i }, &back, &error),
+                      PAWL_CORRUPT,
+                      &error);
+    }
+}
+
+/* --- logs that were cut --- */
+
+static pawl_status try_open(struct app_fixture *f)
+{
+    return pawl_app_open(f->location, NULL, &f->options, &f->app, &f->error);
+}
+
+/* The last event and all that was made of it, and what is stored of the sequences. */
+static void cut_everything(struct app_fixture *f, uint64_t offset)
+{
+    app_delete(f, APP_PLOG, pawl__app_key_plog(1, PARTITION, offset));
+    app_delete(f, APP_WLOG, pawl__app_key_wlog(1, WORKSPACE, offset));
+    app_delete(f, APP_RECORDS, pawl__app_key_record(1, WORKSPACE, PAWL_APP_OW_ID_MIN + offset - 1));
+    app_delete(f, APP_NUMBERS, pawl__app_key_used(1, WORKSPACE, APP_INVOICE, 999 + offset));
+    app_delete(f, APP_OFFSETS, pawl__app_key_offset(1, PARTITION));
+    static const uint16_t sequences[] = { PAWL_APP_SEQ_WLOG_OFFSET,
+                                          PAWL_APP_SEQ_OW_RECORD,
+                                          APP_INVOICE };
+    for (size_t i = 0; i < COUNT_OF(sequences); i++) {
+        app_delete(f, APP_SEQ, pawl__app_key_seq(1, PARTITION, WORKSPACE, sequences[i]));
+    }
+}
+
+/* Three invoices, and a way to its entries that nobody remembers. */
+static void fill(struct app_fixture *f)
+{
+    app_open(f);
+    for (uint64_t i = 0; i < 3; i++) {
+        assert_int_equal(app_invoice(f, WORKSPACE), 1000 + i);
+    }
+    app_reopen(f);
+    assert_ok(pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error), &f->error);
+    app_await_written(f, PARTITION);
+}
+
+static void test_a_cut_of_everything_at_once_is_noticed_at_the_next_start(void **state)
+{
+    struct app_fixture *f = *state;
+
+    if (f->in_memory) {
+        return; /* it has no next start */
+    }
+    fill(f);
+    cut_everything(f, 3);
+    pawl_app_close(STEAL(f->app));
+    assert_status(try_open(f), PAWL_CORRUPT, &f->error);
+    assert_message(&f->error,
+                   "cut off: the log of partition 1 ends at offset 2, its anchor is at 3");
+    f->options.read_only = true; /* to look at what is left */
+    assert_ok(try_open(f), &f->error);
+}
+
+static void test_another_last_event_is_noticed_at_the_next_start(void **state)
+{
+    struct app_fixture *f = *state;
+    AUTO(pawl__buf_done) struct pawl__buf bytes = BUF_INIT(4096);
+    const pawl_app_event event = { .workspace = 7, .plog_offset = 3, .wlog_offset = 3, .kind = 1 };
+
+    if (f->in_memory) {
+        return;
+    }
+    fill(f);
+    pawl__app_event_encode(&event, &bytes);
+    app_sabotage(f, APP_PLOG, pawl__app_key_plog(1, PARTITION, 3), pawl__buf_view(&bytes));
+    pawl_app_close(STEAL(f->app));
+    assert_status(try_open(f), PAWL_CORRUPT, &f->error);
+    assert_message(&f->error, "offset 3 of the log of partition 1 is not the one");
+}
+
+static void test_a_log_that_was_cut_goes_on_when_somebody_removes_the_anchor(void **state)
+{
+    struct app_fixture *f = *state;
+
+    if (f->in_memory) {
+        return;
+    }
+    fill(f);
+    cut_everything(f, 3);
+    assert_ok(f->app->store->ops->write_anchor(f->app->store, pawl_view_of(""), &f->error),
+              &f->error);
+    f->app->settler.started = false; /* and it is not written again */
+    pawl_app_close(STEAL(f->app));
+    assert_ok(try_open(f), &f->error);
+    assert_int_equal(app_invoice(f, WORKSPACE), 1002);
+}
+
+static void test_a_damaged_anchor_is_told_and_an_older_one_is_fine(void **state)
+{
+    struct app_fixture *f = *state;
+    AUTO(pawl__buf_done) struct pawl__buf old = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+
+    if (f->in_memory) {
+        return;
+    }
+    fill(f);
+    struct app_store *store = f->app->store;
+    assert_ok(store->ops->read_anchor(store, &old, &f->error), &f->error);
+    app_invoice(f, WORKSPACE);
+    pawl_app_close(STEAL(f->app));
+    app_open(f);
+    store = f->app->store;
+    assert_ok(store->ops->write_anchor(store, pawl__buf_view(&old), &f->error), &f->error);
+    f->app->settler.started = false;
+    app_reopen(f);
+    assert_int_equal(app_invoice(f, WORKSPACE), 1004);
+    store = f->app->store;
+    assert_ok(store->ops->write_anchor(store, pawl_view_of("junk"), &f->error), &f->error);
+    f->app->settler.started = false;
+    pawl_app_close(STEAL(f->app));
+    assert_status(try_open(f), PAWL_CORRUPT, &f->error);
+    assert_message(&f->error, "anchor");
+    assert_message(&f->error, "not what pawl wrote");
+}
+
+/* --- names and ids in a directory --- */
+
+static bool in_a_directory(const struct app_fixture *f)
+{
+    return !f->in_memory && strcmp(app_backend, "rocksdb") == 0;
+}
+
+static char *beside(const struct app_fixture *f, const char *name)
+{
+    char *path = pawl__fs_join(f->dir, name);
+
+    assert_non_null(path);
+    return path;
+}
+
+static void copy(const char *from, const char *to)
+{
+    char command[2 * APP_LOCATION_SIZE + 32];
+
+    snprintf(command, sizeof(command), "cp -r '%s' '%s'", from, to);
+    assert_int_equal(system(command), 0);
+}
+
+static void test_a_copy_under_another_name_is_refused_by_name(void **state)
+{
+    struct app_fixture *f = *state;
+    pawl_app *second = NULL;
+
+    if (!in_a_directory(f)) {
+        return;
+    }
+    app_open(f);
+    app_invoice(f, WORKSPACE);
+    pawl_app_close(STEAL(f->app));
+    AUTO(pawl__text_free) char *backup = beside(f, "backup-orders");
+    copy(f->location, backup);
+    pawl_app_options options = PAWL_APP_OPTIONS_INIT;
+    for (int i = 0; i < 2; i++) {
+        options.read_only = i == 1;
+        assert_status(
+            pawl_app_open(backup, NULL, &options, &second, &f->error), PAWL_CONFLICT, &f->error);
+        assert_message(&f->error, "'backup-orders' holds application 'orders'");
+    }
+    assert_status(
+        pawl_app_open(backup, &f->descriptor, NULL, &second, &f->error), PAWL_INVALID, &f->error);
+    assert_message(&f->error, "lives in a directory of its name, not in 'backup-orders'");
+    app_open(f); /* the original is as it was */
+    assert_int_equal(app_invoice(f, WORKSPACE), 1001);
+    pawl_app_close(STEAL(f->app));
+    snprintf(f->location, sizeof(f->location), "%s/./orders//", f->dir);
+    app_open(f);
+}
+
+static void test_a_second_application_with_the_same_id_is_refused_by_name(void **state)
+{
+    struct app_fixture *f = *state;
+    pawl_app_descriptor other = f->descriptor;
+    pawl_app *second = NULL;
+
+    if (!in_a_directory(f)) {
+        return;
+    }
+    app_open(f);
+    AUTO(pawl__text_free) char *bills = beside(f, "bills");
+    other.name = "bills";
+    assert_status(pawl_app_open(bills, &other, NULL, &second, &f->error), PAWL_CONFLICT, &f->error);
+    assert_message(&f->error, "application 'bills' has id 1, which application 'orders'");
+    assert_int_not_equal(access(bills, F_OK), 0); /* nothing was made */
+    AUTO(pawl__text_free) char *elsewhere = beside(f, "elsewhere");
+    assert_ok(pawl__fs_make_dir(elsewhere, &f->error), &f->error);
+    AUTO(pawl__text_free) char *made = pawl__fs_join(elsewhere, "bills");
+    assert_ok(pawl_app_open(made, &other, NULL, &second, &f->error), &f->error);
+    pawl_app_close(second);
+    assert_int_equal(rename(made, bills), 0); /* brought in from elsewhere */
+    assert_status(pawl_app_open(bills, NULL, NULL, &second, &f->error), PAWL_CONFLICT, &f->error);
+    assert_message(&f->error, "'orders'");
+    app_reopen(f); /* who was there first is not touched */
+}
+
+static void test_an_application_that_is_gone_is_not_begun_anew(void **state)
+{
+    struct app_fixture *f = *state;
+
+    if (!in_a_directory(f)) {
+        return;
+    }
+    app_open(f);
+    app_invoice(f, WORKSPACE);
+    pawl_app_close(STEAL(f->app));
+    AUTO(pawl__text_free) char *away = beside(f, "away");
+    assert_int_equal(rename(f->location, away), 0);
+    assert_status(pawl_app_open(f->location, &f->descriptor, NULL, &f->app, &f->error),
+                  PAWL_CORRUPT,
+                  &f->error);
+    assert_message(&f->error, "there is no application 'orders', but its anchor is at offset 1");
+    assert_int_not_equal(access(f->location, F_OK), 0); /* nothing was made */
+}
+
+#define APP_TEST(name) cmocka_unit_test_setup_teardown(name, app_setup, app_teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_an_anchor_comes_back_from_its_text),
+        cmocka_unit_test(test_no_changed_byte_of_an_anchor_goes_unnoticed),
+        APP_TEST(test_a_cut_of_everything_at_once_is_noticed_at_the_next_start),
+        APP_TEST(test_another_last_event_is_noticed_at_the_next_start),
+        APP_TEST(test_a_log_that_was_cut_goes_on_when_somebody_removes_the_anchor),
+        APP_TEST(test_a_damaged_anchor_is_told_and_an_older_one_is_fine),
+        APP_TEST(test_a_copy_under_another_name_is_refused_by_name),
+        APP_TEST(test_a_second_application_with_the_same_id_is_refused_by_name),
+        APP_TEST(test_an_application_that_is_gone_is_not_begun_anew),
+    };
+
+    return app_suite(argc, argv, tests, COUNT_OF(tests));
+}
