@@ -14,6 +14,7 @@ extern const struct pawl__command pawl__cmd_app_plog;
 extern const struct pawl__command pawl__cmd_app_records;
 extern const struct pawl__command pawl__cmd_app_seq;
 extern const struct pawl__command pawl__cmd_app_wlog;
+extern const struct pawl__command pawl__cmd_seq_rebuild;
 extern const struct pawl__command pawl__cmd_seq_status;
 extern const struct pawl__command pawl__cmd_seq_verify;
 
@@ -35,6 +36,11 @@ extern const struct pawl__command pawl__cmd_seq_verify;
     {                                                                                      \
         .name = "workspace", .value = "N", .help = "The workspace.", .kind = VALUE_NUMBER, \
         .min = 1, .max = INT64_MAX, .required = true                                       \
+    }
+#define APP_ONE_WORKSPACE_FLAG                                                                 \
+    {                                                                                          \
+        .name = "workspace", .value = "N", .help = "Of this workspace.", .kind = VALUE_NUMBER, \
+        .min = 1, .max = INT64_MAX                                                             \
     }
 #define APP_FROM_FLAG(what)                                                         \
     {                                                                               \
@@ -71,7 +77,13 @@ PAWL_MUST_USE pawl_status pawl__app_location(const struct pawl__run *run,
 /* What the settings say. */
 pawl_app_options pawl__app_options(const struct pawl__run *run);
 
-/* Opens the application that the operand APP names. Whoever only reads writes nothing, and works on a
+/* Opens the application that the operand APP names, with these options. */
+PAWL_MUST_USE pawl_status pawl__app_open_with(const struct pawl__run *run,
+                                              const pawl_app_options *options,
+                                              pawl_app **ret_app,
+                                              pawl_error *reterr);
+
+/* The same with those of the settings. Whoever only reads writes nothing, and works on a
  * full disk. */
 PAWL_MUST_USE pawl_status pawl__app_open_named(const struct pawl__run *run,
                                                pawl_app **ret_app,
@@ -83,5 +95,12 @@ PAWL_MUST_USE pawl_status pawl__app_open_to_read(const struct pawl__run *run,
 PAWL_MUST_USE pawl_status pawl__app_await_numbers(pawl_app *app, pawl_error *reterr);
 
 void pawl__app_close_p(pawl_app **app); /* for AUTO */
+
+/* A row a partition (cmd_seq.c). */
+PAWL_MUST_USE pawl_status pawl__seq_print_status(struct pawl__run *run,
+                                                 pawl_app *app,
+                                                 pawl_error *reterr);
+/* `pawl seq verify --all` (cmd_seq_verify.c). */
+PAWL_MUST_USE pawl_status pawl__seq_verify_all(struct pawl__run *run, pawl_error *reterr);
 
 #endif

@@ -97,10 +97,10 @@ static pawl_status open_patiently(const char *location,
     return status;
 }
 
-static pawl_status open_named(const struct pawl__run *run,
-                              const pawl_app_options *options,
-                              pawl_app **ret_app,
-                              pawl_error *reterr)
+pawl_status pawl__app_open_with(const struct pawl__run *run,
+                                const pawl_app_options *options,
+                                pawl_app **ret_app,
+                                pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *location = NULL;
     pawl_status status =
@@ -115,7 +115,7 @@ pawl_status pawl__app_open_named(const struct pawl__run *run,
 {
     const pawl_app_options options = pawl__app_options(run);
 
-    return open_named(run, &options, ret_app, reterr);
+    return pawl__app_open_with(run, &options, ret_app, reterr);
 }
 
 pawl_status pawl__app_open_to_read(const struct pawl__run *run,
@@ -125,7 +125,7 @@ pawl_status pawl__app_open_to_read(const struct pawl__run *run,
     pawl_app_options options = pawl__app_options(run);
 
     options.read_only = true;
-    return open_named(run, &options, ret_app, reterr);
+    return pawl__app_open_with(run, &options, ret_app, reterr);
 }
 
 pawl_status pawl__app_await_numbers(pawl_app *app, pawl_error *reterr)

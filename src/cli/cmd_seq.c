@@ -1,4 +1,4 @@
-/* pawl seq status and verify; pawl app seq */
+/* pawl seq status and verify; pawl app seq. All of an application, and rebuild: cmd_seq_verify.c */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static pawl_status add_partition(struct pawl__table *table,
     return pawl__table_add(table, cells, reterr);
 }
 
-static pawl_status status_run(struct pawl__run *run, pawl_error *reterr)
+pawl_status pawl__seq_print_status(struct pawl__run *run, pawl_app *app, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = {
         { "partition", true },     { "log_end", true },         { "next_offset", true },
@@ -52,9 +52,20 @@ static pawl_status status_run(struct pawl__run *run, pawl_error *reterr)
         { "misses", false },       { "actualizing", false },    { "actualizations", false },
         { "flushes", false },      { "flush_failures", false }, { "last_error", false },
     };
-    AUTO(pawl__app_close_p) pawl_app *app = NULL;
     AUTO(pawl__table_done) struct pawl__table table = { 0 };
     struct pawl__table_options options = pawl__out_table(run);
+    pawl_status status = PAWL_OK;
+
+    pawl__table_init(&table, columns, COUNT_OF(columns), &options);
+    for (uint16_t i = 0; i < pawl_app_get_descriptor(app)->partitions && status == PAWL_OK; i++) {
+        status = add_partition(&table, app, i, reterr);
+    }
+    return status == PAWL_OK ? pawl__table_end(&table, reterr) : status;
+}
+
+static pawl_status status_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__app_close_p) pawl_app *app = NULL;
     pawl_status status = pawl__app_open_named(run, &app, reterr);
 
     if (status != PAWL_OK) {
@@ -63,11 +74,7 @@ static pawl_status status_run(struct pawl__run *run, pawl_error *reterr)
     /* A partition whose log is damaged is a row that says so, and decides the exit code. */
     pawl_error broken = PAWL_ERROR_INIT;
     pawl_status numbers = pawl__app_await_numbers(app, &broken);
-    pawl__table_init(&table, columns, COUNT_OF(columns), &options);
-    for (uint16_t i = 0; i < pawl_app_get_descriptor(app)->partitions && status == PAWL_OK; i++) {
-        status = add_partition(&table, app, i, reterr);
-    }
-    status = status == PAWL_OK ? pawl__table_end(&table, reterr) : status;
+    status = pawl__seq_print_status(run, app, reterr);
     return status == PAWL_OK && numbers != PAWL_OK
                ? pawl__fail(reterr, numbers, "%s", broken.message)
                : status;
@@ -98,6 +105,8 @@ struct numbers {
     struct pawl__table table;
 
     uint64_t findings;
+    pawl_status status; /* of rows that were added on the way */
+    pawl_error error;
 };
 
 static void numbers_done(struct numbers *numbers)
@@ -215,6 +224,41 @@ static pawl_status add_sequences(struct numbers *numbers, pawl_error *reterr)
                : status;
 }
 
+/* What of the workspace is wrong beside its numbers: a row each, in the place of a sequence. */
+static void add_part(void *context, pawl_app_part part, const char *what)
+{
+    struct numbers *numbers = context;
+    const struct pawl__cell cells[] = {
+        pawl__cell_text(pawl_view_of(pawl_app_part_word(part))),
+        pawl__cell_none(),
+        pawl__cell_none(),
+        pawl__cell_none(),
+        pawl__cell_bool(false),
+        pawl__cell_text(pawl_view_of(what)),
+    };
+
+    numbers->findings++;
+    if (numbers->status == PAWL_OK && part != PAWL_APP_PART_SEQUENCES) {
+        numbers->status = pawl__table_add(&numbers->table, cells, &numbers->error);
+    }
+}
+
+static pawl_status add_parts(struct numbers *numbers, pawl_error *reterr)
+{
+    uint64_t workspace = (uint64_t)pawl__args_number(numbers->run->args, "workspace");
+    pawl_app_report report;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status =
+        pawl_app_verify(numbers->app, workspace, add_part, numbers, &report, &error);
+
+    if (status != PAWL_OK && status != PAWL_CORRUPT) {
+        return pawl__fail(reterr, status, "%s", error.message);
+    }
+    return numbers->status == PAWL_OK
+               ? PAWL_OK
+               : pawl__fail(reterr, numbers->status, "%s", numbers->error.message);
+}
+
 static pawl_status numbers_run(struct pawl__run *run, bool prove, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = {
@@ -230,11 +274,14 @@ static pawl_status numbers_run(struct pawl__run *run, bool prove, pawl_error *re
     }
     pawl__table_init(&numbers.table, columns, COUNT_OF(columns), &options);
     status = add_sequences(&numbers, reterr);
+    if (status == PAWL_OK && prove && !pawl__args_has(run->args, "sequence")) {
+        status = add_parts(&numbers, reterr);
+    }
     if (status == PAWL_OK) {
         status = pawl__table_end(&numbers.table, reterr);
     }
     return status == PAWL_OK && prove && numbers.findings > 0 ? pawl__fail(
-               reterr, PAWL_CORRUPT, "numbers of the workspace are missing or were used twice")
+               reterr, PAWL_CORRUPT, "the workspace is not as its log says: the findings are above")
                                                               : status;
 }
 
@@ -246,8 +293,16 @@ static pawl_status seq_run(struct pawl__run *run, pawl_error *reterr)
 /* An event of a newer version is neither good nor bad: nobody here can tell. */
 static pawl_status verify_run(struct pawl__run *run, pawl_error *reterr)
 {
-    pawl_status status = numbers_run(run, true, reterr);
+    bool all = pawl__args_has(run->args, "all");
+    bool one = pawl__args_has(run->args, "workspace");
 
+    if (all == one || (all && pawl__args_has(run->args, "sequence"))) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          all == one ? "what is to be checked: '--workspace N' or '--all'"
+                                     : "'--sequence' is for one workspace");
+    }
+    pawl_status status = all ? pawl__seq_verify_all(run, reterr) : numbers_run(run, true, reterr);
     return status == PAWL_UNSUPPORTED
                ? pawl__fail_context(reterr, PAWL_UNAVAILABLE, "could not check")
                : status;
@@ -283,18 +338,32 @@ const struct pawl__command pawl__cmd_seq_verify = {
     .name = "verify",
     .summary = "prove that numbers have no gap and none was used twice",
     .description =
-        "Reads the log of the workspace's partition, all of it, and shows for each sequence "
-        "whether every number from the first to the last was used exactly once. What is missing, "
-        "what was used again and at which offset, and what is stored beyond the log, is listed, "
-        "and the exit code is 6; it is 5 when the log cannot be checked here, because a newer "
-        "version "
-        "wrote it. A row has " NUMBER_COLUMNS,
-    .flags = FLAGS(APP_WORKSPACE_FLAG, SEQUENCE_FLAG),
+        "With --workspace it reads the log of the workspace's partition, all of it, and shows for "
+        "each "
+        "sequence whether every number from the first to the last was used exactly once. What is "
+        "missing, what was used again and at which offset, and what is stored beyond the log or "
+        "behind it, is listed. A row has " NUMBER_COLUMNS " Then WLog, records and keys of the "
+        "workspace are compared with that log: what is missing, overwritten or in no event is a "
+        "row "
+        "with the name of the part (wlog, records, keys, number_keys, offsets, plog, anchor).\n\n"
+        "With --all it compares the logs of all partitions, the WLogs, records, numbers, keys and "
+        "offsets of all workspaces, and the anchor, with each other: each is read once, and the "
+        "memory does not grow with them. A row has part, entries (how many were read), whole and "
+        "finding; a part that is not whole has a row for each finding.\n\n"
+        "The exit code is 6 when something is wrong, and 5 when it could not be checked: another "
+        "process has the application, or a newer version wrote the log.",
+    .flags = FLAGS(APP_ONE_WORKSPACE_FLAG,
+                   SEQUENCE_FLAG,
+                   { .name = "all", .help = "All workspaces, and all that is stored of them." }),
     .operands = OPERANDS(APP_OPERAND),
     .examples =
         EXAMPLES({ .line = APP_EXAMPLE_CREATE
                    " && " APP_EXAMPLE_EXEC " && pawl seq verify --data ./data orders --workspace 7",
                    .says = "a certificate for a workspace",
+                   .runs = true },
+                 { .line = APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC
+                                              " && pawl seq verify --data ./data orders --all",
+                   .says = "everything against everything",
                    .runs = true }),
     .run = verify_run,
 };
@@ -305,7 +374,7 @@ const struct pawl__command pawl__cmd_seq = {
     .description = "Numbers are served from memory, written behind the scenes and rebuilt from the "
                    "log; see 'pawl app'.\n\n" APP_WHERE,
     .flags = FLAGS(APP_FLAG),
-    .commands = COMMANDS(&pawl__cmd_seq_status, &pawl__cmd_seq_verify),
+    .commands = COMMANDS(&pawl__cmd_seq_status, &pawl__cmd_seq_verify, &pawl__cmd_seq_rebuild),
     .examples = EXAMPLES({ .line = "pawl seq verify --data ./data orders --workspace 7",
                            .says = "a certificate for a workspace" }),
 };

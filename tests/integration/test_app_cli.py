@@ -270,7 +270,7 @@ def keeps_space_free():
             run("app", "create", *data, *descriptor, env=full, code=0 if POSTGRES else 5)]
     assert POSTGRES or all("store.free_space_min" in result.stderr for result in said), said
     if not POSTGRES:  # neither the application nor the place of it
-        assert os.listdir(os.path.join(data[1], "apps")) == ["orders"]
+        assert sorted(os.listdir(os.path.join(data[1], "apps"))) == ["orders", "orders.anchor"]
         nowhere = os.path.join(TOP, "no-room")
         run("app", "create", "--data", nowhere, *descriptor, env=full, code=5)
         assert not os.path.exists(nowhere)
@@ -332,6 +332,51 @@ def names_its_columns():
         assert all(name in row for name in columns), (columns, row)
 
 
+def checks_everything():
+    """seq verify --all: a row a part, one a finding; exit code 6, and 5 when it cannot be checked."""
+    data = shop()
+    run("app", "exec", *data, "orders", text=lines(order(7), order(8), order(9), order(7, key="k")))
+    whole = rows(run("seq", "verify", *data, "orders", "--all", "--json"))
+    assert {row["part"]: row["entries"] for row in whole}["plog"] == 4, whole
+    assert all(row["whole"] for row in whole) and len(whole) == 8, whole
+    text = " ".join(run("seq", "verify", "--help").stdout.split())
+    assert all(name in text for name in whole[0]), text
+    assert "'--workspace N' or '--all'" in run("seq", "verify", *data, "orders", code=2).stderr
+    run("seq", "verify", *data, "orders", "--all", "--workspace", "7", code=2)
+    rebuilt = rows(run("seq", "rebuild", *data, "orders", "--json"))
+    assert [row["partition"] for row in rebuilt] == [0, 1] and rebuilt[1]["log_end"] == 3, rebuilt
+    run("seq", "verify", *data, "orders", "--all")
+    if POSTGRES:
+        return
+    with open(f"{data[1]}/apps/orders.anchor", "a", encoding="utf-8") as file:
+        file.write("x")
+    wrong = run("seq", "verify", *data, "orders", "--all", "--json", code=6)
+    assert [row["part"] for row in rows(wrong) if not row["whole"]] == ["anchor"], wrong.stdout
+    assert "orders.anchor" in run("seq", "rebuild", *data, "orders", code=6).stderr
+
+
+def refuses_copies():
+    """An application lives in the directory of its name: a copy beside it is another's."""
+    if POSTGRES:
+        return
+    data = shop()
+    run("app", "exec", *data, "orders", text=lines(order(7)))
+    apps = f"{data[1]}/apps"
+    shutil.copytree(f"{apps}/orders", f"{apps}/backup-orders")
+    for args in (["app", "exec", *data, "backup-orders"], ["app", "plog", *data, "backup-orders"],
+                 ["seq", "verify", *data, "backup-orders", "--all"]):
+        assert "'backup-orders' holds application 'orders'" in run(*args, text=lines(order(7)), code=4).stderr, args
+    second = run("app", "create", *data, "--descriptor", json.dumps({**SHOP, "name": "bills"}), code=4)
+    assert "application 'orders'" in second.stderr and not os.path.exists(f"{apps}/bills"), second.stderr
+    assert rows(run("app", "exec", *data, "orders", text=lines(order(7))))[0]["plog_offset"] == 2
+    shutil.rmtree(f"{apps}/orders")
+    again = run("app", "create", *data, "--descriptor", json.dumps(SHOP), code=6)
+    assert f"{apps}/orders.anchor" in again.stderr, again.stderr
+    os.unlink(f"{apps}/orders.anchor")
+    os.rename(f"{apps}/backup-orders", f"{apps}/orders")
+    assert rows(run("app", "exec", *data, "orders", text=lines(order(7))))[0]["plog_offset"] == 2
+
+
 def waits_for_another_process():
     data = shop()
     with subprocess.Popen([PAWL, "app", "exec", *data, "orders"], env=ENV, cwd=TOP, text=True, bufsize=1,
@@ -368,6 +413,8 @@ it("commands are refused when less space is free than the settings say", keeps_s
 it("what is in the way of an application is named", tells_what_is_in_the_way)
 it("what a database refuses is named", says_what_a_database_refuses)
 it("help and documentation name the columns", names_its_columns)
+it("everything is checked against everything, and numbers are made anew", checks_everything)
+it("a copy of an application and a second one with its id are refused by name", refuses_copies)
 it("an application that another process has is waited for", waits_for_another_process)
 shutil.rmtree(TOP)
 done()
