@@ -124,14 +124,18 @@ static pawl_status refuse_headless(const struct dir_content *content, pawl_error
 pawl_status pawl__rocks_look(const char *dir, bool *ret_exists, pawl_error *reterr)
 {
     struct dir_content content = { 0 };
-    pawl_status status = look_into(dir, &content, reterr);
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = look_into(dir, &content, &error);
 
     if (status == PAWL_OK) {
-        status = refuse_headless(&content, reterr);
+        status = refuse_headless(&content, &error);
     }
     if (status == PAWL_OK || status == PAWL_NOT_FOUND) {
         *ret_exists = content.current;
         return PAWL_OK;
+    }
+    if (reterr != NULL) {
+        *reterr = error;
     }
     return status;
 }
