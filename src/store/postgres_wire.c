@@ -129,8 +129,10 @@ static pawl_status connect_again(struct pawl__pg *pg, pawl_error *reterr)
     if (failed_lately && pg->failed == PAWL_TIMEOUT) {
         return pawl__fail(reterr,
                           PAWL_TIMEOUT,
-                          "the database server '%s' did not answer a moment ago",
-                          pg->server.location);
+                          "the database server '%s' has stalled: no answer within %d ms "
+                          "(store.answer_timeout) a moment ago",
+                          pg->server.location,
+                          pg->options.connect_ms_max);
     }
     pawl_status status = pawl__pg_reconnect_until(
         pg,

@@ -149,13 +149,19 @@ def hold_up_appends(store):
     return holder
 
 
+def catches_signals(process):
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+        caught = next(line for line in file if line.startswith("SigCgt:"))
+    return int(caught.split()[1], 16) >> (signal.SIGINT - 1) & 1 == 1
+
+
 def waits_for_the_lock(store, process):
     if POSTGRES:
         sql = "SELECT count(*) FROM pg_locks WHERE NOT granted"
         return subprocess.run(["psql", "-qAtc", sql, store.location], capture_output=True, text=True,
                               check=True).stdout != "0\n"
     files = [os.path.realpath(entry.path) for entry in os.scandir(f"/proc/{process.pid}/fd")]
-    return store.file + "-wal" in files
+    return store.file + "-wal" in files and catches_signals(process)
 
 
 def test_ctrl_c_in_a_long_command():
@@ -207,7 +213,7 @@ def test_run_ends_on_a_signal():
     store.submit("a", "b")
     process = running(store, "--heartbeat", "200ms", "--lease", "1m")
     with Stalled(store):
-        time.sleep(0.5)  # a heartbeat is on its way
+        time.sleep(0.5)  # so that a heartbeat is on its way, which nothing shows
         process.send_signal(signal.SIGTERM if POSTGRES else signal.SIGINT)
         _, err = ends(process, BUSY)
         assert "lease runs out" in err, err
@@ -219,7 +225,7 @@ def test_idle_run_ends_on_a_signal():
     store.submit("a")
     store.run("work", "claim", "--holder", "ada")
     process = store.command("work", "run", "--type", "mail", "--exec", "true", "--wait")
-    time.sleep(1)
+    wait_until(lambda: catches_signals(process), "it runs")
     with Stalled(store):
         process.send_signal(signal.SIGTERM)
         ends(process, 0, BUSY)
@@ -232,8 +238,9 @@ def test_run_outlasts_a_stall():
     wait_until(lambda: store.status("a") == "completed", "the first item runs")
     with Stalled(store):
         meanwhile = store.command("work", "run", "--type", "post", "--exec", "true", "--wait")
-        time.sleep(6)  # several times what a store may take
-        assert before.poll() is None and meanwhile.poll() is None
+        for process in (before, before, meanwhile, meanwhile):
+            line = process.stderr.readline()
+            assert "the store cannot be asked now" in line, line
     store.submit("b")
     wait_until(lambda: store.status("b") == "completed", "the item that came after it")
     for process in (before, meanwhile):
