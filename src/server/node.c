@@ -13,7 +13,10 @@
 #include "server/work.h"
 #include "store/location.h"
 
-enum { INTERRUPTED_MS_MAX = 4000 }; /* for calls of a store that was interrupted to come back */
+enum {
+    INTERRUPTED_MS_MAX = 4000, /* for calls of a store that was interrupted to come back */
+    OPENERS_MS_MAX = 1000      /* at the least, for threads that open applications */
+};
 
 /* --- creating one --- */
 
@@ -272,8 +275,10 @@ pawl_status pawl__node_close(struct pawl__node *node, pawl_error *reterr)
         pawl__node_work_interrupt(node->work);
         status = pawl__http_stop(node->http, deadline_ns + INTERRUPTED_MS_MAX * NS_PER_MS, &error);
     }
-    if (status == PAWL_OK) {
-        status = close_parts(node, deadline_ns, &error);
+    if (status == PAWL_OK) { /* also when requests have taken up all the time */
+        int64_t least_ns = pawl__monotonic_ns(pawl__clock_real()) + OPENERS_MS_MAX * NS_PER_MS;
+
+        status = close_parts(node, MAX(deadline_ns, least_ns), &error);
     }
     if (status != PAWL_OK) {
         LOG_WARNING("the node ends without waiting any longer: what it answered is on disk",
