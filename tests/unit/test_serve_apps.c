@@ -138,6 +138,18 @@ static void test_the_node_listens_before_its_applications_are_open(void **state)
     assert_served(f, COMMAND("orders"));
 }
 
+static void test_a_node_that_waits_for_no_request_still_ends_in_order(void **state)
+{
+    struct node_fixture *f = *state;
+
+    f->options.stop_ms_max = 0;
+    for (int i = 0; i < 3; i++) {
+        node_stop(f);
+        node_start(f);
+    }
+    assert_served(f, COMMAND("orders"));
+}
+
 static void test_a_busy_application_comes_when_it_is_free(void **state)
 {
     struct node_fixture *f = *state;
@@ -299,6 +311,7 @@ int main(int argc, char **argv)
         APPS_TEST(test_a_copy_is_refused_by_name_and_the_original_is_served),
         APPS_TEST(test_the_node_listens_before_its_applications_are_open),
         APPS_TEST(test_a_busy_application_comes_when_it_is_free),
+        APPS_TEST(test_a_node_that_waits_for_no_request_still_ends_in_order),
         APPS_TEST(test_a_node_without_any_application_waits_for_them),
         APPS_TEST(test_a_damaged_application_stops_none_of_the_others),
         APPS_TEST(test_what_does_not_fit_is_not_opened_and_named),
