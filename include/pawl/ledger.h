@@ -585,6 +585,9 @@ typedef struct pawl_import_report {
  * error names the line, row or offset, and everything before it was appended; `ret_report`, which
  * may be NULL, is filled then, too. `progress` counts bytes of JSONL, otherwise events.
  *
+ * Nothing is rounded: a number that is not whole, or of another type, is INVALID. created_at and
+ * schema_version may be left out in every format. Digits after the microsecond are cut off.
+ *
  * Into an empty ledger, the export of a whole ledger gives the same offsets and hashes. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_import(pawl_ledger *ledger,
                                                       const char *path,

@@ -160,6 +160,17 @@ static pawl_status parse_time(pawl_view given, int64_t *ret_us, pawl_error *rete
 
 /* --- rows --- */
 
+static pawl_status fail_whole(const char *field, pawl_view given, pawl_error *reterr)
+{
+    return given.len == 0 ? pawl__fail(reterr, PAWL_INVALID, "%s: missing", field)
+                          : pawl__fail(reterr,
+                                       PAWL_INVALID,
+                                       "%s: is '%.*s', must be a whole number",
+                                       field,
+                                       (int)MIN(given.len, (size_t)40),
+                                       given.data);
+}
+
 static pawl_status read_row(struct pawl__sqlite_stmt *stmt,
                             pawl_event *ret_event,
                             pawl_error *reterr)
@@ -167,12 +178,20 @@ static pawl_status read_row(struct pawl__sqlite_stmt *stmt,
     *ret_event = (pawl_event){
         .id = pawl__sqlite_text(stmt, 1),
         .run_id = pawl__sqlite_text(stmt, 2),
-        .turn = pawl__sqlite_i64(stmt, 3),
         .kind = pawl__sqlite_text(stmt, 4),
         .actor = pawl__sqlite_text(stmt, 5),
         .payload = pawl__sqlite_text(stmt, 6),
-        .schema_version = pawl__sqlite_i64(stmt, 8),
+        .schema_version = 1,
     };
+    /* SQLite keeps what it cannot take for a whole number as it was given, and rounds when it is
+     * read as one. */
+    if (!pawl__sqlite_as_i64(stmt, 3, &ret_event->turn)) {
+        return fail_whole("turn", pawl__sqlite_text(stmt, 3), reterr);
+    }
+    if (!pawl__sqlite_is_null(stmt, 8)
+        && !pawl__sqlite_as_i64(stmt, 8, &ret_event->schema_version)) {
+        return fail_whole("schema_version", pawl__sqlite_text(stmt, 8), reterr);
+    }
     pawl_status status = parse_time(pawl__sqlite_text(stmt, 7), &ret_event->created_at_us, reterr);
     return status == PAWL_OK ? status : pawl__fail_context(reterr, status, "created_at");
 }

@@ -14,8 +14,10 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/fs.h"
+#include "ledger/parquet_columns.h"
 #include "ledger/transfer.h"
 #include "store/duckdb.h"
 
@@ -160,12 +162,9 @@ static pawl_status copy_out(struct scratch *scratch, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf sql = BUF_INIT((size_t)4 * PATH_BYTES_MAX);
 
-    pawl__buf_add_text(&sql, "COPY events TO '");
-    for (const char *c = scratch->file; *c != '\0'; c++) {
-        pawl__buf_add_text(&sql, *c == '\'' ? "'" : "");
-        pawl__buf_add_char(&sql, *c);
-    }
-    pawl__buf_add_text(&sql, "' (FORMAT parquet, COMPRESSION zstd)");
+    pawl__buf_add_text(&sql, "COPY events TO ");
+    pawl__parquet_add_quoted(&sql, scratch->file);
+    pawl__buf_add_text(&sql, " (FORMAT parquet, COMPRESSION zstd)");
     pawl_status status = pawl__buf_check(&sql, "a path", reterr);
     return status == PAWL_OK ? pawl__duck_script(scratch->conn, sql.data, reterr) : status;
 }
@@ -193,38 +192,66 @@ pawl_status pawl__export_parquet(struct ledger_export *export, const char *path,
 
 /* --- reading --- */
 
-/* The times of both kinds of TIMESTAMP are microseconds; a NULL is a field that is missing. */
-static const char read_sql[] =
-    "SELECT CAST(id AS VARCHAR), CAST(run_id AS VARCHAR), CAST(turn AS BIGINT), CAST(kind AS"
-    " VARCHAR), CAST(actor AS VARCHAR), CAST(payload AS VARCHAR), epoch_us(created_at),"
-    " CAST(schema_version AS BIGINT) FROM read_parquet(?)";
 static const char count_sql[] = "SELECT num_rows FROM parquet_file_metadata(?)";
 
+/* A whole number; `ret_number` keeps its default when there is none. */
+static pawl_status read_whole(const struct pawl__duck_rows *rows,
+                              size_t column,
+                              const char *field,
+                              int64_t *ret_number,
+                              pawl_error *reterr)
+{
+    if (!pawl__duck_is_null(rows, column + 1)) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "%s: is %.*s, must be a whole number of 64 bits",
+                          field,
+                          VIEW_ARGS(pawl__duck_get_text(rows, column + 1)));
+    }
+    if (!pawl__duck_is_null(rows, column)) {
+        *ret_number = pawl__duck_get_i64(rows, column);
+    }
+    return PAWL_OK;
+}
+
+static pawl_status read_time(const struct pawl__duck_rows *rows,
+                             int64_t *ret_us,
+                             pawl_error *reterr)
+{
+    if (!pawl__duck_is_null(rows, PARQUET_CREATED_AT_TEXT)) {
+        pawl_view text = pawl__duck_get_text(rows, PARQUET_CREATED_AT_TEXT);
+        pawl_status status = pawl__time_parse(text, ret_us, reterr);
+        return status == PAWL_OK ? status : pawl__fail_context(reterr, status, "created_at");
+    }
+    if (!pawl__duck_is_null(rows, PARQUET_CREATED_AT)) {
+        *ret_us = pawl__duck_get_i64(rows, PARQUET_CREATED_AT);
+    }
+    return PAWL_OK;
+}
+
+/* What is NULL, or has no column, is left out: the same as in a line of JSON. */
 static pawl_status read_row(const struct pawl__duck_rows *rows,
                             pawl_event *ret_event,
                             pawl_error *reterr)
 {
-    static const struct {
-        size_t column;
-        const char *field;
-    } numbers[] = { { 2, "turn" }, { 6, "created_at" }, { 7, "schema_version" } };
-
-    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
-        if (pawl__duck_is_null(rows, numbers[i].column)) {
-            return pawl__fail(reterr, PAWL_INVALID, "%s: missing", numbers[i].field);
-        }
-    }
     *ret_event = (pawl_event){
-        .id = pawl__duck_get_text(rows, 0),
-        .run_id = pawl__duck_get_text(rows, 1),
-        .turn = pawl__duck_get_i64(rows, 2),
-        .kind = pawl__duck_get_text(rows, 3),
-        .actor = pawl__duck_get_text(rows, 4),
-        .payload = pawl__duck_get_text(rows, 5),
-        .created_at_us = pawl__duck_get_i64(rows, 6),
-        .schema_version = pawl__duck_get_i64(rows, 7),
+        .id = pawl__duck_get_text(rows, PARQUET_ID),
+        .run_id = pawl__duck_get_text(rows, PARQUET_RUN_ID),
+        .kind = pawl__duck_get_text(rows, PARQUET_KIND),
+        .actor = pawl__duck_get_text(rows, PARQUET_ACTOR),
+        .payload = pawl__duck_get_text(rows, PARQUET_PAYLOAD),
+        .created_at_us = pawl__wall_us(pawl__clock_real()),
+        .schema_version = 1,
     };
-    return PAWL_OK;
+    if (pawl__duck_is_null(rows, PARQUET_TURN) && pawl__duck_is_null(rows, PARQUET_TURN_TEXT)) {
+        return pawl__fail(reterr, PAWL_INVALID, "turn: missing");
+    }
+    pawl_status status = read_whole(rows, PARQUET_TURN, "turn", &ret_event->turn, reterr);
+    if (status == PAWL_OK) {
+        status = read_whole(
+            rows, PARQUET_SCHEMA_VERSION, "schema_version", &ret_event->schema_version, reterr);
+    }
+    return status == PAWL_OK ? read_time(rows, &ret_event->created_at_us, reterr) : status;
 }
 
 static pawl_status import_row(struct ledger_import *import,
@@ -263,16 +290,16 @@ static pawl_status import_rows(struct ledger_import *import,
                                pawl_error *reterr)
 {
     AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
+    AUTO(pawl__buf_done) struct pawl__buf sql = BUF_INIT((size_t)8 * PATH_BYTES_MAX);
     uint64_t total = 0;
     uint64_t number = 0;
     pawl_status status = count_rows(scratch, &total, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl__duck_query_text(scratch->conn,
-                                       read_sql,
-                                       DUCK_ARGS(pawl__duck_text(pawl_view_of(scratch->file))),
-                                       &rows,
-                                       reterr);
+        status = pawl__parquet_add_query(scratch->conn, scratch->file, &sql, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__duck_query_text(scratch->conn, sql.data, NULL, 0, &rows, reterr);
     }
     while (status == PAWL_OK && (status = pawl__duck_next(rows, reterr)) == PAWL_OK
            && pawl__duck_has_row(rows)) {
