@@ -16,7 +16,14 @@
  * one that a handle with followers listens on.
  *
  * Threads: a pawl_ledger may be used by any number of threads at once; appends of threads that wait
- * at the same time share one transaction and one fsync. Readers and turns belong to one thread. */
+ * at the same time share one transaction and one fsync. Readers and turns belong to one thread.
+ *
+ * Arguments: a NULL where something is needed, a view of some bytes at NULL and a number that is no
+ * value of its enum are INVALID, with the name of the argument.
+ *
+ * Callbacks (visit, step, progress) run on the thread of the call. They may call any function of this
+ * header on the same ledger, append too. Closing the ledger in one takes effect when the call has
+ * returned. */
 #ifndef PAWL_LEDGER_H
 #define PAWL_LEDGER_H
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "ledger/event.h"
@@ -127,8 +128,9 @@ pawl_status pawl_ledger_append_many(pawl_ledger *ledger,
     AUTO(pawl__batch_done) struct ledger_batch batch = { 0 };
     struct ledger_request request = { .kind = LEDGER_APPEND };
 
-    if (ledger == NULL || (events == NULL && count > 0)) {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger or events: is NULL");
+    NEED(ledger, reterr);
+    if (count > 0) {
+        NEED(events, reterr);
     }
     pawl_status status = pawl__batch_init(&batch, events, count, reterr);
     if (status == PAWL_OK) {
@@ -145,6 +147,7 @@ pawl_status pawl_ledger_append(pawl_ledger *ledger,
                                pawl_append_result *ret_result,
                                pawl_error *reterr)
 {
+    NEED(event, reterr);
     return pawl_ledger_append_many(ledger, event, 1, ret_result, reterr);
 }
 

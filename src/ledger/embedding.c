@@ -1,6 +1,7 @@
 /* One embedding, found on a walk over all of them: as long as a search, and as rare as one. */
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "ledger/ledger_internal.h"
@@ -67,9 +68,9 @@ pawl_status pawl_ledger_get_embedding(pawl_ledger *ledger,
     struct wanted wanted = { .offset = offset, .room = room };
     pawl_error error = PAWL_ERROR_INIT;
 
-    if (ledger == NULL || ret_values == NULL || ret_dimensions == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger, ret_values or ret_dimensions: is NULL");
-    }
+    NEED(ledger, reterr);
+    NEED(ret_values, reterr);
+    NEED(ret_dimensions, reterr);
     wanted.values = ret_values;
     pawl_status status =
         ledger->backend->ops->embeddings(ledger->backend, NULL, visit, &wanted, &error);

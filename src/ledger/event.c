@@ -2,13 +2,18 @@
 
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/json.h"
 #include "base/sha256.h"
 
 pawl_status pawl__event_check_name(const char *field, pawl_view text, pawl_error *reterr)
 {
+    pawl_status status = pawl__check_view(text, field, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
     if (text.len == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "%s: missing", field);
     }
@@ -34,6 +39,7 @@ pawl_status pawl__event_check_name(const char *field, pawl_view text, pawl_error
 
 static pawl_status check_payload(pawl_view payload, uint32_t bytes_max, pawl_error *reterr)
 {
+    NEED_VIEW(payload, reterr);
     if (payload.len == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "payload: missing");
     }
@@ -46,6 +52,23 @@ static pawl_status check_payload(pawl_view payload, uint32_t bytes_max, pawl_err
     }
     pawl_status status = pawl__json_check(payload, bytes_max, reterr);
     return status == PAWL_OK ? status : pawl__fail_context(reterr, status, "payload");
+}
+
+pawl_status pawl__event_check_views(const pawl_event *event, pawl_error *reterr)
+{
+    const struct {
+        const char *field;
+        pawl_view text;
+    } texts[] = {
+        { "id", event->id },       { "run_id", event->run_id },   { "kind", event->kind },
+        { "actor", event->actor }, { "payload", event->payload },
+    };
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < COUNT_OF(texts) && status == PAWL_OK; i++) {
+        status = pawl__check_view(texts[i].text, texts[i].field, reterr);
+    }
+    return status;
 }
 
 pawl_status pawl__event_check(const pawl_event *event,
@@ -90,7 +113,8 @@ bool pawl__event_is_reserved(const pawl_event *event)
 {
     size_t prefix = sizeof(PAWL__KIND_RESERVED) - 1;
 
-    return event->kind.len >= prefix && memcmp(event->kind.data, PAWL__KIND_RESERVED, prefix) == 0;
+    return event->kind.data != NULL && event->kind.len >= prefix
+           && memcmp(event->kind.data, PAWL__KIND_RESERVED, prefix) == 0;
 }
 
 pawl_status pawl__event_check_kind(const pawl_event *event, pawl_error *reterr)

@@ -19,6 +19,9 @@ PAWL_MUST_USE pawl_status pawl__event_check(const pawl_event *event,
                                             uint32_t payload_bytes_max,
                                             pawl_error *reterr);
 
+/* INVALID names a field that has so many bytes at NULL. */
+PAWL_MUST_USE pawl_status pawl__event_check_views(const pawl_event *event, pawl_error *reterr);
+
 /* A reserved kind may be written by the ledger alone, or copied from another ledger. */
 PAWL_MUST_USE pawl_status pawl__event_check_kind(const pawl_event *event, pawl_error *reterr);
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/clock.h"
 #include "base/display.h"
 #include "base/error.h"
@@ -560,10 +561,13 @@ pawl_status pawl_event_from_json(pawl_view json,
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     pawl_event event;
 
-    if (ret_event == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ret_event: is NULL");
+    NEED_VIEW(json, reterr);
+    NEED(ret_event, reterr);
+    pawl_status status = defaults == NULL ? PAWL_OK : pawl__event_check_views(defaults, reterr);
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "defaults");
     }
-    pawl_status status = pawl__event_read_json(json, defaults, &arena, &event, reterr);
+    status = pawl__event_read_json(json, defaults, &arena, &event, reterr);
     return status == PAWL_OK ? copy_out(&event, ret_event, reterr) : status;
 }
 
@@ -574,10 +578,12 @@ pawl_status pawl_event_to_json(const pawl_event *event,
 {
     struct pawl__buf buf = BUF_INIT(SIZE_MAX / 2);
 
-    if (event == NULL || ret_json == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "event or ret_json: is NULL");
+    NEED(event, reterr);
+    NEED(ret_json, reterr);
+    pawl_status status = pawl__event_check_views(event, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__event_add_json(event, &buf, reterr);
     }
-    pawl_status status = pawl__event_add_json(event, &buf, reterr);
     if (status != PAWL_OK) {
         pawl__buf_done(&buf);
         return status;

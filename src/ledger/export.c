@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/argument.h"
 #include "base/error.h"
 #include "base/fs.h"
 #include "base/sink.h"
@@ -173,15 +174,16 @@ pawl_status pawl_ledger_export(pawl_ledger *ledger,
 {
     struct ledger_export export = { ledger, filter, { progress, progress_context }, 0 };
 
-    if (ledger == NULL || path == NULL || path[0] == '\0') {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger or path: is missing");
-    }
+    NEED(ledger, reterr);
+    NEED_TEXT(path, reterr);
     if (format != PAWL_FORMAT_JSONL && format != PAWL_FORMAT_PARQUET) {
         return pawl__fail(reterr, PAWL_INVALID, "format: only JSONL and Parquet are written");
     }
     if (format == PAWL_FORMAT_PARQUET && strcmp(path, "-") == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "path: Parquet needs a file, not '-'");
     }
+    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
+    export.ledger = held;
     pawl_status status = check_target(path, reterr);
     if (status == PAWL_OK) {
         status = format == PAWL_FORMAT_JSONL ? export_jsonl(&export, path, reterr)

@@ -6,7 +6,7 @@
  * not later, a turn when its commit's is not. */
 #include <stdlib.h>
 
-#include "base/error.h"
+#include "base/argument.h"
 #include "ledger/event.h"
 #include "ledger/ledger_internal.h"
 #include "ledger/reader.h"
@@ -166,7 +166,7 @@ static pawl_status take_options(struct fold *fold,
     return pawl__reader_check_from(fold->options.from, head.offset, reterr);
 }
 
-pawl_status pawl_ledger_fold(pawl_ledger *ledger,
+static pawl_status fold_held(pawl_ledger *ledger,
                              const pawl_fold_options *options,
                              pawl_fold_step step,
                              void *context,
@@ -178,9 +178,6 @@ pawl_status pawl_ledger_fold(pawl_ledger *ledger,
     AUTO(pawl_reader_close_p) pawl_reader *reader = NULL;
     pawl_reader_options reading = PAWL_READER_OPTIONS_INIT;
 
-    if (ledger == NULL || step == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger or step: is NULL");
-    }
     pawl_status status = take_options(&fold, options, reterr);
     if (status == PAWL_OK && fold.as_of_time) {
         status = find_late_turns(&fold, reterr);
@@ -202,4 +199,18 @@ pawl_status pawl_ledger_fold(pawl_ledger *ledger,
         *ret_covered = MIN(pawl_reader_position(reader), fold.left_out - 1);
     }
     return status;
+}
+
+pawl_status pawl_ledger_fold(pawl_ledger *ledger,
+                             const pawl_fold_options *options,
+                             pawl_fold_step step,
+                             void *context,
+                             uint64_t *ret_covered,
+                             pawl_error *reterr)
+{
+    NEED(ledger, reterr);
+    NEED(step, reterr);
+    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
+
+    return fold_held(held, options, step, context, ret_covered, reterr);
 }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/argument.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fs.h"
@@ -208,17 +209,17 @@ pawl_status pawl_ledger_import(pawl_ledger *ledger,
                                pawl_import_report *ret_report,
                                pawl_error *reterr)
 {
-    if (ledger == NULL || path == NULL || path[0] == '\0') {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger or path: is missing");
-    }
+    NEED(ledger, reterr);
+    NEED_TEXT(path, reterr);
     if ((size_t)format >= COUNT_OF(formats)) {
         return pawl__fail(reterr, PAWL_INVALID, "format: is %d, which is none", (int)format);
     }
+    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
     AUTO(import_free) struct ledger_import *import = calloc(1, sizeof(*import));
     if (import == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory to import");
     }
-    import->ledger = ledger;
+    import->ledger = held;
     import->progress = (struct ledger_progress){ progress, progress_context };
     import->texts = (struct pawl__arena)ARENA_INIT;
     import->unit = formats[format].unit;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "ledger/verify.h"
@@ -212,9 +213,7 @@ pawl_status pawl_ledger_open(const char *location,
                              pawl_ledger **ret_ledger,
                              pawl_error *reterr)
 {
-    if (ret_ledger == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ret_ledger: is NULL");
-    }
+    NEED(ret_ledger, reterr);
     if (location == NULL) {
         location = getenv("DATABASE_URL");
     }
@@ -259,11 +258,8 @@ static bool stop_writing(pawl_ledger *ledger)
            == PAWL_OK;
 }
 
-void pawl_ledger_close(pawl_ledger *ledger)
+static void close_ledger(pawl_ledger *ledger)
 {
-    if (ledger == NULL) {
-        return;
-    }
     if (ledger->commit != NULL) {
         if (!stop_writing(ledger)) {
             /* The store hangs in a write. Its thread still uses all of this: leave it behind; what
@@ -282,4 +278,26 @@ void pawl_ledger_close(pawl_ledger *ledger)
         ledger->backend->ops->close(ledger->backend);
     }
     free(ledger);
+}
+
+#define LEDGER_CLOSING (1U << 31)
+
+pawl_ledger *pawl__ledger_hold(pawl_ledger *ledger)
+{
+    atomic_fetch_add(&ledger->held, 1);
+    return ledger;
+}
+
+void pawl__ledger_release(pawl_ledger **held)
+{
+    if (atomic_fetch_sub(&(*held)->held, 1) == (LEDGER_CLOSING | 1)) {
+        close_ledger(*held);
+    }
+}
+
+void pawl_ledger_close(pawl_ledger *ledger)
+{
+    if (ledger != NULL && atomic_fetch_or(&ledger->held, LEDGER_CLOSING) == 0) {
+        close_ledger(ledger);
+    }
 }

@@ -1,6 +1,7 @@
 /* Single questions to a ledger. */
 #include <stdlib.h>
 
+#include "base/argument.h"
 #include "base/error.h"
 #include "ledger/event.h"
 #include "ledger/ledger_internal.h"
@@ -15,9 +16,8 @@ pawl_status pawl_ledger_get_head(pawl_ledger *ledger,
                                  pawl_ledger_head *ret_head,
                                  pawl_error *reterr)
 {
-    if (ledger == NULL || ret_head == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger or ret_head: is NULL");
-    }
+    NEED(ledger, reterr);
+    NEED(ret_head, reterr);
     return ledger->backend->ops->head(ledger->backend, ret_head, reterr);
 }
 
@@ -25,9 +25,7 @@ pawl_status pawl_ledger_latest_offset(pawl_ledger *ledger, uint64_t *ret_offset,
 {
     pawl_ledger_head head;
 
-    if (ret_offset == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ret_offset: is NULL");
-    }
+    NEED(ret_offset, reterr);
     pawl_status status = pawl_ledger_get_head(ledger, &head, reterr);
     if (status == PAWL_OK) {
         *ret_offset = head.offset;
@@ -40,9 +38,8 @@ pawl_status pawl_ledger_max_turn(pawl_ledger *ledger,
                                  int64_t *ret_turn,
                                  pawl_error *reterr)
 {
-    if (ledger == NULL || ret_turn == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger or ret_turn: is NULL");
-    }
+    NEED(ledger, reterr);
+    NEED(ret_turn, reterr);
     pawl_status status = check_run(run_id, true, reterr);
     return status == PAWL_OK
                ? ledger->backend->ops->max_turn(ledger->backend, run_id, ret_turn, reterr)
@@ -54,9 +51,8 @@ pawl_status pawl_ledger_last_complete_turn(pawl_ledger *ledger,
                                            int64_t *ret_turn,
                                            pawl_error *reterr)
 {
-    if (ledger == NULL || ret_turn == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger or ret_turn: is NULL");
-    }
+    NEED(ledger, reterr);
+    NEED(ret_turn, reterr);
     pawl_status status = check_run(run_id, false, reterr);
     return status == PAWL_OK
                ? ledger->backend->ops->last_complete_turn(ledger->backend, run_id, ret_turn, reterr)
@@ -66,12 +62,12 @@ pawl_status pawl_ledger_last_complete_turn(pawl_ledger *ledger,
 pawl_status pawl_ledger_turns(
     pawl_ledger *ledger, pawl_view run_id, pawl_turn_visit visit, void *context, pawl_error *reterr)
 {
-    if (ledger == NULL || visit == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger or visit: is NULL");
-    }
+    NEED(ledger, reterr);
+    NEED(visit, reterr);
+    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
     pawl_status status = check_run(run_id, true, reterr);
     return status == PAWL_OK
-               ? ledger->backend->ops->turns(ledger->backend, run_id, visit, context, reterr)
+               ? held->backend->ops->turns(held->backend, run_id, visit, context, reterr)
                : status;
 }
 
@@ -84,15 +80,15 @@ pawl_status pawl_ledger_counts(pawl_ledger *ledger,
 {
     pawl_event_filter taken;
 
-    if (ledger == NULL || visit == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger or visit: is NULL");
-    }
+    NEED(ledger, reterr);
+    NEED(visit, reterr);
     if (by != PAWL_COUNT_BY_RUN && by != PAWL_COUNT_BY_KIND && by != PAWL_COUNT_BY_ACTOR) {
         return pawl__fail(reterr, PAWL_INVALID, "by: is %d, which is nothing to count by", (int)by);
     }
+    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
     pawl_status status = pawl__take_filter(filter, &taken, reterr);
-    return status == PAWL_OK ? ledger->backend->ops->counts(
-               ledger->backend, by, filter == NULL ? NULL : &taken, visit, context, reterr)
+    return status == PAWL_OK ? held->backend->ops->counts(
+               held->backend, by, filter == NULL ? NULL : &taken, visit, context, reterr)
                              : status;
 }
 
@@ -122,9 +118,8 @@ pawl_status pawl_ledger_get(
 {
     struct event_copy *copy = NULL;
 
-    if (ledger == NULL || ret_event == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger or ret_event: is NULL");
-    }
+    NEED(ledger, reterr);
+    NEED(ret_event, reterr);
     if ((id.len == 0) == (offset == 0)) {
         return pawl__fail(reterr, PAWL_INVALID, "give an id or an offset, not both");
     }

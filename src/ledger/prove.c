@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/argument.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fs.h"
@@ -150,9 +151,8 @@ pawl_status pawl_ledger_last_proof(const char *directory, pawl_proof *ret_proof,
     char text[PROOF_BYTES_MAX];
     size_t len = 0;
 
-    if (directory == NULL || ret_proof == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "directory or ret_proof: is NULL");
-    }
+    NEED_TEXT(directory, reterr);
+    NEED(ret_proof, reterr);
     AUTO(free_text) char *path = pawl__fs_join(directory, PROOF_NAME);
     if (path == NULL) {
         return no_memory(reterr);
@@ -277,9 +277,8 @@ pawl_status pawl_ledger_prove(pawl_ledger *ledger,
 {
     pawl_proof proof = { 0 };
 
-    if (ledger == NULL || directory == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger or directory: is NULL");
-    }
+    NEED(ledger, reterr);
+    NEED_TEXT(directory, reterr);
     pawl_status status = prove(ledger->backend, directory, &proof, reterr);
     if (status != PAWL_OK) {
         pawl__fail_context(

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/argument.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "ledger/event.h"
@@ -80,9 +81,8 @@ pawl_status pawl_reader_open(pawl_ledger *ledger,
 {
     pawl_reader_options taken = PAWL_READER_OPTIONS_INIT;
 
-    if (ledger == NULL || ret_reader == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger or ret_reader: is NULL");
-    }
+    NEED(ledger, reterr);
+    NEED(ret_reader, reterr);
     pawl_status status = pawl__take_sized("reader options", options, &taken, sizeof(taken), reterr);
     if (status != PAWL_OK) {
         return status;
@@ -125,7 +125,7 @@ void pawl_reader_close(pawl_reader *reader)
 
 uint64_t pawl_reader_position(const pawl_reader *reader)
 {
-    return reader->position;
+    return reader == NULL ? 0 : reader->position;
 }
 
 /* --- pages --- */
@@ -335,9 +335,8 @@ static bool page_is_used_up(pawl_reader *reader)
 
 pawl_status pawl_reader_next(pawl_reader *reader, const pawl_event **ret_event, pawl_error *reterr)
 {
-    if (reader == NULL || ret_event == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "reader or ret_event: is NULL");
-    }
+    NEED(reader, reterr);
+    NEED(ret_event, reterr);
     if (page_is_used_up(reader)) {
         pawl_status status = fill_page(reader, reterr);
         if (status != PAWL_OK) {
@@ -388,9 +387,7 @@ static bool wait_for_store(pawl_reader *reader, int64_t deadline_ns)
 
 pawl_status pawl_reader_wait(pawl_reader *reader, uint32_t timeout_ms, pawl_error *reterr)
 {
-    if (reader == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "reader: is NULL");
-    }
+    NEED(reader, reterr);
     struct pawl__watch *watch = &reader->ledger->watch;
     int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + (int64_t)timeout_ms * NS_PER_MS;
     pawl_error error = PAWL_ERROR_INIT; /* what was survived is not told */

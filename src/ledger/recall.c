@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/error.h"
 #include "ledger/ledger_internal.h"
 
@@ -144,9 +145,7 @@ pawl_status pawl_ledger_embed(pawl_ledger *ledger,
 {
     AUTO(free_floats) float *unit = NULL;
 
-    if (ledger == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger: is NULL");
-    }
+    NEED(ledger, reterr);
     pawl_status status = unit_vector(values, dimensions, &unit, reterr);
     if (status != PAWL_OK) {
         return status;
@@ -273,9 +272,9 @@ pawl_status pawl_ledger_recall(pawl_ledger *ledger,
     AUTO(free_floats) float *query = NULL;
     pawl_event_filter taken;
 
-    if (ledger == NULL || ret_found == NULL || ret_count == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger, ret_found or ret_count: is NULL");
-    }
+    NEED(ledger, reterr);
+    NEED(ret_found, reterr);
+    NEED(ret_count, reterr);
     if (count == 0 || count > PAWL_RECALL_COUNT_MAX) {
         return pawl__fail(
             reterr, PAWL_INVALID, "count: is %zu, must be 1 to %d", count, PAWL_RECALL_COUNT_MAX);

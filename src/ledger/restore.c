@@ -344,6 +344,20 @@ static pawl_status restore(const char *snapshot,
     return status;
 }
 
+static pawl_status check_texts(const pawl_restore_options *options, pawl_error *reterr)
+{
+    const char *target = options->target;
+    const char *tail_location = options->tail_location;
+
+    if (target != NULL) {
+        NEED_TEXT(target, reterr);
+    }
+    if (tail_location != NULL) {
+        NEED_TEXT(tail_location, reterr);
+    }
+    return PAWL_OK;
+}
+
 pawl_status pawl_snapshot_restore(const char *snapshot,
                                   const pawl_restore_options *options,
                                   pawl_restored *ret_restored,
@@ -355,6 +369,9 @@ pawl_status pawl_snapshot_restore(const char *snapshot,
     NEED_TEXT(snapshot, reterr);
     pawl_status status =
         pawl__take_sized("restore options", options, &taken, sizeof(taken), reterr);
+    if (status == PAWL_OK) {
+        status = check_texts(&taken, reterr);
+    }
     if (status != PAWL_OK) {
         return status;
     }

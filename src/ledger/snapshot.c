@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/failpoint.h"
@@ -290,10 +291,10 @@ pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
 {
     pawl_ledger_head head;
 
-    if (ledger == NULL || path == NULL || path[0] == '\0') {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger or path: is NULL or empty");
-    }
-    pawl_status status = take(ledger->backend, path, progress, progress_context, &head, reterr);
+    NEED(ledger, reterr);
+    NEED_TEXT(path, reterr);
+    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
+    pawl_status status = take(held->backend, path, progress, progress_context, &head, reterr);
     if (status != PAWL_OK) {
         pawl__fail_context(reterr, status, "snapshot to '%s'", path);
         return pawl__snapshot_advise(reterr, status);

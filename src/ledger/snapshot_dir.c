@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/argument.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/failpoint.h"
@@ -280,9 +281,8 @@ pawl_status pawl_snapshot_list(const char *directory,
     AUTO(free_offsets) uint64_t *offsets = NULL;
     size_t count = 0;
 
-    if (directory == NULL || visit == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "directory or visit: is NULL");
-    }
+    NEED_TEXT(directory, reterr);
+    NEED(visit, reterr);
     pawl_status status = pawl__snapshot_offsets(directory, &offsets, &count, reterr);
     for (size_t i = 0; status == PAWL_OK && i < count; i++) {
         AUTO(free_text) char *path = pawl__snapshot_path(directory, offsets[i]);
@@ -391,10 +391,9 @@ pawl_status pawl_snapshot_prune(const char *directory,
     AUTO(pawl__store_lock_release_p) struct pawl__store_lock *lock = NULL;
     uint32_t removed = 0;
 
-    if (directory == NULL || keep == 0) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          directory == NULL ? "directory: is NULL" : "keep: is 0, the least is 1");
+    NEED_TEXT(directory, reterr);
+    if (keep == 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "keep: is 0, the least is 1");
     }
     struct pruning pruning = { .directory = directory, .keep = keep };
     pawl_status status = pawl__snapshot_lock(directory, &lock, reterr);
@@ -537,9 +536,8 @@ pawl_status pawl_ledger_snapshot_schedule(pawl_ledger *ledger,
 {
     bool taken = false;
 
-    if (ledger == NULL || directory == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger or directory: is NULL");
-    }
+    NEED(ledger, reterr);
+    NEED_TEXT(directory, reterr);
     if (keep == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "keep: is 0, the least is 1");
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/argument.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -76,9 +77,8 @@ static void free_turn(pawl_turn **turn)
 static pawl_status new_turn(
     pawl_ledger *ledger, pawl_view run_id, int64_t turn, pawl_turn **ret_turn, pawl_error *reterr)
 {
-    if (ledger == NULL || ret_turn == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger or ret_turn: is NULL");
-    }
+    NEED(ledger, reterr);
+    NEED(ret_turn, reterr);
     pawl_status status = check_turn(run_id, turn, reterr);
     if (status != PAWL_OK) {
         return status;
@@ -152,7 +152,7 @@ void pawl_turn_free(pawl_turn *turn)
 
 uint32_t pawl_turn_attempt(const pawl_turn *turn)
 {
-    return turn->attempt;
+    return turn == NULL ? 0 : turn->attempt;
 }
 
 /* --- appending --- */
@@ -199,6 +199,10 @@ static pawl_status place_events(const pawl_turn *turn,
 
     for (size_t i = 0; i < batch->count; i++) {
         pawl_event *event = &batch->events[i];
+        pawl_status status = pawl__event_check_views(event, reterr);
+        if (status != PAWL_OK) {
+            return pawl__fail_context(reterr, status, "event %zu", i);
+        }
         if (event->run_id.len > 0 && !pawl__view_equal(event->run_id, run_of(turn))) {
             return pawl__fail(reterr,
                               PAWL_INVALID,
@@ -293,8 +297,9 @@ pawl_status pawl_turn_append(pawl_turn *turn,
 {
     AUTO(pawl__batch_done) struct ledger_batch batch = { 0 };
 
-    if (turn == NULL || (events == NULL && count > 0)) {
-        return pawl__fail(reterr, PAWL_INVALID, "turn or events: is NULL");
+    NEED(turn, reterr);
+    if (count > 0) {
+        NEED(events, reterr);
     }
     pawl_status status = pawl__batch_init(&batch, events, count, reterr);
     if (status == PAWL_OK) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/argument.h"
 #include "base/error.h"
 #include "ledger/chain.h"
 #include "ledger/ledger_internal.h"
@@ -506,8 +507,8 @@ pawl_status pawl_ledger_verify(pawl_ledger *ledger,
                                pawl_verify_report *ret_report,
                                pawl_error *reterr)
 {
-    if (ledger == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ledger: is NULL");
-    }
-    return pawl__verify(ledger->backend, options, ret_report, reterr);
+    NEED(ledger, reterr);
+    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
+
+    return pawl__verify(held->backend, options, ret_report, reterr);
 }

@@ -196,6 +196,55 @@ static void test_a_link_that_was_cut_is_replaced(void **state)
     pawl_ledger_close(ledger);
 }
 
+struct inside {
+    struct pg_fixture *f;
+    pawl_ledger *ledger;
+    pawl_status status;
+};
+
+static bool append_inside(void *context, pawl_view name, uint64_t count)
+{
+    struct inside *inside = context;
+    pawl_event event = event_of("inside", "1");
+
+    (void)name;
+    (void)count;
+    inside->status = pawl_ledger_append(inside->ledger, &event, NULL, NULL);
+    return false;
+}
+
+static bool append_in_progress(void *context, uint64_t done, uint64_t total)
+{
+    (void)total;
+    (void)append_inside(context, (pawl_view){ NULL, 0 }, done);
+    return true;
+}
+
+static void test_callbacks_may_append_though_there_is_one_connection(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    char location[256];
+
+    pawl_ledger_close(new_ledger(f));
+    snprintf(location, sizeof(location), "%s", pg_server_url(f->server));
+    strncat(location,
+            strchr(location, '?') == NULL ? "?connections=1" : "&connections=1",
+            sizeof(location) - strlen(location) - 1);
+    struct inside inside = { .f = f, .ledger = open_at(f, location) };
+    append_ok(f, inside.ledger, "before");
+    assert_ok(pawl_ledger_counts(
+                  inside.ledger, PAWL_COUNT_BY_KIND, NULL, append_inside, &inside, &f->err),
+              &f->err);
+    assert_int_equal(inside.status, PAWL_OK);
+    pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
+    options.progress = append_in_progress;
+    options.progress_context = &inside;
+    inside.status = PAWL_FAILED;
+    assert_ok(pawl_ledger_verify(inside.ledger, &options, NULL, &f->err), &f->err);
+    assert_int_equal(inside.status, PAWL_OK);
+    pawl_ledger_close(inside.ledger);
+}
+
 static void test_a_dropped_table_or_column_is_corrupt(void **state)
 {
     struct pg_fixture *f = pg_fixture(state);
@@ -593,6 +642,7 @@ int main(void)
         cmocka_unit_test(test_a_large_batch_is_stored_whole_and_in_order),
         cmocka_unit_test(test_the_largest_payload_is_what_one_parameter_takes),
         cmocka_unit_test(test_a_link_that_was_cut_is_replaced),
+        cmocka_unit_test(test_callbacks_may_append_though_there_is_one_connection),
         cmocka_unit_test(test_a_dropped_table_or_column_is_corrupt),
         cmocka_unit_test(test_a_lost_answer_is_found_by_appending_again),
         cmocka_unit_test(test_a_writer_that_holds_the_head_makes_others_busy),
