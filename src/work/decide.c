@@ -35,7 +35,7 @@ static void take_step(struct work_row *row, enum work_step step)
 {
     pawl_item_status next = row->item.status;
 
-    REQUIRE(pawl__work_step(row->item.status, step, &next));
+    REQUIRE(pawl__work_step((int)row->item.status, step, &next));
     row->item.status = next;
 }
 
