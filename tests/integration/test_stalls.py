@@ -189,11 +189,12 @@ def test_claim_waits_no_longer_than_asked():
     store.submit("a")
     store.run("work", "claim", "--holder", "ada")
     process = store.command("work", "claim", "--holder", "bob", "--wait", "3s")
+    waiting = store.command("work", "claim", "--holder", "bob", "--wait", "1h")
+    wait_until(lambda: catches_signals(process) and catches_signals(waiting), "both wait")
     with Stalled(store):
         start = time.monotonic()
         ends(process, 3, BUSY)
         assert time.monotonic() - start < 20, "what was asked, and some seconds"
-        waiting = store.command("work", "claim", "--holder", "bob", "--wait", "1h")
         started = store.command("work", "claim", "--holder", "bob", "--wait", "2s")
         ends(started, BUSY)
         waiting.send_signal(signal.SIGINT)
