@@ -148,16 +148,18 @@ pawl_status pawl__reader_check_from(uint64_t from, uint64_t end, pawl_error *ret
 /* Waiting for the log to reach a position that it was never at would skip what comes until then. */
 static pawl_status check_position(const pawl_reader *reader, uint64_t end, pawl_error *reterr)
 {
-    if (reader->position <= end || reader->position == reader->from) {
+    bool was_read = reader->position > end && reader->position != reader->from;
+
+    if (!was_read && end >= reader->head) {
         return pawl__reader_check_from(reader->position, end, reterr);
     }
-    return pawl__fail(
-        reterr,
-        PAWL_CORRUPT,
-        "cut off: offset %llu was read, now the ledger ends at %llu; run `pawl ledger "
-        "verify`",
-        (unsigned long long)reader->position,
-        (unsigned long long)end);
+    return pawl__fail(reterr,
+                      PAWL_CORRUPT,
+                      "cut off: offset %llu was %s, now the ledger ends at %llu; run `pawl ledger "
+                      "verify`",
+                      (unsigned long long)(was_read ? reader->position : reader->head),
+                      was_read ? "read" : "there",
+                      (unsigned long long)end);
 }
 
 /* Head first, then turns. */
@@ -172,14 +174,6 @@ static pawl_status start_round(pawl_reader *reader, pawl_error *reterr)
     }
     if (status != PAWL_OK) {
         return status;
-    }
-    if (head.offset < reader->head) {
-        return pawl__fail(reterr,
-                          PAWL_CORRUPT,
-                          "the log ends at offset %llu and reached %llu before: it was cut off or "
-                          "replaced",
-                          (unsigned long long)head.offset,
-                          (unsigned long long)reader->head);
     }
     reader->head = head.offset;
     uint64_t end = MIN(head.offset, reader->up_to);
