@@ -15,7 +15,10 @@ static const struct pawl__pg_statement find_odd = {
         "WITH ours AS (SELECT c.oid, c.relname::text AS relname, c.relrowsecurity FROM pg_class c"
         "  JOIN pg_namespace n ON n.oid = c.relnamespace"
         "  WHERE n.nspname = $1 AND c.relname = ANY ($2) AND c.relkind IN ('r', 'p'))"
-        " SELECT 'a trigger', relname, tgname::text FROM pg_trigger JOIN ours ON tgrelid = ours.oid"
+        " SELECT 'no table', '', wanted FROM unnest($2) AS wanted"
+        "  WHERE NOT EXISTS (SELECT FROM ours WHERE relname = wanted)"
+        " UNION ALL SELECT 'a trigger', relname, tgname::text FROM pg_trigger JOIN ours ON tgrelid "
+        "= ours.oid"
         "  WHERE NOT tgisinternal AND tgparentid = 0"
         "  AND NOT (relname || '.' || tgname = ANY ($3))"
         " UNION ALL SELECT 'a rule', relname, rulename::text FROM pg_rewrite"
@@ -72,15 +75,15 @@ static pawl_status refuse(const struct pawl__pg_rows *rows, pawl_error *reterr)
     pawl_view table = pawl__pg_get_text(rows, 0, 1);
     pawl_view name = pawl__pg_get_text(rows, 0, 2);
 
+    if (pawl__view_is(what, "no table")) {
+        return pawl__fail(reterr, PAWL_CORRUPT, "table '%.*s' does not exist", VIEW_ARGS(name));
+    }
     if (pawl__view_is(what, "no index") || pawl__view_is(what, "no trigger")) {
-        return pawl__fail(
-            reterr,
-            PAWL_CORRUPT,
-            "a table, trigger or unique index is missing or was changed: there is %.*s "
-            "'%.*s' that does its work; create it as pawl did, or restore the "
-            "database",
-            VIEW_ARGS(what),
-            VIEW_ARGS(name));
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "there is %.*s '%.*s', or it was changed: create it as pawl did",
+                          VIEW_ARGS(what),
+                          VIEW_ARGS(name));
     }
     return pawl__fail(
         reterr,

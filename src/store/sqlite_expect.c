@@ -262,41 +262,46 @@ static void add_column(struct pawl__buf *text, const struct objects *objects, in
     pawl__buf_add_char(text, '\0');
 }
 
-bool pawl__sqlite_has_fingerprint(struct pawl__sqlite *db)
+pawl_status pawl__sqlite_has_fingerprint(struct pawl__sqlite *db, bool *ret_has, pawl_error *reterr)
 {
     AUTO(finalize) struct objects found = { NULL, false };
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(SQL_BYTES_MAX);
     struct pawl__sha256 hash;
     char hex[PAWL__SHA256_HEX_SIZE];
+    int rc = start(&found, db->native);
 
-    if (db->schema->fingerprint == NULL || start(&found, db->native) != SQLITE_OK) {
-        return false;
-    }
-    while (found.row) {
+    while (rc == SQLITE_OK && found.row) {
         add_column(&text, &found, RANK);
         add_column(&text, &found, NAME);
         add_column(&text, &found, TABLE);
         add_essence(&text, column(&found, TEXT));
         pawl__buf_add_char(&text, '\0');
-        if (next(&found) != SQLITE_OK) {
-            return false;
-        }
+        rc = next(&found);
     }
-    if (text.broken || pawl__sha256(pawl__buf_view(&text), &hash, NULL) != PAWL_OK) {
-        return false;
+    if (rc != SQLITE_OK) {
+        return pawl__sqlite_fail(db, rc, reterr);
     }
-    pawl__sha256_hex(&hash, hex);
-    return strcmp(hex, db->schema->fingerprint) == 0;
+    pawl_status status = pawl__buf_check(&text, "the schema", reterr);
+    if (status == PAWL_OK) {
+        status = pawl__sha256(pawl__buf_view(&text), &hash, reterr);
+    }
+    if (status == PAWL_OK) {
+        pawl__sha256_hex(&hash, hex);
+        *ret_has = db->schema->fingerprint != NULL && strcmp(hex, db->schema->fingerprint) == 0;
+    }
+    return status;
 }
 
 static pawl_status compare_objects(struct pawl__sqlite *db, pawl_error *reterr)
 {
     AUTO(close_native) sqlite3 *native = NULL;
+    bool whole = false;
+    pawl_status status = pawl__sqlite_has_fingerprint(db, &whole, reterr);
 
-    if (pawl__sqlite_has_fingerprint(db)) {
-        return PAWL_OK;
+    if (status != PAWL_OK || whole) {
+        return status;
     }
-    pawl_status status = make_expected(db->schema, &native, reterr);
+    status = make_expected(db->schema, &native, reterr);
     return status == PAWL_OK ? compare_all(db, native, reterr) : status;
 }
 

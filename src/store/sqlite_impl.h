@@ -91,7 +91,9 @@ PAWL_MUST_USE pawl_status pawl__sqlite_schema_recorded(struct pawl__sqlite *db,
 
 /* True: the store has the objects of its schema and no others. False says nothing: they are then
  * compared one by one. */
-bool pawl__sqlite_has_fingerprint(struct pawl__sqlite *db);
+PAWL_MUST_USE pawl_status pawl__sqlite_has_fingerprint(struct pawl__sqlite *db,
+                                                       bool *ret_has,
+                                                       pawl_error *reterr);
 
 /* Checks the schema again when it has changed since the last check. Under the write lock: then it
  * holds until the end of the transaction. */

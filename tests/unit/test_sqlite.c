@@ -936,9 +936,12 @@ static void test_a_whole_schema_is_known_by_its_fingerprint(void **state)
         options.schema = schemas[i];
         options.statement_count = 0;
         assert_ok(pawl__sqlite_open(path, &options, &db, &error), &error);
-        assert_true(pawl__sqlite_has_fingerprint(db));
+        bool has = false;
+        assert_ok(pawl__sqlite_has_fingerprint(db, &has, &error), &error);
+        assert_true(has);
         assert_ok(pawl__sqlite_exec(db, "CREATE TABLE another (x)", &error), &error);
-        assert_false(pawl__sqlite_has_fingerprint(db));
+        assert_ok(pawl__sqlite_has_fingerprint(db, &has, &error), &error);
+        assert_false(has);
         assert_ok(pawl__sqlite_check_schema(db, &error), &error); /* nobody's business */
         pawl__sqlite_close(db);
     }
