@@ -280,9 +280,12 @@ static pawl_status numbers_run(struct pawl__run *run, bool prove, pawl_error *re
     if (status == PAWL_OK) {
         status = pawl__table_end(&numbers.table, reterr);
     }
-    return status == PAWL_OK && prove && numbers.findings > 0 ? pawl__fail(
-               reterr, PAWL_CORRUPT, "the workspace is not as its log says: the findings are above")
-                                                              : status;
+    return status == PAWL_OK && prove && numbers.findings > 0
+               ? pawl__fail(reterr,
+                            PAWL_CORRUPT,
+                            "numbers or entries of the workspace are missing, doubled or not what "
+                            "its log says: the findings are above")
+               : status;
 }
 
 static pawl_status seq_run(struct pawl__run *run, pawl_error *reterr)

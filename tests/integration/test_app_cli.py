@@ -221,7 +221,7 @@ def misses_what_is_not_there():
 
 def orders(apps, count, code=0):
     result = subprocess.run([f"{os.environ['PAWL_BUILD']}/examples/orders", "--orders", str(count), "--workspaces",
-                             "20", apps if POSTGRES else f"{apps}/orders"], env=ENV, timeout=WAIT_S, text=True, capture_output=True,
+                             "20", apps], env=ENV, timeout=WAIT_S, text=True, capture_output=True,
                             check=False)
     assert result.returncode == code, (result.returncode, result.stdout[-500:], result.stderr[-500:])
     made = next(line for line in result.stdout.splitlines() if "orders made" in line).split()
@@ -233,7 +233,7 @@ def survives_kill():
     if not POSTGRES:
         os.mkdir(apps)
     with subprocess.Popen([f"{os.environ['PAWL_BUILD']}/examples/orders", "--orders", "1000000", "--workspaces", "20",
-                           apps if POSTGRES else f"{apps}/orders"], env=ENV, stdout=subprocess.PIPE) as shop_keeper:
+                           apps], env=ENV, stdout=subprocess.PIPE) as shop_keeper:
         assert shop_keeper.stdout.readline() == b"order 1000\n"
         shop_keeper.kill()
     made, known = orders(apps, 2000)
