@@ -186,10 +186,12 @@ def shows_what_is_damaged():
     run("app", "exec", *data, "orders", text=lines(order(7), order(7), order(7), order(8)))
     run("seq", "verify", *data, "orders", "--workspace", "7")
 
+    def sql(statement):
+        subprocess.run(["psql", "-q", "-c", statement, data[1]], check=True)
+
     def lose(offset):
         key = f"000000010001{offset:016x}"
-        subprocess.run(["psql", "-q", "-c", f"DELETE FROM pawl.app_entries WHERE family = 1 AND key = '\\x{key}'",
-                        data[1]], check=True)
+        sql(f"DELETE FROM pawl.app_entries WHERE family = 1 AND key = '\\x{key}'")
 
     for _ in range(100):  # whoever opens it to write stores the numbers, in its own time
         if all(row["stored_offset"] == row["next_offset"]
@@ -202,6 +204,9 @@ def shows_what_is_damaged():
     assert not rows(found)[0]["whole"] and "missing" in found.stderr, found
     run("app", "seq", *data, "orders", "--workspace", "7")  # shows, does not judge
     lose(3)
+    for args in (["app", "exec", *data, "orders", "--command", json.dumps(order(8))], ["seq", "status", *data, "orders"]):
+        assert "the log of partition 1 ends at offset 1, its anchor is at 3" in run(*args, code=6).stderr, args
+    sql("UPDATE pawl.apps SET anchor = ''")  # somebody goes on with what is left
     # Commands of that partition are refused; the other one goes on; all of it can be read.
     refused = run("app", "exec", *data, "orders", "--command", json.dumps(order(7)), code=6)
     assert "partition 1" in refused.stderr, refused.stderr
