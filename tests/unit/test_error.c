@@ -136,6 +136,44 @@ static void test_min_and_max_evaluate_each_argument_once(void **state)
     assert_int_equal(reads, 2);
 }
 
+static void test_advice_stays_whole_behind_a_long_message_and_a_long_context(void **state)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    char path[1000];
+    static const char advice[] = "; to accept the loss, add --accept-older";
+
+    (void)state;
+    memset(path, 'p', sizeof(path));
+    path[sizeof(path) - 1] = '\0';
+    pawl__fail(&error, PAWL_CORRUPT, "%s", path);
+    assert_int_equal(pawl__fail_advise(&error, PAWL_CORRUPT, "%s", advice + 2), PAWL_CORRUPT);
+    pawl__fail_context(&error, PAWL_CORRUPT, "x");
+    pawl__fail(&error, PAWL_CORRUPT, "damaged");
+    pawl__fail_advise(&error, PAWL_CORRUPT, "%s", advice + 2);
+    pawl__fail_context(&error, PAWL_CORRUPT, "restore '%s'", path);
+    size_t len = strlen(error.message);
+    assert_true(len < sizeof(error.message));
+    assert_string_equal(error.message + len - strlen(advice), advice);
+    assert_message(&error, "...: damaged; ");
+    assert_int_equal(pawl__fail_advise(NULL, PAWL_CORRUPT, "x"), PAWL_CORRUPT);
+}
+
+static void test_an_error_that_was_kept_aside_is_handed_on_with_its_status(void **state)
+{
+    pawl_error kept = PAWL_ERROR_INIT;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    (void)state;
+    assert_int_equal(pawl__fail_with(&error, PAWL_CANCELLED, &kept), PAWL_CANCELLED); /* no word */
+    assert_int_equal(error.status, PAWL_CANCELLED);
+    assert_string_equal(error.message, pawl_status_text(PAWL_CANCELLED));
+    pawl__fail(&kept, PAWL_BUSY, "locked by %d", 7);
+    assert_int_equal(pawl__fail_with(&error, PAWL_BUSY, &kept), PAWL_BUSY);
+    assert_string_equal(error.message, "locked by 7");
+    assert_true(error.retryable);
+    assert_int_equal(pawl__fail_with(NULL, PAWL_BUSY, &kept), PAWL_BUSY);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +185,8 @@ int main(void)
         cmocka_unit_test(test_context_with_the_same_status_keeps_what_the_backend_said),
         cmocka_unit_test(test_a_long_message_ends_in_dots_on_a_whole_character),
         cmocka_unit_test(test_a_missing_argument_is_refused_by_its_name),
+        cmocka_unit_test(test_advice_stays_whole_behind_a_long_message_and_a_long_context),
+        cmocka_unit_test(test_an_error_that_was_kept_aside_is_handed_on_with_its_status),
         cmocka_unit_test(test_min_and_max_evaluate_each_argument_once),
     };
     return cmocka_run_group_tests_name("error", tests, NULL, NULL);
