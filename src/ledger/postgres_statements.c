@@ -44,8 +44,10 @@ const struct pawl__pg_statement pawl__ledger_pg_statements[PG_COUNT] = {
                            NULL,
                            "ixixi" },
     /* What the transaction has written so far, and whether a trigger, a rule or a key that is gone could
-     * have meddled: nobody can change that before it ends. */
-    [PG_READ_BACK] = { "SELECT (SELECT count(*) FROM events WHERE \"offset\" > $1),"
+     * have meddled: nobody can change that before it ends. Both bounds: with one of them the server plans
+     * to read the whole table, once for all. */
+    [PG_READ_BACK] = { "SELECT (SELECT count(*) FROM events WHERE \"offset\" > $1 AND \"offset\" "
+                       "<= $2),"
                        " (SELECT hash FROM events WHERE \"offset\" = $2), \"offset\", hash,"
                        " EXISTS (SELECT FROM pg_trigger WHERE tgrelid IN " OUR_TABLES
                        "  AND NOT tgisinternal)"
