@@ -50,8 +50,9 @@ def main(program, out):
     with gzip.GzipFile(f"{out}/database.sql.gz", "wb", mtime=0) as file:
         file.write(dump)
     with open(f"{out}/expected.json", "w", encoding="utf-8") as file:
-        json.dump(expected, file, indent=0, sort_keys=True, ensure_ascii=False)
-        file.write("\n")
+        file.write("{\n" + ",\n".join(f'"{place}": [\n' + ",\n".join(
+            json.dumps(each, sort_keys=True, ensure_ascii=False) for each in reads) + "\n]"
+            for place, reads in expected.items()) + "\n}\n")  # a line for each command
 
 
 if __name__ == "__main__":
