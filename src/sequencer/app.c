@@ -172,6 +172,20 @@ static pawl_status check_name(const struct pawl_app *app, pawl_error *reterr)
                             name);
 }
 
+/* With an anchor there was an application, and its descriptor is lost. */
+static pawl_status fail_without_definition(struct app_store *store, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf anchor = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+    pawl_status status = store->ops->read_anchor(store, &anchor, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    return anchor.len > 0 ? pawl__fail(
+               reterr, PAWL_CORRUPT, "the stored descriptor is missing, its anchor is not")
+                          : pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application");
+}
+
 /* *ret_found: whether it is there; else it is to be created. */
 static pawl_status settle_definition(struct pawl_app *app,
                                      bool given,
@@ -187,7 +201,7 @@ static pawl_status settle_definition(struct pawl_app *app,
         return status;
     }
     if (!given && !found) {
-        return pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application");
+        return fail_without_definition(app->store, reterr);
     }
     *ret_found = found;
     if (!given) {

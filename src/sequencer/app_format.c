@@ -10,6 +10,18 @@
 
 enum { BATCH_ENTRIES = 4096, FORMAT_BYTES_MAX = 9 };
 
+/* Whoever writes an anchor has written the format before. So one that is gone was there, and a store without
+ * it must not be taken for one of format 1, whose numbers have no checksums. */
+static pawl_status check_format_may_be_absent(struct app_store *store, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf anchor = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+    pawl_status status = store->ops->read_anchor(store, &anchor, reterr);
+
+    return status == PAWL_OK && anchor.len > 0
+               ? pawl__fail(reterr, PAWL_CORRUPT, "the stored format is missing")
+               : status;
+}
+
 pawl_status pawl__app_format_read(struct app_store *store,
                                   uint32_t app,
                                   int *ret_format,
@@ -22,8 +34,14 @@ pawl_status pawl__app_format_read(struct app_store *store,
     pawl_status status =
         pawl__app_store_get(store, APP_META, pawl__app_key_view(&key), &arena, &value, reterr);
 
+    if (status == PAWL_OK && !value.found) {
+        status = check_format_may_be_absent(store, reterr);
+    }
     if (status != PAWL_OK) {
         return status;
+    }
+    if (value.found && value.bytes.len == 0) {
+        return pawl__fail(reterr, PAWL_CORRUPT, "the stored format is empty");
     }
     for (size_t i = 0; value.found && i < value.bytes.len; i++) {
         char digit = value.bytes.data[i];

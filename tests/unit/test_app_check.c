@@ -546,6 +546,41 @@ static void test_a_rebuild_from_a_log_that_lost_events_is_refused(void **state)
     assert_int_equal(app_invoice(f, SHOP), 1003);
 }
 
+/* Without its format a store would be read as one of format 1, in which a lowered number has no checksum. */
+static void test_an_application_that_lost_its_format_or_descriptor_is_damaged(void **state)
+{
+    static const struct {
+        struct app_key (*key)(uint32_t app);
+        const char *says;
+    } lost[] = {
+        { pawl__app_key_format, "the stored format is missing" },
+        { pawl__app_key_meta, "the stored descriptor" },
+    };
+    struct app_fixture *f = *state;
+    pawl_app *app = NULL;
+
+    if (f->in_memory) {
+        return;
+    }
+    fill(f, PAWL_APP_TRUST_2);
+    for (size_t i = 0; i < COUNT_OF(lost); i++) {
+        app_delete(f, APP_META, lost[i].key(1));
+        pawl_app_close(STEAL(f->app));
+        for (int read_only = 0; read_only <= 1; read_only++) {
+            f->options.read_only = read_only == 1;
+            assert_status(pawl_app_open(f->location, NULL, &f->options, &app, &f->error),
+                          PAWL_CORRUPT,
+                          &f->error);
+            assert_message(&f->error, lost[i].says);
+        }
+        f->options.read_only = false;
+        app_teardown(state);
+        app_setup(state);
+        f = *state;
+        fill(f, PAWL_APP_TRUST_2);
+    }
+}
+
 #define APP_TEST(name) cmocka_unit_test_setup_teardown(name, app_setup, app_teardown)
 
 int main(int argc, char **argv)
@@ -561,6 +596,7 @@ int main(int argc, char **argv)
         APP_TEST(test_a_number_that_was_given_twice_is_named),
         APP_TEST(test_a_rebuild_makes_the_numbers_anew_from_the_log),
         APP_TEST(test_a_rebuild_from_a_log_that_lost_events_is_refused),
+        APP_TEST(test_an_application_that_lost_its_format_or_descriptor_is_damaged),
     };
 
     return app_suite(argc, argv, tests, COUNT_OF(tests));
