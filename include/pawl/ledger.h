@@ -46,7 +46,7 @@ typedef struct pawl_ledger_options {
     bool must_exist;            /* do not create; NOT_FOUND when there is none */
     bool read_only;             /* never write, not even a migration */
     uint32_t answer_ms_max;     /* a PostgreSQL server silent for longer has stalled; 10,000 */
-    bool accept_damage;         /* opens in spite of CORRUPT ends, to verify; needs read_only */
+    bool accept_damage; /* opens although its ends are damaged, for verify; needs read_only */
 } pawl_ledger_options;
 
 #define PAWL_LEDGER_OPTIONS_INIT                                                \

@@ -27,9 +27,8 @@ pawl_status pawl__fail_errno(pawl_error *reterr, int error_number, const char *f
 PRINTF_LIKE(3, 4)
 pawl_status pawl__fail_context(pawl_error *reterr, pawl_status status, const char *format, ...);
 
-/* Behind a callback, which is somebody else's code: returns `status`, FAILED for a number that is none, and
- * sees to it that the error has this status, and says who returned it when the callback did not say why.
- * PAWL_OK is returned as it is. */
+/* After a callback: returns its status, or FAILED if it is not a pawl_status, and makes the error agree. When
+ * the callback filled none in, the message says who returned the status. PAWL_OK is returned as it is. */
 PRINTF_LIKE(3, 4)
 pawl_status pawl__fail_settled(pawl_error *reterr, pawl_status status, const char *format, ...);
 

@@ -48,8 +48,8 @@ PAWL_MUST_USE pawl_status pawl__fs_free_bytes_for(const char *path,
  * `dir` is the current directory, never the root. */
 char *pawl__fs_join(const char *dir, const char *name);
 
-/* The path without what is superfluous at its end, so that its last part is a name: slashes, and a last part
- * that is "." or "..", or none at all, is resolved. malloc'ed. */
+/* The path without trailing slashes. A last part that is ".", ".." or missing is resolved, so that the result
+ * ends in a name. malloc'ed. */
 PAWL_MUST_USE pawl_status pawl__fs_named(const char *path, char **ret_path, pawl_error *reterr);
 
 /* "path" with something behind it, as in "x.db-wal"; malloc'ed, NULL without memory. */

@@ -338,7 +338,7 @@ struct pruning {
     struct ledger_backend *ledger; /* whose they are: a look at the end is enough; NULL: verify */
 };
 
-/* One that is not is kept and does not count; nobody should learn that only when he needs it. */
+/* A bad snapshot is kept but not counted. It is logged now, before a restore needs it. */
 static bool is_good(const struct pruning *pruning, const char *path, uint64_t offset)
 {
     pawl_error error = PAWL_ERROR_INIT;

@@ -203,7 +203,7 @@ const struct pawl__http_route *pawl__http_route_of(const struct pawl__http_reque
 /* Behind a handler: true when there is an answer to be queued. False: it comes later. MHD then calls
  * again, at once, and in that call, which is not `first`, the connection is suspended.
  *
- * Not before: MHD goes on with a connection by what it was last seen to wait for. One that is suspended
+ * Not before: MHD resumes a connection in the state it had when it was suspended. One that is suspended
  * in its first call waits to be read, so that MHD, when it is resumed, reads first, finds that the client
  * has closed its side, and closes instead of answering (0.9.75 and 1.0.1). */
 bool pawl__http_settle(struct pawl__http_request *request, bool first);

@@ -1,8 +1,8 @@
 /* The node: every application of a place, open in this process, behind HTTP.
  *
- * An application is opened behind the start of the node, on threads of their own, or when it is created
- * through it. It stays open until the node ends: a pointer to one is good for as long. One that cannot be
- * opened stops none of the others.
+ * Applications are opened in the background after the node listens, or when they are created through it. An
+ * open one stays open until the node ends: a pointer to it is good for as long. One that cannot be opened
+ * stops none of the others.
  *
  * Threads: any, but for open and close. */
 #ifndef PAWL_SERVER_NODE_H

@@ -1,9 +1,9 @@
 /* How old something is, whatever steps the wall clock made since.
  *
  * The wall clock minus the boot clock is the same all through a boot, until somebody sets the wall
- * clock. Its lowest value in a boot, plus the boot clock, is a wall time that no step forward put ahead:
- * what is not old by it may only look old. A clock that was behind for a while is counted from until the
- * next boot, when the wall clock decides again: what was written meanwhile looks older than it is. */
+ * clock. Its lowest value in a boot, plus the boot clock, is a wall time that no step forward can put
+ * ahead: ages are measured by it. If the clock was set back during this boot, ages are measured from that
+ * lower value until the next boot, and retention removes later. After a reboot the wall clock decides. */
 #ifndef PAWL_WORK_AGE_H
 #define PAWL_WORK_AGE_H
 

@@ -21,6 +21,7 @@ class Refused(Exception):
 
 class Files:
     """Stores of SQLite in data directories."""
+    not_utf8 = {"not UTF-8": "CAST(x'fffe' AS TEXT)"}
 
     def __init__(self, program, env, top):
         self.program, self.env, self.top = program, env, top
@@ -70,6 +71,7 @@ class Files:
 
 class Databases:
     """Stores of PostgreSQL."""
+    not_utf8 = {}  # the server itself takes none
 
     def __init__(self, program, env, top):
         self.program, self.env, self.top = program, env, top
@@ -107,7 +109,7 @@ class Databases:
         return [tuple(row.split("\t")) for row in rows]
 
 
-def changed(column, kind):
+def changed(column, kind, not_utf8):
     """Other values for a column of this type, as SQL."""
     if "int" in kind or "double" in kind or "real" in kind:
         return {"one more": f"{column} + 1", "negative": f"-{column} - 1", "huge": "9223372036854775000"}
@@ -119,10 +121,10 @@ def changed(column, kind):
         return {"forged": "'{\"forged\":true}'"}
     if "blob" in kind or "bytea" in kind:
         return {"empty": "''"}
-    return {"longer": f"{column} || 'x'", "empty": "''", "not UTF-8": "CAST(x'fffe' AS TEXT)"}
+    return {"longer": f"{column} || 'x'", "empty": "''", **not_utf8}
 
 
-def row_kinds(columns):
+def row_kinds(columns, not_utf8):
     """{name: SQL} of every edit of rows: deleted, and each column set to something else."""
     found = {}
     for table, row in sorted({(table, row) for table, row, _, _ in columns}):
@@ -135,7 +137,7 @@ def row_kinds(columns):
         found[f"{table}: delete all"] = f"DELETE FROM {table}"
         for _, _, column, kind in [c for c in columns if c[0] == table]:
             quoted = f'"{column}"'
-            for how, value in {"null": "NULL", **changed(quoted, kind)}.items():
+            for how, value in {"null": "NULL", **changed(quoted, kind, not_utf8)}.items():
                 found[f"{table}.{column}: {how}"] = f"UPDATE {table} SET {quoted} = {value} {middle}"
             found[f"{table}.{column}: that of the first"] = (
                 f"UPDATE {table} SET {quoted} = (SELECT {quoted} FROM {table} ORDER BY {row} LIMIT 1) {middle}")
@@ -152,7 +154,7 @@ class Ledger:
         self.events = self.pawl.rows("ledger", "tail")
         self.turns = self.pawl.rows("ledger", "turns")
         columns = [c for c in store.columns(self.pawl, "ledger") if c[0] != "schema_version"]
-        self.kinds = list({**row_kinds(columns), **self._schema_kinds()}.items())
+        self.kinds = list({**row_kinds(columns, store.not_utf8), **self._schema_kinds()}.items())
 
     def _schema_kinds(self):
         if isinstance(self.store, Files):
@@ -193,7 +195,7 @@ class Ledger:
                 *self._lost(appended, after)]
 
     def _unnoticed(self, before, seen):
-        if before.returncode in (1, 5, 6):
+        if before.returncode == 6:
             return []
         same = [parsed(seen[0]) == self.events, parsed(seen[1]) == self.turns]
         return [] if all(same) and before.returncode == 0 else [
@@ -221,7 +223,7 @@ class Work:
         fill_work(self.pawl)
         self.tokens = {item["work_item_id"]: item["token"] for item in self.pawl.rows("work", "list")}
         columns = [c for c in store.columns(self.pawl, "work") if c[0] != "schema_version"]
-        self.kinds = list(row_kinds(columns).items())
+        self.kinds = list(row_kinds(columns, store.not_utf8).items())
 
     def round(self, name, sql):
         pawl = self.store.copy(self.pawl, f"workr{next(ROUNDS)}")
