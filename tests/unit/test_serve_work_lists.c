@@ -108,13 +108,14 @@ static void test_items_come_in_pages(void **state)
     expect_pages(f, "/v1/work/items?limit=24&task=t", "work_item_id", 2, ALL);
     expect_pages(
         f, "/v1/work/items?limit=2&status=waiting", "work_item_id", 3, "i-00 i-05 i-10 i-15 i-20 ");
+    /* Claims go in the order of submission, lists in that of the ids. */
     free(node_ask(f, "POST /v1/work/claims", "{\"holder\":\"ada\",\"count\":2}", 200));
-    expect_pages(f, "/v1/work/items?limit=1&status=in_progress", "work_item_id", 2, "i-01 i-02 ");
+    expect_pages(f, "/v1/work/items?limit=1&status=in_progress", "work_item_id", 2, "i-07 i-14 ");
     expect_pages(f,
                  "/v1/work/items?limit=7&status=pending&type=odd&task=t",
                  "work_item_id",
                  2,
-                 "i-07 i-08 i-11 i-13 i-16 i-19 i-21 i-22 i-24 ");
+                 "i-02 i-08 i-11 i-13 i-16 i-19 i-21 i-22 i-24 ");
     node_expect(f, "GET /v1/work/items?status=completed", NULL, 200, EMPTY);
     node_expect(f, "GET /v1/work/items?from=i-24&limit=1", NULL, 200, "\"next\":null}");
     node_expect(f, "GET /v1/work/items?from=zzz", NULL, 200, EMPTY);
@@ -413,13 +414,14 @@ static void test_a_store_that_fails_is_5xx_and_tried_again(void **state)
     node_expect(f, "POST /v1/work/items/a/complete", "{\"token\":1}", 500, "CORRUPT");
     node_expect(f, "GET /v1/apps", NULL, 200, "[]");
     char *text = node_ask(f, "GET /readyz", NULL, 503);
-    assert_string_equal(
-        text, "{\"waiting\":[{\"store\":\"work\",\"why\":\"CORRUPT\"}],\"ready\":false}\n");
+    assert_string_equal(text,
+                        "{\"degraded\":[],\"waiting\":[{\"store\":\"work\",\"why\":\"CORRUPT\"}],"
+                        "\"ready\":false}\n");
     free(text);
     node_expect(f, "GET /healthz", NULL, 200, "\"status\":\"waiting\"");
     node_mend_store(f);
     make_task(f, "t");
-    node_expect(f, "GET /readyz", NULL, 200, "{\"waiting\":[],\"ready\":true}");
+    node_expect(f, "GET /readyz", NULL, 200, "{\"degraded\":[],\"waiting\":[],\"ready\":true}");
 }
 
 /* Nobody asks for work meanwhile: the node finds it out by itself. */
