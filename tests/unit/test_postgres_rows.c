@@ -1,7 +1,7 @@
 /* Arrays as parameters, and rows that are shown as they arrive. */
 #include "lib/pg_fixture.h"
 
-#include <stdio.h>
+#include "base/error.h"
 
 enum { ECHO_ALL, COUNT_ANY, SERIES, FAILS_LATER, WIDE };
 
@@ -130,12 +130,11 @@ static pawl_status see(void *context,
     struct seen *seen = context;
 
     if (rows->count != 1 || (int64_t)index != seen->last) {
-        return PAWL_FAILED;
+        return pawl__fail(reterr, PAWL_FAILED, "row %zu has come out of order", index);
     }
     seen->last++;
     if (seen->last == seen->stop_at) {
-        snprintf(reterr->message, sizeof(reterr->message), "enough");
-        return PAWL_CANCELLED;
+        return pawl__fail(reterr, PAWL_CANCELLED, "enough");
     }
     return PAWL_OK;
 }
