@@ -20,6 +20,7 @@ pawl_status pawl__pg_send(struct pawl__pg *pg,
 {
     int sent;
 
+    pg->answers_table = name != NULL;
     if (name != NULL) {
         sent = PQsendQueryPrepared(
             pg->conn, name, (int)count, bound->data, bound->lengths, bound->formats, 1);
@@ -270,6 +271,7 @@ static pawl_status commit_now(struct pawl__pg *pg, pawl_error *reterr)
     AUTO(pawl__pg_result_clear) PGresult *result = NULL;
 
     FAILPOINT("postgres.commit.before", reterr);
+    pg->answers_table = false;
     if (PQsendQuery(pg->conn, "COMMIT") == 0) {
         return pawl__pg_fail_link(pg, reterr); /* nothing left this process */
     }

@@ -86,8 +86,9 @@ struct pawl__pg;
  * in turn, each with its share of the time. `options` may be NULL.
  *
  * INVALID: the URL cannot be read. DENIED: wrong user or password. NOT_FOUND: no such database.
- * UNAVAILABLE, TIMEOUT: nobody there. UNSUPPORTED: a newer pawl made the schema. FAILED: a
- * statement does not fit the schema; its number and text are in the message. No message ever holds
+ * UNAVAILABLE, TIMEOUT: nobody there. UNSUPPORTED: a newer pawl made the schema. CORRUPT: a statement
+ * names a table or a column that is not there, though the schema is up to date. FAILED: it does not
+ * fit in another way, or a migration does not; its number and text are in the message. No message ever holds
  * the password or the URL. */
 PAWL_MUST_USE pawl_status pawl__pg_open(const char *url,
                                         const struct pawl__pg_options *options,

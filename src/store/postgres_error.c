@@ -10,24 +10,26 @@ static const struct {
     const char *prefix;
     pawl_status status;
 } sqlstates[] = {
-    { "08", PAWL_UNAVAILABLE },                            /* connection exceptions */
-    { "0A", PAWL_UNSUPPORTED },    { "22", PAWL_INVALID }, /* data exceptions */
-    { "23", PAWL_CONFLICT },                               /* integrity constraints */
-    { "25006", PAWL_DENIED },                              /* read-only transaction: a standby */
+    { "08", PAWL_UNAVAILABLE }, /* connection exceptions */
+    { "0A", PAWL_UNSUPPORTED },
+    { "22", PAWL_INVALID },        /* data exceptions */
+    { "23", PAWL_CONFLICT },       /* integrity constraints */
+    { "25006", PAWL_DENIED },      /* read-only transaction: a standby */
     { "25P03", PAWL_UNAVAILABLE }, /* idle in transaction for too long: the server hung up */
     { "28", PAWL_DENIED },         /* wrong user or password */
     { "3D", PAWL_NOT_FOUND },      /* no such database */
     { "40", PAWL_BUSY },           /* serialization failure, deadlock: roll back, try again */
-    { "42501", PAWL_DENIED },      { "42P01", PAWL_CORRUPT }, /* a table or */
-    { "42703", PAWL_CORRUPT }, /* a column that our migrations made is gone */
-    { "42", PAWL_FAILED },     /* SQL that does not fit the schema: our mistake */
-    { "53100", PAWL_NO_SPACE },    { "53200", PAWL_NOMEM }, /* the server's memory, not ours */
+    { "42501", PAWL_DENIED },
+    { "42", PAWL_FAILED }, /* SQL that does not fit the schema: see is_gone */
+    { "53100", PAWL_NO_SPACE },
+    { "53200", PAWL_NOMEM },     /* the server's memory, not ours */
     { "53", PAWL_BUSY },         /* too many connections and other limits */
     { "54", PAWL_INVALID },      /* too large for the server */
     { "55P03", PAWL_BUSY },      /* lock timeout */
     { "55006", PAWL_BUSY },      /* object in use */
     { "57P", PAWL_UNAVAILABLE }, /* shutdown, crash, starting up */
-    { "58030", PAWL_IO },          { "58", PAWL_FAILED },
+    { "58030", PAWL_IO },
+    { "58", PAWL_FAILED },
     { "XX001", PAWL_CORRUPT }, /* data and */
     { "XX002", PAWL_CORRUPT }, /* index corrupted */
 };
@@ -44,6 +46,13 @@ pawl_status pawl__pg_status_of(const char *sqlstate, pawl_status gave_up)
         }
     }
     return PAWL_FAILED;
+}
+
+/* The statements of the table are prepared after the migrations: a table or a column that they name and
+ * that is not there was taken away. In any other text it is that text's mistake. */
+static bool is_gone(const struct pawl__pg *pg, const char *sqlstate)
+{
+    return pg->answers_table && (strcmp(sqlstate, "42P01") == 0 || strcmp(sqlstate, "42703") == 0);
 }
 
 static void keep_sqlstate(pawl_error *reterr, const char *sqlstate)
@@ -72,7 +81,8 @@ pawl_status pawl__pg_fail_result(struct pawl__pg *pg, const PGresult *result, pa
     if (pawl__pg_is_fatal(result)) {
         pg->broken = true; /* the server hangs up after this */
     }
-    pawl_status status = pawl__pg_status_of(sqlstate, pg->gave_up);
+    pawl_status status =
+        is_gone(pg, sqlstate) ? PAWL_CORRUPT : pawl__pg_status_of(sqlstate, pg->gave_up);
     if (status == PAWL_CONFLICT && constraint != NULL) {
         /* The message without the row's values: those belong to the user, not into a log. */
         pawl__fail(reterr, status, "constraint '%s': %s", constraint, message);

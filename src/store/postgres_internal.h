@@ -67,7 +67,8 @@ struct pawl__pg {
     PGconn *conn; /* NULL: none */
     bool broken;  /* conn is NULL or of no more use */
     bool in_transaction;
-    int wake_fd; /* readable after an interrupt */
+    bool answers_table; /* what was sent last is a statement of the table, and no other text */
+    int wake_fd;        /* readable after an interrupt */
     struct pawl__cancel_link cancel_link;
     atomic_bool interrupted;
     int64_t deadline_ns;

@@ -107,6 +107,7 @@ pawl_status pawl__pg_prepare_all(struct pawl__pg *pg, pawl_error *reterr)
     if (PQenterPipelineMode(pg->conn) == 0) {
         return pawl__pg_fail_link(pg, reterr);
     }
+    pg->answers_table = true;
     for (size_t i = 0; i < pg->options.statement_count; i++) {
         if (!send_prepare(pg, i)) {
             return pawl__pg_fail_link(pg, reterr);

@@ -354,6 +354,7 @@ pawl_status pawl__pg_simple(struct pawl__pg *pg, const char *sql, pawl_error *re
 {
     AUTO(pawl__pg_result_clear) PGresult *result = NULL;
 
+    pg->answers_table = false;
     if (PQsendQuery(pg->conn, sql) == 0) {
         return pawl__pg_fail_link(pg, reterr);
     }

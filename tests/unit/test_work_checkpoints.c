@@ -317,6 +317,10 @@ static void test_a_row_of_the_store_is_evidence(void **state)
     assert_refused(f, &a, NULL, PAWL_INVALID, "evidence 0");
     evidence.subject = pawl_view_of("SELECT 1; DELETE FROM tasks");
     assert_refused(f, &a, NULL, PAWL_INVALID, "evidence 0");
+    evidence.subject = pawl_view_of("SELECT 1 FROM nosuch"); /* who asks is wrong, not the store */
+    assert_refused(f, &a, NULL, PAWL_INVALID, "nosuch");
+    evidence.subject = pawl_view_of("SELECT nosuch FROM tasks");
+    assert_refused(f, &a, NULL, PAWL_INVALID, "nosuch");
     assert_list(f, "t", "", NULL, "1 1 ");
 }
 
