@@ -173,8 +173,9 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_reader_next(pawl_reader *reader,
 
 /* Blocks until there is another event, at most `timeout_ms`; TIMEOUT then. New events wake it at
  * once, also those of other processes; a poll is the safety net. A PostgreSQL server that is away is
- * tried again all that time, and then UNAVAILABLE. CANCELLED after pawl_reader_cancel; NOT_FOUND when
- * the reader is at its `up_to`; IO when the SQLite file was replaced, moved or deleted; CORRUPT when
+ * tried again all that time, and then UNAVAILABLE: also one that has stalled, whose last answer may take
+ * answer_ms_max longer than `timeout_ms`. CANCELLED after pawl_reader_cancel and pawl_ledger_interrupt;
+ * NOT_FOUND when the reader is at its `up_to`; IO when the SQLite file was replaced, moved or deleted; CORRUPT when
  * the log has become shorter. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_reader_wait(pawl_reader *reader,
                                                     uint32_t timeout_ms,

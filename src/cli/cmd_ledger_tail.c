@@ -9,7 +9,10 @@
 #include "cli/out_watch.h"
 #include "cli/text.h"
 
-enum { WAIT_MS = 60000 }; /* between two looks when nothing comes; any event ends it at once */
+enum {
+    WAIT_MS = 5000
+}; /* between two looks when nothing comes; any event ends it at once. A server that
+                          * is away is named after it */
 
 /* Prints what there is, at most *left events. NOT_FOUND: nothing more for now. */
 static pawl_status print_there(const struct pawl__run *run,
@@ -36,17 +39,38 @@ static void wake_reader(void *reader)
     pawl_reader_cancel(reader);
 }
 
-/* The server of the ledger cannot be reached. It may come back: that is said once, and waited for. */
-static bool is_away(pawl_status status, const pawl_error *error, bool *away)
+/* The server of the ledger cannot be reached, or has stalled. It may come back: that is said once each
+ * time, and waited for. */
+static void note_away(bool is_away, const pawl_error *error, bool *away)
 {
-    bool is = status == PAWL_UNAVAILABLE;
-
-    if (is && !*away) {
+    if (is_away && !*away) {
         LOG_WARNING("the ledger cannot be reached; trying again until it can",
                     LOG_TEXT("error", error->message));
     }
-    *away = is || (*away && status == PAWL_TIMEOUT);
-    return is || status == PAWL_TIMEOUT;
+    *away = is_away;
+}
+
+/* Prints all there is; OK as well when the server is away. */
+static pawl_status print_more(const struct pawl__run *run,
+                              pawl_reader *reader,
+                              uint64_t *left,
+                              bool *away,
+                              pawl_error *reterr)
+{
+    pawl_status status = print_there(run, reader, left, reterr);
+    bool is_away = status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT;
+
+    note_away(is_away, reterr, away);
+    return is_away || status == PAWL_NOT_FOUND ? PAWL_OK : status;
+}
+
+/* OK: it is time to look, whether there is an event or not. */
+static pawl_status wait_for_more(pawl_reader *reader, bool *away, pawl_error *reterr)
+{
+    pawl_status status = pawl_reader_wait(reader, WAIT_MS, reterr);
+
+    note_away(status == PAWL_UNAVAILABLE, reterr, away);
+    return status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT ? PAWL_OK : status;
 }
 
 static pawl_status follow_on(const struct pawl__run *run,
@@ -57,20 +81,16 @@ static pawl_status follow_on(const struct pawl__run *run,
     pawl_status status = PAWL_OK;
     bool away = false;
 
-    while (left > 0 && !pawl__interrupted()) {
-        status = print_there(run, reader, &left, reterr);
-        if (status != PAWL_OK && status != PAWL_NOT_FOUND && !is_away(status, reterr, &away)) {
-            break;
+    while (status == PAWL_OK && left > 0 && !pawl__interrupted()) {
+        status = print_more(run, reader, &left, &away, reterr);
+        if (status == PAWL_OK) {
+            status = pawl__out_check(reterr); /* whoever reads sees it before we wait */
         }
-        status = pawl__out_check(reterr); /* whoever reads sees it before we wait */
         if (status == PAWL_OK && left > 0) {
-            status = pawl_reader_wait(reader, WAIT_MS, reterr);
-        }
-        if (status != PAWL_OK && !is_away(status, reterr, &away)) {
-            break;
+            status = wait_for_more(reader, &away, reterr);
         }
     }
-    return pawl__interrupted() || status == PAWL_TIMEOUT ? PAWL_OK : status;
+    return pawl__interrupted() ? PAWL_OK : status;
 }
 
 static pawl_status follow(const struct pawl__run *run,

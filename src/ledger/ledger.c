@@ -241,6 +241,9 @@ void pawl_ledger_interrupt(pawl_ledger *ledger)
 {
     if (ledger != NULL) {
         atomic_store(&ledger->interrupted, true);
+        if (ledger->watch_ready) {
+            pawl__watch_bump(&ledger->watch); /* for those who wait for an event */
+        }
     }
 }
 

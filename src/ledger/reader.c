@@ -359,6 +359,20 @@ void pawl_reader_cancel(pawl_reader *reader)
     }
 }
 
+/* Set before the watch is bumped, so who looks after it took the generation misses neither. */
+static bool is_ended(const pawl_reader *reader)
+{
+    return atomic_load(&reader->cancelled) || atomic_load(&reader->ledger->interrupted);
+}
+
+static pawl_status fail_ended(const pawl_reader *reader, pawl_error *reterr)
+{
+    return pawl__fail(reterr,
+                      PAWL_CANCELLED,
+                      atomic_load(&reader->cancelled) ? "the reader was cancelled"
+                                                      : "the ledger was interrupted");
+}
+
 /* The store is a server that is gone for now. */
 static bool is_away(pawl_status status)
 {
@@ -373,7 +387,7 @@ static bool wait_for_store(pawl_reader *reader, int64_t deadline_ns)
     uint32_t generation = pawl__watch_generation(watch);
     int64_t again_ns = pawl__monotonic_ns(clock) + AWAY_NS;
 
-    if (!atomic_load(&reader->cancelled)) {
+    if (!is_ended(reader)) {
         (void)pawl__watch_wait(watch, generation, MIN(again_ns, deadline_ns));
     }
     return pawl__monotonic_ns(clock) < deadline_ns;
@@ -388,8 +402,8 @@ pawl_status pawl_reader_wait(pawl_reader *reader, uint32_t timeout_ms, pawl_erro
     pawl_status status = pawl__watch_outside(watch, &error);
 
     for (bool in_time = true; status == PAWL_OK;) {
-        if (atomic_load(&reader->cancelled)) {
-            return pawl__fail(reterr, PAWL_CANCELLED, "the reader was cancelled");
+        if (is_ended(reader)) {
+            return fail_ended(reader, reterr);
         }
         if (!page_is_used_up(reader)) {
             return PAWL_OK;
@@ -404,17 +418,17 @@ pawl_status pawl_reader_wait(pawl_reader *reader, uint32_t timeout_ms, pawl_erro
             return pawl__fail(reterr, PAWL_TIMEOUT, "no event within %u ms", timeout_ms);
         }
         status = fill_page(reader, &error);
-        if (is_away(status) && wait_for_store(reader, deadline_ns)) {
-            status = PAWL_OK;
+        if (is_away(status)) {
+            /* TIMEOUT is ours to say: no event. A server that has stalled is away. */
+            bool again = wait_for_store(reader, deadline_ns) || is_ended(reader);
+            status = again ? PAWL_OK : PAWL_UNAVAILABLE;
+            error.status = status;
             continue;
         }
         /* Cancelled before fill_page took the generation: nothing would wake us any more. */
-        if (status == PAWL_OK && reader->count == 0 && !atomic_load(&reader->cancelled)) {
+        if (status == PAWL_OK && reader->count == 0 && !is_ended(reader)) {
             in_time = pawl__watch_wait(watch, reader->generation, deadline_ns);
         }
     }
-    if (reterr != NULL) {
-        *reterr = error;
-    }
-    return status;
+    return pawl__fail_with(reterr, status, &error);
 }

@@ -130,8 +130,11 @@ def test_ledger():
         for process in [append, *others]:
             _, err = ends(process, BUSY)
             names_the_store(store, err)
+        if POSTGRES:
+            assert "the ledger cannot be reached" in follower.stderr.readline()
         follower.send_signal(signal.SIGTERM)
-        ends(follower, 0, 1, BUSY)
+        _, err = ends(follower, 0)
+        assert "the ledger cannot be reached" not in err, "once each time"
 
 
 def lines(first, last):

@@ -586,6 +586,31 @@ static void test_a_follower_waits_for_a_server_that_is_away(void **state)
     pawl_ledger_close(other);
 }
 
+/* TIMEOUT would say that there is no event. */
+static void test_a_follower_tells_a_stalled_server_from_a_quiet_one(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
+    pawl_ledger *other = new_ledger(f);
+    pawl_ledger *ledger = NULL;
+    pawl_reader *reader;
+
+    options.answer_ms_max = 500;
+    assert_ok(pawl_ledger_open(pg_server_url(f->server), &options, &ledger, &f->err), &f->err);
+    assert_ok(pawl_reader_open(ledger, NULL, &reader, &f->err), &f->err);
+    assert_status(pawl_reader_wait(reader, 1, &f->err), PAWL_TIMEOUT, &f->err);
+    pg_server_stall(f->server);
+    pawl_status status = pawl_reader_wait(reader, 1, &f->err);
+    pg_server_resume(f->server);
+    assert_status(status, PAWL_UNAVAILABLE, &f->err);
+    assert_message(&f->err, "has stalled");
+    append_ok(f, other, "1");
+    assert_ok(pawl_reader_wait(reader, WAIT_MS, &f->err), &f->err);
+    pawl_reader_close(reader);
+    pawl_ledger_close(ledger);
+    pawl_ledger_close(other);
+}
+
 static atomic_uint warnings;
 
 static void count_warnings(void *context, const pawl_log_event *event)
@@ -656,6 +681,7 @@ int main(void)
         cmocka_unit_test(test_the_number_of_connections_has_limits),
         cmocka_unit_test(test_one_connection_is_enough_to_write_read_and_follow),
         cmocka_unit_test(test_a_follower_waits_for_a_server_that_is_away),
+        cmocka_unit_test(test_a_follower_tells_a_stalled_server_from_a_quiet_one),
         cmocka_unit_test(test_a_server_that_does_not_sync_is_warned_of),
         cmocka_unit_test(test_a_plain_server_leaves_the_search_to_us),
     };

@@ -414,6 +414,7 @@ struct helper {
     struct ledger_fixture *f;
     pawl_reader *reader;
     int number;
+    bool interrupts; /* the ledger, not only the reader */
     atomic_bool about_to_wait;
     pawl_status status;
     pawl_error err;
@@ -438,7 +439,11 @@ static void run_canceller(void *context)
     for (int i = 0; i < 1000; i++) {
         sched_yield();
     }
-    pawl_reader_cancel(helper->reader);
+    if (helper->interrupts) {
+        pawl_ledger_interrupt(helper->f->ledger);
+    } else {
+        pawl_reader_cancel(helper->reader);
+    }
 }
 
 enum { LONG_MS = 60000 }; /* nobody waits this long unless something is broken */
@@ -470,6 +475,26 @@ static void test_waiting_ends_with_an_event_the_time_or_cancelling(void **state)
     assert_status(pawl_reader_wait(helper.reader, LONG_MS, &f->err), PAWL_CANCELLED, &f->err);
     pawl_reader_close(helper.reader);
     pawl_reader_close(NULL);
+}
+
+static void test_interrupting_the_ledger_ends_waiting(void **state)
+{
+    struct ledger_fixture *f = *state;
+    struct helper helper = { .f = f, .interrupts = true };
+
+    append_numbered(f, "e", 1);
+    assert_ok(pawl_reader_open(f->ledger, NULL, &helper.reader, &f->err), &f->err);
+    const pawl_event *event;
+    assert_ok(pawl_reader_next(helper.reader, &event, &f->err), &f->err);
+    assert_ok(pawl__thread_start(&helper.thread, "interrupt", run_canceller, &helper, &f->err),
+              &f->err);
+    int64_t start_ns = pawl__monotonic_ns(pawl__clock_real());
+    atomic_store(&helper.about_to_wait, true);
+    assert_status(pawl_reader_wait(helper.reader, LONG_MS, &f->err), PAWL_CANCELLED, &f->err);
+    assert_true(pawl__monotonic_ns(pawl__clock_real()) - start_ns < LONG_MS / 2 * NS_PER_MS);
+    pawl__thread_join(&helper.thread);
+    assert_status(pawl_reader_wait(helper.reader, LONG_MS, &f->err), PAWL_CANCELLED, &f->err);
+    pawl_reader_close(helper.reader);
 }
 
 static void test_waiting_at_the_end_of_up_to_is_for_nothing(void **state)
@@ -558,6 +583,7 @@ int main(int argc, char **argv)
         LEDGER_TEST(test_complete_turns_skip_abandoned_attempts),
         LEDGER_TEST(test_a_reader_of_complete_turns_goes_on_when_a_turn_ends),
         LEDGER_TEST(test_waiting_ends_with_an_event_the_time_or_cancelling),
+        LEDGER_TEST(test_interrupting_the_ledger_ends_waiting),
         LEDGER_TEST(test_waiting_at_the_end_of_up_to_is_for_nothing),
         LEDGER_TEST(test_followers_see_each_event_once_while_others_write),
     };
