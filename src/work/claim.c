@@ -283,21 +283,49 @@ static int64_t wait_until(const struct work_claiming *claiming, int64_t deadline
     return in_ns > deadline_ns - now_ns ? deadline_ns : now_ns + in_ns;
 }
 
-/* A claim that may outlive its caller, with copies of its names. */
+/* A claim that may outlive its caller, with copies of its names. It counts as a call under way. */
 struct lasting_claim {
+    pawl_work *work;
     struct work_claiming claiming;
     pawl_view types[]; /* behind them their texts */
 };
+
+static void came_back(void *context, const pawl_error *outcome)
+{
+    (void)context;
+    (void)outcome; /* what could not be given back has a lease that runs out */
+}
+
+/* Leases that nobody was told of. Only those that are stored for sure: the token of one that is not may
+ * be somebody else's by now. */
+static void give_back(pawl_work *work, const struct work_claiming *claiming)
+{
+    const pawl_claimed *claimed = claiming->claimed;
+
+    if (claimed == NULL || claiming->request.item.outcome.status != PAWL_OK) {
+        return;
+    }
+    for (size_t i = 0; i < claimed->count; i++) {
+        pawl_error error = PAWL_ERROR_INIT;
+        const pawl_lease lease = { claimed->items[i].work_item_id, claimed->items[i].token };
+
+        if (pawl__work_release_async(work, &lease, came_back, NULL, &error) != PAWL_OK) {
+            came_back(NULL, &error);
+        }
+    }
+}
 
 static void free_lasting(struct pawl__commit_item *item)
 {
     struct lasting_claim *lasting =
         (struct lasting_claim *)((char *)item
                                  - offsetof(struct lasting_claim, claiming.request.item));
+    pawl_work *work = lasting->work;
 
-    pawl_claimed_free(
-        lasting->claiming.claimed); /* nobody was told of these leases: they run out */
+    give_back(work, &lasting->claiming);
+    pawl_claimed_free(lasting->claiming.claimed);
     free(lasting);
+    pawl__work_leave(work); /* not before: closing takes back what is on its way until then */
 }
 
 static pawl_view move_text(pawl_view text, char **at)
@@ -311,7 +339,7 @@ static pawl_view move_text(pawl_view text, char **at)
     return moved;
 }
 
-static struct work_claiming *make_lasting(const struct work_claiming *claiming)
+static struct work_claiming *make_lasting(pawl_work *work, const struct work_claiming *claiming)
 {
     size_t bytes = claiming->claim.holder.len + claiming->claim.task_id.len;
 
@@ -324,6 +352,8 @@ static struct work_claiming *make_lasting(const struct work_claiming *claiming)
         return NULL;
     }
     char *at = (char *)lasting->types + types_bytes;
+    pawl__work_enter(work);
+    lasting->work = work;
     lasting->claiming = *claiming;
     lasting->claiming.claimed = NULL;
     lasting->claiming.request.item = (struct pawl__commit_item){ .free = free_lasting };
@@ -338,13 +368,12 @@ static struct work_claiming *make_lasting(const struct work_claiming *claiming)
     return &lasting->claiming;
 }
 
-/* Asks the store, at the most until the deadline: what is left behind then belongs to the committer. */
-static pawl_status ask_until(pawl_work *work,
-                             struct work_claiming *claiming,
-                             int64_t deadline_ns,
-                             pawl_error *reterr)
+pawl_status pawl__work_claim_until(pawl_work *work,
+                                   struct work_claiming *claiming,
+                                   int64_t deadline_ns,
+                                   pawl_error *reterr)
 {
-    struct work_claiming *lasting = make_lasting(claiming);
+    struct work_claiming *lasting = make_lasting(work, claiming);
 
     if (lasting == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a claim");
@@ -380,7 +409,7 @@ static pawl_status claim_once(pawl_work *work,
     int64_t asked_ns = pawl__monotonic_ns(pawl__clock_real());
     claiming->request.item = (struct pawl__commit_item){ 0 };
     status = claiming->claim.wait_ms > 0
-                 ? ask_until(work, claiming, deadline_ns + LATE_NS, reterr)
+                 ? pawl__work_claim_until(work, claiming, deadline_ns + LATE_NS, reterr)
                  : pawl__work_submit_inside(work, &claiming->request, reterr);
     if (status != PAWL_OK) {
         return status;

@@ -57,6 +57,13 @@ PAWL_MUST_USE pawl_status pawl__work_submit_until(pawl_work *work,
                                                   int64_t deadline_ns,
                                                   pawl_error *reterr);
 
+/* Asks the store once for what a claim wants, at the most until the deadline. TIMEOUT: the committer is
+ * still at it; what it leases then is given back. */
+PAWL_MUST_USE pawl_status pawl__work_claim_until(pawl_work *work,
+                                                 struct work_claiming *claiming,
+                                                 int64_t deadline_ns,
+                                                 pawl_error *reterr);
+
 /* pawl_work_release without waiting; a work_ahead_release. */
 PAWL_MUST_USE pawl_status pawl__work_release_async(void *work,
                                                    const pawl_lease *lease,

@@ -5,8 +5,10 @@
 #include <stdio.h>
 
 #include "base/buf.h"
+#include "base/failpoint.h"
 #include "base/macros.h"
 #include "base/thread.h"
+#include "work/work_internal.h"
 
 enum { WORKERS = 8, ITEMS = 400 };
 
@@ -318,6 +320,59 @@ static void test_cancelled_waits_end_at_once_and_for_ever(void **state)
     assert_true(nothing_to_claim(f));
 }
 
+/* Claims both items of a store that is slow, and leaves while it is at it. */
+static void give_up_a_claim(struct work_fixture *f)
+{
+    pawl_claim claim = PAWL_CLAIM_INIT;
+    struct work_claiming claiming = { 0 };
+    pawl_status status = PAWL_BUSY;
+
+    use_real_clock(f);
+    make_task(f, "T");
+    submit(f, "a", "T", 0);
+    submit(f, "b", "T", 0);
+    claim.holder = pawl_view_of("gone");
+    claim.count_max = 2;
+    assert_ok(pawl__work_take_claim(f->work, &claim, &claiming, &f->err), &f->err);
+    assert_ok(pawl__failpoint_set("work.commit.before=delay:1000*1", &f->err), &f->err);
+    while (status == PAWL_BUSY) { /* its turn had not come */
+        int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
+        f->err = (pawl_error)PAWL_ERROR_INIT;
+        status = pawl__work_claim_until(f->work, &claiming, now_ns + 50 * NS_PER_MS, &f->err);
+    }
+    assert_status(status, PAWL_TIMEOUT, &f->err);
+}
+
+static void test_a_claim_that_was_given_up_gives_its_items_back(void **state)
+{
+    struct work_fixture *f = *state;
+    struct waiter waiters[2];
+
+    give_up_a_claim(f);
+    start_waiter(f, &waiters[0], f->work);
+    start_waiter(f, &waiters[1], f->work);
+    for (size_t i = 0; i < COUNT_OF(waiters); i++) {
+        pawl__thread_join(&waiters[i].thread);
+        assert_int_equal(waiters[i].status, PAWL_OK);
+    }
+    assert_ok(pawl__failpoint_set(NULL, &f->err), &f->err);
+    assert_item(f, "a", "in_progress 0/3 token 2 attempts 2 ''");
+    assert_item(f, "b", "in_progress 0/3 token 2 attempts 2 ''");
+}
+
+static void test_closing_gives_back_what_a_claim_that_was_given_up_has_leased(void **state)
+{
+    struct work_fixture *f = *state;
+
+    give_up_a_claim(f);
+    bool kept = work_reopen(f, WORK_BOOT);
+    assert_ok(pawl__failpoint_set(NULL, &f->err), &f->err);
+    if (kept) {
+        assert_item(f, "a", "pending 0/3 token 1 attempts 1 ''");
+        assert_item(f, "b", "pending 0/3 token 1 attempts 1 ''");
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +385,8 @@ int main(int argc, char **argv)
         work_test(test_an_item_that_becomes_due_ends_a_wait),
         work_test(test_another_handle_ends_a_wait),
         work_test(test_cancelled_waits_end_at_once_and_for_ever),
+        work_test(test_a_claim_that_was_given_up_gives_its_items_back),
+        work_test(test_closing_gives_back_what_a_claim_that_was_given_up_has_leased),
     };
 
     return work_suite(argc, argv, tests, COUNT_OF(tests));
