@@ -1,8 +1,13 @@
 /* Stopping a statement. libpq's own way (PQcancel) blocks for as long as the server does not answer,
  * which is for ever when it has stalled. So this is a connection like any other, with a deadline,
  * that calls pg_cancel_backend; it does not come back before the statement's process was told, so
- * the request cannot hit a later statement. */
+ * the request cannot hit a later statement.
+ *
+ * Nor another's: it goes to the address of the link, as the name may mean another server by now (a
+ * failover, several addresses), and to a process that started when ours did, as an address may have
+ * moved too. */
 #include "base/clock.h"
+#include "base/log.h"
 #include "store/postgres_internal.h"
 
 static int64_t now_ns(void)
@@ -10,19 +15,35 @@ static int64_t now_ns(void)
     return pawl__monotonic_ns(pawl__clock_real());
 }
 
-static void ask_for_cancel(struct pawl__pg *messenger, int session)
+static pawl_status ask_for_cancel(struct pawl__pg *messenger,
+                                  const struct pawl__pg *pg,
+                                  pawl_error *reterr)
 {
     static const struct pawl__pg_statement statement = {
-        .sql = "SELECT pg_cancel_backend($1::integer)",
-        .params = "i",
+        .sql = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1::integer"
+               " AND (extract(epoch FROM backend_start) * 1000000)::bigint = $2",
+        .params = "ii",
         .columns = "b",
     };
 
-    (void)!pawl__pg_query(messenger, &statement, PG_ARGS(pawl__pg_i64(session)), NULL, NULL);
+    return pawl__pg_query(messenger,
+                          &statement,
+                          PG_ARGS(pawl__pg_i64(pg->session), pawl__pg_i64(pg->started_us)),
+                          NULL,
+                          reterr);
+}
+
+/* Empty for a socket file, which is its own address. */
+static const char *address_of(const PGconn *conn)
+{
+    const char *address = PQhostaddr(conn);
+
+    return address == NULL || address[0] == '\0' ? NULL : address;
 }
 
 void pawl__pg_cancel_running(struct pawl__pg *pg, pawl_status why)
 {
+    pawl_error error = PAWL_ERROR_INIT;
     int64_t patience_ns = now_ns() + PG_GRACE_MS * NS_PER_MS;
     /* Its own waits end with our patience, and nobody cancels them. */
     struct pawl__pg messenger = {
@@ -31,14 +52,22 @@ void pawl__pg_cancel_running(struct pawl__pg *pg, pawl_status why)
         .target = pg->target,
         .application_name = pg->application_name,
         .options = pg->options,
+        .address = address_of(pg->conn),
         .gave_up = why,
         .patience_ns = patience_ns,
     };
 
     pg->gave_up = why;
     pg->patience_ns = patience_ns;
-    if (pawl__pg_connect_host(&messenger, pg->host, patience_ns, NULL) == PAWL_OK) {
-        ask_for_cancel(&messenger, pg->session);
+    pawl_status status = pawl__pg_connect_host(&messenger, pg->host, patience_ns, &error);
+    if (status == PAWL_OK) {
+        status = ask_for_cancel(&messenger, pg, &error);
+    }
+    if (status != PAWL_OK) {
+        LOG_INFO("the PostgreSQL server could not be asked to stop a statement: it ends at its "
+                 "statement_timeout",
+                 LOG_TEXT("server", pg->server.location),
+                 LOG_TEXT("error", error.message));
     }
     pawl__pg_drop(&messenger);
 }

@@ -153,8 +153,8 @@ static void args_fill(struct connect_args *args, const struct pawl__pg *pg, size
     args->list_count = 0;
     snprintf(args->user_timeout, sizeof(args->user_timeout), "%d", pg->options.connect_ms_max);
     args_add(args, "fallback_application_name", pg->application_name);
-    /* A peer that vanished is noticed: with data on the way after user_timeout (it bounds cancel
-     * requests as well), idle after 30 + 3 * 10 seconds. */
+    /* A peer that vanished is noticed: with data on the way after user_timeout, idle after
+     * 30 + 3 * 10 seconds. */
     args_add(args, "tcp_user_timeout", args->user_timeout);
     args_add(args, "keepalives_idle", "30");
     args_add(args, "keepalives_interval", "10");
@@ -165,6 +165,9 @@ static void args_fill(struct connect_args *args, const struct pawl__pg *pg, size
         if (at->val != NULL) {
             args_add(args, at->keyword, is_list ? args_list_item(args, at->val, host) : at->val);
         }
+    }
+    if (pg->address != NULL) {
+        args_add(args, "hostaddr", pg->address); /* `host` still names whom TLS expects there */
     }
     args_add(args, "client_encoding", "UTF8");
 }
@@ -259,8 +262,9 @@ static pawl_status read_promises(struct pawl__pg *pg, int *ret_session, pawl_err
     static const struct pawl__pg_statement statement = {
         .sql = "SELECT current_setting('fsync'), current_setting('full_page_writes'),"
                " current_setting('transaction_read_only'), current_setting('synchronous_commit'),"
-               " pg_backend_pid()",
-        .columns = "tttti",
+               " pg_backend_pid(), coalesce((SELECT (extract(epoch FROM backend_start) * 1000000)"
+               "::bigint FROM pg_stat_activity WHERE pid = pg_backend_pid()), 0)",
+        .columns = "ttttii",
     };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     struct pawl__pg_server *server = &pg->server;
@@ -276,6 +280,7 @@ static pawl_status read_promises(struct pawl__pg *pg, int *ret_session, pawl_err
     copy_text(
         server->default_commit, sizeof(server->default_commit), pawl__pg_get_text(&rows, 0, 3));
     *ret_session = (int)pawl__pg_get_i64(&rows, 0, 4); /* libpq's may be that of a pooler */
+    pg->started_us = pawl__pg_get_i64(&rows, 0, 5);
     return PAWL_OK;
 }
 

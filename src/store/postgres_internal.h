@@ -78,9 +78,13 @@ struct pawl__pg {
     int64_t probe_ns;    /* when a silent server is asked (again) whether it is there */
     struct pg_probe probe;
     int session;        /* the server's process; 0: not connected, or not yet set up */
+    int64_t started_us; /* when that process did: a pid alone may be anybody's */
     size_t host;        /* of the URL's: where the connection is */
-    int64_t failed_ns;  /* when connecting again, or waiting, last failed, ... */
+    const char
+        *address;      /* connects there, whatever the host's name means now; NULL: asks the name */
+    int64_t failed_ns; /* when connecting again, or waiting, last failed, ... */
     pawl_status failed; /* ... and how; OK: it did not */
+    int failed_ms;      /* ... after how long without an answer */
 
     PQconninfoOption *target; /* the URL in pieces; holds the password */
     char *namespace;
@@ -145,8 +149,8 @@ pawl_status pawl__pg_step(struct pawl__pg *pg,
                           int64_t deadline_ns,
                           pawl_error *reterr);
 
-/* The server did not answer, or refused: what the next call should know. */
-void pawl__pg_note_failure(struct pawl__pg *pg, pawl_status status);
+/* The server did not answer for `ms`, or refused: what the next call should know. */
+void pawl__pg_note_failure(struct pawl__pg *pg, pawl_status status, int ms);
 
 /* The next result of libpq, which is NULL at the end of each statement. */
 pawl_status pawl__pg_next(struct pawl__pg *pg, PGresult **ret_result, pawl_error *reterr);
@@ -170,7 +174,9 @@ void pawl__pg_probe_stop(struct pg_probe *probe);
 /* postgres_cancel.c */
 
 /* Asks the server to stop the running statement, whose answer is still to be read: within
- * PG_GRACE_MS from now, asking included, or the link is lost. */
+ * PG_GRACE_MS from now, asking included, or the link is lost. A server that has no connection left to
+ * be asked on (max_connections) is not asked: the link is lost then, and the server ends the statement
+ * at its statement_timeout. */
 void pawl__pg_cancel_running(struct pawl__pg *pg, pawl_status why);
 
 /* postgres_value.c */

@@ -110,8 +110,9 @@ static pawl_status check_stopped(struct pawl__pg *pg, pawl_error *reterr)
     return PAWL_OK;
 }
 
-void pawl__pg_note_failure(struct pawl__pg *pg, pawl_status status)
+void pawl__pg_note_failure(struct pawl__pg *pg, pawl_status status, int ms)
 {
+    pg->failed_ms = ms;
     pg->failed = status;
     pg->failed_ns = now_ns();
 }
@@ -130,9 +131,9 @@ static pawl_status connect_again(struct pawl__pg *pg, pawl_error *reterr)
         return pawl__fail(reterr,
                           PAWL_TIMEOUT,
                           "the database server '%s' has stalled: no answer within %d ms "
-                          "(store.answer_timeout) a moment ago",
+                          "a moment ago",
                           pg->server.location,
-                          pg->options.connect_ms_max);
+                          pg->failed_ms);
     }
     pawl_status status = pawl__pg_reconnect_until(
         pg,
@@ -140,7 +141,7 @@ static pawl_status connect_again(struct pawl__pg *pg, pawl_error *reterr)
         deadline_ns,
         reterr);
     bool cut_short = status == PAWL_TIMEOUT && deadline_ns < limit_ns; /* that says nothing */
-    pawl__pg_note_failure(pg, cut_short ? PAWL_OK : status);
+    pawl__pg_note_failure(pg, cut_short ? PAWL_OK : status, pg->options.connect_ms_max);
     return status;
 }
 
@@ -250,7 +251,7 @@ static pawl_status await_server(struct pawl__pg *pg, short events, int64_t deadl
 static pawl_status fail_stalled(struct pawl__pg *pg, pawl_error *reterr)
 {
     pawl__pg_drop(pg);
-    pawl__pg_note_failure(pg, PAWL_TIMEOUT);
+    pawl__pg_note_failure(pg, PAWL_TIMEOUT, pg->options.answer_ms_max);
     return pawl__fail(reterr,
                       PAWL_TIMEOUT,
                       "the database server '%s' has stalled: no answer within %d ms "

@@ -9,6 +9,7 @@
 #include "base/cancel.h"
 #include "base/clock.h"
 #include "base/thread.h"
+#include "store/postgres_internal.h"
 
 enum { WAIT_MS = 30000 }; /* only a failure takes that long */
 
@@ -259,6 +260,32 @@ static void test_a_token_cancels_the_running_statement_on_the_server(void **stat
     pawl__cancel_done(&cancel);
 }
 
+/* After a failover the number of our session may be that of anybody's on the new server. */
+static void test_a_cancel_request_spares_a_stranger_with_the_same_pid(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg *pg = pg_connect(f, &usual);
+    struct waiter stranger = { .pg = pg_connect(f, &usual), .in_statement = true };
+    struct pawl__thread thread = { 0 };
+
+    assert_ok(pawl__thread_start(&thread, "sleep", wait_long, &stranger, &f->err), &f->err);
+    wait_for_sleepers(f, 1);
+    assert_ok(pawl__pg_begin(pg, PAWL__PG_READ_COMMITTED, &f->err), &f->err);
+    pg->session = pawl__pg_session(stranger.pg);
+    pawl__pg_set_deadline(pg, in_ms(500));
+    assert_status(pawl__pg_exec(pg, SLEEP, PG_ARGS(pawl__pg_double(5)), NULL, &f->err),
+                  PAWL_TIMEOUT,
+                  &f->err);
+    assert_message(&f->err, "not even to a cancel request"); /* so the link is given up */
+    pawl__pg_close(pg);
+    wait_for_sleepers(f, 1); /* the stranger's goes on, ours ends by itself */
+    pawl__pg_interrupt(stranger.pg);
+    assert_true(pawl__thread_join_until(&thread, in_ms(WAIT_MS)));
+    assert_status(stranger.status, PAWL_CANCELLED, &stranger.err);
+    pawl__pg_close(stranger.pg);
+    wait_for_sleepers(f, 0);
+}
+
 static void test_another_thread_ends_a_wait_for_a_server_that_is_away(void **state)
 {
     struct pg_fixture *f = pg_fixture(state);
@@ -285,6 +312,7 @@ int main(void)
         cmocka_unit_test(test_a_restart_is_reported_as_missed_and_listening_goes_on),
         cmocka_unit_test(test_another_thread_ends_a_wait),
         cmocka_unit_test(test_a_token_cancels_the_running_statement_on_the_server),
+        cmocka_unit_test(test_a_cancel_request_spares_a_stranger_with_the_same_pid),
         cmocka_unit_test(test_another_thread_ends_a_wait_for_a_server_that_is_away),
     };
     return cmocka_run_group_tests_name("postgres_listen", tests, pg_fixture_start, pg_fixture_stop);
