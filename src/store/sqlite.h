@@ -220,6 +220,7 @@ PAWL_MUST_USE pawl_status pawl__sqlite_backup(struct pawl__sqlite *db,
 /* --- sqlite_expect.c --- */
 
 /* CORRUPT names a trigger that the migrations did not make, or an object that is missing or different.
+ * Columns that somebody added, nullable or with a default, are no difference.
  * Done at open and when a writer finds the schema changed. */
 PAWL_MUST_USE pawl_status pawl__sqlite_check_schema(struct pawl__sqlite *db, pawl_error *reterr);
 

@@ -3,7 +3,8 @@
  * A trigger of somebody else's can drop or change what is written while every statement reports
  * success; a table that was made again without its UNIQUE takes duplicates for new. So the objects of
  * the store are compared with those that the same migrations make in an empty database in memory.
- * Other tables and indexes are nobody's business; a trigger on one of ours is.
+ * Other tables and indexes are nobody's business, nor are columns that were added to ours and that an
+ * INSERT may leave out (sqlite_extend.c); a trigger on one of ours is.
  *
  * Making a large schema takes 7 ms. So scripts/embed-sql does it when pawl is built, and a store whose
  * objects have the same hash needs no second look. */
@@ -49,20 +50,6 @@ static void add_essence(struct pawl__buf *essence, pawl_view sql)
             pawl__buf_add_char(essence, c);
         }
     }
-}
-
-static bool same_essence(pawl_view a, pawl_view b, bool *ret_no_memory)
-{
-    AUTO(pawl__buf_done) struct pawl__buf first = BUF_INIT(SQL_BYTES_MAX);
-    AUTO(pawl__buf_done) struct pawl__buf second = BUF_INIT(SQL_BYTES_MAX);
-
-    if (pawl__view_equal(a, b)) {
-        return true;
-    }
-    add_essence(&first, a);
-    add_essence(&second, b);
-    *ret_no_memory = first.broken || second.broken;
-    return pawl__view_equal(pawl__buf_view(&first), pawl__buf_view(&second));
 }
 
 /* --- what should be there --- */
@@ -194,32 +181,79 @@ static pawl_status check_foreign(sqlite3 *expected, const struct objects *found,
                : PAWL_OK;
 }
 
-static pawl_status check_same(const struct objects *expected,
+/* What is known of two objects of one name. */
+struct pair {
+    const struct objects *expected;
+    const struct objects *found;
+    bool same;     /* or harmless */
+    bool has_ours; /* and more, which is not harmless */
+};
+
+static int compare_texts(struct pawl__sqlite *db, sqlite3 *native, struct pair *pair)
+{
+    AUTO(pawl__buf_done) struct pawl__buf ours = BUF_INIT(SQL_BYTES_MAX);
+    AUTO(pawl__buf_done) struct pawl__buf theirs = BUF_INIT(SQL_BYTES_MAX);
+    pawl_view table = column(pair->expected, TABLE);
+    size_t more = 0;
+
+    add_essence(&ours, column(pair->expected, TEXT));
+    add_essence(&theirs, column(pair->found, TEXT));
+    if (ours.broken || theirs.broken) {
+        return SQLITE_NOMEM;
+    }
+    pair->same = pawl__view_equal(table, column(pair->found, TABLE))
+                 && pawl__view_equal(pawl__buf_view(&ours), pawl__buf_view(&theirs));
+    if (pair->same || !pawl__view_is(column(pair->found, TYPE), "table")) {
+        return SQLITE_OK;
+    }
+    pair->has_ours = pawl__sqlite_has_pieces(pawl__buf_view(&ours), pawl__buf_view(&theirs), &more);
+    return pair->has_ours ? pawl__sqlite_only_columns(native, db->native, table, more, &pair->same)
+                          : SQLITE_OK;
+}
+
+static pawl_status check_same(struct pawl__sqlite *db,
+                              sqlite3 *native,
+                              const struct objects *expected,
                               const struct objects *found,
                               pawl_error *reterr)
 {
-    bool no_memory = false;
-    bool same = pawl__view_equal(column(expected, TABLE), column(found, TABLE))
-                && same_essence(column(expected, TEXT), column(found, TEXT), &no_memory);
+    struct pair pair = { .expected = expected, .found = found };
+    int rc = compare_texts(db, native, &pair);
 
-    if (no_memory) {
+    if (rc == SQLITE_NOMEM) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory to check the schema");
     }
-    return same
-               ? PAWL_OK
-               : pawl__fail(reterr,
-                            PAWL_CORRUPT,
-                            "a table or an index is missing or was changed: the %.*s '%.*s' is not "
-                            "the one that pawl made; restore the store from a copy",
-                            VIEW_ARGS(column(found, TYPE)),
-                            VIEW_ARGS(column(found, NAME)));
+    if (rc != SQLITE_OK) {
+        return pawl__sqlite_fail(db, rc, reterr);
+    }
+    if (pair.same) {
+        return PAWL_OK;
+    }
+    if (pair.has_ours) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "the table '%.*s' is not the one that pawl made: it has a column or a "
+                          "constraint more, which can refuse or remove what is written; to go on, "
+                          "drop it, then verify",
+                          VIEW_ARGS(column(found, NAME)));
+    }
+    return pawl__fail(reterr,
+                      PAWL_CORRUPT,
+                      "a table or an index is missing or was changed: the %.*s '%.*s' is not "
+                      "the one that pawl made; restore the store from a copy",
+                      VIEW_ARGS(column(found, TYPE)),
+                      VIEW_ARGS(column(found, NAME)));
 }
 
-static pawl_status check_row(
-    sqlite3 *native, struct objects *expected, struct objects *found, int order, pawl_error *reterr)
+static pawl_status check_row(struct pawl__sqlite *db,
+                             sqlite3 *native,
+                             struct objects *expected,
+                             struct objects *found,
+                             int order,
+                             pawl_error *reterr)
 {
     if (order == 0) {
-        return check_same(expected, found, reterr);
+        return check_same(db, native, expected, found, reterr);
     }
     if (order > 0) {
         return check_foreign(native, found, reterr);
@@ -243,7 +277,7 @@ static pawl_status compare_all(struct pawl__sqlite *db, sqlite3 *native, pawl_er
     }
     while (rc == SQLITE_OK && (expected.row || found.row)) {
         int order = compare(&expected, &found);
-        pawl_status status = check_row(native, &expected, &found, order, reterr);
+        pawl_status status = check_row(db, native, &expected, &found, order, reterr);
 
         if (status != PAWL_OK) {
             return status;

@@ -100,6 +100,17 @@ PAWL_MUST_USE pawl_status pawl__sqlite_has_fingerprint(struct pawl__sqlite *db,
 PAWL_MUST_USE pawl_status pawl__sqlite_check_schema_change(struct pawl__sqlite *db,
                                                            pawl_error *reterr);
 
+/* --- sqlite_extend.c --- */
+
+/* Of two CREATE TABLE without comments and white space: `found` has every column and constraint of
+ * `expected`, in this order, and *ret_more others. */
+bool pawl__sqlite_has_pieces(pawl_view expected, pawl_view found, size_t *ret_more);
+
+/* Then whether these are columns that an INSERT may leave out and that are no key and refer to nothing.
+ * Returns SQLite's code. */
+int pawl__sqlite_only_columns(
+    sqlite3 *expected, sqlite3 *found, pawl_view table, size_t more, bool *ret_only);
+
 /* file:PATH?immutable=1, where the path may hold anything. Immutable: SQLite takes no lock and
  * makes no file; otherwise it only reads. */
 void pawl__sqlite_add_uri(struct pawl__buf *uri, const char *path, bool immutable);

@@ -967,6 +967,77 @@ static void test_a_trigger_planted_under_an_open_handle_is_refused(void **state)
     pawl__sqlite_close(db);
 }
 
+static void test_columns_and_indexes_of_others_are_accepted(void **state)
+{
+    struct probe *probe = *state;
+    struct pawl__sqlite *db = probe_open(probe);
+    struct pawl__sqlite *other = NULL;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    sabotage(probe,
+             "ALTER TABLE probe ADD COLUMN mine TEXT;"
+             "ALTER TABLE probe ADD COLUMN \"a, (b\" INTEGER NOT NULL DEFAULT 1 CHECK (1 <> 2);"
+             "ALTER TABLE probe_child ADD COLUMN mine /* , */ TEXT;"
+             "CREATE INDEX mine ON probe (mine)");
+    assert_ok(probe_put_committed(db, "under an open handle", &error), &error);
+    assert_ok(pawl__sqlite_open(probe->path, &probe->options, &other, &error), &error);
+    assert_ok(probe_put_committed(other, "now", &error), &error);
+    pawl__sqlite_close(other);
+    pawl__sqlite_close(db);
+}
+
+/* `probe` made again, as it is but for what stands between the parentheses. */
+static void remake(struct probe *probe, const char *columns)
+{
+    char sql[1024];
+
+    snprintf(sql,
+             sizeof(sql),
+             "DROP TABLE probe; CREATE TABLE probe (%s); CREATE INDEX probe_note ON probe (note)",
+             columns);
+    sabotage(probe, sql);
+}
+
+static void test_a_change_of_our_columns_and_constraints_is_refused(void **state)
+{
+#define ID "id INTEGER PRIMARY KEY,"
+#define NAMED "name TEXT NOT NULL CONSTRAINT probe_name_unique UNIQUE,"
+#define SIZED "size REAL CONSTRAINT probe_size_positive CHECK (size IS NULL OR size > 0),"
+    static const struct {
+        const char *columns;
+        const char *message; /* NULL: that is how it was */
+    } cases[] = {
+        { ID NAMED "body BLOB," SIZED "note TEXT", NULL },
+        { ID NAMED "mine TEXT, body BLOB," SIZED "more TEXT DEFAULT 'x', note TEXT", NULL },
+        { ID "name TEXT NOT NULL, body BLOB," SIZED "note TEXT", "restore" },
+        { ID NAMED "body BLOB, size REAL, note TEXT", "restore" },
+        { ID NAMED "body TEXT," SIZED "note TEXT", "restore" },
+        { ID NAMED SIZED "note TEXT", "restore" },
+        { ID NAMED "body BLOB," SIZED "note TEXT, mine TEXT NOT NULL", "to go on, drop it" },
+        { ID NAMED "body BLOB," SIZED "note TEXT, mine TEXT UNIQUE ON CONFLICT REPLACE",
+          "to go on, drop it" },
+        { ID NAMED "body BLOB," SIZED "note TEXT, mine TEXT REFERENCES x ON DELETE CASCADE",
+          "to go on, drop it" },
+        { ID NAMED "body BLOB," SIZED "note TEXT, CHECK (id > 1)", "to go on, drop it" },
+    };
+    struct probe *probe = *state;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    pawl__sqlite_close(probe_open(probe));
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct pawl__sqlite *db = NULL;
+        remake(probe, cases[i].columns);
+        assert_status(pawl__sqlite_open(probe->path, &probe->options, &db, &error),
+                      cases[i].message == NULL ? PAWL_OK : PAWL_CORRUPT,
+                      &error);
+        if (cases[i].message != NULL) {
+            assert_message(&error, "'probe' is not the one that pawl made");
+            assert_message(&error, cases[i].message);
+        }
+        pawl__sqlite_close(db);
+    }
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, probe_setup, probe_teardown)
 
 int main(void)
@@ -974,6 +1045,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_a_whole_schema_is_known_by_its_fingerprint),
         CASE(test_a_trigger_planted_under_an_open_handle_is_refused),
+        CASE(test_columns_and_indexes_of_others_are_accepted),
+        CASE(test_a_change_of_our_columns_and_constraints_is_refused),
         CASE(test_a_new_store_is_private_and_set_up_our_way),
         CASE(test_what_is_decided_at_creation_stays),
         CASE(test_a_migrated_text_arrives_as_it_was_written),

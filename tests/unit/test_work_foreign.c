@@ -214,6 +214,23 @@ static void test_a_trigger_or_rule_that_is_not_ours_is_refused(void **state)
     assert_message(&f->err, "no trigger 'check_work_items_insert'");
 }
 
+static void test_a_column_and_an_index_of_the_users_are_accepted(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_work *work = NULL;
+
+    make_task(f, "T");
+    work_sql(f,
+             "ALTER TABLE work_items ADD COLUMN note TEXT;"
+             "ALTER TABLE tasks ADD COLUMN team TEXT NOT NULL DEFAULT 'ours';"
+             "CREATE INDEX by_note ON work_items (note)");
+    assert_ok(submit_after(f, "a", "T", NULL), &f->err);
+    assert_ok(pawl_work_open(f->location, NULL, &work, &f->err), &f->err);
+    pawl_work_close(work);
+    work_sql(f, "UPDATE work_items SET note = 'mine'");
+    assert_ok(complete(f, "a", claim_it(f, "w", "a")), &f->err);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +239,7 @@ int main(int argc, char **argv)
         work_test(test_what_it_fails_or_deletes_fails_what_comes_after),
         work_test(test_what_it_left_expired_goes_on),
         work_test(test_a_trigger_or_rule_that_is_not_ours_is_refused),
+        work_test(test_a_column_and_an_index_of_the_users_are_accepted),
         work_test(test_the_store_lets_happen_what_is_in_the_table_and_nothing_else),
     };
 
