@@ -18,12 +18,14 @@
 
 enum { SQL_BYTES_MAX = 1 << 20 };
 
-/* sqlite_schema keeps the text of a statement. Tables first: what is missing with one is named by it. */
+/* sqlite_schema keeps the text of a statement. Tables first: what is missing with one is named by it.
+ * Neither SQLite's own tables nor the runner's, which is made before any migration, are of a schema. A
+ * trigger of such a name is no less a trigger. */
 static const char objects_sql[] =
     "SELECT CASE type WHEN 'table' THEN '0' WHEN 'index' THEN '1' ELSE type END, name, tbl_name, "
     "sql,"
-    " type FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-    " AND name <> 'schema_version' ORDER BY 1, 2"; /* the runner's own, before any migration */
+    " type FROM sqlite_schema WHERE sql IS NOT NULL AND (type NOT IN ('table', 'index')"
+    " OR (name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND name <> 'schema_version')) ORDER BY 1, 2";
 
 /* Comments and white space say nothing: a migration may be explained better later. */
 static void add_essence(struct pawl__buf *essence, pawl_view sql)

@@ -40,6 +40,16 @@ static const struct sabotage sqlite_sabotage[] = {
     { "CREATE TRIGGER eve BEFORE DELETE ON embeddings BEGIN SELECT RAISE(IGNORE); END",
       "DROP TRIGGER eve",
       "'eve' on 'embeddings'" },
+    /* Names of tables that are not looked at. */
+    { "CREATE TRIGGER schema_version BEFORE INSERT ON events BEGIN SELECT RAISE(IGNORE); END",
+      "DROP TRIGGER schema_version",
+      "'schema_version' on 'events'" },
+    { "CREATE TRIGGER eve BEFORE INSERT ON events BEGIN SELECT RAISE(IGNORE); END;"
+      "PRAGMA writable_schema = ON;"
+      "UPDATE sqlite_schema SET name = 'sqlite_eve', sql = replace(sql, 'eve ', 'sqlite_eve ')"
+      " WHERE name = 'eve'",
+      "DROP TRIGGER sqlite_eve",
+      "'sqlite_eve' on 'events'" },
 };
 
 #define EVE(body)                                                                        \

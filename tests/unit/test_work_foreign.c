@@ -231,6 +231,26 @@ static void test_a_column_and_an_index_of_the_users_are_accepted(void **state)
     assert_ok(complete(f, "a", claim_it(f, "w", "a")), &f->err);
 }
 
+static void test_a_trigger_that_is_called_like_a_table_of_ours_is_refused(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_work *work = NULL;
+
+    if (!work_is(f, "sqlite")) {
+        skip(); /* PostgreSQL's triggers are looked for by table and name */
+    }
+    make_task(f, "T");
+    work_sql(f,
+             "CREATE TRIGGER schema_version BEFORE INSERT ON work_items BEGIN"
+             " SELECT RAISE(IGNORE); END");
+    assert_status(submit_after(f, "a", "T", NULL), PAWL_CORRUPT, &f->err);
+    assert_message(&f->err, "'schema_version' on 'work_items'");
+    assert_status(pawl_work_open(f->location, NULL, &work, &f->err), PAWL_CORRUPT, &f->err);
+    assert_message(&f->err, "DROP TRIGGER \"schema_version\"");
+    work_sql(f, "DROP TRIGGER schema_version");
+    assert_ok(submit_after(f, "a", "T", NULL), &f->err);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +259,7 @@ int main(int argc, char **argv)
         work_test(test_what_it_fails_or_deletes_fails_what_comes_after),
         work_test(test_what_it_left_expired_goes_on),
         work_test(test_a_trigger_or_rule_that_is_not_ours_is_refused),
+        work_test(test_a_trigger_that_is_called_like_a_table_of_ours_is_refused),
         work_test(test_a_column_and_an_index_of_the_users_are_accepted),
         work_test(test_the_store_lets_happen_what_is_in_the_table_and_nothing_else),
     };
