@@ -29,10 +29,12 @@ const struct pawl__pg_statement pawl__app_pg_statements[APP_PG_COUNT] = {
                      "ix" },
     [APP_PG_SCAN] = { PAGE_OF(""), "ixxii", "xx" },
     [APP_PG_SCAN_BACK] = { PAGE_OF("DESC"), "ixxii", "xx" },
-    [APP_PG_INSERT] = { NEW_ROWS, "IXX", NULL },
-    [APP_PG_PUT] = { NEW_ROWS " ON CONFLICT (family, key) DO UPDATE SET value = excluded.value",
+    [APP_PG_INSERT] = { PG_ALL_OR_NONE(NEW_ROWS, "$1"), "IXX", "i" },
+    [APP_PG_PUT] = { PG_ALL_OR_NONE(NEW_ROWS " ON CONFLICT (family, key)"
+                                             " DO UPDATE SET value = excluded.value",
+                                    "$1"),
                      "IXX",
-                     NULL },
+                     "i" },
     [APP_PG_DELETE] = { "DELETE FROM app_entries AS stored USING " ROWS_OF
                         " WHERE stored.family = asked.family::smallint AND stored.key = asked.key",
                         "IX",

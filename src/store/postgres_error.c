@@ -55,6 +55,12 @@ static bool is_gone(const struct pawl__pg *pg, const char *sqlstate)
     return pg->answers_table && (strcmp(sqlstate, "42P01") == 0 || strcmp(sqlstate, "42703") == 0);
 }
 
+/* See PG_ALL_OR_NONE; nothing else in the statements of the table divides. */
+static bool is_short(const struct pawl__pg *pg, const char *sqlstate)
+{
+    return pg->answers_table && strcmp(sqlstate, "22012") == 0;
+}
+
 static void keep_sqlstate(pawl_error *reterr, const char *sqlstate)
 {
     if (reterr != NULL) {
@@ -83,7 +89,13 @@ pawl_status pawl__pg_fail_result(struct pawl__pg *pg, const PGresult *result, pa
     }
     pawl_status status =
         is_gone(pg, sqlstate) ? PAWL_CORRUPT : pawl__pg_status_of(sqlstate, pg->gave_up);
-    if (status == PAWL_CONFLICT && constraint != NULL) {
+    if (is_short(pg, sqlstate)) {
+        status =
+            pawl__fail(reterr,
+                       PAWL_CORRUPT,
+                       "the server dropped rows that it was sent, so none was stored: a trigger "
+                       "that is not pawl's; remove it, then verify");
+    } else if (status == PAWL_CONFLICT && constraint != NULL) {
         /* The message without the row's values: those belong to the user, not into a log. */
         pawl__fail(reterr, status, "constraint '%s': %s", constraint, message);
     } else {

@@ -266,6 +266,36 @@ static void test_a_location_that_is_none_is_refused(void **state)
 
 /* Counted in compared keys, which no machine changes: ten times the keys may cost ten times the work and a
  * little more, in any order of keys. */
+/* Planted while the store is open, where only the counts of rows tell. */
+static void test_rows_that_a_foreign_trigger_drops_are_not_taken_for_stored(void **state)
+{
+    struct fixture *f = *state;
+
+    if (strcmp(app_backend, "postgres") != 0) {
+        skip();
+    }
+    put(f, 1, "old");
+    pg_admin(&app_server,
+             "CREATE FUNCTION eve() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN"
+             " IF NEW.value = 'eve'::bytea THEN RETURN NULL; END IF; RETURN NEW; END$$;"
+             "CREATE TRIGGER eve BEFORE INSERT OR UPDATE ON app_entries FOR EACH ROW"
+             " EXECUTE FUNCTION eve()");
+    add(f, APP_INSERT, 2, "new");
+    add(f, APP_INSERT, 3, "eve");
+    assert_status(write_batch(f), PAWL_CORRUPT, &f->error);
+    assert_message(&f->error, "the server dropped rows");
+    add(f, APP_PUT, 1, "eve");
+    add(f, APP_PUT, 4, "new");
+    assert_status(write_batch(f), PAWL_CORRUPT, &f->error);
+    expect_stored(f, 1, "old");
+    expect_stored(f, 2, NULL);
+    expect_stored(f, 3, NULL);
+    expect_stored(f, 4, NULL);
+    pg_admin(&app_server, "DROP FUNCTION eve CASCADE");
+    put(f, 1, "eve");
+    expect_stored(f, 1, "eve");
+}
+
 static uint64_t work_of(uint64_t keys, uint64_t step)
 {
     struct app_store *store = NULL;
@@ -313,6 +343,8 @@ int main(int argc, char **argv)
             test_a_scan_gives_a_range_in_order_and_in_pages, setup, teardown),
         cmocka_unit_test_setup_teardown(
             test_what_was_written_is_there_after_a_restart, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_rows_that_a_foreign_trigger_drops_are_not_taken_for_stored, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_location_that_is_none_is_refused, setup, teardown),
     };
 
