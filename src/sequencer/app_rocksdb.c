@@ -216,7 +216,11 @@ static pawl_status read_anchor(struct app_store *store, struct pawl__buf *text, 
 
 static pawl_status write_anchor(struct app_store *store, pawl_view text, pawl_error *reterr)
 {
-    return pawl__fs_replace(((struct rocksdb_store *)store)->anchor_path, text, reterr);
+    struct rocksdb_store *self = (struct rocksdb_store *)store;
+    pawl_status status =
+        pawl__rocks_check_place(self->db, reterr); /* else it is another's anchor */
+
+    return status == PAWL_OK ? pawl__fs_replace(self->anchor_path, text, reterr) : status;
 }
 
 static pawl_status check_place(struct app_store *store,

@@ -21,6 +21,7 @@ struct pawl__store_lock {
     dev_t device;
     ino_t inode;
     int fd; /* -1 in a child of fork */
+    char *file;
 };
 
 /* What this process holds. The list answers a second open in this process without opening the file:
@@ -194,13 +195,15 @@ static pawl_status take(const char *store,
         return pawl__fail_errno(reterr, atfork_error, "register what a fork must close");
     }
     struct pawl__store_lock *lock = calloc(1, sizeof(*lock));
-    if (lock == NULL) {
+    if (lock == NULL || (lock->file = strdup(file)) == NULL) {
+        free(lock);
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a lock");
     }
     pawl__lock(&held.lock);
     pawl_status status = take_locked(lock, store, file, reterr);
     pawl__unlock(&held.lock);
     if (status != PAWL_OK) {
+        free(lock->file);
         free(lock);
         return status;
     }
@@ -302,6 +305,18 @@ pawl_status pawl__store_lock_look_inside(const char *directory, pawl_error *rete
     return status == PAWL_OK ? look(directory, file, reterr) : status;
 }
 
+/* The inode cannot be another's: the descriptor keeps it. */
+bool pawl__store_lock_in_place(const struct pawl__store_lock *lock)
+{
+    struct stat info;
+
+    if (stat(lock->file, &info) != 0) {
+        return errno != ENOENT
+               && errno != ENOTDIR; /* what cannot be looked at is not known to be gone */
+    }
+    return info.st_dev == lock->device && info.st_ino == lock->inode;
+}
+
 static void forget_locked(const struct pawl__store_lock *lock) REQUIRES_LOCK(held.lock)
 {
     for (struct pawl__store_lock **at = &held.first; *at != NULL; at = &(*at)->next) {
@@ -329,5 +344,6 @@ void pawl__store_lock_release(struct pawl__store_lock *lock)
      * find the file locked by nobody it knows. */
     pawl__fs_close(&lock->fd);
     pawl__unlock(&held.lock);
+    free(lock->file);
     free(lock);
 }

@@ -17,6 +17,8 @@
 
 #include <pawl/pawl.h>
 
+#include <stdbool.h>
+
 #include "base/macros.h"
 
 struct pawl__store_lock;
@@ -39,6 +41,10 @@ PAWL_MUST_USE pawl_status pawl__store_lock_inside(const char *directory,
  * for `doctor`, since the answer may be old when it arrives. */
 PAWL_MUST_USE pawl_status pawl__store_lock_look_beside(const char *path, pawl_error *reterr);
 PAWL_MUST_USE pawl_status pawl__store_lock_look_inside(const char *directory, pawl_error *reterr);
+
+/* Whether the lock's file is still the one of its name. If not, the store was moved, replaced or deleted,
+ * and what is written by its path goes to another one. One system call. */
+bool pawl__store_lock_in_place(const struct pawl__store_lock *lock);
 
 void pawl__store_lock_release(struct pawl__store_lock *lock); /* NULL is nothing */
 

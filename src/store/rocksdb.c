@@ -513,6 +513,7 @@ void pawl__rocks_close(struct pawl__rocks *db)
     }
     pawl__rocks_memory_leave(db);
     if (db->native != NULL) {
+        (void)!pawl__rocks_check_place(db, NULL);
         close_native(db);
     }
     if (db->write_options != NULL) {

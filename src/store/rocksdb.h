@@ -187,6 +187,11 @@ PAWL_MUST_USE pawl_status pawl__rocks_iter_seek_back(struct pawl__rocks_iter *it
                                                      pawl_view key,
                                                      pawl_error *reterr);
 
+/* IO when the directory is no longer the one that was opened. The engine writes and removes files by their
+ * names, which are another's now: it is stopped, and the store takes no more writes. Every write, flush,
+ * checkpoint and close asks this itself. */
+PAWL_MUST_USE pawl_status pawl__rocks_check_place(struct pawl__rocks *db, pawl_error *reterr);
+
 /* Memtables of all families into files. Not needed for durability: the log has it all. */
 PAWL_MUST_USE pawl_status pawl__rocks_flush(struct pawl__rocks *db, pawl_error *reterr);
 

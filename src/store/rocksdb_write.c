@@ -287,13 +287,51 @@ pawl_status pawl__rocks_reserve(struct pawl__rocks *db,
     return status;
 }
 
+/* What the first failure was, for those that come after it. */
+static void keep_poison(struct pawl__rocks *db, const pawl_error *error)
+{
+    pawl__lock(&db->space.lock);
+    if (!atomic_load(&db->poisoned)) {
+        db->poison = *error;
+        atomic_store(&db->poisoned, true);
+    }
+    pawl__unlock(&db->space.lock);
+}
+
+/* Closing looks for files that the engine does not know, and would remove those of the other store. */
+static void stop_engine(struct pawl__rocks *db)
+{
+    char *text = NULL;
+
+    rocksdb_disable_file_deletions(db->native, &text);
+    rocksdb_free(text);
+    rocksdb_cancel_all_background_work(db->native, 0);
+}
+
+pawl_status pawl__rocks_check_place(struct pawl__rocks *db, pawl_error *reterr)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (pawl__store_lock_in_place(db->lock)) {
+        return PAWL_OK;
+    }
+    pawl_status status =
+        pawl__fail(&error,
+                   PAWL_IO,
+                   "'%s' was moved, replaced or deleted while it was open: open it again",
+                   db->dir);
+    keep_poison(db, &error);
+    stop_engine(db);
+    return pawl__fail_with(reterr, status, &error);
+}
+
 static pawl_status refuse_write(struct pawl__rocks *db, pawl_error *reterr)
 {
     if (db->read_only) {
         return pawl__fail(reterr, PAWL_DENIED, "store '%s' was opened for reading", db->dir);
     }
     if (!atomic_load(&db->poisoned)) {
-        return PAWL_OK;
+        return pawl__rocks_check_place(db, reterr);
     }
     return pawl__fail(reterr,
                       PAWL_IO,
@@ -312,12 +350,7 @@ static pawl_status poison(struct pawl__rocks *db, char *text, pawl_error *reterr
     pawl__rocks_fail(text, &error);
     error.status = PAWL_IO;
     error.retryable = false;
-    pawl__lock(&db->space.lock);
-    if (!atomic_load(&db->poisoned)) {
-        db->poison = error;
-        atomic_store(&db->poisoned, true);
-    }
-    pawl__unlock(&db->space.lock);
+    keep_poison(db, &error);
     if (reterr != NULL) {
         *reterr = error;
     }

@@ -196,6 +196,28 @@ static void copy(const char *from, const char *to)
     assert_int_equal(system(command), 0);
 }
 
+static void test_an_application_that_was_moved_takes_no_more_commands(void **state)
+{
+    struct app_fixture *f = *state;
+
+    if (!in_a_directory(f)) {
+        return;
+    }
+    app_open(f);
+    app_invoice(f, WORKSPACE);
+    app_reopen(f);
+    AUTO(pawl__text_free) char *away = beside(f, "away");
+    assert_int_equal(rename(f->location, away), 0);
+    copy(away, f->location);
+    assert_status(app_try_invoice(f, WORKSPACE), PAWL_IO, &f->error);
+    assert_message(&f->error, "was moved, replaced or deleted while it was open");
+    pawl_app_close(STEAL(f->app));
+    tempdir_remove(f->location); /* what was moved is whole */
+    assert_int_equal(rename(away, f->location), 0);
+    app_open(f);
+    assert_int_equal(app_invoice(f, WORKSPACE), 1001);
+}
+
 static void test_a_copy_under_another_name_is_refused_by_name(void **state)
 {
     struct app_fixture *f = *state;
@@ -282,6 +304,7 @@ int main(int argc, char **argv)
         APP_TEST(test_another_last_event_is_noticed_at_the_next_start),
         APP_TEST(test_a_log_that_was_cut_goes_on_when_somebody_removes_the_anchor),
         APP_TEST(test_a_damaged_anchor_is_told_and_an_older_one_is_fine),
+        APP_TEST(test_an_application_that_was_moved_takes_no_more_commands),
         APP_TEST(test_a_copy_under_another_name_is_refused_by_name),
         APP_TEST(test_a_second_application_with_the_same_id_is_refused_by_name),
         APP_TEST(test_an_application_that_is_gone_is_not_begun_anew),

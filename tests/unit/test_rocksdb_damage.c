@@ -300,6 +300,81 @@ static void test_a_second_handle_in_this_process_is_busy(void **state)
     assert_status(open_store(f->path, &second, &f->error), PAWL_BUSY, &f->error);
 }
 
+static size_t count_files(const char *path)
+{
+    DIR *stream = opendir(path);
+    size_t count = 0;
+
+    assert_non_null(stream);
+    while (readdir(stream) != NULL) {
+        count++;
+    }
+    closedir(stream);
+    return count;
+}
+
+/* The copy has one more table, as if somebody had opened it and written. */
+static void replace_by_copy(const struct fixture *f, const char *moved)
+{
+    char command[3 * TEMPDIR_SIZE + 128];
+
+    assert_int_equal(rename(f->path, moved), 0);
+    snprintf(command,
+             sizeof(command),
+             "cp -r '%s' '%s' && touch '%s/900000.sst'",
+             moved,
+             f->path,
+             f->path);
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a path of our own making */
+}
+
+static void test_a_directory_that_was_replaced_is_left_alone(void **state)
+{
+    struct fixture *f = *state;
+    char moved[TEMPDIR_SIZE + 32];
+    uint32_t count = 0;
+
+    assert_ok(open_store(f->path, &f->db, &f->error), &f->error);
+    assert_ok(put(f->db, KEYS, &f->error), &f->error);
+    snprintf(moved, sizeof(moved), "%s/moved", f->dir);
+    replace_by_copy(f, moved);
+    size_t files = count_files(f->path);
+
+    assert_status(put(f->db, KEYS + 1, &f->error), PAWL_IO, &f->error);
+    assert_non_null(strstr(f->error.message, "was moved, replaced or deleted while it was open"));
+    assert_status(put(f->db, KEYS + 1, &f->error), PAWL_IO, &f->error);
+    assert_status(pawl__rocks_flush(f->db, &f->error), PAWL_IO, &f->error);
+    assert_ok(pawl__rocks_flush_last(f->db, INT64_MAX, &f->error), &f->error);
+    pawl__rocks_close(STEAL(f->db));
+    assert_int_equal(count_files(f->path), files);
+
+    assert_ok(open_store(moved, &f->db, &f->error), &f->error);
+    assert_ok(count_keys(f->db, &count, &f->error), &f->error);
+    assert_int_equal(count, KEYS + 1);
+}
+
+/* Nobody writes: the flush and the close notice it themselves. */
+static void test_closing_writes_and_removes_nothing_in_a_directory_that_was_replaced(void **state)
+{
+    struct fixture *f = *state;
+    char moved[TEMPDIR_SIZE + 32];
+
+    for (int flush = 0; flush < 2; flush++) {
+        assert_ok(open_store(f->path, &f->db, &f->error), &f->error);
+        assert_ok(put(f->db, KEYS, &f->error), &f->error);
+        snprintf(moved, sizeof(moved), "%s/moved-%d", f->dir, flush);
+        replace_by_copy(f, moved);
+        size_t files = count_files(f->path);
+        if (flush != 0) {
+            assert_ok(pawl__rocks_flush_last(f->db, INT64_MAX, &f->error), &f->error);
+        }
+        pawl__rocks_close(STEAL(f->db));
+        assert_int_equal(count_files(f->path), files);
+        tempdir_remove(f->path);
+        assert_int_equal(rename(moved, f->path), 0);
+    }
+}
+
 static int child_hold(const char *path)
 {
     pawl_error error = PAWL_ERROR_INIT;
@@ -702,6 +777,8 @@ int main(int argc, char **argv)
         TEST(test_data_without_current_is_corrupt_and_kept),
         TEST(test_garbage_in_the_stores_own_records_is_corrupt),
         TEST(test_a_second_handle_in_this_process_is_busy),
+        TEST(test_a_directory_that_was_replaced_is_left_alone),
+        TEST(test_closing_writes_and_removes_nothing_in_a_directory_that_was_replaced),
         TEST(test_another_process_is_busy),
         TEST(test_a_killed_writer_has_lost_nothing_it_acknowledged),
         TEST(test_after_a_failed_write_only_reads_until_it_is_opened_again),
