@@ -14,7 +14,7 @@
 #include "base/shutdown.h"
 #include "server/node_internal.h"
 
-enum { OPENERS = 4, AGAIN_MS = 1000, LOST_MAX = 64 };
+enum { OPENERS = 4, AGAIN_MS = 1000, LOST_FIRST = 1 };
 
 /* What the others are told of one of them, and when it is opened. */
 struct node_app {
@@ -36,8 +36,9 @@ struct node_apps {
     size_t count;
     /* Handles of applications that another process has taken over. Somebody may still be in a call of one,
      * so they are closed when the node ends. */
-    struct node_app_state lost[LOST_MAX];
+    struct node_app_state *lost;
     size_t lost_count;
+    size_t lost_room;
     bool stop;
     struct pawl__thread openers[OPENERS];
 };
@@ -105,15 +106,24 @@ size_t pawl__node_apps(struct pawl__node *node, struct node_app_state *ret_state
     return count;
 }
 
-size_t pawl__node_lost_apps(struct pawl__node *node, struct node_app_state *ret_states, size_t max)
+struct node_app_state *pawl__node_handles(struct pawl__node *node, size_t *ret_count)
 {
     struct node_apps *apps = node->apps;
+    size_t count = 0;
 
     pawl__lock(&apps->lock);
-    size_t count = MIN(apps->lost_count, max);
-    memcpy(ret_states, apps->lost, count * sizeof(ret_states[0]));
+    struct node_app_state *states = calloc(apps->count + apps->lost_count + 1, sizeof(*states));
+    for (size_t i = 0; states != NULL && i < apps->count; i++) {
+        if (apps->apps[i]->app != NULL) {
+            states[count++] = state_of(apps->apps[i]);
+        }
+    }
+    for (size_t i = 0; states != NULL && i < apps->lost_count; i++) {
+        states[count++] = apps->lost[i];
+    }
     pawl__unlock(&apps->lock);
-    return count;
+    *ret_count = count;
+    return states;
 }
 
 size_t pawl__node_app_count(struct pawl__node *node)
@@ -221,15 +231,32 @@ static pawl_status pass_over(void *context, const pawl_app_record *record, pawl_
     return PAWL_OK;
 }
 
+/* False: no memory. */
+static bool keep_lost_locked(struct node_apps *apps, const struct node_app *app)
+    REQUIRES_LOCK(apps->lock)
+{
+    if (apps->lost_count == apps->lost_room) {
+        size_t room = MAX(2 * apps->lost_room, (size_t)LOST_FIRST);
+        struct node_app_state *lost = realloc(apps->lost, room * sizeof(*lost));
+
+        if (lost == NULL) {
+            return false;
+        }
+        apps->lost = lost;
+        apps->lost_room = room;
+    }
+    apps->lost[apps->lost_count++] = state_of(app);
+    return true;
+}
+
 /* Another process has it now, and the handle is good for nothing: it is opened again when that process gives
- * it back. */
+ * it back. Without memory for that the probe, which goes on, comes here again. */
 static void lose(struct node_app *app, pawl_app *lost)
 {
     struct node_apps *apps = app->all;
 
     pawl__lock(&apps->lock);
-    if (app->app == lost && apps->lost_count < LOST_MAX) {
-        apps->lost[apps->lost_count++] = state_of(app);
+    if (app->app == lost && keep_lost_locked(apps, app)) {
         pawl__node_probe_cancel(app->probe);
         app->app = NULL;
         app->probe = NULL;
@@ -548,6 +575,7 @@ void pawl__node_apps_free(struct pawl__node *node)
     }
     pawl__cond_done(&apps->changed);
     pawl__lock_done(&apps->lock);
+    free(apps->lost);
     free(apps->apps);
     free(apps);
     node->apps = NULL;

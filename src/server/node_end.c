@@ -8,8 +8,7 @@
 #include "server/node_internal.h"
 
 enum {
-    GRACE_MS = 500, /* for a store that is closed behind the last command */
-    ENDINGS_MAX = NODE_APPS_MAX + 100
+    GRACE_MS = 500 /* for a store that is closed behind the last command */
 };
 
 struct ending {
@@ -68,44 +67,39 @@ static pawl_status name_late(const struct ending *endings, size_t count, pawl_er
     return status;
 }
 
-/* Those that are open, into `endings`; how many. */
-static size_t begin_all(struct pawl__node *node, struct ending *endings)
+static void begin_all(struct pawl__node *node,
+                      const struct node_app_state *states,
+                      struct ending *endings,
+                      size_t count)
 {
-    struct node_app_state *states = calloc(ENDINGS_MAX, sizeof(*states));
-    size_t count = states == NULL ? 0 : pawl__node_apps(node, states, NODE_APPS_MAX);
-    size_t open = 0;
-
-    if (states != NULL) {
-        count += pawl__node_lost_apps(node, states + count, ENDINGS_MAX - count);
-    }
-
     for (size_t i = 0; i < count; i++) {
         pawl__node_probe_cancel(states[i].probe);
     }
     for (size_t i = 0; i < count; i++) {
-        if (states[i].app != NULL) {
-            begin(&endings[open++], &states[i], node->options.app.close_ms_max);
-        }
+        begin(&endings[i], &states[i], node->options.app.close_ms_max);
     }
-    free(states);
-    return open;
 }
 
 pawl_status pawl__node_close_apps(struct pawl__node *node, pawl_error *reterr)
 {
-    struct ending *endings = calloc(ENDINGS_MAX, sizeof(*endings));
-    struct pawl__stop *stops = calloc(ENDINGS_MAX, sizeof(*stops));
+    if (node->apps == NULL) {
+        return PAWL_OK;
+    }
+    size_t count = 0;
+    struct node_app_state *states = pawl__node_handles(node, &count);
+    struct ending *endings = calloc(count + 1, sizeof(*endings));
+    struct pawl__stop *stops = calloc(count + 1, sizeof(*stops));
     int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real())
                           + (node->options.app.close_ms_max + GRACE_MS) * NS_PER_MS;
-    size_t count = 0;
 
-    if (node->apps == NULL || endings == NULL || stops == NULL) {
+    if (states == NULL || endings == NULL || stops == NULL) {
+        free(states);
         free(endings);
         free(stops);
-        return node->apps == NULL ? PAWL_OK
-                                  : pawl__fail(reterr, PAWL_NOMEM, "no memory to end in order");
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory to end in order");
     }
-    count = begin_all(node, endings);
+    begin_all(node, states, endings, count);
+    free(states);
     for (size_t i = 0; i < count; i++) {
         stops[i] = (struct pawl__stop){ endings[i].state.name, &endings[i].thread };
     }

@@ -43,8 +43,9 @@ bool pawl__node_find(struct pawl__node *node, pawl_view name, struct node_app_st
 /* Those that there are now: at most `max` into `ret_states`, and how many. */
 size_t pawl__node_apps(struct pawl__node *node, struct node_app_state *ret_states, size_t max);
 
-/* The same of those that another process has taken over: their handles are still to be closed. */
-size_t pawl__node_lost_apps(struct pawl__node *node, struct node_app_state *ret_states, size_t max);
+/* All handles that are to be closed, those of applications that another process has taken over too: one
+ * block to free. NULL: no memory. */
+struct node_app_state *pawl__node_handles(struct pawl__node *node, size_t *ret_count);
 
 size_t pawl__node_open_count(struct pawl__node *node); /* those that are open */
 

@@ -13,8 +13,11 @@
 
 enum {
     PERIOD_MS = 1000,
-    ANSWER_MS_MAX = 3000 /* and /readyz is wrong for the sum of both at the longest */
+    ANSWER_MS_MAX = 3000, /* and /readyz is wrong for the sum of both at the longest, ... */
+    WRONG_MS_MAX = 5000   /* ... which is promised not to be longer than this */
 };
+
+_Static_assert(PERIOD_MS + ANSWER_MS_MAX <= WRONG_MS_MAX, "/readyz notices in time");
 
 struct node_probe {
     struct pawl__lock lock; /* covers stop, asked_ns and last */

@@ -25,6 +25,9 @@ enum {
     KEYWORDS_MAX = 96, /* libpq 15 knows 41, libpq 17 51 */
 };
 
+/* Promised: a server that refuses fails a call within three seconds. A call tries twice at the most. */
+_Static_assert(2 * RECONNECT_MS_DEFAULT <= 3000, "a refusal is told in time");
+
 static const struct pawl__backoff reconnect_backoff = { .first_ns = 50 * NS_PER_MS,
                                                         .max_ns = 2 * NS_PER_S };
 
