@@ -8,6 +8,7 @@
 
 #include "base/argument.h"
 #include "base/error.h"
+#include "base/inside.h"
 #include "base/macros.h"
 
 static const char *const part_words[] = { "anchor",    "plog",    "wlog",        "records",
@@ -29,7 +30,10 @@ void pawl__check_tell(struct check *check, pawl_app_part part, const char *forma
         va_start(args, format);
         vsnprintf(what, sizeof(what), format, args);
         va_end(args);
+        struct pawl__inside inside;
+        pawl__inside_enter(&inside, check->app);
         check->visitor(check->context, part, what);
+        pawl__inside_leave(&inside);
     }
 }
 

@@ -3,11 +3,13 @@
 
 #include "base/argument.h"
 #include "base/error.h"
+#include "base/inside.h"
 #include "base/macros.h"
 #include "sequencer/app_internal.h"
 #include "sequencer/gapless.h"
 
 struct verify {
+    const pawl_app *app;
     uint64_t workspace;
     uint16_t sequence;
     struct gapless gapless;
@@ -25,7 +27,10 @@ static void report(struct verify *verify, pawl_app_finding finding)
     finding.sequence = verify->sequence;
     verify->certificate.findings++;
     if (verify->visitor != NULL) {
+        struct pawl__inside inside;
+        pawl__inside_enter(&inside, verify->app);
         verify->visitor(verify->context, &finding);
+        pawl__inside_leave(&inside);
     }
 }
 
@@ -157,6 +162,7 @@ pawl_status pawl_app_verify_sequence(pawl_app *app,
     struct app_partition *partition = pawl__app_partition(app, workspace);
     uint64_t initial = pawl__app_initial_of(&app->definition.descriptor, sequence);
     struct verify verify = {
+        .app = app,
         .workspace = workspace,
         .sequence = sequence,
         .next_offset = 1,

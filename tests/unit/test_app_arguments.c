@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "lib/header.h"
 
 #define V(text) pawl_view_of(text)
 
@@ -90,6 +91,7 @@ static void test_a_reader_without_its_arguments_is_invalid(void **state)
 {
     struct app_fixture *f = *state;
     pawl_app_certificate certificate;
+    pawl_app_report report;
 
     app_open(f);
     pawl_app *app = f->app;
@@ -104,6 +106,11 @@ static void test_a_reader_without_its_arguments_is_invalid(void **state)
     REFUSED(pawl_app_read_plog(app, 2, 0, 0, see_event, NULL, &error), "partition 2");
     REFUSED(pawl_app_verify_sequence(NULL, 7, 1, NULL, NULL, &certificate, &error), "app");
     REFUSED(pawl_app_verify_sequence(app, 7, 1, NULL, NULL, NULL, &error), "ret_certificate");
+    REFUSED(pawl_app_verify(NULL, 7, NULL, NULL, &report, &error), "app: is NULL");
+    REFUSED(pawl_app_verify(app, 7, NULL, NULL, NULL, &error), "ret_report: is NULL");
+    REFUSED(pawl_app_verify(app, UINT64_MAX, NULL, NULL, &report, &error), "there is no workspace");
+    assert_string_equal(pawl_app_part_word(PAWL_APP_PART_WLOG), "wlog");
+    assert_string_equal(pawl_app_part_word((pawl_app_part)-1), "unknown");
 }
 
 static void test_places_and_openings_need_their_arguments(void **state)
@@ -381,6 +388,63 @@ static void test_a_visitor_cannot_close_and_may_do_all_else(void **state)
     sem_destroy(&inner.done);
 }
 
+static void call_once(struct inner *inner)
+{
+    if (inner->closed == PAWL_OK) {
+        call_from_within(inner);
+    }
+}
+
+static void call_at_a_fault(void *context, pawl_app_part part, const char *what)
+{
+    (void)part;
+    (void)what;
+    call_once(context);
+}
+
+static void call_at_a_finding(void *context, const pawl_app_finding *finding)
+{
+    (void)finding;
+    call_once(context);
+}
+
+static void assert_was_inside(struct inner *inner)
+{
+    await(&inner->done);
+    assert_int_equal(inner->closed, PAWL_WRONG_THREAD);
+    assert_int_equal(inner->executed, PAWL_OK);
+    assert_int_equal(inner->submitted, PAWL_OK);
+    assert_int_equal(inner->read, PAWL_OK);
+    inner->closed = PAWL_OK;
+}
+
+static void test_whoever_is_told_what_is_wrong_cannot_close(void **state)
+{
+    struct app_fixture *f = *state;
+    struct inner inner = { .f = f };
+    const pawl_app_command command = { .workspace = 7, .kind = V("shop") };
+    pawl_app_certificate certificate;
+    pawl_app_report report;
+
+    app_open(f);
+    assert_int_equal(sem_init(&inner.done, 0, 0), 0);
+    app_exec(f, &command);
+    app_exec(f, &command);
+    app_exec(f, &command);
+    app_delete(f, APP_PLOG, pawl__app_key_plog(1, 1, 2));
+    assert_status(pawl_app_verify_sequence(
+                      f->app, 7, APP_INVOICE, call_at_a_finding, &inner, &certificate, &f->error),
+                  PAWL_CORRUPT,
+                  &f->error);
+    assert_was_inside(&inner);
+    assert_status(pawl_app_verify(f->app, 0, call_at_a_fault, &inner, &report, &f->error),
+                  PAWL_CORRUPT,
+                  &f->error);
+    assert_was_inside(&inner);
+    app_exec(f, &command); /* it is still open */
+    sem_destroy(&inner.done);
+}
+
 static pawl_status fail_without_a_word(void *context,
                                        const pawl_app_event *event,
                                        pawl_error *reterr)
@@ -429,6 +493,14 @@ static void test_the_last_number_of_an_own_sequence_is_named(void **state)
     assert_message(&f->error, "workspace 7: the last number of sequence 'inv' is used");
 }
 
+/* --- nothing is left out --- */
+
+static void test_every_function_of_the_header_is_called_here(void **state)
+{
+    (void)state;
+    assert_header_is_called("include/pawl/app.h", "tests/unit/test_app_arguments.c", 30);
+}
+
 int main(int argc, char **argv)
 {
 #define APP_TEST(name) cmocka_unit_test_setup_teardown(name, app_setup, app_teardown)
@@ -442,8 +514,10 @@ int main(int argc, char **argv)
         APP_TEST(test_an_application_that_only_reads_denies_what_is_submitted),
         APP_TEST(test_an_answer_cannot_close_nor_wait_for_a_command),
         APP_TEST(test_a_visitor_cannot_close_and_may_do_all_else),
+        APP_TEST(test_whoever_is_told_what_is_wrong_cannot_close),
         APP_TEST(test_a_visitor_that_fails_without_a_word_is_believed),
         APP_TEST(test_the_last_number_of_an_own_sequence_is_named),
+        cmocka_unit_test(test_every_function_of_the_header_is_called_here),
     };
     return app_suite(argc, argv, tests, COUNT_OF(tests));
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "lib/header.h"
+
 static const pawl_view no_bytes = { NULL, 5 }; /* five bytes at NULL */
 static const pawl_view any = { "r", 1 };
 static const pawl_view none = { NULL, 0 };
@@ -537,6 +539,14 @@ static void test_a_ledger_that_is_closed_in_a_callback_ends_with_the_call(void *
     }
 }
 
+/* --- nothing is left out --- */
+
+static void test_every_function_of_the_header_is_called_here(void **state)
+{
+    (void)state;
+    assert_header_is_called("include/pawl/ledger.h", "tests/unit/test_ledger_arguments.c", 40);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -550,6 +560,7 @@ int main(int argc, char **argv)
         LEDGER_TEST(test_import_and_export_check_their_arguments),
         LEDGER_TEST(test_callbacks_may_append_and_ask),
         LEDGER_TEST(test_a_ledger_that_is_closed_in_a_callback_ends_with_the_call),
+        LEDGER_TEST(test_every_function_of_the_header_is_called_here),
     };
 
     return ledger_suite(argc, argv, tests, COUNT_OF(tests));

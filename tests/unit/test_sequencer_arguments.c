@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/thread.h"
+#include "lib/header.h"
 
 enum { CALLS = 8 };
 enum { SHOP = 1, ORDER = 2, PATIENCE_MS = 60000, PATIENCE_S = 60 };
@@ -468,6 +469,15 @@ static void test_closing_writes_what_waits(void **state)
     assert_int_equal(odd->written.value, 1);
 }
 
+/* --- nothing is left out --- */
+
+static void test_every_function_of_the_header_is_called_here(void **state)
+{
+    (void)state;
+    assert_header_is_called(
+        "include/pawl/sequencer.h", "tests/unit/test_sequencer_arguments.c", 10);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -485,6 +495,7 @@ int main(void)
         TEST(test_a_write_that_fails_without_a_word_is_in_the_status),
         TEST(test_the_next_thread_does_not_get_the_transaction_of_one_that_ended),
         TEST(test_closing_writes_what_waits),
+        cmocka_unit_test(test_every_function_of_the_header_is_called_here),
     };
     return cmocka_run_group_tests_name("sequencer_arguments", tests, NULL, NULL);
 }

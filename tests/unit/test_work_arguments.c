@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/macros.h"
-#include "lib/file.h"
+#include "lib/header.h"
 
 enum { PATIENCE_S = 60 };
 
@@ -664,41 +664,10 @@ static void test_work_under_a_key_may_call_and_its_close_does_nothing(void **sta
 
 /* --- nothing is left out --- */
 
-static char *read_text(const char *path)
-{
-    char whole[4096];
-    size_t size = 0;
-
-    snprintf(whole, sizeof(whole), "%s/%s", getenv("PAWL_SOURCE"), path);
-    char *bytes = file_read(whole, &size);
-    char *text = strndup(bytes, size);
-    free(bytes);
-    return text;
-}
-
 static void test_every_function_of_the_header_is_called_here(void **state)
 {
-    char *header = read_text("include/pawl/work.h");
-    char *tests = read_text("tests/unit/test_work_arguments.c");
-    size_t found = 0;
-
     (void)state;
-    for (char *at = strstr(header, "PAWL_API "); at != NULL; at = strstr(at + 1, "PAWL_API ")) {
-        char *end = strchr(at, '(');
-        char *name = end;
-        while (name[-1] == '_' || (name[-1] >= 'a' && name[-1] <= 'z')) {
-            name--;
-        }
-        char call[80];
-        snprintf(call, sizeof(call), "%.*s(", (int)(end - name), name);
-        if (strstr(tests, call) == NULL) {
-            fail_msg("%s is not called", call);
-        }
-        found++;
-    }
-    assert_true(found >= 60);
-    free(header);
-    free(tests);
+    assert_header_is_called("include/pawl/work.h", "tests/unit/test_work_arguments.c", 60);
 }
 
 int main(int argc, char **argv)
