@@ -36,7 +36,8 @@ struct app_settler {
     bool known;               /* the anchor is one */
     bool watch_ready;
     bool cancel_ready;
-    bool started;
+    bool started;             /* there are events to follow */
+    bool failing;             /* the last write failed, and that was told */
     struct pawl__watch watch; /* changes with every write of a partition */
     struct pawl__cancel cancel;
     struct pawl__thread thread;
@@ -75,7 +76,7 @@ PAWL_MUST_USE pawl_status pawl__app_anchor_compare(const struct pawl_app *app,
                                                    pawl_error *reterr);
 
 /* Writes the anchor behind the partitions: `init` before they start, `start` when they have. `end` when they
- * have ended: it is written once more, and no thread is left; false: it did not come back in time. */
+ * have ended: its thread writes it once more and ends; false: it did not come back in time. */
 PAWL_MUST_USE pawl_status pawl__app_settle_init(struct pawl_app *app, pawl_error *reterr);
 PAWL_MUST_USE pawl_status pawl__app_settle_start(struct pawl_app *app, pawl_error *reterr);
 bool pawl__app_settle_end(struct pawl_app *app, int64_t deadline_ns);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/failpoint.h"
+#include "base/log.h"
 #include "sequencer/app_internal.h"
 
 #define SETTLE_EVERY_NS (500 * NS_PER_MS) /* promised: within a second */
@@ -225,6 +226,33 @@ static pawl_status settle(struct pawl_app *app, pawl_error *reterr)
     return status;
 }
 
+/* Nobody is answered by it: a line when it begins to fail, and one when it no longer does. */
+static pawl_status settle_and_tell(struct pawl_app *app, pawl_error *reterr)
+{
+    struct app_settler *settler = &app->settler;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = settle(app, &error);
+    bool failed = status != PAWL_OK;
+    bool ours =
+        status != PAWL_LEASE_LOST && status != PAWL_CANCELLED; /* else it is told elsewhere */
+
+    if (failed && !settler->failing && ours) {
+        LOG_WARNING(
+            "the anchor of an application cannot be written now: a cut of its log would not be "
+            "noticed",
+            LOG_TEXT("application", app->definition.descriptor.name),
+            LOG_TEXT("anchor", app->store->anchor_name),
+            LOG_TEXT("error", error.message));
+    } else if (!failed && settler->failing) {
+        LOG_INFO("the anchor of an application is written again",
+                 LOG_TEXT("application", app->definition.descriptor.name));
+    }
+    settler->failing = failed;
+    return failed ? pawl__fail(reterr, status, "%s", error.message) : PAWL_OK;
+}
+
+/* Writes once more when it is told to end, so that whoever closes the application waits for a disk that
+ * hangs no longer than he wants to. */
 static void settle_main(void *context)
 {
     struct pawl_app *app = context;
@@ -235,9 +263,13 @@ static void settle_main(void *context)
         pawl__watch_wait(&settler->watch, settled, INT64_MAX);
         uint32_t generation = pawl__watch_generation(&settler->watch);
         int64_t next_ns = pawl__monotonic_ns(pawl__clock_real()) + SETTLE_EVERY_NS;
-        if (!pawl__cancel_wait_until(&settler->cancel, next_ns) && settle(app, NULL) == PAWL_OK) {
+        if (!pawl__cancel_wait_until(&settler->cancel, next_ns)
+            && settle_and_tell(app, NULL) == PAWL_OK) {
             settled = generation;
         }
+    }
+    if (settler->started) {
+        (void)!settle_and_tell(app, NULL);
     }
 }
 
@@ -276,7 +308,7 @@ pawl_status pawl__app_settle_start(struct pawl_app *app, pawl_error *reterr)
         return status;
     }
     /* So that others see it. A disk without room for it is for the commands to complain about. */
-    if (settle(app, NULL) == PAWL_NOMEM) {
+    if (settle_and_tell(app, NULL) == PAWL_NOMEM) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an anchor");
     }
     app->settler.started = true;
@@ -293,9 +325,6 @@ bool pawl__app_settle_end(struct pawl_app *app, int64_t deadline_ns)
     }
     if (!pawl__thread_join_until(&settler->thread, deadline_ns)) {
         return false;
-    }
-    if (settler->started) {
-        (void)!settle(app, NULL);
     }
     if (settler->cancel_ready) {
         pawl__cancel_done(&settler->cancel);

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/fs.h"
 #include "base/macros.h"
 #include "sequencer/app_anchor.h"
@@ -173,6 +175,60 @@ static void test_a_damaged_anchor_is_told_and_an_older_one_is_fine(void **state)
     assert_message(&f->error, "not what pawl wrote");
 }
 
+/* --- a disk that fails or hangs --- */
+
+static void test_closing_does_not_wait_for_an_anchor_that_cannot_be_written(void **state)
+{
+    static pawl_app *left_behind; /* it stays, as the header says, and is no leak for a checker */
+    struct app_fixture *f = *state;
+
+    app_open(f);
+    assert_ok(pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error), &f->error);
+    app_invoice(f, WORKSPACE);
+    assert_ok(pawl__failpoint_set("app.anchor.write.before=delay:4000", &f->error), &f->error);
+    left_behind = STEAL(f->app);
+    assert_status(pawl_app_close_within(left_behind, 500, &f->error), PAWL_TIMEOUT, &f->error);
+    assert_ok(pawl__failpoint_set(NULL, &f->error), &f->error);
+}
+
+struct told {
+    atomic_int failing;
+    atomic_int again;
+};
+
+static void count_lines(void *context, const pawl_log_event *event)
+{
+    struct told *told = context;
+
+    if (strstr(event->message, "the anchor of an application cannot be written now") != NULL) {
+        atomic_fetch_add(&told->failing, event->level == PAWL_LOG_WARNING);
+    } else if (strstr(event->message, "the anchor of an application is written again") != NULL) {
+        atomic_fetch_add(&told->again, 1);
+    }
+}
+
+static void test_an_anchor_that_cannot_be_written_is_told_once(void **state)
+{
+    struct app_fixture *f = *state;
+    struct told told = { 0 };
+    int64_t deadline_ns = in_ms(APP_PATIENCE_MS);
+
+    pawl_set_log_sink(count_lines, &told, PAWL_LOG_INFO);
+    assert_ok(pawl__failpoint_set("app.anchor.write.before=error:NO_SPACE*2", &f->error),
+              &f->error);
+    app_open(f); /* fails to write it, and so does the first event */
+    assert_int_equal(atomic_load(&told.failing), 1);
+    while (atomic_load(&told.again) == 0) {
+        assert_true(pawl__monotonic_ns(pawl__clock_real()) < deadline_ns);
+        app_invoice(f, WORKSPACE);
+    }
+    pawl_app_close(STEAL(f->app));
+    pawl_set_log_sink(NULL, NULL, PAWL_LOG_WARNING);
+    assert_ok(pawl__failpoint_set(NULL, &f->error), &f->error);
+    assert_int_equal(atomic_load(&told.failing), 1);
+    assert_int_equal(atomic_load(&told.again), 1);
+}
+
 /* --- names and ids in a directory --- */
 
 static bool in_a_directory(const struct app_fixture *f)
@@ -305,9 +361,12 @@ int main(int argc, char **argv)
         APP_TEST(test_a_log_that_was_cut_goes_on_when_somebody_removes_the_anchor),
         APP_TEST(test_a_damaged_anchor_is_told_and_an_older_one_is_fine),
         APP_TEST(test_an_application_that_was_moved_takes_no_more_commands),
+        APP_TEST(test_an_anchor_that_cannot_be_written_is_told_once),
         APP_TEST(test_a_copy_under_another_name_is_refused_by_name),
         APP_TEST(test_a_second_application_with_the_same_id_is_refused_by_name),
         APP_TEST(test_an_application_that_is_gone_is_not_begun_anew),
+        /* The last one: what it leaves behind keeps its application. */
+        APP_TEST(test_closing_does_not_wait_for_an_anchor_that_cannot_be_written),
     };
 
     return app_suite(argc, argv, tests, COUNT_OF(tests));
