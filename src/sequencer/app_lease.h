@@ -4,6 +4,7 @@
 
 #include "base/cancel.h"
 #include "base/thread.h"
+#include "store/postgres.h"
 
 struct app_postgres;
 
@@ -13,6 +14,7 @@ struct app_lease {
     struct pawl__cancel stop; /* ends the renewal, and what connections wait for */
     bool stop_ready;
     struct pawl__thread thread;
+    struct pawl__pg *pg; /* the renewal's own: commands may have all of the pool for a long time */
 };
 
 /* Before anything connects. `term_ms` 0: 15 s. */
@@ -20,7 +22,7 @@ PAWL_MUST_USE pawl_status pawl__app_lease_init(struct app_lease *lease,
                                                uint32_t term_ms,
                                                pawl_error *reterr);
 
-/* The application was taken with this lease, and its pool is open. */
+/* The application was taken with this lease; `options` hold its lock. Connects. */
 PAWL_MUST_USE pawl_status pawl__app_lease_start(struct app_postgres *self, pawl_error *reterr);
 
 /* In bounded time, whatever the server does. Connections end every call from here on. */

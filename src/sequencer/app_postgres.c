@@ -1,10 +1,11 @@
 /* An application in a PostgreSQL database: who owns it. sql/postgres/app/0001_app.sql says how that is
  * kept on the server.
  *
- * All connections come from one pool. Each of them holds the owner's lock from its first moment on, so
- * a connection that was lost and made again has either the lock or the news that another process took
- * the application over: then every call is LEASE_LOST, and whoever wants to go on opens it again. What
- * becomes of an owner that stands still is in app_lease.h. */
+ * Commands take their connections from one pool; the lease is renewed on one of its own. Each of them
+ * holds the owner's lock from its first moment on, so a connection that was lost and made again has
+ * either the lock or the news that another process took the application over: then every call is
+ * LEASE_LOST, and whoever wants to go on opens it again. What becomes of an owner that stands still is
+ * in app_lease.h. */
 #include "sequencer/app_postgres.h"
 
 #include <inttypes.h>
@@ -122,7 +123,7 @@ pawl_status pawl__app_pg_borrow(struct app_postgres *self,
 
 /* --- which application --- */
 
-enum { SETUP_DEFINE, SETUP_OF_ID, SETUP_FIND, SETUP_TAKE, SETUP_SHARE, SETUP_UNLOCK, SETUP_OWNER };
+enum { SETUP_DEFINE, SETUP_OF_ID, SETUP_FIND, SETUP_TAKE, SETUP_OWNER };
 
 static const struct pawl__pg_statement setup_statements[] = {
     [SETUP_DEFINE] = { "INSERT INTO apps (id, name) VALUES ($1, $2) ON CONFLICT DO NOTHING",
@@ -133,11 +134,9 @@ static const struct pawl__pg_statement setup_statements[] = {
                      "ti",
                      "it" },
     [SETUP_TAKE] = { "SELECT app_take_lease($1, $2, $3, $4)", "itii", "i" },
-    [SETUP_SHARE] = { "SELECT true FROM pg_advisory_lock_shared(app_lock_of($1))", "i", "b" },
-    [SETUP_UNLOCK] = { "SELECT pg_advisory_unlock(app_lock_of($1))", "i", "b" },
     [SETUP_OWNER] = { "SELECT owner, to_char(since, 'YYYY-MM-DD HH24:MI:SS'),"
-                      " coalesce(greatest(ceil(extract(epoch FROM lease_until"
-                      " - clock_timestamp())), 1), 0)::bigint FROM apps WHERE id = $1",
+                      " CASE WHEN lease_until IS NULL THEN 0 ELSE greatest(ceil(extract(epoch FROM"
+                      " lease_until - clock_timestamp())), 1) END::bigint FROM apps WHERE id = $1",
                       "i",
                       "tti" },
 };
@@ -223,7 +222,7 @@ static pawl_status fail_owned(struct app_postgres *self, struct pawl__pg *pg, pa
     if (pawl__pg_get_i64(&rows, 0, 2) > 0) {
         snprintf(lease,
                  sizeof(lease),
-                 "; if it stands still, the application is free in %" PRId64 " s",
+                 "; its lease expires in %" PRId64 " s unless renewed",
                  pawl__pg_get_i64(&rows, 0, 2));
     }
     return pawl__fail(reterr,
@@ -257,13 +256,7 @@ static pawl_status take_ownership(struct app_postgres *self,
         return status;
     }
     self->lease.epoch = pawl__pg_get_i64(&rows, 0, 0);
-    if (self->lease.epoch == 0) {
-        return fail_owned(self, pg, reterr);
-    }
-    status = pawl__pg_exec(pg, SETUP_SHARE, PG_ARGS(pawl__pg_i64(self->app)), NULL, reterr);
-    return status == PAWL_OK
-               ? pawl__pg_exec(pg, SETUP_UNLOCK, PG_ARGS(pawl__pg_i64(self->app)), NULL, reterr)
-               : status;
+    return self->lease.epoch == 0 ? fail_owned(self, pg, reterr) : PAWL_OK;
 }
 
 /* --- open and close --- */

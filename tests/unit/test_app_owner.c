@@ -72,7 +72,7 @@ static void test_the_second_owner_is_refused_and_told_who_has_it(void **state)
                   PAWL_BUSY,
                   &f->error);
     assert_message(&f->error, who);
-    assert_message(&f->error, "if it stands still, the application is free in ");
+    assert_message(&f->error, "; its lease expires in ");
     app_create(f, WORKSPACE, PAWL_APP_C_RECORD);
     app_reopen(f);
     app_create(f, WORKSPACE, PAWL_APP_C_RECORD);
@@ -255,7 +255,7 @@ static void test_one_connection_is_enough(void **state)
     assert_int_equal(pg_number(&app_server,
                                "SELECT count(*) FROM pg_stat_activity"
                                " WHERE application_name = 'pawl app'"),
-                     1);
+                     2); /* and the one of the lease */
 }
 
 /* --- the store alone --- */
@@ -290,6 +290,61 @@ static void test_a_lease_is_renewed_while_its_owner_lives(void **state)
         wait_for("SELECT count(*) FROM apps WHERE lease_until > clock_timestamp()");
     }
     pawl__app_store_close(store);
+}
+
+static void test_a_lease_is_renewed_while_commands_have_all_connections(void **state)
+{
+    struct app_fixture *f = *state;
+    const struct app_store_options options = { .app_id = 1, .app_name = "orders", .lease_ms = 600 };
+    struct app_store *store = NULL;
+    struct pawl__pg *pg = NULL;
+
+    assert_ok(pawl__app_store_open(with(f->location, "connections=1"), &options, &store, &f->error),
+              &f->error);
+    struct app_postgres *self = (struct app_postgres *)store;
+    assert_ok(pawl__pg_pool_take(self->pool, in_ms(APP_PATIENCE_MS), &pg, &f->error), &f->error);
+    for (int i = 0; i < 3; i++) {
+        expire_lease();
+        wait_for("SELECT count(*) FROM apps WHERE lease_until > clock_timestamp()");
+    }
+    pawl__pg_pool_give(self->pool, pg);
+    pawl__app_store_close(store);
+}
+
+/* A process that was stopped right behind the statement that took the application. */
+static void test_an_owner_that_was_stopped_while_it_opened_loses_its_lease(void **state)
+{
+    struct app_fixture *f = *state;
+
+    app_open(f);
+    app_create(f, WORKSPACE, PAWL_APP_C_RECORD);
+    pawl_app_close(STEAL(f->app));
+    struct pawl__pg *stopped = pg_connect(&app_server, NULL);
+    assert_ok(pawl__pg_script(stopped, "SELECT app_take_lease(1, 'it', 10000, 1)", &f->error),
+              &f->error);
+    app_open(f);
+    assert_int_equal(app_create(f, WORKSPACE, PAWL_APP_C_RECORD), PAWL_APP_C_ID_MIN + 1);
+    pawl__pg_close(stopped);
+}
+
+/* It holds the lock alone, and its new lease cannot be seen yet. */
+static void test_an_owner_that_is_just_taking_an_application_is_not_ended(void **state)
+{
+    struct app_fixture *f = *state;
+
+    app_open(f);
+    pawl_app_close(STEAL(f->app));
+    expire_lease();
+    struct pawl__pg *taking = pg_connect(&app_server, NULL);
+    assert_ok(pawl__pg_begin(taking, PAWL__PG_READ_COMMITTED, &f->error), &f->error);
+    assert_ok(pawl__pg_script(taking, "SELECT app_take_lease(1, 'it', 10000, 60000)", &f->error),
+              &f->error);
+    assert_int_equal(pg_number(&app_server, "SELECT app_end_owner(1)"), 0);
+    assert_ok(pawl__pg_commit(taking, &f->error), &f->error);
+    assert_int_equal(pg_number(&app_server, "SELECT app_end_owner(1)"), 0);
+    expire_lease();
+    assert_int_equal(pg_number(&app_server, "SELECT app_end_owner(1)"), 1);
+    pawl__pg_close(taking);
 }
 
 static void test_closing_does_not_wait_for_a_server_that_has_stalled(void **state)
@@ -437,6 +492,9 @@ int main(void)
         APP_TEST(test_an_owner_that_stands_still_loses_its_lease),
         APP_TEST(test_a_lease_that_ran_out_stays_with_its_owner_while_nobody_else_wants_it),
         APP_TEST(test_a_lease_is_renewed_while_its_owner_lives),
+        APP_TEST(test_a_lease_is_renewed_while_commands_have_all_connections),
+        APP_TEST(test_an_owner_that_was_stopped_while_it_opened_loses_its_lease),
+        APP_TEST(test_an_owner_that_is_just_taking_an_application_is_not_ended),
         APP_TEST(test_closing_does_not_wait_for_a_server_that_has_stalled),
         APP_TEST(test_an_application_closes_in_time_though_its_server_has_stalled),
         APP_TEST(test_applications_share_a_database),
