@@ -182,7 +182,9 @@ static pawl_status fail_without_definition(struct app_store *store, pawl_error *
         return status;
     }
     return anchor.len > 0 ? pawl__fail(
-               reterr, PAWL_CORRUPT, "the stored descriptor is missing, its anchor is not")
+               reterr,
+               PAWL_CORRUPT,
+               "the stored descriptor is missing, its anchor is not: restore it from a backup")
                           : pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application");
 }
 
@@ -215,7 +217,8 @@ static pawl_status settle_definition(struct pawl_app *app,
     return status == PAWL_OK ? check_name(app, reterr) : status;
 }
 
-/* One that only reads takes an older format as it is. */
+/* One that only reads takes an older format as it is, and a rebuild comes to this one by itself: what it is
+ * there to repair must not be in its way. */
 static pawl_status settle_store(struct pawl_app *app, bool found, pawl_error *reterr)
 {
     pawl_status status = PAWL_OK;
@@ -231,8 +234,10 @@ static pawl_status settle_store(struct pawl_app *app, bool found, pawl_error *re
     if (status != PAWL_OK || app->options.read_only) {
         return status;
     }
-    return found ? pawl__app_format_bring(app, reterr)
-                 : write_meta(app->store, &app->definition, reterr);
+    if (!found) {
+        return write_meta(app->store, &app->definition, reterr);
+    }
+    return app->options.rebuild ? PAWL_OK : pawl__app_format_bring(app, reterr);
 }
 
 /* --- open and close --- */
@@ -258,7 +263,8 @@ static pawl_status make_partitions(struct pawl_app *app, pawl_error *reterr)
             (struct app_seq){ .store = app->store,
                               .app = descriptor->id,
                               .partition = i,
-                              .short_too = app->format == APP_FORMAT_BARE, /* and only read */
+                              .short_too =
+                                  app->format == APP_FORMAT_BARE, /* only read, or to be rebuilt */
                               .numbered = pawl__app_is_numbered(descriptor->trust) };
     }
     return PAWL_OK;
@@ -270,6 +276,9 @@ static pawl_status start_partitions(struct pawl_app *app, pawl_error *reterr)
 
     if (status == PAWL_OK && app->options.rebuild) {
         status = pawl__app_format_rebuild(app, reterr);
+    }
+    for (size_t i = 0; i < app->partition_count; i++) {
+        app->partitions[i].seq.short_too = app->format == APP_FORMAT_BARE;
     }
     for (size_t i = 0; i < app->partition_count && !app->options.read_only; i++) {
         status = status == PAWL_OK ? pawl__app_partition_init(&app->partitions[i], reterr) : status;

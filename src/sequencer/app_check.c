@@ -554,7 +554,9 @@ static pawl_status conclude(const struct check *check, pawl_error *reterr)
     return wrong == 0 ? PAWL_OK
                       : pawl__fail(reterr,
                                    PAWL_CORRUPT,
-                                   "application '%s': %" PRIu64 " things are wrong",
+                                   "application '%s': %" PRIu64 " things are wrong: 'pawl seq "
+                                   "verify --all' lists them, 'pawl seq rebuild' repairs numbers, "
+                                   "all else is to be restored from a backup",
                                    check->app->definition.descriptor.name,
                                    wrong);
 }

@@ -17,9 +17,9 @@ static pawl_status check_format_may_be_absent(struct app_store *store, pawl_erro
     AUTO(pawl__buf_done) struct pawl__buf anchor = BUF_INIT(APP_ANCHOR_BYTES_MAX);
     pawl_status status = store->ops->read_anchor(store, &anchor, reterr);
 
-    return status == PAWL_OK && anchor.len > 0
-               ? pawl__fail(reterr, PAWL_CORRUPT, "the stored format is missing")
-               : status;
+    return status == PAWL_OK && anchor.len > 0 ? pawl__fail(
+               reterr, PAWL_CORRUPT, "the stored format is missing: restore it from a backup")
+                                               : status;
 }
 
 pawl_status pawl__app_format_read(struct app_store *store,

@@ -526,6 +526,33 @@ static void test_a_rebuild_makes_the_numbers_anew_from_the_log(void **state)
     assert_int_equal(app_invoice(f, SHOP), 1004);
 }
 
+/* What opens an older store reads the offsets, and what repairs them must not need them. */
+static void test_a_rebuild_repairs_an_older_store_that_cannot_be_brought_up(void **state)
+{
+    struct app_fixture *f = *state;
+    pawl_app *app = NULL;
+
+    if (f->in_memory) {
+        return;
+    }
+    fill(f, PAWL_APP_TRUST_0);
+    app_sabotage(f, APP_META, pawl__app_key_format(1), pawl_view_of("1"));
+    app_sabotage(f, OFFSET, pawl_view_of("junk"));
+    pawl_app_close(STEAL(f->app));
+    assert_status(
+        pawl_app_open(f->location, NULL, &f->options, &app, &f->error), PAWL_CORRUPT, &f->error);
+    f->options.rebuild = true;
+    app_open(f);
+    assert_ok(pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error), &f->error);
+    app_await_written(f, PARTITION);
+    app_await_written(f, 0);
+    expect_whole(f);
+    assert_false(f->app->partitions[PARTITION].seq.short_too);
+    f->options.rebuild = false;
+    app_reopen(f);
+    assert_int_equal(app_invoice(f, SHOP), 1003);
+}
+
 static void test_a_rebuild_from_a_log_that_lost_events_is_refused(void **state)
 {
     struct app_fixture *f = *state;
@@ -553,7 +580,7 @@ static void test_an_application_that_lost_its_format_or_descriptor_is_damaged(vo
         struct app_key (*key)(uint32_t app);
         const char *says;
     } lost[] = {
-        { pawl__app_key_format, "the stored format is missing" },
+        { pawl__app_key_format, "the stored format is missing: restore it from a backup" },
         { pawl__app_key_meta, "the stored descriptor" },
     };
     struct app_fixture *f = *state;
@@ -595,6 +622,7 @@ int main(int argc, char **argv)
         APP_TEST(test_the_anchor_tells_of_a_cut_of_everything),
         APP_TEST(test_a_number_that_was_given_twice_is_named),
         APP_TEST(test_a_rebuild_makes_the_numbers_anew_from_the_log),
+        APP_TEST(test_a_rebuild_repairs_an_older_store_that_cannot_be_brought_up),
         APP_TEST(test_a_rebuild_from_a_log_that_lost_events_is_refused),
         APP_TEST(test_an_application_that_lost_its_format_or_descriptor_is_damaged),
     };
