@@ -14,7 +14,7 @@
  * partition queue, and one fsync serves all that wait. Visitors and answers may call everything but
  * pawl_app_close, and answers nothing that waits for a command: that is WRONG_THREAD.
  *
- * A NULL where something is needed, or a view of so many bytes at NULL, is INVALID, and the message names
+ * A NULL where something is needed, or a view with a length but no data, is INVALID, and the message names
  * it. */
 #ifndef PAWL_APP_H
 #define PAWL_APP_H
@@ -520,8 +520,9 @@ typedef struct pawl_app_report {
  * (`workspace` 0). PAWL_OK: nothing is wrong. CORRUPT: something is; `visitor` (or NULL) was told of each, and the
  * report is filled in. Anything else: it could not be checked.
  *
- * Each family is read once, in order, and the logs a second time when something is wrong; memory has a bound of
- * some 30 MiB whatever the size. It may be open for reading or for writing; commands meanwhile look like faults. */
+ * Each family is read once, in order, and the logs a second time when something is wrong. When more than 200,000
+ * different records were updated, logs and records are read once more for every 100,000 of them. Memory has a
+ * bound of some 40 MiB whatever the size. It may be open for reading or for writing; commands meanwhile look like faults. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_app_verify(pawl_app *app,
                                                    uint64_t workspace,
                                                    pawl_app_wrong_visitor visitor,

@@ -302,7 +302,7 @@ static pawl_status verify_run(struct pawl__run *run, pawl_error *reterr)
     if (all == one || (all && pawl__args_has(run->args, "sequence"))) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
-                          all == one ? "what is to be checked: '--workspace N' or '--all'"
+                          all == one ? "give '--workspace N' or '--all'"
                                      : "'--sequence' is for one workspace");
     }
     pawl_status status = all ? pawl__seq_verify_all(run, reterr) : numbers_run(run, true, reterr);
@@ -350,8 +350,10 @@ const struct pawl__command pawl__cmd_seq_verify = {
         "row "
         "with the name of the part (wlog, records, keys, number_keys, offsets, plog, anchor).\n\n"
         "With --all it compares the logs of all partitions, the WLogs, records, numbers, keys and "
-        "offsets of all workspaces, and the anchor, with each other: each is read once, and the "
-        "memory does not grow with them. A row has part, entries (how many were read), whole and "
+        "offsets of all workspaces, and the anchor, with each other: each is read once (the logs "
+        "and records more often when over 200,000 records were updated), and the memory does not "
+        "grow "
+        "with them. A row has part, entries (how many were read), whole and "
         "finding; a part that is not whole has a row for each finding.\n\n"
         "The exit code is 6 when something is wrong, and 5 when it could not be checked: another "
         "process has the application, or a newer version wrote the log.",

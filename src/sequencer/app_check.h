@@ -13,6 +13,14 @@
 #include "sequencer/app_internal.h"
 #include "sequencer/sketch.h"
 
+/* What is held in memory; tests have less. */
+struct check_limits {
+    size_t updated_max;    /* records that were updated, at a time */
+    size_t updated_a_part; /* planned for one reading of the logs: the parts are not equal */
+    size_t doubtful_max;   /* workspaces whose numbers are looked at again */
+};
+extern struct check_limits pawl__check_limits;
+
 struct check_partition {
     uint64_t end;    /* the offset of the last event; 0: there is none */
     uint64_t stored; /* up to which, exclusive, the numbers are stored; 0: nothing is */
@@ -22,10 +30,12 @@ struct check_partition {
 struct check_records {
     struct sketch *sketch;
     struct pawl__map *updated; /* records whose last version was seen, and not yet the first */
-    uint64_t updates;          /* that were seen */
     bool too_many;             /* for the map: to be done in parts */
+    uint8_t *met;      /* a bit for the hash of each updated record that is not in the map... */
+    uint64_t distinct; /* ...and how many are set */
     uint64_t parts;
-    uint64_t part; /* which one this is */
+    uint64_t part;     /* which one this is */
+    uint64_t compared; /* how often the stored records were read */
 };
 
 struct check {

@@ -7,8 +7,6 @@
 #include "sequencer/app_check.h"
 #include "sequencer/gapless.h"
 
-enum { DOUBTFUL_MAX = 1000 };
-
 /* --- a workspace --- */
 
 struct sequence {
@@ -281,7 +279,7 @@ struct numbers {
     struct pawl__arena arena;
     struct check_rows *rows; /* by partition */
     struct workspace workspace;
-    uint64_t doubtful[DOUBTFUL_MAX];
+    uint64_t *doubtful; /* room for the limit */
     size_t doubtful_count;
     bool more; /* than that */
 };
@@ -292,6 +290,7 @@ static void numbers_done(struct numbers *numbers)
         pawl__check_rows_done(&numbers->rows[i]);
     }
     free(numbers->rows);
+    free(numbers->doubtful);
     workspace_done(&numbers->workspace);
     pawl__arena_done(&numbers->arena);
 }
@@ -303,7 +302,7 @@ static void doubt(struct numbers *numbers, uint64_t workspace)
     if (count > 0 && numbers->doubtful[count - 1] == workspace) {
         return;
     }
-    if (count == DOUBTFUL_MAX) {
+    if (count == pawl__check_limits.doubtful_max) {
         numbers->more = true;
     } else {
         numbers->doubtful[numbers->doubtful_count++] = workspace;
@@ -514,8 +513,8 @@ static pawl_status look_again(struct second *second, pawl_error *reterr)
     if (status == PAWL_OK && numbers->more) {
         pawl__check_tell(numbers->check,
                          PAWL_APP_PART_SEQUENCES,
-                         "numbers of more than %d workspaces are wrong: the others are not listed",
-                         DOUBTFUL_MAX);
+                         "numbers of more than %zu workspaces are wrong: the others are not listed",
+                         pawl__check_limits.doubtful_max);
     }
     return status;
 }
@@ -546,7 +545,10 @@ pawl_status pawl__check_numbers(struct check *check, pawl_error *reterr)
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for numbers");
     }
     numbers->check = check;
-    pawl_status status = open_rows(numbers, reterr);
+    numbers->doubtful = calloc(pawl__check_limits.doubtful_max, sizeof(*numbers->doubtful));
+    pawl_status status = numbers->doubtful == NULL
+                             ? pawl__fail(reterr, PAWL_NOMEM, "no memory for workspaces")
+                             : open_rows(numbers, reterr);
     if (status == PAWL_OK) {
         status = walk_wlogs(numbers, reterr);
     }

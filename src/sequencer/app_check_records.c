@@ -4,32 +4,81 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/macros.h"
 #include "sequencer/app_check.h"
 
-enum { UPDATED_MAX = 200000, UPDATED_A_PART = 100000 };
+/* So many bits tell some 100 million records apart well enough: a part that turns out too large is halved. */
+enum { MET_BITS = 1 << 26 };
+
+struct check_limits pawl__check_limits = {
+    .updated_max = 200000,
+    .updated_a_part = 100000,
+    .doubtful_max = 1000,
+};
+
+static pawl_status start_part(struct check_records *records, pawl_error *reterr)
+{
+    pawl_status status = pawl__map_new(pawl__check_limits.updated_max, &records->updated, reterr);
+
+    return status == PAWL_OK ? pawl__sketch_new(&records->sketch, reterr) : status;
+}
+
+static void end_part(struct check_records *records)
+{
+    pawl__map_free(STEAL(records->updated));
+    pawl__sketch_free(STEAL(records->sketch));
+    records->too_many = false;
+}
 
 pawl_status pawl__check_records_start(struct check *check, pawl_error *reterr)
 {
     struct check_records *records = &check->records;
-    pawl_status status = pawl__map_new(UPDATED_MAX, &records->updated, reterr);
 
     records->parts = 1;
-    return status == PAWL_OK ? pawl__sketch_new(&records->sketch, reterr) : status;
+    return start_part(records, reterr);
 }
 
 void pawl__check_records_done(struct check *check)
 {
-    pawl__map_free(check->records.updated);
-    pawl__sketch_free(check->records.sketch);
+    end_part(&check->records);
+    free(STEAL(check->records.met));
+}
+
+static uint64_t mix(uint64_t workspace, uint64_t id)
+{
+    return pawl__hash_fold(workspace ^ UINT64_C(0x9E3779B97F4A7C15),
+                           id ^ UINT64_C(0xD6E8FEB86659FD93));
 }
 
 /* Whether it belongs to the part that is looked at. */
 static bool is_of_part(const struct check_records *records, uint64_t workspace, uint64_t id)
 {
-    uint64_t mixed = pawl__hash_fold(workspace ^ UINT64_C(0x9E3779B97F4A7C15),
-                                     id ^ UINT64_C(0xD6E8FEB86659FD93));
+    return mix(workspace, id) % records->parts == records->part;
+}
 
-    return mixed % records->parts == records->part;
+/* In the first reading, for how many parts there have to be. */
+static pawl_status count_distinct(struct check_records *records,
+                                  uint64_t workspace,
+                                  uint64_t id,
+                                  pawl_error *reterr)
+{
+    uint64_t bit = mix(workspace, id) % MET_BITS;
+    uint8_t mask = (uint8_t)(1U << (bit % 8));
+
+    if (records->parts > 1) {
+        return PAWL_OK;
+    }
+    if (records->met == NULL) {
+        records->met = calloc(MET_BITS / 8, 1);
+        if (records->met == NULL) {
+            return pawl__fail(reterr, PAWL_NOMEM, "no memory to count records");
+        }
+    }
+    if ((records->met[bit / 8] & mask) == 0) {
+        records->met[bit / 8] |= mask;
+        records->distinct++;
+    }
+    return PAWL_OK;
 }
 
 static void expect_record(struct check *check, uint64_t workspace, const pawl_app_record *record)
@@ -65,13 +114,14 @@ static pawl_status take_record(struct check *check,
         (void)pawl__map_remove(records->updated, view);
         return PAWL_OK;
     }
-    records->updates++;
-    if (seen || records->too_many) {
+    if (seen) {
         return PAWL_OK;
     }
-    pawl_status status = pawl__map_put(records->updated, view, check, NULL, reterr);
+    pawl_status status = records->too_many
+                             ? PAWL_NO_SPACE
+                             : pawl__map_put(records->updated, view, check, NULL, reterr);
     records->too_many = status == PAWL_NO_SPACE;
-    return records->too_many ? PAWL_OK : status;
+    return records->too_many ? count_distinct(records, workspace, record->id, reterr) : status;
 }
 
 pawl_status pawl__check_records_event(struct check *check,
@@ -114,6 +164,7 @@ static pawl_status compare(struct check *check, pawl_error *reterr)
     static const struct check_family family = { APP_RECORDS, PAWL_APP_PART_RECORDS, take_stored };
     pawl_status status = pawl__check_family(check, &family, reterr);
 
+    check->records.compared++;
     return status == PAWL_OK ? pawl__check_name(check, check->records.sketch, reterr) : status;
 }
 
@@ -128,34 +179,44 @@ static pawl_status take_event(void *context,
     return pawl__check_records_event(context, event, reterr);
 }
 
-static pawl_status compare_part(struct check *check, uint64_t part, pawl_error *reterr)
+/* Part `part` of `parts`. One that is too large for the map is halved: `part` and `part + parts` of twice as
+ * many. */
+static pawl_status compare_part(struct check *check,
+                                uint64_t part,
+                                uint64_t parts,
+                                pawl_error *reterr)
 {
     const struct check_events events = { true, false, take_event, check };
-    uint64_t parts = check->records.parts;
+    struct check_records *records = &check->records;
 
-    pawl__check_records_done(check);
-    check->records = (struct check_records){ .parts = 1 };
-    pawl_status status = pawl__check_records_start(check, reterr);
-    check->records.parts = parts;
-    check->records.part = part;
+    end_part(records);
+    records->parts = parts;
+    records->part = part;
+    pawl_status status = start_part(records, reterr);
     if (status == PAWL_OK) {
         status = pawl__check_events(check, &events, reterr);
     }
-    return status == PAWL_OK ? compare(check, reterr) : status;
+    if (status != PAWL_OK || !records->too_many) {
+        return status == PAWL_OK ? compare(check, reterr) : status;
+    }
+    status = compare_part(check, part, 2 * parts, reterr);
+    return status == PAWL_OK ? compare_part(check, part + parts, 2 * parts, reterr) : status;
 }
 
 pawl_status pawl__check_records(struct check *check, pawl_error *reterr)
 {
     struct check_records *records = &check->records;
+    uint64_t distinct = records->distinct + pawl__check_limits.updated_max;
+    uint64_t parts = distinct / pawl__check_limits.updated_a_part + 1;
     pawl_status status = PAWL_OK;
 
+    free(STEAL(records->met));
     if (!records->too_many) {
         return compare(check, reterr);
     }
-    records->parts = records->updates / UPDATED_A_PART + 1;
-    for (uint64_t i = 0, parts = records->parts; i < parts && status == PAWL_OK; i++) {
-        status = compare_part(check, i, reterr);
+    for (uint64_t i = 0; i < parts && status == PAWL_OK; i++) {
+        status = compare_part(check, i, parts, reterr);
     }
-    check->report.entries[PAWL_APP_PART_RECORDS] /= MAX(records->parts, 1);
+    check->report.entries[PAWL_APP_PART_RECORDS] /= MAX(records->compared, 1);
     return status;
 }

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/macros.h"
+#include "sequencer/app_check.h"
 #include "sequencer/sketch.h"
 
 enum { SHOP = 7, NEIGHBOUR = 9, OTHER = 8, PARTITION = 1 };
@@ -495,6 +496,88 @@ static void test_a_number_that_was_given_twice_is_named(void **state)
                     "PLog offset 4 of partition 1\n");
 }
 
+/* --- more than memory is for --- */
+
+static const struct check_limits usual_limits = { 200000, 100000, 1000 };
+
+enum { RECORDS = 60 };
+#define FIRST_RECORD PAWL_APP_C_ID_MIN
+
+static void expect_updated(struct app_fixture *f, const char *text)
+{
+    struct findings findings = { .text = BUF_INIT(1 << 20) };
+    pawl_app_report report;
+    pawl_status status = pawl_app_verify(f->app, 0, add_finding, &findings, &report, &f->error);
+
+    assert_status(status, findings.count == 0 ? PAWL_OK : PAWL_CORRUPT, &f->error);
+    assert_int_equal(report.entries[PAWL_APP_PART_RECORDS], RECORDS);
+    pawl__buf_add_text(&findings.text, "");
+    char *found = pawl__buf_steal(&findings.text);
+    assert_string_equal(found == NULL ? "" : found, text);
+    free(found);
+}
+
+static void test_more_updated_records_than_fit_are_compared_in_parts(void **state)
+{
+    static const struct check_limits few[] = {
+        { 8, 4, 1000 },  /* enough parts */
+        { 4, 40, 1000 }, /* too few: they are halved */
+    };
+    struct app_fixture *f = *state;
+
+    assert_memory_equal(&pawl__check_limits, &usual_limits, sizeof(usual_limits));
+    app_open(f);
+    for (int i = 0; i < RECORDS; i++) {
+        app_create(f, SHOP, PAWL_APP_C_RECORD);
+    }
+    for (int round = 0; round < 3; round++) {
+        for (uint64_t i = 0; i < RECORDS; i++) {
+            update(f, FIRST_RECORD + i, round == 2 ? "{\"a\":2}" : "{\"a\":1}", NULL);
+        }
+    }
+    for (size_t i = 0; i < COUNT_OF(few); i++) {
+        pawl__check_limits = few[i];
+        expect_updated(f, "");
+    }
+    char wrong[100];
+    snprintf(wrong,
+             sizeof(wrong),
+             "records: record %" PRIu64 " of workspace 7 is not what the PLog says\n",
+             FIRST_RECORD + 7);
+    app_sabotage(f, RECORD(FIRST_RECORD + 7), pawl_view_of("junk"));
+    for (size_t i = 0; i < COUNT_OF(few); i++) {
+        pawl__check_limits = few[i];
+        expect_updated(f, wrong);
+    }
+    pawl__check_limits = usual_limits;
+}
+
+static void test_more_wrong_workspaces_than_are_listed_are_said_to_be_more(void **state)
+{
+    enum { LISTED = 2, WRONG = 5 };
+    struct app_fixture *f = *state;
+
+    app_forget_quickly(f);
+    app_open(f);
+    for (uint64_t i = 0; i < WRONG; i++) {
+        app_invoice(f, SHOP + 2 * i);
+    }
+    app_await_written(f, PARTITION);
+    for (uint64_t i = 0; i < WRONG; i++) {
+        app_sabotage_number(
+            f, APP_SEQ, pawl__app_key_seq(1, PARTITION, SHOP + 2 * i, APP_INVOICE), 1007, i + 1);
+    }
+    pawl__check_limits.doubtful_max = LISTED;
+    char *text = verify(f, 0);
+    pawl__check_limits = usual_limits;
+    assert_non_null(strstr(text, "of workspace 7"));
+    assert_non_null(strstr(text, "of workspace 9"));
+    assert_null(strstr(text, "of workspace 11"));
+    assert_non_null(
+        strstr(text, "numbers of more than 2 workspaces are wrong: the others are not listed"));
+    free(text);
+}
+
 /* --- anew --- */
 
 /* Whatever became of the numbers, the log knows them. */
@@ -624,6 +707,8 @@ int main(int argc, char **argv)
         APP_TEST(test_a_rebuild_makes_the_numbers_anew_from_the_log),
         APP_TEST(test_a_rebuild_repairs_an_older_store_that_cannot_be_brought_up),
         APP_TEST(test_a_rebuild_from_a_log_that_lost_events_is_refused),
+        APP_TEST(test_more_updated_records_than_fit_are_compared_in_parts),
+        APP_TEST(test_more_wrong_workspaces_than_are_listed_are_said_to_be_more),
         APP_TEST(test_an_application_that_lost_its_format_or_descriptor_is_damaged),
     };
 
