@@ -20,6 +20,8 @@ enum {
     OPEN_FILES_MAX = 512,
     ROCKS_NATIVE = -1, /* the code of every error of the engine, which tells whose it is */
     BLOOM_BITS = 10,   /* one lookup in a hundred of an absent key reads a block in vain */
+    ARENA_BYTES_MAX =
+        32 << 10, /* what the first entry of a memtable takes; 1 MiB unless it is set */
 };
 
 /* The engine's texts begin with the name of a code; what follows may carry strerror's words. */
@@ -214,20 +216,36 @@ static rocksdb_options_t *options_without_preallocation(void)
     return native;
 }
 
-static rocksdb_options_t *make_options(const struct pawl__rocks_options *options)
+/* Whoever writes only what is not there yet asks first, and "no" should not cost a search. */
+static void set_memtables(rocksdb_options_t *native,
+                          struct pawl__rocks *db,
+                          const struct pawl__rocks_options *options,
+                          size_t bytes)
+{
+    size_t filters = (size_t)((double)bytes * MEMTABLE_FILTER_RATIO) * (options->family_count + 1);
+
+    rocksdb_options_set_write_buffer_size(native, bytes);
+    rocksdb_options_set_arena_block_size(native, MIN(bytes / 8, (size_t)ARENA_BYTES_MAX));
+    if (!options->read_only && pawl__rocks_memory_take_filters(db, filters)) {
+        rocksdb_options_set_memtable_prefix_bloom_size_ratio(native, MEMTABLE_FILTER_RATIO);
+        rocksdb_options_set_memtable_whole_key_filtering(native, 1);
+    }
+}
+
+static rocksdb_options_t *make_options(struct pawl__rocks *db,
+                                       const struct pawl__rocks_options *options)
 {
     rocksdb_options_t *native = options_without_preallocation();
     size_t memtable_bytes = 0;
 
     set_tables(native, pawl__rocks_memory_share(native, &memtable_bytes));
+    set_memtables(native,
+                  db,
+                  options,
+                  options->memtable_bytes != 0 ? options->memtable_bytes : memtable_bytes);
     rocksdb_options_set_create_if_missing(native, 1);
     rocksdb_options_set_create_missing_column_families(native, 1);
     rocksdb_options_set_wal_recovery_mode(native, rocksdb_tolerate_corrupted_tail_records_recovery);
-    rocksdb_options_set_write_buffer_size(
-        native, options->memtable_bytes != 0 ? options->memtable_bytes : memtable_bytes);
-    /* Whoever writes only what is not there yet asks first, and "no" should not cost a search. */
-    rocksdb_options_set_memtable_prefix_bloom_size_ratio(native, MEMTABLE_FILTER_RATIO);
-    rocksdb_options_set_memtable_whole_key_filtering(native, 1);
     rocksdb_options_set_max_background_jobs(
         native, options->background_jobs != 0 ? options->background_jobs : 2);
     rocksdb_options_set_compression(
@@ -374,7 +392,7 @@ static pawl_status open_checked(struct pawl__rocks *db,
     if (status != PAWL_OK) {
         return status;
     }
-    db->options = make_options(options);
+    db->options = make_options(db, options);
     db->sure_options = rocksdb_options_create_copy(db->options); /* and with it the cache */
     rocksdb_options_set_optimize_filters_for_hits(db->sure_options, 1);
     if (exists) {
@@ -512,6 +530,11 @@ void pawl__rocks_close(struct pawl__rocks *db)
         return;
     }
     pawl__rocks_memory_leave(db);
+    if (atomic_load(&db->share.flushing)) {
+        rocksdb_cancel_all_background_work(db->native,
+                                           0); /* as the close does: nothing to wait for */
+    }
+    pawl__thread_join(&db->share.flusher);
     if (db->native != NULL) {
         (void)!pawl__rocks_check_place(db, NULL);
         close_native(db);

@@ -23,8 +23,18 @@ struct rocks_space {
     int64_t paid_ns; /* when a flush was last begun because of it; 0: never */
 };
 
+/* A store as one of all that are open; of rocksdb_memory.c, under its lock but for the atomics. */
+struct rocks_share {
+    struct pawl__rocks *next;
+    bool joined;
+    size_t filter_bytes;
+    atomic_uint_least64_t unflushed_bytes; /* as its own threads last saw it */
+    atomic_bool flushing;                  /* `flusher` is at it */
+    struct pawl__thread flusher; /* whoever made the store leave may join it, without the lock */
+};
+
 struct pawl__rocks {
-    struct pawl__rocks *next; /* of all open ones: rocksdb_memory.c */
+    struct rocks_share share;
     char *dir;
     struct pawl__store_lock *lock;
     struct pawl__clock *clock;
@@ -74,19 +84,28 @@ PAWL_MUST_USE pawl_status pawl__rocks_reserve(struct pawl__rocks *db,
  * should be. */
 rocksdb_cache_t *pawl__rocks_memory_share(rocksdb_options_t *options, size_t *ret_memtable_bytes);
 
-/* From open to close: a store that may be asked to flush. */
+/* Whether there is room for the filters of its memtables, `bytes` for as long as it is open: every
+ * memtable has its filter from the beginning, also one that stays empty. */
+bool pawl__rocks_memory_take_filters(struct pawl__rocks *db, size_t bytes);
+
+/* From open to close: a store that may be asked to flush. After leave, which may be called again, nobody
+ * begins a flush of it; share.flusher may still run one. */
 void pawl__rocks_memory_join(struct pawl__rocks *db);
 void pawl__rocks_memory_leave(struct pawl__rocks *db);
 
 /* Has the largest store flush when memtables take most of their part. Now and then, by whoever writes;
- * without any lock of a store. */
+ * without any lock of a store. Waits for no store: the flush has a thread of its own. */
 void pawl__rocks_memory_relieve(void);
+void pawl__rocks_memory_flush(struct pawl__rocks *db); /* this one, in the same way */
 
 /* --- rocksdb_write.c --- */
 
-uint64_t pawl__rocks_unflushed_bytes(
-    struct pawl__rocks *db);                          /* of memtables with something in them */
-void pawl__rocks_begin_flush(struct pawl__rocks *db); /* waits for nothing */
+/* Of memtables with something in them. Asks the engine, which may wait for a disk. */
+uint64_t pawl__rocks_unflushed_bytes(struct pawl__rocks *db);
+
+/* Does not wait for the files, but for a writer that is in the middle of its fsync, and while a flush more
+ * would make writers wait: for ever when the disk hangs. Not under a lock. */
+void pawl__rocks_begin_flush(struct pawl__rocks *db);
 
 static inline const char *rocks_bytes(pawl_view view)
 {

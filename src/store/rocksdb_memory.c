@@ -5,7 +5,14 @@
  *
  * The engine flushes memtables when they reach their half, but only those of the store that writes at that
  * moment. Idle stores would keep theirs, and a busy one would flush after every few writes. So at less than
- * that half the largest store is told to flush, whoever writes. */
+ * that half the largest store is told to flush, whoever writes.
+ *
+ * A store whose disk hangs must not hold up the others. So nothing here calls into a store with the lock
+ * held: stores are compared by what their own threads last said, and a flush runs on a thread of its
+ * store, for which only the closing of that store waits.
+ *
+ * Memtables without content cannot be flushed away. What they take, their filters, is limited: beyond
+ * that, stores are opened without filters. */
 #include <limits.h>
 
 #include "base/error.h"
@@ -18,6 +25,7 @@
 #define MEMTABLE_BYTES_MIN ((size_t)1 << 20)
 #define MEMTABLE_BYTES_MAX ((size_t)16 << 20)
 #define MEMTABLES_OF_BUDGET 8 /* a memtable is so small a part of it */
+#define FILTERS_OF_BUDGET 8   /* and the filters of all empty ones together */
 
 /* For as long as the process lives. */
 static struct {
@@ -26,6 +34,7 @@ static struct {
     rocksdb_cache_t *cache; /* NULL: no store was opened yet */
     struct pawl__rocks_buffers *buffers;
     struct pawl__rocks *stores; /* those that are open, a list */
+    uint64_t filter_bytes;      /* of all of them */
 } memory = { .lock = { PTHREAD_MUTEX_INITIALIZER } };
 
 static uint64_t bytes_max_locked(void) REQUIRES_LOCK(memory.lock)
@@ -77,10 +86,23 @@ rocksdb_cache_t *pawl__rocks_memory_share(rocksdb_options_t *options, size_t *re
     return memory.cache; /* set once */
 }
 
+bool pawl__rocks_memory_take_filters(struct pawl__rocks *db, size_t bytes)
+{
+    pawl__lock(&memory.lock);
+    bool fits = memory.filter_bytes + bytes <= bytes_max_locked() / FILTERS_OF_BUDGET;
+    if (fits) {
+        memory.filter_bytes += bytes;
+        db->share.filter_bytes += bytes;
+    }
+    pawl__unlock(&memory.lock);
+    return fits;
+}
+
 void pawl__rocks_memory_join(struct pawl__rocks *db)
 {
     pawl__lock(&memory.lock);
-    db->next = memory.stores;
+    db->share.joined = true;
+    db->share.next = memory.stores;
     memory.stores = db;
     pawl__unlock(&memory.lock);
 }
@@ -88,24 +110,61 @@ void pawl__rocks_memory_join(struct pawl__rocks *db)
 void pawl__rocks_memory_leave(struct pawl__rocks *db)
 {
     pawl__lock(&memory.lock);
-    for (struct pawl__rocks **at = &memory.stores; *at != NULL; at = &(*at)->next) {
+    for (struct pawl__rocks **at = &memory.stores; *at != NULL; at = &(*at)->share.next) {
         if (*at == db) {
-            *at = db->next;
+            *at = db->share.next;
             break;
         }
     }
+    db->share.joined = false;
+    memory.filter_bytes -= db->share.filter_bytes;
+    db->share.filter_bytes = 0;
     pawl__unlock(&memory.lock);
 }
 
-/* Of those that have more than a flush is worth. */
+static void run_flush(void *context)
+{
+    struct pawl__rocks *db = context;
+
+    if (pawl__rocks_check_place(db, NULL) == PAWL_OK) { /* an idle store has not looked for long */
+        pawl__rocks_begin_flush(db);
+    }
+    atomic_store(&db->share.unflushed_bytes, pawl__rocks_unflushed_bytes(db));
+    atomic_store(&db->share.flushing,
+                 false); /* the last thing: it may be joined under the lock now */
+}
+
+static void flush_aside_locked(struct pawl__rocks *db) REQUIRES_LOCK(memory.lock)
+{
+    struct rocks_share *share = &db->share;
+
+    if (!share->joined || atomic_load(&share->flushing)) {
+        return;
+    }
+    pawl__thread_join(&share->flusher); /* the one before, which has ended */
+    atomic_store(&share->flushing, true);
+    if (pawl__thread_start(&share->flusher, "rocks-relief", run_flush, db, NULL) != PAWL_OK) {
+        atomic_store(&share->flushing, false); /* tried again by the next one that writes */
+    }
+}
+
+void pawl__rocks_memory_flush(struct pawl__rocks *db)
+{
+    pawl__lock(&memory.lock);
+    flush_aside_locked(db);
+    pawl__unlock(&memory.lock);
+}
+
+/* Of those that have more than a flush is worth and are not at it. */
 static struct pawl__rocks *largest_locked(void) REQUIRES_LOCK(memory.lock)
 {
     struct pawl__rocks *largest = NULL;
     uint64_t most = MEMTABLE_BYTES_MIN;
 
-    for (struct pawl__rocks *db = memory.stores; db != NULL; db = db->next) {
-        uint64_t bytes = pawl__rocks_unflushed_bytes(db);
-        if (!db->read_only && !atomic_load(&db->poisoned) && bytes > most) {
+    for (struct pawl__rocks *db = memory.stores; db != NULL; db = db->share.next) {
+        uint64_t bytes = atomic_load(&db->share.unflushed_bytes);
+        if (!db->read_only && !atomic_load(&db->poisoned) && !atomic_load(&db->share.flushing)
+            && bytes > most) {
             most = bytes;
             largest = db;
         }
@@ -120,7 +179,7 @@ void pawl__rocks_memory_relieve(void)
     if (used > bytes_max_locked() * 3 / 8) {
         struct pawl__rocks *largest = largest_locked();
         if (largest != NULL) {
-            pawl__rocks_begin_flush(largest);
+            flush_aside_locked(largest);
         }
     }
     pawl__unlock(&memory.lock);

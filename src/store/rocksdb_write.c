@@ -183,6 +183,7 @@ static pawl_status look_locked(struct pawl__rocks *db, int64_t now_ns, pawl_erro
     space->looked_ns = now_ns;
     space->spent_bytes = 0;
     space->owed_bytes = owed_bytes(db);
+    atomic_store(&db->share.unflushed_bytes, pawl__rocks_unflushed_bytes(db));
     return status;
 }
 
@@ -223,23 +224,28 @@ uint64_t pawl__rocks_unflushed_bytes(struct pawl__rocks *db)
 /* Nobody writes while there is too little room, so no memtable becomes full and is flushed by itself, and
  * the debt would stay for ever: begin to pay it. A flush makes a file of the memtables, for which there is
  * room, and gives their log back. */
-static void pay_locked(struct pawl__rocks *db, int64_t now_ns) REQUIRES_LOCK(db->space.lock)
+static bool should_pay_locked(struct pawl__rocks *db, int64_t now_ns) REQUIRES_LOCK(db->space.lock)
 {
     struct rocks_space *space = &db->space;
     uint64_t memtables = property_sum(db, "rocksdb.cur-size-all-mem-tables");
 
     if (memtables < PAY_BYTES_MIN || space->free_bytes < memtables + db->free_space_min / 2
         || (space->paid_ns != 0 && now_ns - space->paid_ns < PAY_NS_MIN)) {
-        return;
+        return false;
     }
     space->paid_ns = now_ns;
-    pawl__rocks_begin_flush(db);
+    return true;
 }
+
+struct reserve_outcome { /* what is to be done once the lock is free */
+    bool looked;
+    bool pay;
+};
 
 static pawl_status reserve_locked(struct pawl__rocks *db,
                                   uint64_t bytes,
                                   bool only_deletes,
-                                  bool *ret_looked,
+                                  struct reserve_outcome *ret_outcome,
                                   pawl_error *reterr) REQUIRES_LOCK(db->space.lock)
 {
     struct rocks_space *space = &db->space;
@@ -248,7 +254,7 @@ static pawl_status reserve_locked(struct pawl__rocks *db,
 
     if (!space->known || space->spent_bytes >= look_bytes || now_ns - space->looked_ns >= look_ns) {
         pawl_status status = look_locked(db, now_ns, reterr);
-        *ret_looked = true;
+        ret_outcome->looked = true;
         if (status != PAWL_OK) {
             return status;
         }
@@ -257,7 +263,7 @@ static pawl_status reserve_locked(struct pawl__rocks *db,
     uint64_t spent = space->spent_bytes + 3 * bytes;
     if (space->free_bytes < reserve || space->free_bytes - reserve < space->owed_bytes + spent) {
         space->known = false; /* the next write looks again: somebody may have made room */
-        pay_locked(db, now_ns);
+        ret_outcome->pay = should_pay_locked(db, now_ns);
         return pawl__fail(reterr,
                           PAWL_NO_SPACE,
                           "%llu MiB free at '%s', %llu are kept back (store.free_space_min) and "
@@ -276,12 +282,15 @@ pawl_status pawl__rocks_reserve(struct pawl__rocks *db,
                                 bool only_deletes,
                                 pawl_error *reterr)
 {
-    bool looked = false;
+    struct reserve_outcome outcome = { 0 };
 
     pawl__lock(&db->space.lock);
-    pawl_status status = reserve_locked(db, bytes, only_deletes, &looked, reterr);
+    pawl_status status = reserve_locked(db, bytes, only_deletes, &outcome, reterr);
     pawl__unlock(&db->space.lock);
-    if (looked && status == PAWL_OK) {
+    if (outcome.pay) {
+        pawl__rocks_memory_flush(db);
+    }
+    if (outcome.looked && status == PAWL_OK) {
         pawl__rocks_memory_relieve(); /* as often as that, for it costs about as much */
     }
     return status;
@@ -380,6 +389,7 @@ pawl_status pawl__rocks_write(struct pawl__rocks *db,
     if (text != NULL) {
         return poison(db, text, reterr);
     }
+    atomic_fetch_add(&db->share.unflushed_bytes, batch->bytes); /* until the next look */
     pawl__rocks_batch_clear(batch);
     FAILPOINT("rocksdb.write.after", reterr);
     return PAWL_OK;
@@ -433,14 +443,35 @@ static void run_last_flush(void *context)
     (void)!pawl__rocks_flush(last->db, &last->error);
 }
 
-/* The engine has no flush with a deadline: a thread waits for it, and is told to give up. */
+/* Until the deadline, and a moment more after it was told to give up. False: it does not end, and keeps what
+ * it uses. */
+static bool end_by(struct pawl__rocks *db, struct pawl__thread *thread, int64_t deadline_ns)
+{
+    if (pawl__thread_join_until(thread, deadline_ns)) {
+        return true;
+    }
+    rocksdb_cancel_all_background_work(db->native, 0);
+    int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
+    if (pawl__thread_join_until(thread, MAX(deadline_ns, now_ns) + GIVE_UP_NS_MAX)) {
+        return true;
+    }
+    pthread_detach(thread->id);
+    thread->started = false;
+    return false;
+}
+
+/* The engine has no flush with a deadline: a thread waits for it, and is told to give up. Without memory for
+ * one, or a thread, there is no flush. */
 pawl_status pawl__rocks_flush_last(struct pawl__rocks *db, int64_t deadline_ns, pawl_error *reterr)
 {
     struct pawl__thread thread = { .started = false };
     struct last_flush *last = NULL;
-    pawl_status status = refuse_write(db, NULL);
 
-    if (status != PAWL_OK || pawl__rocks_unflushed_bytes(db) == 0) {
+    pawl__rocks_memory_leave(db);
+    if (!end_by(db, &db->share.flusher, deadline_ns)) {
+        return pawl__fail(reterr, PAWL_TIMEOUT, "the disk under '%s' does not answer", db->dir);
+    }
+    if (refuse_write(db, NULL) != PAWL_OK || pawl__rocks_unflushed_bytes(db) == 0) {
         return PAWL_OK;
     }
     last = calloc(1, sizeof(*last));
@@ -448,14 +479,9 @@ pawl_status pawl__rocks_flush_last(struct pawl__rocks *db, int64_t deadline_ns, 
         return PAWL_OK;
     }
     last->db = db;
-    status = pawl__thread_start(&thread, "rocks-flush", run_last_flush, last, reterr);
-    if (status == PAWL_OK && !pawl__thread_join_until(&thread, deadline_ns)) {
-        rocksdb_cancel_all_background_work(db->native, 0);
-        int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
-        if (!pawl__thread_join_until(&thread, MAX(deadline_ns, now_ns) + GIVE_UP_NS_MAX)) {
-            pthread_detach(thread.id); /* with what it uses */
-            return pawl__fail(reterr, PAWL_TIMEOUT, "the disk under '%s' does not answer", db->dir);
-        }
+    if (pawl__thread_start(&thread, "rocks-flush", run_last_flush, last, NULL) == PAWL_OK
+        && !end_by(db, &thread, deadline_ns)) {
+        return pawl__fail(reterr, PAWL_TIMEOUT, "the disk under '%s' does not answer", db->dir);
     }
     free(last);
     return PAWL_OK;
