@@ -33,6 +33,7 @@ struct pawl__schema_object {
     enum pawl__schema_kind kind;
     const char *table;
     const char *name;
+    const char *detail; /* a trigger's function; the columns of an index, "a,b" */
 };
 
 struct pawl__schema {

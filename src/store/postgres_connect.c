@@ -260,14 +260,29 @@ static void copy_text(char *ret_text, size_t size, pawl_view text)
     snprintf(ret_text, size, "%.*s", VIEW_ARGS(text));
 }
 
+/* The triggers that guard our tables do not fire for a replica, nor do those of foreign keys. Somebody
+ * has set it for the user or the database: only a superuser can. */
+static pawl_status check_role(pawl_view role, pawl_error *reterr)
+{
+    return !pawl__view_is(role, "replica")
+               ? PAWL_OK
+               : pawl__fail(
+                   reterr,
+                   PAWL_CORRUPT,
+                   "session_replication_role is 'replica' for this user or database, so no "
+                   "trigger guards what is written; reset it: ALTER ROLE (or DATABASE) ... "
+                   "RESET session_replication_role");
+}
+
 static pawl_status read_promises(struct pawl__pg *pg, int *ret_session, pawl_error *reterr)
 {
     static const struct pawl__pg_statement statement = {
         .sql = "SELECT current_setting('fsync'), current_setting('full_page_writes'),"
                " current_setting('transaction_read_only'), current_setting('synchronous_commit'),"
                " pg_backend_pid(), coalesce((SELECT (extract(epoch FROM backend_start) * 1000000)"
-               "::bigint FROM pg_stat_activity WHERE pid = pg_backend_pid()), 0)",
-        .columns = "ttttii",
+               "::bigint FROM pg_stat_activity WHERE pid = pg_backend_pid()), 0),"
+               " current_setting('session_replication_role')",
+        .columns = "ttttiit",
     };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     struct pawl__pg_server *server = &pg->server;
@@ -284,7 +299,7 @@ static pawl_status read_promises(struct pawl__pg *pg, int *ret_session, pawl_err
         server->default_commit, sizeof(server->default_commit), pawl__pg_get_text(&rows, 0, 3));
     *ret_session = (int)pawl__pg_get_i64(&rows, 0, 4); /* libpq's may be that of a pooler */
     pg->started_us = pawl__pg_get_i64(&rows, 0, 5);
-    return PAWL_OK;
+    return check_role(pawl__pg_get_text(&rows, 0, 6), reterr);
 }
 
 /* Anything but off waits for the local disk (remote_write and remote_apply wait for more), so only

@@ -251,6 +251,74 @@ static void test_a_trigger_that_is_called_like_a_table_of_ours_is_refused(void *
     assert_ok(submit_after(f, "a", "T", NULL), &f->err);
 }
 
+static const struct {
+    const char *sql;
+    const char *undo;
+    const char *message;
+} changed_schemas[] = {
+    { "ALTER TABLE work_history SET UNLOGGED",
+      "ALTER TABLE work_history SET LOGGED",
+      "table 'work_history' is UNLOGGED" },
+    { "DROP INDEX idx_checkpoints_task_sequence;"
+      "CREATE UNIQUE INDEX idx_checkpoints_task_sequence ON checkpoints"
+      " (task_id, sequence_number, checkpoint_id)",
+      "DROP INDEX idx_checkpoints_task_sequence;"
+      "CREATE UNIQUE INDEX idx_checkpoints_task_sequence ON checkpoints (task_id, sequence_number)",
+      "no index 'idx_checkpoints_task_sequence'" },
+    { "CREATE TABLE eve () INHERITS (work_items)",
+      "DROP TABLE eve",
+      "a child table that is not pawl's, 'eve' on 'work_items'" },
+    { "CREATE FUNCTION eve() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$;"
+      "CREATE OR REPLACE TRIGGER raise_work_items_truncated BEFORE TRUNCATE ON work_items"
+      " FOR EACH STATEMENT EXECUTE FUNCTION eve()",
+      "CREATE OR REPLACE TRIGGER raise_work_items_truncated BEFORE TRUNCATE ON work_items"
+      " FOR EACH STATEMENT EXECUTE FUNCTION raise_floors_truncated()",
+      "no trigger 'raise_work_items_truncated'" },
+    { "ALTER TABLE work_items ENABLE REPLICA TRIGGER check_work_items_status",
+      "ALTER TABLE work_items ENABLE TRIGGER check_work_items_status",
+      "no trigger 'check_work_items_status'" },
+    { "ALTER TABLE checkpoints_3 DISABLE TRIGGER count_checkpoints_insert",
+      "ALTER TABLE checkpoints_3 ENABLE TRIGGER count_checkpoints_insert",
+      "no trigger 'count_checkpoints_insert'" },
+};
+
+static void test_a_schema_that_has_our_names_only_is_refused(void **state)
+{
+    struct work_fixture *f = *state;
+
+    if (!work_is(f, "postgres")) {
+        skip();
+    }
+    for (size_t i = 0; i < COUNT_OF(changed_schemas); i++) {
+        pawl_work *work = NULL;
+
+        work_sql(f, changed_schemas[i].sql);
+        assert_status(pawl_work_open(f->location, NULL, &work, &f->err), PAWL_CORRUPT, &f->err);
+        assert_message(&f->err, changed_schemas[i].message);
+        work_sql(f, changed_schemas[i].undo);
+        assert_ok(pawl_work_open(f->location, NULL, &work, &f->err), &f->err);
+        pawl_work_close(work);
+    }
+}
+
+static void test_a_session_without_triggers_is_refused(void **state)
+{
+    struct work_fixture *f = *state;
+    pawl_work *work = NULL;
+    char location[1024];
+
+    if (!work_is(f, "postgres")) {
+        skip();
+    }
+    snprintf(location,
+             sizeof(location),
+             "%s%coptions=-c%%20session_replication_role%%3Dreplica",
+             f->location,
+             strchr(f->location, '?') == NULL ? '?' : '&');
+    assert_status(pawl_work_open(location, NULL, &work, &f->err), PAWL_CORRUPT, &f->err);
+    assert_message(&f->err, "session_replication_role is 'replica'");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +328,8 @@ int main(int argc, char **argv)
         work_test(test_what_it_left_expired_goes_on),
         work_test(test_a_trigger_or_rule_that_is_not_ours_is_refused),
         work_test(test_a_trigger_that_is_called_like_a_table_of_ours_is_refused),
+        work_test(test_a_schema_that_has_our_names_only_is_refused),
+        work_test(test_a_session_without_triggers_is_refused),
         work_test(test_a_column_and_an_index_of_the_users_are_accepted),
         work_test(test_the_store_lets_happen_what_is_in_the_table_and_nothing_else),
     };
