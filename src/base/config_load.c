@@ -134,7 +134,7 @@ static pawl_status read_file(
         return PAWL_NOMEM;
     }
     pawl_status status =
-        pawl__fs_read_small(path, text, PAWL__CONFIG_BYTES_MAX + 1, ret_len, &problem);
+        pawl__fs_read_given(path, text, PAWL__CONFIG_BYTES_MAX + 1, ret_len, &problem);
     if (status == PAWL_OK) {
         *ret_text = STEAL(text);
         return PAWL_OK;

@@ -259,16 +259,12 @@ pawl_status pawl__fs_publish(const char *temporary, const char *path, pawl_error
     return status;
 }
 
-pawl_status pawl__fs_read_small(
-    const char *path, char *ret_text, size_t size, size_t *ret_len, pawl_error *reterr)
+static pawl_status read_all(
+    int fd, const char *path, char *ret_text, size_t size, size_t *ret_len, pawl_error *reterr)
 {
-    AUTO(pawl__fs_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
     size_t len = 0;
 
     REQUIRE(size > 0);
-    if (fd < 0) {
-        return pawl__fail_errno(reterr, errno, "open '%s'", path);
-    }
     for (ssize_t got = 1; got != 0 && len < size;) {
         got = read(fd, ret_text + len, size - len);
         if (got < 0 && errno != EINTR) {
@@ -282,6 +278,29 @@ pawl_status pawl__fs_read_small(
     ret_text[len] = '\0';
     *ret_len = len;
     return PAWL_OK;
+}
+
+pawl_status pawl__fs_read_small(
+    const char *path, char *ret_text, size_t size, size_t *ret_len, pawl_error *reterr)
+{
+    /* Opening a FIFO waits for whoever writes to it, who may never come. */
+    AUTO(pawl__fs_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat info;
+
+    if (fd < 0 || fstat(fd, &info) != 0) {
+        return pawl__fail_errno(reterr, errno, "open '%s'", path);
+    }
+    return S_ISREG(info.st_mode) ? read_all(fd, path, ret_text, size, ret_len, reterr)
+                                 : pawl__fail(reterr, PAWL_INVALID, "'%s' is not a file", path);
+}
+
+pawl_status pawl__fs_read_given(
+    const char *path, char *ret_text, size_t size, size_t *ret_len, pawl_error *reterr)
+{
+    AUTO(pawl__fs_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    return fd < 0 ? pawl__fail_errno(reterr, errno, "open '%s'", path)
+                  : read_all(fd, path, ret_text, size, ret_len, reterr);
 }
 
 pawl_status pawl__fs_free_bytes(const char *path, uint64_t *ret_bytes, pawl_error *reterr)

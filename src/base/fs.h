@@ -29,9 +29,13 @@ PAWL_MUST_USE pawl_status pawl__fs_publish(const char *temporary,
                                            const char *path,
                                            pawl_error *reterr);
 
-/* Reads a whole file of at most size - 1 bytes and ends it with a NUL; a larger one is INVALID.
- * What is in `ret_text` after a failure means nothing. */
+/* Reads a whole file of at most size - 1 bytes and ends it with a NUL; a larger one is INVALID, and so
+ * is what is no file. Waits for nobody. What is in `ret_text` after a failure means nothing. */
 PAWL_MUST_USE pawl_status pawl__fs_read_small(
+    const char *path, char *ret_text, size_t size, size_t *ret_len, pawl_error *reterr);
+
+/* The same of a path that a person gave, which may be a pipe or a terminal: waits for its end. */
+PAWL_MUST_USE pawl_status pawl__fs_read_given(
     const char *path, char *ret_text, size_t size, size_t *ret_len, pawl_error *reterr);
 
 /* Bytes that an unprivileged process may still write on the file system that holds `path`. */

@@ -173,7 +173,7 @@ static pawl_status parse_vector(const char *given, struct vector *ret_vector, pa
     }
     pawl_view view = pawl_view_of(given);
     if (given[0] == '@') {
-        pawl_status status = pawl__fs_read_small(given + 1, text, VECTOR_BYTES_MAX, &len, reterr);
+        pawl_status status = pawl__fs_read_given(given + 1, text, VECTOR_BYTES_MAX, &len, reterr);
         if (status != PAWL_OK) {
             return status;
         }

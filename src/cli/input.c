@@ -27,7 +27,7 @@ pawl_status pawl__input_read(
     if (text == NULL) {
         return no_memory(name, reterr);
     }
-    pawl_status status = pawl__fs_read_small(path, text, bytes_max + 2, &len, reterr);
+    pawl_status status = pawl__fs_read_given(path, text, bytes_max + 2, &len, reterr);
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "%s", name);
     }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -34,9 +34,12 @@ static bool is_about_us(pawl_status status)
     return status == PAWL_CANCELLED || status == PAWL_NOMEM;
 }
 
+/* A link that leads nowhere is still there. */
 static bool is_gone(const char *path)
 {
-    return access(path, F_OK) != 0 && errno == ENOENT;
+    struct stat info;
+
+    return lstat(path, &info) != 0 && errno == ENOENT;
 }
 
 /* Looks at one. *ret_over when the search has an end: it is good, or the search itself failed. */

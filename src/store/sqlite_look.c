@@ -155,10 +155,11 @@ bool pawl__sqlite_answers(const char *path, const char *sql)
 {
     AUTO(close_look) struct pawl__sqlite *db = NULL;
     AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
+    struct pawl__sqlite_facts facts = { 0 };
     bool log = false;
 
     (void)size_of_log(path, &log);
-    return open_look(path, !log, &db, NULL) == PAWL_OK
+    return read_header(path, &facts, NULL) == PAWL_OK && open_look(path, !log, &db, NULL) == PAWL_OK
            && pawl__sqlite_prepare_once(db, sql, &stmt, NULL) == PAWL_OK;
 }
 

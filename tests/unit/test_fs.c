@@ -262,6 +262,36 @@ static void test_read_small_says_what_it_could_not_read(void **state)
     assert_int_equal(len, 42);
 }
 
+static void test_read_small_does_not_wait_for_a_pipe(void **state)
+{
+    struct fixture *f = *state;
+    char text[8];
+    size_t len = 42;
+
+    assert_int_equal(mkfifo(f->path, 0600), 0);
+    assert_status(
+        pawl__fs_read_small(f->path, text, sizeof(text), &len, &f->error), PAWL_INVALID, &f->error);
+    assert_message(&f->error, "is not a file");
+    assert_int_equal(len, 42);
+}
+
+static void test_what_a_person_gives_may_be_a_pipe(void **state)
+{
+    struct fixture *f = *state;
+    char text[8];
+    char path[32];
+    int ends[2];
+    size_t len = 0;
+
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "12345", 5), 5);
+    close(ends[1]);
+    snprintf(path, sizeof(path), "/dev/fd/%d", ends[0]);
+    assert_ok(pawl__fs_read_given(path, text, sizeof(text), &len, &f->error), &f->error);
+    assert_string_equal(text, "12345");
+    close(ends[0]);
+}
+
 static void test_sync_needs_a_directory(void **state)
 {
     struct fixture *f = *state;
@@ -339,6 +369,8 @@ int main(void)
 #endif
         TEST(test_read_small_takes_the_limit_and_refuses_one_more),
         TEST(test_read_small_says_what_it_could_not_read),
+        TEST(test_read_small_does_not_wait_for_a_pipe),
+        TEST(test_what_a_person_gives_may_be_a_pipe),
         TEST(test_sync_needs_a_directory),
         TEST(test_free_bytes_asks_the_file_system),
         TEST(test_free_bytes_for_what_is_not_there_are_those_above_it),

@@ -159,6 +159,34 @@ static void test_a_file_that_is_empty_or_no_database_is_passed_over_as_damaged(v
     assert_ends_with(r.err, "add --accept-older");
 }
 
+static void test_a_pipe_in_the_place_of_a_snapshot_is_passed_over_as_damaged(void **state)
+{
+    struct restoring r = begin(state);
+
+    assert_int_equal(unlink(r.newest), 0);
+    assert_int_equal(mkfifo(r.newest, 0600), 0); /* which nobody writes to */
+    assert_refused(&r, r.dir, NULL, PAWL_CORRUPT, "snapshot-00000000000000000033.db");
+    assert_message(r.err, "is not a file");
+    assert_ends_with(r.err, "add --accept-older");
+    assert_refused(&r, r.newest, NULL, PAWL_INVALID, "is not a file");
+}
+
+static void test_a_link_to_nowhere_in_the_place_of_a_snapshot_must_be_accepted(void **state)
+{
+    struct restoring r = begin(state);
+    pawl_restore_options options = PAWL_RESTORE_OPTIONS_INIT;
+    pawl_restored restored;
+
+    assert_int_equal(unlink(r.newest), 0);
+    assert_int_equal(symlink("moved-away.db", r.newest), 0);
+    assert_refused(&r, r.dir, NULL, PAWL_CORRUPT, "snapshot-00000000000000000033.db");
+    assert_message(r.err, "the newest good one is snapshot-00000000000000000030.db");
+    options.target = r.target;
+    options.accept_older = true;
+    assert_ok(pawl_snapshot_restore(r.dir, &options, &restored, r.err), r.err);
+    assert_string_equal(restored.passed_over, r.newest);
+}
+
 static void test_a_snapshot_must_end_at_the_offset_its_name_says(void **state)
 {
     struct restoring r = begin(state);
@@ -460,6 +488,8 @@ int main(int argc, char **argv)
         SAMPLE_TEST(test_what_is_good_needs_no_acceptance_and_says_what_it_restored),
         SAMPLE_TEST(test_when_no_snapshot_is_good_accepting_an_older_one_does_not_help),
         SAMPLE_TEST(test_a_file_that_is_empty_or_no_database_is_passed_over_as_damaged),
+        SAMPLE_TEST(test_a_pipe_in_the_place_of_a_snapshot_is_passed_over_as_damaged),
+        SAMPLE_TEST(test_a_link_to_nowhere_in_the_place_of_a_snapshot_must_be_accepted),
         SAMPLE_TEST(test_a_snapshot_must_end_at_the_offset_its_name_says),
         SAMPLE_TEST(test_a_newest_snapshot_of_a_newer_version_is_unsupported_in_so_many_words),
         SAMPLE_TEST(test_a_tail_that_was_cut_off_must_be_accepted),
