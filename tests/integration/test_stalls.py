@@ -182,7 +182,7 @@ def test_ctrl_c_in_a_long_command():
         wait_until(lambda: waits_for_the_lock(store, process), "the import waits")
         with Stalled(store) if POSTGRES else contextlib.nullcontext():
             process.send_signal(signal.SIGINT)
-            ends(process, 1, 2, BUSY, 130)
+            ends(process, 1)
     if holder:
         holder.communicate("ROLLBACK;\n", timeout=SOON_S)
 
@@ -191,17 +191,17 @@ def test_claim_waits_no_longer_than_asked():
     store = Store()
     store.submit("a")
     store.run("work", "claim", "--holder", "ada")
-    process = store.command("work", "claim", "--holder", "bob", "--wait", "3s")
+    process = store.command("work", "claim", "--holder", "bob", "--wait", "5s")
     waiting = store.command("work", "claim", "--holder", "bob", "--wait", "1h")
     wait_until(lambda: catches_signals(process) and catches_signals(waiting), "both wait")
     with Stalled(store):
         start = time.monotonic()
-        ends(process, 3, BUSY)
+        ends(process, BUSY)
         assert time.monotonic() - start < 20, "what was asked, and some seconds"
         started = store.command("work", "claim", "--holder", "bob", "--wait", "2s")
         ends(started, BUSY)
         waiting.send_signal(signal.SIGINT)
-        ends(waiting, 1, 2, BUSY, 130, -signal.SIGINT)
+        ends(waiting, 1)
 
 
 def running(store, *args):
@@ -232,7 +232,7 @@ def test_idle_run_ends_on_a_signal():
     wait_until(lambda: catches_signals(process), "it runs")
     with Stalled(store):
         process.send_signal(signal.SIGTERM)
-        ends(process, 0, BUSY)
+        ends(process, 0)
 
 
 def test_run_outlasts_a_stall():
