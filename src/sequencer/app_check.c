@@ -497,20 +497,20 @@ static pawl_status check_anchor(struct check *check, pawl_error *reterr)
     bool known = false;
     pawl_status status = pawl__app_anchor_read(check->app, &anchor, &known, &error);
 
+    if (status == PAWL_CORRUPT) { /* one that cannot be read is not none */
+        pawl__check_tell(check, PAWL_APP_PART_ANCHOR, "%s", error.message);
+        return PAWL_OK;
+    }
     check->report.anchor_missing = !known && check->report.entries[PAWL_APP_PART_PLOG] > 0;
-    for (uint16_t i = 0; i < check->app->partition_count && known; i++) {
-        if (status == PAWL_OK) {
-            check->report.entries[PAWL_APP_PART_ANCHOR] += anchor.ends[i].offset > 0;
-            status = pawl__app_anchor_compare(check->app, &anchor, i, &error);
-        }
+    for (uint16_t i = 0; i < check->app->partition_count && known && status == PAWL_OK; i++) {
+        check->report.entries[PAWL_APP_PART_ANCHOR] += anchor.ends[i].offset > 0;
+        status = pawl__app_anchor_compare(check->app, &anchor, i, &error);
         if (status == PAWL_CORRUPT) {
             pawl__check_tell(check, PAWL_APP_PART_ANCHOR, "%s", error.message);
-            status = i + 1u < check->app->partition_count ? PAWL_OK : status;
+            status = PAWL_OK;
         }
     }
-    return status == PAWL_OK || status == PAWL_CORRUPT
-               ? PAWL_OK
-               : pawl__fail(reterr, status, "%s", error.message);
+    return status == PAWL_OK ? PAWL_OK : pawl__fail(reterr, status, "%s", error.message);
 }
 
 static pawl_status check_parts(struct check *check, pawl_error *reterr)

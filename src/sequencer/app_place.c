@@ -28,6 +28,9 @@ pawl_status pawl__app_anchor_file(const char *path, struct pawl__buf *text, pawl
         return pawl__fail(
             reterr, status == PAWL_INVALID ? PAWL_CORRUPT : status, "%s", error.message);
     }
+    if (len == 0) { /* it is replaced as a whole: nobody of ours leaves that */
+        return pawl__fail(reterr, PAWL_CORRUPT, "'%s' is empty", path);
+    }
     pawl__buf_add(text, (pawl_view){ space, len });
     return pawl__buf_check(text, "the anchor", reterr);
 }

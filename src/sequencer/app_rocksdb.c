@@ -247,14 +247,17 @@ struct pawl__rocks_options pawl__app_rocksdb_options(const char *families[APP_FA
 }
 
 /* Before the engine makes one. */
-static pawl_status check_exists(const char *dir, pawl_error *reterr)
+static pawl_status check_exists(const struct rocksdb_store *self, pawl_error *reterr)
 {
     bool exists = false;
-    pawl_status status = pawl__rocks_look(dir, &exists, reterr);
+    pawl_status status = pawl__rocks_look(self->path, &exists, reterr);
 
-    return status == PAWL_OK && !exists
-               ? pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application")
-               : status;
+    if (status != PAWL_OK || exists) {
+        return status;
+    }
+    status = pawl__app_place_check_new(self->anchor_path, reterr);
+    return status == PAWL_OK ? pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application")
+                             : status;
 }
 
 /* An application lives in the directory of its name. What is to be created there is refused before anything
@@ -334,17 +337,15 @@ pawl_status pawl__app_rocksdb_open(const char *dir,
         .write_anchor = write_anchor,
         .check_place = check_place,
     };
-    pawl_status status = options->must_exist ? check_exists(dir, reterr) : PAWL_OK;
-
-    if (status != PAWL_OK) {
-        return status;
-    }
     struct rocksdb_store *self = calloc(1, sizeof(*self));
     if (self == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
     }
     self->base.ops = &ops;
-    status = take_name(self, dir, options->app_name, reterr);
+    pawl_status status = take_name(self, dir, options->app_name, reterr);
+    if (status == PAWL_OK && options->must_exist) {
+        status = check_exists(self, reterr);
+    }
     if (status == PAWL_OK) {
         status = check_new(self, options, reterr);
     }

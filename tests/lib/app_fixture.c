@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/macros.h"
@@ -161,6 +163,17 @@ void app_sabotage(struct app_fixture *f,
     const struct app_entry entry = { family, APP_PUT, pawl__app_key_view(&key), bytes };
 
     assert_ok(f->app->store->ops->write(f->app->store, &entry, 1, &f->error), &f->error);
+}
+
+void app_remove_anchor(struct app_fixture *f)
+{
+    struct app_store *store = f->app->store;
+
+    if (strcmp(app_backend, "rocksdb") == 0) {
+        assert_int_equal(unlink(store->anchor_name), 0);
+    } else {
+        assert_ok(store->ops->write_anchor(store, pawl_view_of(""), &f->error), &f->error);
+    }
 }
 
 void app_delete(struct app_fixture *f, enum app_family family, struct app_key key)

@@ -139,8 +139,7 @@ static void test_a_log_that_was_cut_goes_on_when_somebody_removes_the_anchor(voi
     }
     fill(f);
     cut_everything(f, 3);
-    assert_ok(f->app->store->ops->write_anchor(f->app->store, pawl_view_of(""), &f->error),
-              &f->error);
+    app_remove_anchor(f);
     f->app->settler.started = false; /* and it is not written again */
     pawl_app_close(STEAL(f->app));
     assert_ok(try_open(f), &f->error);
@@ -346,7 +345,35 @@ static void test_an_application_that_is_gone_is_not_begun_anew(void **state)
                   PAWL_CORRUPT,
                   &f->error);
     assert_message(&f->error, "there is no application 'orders', but its anchor is at offset 1");
+    assert_status(try_open(f), PAWL_CORRUPT, &f->error);
+    assert_message(&f->error, "cut off: there is no application 'orders'");
     assert_int_not_equal(access(f->location, F_OK), 0); /* nothing was made */
+}
+
+static void test_an_anchor_that_cannot_be_read_is_not_taken_for_none(void **state)
+{
+    struct app_fixture *f = *state;
+    static const off_t sizes[] = { 0, APP_ANCHOR_BYTES_MAX + 1 };
+
+    if (!in_a_directory(f)) {
+        return;
+    }
+    app_open(f);
+    app_invoice(f, WORKSPACE);
+    pawl_app_close(STEAL(f->app));
+    AUTO(pawl__text_free) char *path = beside(f, "orders.anchor");
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        pawl_app_report report;
+        assert_int_equal(truncate(path, sizes[i]), 0);
+        f->options.read_only = false;
+        assert_status(try_open(f), PAWL_CORRUPT, &f->error);
+        f->options.read_only = true;
+        assert_ok(try_open(f), &f->error);
+        assert_status(
+            pawl_app_verify(f->app, 0, NULL, NULL, &report, &f->error), PAWL_CORRUPT, &f->error);
+        assert_false(report.anchor_missing);
+        pawl_app_close(STEAL(f->app));
+    }
 }
 
 #define APP_TEST(name) cmocka_unit_test_setup_teardown(name, app_setup, app_teardown)
@@ -364,6 +391,7 @@ int main(int argc, char **argv)
         APP_TEST(test_an_anchor_that_cannot_be_written_is_told_once),
         APP_TEST(test_a_copy_under_another_name_is_refused_by_name),
         APP_TEST(test_a_second_application_with_the_same_id_is_refused_by_name),
+        APP_TEST(test_an_anchor_that_cannot_be_read_is_not_taken_for_none),
         APP_TEST(test_an_application_that_is_gone_is_not_begun_anew),
         /* The last one: what it leaves behind keeps its application. */
         APP_TEST(test_closing_does_not_wait_for_an_anchor_that_cannot_be_written),
