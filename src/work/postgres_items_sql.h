@@ -221,48 +221,54 @@
       "z")                                                                                         \
     X(NUMBER, "SELECT nextval('work_submissions')", NULL, "i")                                     \
     X(ITEM_INSERT,                                                                                 \
-      "INSERT INTO work_items (work_item_id, task_id, work_type, priority, retry_count,"           \
-      " max_retries, attempts, token, entries, input_data, error_message, created_at,"             \
-      " started_at, updated_at, submission, has_followers) SELECT g.work_item_id,"                 \
-      " task_id, work_type, priority, retry_count, max_retries, attempts, token, entries,"         \
-      " input_data, error_message, created_at, started_at, updated_at, " WORK_PG_NUMBER_           \
-      ",       "                                                                                   \
-      " entries > 0 AND EXISTS"                                                                    \
-      " (SELECT 1 FROM work_dependencies WHERE after_id = g.work_item_id)"                         \
-      " FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"             \
-      " AS g (work_item_id, task_id, work_type, priority, retry_count, max_retries, attempts,"     \
-      " token, entries, input_data, error_message, created_at, started_at, updated_at,"            \
-      " submission)",                                                                              \
+      PG_ALL_OR_NONE(                                                                              \
+          "INSERT INTO work_items (work_item_id, task_id, work_type, priority, retry_count,"       \
+          " max_retries, attempts, token, entries, input_data, error_message, created_at,"         \
+          " started_at, updated_at, submission, has_followers) SELECT g.work_item_id,"             \
+          " task_id, work_type, priority, retry_count, max_retries, attempts, token, entries,"     \
+          " input_data, error_message, created_at, started_at, updated_at, " WORK_PG_NUMBER_       \
+          ",       "                                                                               \
+          " entries > 0 AND EXISTS"                                                                \
+          " (SELECT 1 FROM work_dependencies WHERE after_id = g.work_item_id)"                     \
+          " FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"         \
+          " AS g (work_item_id, task_id, work_type, priority, retry_count, max_retries, attempts," \
+          " token, entries, input_data, error_message, created_at, started_at, updated_at,"        \
+          " submission)",                                                                          \
+          "$1"),                                                                                   \
       "TTTIIIIIITTZZZI",                                                                           \
-      NULL)                                                                                        \
+      "i")                                                                                         \
     X(ITEM_UPDATE,                                                                                 \
-      "UPDATE work_items AS w SET status = g.status, retry_count = g.retry_count,"                 \
-      " attempts = g.attempts, token = g.token, lease_holder = g.lease_holder,"                    \
-      " output_data = g.output_data, error_message = g.error_message,"                             \
-      " started_at = g.started_at, completed_at = g.completed_at, updated_at = g.updated_at,"      \
-      " lease_acquired_at = g.lease_acquired_at, lease_expires_at = g.lease_expires_at,"           \
-      " heartbeat_at = g.heartbeat_at"                                                             \
-      " FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"                  \
-      " AS g (work_item_id, status, retry_count, attempts, token, lease_holder, output_data,"      \
-      " error_message, started_at, completed_at, updated_at, lease_acquired_at,"                   \
-      " lease_expires_at, heartbeat_at) WHERE w.work_item_id = g.work_item_id",                    \
+      PG_ALL_OR_NONE(                                                                              \
+          "UPDATE work_items AS w SET status = g.status, retry_count = g.retry_count,"             \
+          " attempts = g.attempts, token = g.token, lease_holder = g.lease_holder,"                \
+          " output_data = g.output_data, error_message = g.error_message,"                         \
+          " started_at = g.started_at, completed_at = g.completed_at, updated_at = g.updated_at,"  \
+          " lease_acquired_at = g.lease_acquired_at, lease_expires_at = g.lease_expires_at,"       \
+          " heartbeat_at = g.heartbeat_at"                                                         \
+          " FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"              \
+          " AS g (work_item_id, status, retry_count, attempts, token, lease_holder, output_data,"  \
+          " error_message, started_at, completed_at, updated_at, lease_acquired_at,"               \
+          " lease_expires_at, heartbeat_at) WHERE w.work_item_id = g.work_item_id",                \
+          "$1"),                                                                                   \
       "TTIIITTTZZZZZZ",                                                                            \
-      NULL)                                                                                        \
+      "i")                                                                                         \
     X(ITEM_DELETE, "DELETE FROM work_items WHERE work_item_id = ANY ($1)", "T", NULL)              \
     X(WAITING_INSERT,                                                                              \
-      "INSERT INTO work_waiting (work_item_id, task_id, work_type, priority, retry_count,"         \
-      " max_retries, attempts, token, entries, input_data, error_message, created_at,"             \
-      " started_at, updated_at, submission, reason, due_at, waits_for) SELECT g.work_item_id,"     \
-      " task_id, work_type, priority, retry_count, max_retries, attempts, token, entries,"         \
-      " input_data, error_message, created_at, started_at, updated_at, " WORK_PG_NUMBER_           \
-      ",       "                                                                                   \
-      " reason, due_at, waits_for"                                                                 \
-      " FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,"        \
-      " $17, $18) AS g (work_item_id, task_id, work_type, priority, retry_count, max_retries,"     \
-      " attempts, token, entries, input_data, error_message, created_at, started_at,"              \
-      " updated_at, submission, reason, due_at, waits_for)",                                       \
+      PG_ALL_OR_NONE(                                                                              \
+          "INSERT INTO work_waiting (work_item_id, task_id, work_type, priority, retry_count,"     \
+          " max_retries, attempts, token, entries, input_data, error_message, created_at,"         \
+          " started_at, updated_at, submission, reason, due_at, waits_for) SELECT g.work_item_id," \
+          " task_id, work_type, priority, retry_count, max_retries, attempts, token, entries,"     \
+          " input_data, error_message, created_at, started_at, updated_at, " WORK_PG_NUMBER_       \
+          ",       "                                                                               \
+          " reason, due_at, waits_for"                                                             \
+          " FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,"    \
+          " $17, $18) AS g (work_item_id, task_id, work_type, priority, retry_count, max_retries," \
+          " attempts, token, entries, input_data, error_message, created_at, started_at,"          \
+          " updated_at, submission, reason, due_at, waits_for)",                                   \
+          "$1"),                                                                                   \
       "TTTIIIIIITTZZZITZI",                                                                        \
-      NULL)                                                                                        \
+      "i")                                                                                         \
     X(WAITING_UPDATE,                                                                              \
       "UPDATE work_waiting AS w SET updated_at = g.updated_at, reason = g.reason,"                 \
       " waits_for = g.waits_for FROM unnest($1, $2, $3, $4)"                                       \

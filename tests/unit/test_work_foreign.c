@@ -301,6 +301,24 @@ static void test_a_schema_that_has_our_names_only_is_refused(void **state)
     }
 }
 
+/* Planted while the store is open. */
+static void test_items_that_a_foreign_trigger_drops_are_not_taken_for_submitted(void **state)
+{
+    struct work_fixture *f = *state;
+
+    if (!work_is(f, "postgres")) {
+        skip();
+    }
+    make_task(f, "T");
+    work_sql(f,
+             "CREATE FUNCTION eve() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$;"
+             "CREATE TRIGGER eve BEFORE INSERT ON work_items FOR EACH ROW EXECUTE FUNCTION eve()");
+    assert_status(submit_after(f, "a", "T", NULL), PAWL_CORRUPT, &f->err);
+    assert_message(&f->err, "the server dropped rows");
+    work_sql(f, "DROP FUNCTION eve CASCADE");
+    assert_ok(submit_after(f, "a", "T", NULL), &f->err);
+}
+
 static void test_a_session_without_triggers_is_refused(void **state)
 {
     struct work_fixture *f = *state;
@@ -329,6 +347,7 @@ int main(int argc, char **argv)
         work_test(test_a_trigger_or_rule_that_is_not_ours_is_refused),
         work_test(test_a_trigger_that_is_called_like_a_table_of_ours_is_refused),
         work_test(test_a_schema_that_has_our_names_only_is_refused),
+        work_test(test_items_that_a_foreign_trigger_drops_are_not_taken_for_submitted),
         work_test(test_a_session_without_triggers_is_refused),
         work_test(test_a_column_and_an_index_of_the_users_are_accepted),
         work_test(test_the_store_lets_happen_what_is_in_the_table_and_nothing_else),
