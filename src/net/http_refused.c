@@ -69,7 +69,7 @@ void pawl__http_refuse_raw(struct pawl__http_request *request,
                            const struct pawl__http_problem *problem,
                            const char *detail)
 {
-    struct pawl__buf answer = BUF_INIT(16 * PAWL_ERROR_MESSAGE_SIZE);
+    struct pawl__buf answer = BUF_INIT((size_t)16 * PAWL_ERROR_MESSAGE_SIZE);
     int64_t took_ns = pawl__monotonic_ns(pawl__clock_real()) - request->began_ns;
 
     if (request->conn == NULL || request->refused) {

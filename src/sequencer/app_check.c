@@ -474,14 +474,14 @@ pawl_status pawl__check_name(struct check *check, struct sketch *sketch, pawl_er
 /* Numbers are stored behind the log, never ahead of it. */
 static void check_ends(struct check *check)
 {
-    for (uint16_t i = 0; i < check->app->partition_count; i++) {
+    for (size_t i = 0; i < check->app->partition_count; i++) {
         const struct check_partition *partition = &check->partitions[i];
         bool looked =
             check->workspace == 0 || pawl_app_partition_of(check->app, check->workspace) == i;
         if (looked && partition->stored > partition->end + 1) {
             pawl__check_tell(check,
                              PAWL_APP_PART_OFFSETS,
-                             "partition %u: the stored offset is %" PRIu64
+                             "partition %zu: the stored offset is %" PRIu64
                              ", the PLog ends at %" PRIu64,
                              i,
                              partition->stored,

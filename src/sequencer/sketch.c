@@ -53,7 +53,7 @@ static uint64_t hash_item(const struct sketch *sketch, const struct sketch_item 
 static struct cell *cell_of(struct sketch *sketch, uint64_t hash, unsigned table)
 {
     /* Bits of its own for each table: items that fall together in one must not do so in the next. */
-    return &sketch->cells[table * TABLE_CELLS + (hash >> table * TABLE_BITS) % TABLE_CELLS];
+    return &sketch->cells[(size_t)table * TABLE_CELLS + (hash >> table * TABLE_BITS) % TABLE_CELLS];
 }
 
 static void change(struct sketch *sketch, const struct sketch_item *item, int sign)

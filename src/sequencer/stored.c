@@ -22,7 +22,7 @@ void pawl__app_stored_encode(const struct app_key *key,
                              const struct app_stored *stored,
                              char ret_bytes[APP_STORED_BYTES])
 {
-    char space[APP_STORED_BYTES + 1];
+    char space[APP_STORED_BYTES + 1] = "";
     struct pawl__buf buf = BUF_OVER(space);
 
     pawl__buf_add_u64be(&buf, stored->number);

@@ -209,8 +209,8 @@ pawl_status pawl__pg_reconnect_until(struct pawl__pg *pg,
                                      int64_t deadline_ns,
                                      pawl_error *reterr);
 
-/* Connects `to` to host number `host` of the URL, without setting the session up. */
-pawl_status pawl__pg_connect_host(struct pawl__pg *to,
+/* Connects to host number `host` of the URL, without setting the session up. */
+pawl_status pawl__pg_connect_host(struct pawl__pg *pg,
                                   size_t host,
                                   int64_t deadline_ns,
                                   pawl_error *reterr);

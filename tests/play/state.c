@@ -216,9 +216,11 @@ static void sort_lines(struct pawl__buf *text)
     static char *lines[LINES_MAX];
     size_t count = 0;
     char *whole = pawl__buf_steal(text);
+    char *rest = NULL;
 
     assert_non_null(whole);
-    for (char *line = strtok(whole, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+    for (char *line = strtok_r(whole, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
         assert_true(count < LINES_MAX);
         lines[count++] = line;
     }

@@ -61,7 +61,7 @@ static void test_a_sketch_names_what_differs_between_long_lists(void **state)
     left = (struct left){ 0 };
     assert_true(pawl__sketch_name(sketch, count_left, &left));
     assert_int_equal(left.added, SKETCH_NAMED_MAX);
-    fill_sketch(sketch, 1, 4 * SKETCH_NAMED_MAX, true);
+    fill_sketch(sketch, 1, UINT64_C(4) * SKETCH_NAMED_MAX, true);
     assert_false(pawl__sketch_name(sketch, count_left, &left)); /* and says so */
 }
 
@@ -442,7 +442,8 @@ static void test_logs_and_numbers_that_are_deleted_together_are_named(void **sta
         app_delete(f, APP_PLOG, pawl__app_key_plog(1, PARTITION, i));
     }
     app_delete(f, OFFSET);
-    for (uint16_t i = 1; i <= APP_INVOICE; i++) {
+    for (int sequence = 1; sequence <= APP_INVOICE; sequence++) {
+        uint16_t i = (uint16_t)sequence;
         app_delete(f, ROW(i));
         app_delete(f, APP_SEQ, pawl__app_key_seq(1, PARTITION, NEIGHBOUR, i));
     }

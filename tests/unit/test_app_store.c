@@ -272,7 +272,7 @@ static void test_rows_that_a_foreign_trigger_drops_are_not_taken_for_stored(void
     struct fixture *f = *state;
 
     if (strcmp(app_backend, "postgres") != 0) {
-        skip();
+        return;
     }
     put(f, 1, "old");
     pg_admin(&app_server,

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -156,14 +157,14 @@ struct interrupter {
 static bool is_waiting(long thread)
 {
     char path[64];
-    long number = -1;
+    char line[64] = "";
 
     snprintf(path, sizeof(path), "/proc/self/task/%ld/syscall", thread);
     FILE *file = fopen(path, "re");
     if (file == NULL) {
         return false;
     }
-    bool is = fscanf(file, "%ld", &number) == 1 && number == SYS_ppoll;
+    bool is = fgets(line, sizeof(line), file) != NULL && strtol(line, NULL, 10) == SYS_ppoll;
     (void)fclose(file);
     return is;
 }

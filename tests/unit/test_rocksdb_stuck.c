@@ -36,16 +36,16 @@ static void wait_for_disk(void)
 }
 
 /* Instead of libc's, also for the engine. */
-__attribute__((visibility("default"))) int fdatasync(int fd)
+__attribute__((visibility("default"))) int fdatasync(int __fildes)
 {
     char link[64];
     char path[512] = "";
 
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", __fildes);
     if (readlink(link, path, sizeof(path) - 1) > 0 && strstr(path, "/stuck/") != NULL) {
         wait_for_disk();
     }
-    return (int)syscall(SYS_fdatasync, fd);
+    return (int)syscall(SYS_fdatasync, __fildes);
 }
 
 static void set_hanging(bool hangs)

@@ -140,7 +140,7 @@ static pawl_claimed *lease_one_of_many(struct work_fixture *f, long round)
     pawl_claim claim = PAWL_CLAIM_INIT;
     pawl_claimed *claimed = NULL;
 
-    for (char letter = 'a'; letter <= 'c'; letter++) {
+    for (int letter = 'a'; letter <= 'c'; letter++) {
         char id[16];
         snprintf(id, sizeof(id), "i%05ld%c", round, letter);
         submit_large(f, id);

@@ -255,11 +255,11 @@ static void test_a_ttl_does_not_follow_the_wall_clock(void **state)
 
     assert_int_equal(begin(f, &request, &token), PAWL_IDEM_NEW);
     complete(f, "k", token, "1");
-    care_fixture_step_wall(f, 48 * 3600);
+    care_fixture_step_wall(f, INT64_C(48) * 3600);
     assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_DONE);
     assert_ok(pawl_work_retention(f->work, &retention, &report, &f->err), &f->err);
     assert_int_equal(report.keys, 0);
-    care_fixture_step_wall(f, -96 * 3600);
+    care_fixture_step_wall(f, INT64_C(-96) * 3600);
     assert_true(care_fixture_wait(f, 24 * 3600 - 10));
     assert_int_equal(begin(f, &request, NULL), PAWL_IDEM_DONE);
     assert_true(care_fixture_wait(f, 11));
@@ -300,7 +300,7 @@ static void test_the_token_of_a_removed_key_does_not_repeat(void **state)
     uint64_t token = 0;
 
     assert_int_equal(begin(f, &request, &zombie), PAWL_IDEM_NEW);
-    assert_true(care_fixture_wait(f, 25 * 3600));
+    assert_true(care_fixture_wait(f, INT64_C(25) * 3600));
     assert_ok(pawl_work_retention(f->work, &retention, &report, &f->err), &f->err);
     assert_int_equal(report.keys, 1);
     assert_int_equal(begin(f, &request, &token), PAWL_IDEM_NEW);
