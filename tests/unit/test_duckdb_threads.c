@@ -102,9 +102,10 @@ static void read_all_the_time(void *context)
 
 static void start(struct worker *worker, struct world *world, int number, void (*run)(void *))
 {
+    pawl_error error = PAWL_ERROR_INIT; /* the worker's own belongs to its thread from now on */
+
     *worker = (struct worker){ .world = world, .number = number };
-    assert_ok(pawl__thread_start(&worker->thread, "duck", run, worker, &worker->error),
-              &worker->error);
+    assert_ok(pawl__thread_start(&worker->thread, "duck", run, worker, &error), &error);
 }
 
 static void test_connections_of_many_threads_share_a_database(void **state)
