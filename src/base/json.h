@@ -82,8 +82,8 @@ struct pawl__json_node pawl__json_item(const struct pawl__json_node *array, size
 size_t pawl__json_count(const struct pawl__json_node *array);
 
 /* Reading. Each is INVALID with "<path>: expected a string, found a number" or "<path>: missing".
- * A text lives as long as its value and has no NUL inside. A real without fraction is an integer.
- */
+ * A text lives as long as its value and has no NUL inside. A number with a point or an
+ * exponent is never an integer: it may have been rounded when it was read. */
 PAWL_MUST_USE pawl_status pawl__json_text(struct pawl__json_node node,
                                           pawl_view *ret_text,
                                           pawl_error *reterr);

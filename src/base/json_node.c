@@ -1,14 +1,11 @@
 #include "base/json.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/nearest.h"
-
-#define EXACT_MAX 9007199254740992.0 /* 2^53: below it every integer is a double */
 
 struct pawl__json_node pawl__json_root(json_t *json, const char *name)
 {
@@ -134,39 +131,33 @@ pawl_status pawl__json_text(struct pawl__json_node node, pawl_view *ret_text, pa
     return PAWL_OK;
 }
 
-/* An integer, or a real that is one. */
-static bool integer_of(const json_t *json, int64_t *ret_value)
+/* A real is never an integer, not even 1.0: 0.99999999999999999999 reads as the same double, and an
+ * integer that is rounded silently is worse than one that has to be written without its point. */
+static pawl_status fail_real(const struct pawl__json_node *node, pawl_error *reterr)
 {
-    if (json_is_integer(json)) {
-        *ret_value = json_integer_value(json);
-        return true;
+    char text_space[64] = "";
+    struct pawl__buf text = BUF_OVER(text_space);
+
+    if (pawl__json_dump(node->value, &text, NULL) != PAWL_OK) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for JSON");
     }
-    if (!json_is_real(json)) {
-        return false;
-    }
-    double value = json_real_value(json);
-    if (fabs(value) >= EXACT_MAX || (double)(int64_t)value != value) {
-        return false;
-    }
-    *ret_value = (int64_t)value;
-    return true;
+    return pawl__json_fail(
+        node, reterr, "expected an integer without point and exponent, found %s", text.data);
 }
 
 pawl_status pawl__json_int(
     struct pawl__json_node node, int64_t min, int64_t max, int64_t *ret_value, pawl_error *reterr)
 {
-    int64_t value;
-
     if (is_absent(&node)) {
         return PAWL_OK;
     }
     if (!json_is_number(node.value)) {
         return fail_type(&node, "an integer", reterr);
     }
-    if (!integer_of(node.value, &value)) {
-        return pawl__json_fail(
-            &node, reterr, "expected an integer, found %.17g", json_real_value(node.value));
+    if (json_is_real(node.value)) {
+        return fail_real(&node, reterr);
     }
+    int64_t value = json_integer_value(node.value);
     if (value < min || value > max) {
         return pawl__json_fail(&node,
                                reterr,

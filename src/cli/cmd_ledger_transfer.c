@@ -110,11 +110,19 @@ const struct pawl__command pawl__cmd_ledger_export = {
 
 /* --- import --- */
 
+/* JSON lines begin with '{', perhaps behind blank lines. */
+static bool may_be_lines(const char *start, size_t len)
+{
+    size_t blank = strspn(start, " \t\r\n");
+
+    return len == 0 || start[blank] == '{' || (blank == len && start[blank] == '\0');
+}
+
 /* By what the file begins with, not by what it is called. */
 static pawl_status guess_format(const char *path, pawl_file_format *ret_format, pawl_error *reterr)
 {
     AUTO(pawl__fs_close) int fd = strcmp(path, "-") == 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC);
-    char start[16] = "";
+    char start[17] = "";
 
     *ret_format = PAWL_FORMAT_JSONL;
     if (strcmp(path, "-") == 0) {
@@ -126,14 +134,22 @@ static pawl_status guess_format(const char *path, pawl_file_format *ret_format, 
     if (lseek(fd, 0, SEEK_CUR) < 0) {
         return PAWL_OK; /* a pipe: what is read is gone */
     }
-    ssize_t got = read(fd, start, sizeof(start));
+    ssize_t got = read(fd, start, sizeof(start) - 1);
     if (got < 0) {
         return pawl__fail_errno(reterr, errno, "read '%s'", path);
     }
     if (memcmp(start, "PAR1", 4) == 0) {
         *ret_format = PAWL_FORMAT_PARQUET;
-    } else if (memcmp(start, "SQLite format 3", sizeof(start)) == 0) {
+    } else if (memcmp(start, "SQLite format 3", sizeof("SQLite format 3")) == 0) {
         *ret_format = PAWL_FORMAT_SEED_SQLITE;
+    } else if (!may_be_lines(start, (size_t)got)) {
+        return pawl__fail(
+            reterr,
+            PAWL_INVALID,
+            "'%s' begins with neither JSON lines nor Parquet nor SQLite; to import "
+            "CSV, convert it first, for example with DuckDB: COPY (FROM 'events.csv') "
+            "TO 'events.parquet'",
+            path);
     }
     return PAWL_OK;
 }

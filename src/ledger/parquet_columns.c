@@ -8,8 +8,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/display.h"
 #include "base/error.h"
 #include "base/macros.h"
+#include "base/nearest.h"
 
 enum { TYPE_SIZE = 160 };
 
@@ -149,17 +151,50 @@ struct found {
     char types[COUNT_OF(fields)][TYPE_SIZE]; /* empty: there is no such column */
 };
 
-/* DuckDB's names do not tell upper from lower case; two that differ in nothing else get a number. */
-static void keep_type(struct found *found, pawl_view name, pawl_view type)
+static bool is_named(pawl_view name, const char *wanted)
+{
+    return strlen(wanted) == name.len && strncasecmp(wanted, name.data, name.len) == 0;
+}
+
+static pawl_status fail_unknown(pawl_view name, pawl_error *reterr)
+{
+    char hint_space[300] = "";
+    struct pawl__buf hint = BUF_OVER(hint_space);
+    char shown_space[120] = "";
+    struct pawl__buf shown = BUF_OVER(shown_space);
+    struct pawl__nearest nearest = pawl__nearest_to(name);
+
+    for (size_t i = 0; i < COUNT_OF(fields); i++) {
+        pawl__nearest_offer(&nearest, fields[i].name);
+    }
+    pawl__nearest_add_hint(&nearest, &hint);
+    for (size_t i = 0; nearest.count == 0 && i < COUNT_OF(fields); i++) {
+        pawl__buf_add_text(&hint, i == 0 ? "; the columns of an event are " : ", ");
+        pawl__buf_add_text(&hint, fields[i].name);
+    }
+    pawl__display_add_quoted(&shown, name);
+    return pawl__fail(
+        reterr, PAWL_INVALID, "column %s is no field of an event%s", shown.data, hint.data);
+}
+
+/* DuckDB's names do not tell upper from lower case; two that differ in nothing else get a number.
+ * What would not be imported is refused, as it is in a line of JSON; `offset` and `hash` are made
+ * anew. */
+static pawl_status keep_type(struct found *found,
+                             pawl_view name,
+                             pawl_view type,
+                             pawl_error *reterr)
 {
     for (size_t i = 0; i < COUNT_OF(fields); i++) {
         size_t len = MIN(type.len, (size_t)TYPE_SIZE - 1);
-        if (strlen(fields[i].name) == name.len
-            && strncasecmp(fields[i].name, name.data, name.len) == 0) {
+        if (is_named(name, fields[i].name)) {
             memcpy(found->types[i], type.data, len);
             found->types[i][len] = '\0';
+            return PAWL_OK;
         }
     }
+    return is_named(name, "offset") || is_named(name, "hash") ? PAWL_OK
+                                                              : fail_unknown(name, reterr);
 }
 
 void pawl__parquet_add_quoted(struct pawl__buf *sql, const char *path)
@@ -190,7 +225,8 @@ static pawl_status find_columns(struct pawl__duck_conn *conn,
     }
     while (status == PAWL_OK && (status = pawl__duck_next(rows, reterr)) == PAWL_OK
            && pawl__duck_has_row(rows)) {
-        keep_type(ret_found, pawl__duck_get_text(rows, 0), pawl__duck_get_text(rows, 1));
+        status = keep_type(
+            ret_found, pawl__duck_get_text(rows, 0), pawl__duck_get_text(rows, 1), reterr);
     }
     return status;
 }

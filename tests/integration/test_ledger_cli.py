@@ -674,6 +674,11 @@ def files():
     says(result, "line 4: id 'e-3' is taken")
     assert rows(result)[0] == {"appended": 0, "duplicates": 3}, result.stdout
     says(run("import", "--data", copy, "/nowhere", code=3), "/nowhere")
+    for name, text in (("events.csv", "id,run_id,turn\ne,r,1\n"), ("events.gz", "\x1f\x08")):
+        path = os.path.join(data, name)
+        with open(path, "w", encoding="utf-8") as other:
+            other.write(text)
+        says(run("import", "--data", copy, path, code=2), name, "begins with neither JSON lines", "CSV")
 
 
 def seed_database():

@@ -263,7 +263,7 @@ static void test_columns_that_json_lines_may_leave_out_parquet_may_leave_out(voi
         { "'r' AS run_id, 'k' AS kind, 'a' AS actor, '1' AS payload, 0 AS turn", "id: missing" },
         { "'e' AS id, " NAMES, "row 1: turn: missing" },
         { "'e' AS id, 'r' AS run_id, 'k' AS kind, 'a' AS actor, 0 AS turn", "payload: missing" },
-        { "1 AS x", "turn: missing" },
+        { "'k' AS kind", "turn: missing" },
     };
 
     assert_ok(
@@ -282,11 +282,39 @@ static void test_columns_that_json_lines_may_leave_out_parquet_may_leave_out(voi
     }
 }
 
+static void test_a_column_that_is_no_field_is_refused_by_name(void **state)
+{
+    struct ledger_fixture *f = *state;
+    static const char all[] = "SELECT 'e' AS id, " NAMES ", 4 AS turn, 9 AS \"offset\","
+                              " '\\x01'::BLOB AS hash";
+    static const struct {
+        const char *column;
+        const char *problem;
+    } cases[] = {
+        { "1 AS x", "'x' is no field of an event; the columns of an event are " },
+        { "now() AS create_at", "'create_at' is no field of an event; did you mean 'created_at'?" },
+        { "'1' AS payload_text", "'payload_text' is no field of an event" },
+        { "5 AS \"Turn\"", "'Turn_1' is no field of an event" }, /* as DuckDB calls the second */
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char select[512];
+        snprintf(select, sizeof(select), "%s, %s", all, cases[i].column);
+        assert_refused(f, parquet_of(f, select), PAWL_FORMAT_PARQUET, cases[i].problem);
+    }
+    assert_ok(import(f, parquet_of(f, all), PAWL_FORMAT_PARQUET), &f->err);
+}
+
 static void test_json_lines_and_the_original_schema_do_not_round_either(void **state)
 {
     struct ledger_fixture *f = *state;
     static const char *const members[] = {
         "\"turn\":1.5",
+        "\"turn\":1.0",
+        "\"turn\":0.99999999999999999999",
+        "\"turn\":100000000000000000001e-20",
+        "\"turn\":0,\"offset\":0.99999999999999999999",
+        "\"turn\":0,\"schema_version\":1.00000000000000000001",
         "\"turn\":1e300",
         "\"turn\":9223372036854775808",
         "\"turn\":true",
@@ -333,6 +361,7 @@ int main(int argc, char **argv)
         LEDGER_TEST(test_parquet_times_are_kept_or_refused),
         LEDGER_TEST(test_parquet_texts_are_taken_from_types_that_keep_them),
         LEDGER_TEST(test_columns_that_json_lines_may_leave_out_parquet_may_leave_out),
+        LEDGER_TEST(test_a_column_that_is_no_field_is_refused_by_name),
         LEDGER_TEST(test_json_lines_and_the_original_schema_do_not_round_either),
     };
 
