@@ -20,8 +20,10 @@
  *              request, then the connection is dropped). A server that is silent for answer_ms_max
  *              and does not answer on a new connection either has stalled: the call ends with
  *              TIMEOUT (as the last word of a transaction: UNAVAILABLE, the outcome is unknown), and
- *              for a second after it calls fail at once. A slow statement on a server that does
- *              answer has until its statement_timeout.
+ *              for a second after it calls fail at once. So it ends when the server answers but
+ *              the process behind this connection has not read what was sent (it was stopped);
+ *              the next call connects again. A slow statement on a server that does answer has
+ *              until its statement_timeout.
  * Threads      A connection belongs to one thread at a time, except for pawl__pg_interrupt. Threads
  *              that come and go share a struct pawl__pg_pool (store/postgres_pool.h). */
 #ifndef PAWL_STORE_POSTGRES_H

@@ -3,7 +3,7 @@
  *   postgres_error.c     SQLSTATE and lost links become ours
  *   postgres_wire.c      waiting: sockets, deadlines, interrupts
  *   postgres_probe.c     whether a silent server has stalled
- *   postgres_cancel.c    asking the server to stop a statement
+ *   postgres_cancel.c    asking the server to stop a statement, or whether it was read at all
  *   postgres_value.c     parameters and columns in binary form
  *   postgres_connect.c   connect, session settings, reconnect
  *   postgres_prepare.c   the table of statements
@@ -77,6 +77,8 @@ struct pawl__pg {
     int64_t heard_ns;    /* when the server last gave a sign of life, or the wait for it began */
     int64_t probe_ns;    /* when a silent server is asked (again) whether it is there */
     struct pg_probe probe;
+    bool unread;        /* the server is there, but its process has not read what we sent */
+    int queued;         /* bytes that the kernel had not delivered when that was last asked */
     int session;        /* the server's process; 0: not connected, or not yet set up */
     int64_t started_us; /* when that process did: a pid alone may be anybody's */
     size_t host;        /* of the URL's: where the connection is */
@@ -178,6 +180,10 @@ void pawl__pg_probe_stop(struct pg_probe *probe);
  * be asked on (max_connections) is not asked: the link is lost then, and the server ends the statement
  * at its statement_timeout. */
 void pawl__pg_cancel_running(struct pawl__pg *pg, pawl_status why);
+
+/* For a connection that waits for an answer: whether its process on the server waits for us instead,
+ * as one that was stopped does. False also where that cannot be asked by the deadline. */
+bool pawl__pg_is_unread(const struct pawl__pg *pg, int64_t deadline_ns);
 
 /* postgres_value.c */
 

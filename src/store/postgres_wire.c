@@ -1,6 +1,8 @@
 #include <errno.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -154,6 +156,7 @@ static void hear(struct pawl__pg *pg)
 {
     pg->heard_ns = now_ns();
     pg->probe_ns = pg->heard_ns + answer_ns(pg) / 2;
+    pg->unread = false;
     pawl__pg_probe_stop(&pg->probe);
 }
 
@@ -192,6 +195,28 @@ int64_t pawl__pg_answer_deadline(struct pawl__pg *pg)
     return pg->deadline_ns == 0 ? deadline_ns : MIN(deadline_ns, pg->deadline_ns);
 }
 
+/* Whether what we sent is still moving, over a slow network. */
+static bool is_on_its_way(struct pawl__pg *pg)
+{
+    int before = pg->queued;
+
+    if (ioctl(PQsocket(pg->conn), SIOCOUTQ, &pg->queued) != 0) {
+        pg->queued = 0;
+    }
+    return pg->queued != 0 && pg->queued != before;
+}
+
+/* The server runs; its process for this connection may all the same have been stopped. That has to
+ * be so until the time for an answer is over: one that has answered meanwhile, or reads late, is
+ * heard. */
+static bool is_unread(struct pawl__pg *pg)
+{
+    int64_t ask_ns = MIN(answer_ns(pg) / 4, PG_GRACE_MS * NS_PER_MS);
+
+    pg->unread = !is_on_its_way(pg) && pawl__pg_is_unread(pg, now_ns() + ask_ns);
+    return pg->unread;
+}
+
 /* The probe has something to say, or it is time for one. */
 static void move_probe(struct pawl__pg *pg, bool ready)
 {
@@ -199,7 +224,7 @@ static void move_probe(struct pawl__pg *pg, bool ready)
 
     if (ready) {
         enum pg_probed probed = pawl__pg_probe_step(&pg->probe);
-        if (probed == PG_PROBE_ANSWERED) {
+        if (probed == PG_PROBE_ANSWERED && !is_unread(pg)) {
             hear(pg); /* it is slow, not stalled */
             return;
         }
@@ -248,8 +273,26 @@ static pawl_status await_server(struct pawl__pg *pg, short events, int64_t deadl
     }
 }
 
+static pawl_status fail_unread(struct pawl__pg *pg, pawl_error *reterr)
+{
+    int process = pg->session;
+
+    pawl__pg_drop(pg);
+    return pawl__fail(reterr,
+                      PAWL_TIMEOUT,
+                      "process %d of the database server '%s' has stalled: it has not read what "
+                      "was sent %d ms ago (store.answer_timeout), though the server answers on a "
+                      "new connection",
+                      process,
+                      pg->server.location,
+                      pg->options.answer_ms_max);
+}
+
 static pawl_status fail_stalled(struct pawl__pg *pg, pawl_error *reterr)
 {
+    if (pg->unread) {
+        return fail_unread(pg, reterr);
+    }
     pawl__pg_drop(pg);
     pawl__pg_note_failure(pg, PAWL_TIMEOUT, pg->options.answer_ms_max);
     return pawl__fail(reterr,

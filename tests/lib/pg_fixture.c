@@ -1,6 +1,7 @@
 #include "lib/pg_fixture.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -79,4 +80,37 @@ int64_t pg_number(struct pg_fixture *f, const char *sql)
 int64_t in_ms(int ms)
 {
     return pawl__monotonic_ns(pawl__clock_real()) + ms * NS_PER_MS;
+}
+
+enum { STOPPED_MAX = 32 };
+static pid_t stopped[STOPPED_MAX];
+static size_t stopped_count;
+
+void pg_stop_sessions(struct pg_fixture *f)
+{
+    char sql[256];
+    int64_t pid = 0;
+
+    for (;;) {
+        snprintf(sql,
+                 sizeof(sql),
+                 "SELECT coalesce(min(pid), 0)::bigint FROM pg_stat_activity WHERE pid > %lld"
+                 " AND application_name LIKE 'pawl _%%' AND pid <> pg_backend_pid()",
+                 (long long)pid);
+        pid = pg_number(f, sql);
+        if (pid == 0) {
+            break;
+        }
+        assert_true(stopped_count < STOPPED_MAX);
+        assert_int_equal(kill((pid_t)pid, SIGSTOP), 0);
+        stopped[stopped_count++] = (pid_t)pid;
+    }
+    assert_true(stopped_count > 0);
+}
+
+void pg_resume_sessions(void)
+{
+    while (stopped_count > 0) {
+        kill(stopped[--stopped_count], SIGCONT);
+    }
 }

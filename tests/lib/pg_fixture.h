@@ -30,6 +30,11 @@ void pg_admin(struct pg_fixture *f, const char *sql);
 /* The first column of the first row, a bigint, over a connection of its own. */
 int64_t pg_number(struct pg_fixture *f, const char *sql);
 
+/* Stops (SIGSTOP) every process of the server that serves a store of ours, by its application_name
+ * ("pawl ..."), while the server itself goes on. To be resumed in the test's teardown. */
+void pg_stop_sessions(struct pg_fixture *f);
+void pg_resume_sessions(void); /* nothing without any */
+
 int64_t in_ms(int ms); /* a monotonic deadline */
 
 #endif

@@ -205,6 +205,29 @@ static void test_an_application_closes_in_time_though_its_server_has_stalled(voi
     assert_int_equal(app_create(f, WORKSPACE, PAWL_APP_C_RECORD), PAWL_APP_C_ID_MIN + 1);
 }
 
+static int resume_and_teardown(void **state)
+{
+    pg_resume_sessions();
+    return app_teardown(state);
+}
+
+static void test_a_command_to_a_stopped_process_of_the_server_ends_in_time(void **state)
+{
+    struct app_fixture *f = *state;
+
+    f->options.answer_ms_max = 1000;
+    app_open(f);
+    app_create(f, WORKSPACE, PAWL_APP_C_RECORD);
+    pg_stop_sessions(&app_server);
+    int64_t deadline_ns = in_ms(30000);
+    pawl_status status = app_try_create(f, WORKSPACE, PAWL_APP_C_RECORD, "k");
+    assert_true(status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT);
+    assert_message(&f->error, "has stalled: it has not read what was sent");
+    assert_true(pawl__monotonic_ns(pawl__clock_real()) < deadline_ns);
+    pg_resume_sessions();
+    assert_int_equal(create_with_key(f, "k"), PAWL_APP_C_ID_MIN + 1);
+}
+
 static void test_applications_share_a_database(void **state)
 {
     struct app_fixture *f = *state;
@@ -497,6 +520,10 @@ int main(void)
         APP_TEST(test_an_owner_that_is_just_taking_an_application_is_not_ended),
         APP_TEST(test_closing_does_not_wait_for_a_server_that_has_stalled),
         APP_TEST(test_an_application_closes_in_time_though_its_server_has_stalled),
+        cmocka_unit_test_setup_teardown(
+            test_a_command_to_a_stopped_process_of_the_server_ends_in_time,
+            app_setup,
+            resume_and_teardown),
         APP_TEST(test_applications_share_a_database),
         APP_TEST(test_one_connection_is_enough),
         APP_TEST(test_an_insert_that_comes_second_is_found_though_nobody_could_see_it),

@@ -118,6 +118,87 @@ static void test_a_slow_statement_of_a_server_that_answers_is_waited_for(void **
     pawl__pg_close(pg);
 }
 
+/* --- one process of a server that runs --- */
+
+static pid_t stopped; /* 0: none */
+
+static pid_t stop_process(const struct pawl__pg *pg)
+{
+    stopped = pawl__pg_session(pg);
+    assert_int_equal(kill(stopped, SIGSTOP), 0);
+    return stopped;
+}
+
+static int resume_process(void **state)
+{
+    (void)state;
+    if (stopped != 0) {
+        kill(stopped, SIGCONT);
+    }
+    stopped = 0;
+    return 0;
+}
+
+static void assert_names_the_process(struct pg_fixture *f, pid_t process)
+{
+    char text[64];
+
+    snprintf(text, sizeof(text), "process %d of the database server", (int)process);
+    assert_message(&f->err, text);
+    assert_message(&f->err, "pawl@127.0.0.1:");
+    assert_message(&f->err, "store.answer_timeout");
+}
+
+static void test_a_stopped_process_of_a_running_server_is_named(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg *pg = pg_connect(f, &impatient);
+
+    assert_ok(pawl__pg_begin(pg, PAWL__PG_READ_COMMITTED, &f->err), &f->err);
+    pid_t process = stop_process(pg);
+    int64_t deadline_ns = in_ms(ENDS_MS);
+    assert_status(add(pg, 1, &f->err), PAWL_TIMEOUT, &f->err);
+    assert_names_the_process(f, process);
+    pawl__pg_rollback(pg);
+    assert_ok(add(pg, 1, &f->err), &f->err); /* at once, over a new connection */
+    assert_in_time(deadline_ns);
+    pawl__pg_close(pg);
+}
+
+static void test_a_commit_to_a_stopped_process_has_an_unknown_outcome(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg *pg = pg_connect(f, &impatient);
+    int64_t deadline_ns = in_ms(ENDS_MS);
+
+    assert_ok(pawl__pg_begin(pg, PAWL__PG_READ_COMMITTED, &f->err), &f->err);
+    assert_ok(add(pg, 2, &f->err), &f->err);
+    pid_t process = stop_process(pg);
+    assert_status(pawl__pg_commit(pg, &f->err), PAWL_UNAVAILABLE, &f->err);
+    assert_string_equal(f->err.sqlstate, "08007");
+    assert_names_the_process(f, process);
+    assert_in_time(deadline_ns);
+    pawl__pg_close(pg);
+}
+
+static void test_a_pipeline_to_a_stopped_process_ends_in_time(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    struct pawl__pg *pg = pg_connect(f, &impatient);
+    int64_t deadline_ns = in_ms(ENDS_MS);
+
+    assert_ok(pawl__pg_pipeline_begin_transaction(pg, NULL, NULL, &f->err), &f->err);
+    assert_ok(pawl__pg_pipeline_add(pg, ADD, PG_ARGS(pawl__pg_i64(3)), &f->err), &f->err);
+    assert_ok(pawl__pg_pipeline_push(pg, &f->err), &f->err);
+    pid_t process = stop_process(pg);
+    assert_ok(pawl__pg_pipeline_add(pg, ADD, PG_ARGS(pawl__pg_i64(4)), &f->err), &f->err);
+    assert_ok(pawl__pg_pipeline_commit(pg, &f->err), &f->err);
+    assert_status(pawl__pg_pipeline_end(pg, &f->err), PAWL_UNAVAILABLE, &f->err);
+    assert_names_the_process(f, process);
+    assert_in_time(deadline_ns);
+    pawl__pg_close(pg);
+}
+
 static void test_connecting_to_a_stalled_server_ends_in_time(void **state)
 {
     struct pg_fixture *f = pg_fixture(state);
@@ -240,6 +321,7 @@ static void test_a_server_that_refuses_fails_each_call_soon(void **state)
 }
 
 #define STALL_TEST(test) cmocka_unit_test_setup_teardown(test, prepare, resume)
+#define STOP_TEST(test) cmocka_unit_test_setup_teardown(test, prepare, resume_process)
 
 int main(void)
 {
@@ -247,6 +329,9 @@ int main(void)
         STALL_TEST(test_a_stalled_server_is_named_within_the_answer_timeout),
         STALL_TEST(test_a_last_word_to_a_stalled_server_has_an_unknown_outcome),
         STALL_TEST(test_a_slow_statement_of_a_server_that_answers_is_waited_for),
+        STOP_TEST(test_a_stopped_process_of_a_running_server_is_named),
+        STOP_TEST(test_a_commit_to_a_stopped_process_has_an_unknown_outcome),
+        STOP_TEST(test_a_pipeline_to_a_stopped_process_ends_in_time),
         STALL_TEST(test_connecting_to_a_stalled_server_ends_in_time),
         STALL_TEST(test_a_deadline_holds_though_the_server_has_stalled),
         STALL_TEST(test_an_interrupt_ends_a_call_though_the_server_has_stalled),
