@@ -500,10 +500,12 @@ typedef enum pawl_app_part {
     PAWL_APP_PART_OFFSETS,     /* up to where the log is in them */
     PAWL_APP_PART_NUMBER_KEYS, /* of the application's own sequences, at trust levels 0 and 1 */
     PAWL_APP_PART_KEYS,        /* idempotency keys */
+    PAWL_APP_PART_DESCRIPTOR,  /* as it is stored, and the format */
     PAWL_APP_PARTS
 } pawl_app_part;
 
-/* "anchor", "plog", "wlog", "records", "sequences", "offsets", "number_keys", "keys"; "unknown". */
+/* "anchor", "plog", "wlog", "records", "sequences", "offsets", "number_keys", "keys",
+ * "descriptor"; "unknown". */
 PAWL_API const char *pawl_app_part_word(pawl_app_part part);
 
 /* One thing that is wrong, as a sentence; borrowed for the call. */
@@ -516,7 +518,7 @@ typedef struct pawl_app_report {
     bool anchor_missing;  /* there are events, and nothing says how long the logs were: no fault */
 } pawl_app_report;
 
-/* Compares logs, records, numbers, keys, offsets and anchor with each other: of a workspace, or of all
+/* Compares descriptor, logs, records, numbers, keys, offsets and anchor with each other: of a workspace, or of all
  * (`workspace` 0). PAWL_OK: nothing is wrong. CORRUPT: something is; `visitor` (or NULL) was told of each, and the
  * report is filled in. Anything else: it could not be checked.
  *

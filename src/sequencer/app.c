@@ -101,17 +101,15 @@ pawl_status pawl_app_get_status(pawl_app *app,
 static pawl_status read_meta(struct app_store *store,
                              struct pawl__arena *arena,
                              bool *ret_found,
-                             pawl_view *ret_json,
+                             struct app_entry *ret_entry,
                              pawl_error *reterr)
 {
     const struct app_range range = { .family = APP_META, .limit = 1, .bytes_max = SIZE_MAX };
-    struct app_entry entry;
     size_t count = 0;
-    pawl_status status = store->ops->scan(store, &range, arena, &entry, &count, reterr);
+    pawl_status status = store->ops->scan(store, &range, arena, ret_entry, &count, reterr);
 
     if (status == PAWL_OK) {
         *ret_found = count > 0;
-        *ret_json = count > 0 ? entry.value : (pawl_view){ NULL, 0 };
     }
     return status;
 }
@@ -188,6 +186,71 @@ static pawl_status fail_without_definition(struct app_store *store, pawl_error *
                           : pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application");
 }
 
+/* All other keys begin with the id: with another one nothing would be found. */
+static pawl_status check_id(const struct pawl_app *app, pawl_view stored_key, pawl_error *reterr)
+{
+    struct app_key key = pawl__app_key_meta(app->definition.descriptor.id);
+
+    return pawl__view_equal(pawl__app_key_view(&key), stored_key)
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_CORRUPT,
+                            "the stored descriptor has id %" PRIu32
+                            ", which is not that of its key: restore it from a backup",
+                            app->definition.descriptor.id);
+}
+
+static pawl_status read_definition(struct pawl_app *app,
+                                   const struct app_entry *stored,
+                                   pawl_error *reterr)
+{
+    pawl_status status = pawl__app_definition_read(stored->value, &app->definition, reterr);
+
+    if (status == PAWL_INVALID) {
+        pawl__fail_context(reterr, PAWL_CORRUPT, "the stored descriptor");
+        return pawl__fail_advise(reterr, PAWL_CORRUPT, "restore it from a backup");
+    }
+    return status == PAWL_OK ? check_id(app, stored->key, reterr) : status;
+}
+
+/* One that was altered is not used, though it may be looked at: what it says would be given out, or not, by
+ * another rule than that of all the numbers before. */
+static pawl_status use_stored(struct pawl_app *app,
+                              bool given,
+                              const struct app_entry *stored,
+                              pawl_error *reterr)
+{
+    pawl_error altered = PAWL_ERROR_INIT;
+    pawl_status status = pawl__sha256(stored->value, &app->stored_descriptor, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl_status known =
+        pawl__app_anchor_know_descriptor(app->store, &app->stored_descriptor, &altered);
+    if (known != PAWL_OK && !app->options.read_only) {
+        return pawl__fail_with(reterr, known, &altered);
+    }
+    status = given ? compare_definition(app, stored->value, reterr)
+                   : read_definition(app, stored, reterr);
+    if (status == PAWL_OK) {
+        status = check_name(app, reterr);
+    }
+    return status != PAWL_OK && known != PAWL_OK ? pawl__fail_with(reterr, known, &altered)
+                                                 : status;
+}
+
+static pawl_status use_given(struct pawl_app *app, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf json = BUF_INIT(APP_DESCRIPTOR_BYTES_MAX);
+    pawl_status status = pawl__app_definition_write(&app->definition, &json, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__sha256(pawl__buf_view(&json), &app->stored_descriptor, reterr);
+    }
+    return status == PAWL_OK ? check_name(app, reterr) : status;
+}
+
 /* *ret_found: whether it is there; else it is to be created. */
 static pawl_status settle_definition(struct pawl_app *app,
                                      bool given,
@@ -195,26 +258,16 @@ static pawl_status settle_definition(struct pawl_app *app,
                                      pawl_error *reterr)
 {
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
-    bool found = false;
-    pawl_view json;
-    pawl_status status = read_meta(app->store, &arena, &found, &json, reterr);
+    struct app_entry stored;
+    pawl_status status = read_meta(app->store, &arena, ret_found, &stored, reterr);
 
     if (status != PAWL_OK) {
         return status;
     }
-    if (!given && !found) {
-        return fail_without_definition(app->store, reterr);
+    if (*ret_found) {
+        return use_stored(app, given, &stored, reterr);
     }
-    *ret_found = found;
-    if (!given) {
-        status = pawl__app_definition_read(json, &app->definition, reterr);
-        status = status == PAWL_INVALID
-                     ? pawl__fail_context(reterr, PAWL_CORRUPT, "the stored descriptor")
-                     : status;
-    } else if (found) {
-        status = compare_definition(app, json, reterr);
-    }
-    return status == PAWL_OK ? check_name(app, reterr) : status;
+    return given ? use_given(app, reterr) : fail_without_definition(app->store, reterr);
 }
 
 /* One that only reads takes an older format as it is, and a rebuild comes to this one by itself: what it is

@@ -11,8 +11,9 @@
 #include "base/inside.h"
 #include "base/macros.h"
 
-static const char *const part_words[] = { "anchor",    "plog",    "wlog",        "records",
-                                          "sequences", "offsets", "number_keys", "keys" };
+static const char *const part_words[] = { "anchor",      "plog",      "wlog",
+                                          "records",     "sequences", "offsets",
+                                          "number_keys", "keys",      "descriptor" };
 _Static_assert(COUNT_OF(part_words) == PAWL_APP_PARTS, "one word a part");
 
 const char *pawl_app_part_word(pawl_app_part part)
@@ -490,29 +491,6 @@ static void check_ends(struct check *check)
     }
 }
 
-static pawl_status check_anchor(struct check *check, pawl_error *reterr)
-{
-    struct app_anchor anchor;
-    pawl_error error = PAWL_ERROR_INIT;
-    bool known = false;
-    pawl_status status = pawl__app_anchor_read(check->app, &anchor, &known, &error);
-
-    if (status == PAWL_CORRUPT) { /* one that cannot be read is not none */
-        pawl__check_tell(check, PAWL_APP_PART_ANCHOR, "%s", error.message);
-        return PAWL_OK;
-    }
-    check->report.anchor_missing = !known && check->report.entries[PAWL_APP_PART_PLOG] > 0;
-    for (uint16_t i = 0; i < check->app->partition_count && known && status == PAWL_OK; i++) {
-        check->report.entries[PAWL_APP_PART_ANCHOR] += anchor.ends[i].offset > 0;
-        status = pawl__app_anchor_compare(check->app, &anchor, i, &error);
-        if (status == PAWL_CORRUPT) {
-            pawl__check_tell(check, PAWL_APP_PART_ANCHOR, "%s", error.message);
-            status = PAWL_OK;
-        }
-    }
-    return status == PAWL_OK ? PAWL_OK : pawl__fail(reterr, status, "%s", error.message);
-}
-
 static pawl_status check_parts(struct check *check, pawl_error *reterr)
 {
     static const struct check_family families[] = {
@@ -520,8 +498,11 @@ static pawl_status check_parts(struct check *check, pawl_error *reterr)
         { APP_KEYS, PAWL_APP_PART_KEYS, take_key },
     };
     const struct check_events events = { true, true, expect, check };
-    pawl_status status = pawl__check_offsets(check, reterr); /* first: they only grow */
+    pawl_status status = pawl__check_descriptor(check, reterr);
 
+    if (status == PAWL_OK) {
+        status = pawl__check_offsets(check, reterr); /* before the logs: they only grow */
+    }
     if (status == PAWL_OK) {
         status = pawl__check_events(check, &events, reterr);
     }
@@ -541,7 +522,7 @@ static pawl_status check_parts(struct check *check, pawl_error *reterr)
     if (status == PAWL_OK) {
         status = pawl__check_records(check, reterr);
     }
-    return status == PAWL_OK ? check_anchor(check, reterr) : status;
+    return status == PAWL_OK ? pawl__check_anchor(check, reterr) : status;
 }
 
 static pawl_status conclude(const struct check *check, pawl_error *reterr)

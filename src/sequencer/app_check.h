@@ -2,6 +2,7 @@
  *
  *   app_check.c          the logs, from the last event to the first; what each event must have left elsewhere is
  *                        put into a sketch, what is there is taken out of it again, and the rest is wrong
+ *   app_check_anchor.c   the descriptor and the ends of the logs, which the anchor knows
  *   app_check_records.c  the same for records, of which only the last version is there
  *   app_check_numbers.c  numbers without a gap and what is stored of them: from the WLogs, which have the events
  *                        of a workspace side by side. A workspace where something does not fit is looked at
@@ -126,6 +127,10 @@ PAWL_MUST_USE pawl_status pawl__check_rows_next(struct check *check,
 
 /* Up to where the logs are in it. */
 PAWL_MUST_USE pawl_status pawl__check_offsets(struct check *check, pawl_error *reterr);
+
+/* app_check_anchor.c. The descriptor first: where it was altered, what follows was compared with another one. */
+PAWL_MUST_USE pawl_status pawl__check_descriptor(struct check *check, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__check_anchor(struct check *check, pawl_error *reterr);
 
 /* app_check_numbers.c: WLogs, which are taken out of the sketch on the way, and the numbers. */
 PAWL_MUST_USE pawl_status pawl__check_numbers(struct check *check, pawl_error *reterr);

@@ -33,7 +33,7 @@ struct app_partition {
 /* Keeps the anchor up to date: see app_settle.c. */
 struct app_settler {
     struct app_anchor anchor; /* as it was written last */
-    bool known;               /* the anchor is one */
+    bool known;               /* it is stored as it is here */
     bool watch_ready;
     bool cancel_ready;
     bool started;             /* there are events to follow */
@@ -50,6 +50,7 @@ struct pawl_app {
     pawl_app_options options;
     struct app_store *store;
     int format; /* of the store */
+    struct pawl__sha256 stored_descriptor;
     struct app_settler settler;
     struct app_partition *partitions;
     size_t partition_count; /* that were made */
@@ -68,6 +69,11 @@ PAWL_MUST_USE pawl_status pawl__app_anchor_read(const struct pawl_app *app,
                                                 struct app_anchor *ret_anchor,
                                                 bool *ret_known,
                                                 pawl_error *reterr);
+
+/* Whether the stored descriptor is the one of the anchor; without an anchor it is. CORRUPT. */
+PAWL_MUST_USE pawl_status pawl__app_anchor_know_descriptor(struct app_store *store,
+                                                           const struct pawl__sha256 *stored,
+                                                           pawl_error *reterr);
 
 /* Whether a log has what the anchor says of it. CORRUPT says how it differs. */
 PAWL_MUST_USE pawl_status pawl__app_anchor_compare(const struct pawl_app *app,

@@ -27,6 +27,8 @@ static void start_anchor(struct pawl_app *app, bool found)
     anchor->id = descriptor->id;
     anchor->partitions = descriptor->partitions;
     anchor->born_us = older ? 0 : (uint64_t)pawl__wall_us(pawl__clock_real());
+    anchor->has_descriptor = true;
+    anchor->descriptor = app->stored_descriptor;
 }
 
 static pawl_status parse_anchor(const pawl_app_descriptor *descriptor,
@@ -64,6 +66,21 @@ pawl_status pawl__app_anchor_read(const struct pawl_app *app,
     return status == PAWL_OK
                ? PAWL_OK
                : pawl__fail_context(reterr, status, "the anchor (%s)", app->store->anchor_name);
+}
+
+/* An anchor that cannot be read is told when the application is known. */
+pawl_status pawl__app_anchor_know_descriptor(struct app_store *store,
+                                             const struct pawl__sha256 *stored,
+                                             pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+    struct app_anchor anchor;
+    pawl_status status = store->ops->read_anchor(store, &text, NULL);
+
+    return status == PAWL_OK && text.len > 0
+                   && pawl__app_anchor_parse(pawl__buf_view(&text), &anchor, NULL) == PAWL_OK
+               ? pawl__app_anchor_check_descriptor(&anchor, stored, store->anchor_name, reterr)
+               : PAWL_OK;
 }
 
 /* The event at an offset, its hash. *ret_found false: there is none. */
@@ -157,11 +174,15 @@ pawl_status pawl__app_anchor_look(struct pawl_app *app, bool found, pawl_error *
         return PAWL_OK;
     }
     struct app_anchor stored;
-    pawl_status status = pawl__app_anchor_read(app, &stored, &app->settler.known, reterr);
+    bool known = false;
+    pawl_status status = pawl__app_anchor_read(app, &stored, &known, reterr);
     if (status != PAWL_OK) {
         return status;
     }
-    if (app->settler.known) {
+    if (known) {
+        app->settler.known = stored.has_descriptor; /* an older one is written anew */
+        stored.has_descriptor = true;
+        stored.descriptor = app->stored_descriptor; /* which was compared */
         app->settler.anchor = stored;
     }
     if (ops->check_place != NULL) {

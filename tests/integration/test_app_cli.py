@@ -343,7 +343,7 @@ def checks_everything():
     run("app", "exec", *data, "orders", text=lines(order(7), order(8), order(9), order(7, key="k")))
     whole = rows(run("seq", "verify", *data, "orders", "--all", "--json"))
     assert {row["part"]: row["entries"] for row in whole}["plog"] == 4, whole
-    assert all(row["whole"] for row in whole) and len(whole) == 8, whole
+    assert all(row["whole"] for row in whole) and len(whole) == 9, whole
     text = " ".join(run("seq", "verify", "--help").stdout.split())
     assert all(name in text for name in whole[0]), text
     assert "'--workspace N' or '--all'" in run("seq", "verify", *data, "orders", code=2).stderr

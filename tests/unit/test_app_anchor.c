@@ -10,6 +10,7 @@
 #include "base/failpoint.h"
 #include "base/fs.h"
 #include "base/macros.h"
+#include "base/sealed.h"
 #include "sequencer/app_anchor.h"
 
 enum { WORKSPACE = 7, PARTITION = 1 };
@@ -22,6 +23,8 @@ static struct app_anchor sample(void)
 
     anchor.ends[2].offset = 9;
     memset(anchor.ends[2].hash.bytes, 0xAB, sizeof(anchor.ends[2].hash.bytes));
+    anchor.has_descriptor = true;
+    memset(anchor.descriptor.bytes, 0xCD, sizeof(anchor.descriptor.bytes));
     return anchor;
 }
 
@@ -34,11 +37,41 @@ static void test_an_anchor_comes_back_from_its_text(void **state)
 
     (void)state;
     pawl__app_anchor_write(&anchor, &text);
-    assert_memory_equal(text.data, "pawl-app-anchor 1 orders 5 77 3\n2 9 abab", 40);
+    assert_memory_equal(text.data, "pawl-app-anchor 2 orders 5 77 3 cdcd", 36);
     assert_ok(pawl__app_anchor_parse(pawl__buf_view(&text), &back, &error), &error);
     assert_memory_equal(&anchor, &back, sizeof(anchor));
     assert_status(pawl__app_anchor_check_new(&back, "here", &error), PAWL_CORRUPT, &error);
     assert_message(&error, "at offset 9 of partition 2");
+}
+
+static void test_an_anchor_of_the_first_version_is_read(void **state)
+{
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+    struct app_anchor anchor = sample();
+    struct app_anchor back;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    (void)state;
+    anchor.has_descriptor = false;
+    memset(&anchor.descriptor, 0, sizeof(anchor.descriptor));
+    pawl__app_anchor_write(&anchor, &text);
+    assert_memory_equal(text.data, "pawl-app-anchor 1 orders 5 77 3\n2 9 abab", 40);
+    assert_ok(pawl__app_anchor_parse(pawl__buf_view(&text), &back, &error), &error);
+    assert_memory_equal(&anchor, &back, sizeof(anchor));
+}
+
+static void test_an_anchor_of_a_later_version_is_unsupported_not_damaged(void **state)
+{
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+    struct app_anchor back;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    (void)state;
+    pawl__buf_add_text(&text, "pawl-app-anchor 3 whatever there will be\n");
+    pawl__sealed_end(&text);
+    assert_status(
+        pawl__app_anchor_parse(pawl__buf_view(&text), &back, &error), PAWL_UNSUPPORTED, &error);
+    assert_message(&error, "version 3");
 }
 
 static void test_no_changed_byte_of_an_anchor_goes_unnoticed(void **state)
@@ -172,6 +205,146 @@ static void test_a_damaged_anchor_is_told_and_an_older_one_is_fine(void **state)
     assert_status(try_open(f), PAWL_CORRUPT, &f->error);
     assert_message(&f->error, "anchor");
     assert_message(&f->error, "not what pawl wrote");
+}
+
+/* --- a descriptor that was altered --- */
+
+/* Replaces the first `from` in the stored descriptor by `to`, which is as long. */
+static void alter_descriptor(struct app_fixture *f, const char *from, const char *to)
+{
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    struct app_key key = pawl__app_key_meta(1);
+    struct app_value value;
+
+    assert_ok(pawl__app_store_get(
+                  f->app->store, APP_META, pawl__app_key_view(&key), &arena, &value, &f->error),
+              &f->error);
+    assert_true(value.found);
+    char *at = memmem(value.bytes.data, value.bytes.len, from, strlen(from));
+    assert_non_null(at);
+    memcpy(at, to, strlen(to));
+    app_sabotage(f, APP_META, key, value.bytes);
+}
+
+static void count_descriptor(void *context, pawl_app_part part, const char *what)
+{
+    *(int *)context +=
+        part == PAWL_APP_PART_DESCRIPTOR && strstr(what, "descriptor of application") != NULL;
+}
+
+static void expect_altered(struct app_fixture *f)
+{
+    pawl_app_report report;
+    int named = 0;
+
+    assert_status(try_open(f), PAWL_CORRUPT, &f->error);
+    assert_message(&f->error, "the stored descriptor of application 'orders' was altered");
+    assert_message(&f->error, "restore it from a backup");
+    assert_status(pawl_app_open(f->location, &f->descriptor, &f->options, &f->app, &f->error),
+                  PAWL_CORRUPT,
+                  &f->error);
+    f->options.rebuild = true;
+    assert_status(try_open(f), PAWL_CORRUPT, &f->error);
+    f->options.rebuild = false;
+    f->options.read_only = true; /* to look at it */
+    assert_ok(try_open(f), &f->error);
+    assert_status(pawl_app_verify(f->app, 0, count_descriptor, &named, &report, &f->error),
+                  PAWL_CORRUPT,
+                  &f->error);
+    assert_int_equal(named, 1);
+    pawl_app_close(STEAL(f->app));
+    f->options.read_only = false;
+}
+
+static void test_an_altered_descriptor_gives_no_number_at_the_next_start(void **state)
+{
+    static const char *const edits[][2] = {
+        { "\"trust\":0", "\"trust\":2" },
+        { "\"id\":16", "\"id\":17" },
+        { "\"initial\":1000", "\"initial\":1001" },
+    };
+    struct app_fixture *f = *state;
+
+    if (f->in_memory) {
+        return;
+    }
+    fill(f);
+    for (size_t i = 0; i < COUNT_OF(edits); i++) {
+        alter_descriptor(f, edits[i][0], edits[i][1]);
+        pawl_app_close(STEAL(f->app));
+        expect_altered(f);
+        struct app_store *store = NULL;
+        const struct app_store_options options = { .must_exist = true, .app_name = "orders" };
+        assert_ok(pawl__app_store_open(f->location, &options, &store, &f->error), &f->error);
+        struct pawl_app bare = { .store = store };
+        f->app = &bare;
+        alter_descriptor(f, edits[i][1], edits[i][0]); /* as from a backup */
+        f->app = NULL;
+        pawl__app_store_close(store);
+        app_open(f);
+    }
+    assert_int_equal(app_invoice(f, WORKSPACE), 1003);
+}
+
+static void test_a_descriptor_with_the_id_of_another_is_refused_without_an_anchor_too(void **state)
+{
+    struct app_fixture *f = *state;
+
+    if (f->in_memory) {
+        return;
+    }
+    fill(f);
+    alter_descriptor(f, "\"id\":1,", "\"id\":2,");
+    app_remove_anchor(f);
+    f->app->settler.started = false;
+    pawl_app_close(STEAL(f->app));
+    for (int i = 0; i < 2; i++) {
+        f->options.read_only = i == 1;
+        assert_status(try_open(f), PAWL_CORRUPT, &f->error);
+        assert_message(&f->error, "the stored descriptor has id 2");
+    }
+}
+
+static void test_an_anchor_of_the_first_version_is_brought_up_to_date_and_guards_then(void **state)
+{
+    struct app_fixture *f = *state;
+    AUTO(pawl__buf_done) struct pawl__buf old = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+    AUTO(pawl__buf_done) struct pawl__buf now = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+
+    if (f->in_memory) {
+        return;
+    }
+    fill(f);
+    struct app_anchor anchor = f->app->settler.anchor;
+    anchor.has_descriptor = false;
+    pawl__app_anchor_write(&anchor, &old);
+    struct app_store *store = f->app->store;
+    assert_ok(store->ops->write_anchor(store, pawl__buf_view(&old), &f->error), &f->error);
+    f->app->settler.started = false;
+    app_reopen(f);
+    store = f->app->store;
+    assert_ok(store->ops->read_anchor(store, &now, &f->error), &f->error);
+    assert_memory_equal(now.data, "pawl-app-anchor 2 ", 18);
+    alter_descriptor(f, "\"trust\":0", "\"trust\":1");
+    pawl_app_close(STEAL(f->app));
+    expect_altered(f);
+}
+
+static void test_who_removes_the_anchor_accepts_the_descriptor_as_it_is(void **state)
+{
+    struct app_fixture *f = *state;
+
+    if (f->in_memory) {
+        return;
+    }
+    fill(f);
+    alter_descriptor(f, "\"trust\":0", "\"trust\":1");
+    app_remove_anchor(f);
+    f->app->settler.started = false;
+    pawl_app_close(STEAL(f->app));
+    assert_ok(try_open(f), &f->error);
+    assert_int_equal(pawl_app_get_descriptor(f->app)->trust, PAWL_APP_TRUST_1);
+    assert_int_equal(app_invoice(f, WORKSPACE), 1003);
 }
 
 /* --- a disk that fails or hangs --- */
@@ -382,11 +555,17 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_anchor_comes_back_from_its_text),
+        cmocka_unit_test(test_an_anchor_of_the_first_version_is_read),
+        cmocka_unit_test(test_an_anchor_of_a_later_version_is_unsupported_not_damaged),
         cmocka_unit_test(test_no_changed_byte_of_an_anchor_goes_unnoticed),
         APP_TEST(test_a_cut_of_everything_at_once_is_noticed_at_the_next_start),
         APP_TEST(test_another_last_event_is_noticed_at_the_next_start),
         APP_TEST(test_a_log_that_was_cut_goes_on_when_somebody_removes_the_anchor),
         APP_TEST(test_a_damaged_anchor_is_told_and_an_older_one_is_fine),
+        APP_TEST(test_an_altered_descriptor_gives_no_number_at_the_next_start),
+        APP_TEST(test_a_descriptor_with_the_id_of_another_is_refused_without_an_anchor_too),
+        APP_TEST(test_an_anchor_of_the_first_version_is_brought_up_to_date_and_guards_then),
+        APP_TEST(test_who_removes_the_anchor_accepts_the_descriptor_as_it_is),
         APP_TEST(test_an_application_that_was_moved_takes_no_more_commands),
         APP_TEST(test_an_anchor_that_cannot_be_written_is_told_once),
         APP_TEST(test_a_copy_under_another_name_is_refused_by_name),

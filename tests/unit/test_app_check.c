@@ -150,10 +150,24 @@ static void test_a_good_application_has_nothing_wrong(void **state)
     assert_int_equal(report.entries[PAWL_APP_PART_NUMBER_KEYS], 4);
     assert_int_equal(report.entries[PAWL_APP_PART_KEYS], 2);
     assert_int_equal(report.entries[PAWL_APP_PART_OFFSETS], 2);
+    assert_int_equal(report.entries[PAWL_APP_PART_DESCRIPTOR], 2);
     if (!f->in_memory) {
         app_reopen(f);
         expect_whole(f);
     }
+}
+
+static void test_a_row_beside_descriptor_and_format_is_named(void **state)
+{
+    struct app_fixture *f = *state;
+    struct app_key key = pawl__app_key_format(1);
+
+    fill(f, PAWL_APP_TRUST_2);
+    key.bytes[key.len - 1] = 'x';
+    app_sabotage(f, APP_META, key, pawl_view_of("2"));
+    app_assert_text(verify(f, 0),
+                    "descriptor: the formax (application 1) is neither the descriptor nor the "
+                    "format: no pawl wrote it\n");
 }
 
 static void test_an_empty_application_has_nothing_wrong(void **state)
@@ -698,6 +712,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_sketch_names_what_differs_between_long_lists),
+        APP_TEST(test_a_row_beside_descriptor_and_format_is_named),
         APP_TEST(test_an_empty_application_has_nothing_wrong),
         APP_TEST(test_a_good_application_has_nothing_wrong),
         APP_TEST(test_edits_of_the_logs_are_named),

@@ -3,6 +3,7 @@
 Entries are {family: {key: value}}. A change is ("put", family, key, value) or ("delete", family, key, None). An edit
 that finds nothing to change returns no changes, and is no kind of that store.
 """
+import json
 
 
 def _flip(value, at):
@@ -81,6 +82,36 @@ EDITS = {
 }
 
 
+def descriptor_edit(path, value):
+    """Another value in the stored descriptor, which stays one that can be read."""
+    def edit(entries, older, _):
+        changes = []
+        for key, stored in entries.get("meta", {}).items():
+            if stored.startswith(b"{"):
+                descriptor = json.loads(stored)
+                at = descriptor
+                for step in path[:-1]:
+                    at = at[step]
+                if at[path[-1]] != value:
+                    at[path[-1]] = value
+                    changes.append(("put", "meta", key, json.dumps(descriptor, separators=(",", ":")).encode()))
+        return changes
+    return edit
+
+
+OWN_SEQUENCE = ("kinds", 0, "sequences", 0)
+DESCRIPTOR_EDITS = {
+    **{f"trust level {level}": descriptor_edit(("trust",), level) for level in (0, 1, 2)},
+    "another id": descriptor_edit(("id",), 2),
+    "another name": descriptor_edit(("name",), "sorder"),
+    "another number of partitions": descriptor_edit(("partitions",), 3),
+    "another id of a kind": descriptor_edit(("kinds", 0, "id"), 2),
+    "another id of a sequence": descriptor_edit((*OWN_SEQUENCE, "id"), 17),
+    "another name of a sequence": descriptor_edit((*OWN_SEQUENCE, "name"), "voice"),
+    "another first number": descriptor_edit((*OWN_SEQUENCE, "initial"), 1),
+}
+
+
 def together(families, all_of_it):
     """Families cut at once: deleted, or put back to the older copy."""
     def edit(entries, older, _):
@@ -96,6 +127,8 @@ def kinds(entries, older):
     for family in sorted(entries):
         for name, edit in EDITS.items():
             found.append((f"{family}: {name}", edit(entries, older, family)))
+    for name, edit in DESCRIPTOR_EDITS.items():
+        found.append((f"descriptor: {name}", edit(entries, older, None)))
     every = sorted(entries)
     groups = [["plog", "seq", "offsets"], ["seq", "offsets"], ["plog", "wlog"], ["wlog", "records"],
               [f for f in every if f != "meta"], [f for f in every if f not in ("meta", "plog")]]
