@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/commit.h"
-#include "base/error.h"
-#include "base/fs.h"
-#include "base/thread.h"
+#include "base/core/error.h"
+#include "base/os/clock.h"
+#include "base/os/fs.h"
+#include "base/thread/thread.h"
+#include "engine/committer.h"
 
 enum { THREADS = 64, ROUNDS = 5, ROUND_MS = 1000, RECORD_BYTES = 256 };
 

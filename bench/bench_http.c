@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/macros.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
 #include "lib/tempdir.h"
 #include "must.h"
 #include "server/node.h"

@@ -18,12 +18,12 @@
 
 #include <pawl/ledger.h>
 
-#include "base/clock.h"
-#include "base/commit.h"
-#include "base/macros.h"
-#include "base/thread.h"
-#include "base/uuid.h"
-#include "ledger/ledger_internal.h"
+#include "base/core/macros.h"
+#include "base/core/uuid.h"
+#include "base/os/clock.h"
+#include "base/thread/thread.h"
+#include "engine/committer.h"
+#include "ledger/core/internal.h"
 
 enum { BATCH = 1000, BATCHES = 20, ROUNDS = 5, THREADS = 64, ROUND_MS = 1000, PAYLOAD_BYTES = 300 };
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/macros.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
 #include "ledger_events.h"
 #include "lib/pg_server.h"
 

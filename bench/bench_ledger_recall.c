@@ -14,8 +14,8 @@
 
 #include <pawl/ledger.h>
 
-#include "base/macros.h"
-#include "ledger/recall.h"
+#include "base/core/macros.h"
+#include "ledger/recall/recall.h"
 #include "lib/tempdir.h"
 
 enum { DIMENSIONS = 384, BATCH = 1000, QUERIES = 5, NEAREST = 10 };

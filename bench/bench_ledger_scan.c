@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "ledger_events.h"
 
 enum { EVENTS_DEFAULT = 300000, ROUNDS = 5, MANY_EVENTS = 1000000 };

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/macros.h"
-#include "base/random.h"
+#include "base/core/macros.h"
+#include "base/core/random.h"
 #include "lib/tempdir.h"
 #include "must.h"
 #include "seq_app.h"

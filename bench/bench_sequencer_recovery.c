@@ -10,7 +10,7 @@
 
 #include <poll.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "seq_store.h"
 
 enum {

@@ -13,8 +13,8 @@
 #include <poll.h>
 #include <string.h>
 
-#include "base/macros.h"
-#include "base/random.h"
+#include "base/core/macros.h"
+#include "base/core/random.h"
 #include "seq_store.h"
 
 enum {

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "lib/tempdir.h"
-#include "store/duckdb.h"
+#include "store/duckdb/duckdb.h"
 
 enum { ROWS = 10000, ROUNDS = 60, CHECKPOINT_EVERY = 10 };
 

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/macros.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
 #include "lib/pg_server.h"
-#include "store/postgres.h"
+#include "store/postgres/postgres.h"
 
 enum { ROWS = 20000, ROUNDS = 9, BODY_BYTES = 300 };
 

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "lib/tempdir.h"
-#include "store/rocksdb.h"
+#include "store/rocksdb/rocksdb.h"
 
 enum { BATCH = 1000, ROUNDS = 400, VALUE_BYTES = 300, KEY_SIZE = 24 };
 

@@ -10,7 +10,7 @@
 
 #include <sqlite3.h>
 
-#include "store/sqlite.h"
+#include "store/sqlite/sqlite.h"
 
 enum { ROWS = 200000, BATCH = 1000, PATH_SIZE = 128 };
 

@@ -16,7 +16,7 @@
 
 #include <pawl/work.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "lib/pg_server.h"
 #include "lib/tempdir.h"
 

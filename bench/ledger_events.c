@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/uuid.h"
+#include "base/core/uuid.h"
 
 static char directory[EVENTS_PATH_SIZE - 64];
 

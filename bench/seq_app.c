@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "must.h"
 
 pawl_app *seq_app_open(const char *path, pawl_app_trust trust)

@@ -4,9 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/macros.h"
+#include "app/rocksdb/backend.h"
+#include "base/core/macros.h"
 #include "lib/tempdir.h"
-#include "sequencer/app_rocksdb.h"
 
 enum { BATCH_ENTRIES = 10000, SETTLE_MS = 100 };
 

@@ -1,10 +1,10 @@
 /* Stores of an application, filled without its command processing: what benchmarks of numbers need in
- * millions. Keys and events are the real ones (sequencer/keys.h, sequencer/event.h). */
+ * millions. Keys and events are the real ones (app/core/keys.h, app/core/event.h). */
 #ifndef BENCH_SEQ_STORE_H
 #define BENCH_SEQ_STORE_H
 
+#include "app/core/seq.h"
 #include "must.h"
-#include "sequencer/app_seq.h"
 
 enum { SEQ_STORE_APP = 1, SEQ_STORE_KIND = 1, SEQ_STORE_PATH_SIZE = 96 };
 

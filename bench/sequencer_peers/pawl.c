@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <stdlib.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "seq_app.h"
 #include "seq_store.h"
 #include "sequencer_peers/peer.h"

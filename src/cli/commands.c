@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "base/macros.h"
-#include "cli/run.h"
-#include "cli/settings.h"
+#include "base/core/macros.h"
+#include "cli/frame/run.h"
+#include "cli/frame/settings.h"
 
 static const struct pawl__command root = {
     .name = "pawl",

@@ -3,7 +3,7 @@
 #ifndef PAWL_CLI_COMMANDS_H
 #define PAWL_CLI_COMMANDS_H
 
-#include "cli/command.h"
+#include "cli/frame/command.h"
 
 extern const struct pawl__command pawl__cmd_app;
 extern const struct pawl__command pawl__cmd_complete;

@@ -3,13 +3,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/error.h"
-#include "base/macros.h"
-#include "cli/args.h"
+#include "base/core/error.h"
+#include "base/core/macros.h"
 #include "cli/commands.h"
-#include "cli/help.h"
-#include "cli/run.h"
-#include "cli/settings.h"
+#include "cli/frame/args.h"
+#include "cli/frame/help.h"
+#include "cli/frame/run.h"
+#include "cli/frame/settings.h"
 
 /* Known before the arguments are understood, because an error in them has to be reported, too. */
 static bool wants_json(int argc, const char *const *argv)

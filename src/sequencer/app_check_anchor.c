@@ -1,6 +1,6 @@
 /* What the anchor knows: the descriptor, and how far the logs reached. */
-#include "base/error.h"
-#include "sequencer/app_check.h"
+#include "app/verify/check.h"
+#include "base/core/error.h"
 
 /* --- the descriptor --- */
 

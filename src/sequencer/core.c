@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "base/core/error.h"
 
 /* --- the sequences it knows --- */
 

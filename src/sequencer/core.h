@@ -13,7 +13,7 @@
 
 #include <pawl/sequencer.h>
 
-#include "base/lru.h"
+#include "base/core/lru.h"
 #include "sequencer/table.h"
 
 enum { SEQ_TYPES_MAX = 65536 };

@@ -5,15 +5,15 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/argument.h"
-#include "base/backoff.h"
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/inside.h"
-#include "base/random.h"
-#include "base/thread.h"
+#include "base/core/argument.h"
+#include "base/core/error.h"
+#include "base/core/random.h"
+#include "base/decide/backoff.h"
+#include "base/os/clock.h"
+#include "base/thread/inside.h"
+#include "base/thread/thread.h"
 #include "sequencer/core.h"
-#include "sequencer/sequencer_internal.h"
+#include "sequencer/internal.h"
 #include "sequencer/storage_call.h"
 
 struct pawl_sequencer {

@@ -1,7 +1,7 @@
 #include "sequencer/storage_call.h"
 
-#include "base/error.h"
-#include "base/inside.h"
+#include "base/core/error.h"
+#include "base/thread/inside.h"
 
 /* What a call made of an empty error. */
 static pawl_status settle(const char *call,

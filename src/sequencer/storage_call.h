@@ -1,5 +1,5 @@
 /* Calls of a sequencer's storage, which is somebody else's code. What it returns counts, also when it does
- * not say why; while it runs, its thread is inside of the sequencer (base/inside.h). */
+ * not say why; while it runs, its thread is inside of the sequencer (base/thread/inside.h). */
 #ifndef PAWL_SEQUENCER_STORAGE_CALL_H
 #define PAWL_SEQUENCER_STORAGE_CALL_H
 

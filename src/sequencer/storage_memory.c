@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/thread.h"
+#include "base/core/error.h"
+#include "base/os/clock.h"
+#include "base/thread/thread.h"
 #include "sequencer/table.h"
 
 struct log_event {

@@ -6,7 +6,7 @@
 
 #include <pawl/sequencer.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 
 struct seq_memory;
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/macros.h"
+#include "base/core/error.h"
+#include "base/core/macros.h"
 
 #define ROOM_MIN 16
 #define ROOM_MAX ((size_t)1 << 30)

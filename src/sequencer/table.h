@@ -7,7 +7,7 @@
 
 #include <pawl/sequencer.h>
 
-#include "base/hash.h"
+#include "base/core/hash.h"
 
 struct seq_table {
     pawl_seq_value *values;

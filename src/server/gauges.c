@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/error.h"
+#include "base/core/error.h"
 #include "server/node_internal.h"
 
 enum gauge {

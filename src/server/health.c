@@ -1,11 +1,11 @@
 /* Is it alive, is it ready, how is it. */
 #include <stdlib.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/error.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/os/clock.h"
 #include "server/node_internal.h"
-#include "server/work.h"
+#include "server/work/work.h"
 
 enum { METRICS_BYTES_MAX = 64 << 20 };
 

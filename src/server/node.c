@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/fs.h"
-#include "base/json.h"
-#include "base/log.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/json/json.h"
+#include "base/log/log.h"
+#include "base/os/clock.h"
+#include "base/os/fs.h"
 #include "server/node_internal.h"
-#include "server/work.h"
+#include "server/work/work.h"
 #include "store/location.h"
 
 enum {

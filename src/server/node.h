@@ -11,9 +11,9 @@
 #include <pawl/app.h>
 #include <pawl/work.h>
 
-#include "base/macros.h"
-#include "base/metrics.h"
-#include "net/http.h"
+#include "base/core/macros.h"
+#include "base/log/metrics.h"
+#include "net/http/http.h"
 
 enum { NODE_APPS_MAX = 1000, NODE_PARTITIONS_MAX = 256 /* when nothing else is said */ };
 

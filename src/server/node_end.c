@@ -1,10 +1,10 @@
 /* The end of the applications: all at once, so that those whose stores hang do not add up. */
 #include <stdlib.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/shutdown.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/os/clock.h"
+#include "base/thread/shutdown.h"
 #include "server/node_internal.h"
 
 enum {

@@ -2,14 +2,14 @@
 #ifndef PAWL_SERVER_NODE_INTERNAL_H
 #define PAWL_SERVER_NODE_INTERNAL_H
 
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "server/node.h"
 #include "server/probe.h"
 #include "store/lock.h"
 
-struct node_apps;   /* the applications: server/node_apps.c */
+struct node_apps;   /* the applications: server/apps/open.c */
 struct node_gauges; /* metrics of the applications: server/gauges.c */
-struct node_work;   /* the work store: server/work.h */
+struct node_work;   /* the work store: server/work/work.h */
 
 struct pawl__node {
     struct pawl__lock create_lock; /* one application is created at a time */

@@ -5,11 +5,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/log.h"
-#include "base/shutdown.h"
-#include "base/thread.h"
+#include "base/core/error.h"
+#include "base/log/log.h"
+#include "base/os/clock.h"
+#include "base/thread/shutdown.h"
+#include "base/thread/thread.h"
 
 enum {
     PERIOD_MS = 1000,

@@ -1,6 +1,6 @@
 /* Every address of the node. */
 #include "server/node_internal.h"
-#include "server/work.h"
+#include "server/work/work.h"
 
 static const char *const paging[] = { "from", "limit", NULL };
 static const char *const of_tasks[] = { "from", "limit", "status", NULL };

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/error.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
 
 enum { CONNECTIONS_MAX = 256, URL_BYTES_MAX = 8192 };
 

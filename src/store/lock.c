@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/error.h"
-#include "base/fs.h"
-#include "base/thread.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/os/fs.h"
+#include "base/thread/thread.h"
 
 enum { EXCLUDING_BYTE = 0, NAMING_BYTE = 1, COMMAND_SIZE = 120 };
 

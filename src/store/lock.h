@@ -19,7 +19,7 @@
 
 #include <stdbool.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 
 struct pawl__store_lock;
 

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/failpoint.h"
-#include "base/macros.h"
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
 
 enum { VERSION_SIZE = 40 }; /* of a version that is shown to people; a longer one is cut */
 

@@ -42,7 +42,7 @@ struct pawl__schema {
     size_t count;
     const struct pawl__schema_object *objects; /* of PostgreSQL's alone */
     size_t object_count;
-    const char *fingerprint; /* of SQLite's alone, or NULL; see store/sqlite_expect.c */
+    const char *fingerprint; /* of SQLite's alone, or NULL; see store/sqlite/expect.c */
 };
 
 /* A row of schema_version. The texts are borrowed for the call. */

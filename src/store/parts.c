@@ -16,7 +16,7 @@
 #include <sqlite3.h>
 #include <yaml.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "store/parts_config.h"
 
 /* clang says its name in __VERSION__, gcc only the number. */

@@ -3,8 +3,8 @@
  * not refused for these; and once as it is. */
 #include "fuzz/fuzz.h"
 
-#include "base/crc32c.h"
-#include "sequencer/event.h"
+#include "app/core/event.h"
+#include "base/core/crc32c.h"
 
 static void decode(pawl_view bytes)
 {

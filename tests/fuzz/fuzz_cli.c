@@ -2,10 +2,10 @@
  * holds what the table promises. */
 #include "fuzz/fuzz.h"
 
-#include "base/buf.h"
-#include "base/macros.h"
-#include "cli/args.h"
-#include "cli/complete.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
+#include "cli/frame/args.h"
+#include "cli/frame/complete.h"
 #include "lib/cli_table.h"
 
 #define WORDS_MAX 64

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/config_internal.h"
+#include "config/internal.h"
 
 static size_t lines_of(pawl_view text)
 {

@@ -2,8 +2,8 @@
  * bytes. A checksum keeps random bytes out, so each input is tried again with the right one. */
 #include "fuzz/fuzz.h"
 
-#include "base/crc32c.h"
-#include "base/cursor.h"
+#include "base/core/crc32c.h"
+#include "base/decide/cursor.h"
 
 static void check_usable(struct pawl__cursor *cursor)
 {

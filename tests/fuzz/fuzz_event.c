@@ -6,7 +6,7 @@
 
 #include <pawl/ledger.h>
 
-#include "base/buf.h"
+#include "base/core/buf.h"
 
 static void check_same(const pawl_event *a, const pawl_event *b)
 {

@@ -7,9 +7,9 @@
 
 #include <pawl/app.h>
 
-#include "base/macros.h"
-#include "net/http_route.h"
-#include "server/idempotency.h"
+#include "base/core/macros.h"
+#include "net/http/route.h"
+#include "server/apps/idempotency.h"
 #include "server/node_internal.h"
 
 static void check_text(pawl_view text)

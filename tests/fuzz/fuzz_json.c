@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/json.h"
+#include "base/json/json.h"
 
 enum { INPUT_BYTES_MAX = 1 << 16, OUTPUT_BYTES_MAX = 1 << 20 };
 

@@ -1,7 +1,7 @@
 /* Any bytes: no crash. What parses comes back the same from both written forms. */
 #include "fuzz/fuzz.h"
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 
 static void check_round_trip(const char *text, int64_t expected_us)
 {

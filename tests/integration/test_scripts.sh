@@ -21,11 +21,11 @@ planted() { # file, line
     rm "$tree/$1"
     [ "$code" -ne 0 ] && grep -qF "$1" "$tap_dir/said"
 }
-it "refuses base including store" planted src/base/bad.c '#include "store/sqlite.h"'
-it "refuses store including a capability" planted src/store/bad.h '#  include "ledger/event.h"'
-it "refuses one capability including another" planted src/work/bad.c '#include "ledger/event.h"'
-it "refuses the command including a capability" planted src/cli/bad.c '#include "work/item.h"'
-it "refuses a public header including a private one" planted include/pawl/bad.h '#include "base/buf.h"'
+it "refuses base including store" planted src/base/bad.c '#include "store/sqlite/sqlite.h"'
+it "refuses store including a capability" planted src/store/bad.h '#  include "ledger/core/event.h"'
+it "refuses one capability including another" planted src/work/bad.c '#include "ledger/core/event.h"'
+it "refuses the command including a capability" planted src/cli/bad.c '#include "work/items/item.h"'
+it "refuses a public header including a private one" planted include/pawl/bad.h '#include "base/core/buf.h"'
 unlisted() { mkdir "$tree/src/extra"; ! "$tree/scripts/check-layers"; }
 it "refuses a folder without a place" unlisted
 

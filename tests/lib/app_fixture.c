@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/macros.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
 
 const char *app_backend = "memory";
 struct pg_fixture app_server;

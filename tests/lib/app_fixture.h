@@ -8,10 +8,10 @@
 
 #include <pawl/app.h>
 
+#include "app/core/internal.h"
 #include "lib/pg_fixture.h"
 #include "lib/repeat.h"
 #include "lib/tempdir.h"
-#include "sequencer/app_internal.h"
 
 enum { APP_PATIENCE_MS = 60000, APP_INVOICE = 16, APP_LOCATION_SIZE = 256 };
 

@@ -6,7 +6,7 @@
 #include <sqlite3.h>
 
 #include "lib/work_path.h"
-#include "work/work_internal.h"
+#include "work/core/internal.h"
 
 static const char *suite_backend;
 static bool suite_plain; /* PostgreSQL without its short way */

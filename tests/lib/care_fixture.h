@@ -11,9 +11,9 @@
 
 #include <pawl/work.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/macros.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
 #include "lib/tempdir.h"
 
 /* The real clock, ahead by what the test says. Any thread. */

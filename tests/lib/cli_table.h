@@ -4,7 +4,7 @@
 #ifndef TESTS_CLI_TABLE_H
 #define TESTS_CLI_TABLE_H
 
-#include "cli/command.h"
+#include "cli/frame/command.h"
 
 static pawl_status table_run(struct pawl__run *run, pawl_error *reterr)
 {

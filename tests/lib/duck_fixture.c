@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "base/failpoint.h"
+#include "base/os/failpoint.h"
 
 int duck_setup(void **state)
 {

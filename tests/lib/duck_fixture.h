@@ -4,7 +4,7 @@
 
 #include "lib/check.h"
 #include "lib/tempdir.h"
-#include "store/duckdb.h"
+#include "store/duckdb/duckdb.h"
 
 struct duck_fixture {
     char dir[TEMPDIR_SIZE];

@@ -13,8 +13,8 @@
 
 #include <pawl/ledger.h>
 
-#include "base/buf.h"
-#include "base/macros.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
 #include "lib/tempdir.h"
 
 struct ledger_fixture {

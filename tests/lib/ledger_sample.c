@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/macros.h"
-#include "ledger/anchor.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "ledger/core/anchor.h"
 
 int sample_setup(void **state)
 {

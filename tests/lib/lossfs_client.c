@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/error.h"
-#include "base/fs.h"
+#include "base/core/error.h"
+#include "base/os/fs.h"
 
 #define ANSWER_MS_MAX 30000
 #define CONTROL_FD 3 /* in lossfs */

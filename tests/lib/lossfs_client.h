@@ -15,7 +15,7 @@
 
 #include <pawl/pawl.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 
 struct lossfs_options {
     const char *live; /* existing directory; what is in it counts as durable */

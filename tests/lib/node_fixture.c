@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "lib/pg_fixture.h"
 
 enum { PATIENCE_MS = 30000 };

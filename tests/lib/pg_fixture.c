@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 
 int pg_fixture_start(void **state)
 {

@@ -10,7 +10,7 @@
 #include "lib/check.h"
 #include "lib/pg_server.h"
 
-#include "store/postgres.h"
+#include "store/postgres/postgres.h"
 
 struct pg_fixture {
     struct pg_server *server; /* NULL: none installed */

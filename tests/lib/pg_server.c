@@ -22,10 +22,10 @@
 
 #include <libpq-fe.h>
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/fs.h"
-#include "base/random.h"
+#include "base/core/error.h"
+#include "base/core/random.h"
+#include "base/os/clock.h"
+#include "base/os/fs.h"
 
 enum {
     PATH_SIZE = 256, /* a socket's path has 107 bytes at most, so long ones are refused early */

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/error.h"
-#include "store/postgres.h"
+#include "base/core/error.h"
+#include "store/postgres/postgres.h"
 
 enum { START_MS_MAX = 120000 }; /* compiling all that WebAssembly takes a while */
 

@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fs.h"
-#include "base/macros.h"
+#include "base/core/macros.h"
+#include "base/os/fs.h"
 
 const char *promtool_says(pawl_view text)
 {

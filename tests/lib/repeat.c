@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 
 static uint64_t seed_now = 1;
 static struct repeat asked = { .rounds = 1, .seed = 1 };

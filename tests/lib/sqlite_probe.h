@@ -3,7 +3,7 @@
 #define TESTS_SQLITE_PROBE_H
 
 #include "lib/file.h"
-#include "store/sqlite.h"
+#include "store/sqlite/sqlite.h"
 
 enum {
     PROBE_PUT,       /* name */

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/error.h"
-#include "base/fs.h"
+#include "base/core/error.h"
+#include "base/os/fs.h"
 
 static pawl_status make_below(const char *base,
                               const char *name,

@@ -9,8 +9,8 @@
 #ifndef TESTS_TRACE_H
 #define TESTS_TRACE_H
 
-#include "base/buf.h"
-#include "base/clock.h"
+#include "base/core/buf.h"
+#include "base/os/clock.h"
 
 struct trace {
     struct pawl__clock_virtual clock;

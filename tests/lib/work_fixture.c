@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
+#include "base/core/buf.h"
 #include "lib/work_path.h"
-#include "work/item.h"
-#include "work/work_internal.h"
+#include "work/core/internal.h"
+#include "work/items/item.h"
 
 static const char *suite_backend;
 static bool suite_plain; /* PostgreSQL without its short way */

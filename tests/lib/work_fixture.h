@@ -6,7 +6,7 @@
 
 #include <pawl/work.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "lib/tempdir.h"
 
 struct work_fixture {

@@ -7,8 +7,8 @@
 #include <sqlite3.h>
 
 #include "lib/pg_server.h"
-#include "store/postgres.h"
-#include "work/schema.h"
+#include "store/postgres/postgres.h"
+#include "work/core/schema.h"
 
 static struct pg_server *server; /* one for the program */
 static bool on_postgres;

@@ -5,7 +5,7 @@
 
 #include "lib/check.h"
 
-#include "base/buf.h"
+#include "base/core/buf.h"
 #include "lib/tempdir.h"
 
 struct work_sql {

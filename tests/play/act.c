@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/macros.h"
-#include "work/work_internal.h"
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "work/core/internal.h"
 
 #define PLAY_BOOT "33333333-3333-4333-8333-333333333333"
 

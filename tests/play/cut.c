@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/failpoint.h"
-#include "base/macros.h"
-#include "work/work_internal.h"
+#include "base/core/macros.h"
+#include "base/os/failpoint.h"
+#include "work/core/internal.h"
 
 enum { TRIES_MAX = 5, TASKS_MAX = 1000 };
 

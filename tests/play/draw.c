@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 
 /* --- dice --- */
 

@@ -26,9 +26,9 @@
 
 #include <pawl/work.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/random.h"
+#include "base/core/buf.h"
+#include "base/core/random.h"
+#include "base/os/clock.h"
 #include "lib/pg_fixture.h"
 #include "lib/tempdir.h"
 

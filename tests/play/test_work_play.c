@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "lib/repeat.h"
 
 enum { STEPS = 5000, EVERY = 50, TEXT_MAX = 1 << 26 };

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 
 #define RECORD_BYTES_MAX 2048
 

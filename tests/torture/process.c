@@ -10,9 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/fs.h"
+#include "base/core/error.h"
+#include "base/os/clock.h"
+#include "base/os/fs.h"
 
 __attribute__((noreturn)) static void become(const struct process_options *options,
                                              pid_t parent,

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/error.h"
+#include "base/core/error.h"
+#include "base/os/clock.h"
 
 #define BATCHES_SHORT 24
 #define BATCHES_LONG 200  /* now and then, for what happens only after a while */

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "base/clock.h"
-#include "base/error.h"
+#include "base/core/error.h"
+#include "base/os/clock.h"
 
 #define SILENCE_NS_MAX (60 * NS_PER_S) /* a writer that says nothing for so long hangs */
 #define LINE_SIZE 600

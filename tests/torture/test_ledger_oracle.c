@@ -1,7 +1,7 @@
 /* The judge of tortured ledgers: it has to see every kind of wrong. */
 #include "lib/check.h"
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "torture/ledger/oracle.h"
 #include "torture/ledger/plan.h"
 

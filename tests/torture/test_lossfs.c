@@ -10,7 +10,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/fs.h"
+#include "base/os/fs.h"
 #include "lib/lossfs_client.h"
 #include "lib/tempdir.h"
 

@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-#include "base/random.h"
+#include "base/core/random.h"
 #include "torture/process.h"
 #include "torture/world.h"
 

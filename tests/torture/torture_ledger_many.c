@@ -24,11 +24,11 @@
 
 #include <pawl/ledger.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/fs.h"
-#include "base/random.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/core/random.h"
+#include "base/os/clock.h"
+#include "base/os/fs.h"
 #include "lib/tempdir.h"
 #include "torture/process.h"
 

@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "torture/torture.h"
 
 static const char *const fault_names[] = {

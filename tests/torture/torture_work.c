@@ -15,9 +15,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/random.h"
+#include "base/core/error.h"
+#include "base/core/random.h"
+#include "base/os/clock.h"
 #include "lib/pg_server.h"
 #include "lib/tempdir.h"
 #include "torture/process.h"

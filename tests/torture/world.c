@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/error.h"
+#include "base/core/error.h"
 #include "lib/pg_server.h"
 
 #define DISKS_BYTES (UINT64_C(1) << 30)

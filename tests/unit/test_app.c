@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/failpoint.h"
-#include "base/macros.h"
-#include "base/thread.h"
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+#include "base/thread/thread.h"
 #include "lib/fault.h"
 
 #define V(text) ((pawl_view){ (text), sizeof(text) - 1 })

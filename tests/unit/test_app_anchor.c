@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/failpoint.h"
-#include "base/fs.h"
-#include "base/macros.h"
-#include "base/sealed.h"
-#include "sequencer/app_anchor.h"
+#include "app/core/anchor.h"
+#include "base/core/macros.h"
+#include "base/core/sealed.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+#include "base/os/fs.h"
 
 enum { WORKSPACE = 7, PARTITION = 1 };
 

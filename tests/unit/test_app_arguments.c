@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/error.h"
+#include "base/core/error.h"
 #include "lib/header.h"
 
 #define V(text) pawl_view_of(text)

@@ -1,9 +1,9 @@
 /* What a batch finds again, after any adding and cutting, and how far it has to look. */
 #include "lib/check.h"
 
-#include "base/random.h"
+#include "app/core/batch.h"
+#include "base/core/random.h"
 #include "lib/fault.h"
-#include "sequencer/app_batch.h"
 
 enum { KEYS = 50, STEPS = 20000, MANY = 4096 };
 

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/macros.h"
-#include "sequencer/app_check.h"
-#include "sequencer/sketch.h"
+#include "app/verify/check.h"
+#include "app/verify/sketch.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
 
 enum { SHOP = 7, NEIGHBOUR = 9, OTHER = 8, PARTITION = 1 };
 

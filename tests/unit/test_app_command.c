@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 
-#include "base/error.h"
+#include "app/core/command.h"
+#include "app/definition/descriptor.h"
+#include "base/core/error.h"
 #include "lib/fault.h"
-#include "sequencer/command.h"
-#include "sequencer/descriptor.h"
 
 #define V(text) ((pawl_view){ (text), sizeof(text) - 1 })
 

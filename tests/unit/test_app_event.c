@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "base/crc32c.h"
-#include "base/macros.h"
-#include "sequencer/event.h"
+#include "app/core/event.h"
+#include "base/core/crc32c.h"
+#include "base/core/macros.h"
 
 static const pawl_app_record records[] = {
     { PAWL_APP_C_RECORD, false, 1, UINT64_C(1) << 40, { "order", 5 }, { "{\"a\":1}", 7 } },

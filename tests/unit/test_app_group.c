@@ -3,8 +3,8 @@
 
 #include <stdatomic.h>
 
-#include "base/clock.h"
-#include "base/thread.h"
+#include "base/os/clock.h"
+#include "base/thread/thread.h"
 
 #define V(text) ((pawl_view){ (text), sizeof(text) - 1 })
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/error.h"
-#include "base/fs.h"
-#include "base/macros.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/os/fs.h"
 
 static pawl_status try_json(struct app_fixture *f,
                             uint64_t workspace,

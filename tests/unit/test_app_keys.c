@@ -1,9 +1,9 @@
 /* Keys sort like their numbers and can be read by people; ids say what they are. */
 #include "lib/check.h"
 
-#include "base/macros.h"
-#include "sequencer/ids.h"
-#include "sequencer/keys.h"
+#include "app/core/ids.h"
+#include "app/core/keys.h"
+#include "base/core/macros.h"
 
 static int compare(struct app_key a, struct app_key b)
 {

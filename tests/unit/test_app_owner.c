@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/macros.h"
-#include "base/thread.h"
-#include "sequencer/app_postgres.h"
+#include "app/postgres/backend.h"
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "base/thread/thread.h"
 
 enum { WORKSPACE = 7 };
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/error.h"
-#include "sequencer/app_seq.h"
+#include "app/core/seq.h"
+#include "base/core/error.h"
 
 enum { SHOP = 1, PATIENCE_MS = 60000, MANY = 700 };
 enum { WLOG = PAWL_APP_SEQ_WLOG_OFFSET, ORDER = PAWL_APP_SEQ_OW_RECORD };

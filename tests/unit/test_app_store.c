@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/error.h"
-#include "sequencer/app_batch.h"
-#include "sequencer/app_memory.h"
+#include "app/core/batch.h"
+#include "app/memory/backend.h"
+#include "base/core/error.h"
 
 static const struct app_store_options new_one = { .app_id = 1, .app_name = "orders" };
 

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 
 enum { WORKSPACE = 7, NEIGHBOUR = 9, PARTITION = 1 }; /* 7 and 9 modulo 2 */
 enum place { RECORD, PLOG, WLOG };

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "base/buf.h"
-#include "base/macros.h"
-#include "base/random.h"
-#include "sequencer/gapless.h"
+#include "app/verify/gapless.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
+#include "base/core/random.h"
 
 /* --- numbers alone --- */
 

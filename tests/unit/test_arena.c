@@ -1,7 +1,7 @@
 #include "lib/check.h"
 
-#include "base/arena.h"
-#include "base/macros.h"
+#include "base/core/arena.h"
+#include "base/core/macros.h"
 #include "lib/fault.h"
 
 static void test_pieces_stay_where_they_are_while_it_grows(void **state)

@@ -1,7 +1,7 @@
 #include "lib/check.h"
 
-#include "base/backoff.h"
-#include "base/clock.h"
+#include "base/decide/backoff.h"
+#include "base/os/clock.h"
 
 /* Delivery's retry: 5 s ... 5 min. */
 static const struct pawl__backoff retry = { 5 * NS_PER_S, 300 * NS_PER_S };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
+#include "base/core/buf.h"
 
 static void test_numbers_come_back_in_both_byte_orders(void **state)
 {

@@ -1,8 +1,8 @@
 #include "lib/check.h"
 
-#include "base/cancel.h"
-#include "base/clock.h"
-#include "base/shutdown.h"
+#include "base/os/clock.h"
+#include "base/thread/cancel.h"
+#include "base/thread/shutdown.h"
 
 enum { ROUNDS = 200 };
 

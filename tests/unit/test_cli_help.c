@@ -1,12 +1,12 @@
 /* Help, manual pages and completion: everything that is printed from the table. */
 #include "lib/check.h"
 
-#include "base/buf.h"
-#include "base/macros.h"
-#include "cli/complete.h"
-#include "cli/help.h"
-#include "cli/man.h"
-#include "cli/text.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
+#include "cli/frame/complete.h"
+#include "cli/frame/help.h"
+#include "cli/frame/man.h"
+#include "cli/frame/text.h"
 #include "lib/cli_table.h"
 #include "lib/fault.h"
 

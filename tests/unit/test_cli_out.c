@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/run.h"
+#include "cli/frame/run.h"
 
 /* A store that got the number of a closed stream would have the next message written into it. */
 static int child_with_closed_streams(void)

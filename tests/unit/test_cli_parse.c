@@ -1,7 +1,7 @@
 #include "lib/check.h"
 
-#include "base/macros.h"
-#include "cli/args.h"
+#include "base/core/macros.h"
+#include "cli/frame/args.h"
 #include "lib/cli_table.h"
 #include "lib/fault.h"
 

@@ -4,11 +4,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "base/commit.h"
-#include "base/error.h"
-#include "base/failpoint.h"
-#include "base/thread.h"
+#include "base/core/error.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+#include "base/thread/thread.h"
+#include "engine/committer.h"
 #include "lib/fault.h"
 
 static int64_t in_seconds(int64_t seconds)

@@ -1,7 +1,7 @@
 #include "lib/check.h"
 
-#include "base/commit_core.h"
-#include "base/error.h"
+#include "base/core/error.h"
+#include "base/decide/group_commit.h"
 #include "lib/trace.h"
 
 enum { PEOPLE = 8 };

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/config.h"
-#include "base/fs.h"
+#include "base/os/fs.h"
+#include "config/config.h"
 #include "lib/fault.h"
 
 struct fixture {

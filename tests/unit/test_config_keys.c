@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/config.h"
-#include "base/fs.h"
-#include "base/quantity.h"
+#include "base/core/quantity.h"
+#include "base/os/fs.h"
+#include "config/config.h"
 
 struct fixture {
     char dir[64];

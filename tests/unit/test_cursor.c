@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/crc32c.h"
-#include "base/cursor.h"
+#include "base/core/crc32c.h"
+#include "base/decide/cursor.h"
 #include "lib/fault.h"
 #include "lib/trace.h"
 

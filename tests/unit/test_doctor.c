@@ -1,10 +1,10 @@
 /* What doctor makes of what it finds: the judges, on facts that no test machine has. */
 #include "lib/check.h"
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "cli/doctor.h"
-#include "cli/open_files.h"
+#include "base/core/error.h"
+#include "base/os/clock.h"
+#include "cli/node/doctor.h"
+#include "cli/node/open_files.h"
 
 #define MIB (UINT64_C(1) << 20)
 

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "base/config.h"
-#include "cli/doctor_checks.h"
+#include "cli/node/doctor_checks.h"
+#include "config/config.h"
 #include "lib/pg_server.h"
 
 /* Lets doctor look at a server with these settings; `doctor->findings` has room for two. */

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
+#include "base/core/buf.h"
+#include "base/os/clock.h"
 #include "lib/duck_fixture.h"
 #include "lib/fault.h"
 #include "test_schemas.h"

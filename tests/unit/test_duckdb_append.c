@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
+#include "base/core/buf.h"
+#include "base/os/clock.h"
 
 static int setup(void **state)
 {

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/fs.h"
+#include "base/core/buf.h"
+#include "base/os/fs.h"
 #include "lib/child.h"
 
 enum { CHECKPOINTED = 5000, LOGGED = 15, FILE_BYTES_MAX = 8 << 20 };

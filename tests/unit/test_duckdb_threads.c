@@ -3,9 +3,9 @@
 
 #include <stdatomic.h>
 
-#include "base/clock.h"
-#include "base/failpoint.h"
-#include "base/thread.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+#include "base/thread/thread.h"
 
 enum { WRITERS = 3, TRANSACTIONS = 25, ROWS = 40 };
 

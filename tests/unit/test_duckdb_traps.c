@@ -4,10 +4,10 @@
 
 #include <sys/stat.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/failpoint.h"
-#include "base/thread.h"
+#include "base/core/buf.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+#include "base/thread/thread.h"
 
 static int setup(void **state)
 {

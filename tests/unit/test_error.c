@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/argument.h"
-#include "base/error.h"
+#include "base/core/argument.h"
+#include "base/core/error.h"
 
 static void test_every_status_has_name_text_and_exit_code(void **state)
 {

@@ -5,8 +5,8 @@
 
 #include <pawl/ledger.h>
 
-#include "base/buf.h"
-#include "base/macros.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
 #include "lib/fault.h"
 
 #define REST "\"run_id\":\"r\",\"turn\":0,\"kind\":\"k\",\"actor\":\"a\""

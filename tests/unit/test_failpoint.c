@@ -7,11 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/failpoint.h"
-#include "base/fs.h"
-#include "base/macros.h"
-#include "base/thread.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+#include "base/os/fs.h"
+#include "base/thread/thread.h"
 
 /* What a child that read its own environment met at its first two points. */
 struct outcome {

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/failpoint.h"
-#include "base/fs.h"
+#include "base/core/buf.h"
+#include "base/os/failpoint.h"
+#include "base/os/fs.h"
 #include "lib/fault.h"
 
 struct fixture {

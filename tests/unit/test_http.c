@@ -8,14 +8,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/macros.h"
-#include "base/queue.h"
-#include "base/thread.h"
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "base/thread/queue.h"
+#include "base/thread/thread.h"
 #include "lib/fault.h"
 #include "lib/http_client.h"
-#include "net/http.h"
+#include "net/http/http.h"
 
 enum { CONNECTIONS = 64, BODY_MAX = 1000, PATIENCE_S = 30 };
 

@@ -10,11 +10,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/macros.h"
-#include "base/queue.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "base/thread/queue.h"
 #include "lib/http_client.h"
-#include "net/http.h"
+#include "net/http/http.h"
 
 enum { PATIENCE_S = 30, HEADERS_MAX = 4096, BODY_MAX = 1000, DECOYS = 16, WIRE_MAX = 1 << 16 };
 

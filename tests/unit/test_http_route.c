@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/macros.h"
-#include "net/http_route.h"
+#include "base/core/macros.h"
+#include "net/http/route.h"
 
 static void nothing(struct pawl__http_request *request, void *context)
 {

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json.h"
-#include "base/macros.h"
+#include "base/core/macros.h"
+#include "base/json/json.h"
 #include "lib/fault.h"
 
 enum { BYTES_MAX = 4096 };

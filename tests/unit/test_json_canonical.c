@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/json.h"
-#include "base/macros.h"
-#include "base/random.h"
+#include "base/core/macros.h"
+#include "base/core/random.h"
+#include "base/json/json.h"
 #include "lib/fault.h"
 
 enum { BYTES_MAX = 1 << 20 };

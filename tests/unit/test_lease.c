@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-#include "base/lease.h"
+#include "base/decide/lease.h"
 #include "lib/trace.h"
 
 enum { ANN = 1, BOB = 2 };

@@ -9,10 +9,10 @@
 
 #include <pawl/ledger.h>
 
-#include "base/clock.h"
-#include "base/failpoint.h"
-#include "base/macros.h"
-#include "ledger/anchor.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+#include "ledger/core/anchor.h"
 #include "lib/child.h"
 #include "lib/ledger_sample.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 
 static void test_the_same_event_again_has_its_first_offset(void **state)
 {

@@ -1,9 +1,9 @@
 /* The hash chain against hashes that another program computed from the format's description. */
 #include "lib/check.h"
 
-#include "base/macros.h"
-#include "base/sha256.h"
-#include "ledger/chain.h"
+#include "base/core/macros.h"
+#include "base/core/sha256.h"
+#include "ledger/core/chain.h"
 
 static pawl_event first_event(void)
 {

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/thread.h"
-#include "ledger/ledger_internal.h"
+#include "base/thread/thread.h"
+#include "ledger/core/internal.h"
 #include "lib/ledger_fixture.h"
 
 enum {

@@ -1,8 +1,8 @@
 /* Folding on every backend: what counts, how far it covers, and the past. */
 #include "lib/ledger_fixture.h"
 
-#include "base/clock.h"
-#include "base/error.h"
+#include "base/core/error.h"
+#include "base/os/clock.h"
 
 static pawl_status add_payload(void *context, const pawl_event *event, pawl_error *reterr)
 {

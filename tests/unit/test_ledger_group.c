@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/random.h"
-#include "base/thread.h"
+#include "base/core/random.h"
+#include "base/thread/thread.h"
 
 enum { THREADS = 16, IDS = 240, BATCH_MAX = 5 };
 

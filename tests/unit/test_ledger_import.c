@@ -8,9 +8,9 @@
 
 #include <sqlite3.h>
 
-#include "base/clock.h"
+#include "base/os/clock.h"
 #include "lib/file.h"
-#include "store/duckdb.h"
+#include "store/duckdb/duckdb.h"
 
 /* --- the files --- */
 

@@ -8,7 +8,7 @@
 
 #include <pawl/ledger.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "lib/ledger_sample.h"
 
 static int64_t root_page(sqlite3 *db, const char *index)

@@ -2,7 +2,7 @@
  * there once. On SQLite, whose commit has failpoints on both sides. */
 #include "lib/ledger_fixture.h"
 
-#include "base/failpoint.h"
+#include "base/os/failpoint.h"
 
 /* False in a build without failpoints. */
 static bool fail_at(struct ledger_fixture *f, const char *specification)

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "base/failpoint.h"
-#include "base/thread.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+#include "base/thread/thread.h"
 
 static pawl_status try_open(struct ledger_fixture *f,
                             const char *location,

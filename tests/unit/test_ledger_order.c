@@ -13,10 +13,10 @@
 
 #include <pawl/ledger.h>
 
-#include "base/clock.h"
-#include "base/failpoint.h"
-#include "base/thread.h"
-#include "ledger/chain.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+#include "base/thread/thread.h"
+#include "ledger/core/chain.h"
 #include "lib/child.h"
 
 enum {

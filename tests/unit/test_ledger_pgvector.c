@@ -6,8 +6,8 @@
 
 #include <pawl/ledger.h>
 
-#include "base/macros.h"
-#include "ledger/backend.h"
+#include "base/core/macros.h"
+#include "ledger/core/backend.h"
 #include "lib/pglite.h"
 #include "store/location.h"
 

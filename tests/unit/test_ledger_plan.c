@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
-#include "base/random.h"
-#include "ledger/backend.h"
-#include "ledger/chain.h"
-#include "ledger/event.h"
-#include "ledger/write.h"
+#include "base/core/buf.h"
+#include "base/core/random.h"
+#include "ledger/core/backend.h"
+#include "ledger/core/chain.h"
+#include "ledger/core/event.h"
+#include "ledger/core/write.h"
 #include "lib/fault.h"
 
 enum {

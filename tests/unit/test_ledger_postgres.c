@@ -9,10 +9,10 @@
 
 #include <pawl/ledger.h>
 
-#include "base/clock.h"
-#include "base/failpoint.h"
-#include "base/thread.h"
-#include "ledger/backend.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+#include "base/thread/thread.h"
+#include "ledger/core/backend.h"
 #include "store/location.h"
 
 enum { WAIT_MS = 60000 };

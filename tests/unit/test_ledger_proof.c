@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/failpoint.h"
+#include "base/os/failpoint.h"
 #include "lib/fault.h"
 #include "lib/ledger_fixture.h"
 #include "lib/ledger_sample.h"

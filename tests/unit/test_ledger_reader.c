@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "base/thread.h"
+#include "base/os/clock.h"
+#include "base/thread/thread.h"
 
 /* `count` events with ids "<prefix>0", "<prefix>1", ... in one batch. */
 static void append_numbered(struct ledger_fixture *f, const char *prefix, size_t count)

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ledger/ledger_internal.h"
-#include "ledger/recall.h"
+#include "ledger/core/internal.h"
+#include "ledger/recall/recall.h"
 #include "lib/fault.h"
 
 static void embed(struct ledger_fixture *f, uint64_t offset, float x, float y)

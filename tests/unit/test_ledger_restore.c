@@ -10,7 +10,7 @@
 
 #include <pawl/ledger.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "lib/child.h"
 #include "lib/ledger_sample.h"
 #include "store/layout.h"

@@ -9,7 +9,7 @@
 
 #include <pawl/ledger.h>
 
-#include "base/thread.h"
+#include "base/thread/thread.h"
 
 enum { SIGNALS = 1000, DEADLINE_S = 60 };
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/thread.h"
-#include "ledger/ledger_internal.h"
+#include "base/thread/thread.h"
+#include "ledger/core/internal.h"
 #include "lib/ledger_fixture.h"
 #include "lib/ledger_sample.h"
 

@@ -8,8 +8,8 @@
 
 #include <sqlite3.h>
 
-#include "base/clock.h"
-#include "base/fs.h"
+#include "base/os/clock.h"
+#include "base/os/fs.h"
 
 static const char *path_in(struct ledger_fixture *f, const char *name)
 {

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "base/buf.h"
-#include "base/random.h"
-#include "ledger/turn_index.h"
+#include "base/core/buf.h"
+#include "base/core/random.h"
+#include "ledger/core/turn_index.h"
 #include "lib/fault.h"
 
 static const char *const runs[] = { "a", "b", "c" };

@@ -9,10 +9,10 @@
 
 #include <pawl/ledger.h>
 
-#include "base/buf.h"
-#include "base/macros.h"
-#include "base/random.h"
-#include "ledger/chain.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
+#include "base/core/random.h"
+#include "ledger/core/chain.h"
 #include "lib/ledger_sample.h"
 
 static void test_what_nobody_touched_verifies(void **state)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/lines.h"
+#include "base/os/lines.h"
 #include "lib/fault.h"
 
 struct fixture {

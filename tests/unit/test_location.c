@@ -1,7 +1,7 @@
 /* Where a ledger lives: every way to write it, and what is wrong with the others. */
 #include "lib/check.h"
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "lib/fault.h"
 #include "store/location.h"
 

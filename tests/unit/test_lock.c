@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fs.h"
-#include "base/thread.h"
+#include "base/os/fs.h"
+#include "base/thread/thread.h"
 #include "lib/fault.h"
 #include "store/lock.h"
 

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/log_write.h"
-#include "base/thread.h"
+#include "base/core/buf.h"
+#include "base/log/log.h"
+#include "base/log/log_write.h"
+#include "base/os/clock.h"
+#include "base/thread/thread.h"
 
 /* 2026-01-29T10:20:30.123456Z */
 #define AT_US (INT64_C(1769682030) * US_PER_S + 123456)

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "base/lru.h"
-#include "base/random.h"
+#include "base/core/lru.h"
+#include "base/core/random.h"
 #include "lib/fault.h"
 
 static struct pawl__lru *new_lru(size_t capacity)

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/hash.h"
-#include "base/map.h"
-#include "base/random.h"
+#include "base/core/hash.h"
+#include "base/core/map.h"
+#include "base/core/random.h"
 #include "lib/fault.h"
 
 static struct pawl__map *new_map(size_t count_max)

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
-#include "base/metrics.h"
-#include "base/thread.h"
+#include "base/core/buf.h"
+#include "base/log/metrics.h"
+#include "base/thread/thread.h"
 #include "lib/fault.h"
 #include "lib/promtool.h"
 

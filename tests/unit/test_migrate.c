@@ -4,9 +4,9 @@
 
 #include <stdio.h>
 
-#include "base/buf.h"
-#include "base/error.h"
-#include "base/failpoint.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/os/failpoint.h"
 #include "store/migrate.h"
 
 static const struct pawl__migration migrations[] = {

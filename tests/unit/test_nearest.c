@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/core/nearest.h"
 
 static size_t distance(const char *a, const char *b, size_t max)
 {

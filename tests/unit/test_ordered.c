@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
-#include "base/macros.h"
-#include "base/random.h"
-#include "sequencer/ordered.h"
+#include "app/memory/ordered.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
+#include "base/core/random.h"
 
 enum { KEYS = 300, STEPS = 20000 };
 

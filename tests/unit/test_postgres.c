@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
-#include "base/failpoint.h"
+#include "base/core/buf.h"
+#include "base/os/failpoint.h"
 #include "lib/fault.h"
 
 enum { ECHO_I, ECHO_D, ECHO_T, ECHO_X, ECHO_B, ECHO_Z, NARROW, JSON, ADD, COUNT_ROWS, SLEEP, LOCK };

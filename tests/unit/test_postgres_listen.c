@@ -6,10 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
-#include "base/clock.h"
-#include "base/thread.h"
-#include "store/postgres_internal.h"
+#include "base/os/clock.h"
+#include "base/thread/cancel.h"
+#include "base/thread/thread.h"
+#include "store/postgres/internal.h"
 
 enum { WAIT_MS = 30000 }; /* only a failure takes that long */
 

@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/cancel.h"
-#include "base/clock.h"
+#include "base/os/clock.h"
+#include "base/thread/cancel.h"
 
 enum { ADD, MY_PID, KILL_ME, SLEEP };
 

@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/failpoint.h"
-#include "store/postgres_internal.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+#include "store/postgres/internal.h"
 
 enum { ADD, ECHO, KILL_ME, MEASURE, SLEEP };
 

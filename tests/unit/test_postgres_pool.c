@@ -5,10 +5,10 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "base/clock.h"
-#include "base/thread.h"
+#include "base/os/clock.h"
+#include "base/thread/thread.h"
 #include "lib/fault.h"
-#include "store/postgres_pool.h"
+#include "store/postgres/pool.h"
 
 enum { WAIT_MS = 30000, THREADS = 8, ROUNDS = 25, POOL = 3 };
 

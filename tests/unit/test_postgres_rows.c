@@ -1,7 +1,7 @@
 /* Arrays as parameters, and rows that are shown as they arrive. */
 #include "lib/pg_fixture.h"
 
-#include "base/error.h"
+#include "base/core/error.h"
 
 enum { ECHO_ALL, COUNT_ANY, SERIES, FAILS_LATER, WIDE };
 

@@ -10,9 +10,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "store/postgres_internal.h"
-#include "store/postgres_pool.h"
+#include "base/os/clock.h"
+#include "store/postgres/internal.h"
+#include "store/postgres/pool.h"
 
 enum {
     ADD,

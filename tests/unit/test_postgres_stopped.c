@@ -5,8 +5,8 @@
 #include <pawl/ledger.h>
 #include <pawl/work.h>
 
-#include "base/clock.h"
-#include "base/macros.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
 
 enum {
     ANSWER_MS = 1000,

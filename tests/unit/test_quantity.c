@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/macros.h"
-#include "base/quantity.h"
+#include "base/core/macros.h"
+#include "base/core/quantity.h"
+#include "base/os/clock.h"
 
 static int64_t duration_of(const char *text)
 {

@@ -2,8 +2,8 @@
 
 #include <stdatomic.h>
 
-#include "base/clock.h"
-#include "base/queue.h"
+#include "base/os/clock.h"
+#include "base/thread/queue.h"
 #include "lib/fault.h"
 
 static int64_t in_seconds(int64_t seconds)

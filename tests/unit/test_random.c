@@ -1,7 +1,7 @@
 #include "lib/check.h"
 
-#include "base/macros.h"
-#include "base/random.h"
+#include "base/core/macros.h"
+#include "base/core/random.h"
 
 static void test_kernel_bytes_differ_and_fill_the_whole_range(void **state)
 {

@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/failpoint.h"
-#include "base/fs.h"
+#include "base/core/buf.h"
+#include "base/os/failpoint.h"
+#include "base/os/fs.h"
 #include "lib/fault.h"
 #include "lib/tempdir.h"
-#include "store/rocksdb.h"
+#include "store/rocksdb/rocksdb.h"
 
 enum { EVENTS, META, FAMILY_COUNT };
 

@@ -14,11 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/fs.h"
+#include "base/core/buf.h"
+#include "base/os/fs.h"
 #include "lib/child.h"
 #include "lib/tempdir.h"
-#include "store/rocksdb.h"
+#include "store/rocksdb/rocksdb.h"
 
 enum { KEYS = 50, VALUE_BYTES = 2000 };
 

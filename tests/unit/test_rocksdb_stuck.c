@@ -7,10 +7,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/thread.h"
+#include "base/os/clock.h"
+#include "base/thread/thread.h"
 #include "lib/tempdir.h"
-#include "store/rocksdb_internal.h"
+#include "store/rocksdb/internal.h"
 
 enum { BUDGET = 16 << 20, VALUE = 64 << 10, STUCK_VALUES = 80, OTHER_VALUES = 200 };
 

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/fs.h"
+#include "base/core/buf.h"
+#include "base/os/fs.h"
 #include "lib/tempdir.h"
-#include "store/rocksdb.h"
+#include "store/rocksdb/rocksdb.h"
 
 enum { VALUE_BYTES = 3000, BLOCK = 32768, HEADER = 7, MORE = 15 };
 

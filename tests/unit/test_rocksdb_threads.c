@@ -4,9 +4,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "lib/tempdir.h"
-#include "store/rocksdb.h"
+#include "store/rocksdb/rocksdb.h"
 
 enum { WRITERS = 4, READERS = 2, BATCHES = 60, BATCH = 8 };
 

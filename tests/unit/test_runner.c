@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <signal.h>
 
-#include "base/clock.h"
-#include "base/macros.h"
-#include "cli/runner_holder.h"
-#include "cli/runner_step.h"
-#include "cli/runner_template.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "cli/run/holder.h"
+#include "cli/run/step.h"
+#include "cli/run/template.h"
 #include "lib/trace.h"
 
 /* --- the command --- */

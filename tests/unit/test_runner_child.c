@@ -10,12 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/fs.h"
-#include "base/macros.h"
-#include "cli/runner_child.h"
-#include "cli/runner_guard.h"
-#include "cli/runner_holder.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "base/os/fs.h"
+#include "cli/run/child.h"
+#include "cli/run/guard.h"
+#include "cli/run/holder.h"
 #include "lib/child.h"
 #include "lib/tempdir.h"
 

@@ -7,10 +7,10 @@
 
 #include <pawl/sequencer.h>
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/random.h"
-#include "base/thread.h"
+#include "base/core/error.h"
+#include "base/core/random.h"
+#include "base/os/clock.h"
+#include "base/thread/thread.h"
 #include "sequencer/storage_memory.h"
 
 enum { SHOP = 1, OFFICE = 2 };          /* kinds */

@@ -9,8 +9,8 @@
 
 #include <pawl/sequencer.h>
 
-#include "base/error.h"
-#include "base/thread.h"
+#include "base/core/error.h"
+#include "base/thread/thread.h"
 #include "lib/header.h"
 
 enum { CALLS = 8 };

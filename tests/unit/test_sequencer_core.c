@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "base/random.h"
+#include "base/core/random.h"
 #include "sequencer/core.h"
 
 enum { KIND = 1, WIDE = 2, FIRST = 10, WORKSPACES = 9, SMALL = 5 };

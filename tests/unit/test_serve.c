@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/failpoint.h"
-#include "base/fs.h"
-#include "base/macros.h"
+#include "app/core/backend.h"
+#include "app/core/keys.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+#include "base/os/fs.h"
 #include "lib/http_client.h"
 #include "lib/promtool.h"
 #include "lib/tempdir.h"
-#include "sequencer/app_store.h"
-#include "sequencer/keys.h"
-#include "server/idempotency.h"
+#include "server/apps/idempotency.h"
 #include "server/node.h"
 
 enum { CONNECTIONS = 64, ROUNDS = 5, PATIENCE_MS = 30000 };

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/failpoint.h"
-#include "base/fs.h"
-#include "base/macros.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+#include "base/os/fs.h"
 
 enum { PATIENCE_MS = 30000 };
 

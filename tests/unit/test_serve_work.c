@@ -7,9 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/macros.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
 
 enum { PATIENCE_MS = 30000 };
 

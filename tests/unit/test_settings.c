@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/settings.h"
+#include "config/settings.h"
 
 static const struct pawl__setting a_bool = { "t.bool", PAWL__SETTING_BOOL, "true", 0, 0, NULL, NULL,
                                              "" };

@@ -2,10 +2,10 @@
 
 #include <stdlib.h>
 
-#include "base/macros.h"
-#include "base/random.h"
-#include "base/sha256.h"
-#include "base/thread.h"
+#include "base/core/macros.h"
+#include "base/core/random.h"
+#include "base/core/sha256.h"
+#include "base/thread/thread.h"
 #include "lib/fault.h"
 
 static const char *hex_of(pawl_view bytes)

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/sink.h"
-#include "base/thread.h"
+#include "base/core/sink.h"
+#include "base/thread/thread.h"
 
 enum { BYTES = 1 << 20 }; /* more than a pipe holds */
 

@@ -10,10 +10,10 @@
 
 #include <sqlite3.h>
 
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "lib/sqlite_probe.h"
 #include "store/schemas.h"
-#include "store/sqlite_impl.h"
+#include "store/sqlite/internal.h"
 #include "test_schemas.h"
 
 static void test_a_new_store_is_private_and_set_up_our_way(void **state)

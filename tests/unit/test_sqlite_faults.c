@@ -10,7 +10,7 @@
 
 #include <sqlite3.h>
 
-#include "base/failpoint.h"
+#include "base/os/failpoint.h"
 #include "lib/fault.h"
 #include "lib/sqlite_probe.h"
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "lib/sqlite_probe.h"
-#include "store/sqlite_look.h"
+#include "store/sqlite/inspect.h"
 #include "test_schemas.h"
 
 static const struct pawl__sqlite_look probe_look = {

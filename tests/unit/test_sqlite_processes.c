@@ -12,7 +12,7 @@
 
 #include <sqlite3.h>
 
-#include "base/failpoint.h"
+#include "base/os/failpoint.h"
 #include "lib/sqlite_probe.h"
 #include "test_schemas.h"
 

@@ -8,9 +8,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/display.h"
-#include "base/fs.h"
-#include "base/term.h"
+#include "base/os/display.h"
+#include "base/os/fs.h"
+#include "base/os/term.h"
 #include "lib/fault.h"
 
 struct fixture {

@@ -3,9 +3,9 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-#include "base/clock.h"
-#include "base/macros.h"
-#include "base/thread.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "base/thread/thread.h"
 #include "lib/fault.h"
 
 enum { THREADS = 4, ROUNDS = 10000 };

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "base/clock.h"
-#include "base/macros.h"
-#include "base/random.h"
+#include "base/core/macros.h"
+#include "base/core/random.h"
+#include "base/os/clock.h"
 
 #define FIRST_US (INT64_C(-62135596800) * US_PER_S)    /* 0001-01-01 00:00:00 */
 #define LAST_US (INT64_C(253402300800) * US_PER_S - 1) /* 9999-12-31 23:59:59.999999 */

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "base/macros.h"
-#include "base/uuid.h"
+#include "base/core/macros.h"
+#include "base/core/uuid.h"
 
 struct fixture {
     struct pawl__clock_virtual clock;

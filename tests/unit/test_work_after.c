@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 
 static void test_an_item_comes_after_those_it_names(void **state)
 {

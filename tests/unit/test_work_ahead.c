@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
-#include "base/failpoint.h"
-#include "base/macros.h"
-#include "base/thread.h"
-#include "work/work_internal.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
+#include "base/os/failpoint.h"
+#include "base/thread/thread.h"
+#include "work/core/internal.h"
 
 enum { MANY = 300, WORKERS = 8, WAIT_MS_MAX = 30000 };
 

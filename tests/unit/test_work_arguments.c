@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "lib/header.h"
 
 enum { PATIENCE_S = 60 };

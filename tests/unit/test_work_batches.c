@@ -9,10 +9,10 @@
 
 #include <pawl/work.h>
 
-#include "base/clock.h"
-#include "base/failpoint.h"
-#include "base/macros.h"
-#include "base/thread.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+#include "base/thread/thread.h"
 
 enum { WORKERS = 6, ITEMS = 3000, BATCH = 500, AHEAD = 100, THROWN_OUT = 15, WAIT_MS = 120000 };
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "work/metrics.h"
+#include "work/core/metrics.h"
 
 static const pawl_view none;
 

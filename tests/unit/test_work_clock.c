@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 
 #define HOUR_US (INT64_C(3600) * US_PER_S)
 #define OTHER_BOOT "22222222-2222-4222-8222-222222222222"

@@ -1,7 +1,7 @@
 #include "lib/check.h"
 
-#include "base/clock.h"
-#include "work/cron.h"
+#include "base/os/clock.h"
+#include "work/schedules/cron.h"
 
 static struct cron parsed(const char *text)
 {

@@ -1,10 +1,10 @@
 /* What becomes of an item and of a task, without a store; cycles in a graph. */
 #include "lib/check.h"
 
-#include "base/buf.h"
-#include "base/macros.h"
-#include "work/dag.h"
-#include "work/decide.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
+#include "work/items/dag.h"
+#include "work/items/decide.h"
 
 #define LEASE_NS (300 * NS_PER_S)
 

@@ -1,7 +1,7 @@
 #include "lib/check.h"
 
-#include "base/buf.h"
-#include "work/diff.h"
+#include "base/core/buf.h"
+#include "work/checkpoints/diff.h"
 
 struct seen {
     struct pawl__buf text;

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "lib/tempdir.h"
-#include "work/evidence.h"
+#include "work/checkpoints/evidence.h"
 
 /* SHA-256 of "abc\n" */
 #define ABC "edeaaff3f1774ad2888673770c6d64097e391bc362d7d6fb34982ddf0efd18cb"

@@ -4,10 +4,10 @@
 
 #include <stdio.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "lib/fault.h"
-#include "work/group.h"
-#include "work/work_internal.h"
+#include "work/core/group.h"
+#include "work/core/internal.h"
 
 /* What the committer does with one request; its answer. */
 static pawl_status carry_out(struct work_fixture *f, struct work_request *request)

@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
-#include "base/macros.h"
-#include "work/item.h"
-#include "work/steps.h"
+#include "base/core/macros.h"
+#include "work/items/item.h"
+#include "work/items/steps.h"
 
 #define CLAIM_A                                                         \
     "UPDATE work_items SET status = 'in_progress', lease_holder = 'w'," \

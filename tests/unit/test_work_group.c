@@ -4,11 +4,11 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "base/buf.h"
-#include "base/failpoint.h"
-#include "base/macros.h"
-#include "base/thread.h"
-#include "work/work_internal.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
+#include "base/os/failpoint.h"
+#include "base/thread/thread.h"
+#include "work/core/internal.h"
 
 enum { WORKERS = 8, ITEMS = 400 };
 

@@ -1,8 +1,8 @@
 #include "lib/check.h"
 
-#include "base/clock.h"
-#include "base/lease.h"
-#include "work/idem_decide.h"
+#include "base/decide/lease.h"
+#include "base/os/clock.h"
+#include "work/keys/decide.h"
 
 #define FIRST_TOKEN UINT64_C(1)
 

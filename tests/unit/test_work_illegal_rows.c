@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 
 enum { BOTH, ONLY_SQLITE, ONLY_POSTGRES };
 

@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
-#include "base/buf.h"
-#include "base/macros.h"
-#include "work/item.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
+#include "work/items/item.h"
 
 static void test_claims_go_by_priority_then_submission(void **state)
 {

@@ -2,7 +2,7 @@
  * its item was removed, and the order in which items are claimed. */
 #include "lib/work_fixture.h"
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 
 #define DAY_MS (INT64_C(86400) * 1000)
 #define HOUR_US (INT64_C(3600) * US_PER_S)

@@ -7,11 +7,11 @@
 
 #include <pawl/work.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/failpoint.h"
-#include "base/macros.h"
-#include "base/thread.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+#include "base/thread/thread.h"
 
 enum { NODES = 4, ITEMS = 300, ROUNDS = 20, WAIT_MS = 60000 };
 

@@ -1,6 +1,6 @@
 #include "lib/check.h"
 
-#include "work/retain.h"
+#include "work/core/retain.h"
 
 /* One letter a checkpoint, newest first: its type, in capitals when it is verified. The answer has a
  * dot where one may go. */

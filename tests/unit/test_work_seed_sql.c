@@ -9,11 +9,11 @@
 
 #include <sqlite3.h>
 
-#include "base/buf.h"
+#include "base/core/buf.h"
 #include "lib/file.h"
 #include "lib/tempdir.h"
-#include "work/schema.h"
-#include "work/sqlite_statements.h"
+#include "work/core/schema.h"
+#include "work/sqlite/statements.h"
 
 struct scene {
     char dir[TEMPDIR_SIZE];

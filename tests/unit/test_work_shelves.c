@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
-#include "base/macros.h"
-#include "work/copy.h"
-#include "work/shelves.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
+#include "work/core/copy.h"
+#include "work/items/prefetch.h"
 
 enum { MAX = 50 };
 

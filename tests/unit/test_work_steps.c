@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/buf.h"
-#include "base/macros.h"
+#include "base/core/buf.h"
+#include "base/core/macros.h"
 #include "lib/file.h"
-#include "work/decide.h"
-#include "work/item.h"
-#include "work/steps.h"
+#include "work/items/decide.h"
+#include "work/items/item.h"
+#include "work/items/steps.h"
 
 #define LEASE_NS (300 * NS_PER_S)
 

@@ -2,11 +2,11 @@
  * reads as the rule it is about; nothing but decide.c and idem_decide.c is behind it. */
 #include "lib/check.h"
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "lib/trace.h"
-#include "work/decide.h"
-#include "work/idem_decide.h"
-#include "work/item.h"
+#include "work/items/decide.h"
+#include "work/items/item.h"
+#include "work/keys/decide.h"
 
 #define LEASE_NS (30 * NS_PER_S)
 

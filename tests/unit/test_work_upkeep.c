@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/error.h"
+#include "base/core/error.h"
 #include "lib/fault.h"
 #include "lib/promtool.h"
-#include "work/backend_care.h"
-#include "work/backend_checkpoints.h"
-#include "work/backend_keys.h"
-#include "work/backend_schedules.h"
-#include "work/group.h"
-#include "work/work_internal.h"
+#include "work/checkpoints/backend.h"
+#include "work/core/backend_maintenance.h"
+#include "work/core/group.h"
+#include "work/core/internal.h"
+#include "work/keys/backend.h"
+#include "work/schedules/backend.h"
 
 /* --- Statistics --- */
 

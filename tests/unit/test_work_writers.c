@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "lib/child.h"
 
 enum { WRITERS = 20, EACH = 25, PROCESSES = 4, RACERS = 16, RACES = 20 };

@@ -1,6 +1,6 @@
 -- version: 0.30.0
 -- Applications: their events, records, numbers and keys. What keys and values are made of is in
--- src/sequencer/keys.h; an application's id is in front of every key, so applications share the table.
+-- src/app/core/keys.h; an application's id is in front of every key, so applications share the table.
 --
 -- One process at a time has an application. Each of its sessions holds a shared advisory lock for as
 -- long as it lives, taken when it connects (app_hold); whoever wants to become the owner needs the same

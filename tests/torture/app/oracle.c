@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 
 struct app_oracle *app_oracle_new(void)
 {

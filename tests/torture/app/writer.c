@@ -27,10 +27,10 @@
 
 #include <pawl/app.h>
 
-#include "base/buf.h"
-#include "base/error.h"
-#include "base/thread.h"
-#include "store/postgres.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/thread/thread.h"
+#include "store/postgres/postgres.h"
 
 enum {
     THREADS = 6,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "torture/ledger/plan.h"
 
 struct ledger_oracle *ledger_oracle_new(void)

@@ -22,11 +22,11 @@
 
 #include <pawl/ledger.h>
 
-#include "base/buf.h"
-#include "base/error.h"
-#include "base/thread.h"
-#include "ledger/anchor.h"
-#include "store/postgres.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/thread/thread.h"
+#include "ledger/core/anchor.h"
+#include "store/postgres/postgres.h"
 #include "torture/ledger/plan.h"
 
 enum {

@@ -24,7 +24,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "torture/lossfs/disk.h"
 
 #define COMMAND_BYTES_MAX (PATH_MAX + 64)

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fs.h"
-#include "base/macros.h"
+#include "base/core/macros.h"
+#include "base/os/fs.h"
 
 #define COPY_BYTES 65536
 

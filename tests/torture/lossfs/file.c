@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 
 static const char *const cut_names[] = {
     [LOSS_CUT_DROP] = "drop",     [LOSS_CUT_KEEP] = "keep", [LOSS_CUT_RANDOM] = "random",

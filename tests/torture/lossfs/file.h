@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/random.h"
+#include "base/core/random.h"
 
 /* A disk writes this many bytes at once or not at all. */
 #define LOSS_SECTOR_BYTES 512

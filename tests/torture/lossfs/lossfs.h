@@ -12,7 +12,7 @@
 #define FUSE_USE_VERSION 31
 #include <fuse.h>
 
-#include "base/thread.h"
+#include "base/thread/thread.h"
 #include "torture/lossfs/faults.h"
 #include "torture/lossfs/names.h"
 

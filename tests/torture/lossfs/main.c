@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 #include "torture/lossfs/disk.h"
 
 static int serve(struct fuse *fuse, struct lossfs *fs)

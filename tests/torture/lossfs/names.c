@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 
 static void *must(void *memory)
 {

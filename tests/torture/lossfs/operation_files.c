@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "base/fs.h"
+#include "base/os/clock.h"
+#include "base/os/fs.h"
 
 static int open_handle(int fd, struct loss_node *node, struct fuse_file_info *info)
 {

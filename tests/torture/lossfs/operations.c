@@ -11,7 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/fs.h"
+#include "base/os/fs.h"
 
 struct lossfs *lossfs_enter(void) NO_LOCK_ANALYSIS
 {

@@ -5,7 +5,7 @@
 
 #include "torture/lossfs/lossfs.h"
 
-#include "base/macros.h"
+#include "base/core/macros.h"
 
 /* An open file or directory; fuse_file_info.fh. */
 struct lossfs_handle {

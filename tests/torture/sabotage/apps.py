@@ -103,7 +103,7 @@ class Databases:
         self._psql(pawl, "BEGIN;" + "".join(statements) + "COMMIT;")
 
 
-# The column `family`, from 0 on: src/sequencer/keys.h.
+# The column `family`, from 0 on: src/app/core/keys.h.
 FAMILIES = ["meta", "plog", "wlog", "records", "seq", "offsets", "keys", "numbers"]
 
 

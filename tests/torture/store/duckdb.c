@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "base/fs.h"
-#include "store/duckdb.h"
+#include "base/os/fs.h"
+#include "store/duckdb/duckdb.h"
 #include "test_schemas.h"
 #include "torture/oracle.h"
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "store/postgres.h"
+#include "store/postgres/postgres.h"
 #include "test_schemas.h"
 #include "torture/oracle.h"
 

@@ -2,10 +2,10 @@
 
 #include <stdlib.h>
 
-#include "base/buf.h"
-#include "base/error.h"
-#include "base/fs.h"
-#include "store/rocksdb.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/os/fs.h"
+#include "store/rocksdb/rocksdb.h"
 #include "torture/oracle.h"
 
 struct rocksdb_store {

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/error.h"
+#include "base/core/error.h"
 #include "torture/oracle.h"
 #include "torture/store/store.h"
 

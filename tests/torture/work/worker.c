@@ -8,13 +8,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/fs.h"
-#include "base/macros.h"
-#include "base/random.h"
-#include "base/thread.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/core/random.h"
+#include "base/os/clock.h"
+#include "base/os/fs.h"
+#include "base/thread/thread.h"
 
 enum { CLAIM_MAX = 3, STALLS = 100, SWEEP_MS = 50, WAIT_MS = 100, AHEAD_MAX = 16 };
 

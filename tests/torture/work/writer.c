@@ -17,8 +17,8 @@
 
 #include <pawl/work.h>
 
-#include "base/error.h"
-#include "store/postgres.h"
+#include "base/core/error.h"
+#include "store/postgres/postgres.h"
 #include "torture/oracle.h"
 
 #define TASK "torture"

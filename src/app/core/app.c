@@ -1,0 +1,451 @@
+/* Opening and closing an application. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/core/hurry.h"
+#include "app/core/internal.h"
+#include "base/core/argument.h"
+#include "base/core/error.h"
+#include "base/core/sized.h"
+#include "base/os/clock.h"
+#include "base/thread/inside.h"
+
+struct app_partition *pawl__app_partition(pawl_app *app, uint64_t workspace)
+{
+    return &app->partitions[workspace % app->partition_count];
+}
+
+const pawl_app_descriptor *pawl_app_get_descriptor(const pawl_app *app)
+{
+    return app == NULL ? NULL : &app->definition.descriptor;
+}
+
+uint16_t pawl_app_partition_of(const pawl_app *app, uint64_t workspace)
+{
+    return (uint16_t)(app == NULL ? 0 : workspace % app->partition_count);
+}
+
+pawl_status pawl__app_refuse_reader(const pawl_app *app, pawl_error *reterr)
+{
+    return app->options.read_only
+               ? pawl__fail(reterr, PAWL_DENIED, "the application was opened for reading")
+               : PAWL_OK;
+}
+
+pawl_status pawl_app_wait(pawl_app *app, uint32_t timeout_ms, pawl_error *reterr)
+{
+    NEED(app, reterr);
+    struct pawl__clock *clock = pawl__clock_real();
+    int64_t deadline_ns = pawl__monotonic_ns(clock) + timeout_ms * NS_PER_MS;
+    size_t count = app->options.read_only ? 0 : app->partition_count; /* nothing is under way */
+
+    for (size_t i = 0; i < count; i++) {
+        int64_t left_ms = (deadline_ns - pawl__monotonic_ns(clock)) / NS_PER_MS;
+        pawl_status status =
+            pawl_sequencer_wait(app->partitions[i].sequencer, (uint32_t)MAX(left_ms, 0), reterr);
+        if (status != PAWL_OK) {
+            return pawl__fail_context(reterr, status, "partition %zu", i);
+        }
+    }
+    return PAWL_OK;
+}
+
+static pawl_status check_partition(const pawl_app *app, uint16_t partition, pawl_error *reterr)
+{
+    if (partition < app->partition_count) {
+        return PAWL_OK;
+    }
+    return pawl__fail(reterr,
+                      PAWL_INVALID,
+                      "there is no partition %u, the last one is %zu",
+                      partition,
+                      app->partition_count - 1);
+}
+
+pawl_status pawl_app_get_log_end(pawl_app *app,
+                                 uint16_t partition,
+                                 uint64_t *ret_offset,
+                                 pawl_error *reterr)
+{
+    NEED(app, reterr);
+    NEED(ret_offset, reterr);
+    pawl_status status = check_partition(app, partition, reterr);
+
+    return status == PAWL_OK
+               ? pawl__app_seq_end(&app->partitions[partition].seq, ret_offset, reterr)
+               : status;
+}
+
+pawl_status pawl_app_get_status(pawl_app *app,
+                                uint16_t partition,
+                                pawl_sequencer_status *ret_status,
+                                pawl_error *reterr)
+{
+    NEED(app, reterr);
+    NEED(ret_status, reterr);
+    pawl_status status = check_partition(app, partition, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__app_refuse_reader(app, reterr);
+    }
+    if (status == PAWL_OK) {
+        pawl_sequencer_get_status(app->partitions[partition].sequencer, ret_status);
+    }
+    return status;
+}
+
+/* --- the descriptor --- */
+
+/* The one that is stored; *ret_found false: none is. */
+static pawl_status read_meta(struct app_store *store,
+                             struct pawl__arena *arena,
+                             bool *ret_found,
+                             struct app_entry *ret_entry,
+                             pawl_error *reterr)
+{
+    const struct app_range range = { .family = APP_META, .limit = 1, .bytes_max = SIZE_MAX };
+    size_t count = 0;
+    pawl_status status = store->ops->scan(store, &range, arena, ret_entry, &count, reterr);
+
+    if (status == PAWL_OK) {
+        *ret_found = count > 0;
+    }
+    return status;
+}
+
+static pawl_status write_meta(struct app_store *store,
+                              const struct app_definition *definition,
+                              pawl_error *reterr)
+{
+    AUTO(pawl__app_batch_done) struct app_batch batch = { .count = 0 };
+    AUTO(pawl__buf_done) struct pawl__buf json = BUF_INIT(APP_DESCRIPTOR_BYTES_MAX);
+    uint32_t app = definition->descriptor.id;
+    struct app_key key = pawl__app_key_meta(app);
+    pawl_status status = pawl__app_definition_write(definition, &json, reterr);
+
+    if (status == PAWL_OK) {
+        status =
+            pawl__app_batch_add(&batch, APP_META, APP_INSERT, &key, pawl__buf_view(&json), reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__app_format_add(&batch, app, APP_FORMAT, reterr);
+    }
+    return status == PAWL_OK ? store->ops->write(store, batch.entries, batch.count, reterr)
+                             : status;
+}
+
+static pawl_status compare_definition(const struct pawl_app *app,
+                                      pawl_view json,
+                                      pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf mine = BUF_INIT(APP_DESCRIPTOR_BYTES_MAX);
+    pawl_status status = pawl__app_definition_write(&app->definition, &mine, reterr);
+
+    if (status == PAWL_OK && !pawl__view_equal(json, pawl__buf_view(&mine))) {
+        pawl_view shown = { json.data, MIN(json.len, 300) };
+        return pawl__fail(reterr,
+                          PAWL_CONFLICT,
+                          "there is an application with another descriptor: %.*s",
+                          VIEW_ARGS(shown));
+    }
+    return status;
+}
+
+/* A copy in another directory is not another application: both would give out the same numbers. */
+static pawl_status check_name(const struct pawl_app *app, pawl_error *reterr)
+{
+    const char *name = app->definition.descriptor.name;
+    const char *place = app->store->name;
+
+    return place == NULL || strcmp(place, name) == 0
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_CONFLICT,
+                            "'%s' holds application '%s': an application lives under its own name, "
+                            "and a copy would give out its numbers again; to use this one, put it "
+                            "in the place of '%s'",
+                            place,
+                            name,
+                            name);
+}
+
+/* With an anchor there was an application, and its descriptor is lost. */
+static pawl_status fail_without_definition(struct app_store *store, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf anchor = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+    pawl_status status = store->ops->read_anchor(store, &anchor, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    return anchor.len > 0 ? pawl__fail(
+               reterr,
+               PAWL_CORRUPT,
+               "the stored descriptor is missing, its anchor is not: restore it from a backup")
+                          : pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application");
+}
+
+/* All other keys begin with the id: with another one nothing would be found. */
+static pawl_status check_id(const struct pawl_app *app, pawl_view stored_key, pawl_error *reterr)
+{
+    struct app_key key = pawl__app_key_meta(app->definition.descriptor.id);
+
+    return pawl__view_equal(pawl__app_key_view(&key), stored_key)
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_CORRUPT,
+                            "the stored descriptor has id %" PRIu32
+                            ", which is not that of its key: restore it from a backup",
+                            app->definition.descriptor.id);
+}
+
+static pawl_status read_definition(struct pawl_app *app,
+                                   const struct app_entry *stored,
+                                   pawl_error *reterr)
+{
+    pawl_status status = pawl__app_definition_read(stored->value, &app->definition, reterr);
+
+    if (status == PAWL_INVALID) {
+        pawl__fail_context(reterr, PAWL_CORRUPT, "the stored descriptor");
+        return pawl__fail_advise(reterr, PAWL_CORRUPT, "restore it from a backup");
+    }
+    return status == PAWL_OK ? check_id(app, stored->key, reterr) : status;
+}
+
+/* One that was altered is not used, though it may be looked at: what it says would be given out, or not, by
+ * another rule than that of all the numbers before. */
+static pawl_status use_stored(struct pawl_app *app,
+                              bool given,
+                              const struct app_entry *stored,
+                              pawl_error *reterr)
+{
+    pawl_error altered = PAWL_ERROR_INIT;
+    pawl_status status = pawl__sha256(stored->value, &app->stored_descriptor, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl_status known =
+        pawl__app_anchor_know_descriptor(app->store, &app->stored_descriptor, &altered);
+    if (known != PAWL_OK && !app->options.read_only) {
+        return pawl__fail_with(reterr, known, &altered);
+    }
+    status = given ? compare_definition(app, stored->value, reterr)
+                   : read_definition(app, stored, reterr);
+    if (status == PAWL_OK) {
+        status = check_name(app, reterr);
+    }
+    return status != PAWL_OK && known != PAWL_OK ? pawl__fail_with(reterr, known, &altered)
+                                                 : status;
+}
+
+static pawl_status use_given(struct pawl_app *app, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf json = BUF_INIT(APP_DESCRIPTOR_BYTES_MAX);
+    pawl_status status = pawl__app_definition_write(&app->definition, &json, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__sha256(pawl__buf_view(&json), &app->stored_descriptor, reterr);
+    }
+    return status == PAWL_OK ? check_name(app, reterr) : status;
+}
+
+/* *ret_found: whether it is there; else it is to be created. */
+static pawl_status settle_definition(struct pawl_app *app,
+                                     bool given,
+                                     bool *ret_found,
+                                     pawl_error *reterr)
+{
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    struct app_entry stored;
+    pawl_status status = read_meta(app->store, &arena, ret_found, &stored, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (*ret_found) {
+        return use_stored(app, given, &stored, reterr);
+    }
+    return given ? use_given(app, reterr) : fail_without_definition(app->store, reterr);
+}
+
+/* One that only reads takes an older format as it is, and a rebuild comes to this one by itself: what it is
+ * there to repair must not be in its way. */
+static pawl_status settle_store(struct pawl_app *app, bool found, pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    app->format = APP_FORMAT;
+    if (found) {
+        status =
+            pawl__app_format_read(app->store, app->definition.descriptor.id, &app->format, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__app_anchor_look(app, found, reterr);
+    }
+    if (status != PAWL_OK || app->options.read_only) {
+        return status;
+    }
+    if (!found) {
+        return write_meta(app->store, &app->definition, reterr);
+    }
+    return app->options.rebuild ? PAWL_OK : pawl__app_format_bring(app, reterr);
+}
+
+/* --- open and close --- */
+
+static pawl_status make_partitions(struct pawl_app *app, pawl_error *reterr)
+{
+    const pawl_app_descriptor *descriptor = &app->definition.descriptor;
+    pawl_status status =
+        pawl__app_definition_types(&app->definition, &app->types, &app->type_count, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    app->partitions = calloc(descriptor->partitions, sizeof(*app->partitions));
+    if (app->partitions == NULL) {
+        return pawl__fail(
+            reterr, PAWL_NOMEM, "no memory for %u partitions", descriptor->partitions);
+    }
+    app->partition_count = descriptor->partitions;
+    for (uint16_t i = 0; i < descriptor->partitions; i++) {
+        app->partitions[i].app = app;
+        app->partitions[i].seq =
+            (struct app_seq){ .store = app->store,
+                              .app = descriptor->id,
+                              .partition = i,
+                              .short_too =
+                                  app->format == APP_FORMAT_BARE, /* only read, or to be rebuilt */
+                              .numbered = pawl__app_is_numbered(descriptor->trust) };
+    }
+    return PAWL_OK;
+}
+
+static pawl_status start_partitions(struct pawl_app *app, pawl_error *reterr)
+{
+    pawl_status status = make_partitions(app, reterr);
+
+    if (status == PAWL_OK && app->options.rebuild) {
+        status = pawl__app_format_rebuild(app, reterr);
+    }
+    for (size_t i = 0; i < app->partition_count; i++) {
+        app->partitions[i].seq.short_too = app->format == APP_FORMAT_BARE;
+    }
+    for (size_t i = 0; i < app->partition_count && !app->options.read_only; i++) {
+        status = status == PAWL_OK ? pawl__app_partition_init(&app->partitions[i], reterr) : status;
+    }
+    return status;
+}
+
+pawl_status pawl_app_close_within(pawl_app *app, uint32_t timeout_ms, pawl_error *reterr)
+{
+    bool ended = true;
+
+    if (app == NULL) {
+        return PAWL_OK;
+    }
+    if (pawl__is_inside(app)) {
+        return pawl__fail(reterr,
+                          PAWL_WRONG_THREAD,
+                          "application '%s' cannot be closed from within its own callback",
+                          app->definition.descriptor.name);
+    }
+    int64_t start_ns = pawl__monotonic_ns(pawl__clock_real());
+    int64_t deadline_ns = start_ns + timeout_ms * NS_PER_MS;
+    struct app_hurry hurry;
+    pawl__app_hurry_start(&hurry, app->store, start_ns + timeout_ms * NS_PER_MS / 3);
+    for (size_t i = 0; i < app->partition_count; i++) {
+        ended = pawl__app_partition_done(&app->partitions[i], deadline_ns) && ended;
+    }
+    ended = ended && pawl__app_settle_end(app, deadline_ns);
+    pawl__app_hurry_stop(&hurry);
+    if (!ended) { /* a thread hangs in the store and may still use all of this: it stays */
+        return pawl__fail(reterr,
+                          PAWL_TIMEOUT,
+                          "application '%s': its store does not come back",
+                          app->definition.descriptor.name);
+    }
+    pawl_status status = pawl__app_store_flush_last(app->store, deadline_ns, reterr);
+    if (status != PAWL_OK) {
+        return status; /* the same */
+    }
+    pawl__app_store_close(app->store);
+    pawl__app_definition_done(&app->definition);
+    free(app->partitions);
+    free(app);
+    return PAWL_OK;
+}
+
+void pawl_app_close(pawl_app *app)
+{
+    (void)!pawl_app_close_within(app, app == NULL ? 0 : app->options.close_ms_max, NULL);
+}
+
+DEFINE_AUTO(pawl_app *, pawl_app_close)
+
+pawl_status pawl_app_open(const char *location,
+                          const pawl_app_descriptor *descriptor,
+                          const pawl_app_options *options,
+                          pawl_app **ret_app,
+                          pawl_error *reterr)
+{
+    NEED(location, reterr);
+    NEED(ret_app, reterr);
+    AUTO(pawl_app_close_p) pawl_app *app = calloc(1, sizeof(*app));
+    bool found = false;
+
+    if (app == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an application");
+    }
+    app->options = (pawl_app_options)PAWL_APP_OPTIONS_INIT;
+    pawl_status status =
+        pawl__take_sized("options", options, &app->options, sizeof(app->options), reterr);
+    if (status == PAWL_OK && descriptor != NULL && app->options.read_only) {
+        status = pawl__fail(
+            reterr, PAWL_INVALID, "'read_only' and a descriptor: what is only read is not created");
+    }
+    if (status == PAWL_OK && app->options.rebuild && app->options.read_only) {
+        status = pawl__fail(
+            reterr, PAWL_INVALID, "'read_only' and 'rebuild': what is only read is not changed");
+    }
+    if (status == PAWL_OK && app->options.exec_ms_max == 0) {
+        status = pawl__fail(reterr, PAWL_INVALID, "exec_ms_max is 0"); /* the others: a sequencer */
+    }
+    if (status == PAWL_OK && descriptor != NULL) {
+        status = pawl__app_definition_take(descriptor, &app->definition, reterr);
+    }
+    if (status == PAWL_OK) {
+        const struct app_store_options store_options = {
+            .must_exist = descriptor == NULL,
+            .read_only = app->options.read_only,
+            .unsafe_no_sync = app->options.unsafe_no_sync,
+            .free_space_min = app->options.free_space_min,
+            .memory_max = app->options.memory_max,
+            .answer_ms_max = app->options.answer_ms_max,
+            .app_id = descriptor == NULL ? 0 : app->definition.descriptor.id,
+            .app_name = descriptor == NULL ? NULL : app->definition.descriptor.name,
+        };
+        status = pawl__app_store_open(location, &store_options, &app->store, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = settle_definition(app, descriptor != NULL, &found, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = settle_store(app, found, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__app_settle_init(app, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = start_partitions(app, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__app_settle_start(app, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_app = STEAL(app);
+    }
+    return status;
+}

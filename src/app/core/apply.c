@@ -1,0 +1,192 @@
+/* What an event does to a store, and doing it again at the start. */
+#include "app/core/internal.h"
+#include "base/core/error.h"
+
+enum { KEY_VALUE_SIZE = 32 + 8 + 1 };
+
+static pawl_status add_wlog(struct app_batch *batch,
+                            uint32_t app,
+                            const pawl_app_event *event,
+                            pawl_view bytes,
+                            enum app_mode mode,
+                            pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf value = BUF_INIT(APP_EVENT_BYTES_MAX + 8);
+    struct app_key key = pawl__app_key_wlog(app, event->workspace, event->wlog_offset);
+
+    pawl__buf_add_u64be(&value, event->plog_offset);
+    pawl__buf_add(&value, bytes);
+    pawl_status status = pawl__buf_check(&value, "the event", reterr);
+    return status == PAWL_OK
+               ? pawl__app_batch_add(batch, APP_WLOG, mode, &key, pawl__buf_view(&value), reterr)
+               : status;
+}
+
+static pawl_status add_records(struct app_batch *batch,
+                               uint32_t app,
+                               const pawl_app_event *event,
+                               enum app_mode mode,
+                               pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf value = BUF_INIT(APP_EVENT_BYTES_MAX);
+
+    for (size_t i = 0; i < event->record_count; i++) {
+        const pawl_app_record *record = &event->records[i];
+        struct app_key key = pawl__app_key_record(app, event->workspace, record->id);
+        pawl__buf_clear(&value);
+        pawl__app_record_encode(record, &value);
+        pawl_status status = pawl__buf_check(&value, "the record", reterr);
+        if (status == PAWL_OK) {
+            status = pawl__app_batch_add(batch,
+                                         APP_RECORDS,
+                                         record->update ? APP_PUT : mode,
+                                         &key,
+                                         pawl__buf_view(&value),
+                                         reterr);
+        }
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    return PAWL_OK;
+}
+
+/* Whoever comes with the key later finds the event, and in it the response. */
+static pawl_status add_key(struct app_batch *batch,
+                           uint32_t app,
+                           const pawl_app_event *event,
+                           pawl_error *reterr)
+{
+    struct app_key key = pawl__app_key_idempotency(app, event->workspace, event->key);
+    char space[KEY_VALUE_SIZE];
+    struct pawl__buf value = BUF_OVER(space);
+
+    pawl__buf_add(&value,
+                  (pawl_view){ (const char *)event->request_hash, sizeof(event->request_hash) });
+    pawl__buf_add_u64be(&value, event->plog_offset);
+    return pawl__app_batch_add(batch, APP_KEYS, APP_PUT, &key, pawl__buf_view(&value), reterr);
+}
+
+bool pawl__app_is_numbered(pawl_app_trust trust)
+{
+    return trust == PAWL_APP_TRUST_0 || trust == PAWL_APP_TRUST_1;
+}
+
+pawl_status pawl__app_apply_numbers(struct app_batch *batch,
+                                    uint32_t app,
+                                    const pawl_app_event *event,
+                                    enum app_mode mode,
+                                    pawl_error *reterr)
+{
+    char space[8 + 1];
+    struct pawl__buf value = BUF_OVER(space);
+    pawl_status status = PAWL_OK;
+
+    pawl__buf_add_u64be(&value, event->plog_offset);
+    for (size_t i = 0; i < event->number_count && status == PAWL_OK; i++) {
+        const pawl_app_number *used = &event->numbers[i];
+        if (used->sequence >= PAWL_APP_SEQ_OWN_MIN) {
+            struct app_key key =
+                pawl__app_key_used(app, event->workspace, used->sequence, used->number);
+            status =
+                pawl__app_batch_add(batch, APP_NUMBERS, mode, &key, pawl__buf_view(&value), reterr);
+        }
+    }
+    return status;
+}
+
+pawl_status pawl__app_apply(struct app_batch *batch,
+                            uint32_t app,
+                            const pawl_app_event *event,
+                            pawl_view bytes,
+                            const struct app_modes *modes,
+                            pawl_error *reterr)
+{
+    pawl_status status = add_wlog(batch, app, event, bytes, modes->events, reterr);
+
+    if (status == PAWL_OK) {
+        status = add_records(batch, app, event, modes->records, reterr);
+    }
+    if (status == PAWL_OK && modes->numbers != APP_SKIP) {
+        status = pawl__app_apply_numbers(batch, app, event, modes->numbers, reterr);
+    }
+    return status == PAWL_OK && event->key.len > 0 ? add_key(batch, app, event, reterr) : status;
+}
+
+/* Whether the entries of a family are stored as they are in the batch. */
+static pawl_status compare_family(struct app_store *store,
+                                  const struct app_batch *batch,
+                                  enum app_family family,
+                                  bool *ret_same,
+                                  pawl_error *reterr)
+{
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    pawl_view *keys = pawl__arena_take(&arena, batch->count * sizeof(*keys));
+    struct app_value *values = pawl__arena_take(&arena, batch->count * sizeof(*values));
+    struct app_lookup lookup = { .family = family, .keys = keys };
+
+    if (keys == NULL || values == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu values", batch->count);
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        if (batch->entries[i].family == family) {
+            keys[lookup.count++] = batch->entries[i].key;
+        }
+    }
+    pawl_status status =
+        lookup.count == 0 ? PAWL_OK : store->ops->get_many(store, &lookup, &arena, values, reterr);
+    for (size_t i = 0, k = 0; i < batch->count && status == PAWL_OK; i++) {
+        if (batch->entries[i].family == family) {
+            *ret_same = *ret_same && values[k].found
+                        && pawl__view_equal(values[k].bytes, batch->entries[i].value);
+            k++;
+        }
+    }
+    return status;
+}
+
+/* An event was written together with all it does, so that it is there as a rule. Then opening writes
+ * nothing, and works on a disk that has no space for commands. */
+static pawl_status is_applied(struct app_store *store,
+                              const struct app_batch *batch,
+                              bool *ret_applied,
+                              pawl_error *reterr)
+{
+    bool same = true;
+    pawl_status status = PAWL_OK;
+
+    for (int family = 0; family < APP_FAMILY_COUNT && status == PAWL_OK && same; family++) {
+        status = compare_family(store, batch, (enum app_family)family, &same, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_applied = same;
+    }
+    return status;
+}
+
+pawl_status pawl__app_reapply(const struct app_seq *seq, pawl_error *reterr)
+{
+    const struct app_modes modes = { APP_PUT, APP_PUT, seq->numbered ? APP_PUT : APP_SKIP };
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    AUTO(pawl__app_batch_done) struct app_batch batch = { .count = 0 };
+    AUTO(pawl__buf_done) struct pawl__buf bytes = BUF_INIT(APP_EVENT_BYTES_MAX);
+    bool found = false;
+    bool applied = false;
+    pawl_app_event event;
+    pawl_status status = pawl__app_seq_last(seq, &arena, &found, &event, reterr);
+
+    if (status != PAWL_OK || !found) {
+        return status;
+    }
+    pawl__app_event_encode(&event, &bytes);
+    status = pawl__buf_check(&bytes, "the event", reterr);
+    if (status == PAWL_OK) {
+        status = pawl__app_apply(&batch, seq->app, &event, pawl__buf_view(&bytes), &modes, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = is_applied(seq->store, &batch, &applied, reterr);
+    }
+    return status == PAWL_OK && !applied
+               ? seq->store->ops->write(seq->store, batch.entries, batch.count, reterr)
+               : status;
+}

@@ -1,0 +1,167 @@
+/* Where an application is kept: ordered keys in families, written in atomic batches that may ask for a
+ * key to be new. Backends: memory, RocksDB, PostgreSQL.
+ *
+ * Threads: any, all at the same time. A key has one writer, the thread that owns its partition: so a
+ * backend may look first and write then. */
+#ifndef PAWL_APP_CORE_BACKEND_H
+#define PAWL_APP_CORE_BACKEND_H
+
+#include "app/core/keys.h"
+#include "base/core/arena.h"
+#include "base/core/macros.h"
+
+enum app_mode {
+    APP_PUT,    /* whatever is there */
+    APP_INSERT, /* nothing may be there */
+    APP_DELETE, /* nothing is there afterwards; the value does not matter */
+    APP_SKIP,   /* what is not written at all: for tables of modes, never in an entry */
+};
+
+struct app_entry {
+    enum app_family family;
+    enum app_mode mode; /* of a write */
+    pawl_view key;
+    pawl_view value;
+};
+
+/* Keys whose values are wanted. */
+struct app_lookup {
+    enum app_family family;
+    const pawl_view *keys;
+    size_t count;
+    int64_t deadline_ns; /* monotonic, for a store that is elsewhere; 0: none */
+};
+
+struct app_value {
+    bool found;
+    pawl_view bytes;
+};
+
+/* What readers of long ranges take at once. */
+enum { APP_PAGE_ENTRIES = 256, APP_PAGE_BYTES_MAX = 1 << 20 };
+
+/* Keys in [from, until); an empty `until` has no end. */
+struct app_range {
+    enum app_family family;
+    pawl_view from;
+    pawl_view until;
+    bool backwards;   /* from the last to the first */
+    size_t limit;     /* entries of a page, at least 1 */
+    size_t bytes_max; /* a page ends behind the entry that goes over it */
+};
+
+struct app_anchor;
+
+struct app_store {
+    const struct app_store_ops *ops;
+    const char *name;        /* how the place calls the application; NULL: in no way */
+    const char *anchor_name; /* for people: where its anchor is */
+};
+
+struct app_store_ops {
+    void (*close)(struct app_store *store);
+
+    /* From any thread: calls under way and later ones end soon, for good. NULL: they do anyway. */
+    void (*interrupt)(struct app_store *store);
+
+    /* Before close, when nothing uses the store any more: what makes the next open quick, until the deadline.
+     * NULL: nothing does. TIMEOUT: the store does not come back, and must not be closed. */
+    pawl_status (*flush_last)(struct app_store *store, int64_t deadline_ns, pawl_error *reterr);
+
+    /* What is not there has found = false. Values are in the arena. TIMEOUT after the deadline. */
+    pawl_status (*get_many)(struct app_store *store,
+                            const struct app_lookup *lookup,
+                            struct pawl__arena *arena,
+                            struct app_value *ret_values,
+                            pawl_error *reterr);
+
+    /* A page of a range, in order; fewer entries than `limit` and bytes under `bytes_max`: there are no
+     * more. Nothing is held when it returns, so its caller may take its time. */
+    pawl_status (*scan)(struct app_store *store,
+                        const struct app_range *range,
+                        struct pawl__arena *arena,
+                        struct app_entry *ret_entries,
+                        size_t *ret_count,
+                        pawl_error *reterr);
+
+    /* All or nothing, in order (the last one of a key stays), and durable when it returns PAWL_OK. A
+     * backend that returns before that appears to work and gives a number out twice after a power cut.
+     *
+     * CONFLICT: a key that is to be inserted was there before the batch; the message names it, nothing
+     * was written. IO, UNAVAILABLE, TIMEOUT: nobody knows. Any other: nothing was written. */
+    pawl_status (*write)(struct app_store *store,
+                         const struct app_entry *entries,
+                         size_t count,
+                         pawl_error *reterr);
+
+    /* The anchor (app_anchor.h), apart from the entries; one that is empty was never written. The write
+     * replaces it as a whole, and it is durable then. One thread at a time. */
+    pawl_status (*read_anchor)(struct app_store *store, struct pawl__buf *text, pawl_error *reterr);
+    pawl_status (*write_anchor)(struct app_store *store, pawl_view text, pawl_error *reterr);
+
+    /* CONFLICT: another application of the same place has the id and was there before. NULL: the place sees
+     * to that itself. */
+    pawl_status (*check_place)(struct app_store *store,
+                               const struct app_anchor *anchor,
+                               pawl_error *reterr);
+};
+
+struct app_store_options {
+    bool must_exist; /* NOT_FOUND when there is none */
+    bool read_only;  /* nothing will be written */
+    bool unsafe_no_sync;
+    uint64_t free_space_min; /* of a directory */
+    uint64_t memory_max;     /* of all directories that this process has open; 0: as it is */
+    uint32_t answer_ms_max;  /* of a server; 0: the wrapper's default */
+    uint32_t lease_ms; /* of a server: how long its owner keeps it while it stands still; 0: 15 s */
+
+    /* For a store that several applications may share: which one. Both or none. */
+    uint32_t app_id;
+    const char *app_name;
+};
+
+/* "memory:", a directory or postgres://..., where ?app=NAME says which one when the options do not.
+ * INVALID names a scheme that is none of them. */
+PAWL_MUST_USE pawl_status pawl__app_store_open(const char *location,
+                                               const struct app_store_options *options,
+                                               struct app_store **ret_store,
+                                               pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__app_store_flush_last(struct app_store *store, /* NULL is fine */
+                                                     int64_t deadline_ns,
+                                                     pawl_error *reterr);
+void pawl__app_store_close(struct app_store *store); /* NULL is fine */
+DEFINE_AUTO(struct app_store *, pawl__app_store_close)
+
+PAWL_MUST_USE pawl_status pawl__app_memory_open(struct app_store **ret_store, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__app_rocksdb_open(const char *dir,
+                                                 const struct app_store_options *options,
+                                                 struct app_store **ret_store,
+                                                 pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__app_postgres_open(const char *url,
+                                                  const struct app_store_options *options,
+                                                  struct app_store **ret_store,
+                                                  pawl_error *reterr);
+
+/* One key. */
+PAWL_MUST_USE pawl_status pawl__app_store_get(struct app_store *store,
+                                              enum app_family family,
+                                              pawl_view key,
+                                              struct pawl__arena *arena,
+                                              struct app_value *ret_value,
+                                              pawl_error *reterr);
+
+/* Hands the entries of a range on, all of them, in pages of our own; `limit` and `bytes_max` do not matter.
+ * The visitor may write. Anything but PAWL_OK from it ends the walk and is returned. */
+typedef pawl_status (*app_entry_visitor)(void *context,
+                                         const struct app_entry *entry,
+                                         pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__app_store_walk(struct app_store *store,
+                                               const struct app_range *range,
+                                               app_entry_visitor visitor,
+                                               void *context,
+                                               pawl_error *reterr);
+
+/* For backends: what an insert says that found its key. */
+pawl_status pawl__app_store_conflict(const struct app_entry *entry, pawl_error *reterr);
+
+#endif

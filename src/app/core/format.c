@@ -1,0 +1,288 @@
+/* The format of an application's store, and the way from an older one. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/core/internal.h"
+#include "base/core/error.h"
+#include "base/os/failpoint.h"
+
+enum { BATCH_ENTRIES = 4096, FORMAT_BYTES_MAX = 9 };
+
+/* Whoever writes an anchor has written the format before. So one that is gone was there, and a store without
+ * it must not be taken for one of format 1, whose numbers have no checksums. */
+static pawl_status check_format_may_be_absent(struct app_store *store, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf anchor = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+    pawl_status status = store->ops->read_anchor(store, &anchor, reterr);
+
+    return status == PAWL_OK && anchor.len > 0 ? pawl__fail(
+               reterr, PAWL_CORRUPT, "the stored format is missing: restore it from a backup")
+                                               : status;
+}
+
+pawl_status pawl__app_format_read(struct app_store *store,
+                                  uint32_t app,
+                                  int *ret_format,
+                                  pawl_error *reterr)
+{
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    struct app_key key = pawl__app_key_format(app);
+    struct app_value value;
+    uint64_t format = APP_FORMAT_BARE;
+    pawl_status status =
+        pawl__app_store_get(store, APP_META, pawl__app_key_view(&key), &arena, &value, reterr);
+
+    if (status == PAWL_OK && !value.found) {
+        status = check_format_may_be_absent(store, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (value.found && value.bytes.len == 0) {
+        return pawl__fail(reterr, PAWL_CORRUPT, "the stored format is empty");
+    }
+    for (size_t i = 0; value.found && i < value.bytes.len; i++) {
+        char digit = value.bytes.data[i];
+        if (digit < '0' || digit > '9' || value.bytes.len > FORMAT_BYTES_MAX) {
+            return pawl__fail(reterr, PAWL_CORRUPT, "the stored format is no number");
+        }
+        format = (i == 0 ? 0 : format * 10) + (uint64_t)(digit - '0');
+    }
+    if (format > APP_FORMAT) {
+        return pawl__fail(reterr,
+                          PAWL_UNSUPPORTED,
+                          "the application has format %" PRIu64 ", this is made for %d",
+                          format,
+                          APP_FORMAT);
+    }
+    *ret_format = (int)format;
+    return PAWL_OK;
+}
+
+pawl_status pawl__app_format_add(struct app_batch *batch,
+                                 uint32_t app,
+                                 int format,
+                                 pawl_error *reterr)
+{
+    struct app_key key = pawl__app_key_format(app);
+    char text[FORMAT_BYTES_MAX + 3];
+
+    snprintf(text, sizeof(text), "%d", format);
+    return pawl__app_batch_add(batch, APP_META, APP_PUT, &key, pawl_view_of(text), reterr);
+}
+
+/* --- from bare numbers --- */
+
+struct bringing {
+    struct pawl_app *app;
+    struct app_batch batch;
+    uint64_t *offsets; /* by partition: up to which the numbers are stored */
+};
+
+static void bringing_done(struct bringing *bringing)
+{
+    pawl__app_batch_done(&bringing->batch);
+    free(bringing->offsets);
+}
+
+/* So that memory has a bound. */
+static pawl_status write_full(struct bringing *bringing, size_t entries, pawl_error *reterr)
+{
+    struct app_store *store = bringing->app->store;
+
+    if (bringing->batch.count < entries) {
+        return PAWL_OK;
+    }
+    FAILPOINT("app.format.write.before", reterr);
+    pawl_status status =
+        store->ops->write(store, bringing->batch.entries, bringing->batch.count, reterr);
+    pawl__app_batch_clear(&bringing->batch);
+    return status;
+}
+
+/* What cannot be read stays as it is: whoever needs it is told. */
+static pawl_status rewrite_number(void *context, const struct app_entry *entry, pawl_error *reterr)
+{
+    struct bringing *bringing = context;
+    struct app_key_parts parts;
+    struct app_stored stored;
+    char bytes[APP_STORED_BYTES];
+
+    if (!pawl__app_key_take(entry->family, entry->key, &parts)
+        || parts.partition >= bringing->app->definition.descriptor.partitions
+        || pawl__app_stored_decode(entry->family, entry->key, entry->value, true, &stored, NULL)
+               != PAWL_OK
+        || entry->value.len == APP_STORED_BYTES) {
+        return PAWL_OK;
+    }
+    struct app_key key =
+        entry->family == APP_SEQ
+            ? pawl__app_key_seq(parts.app, parts.partition, parts.workspace, parts.sequence)
+            : pawl__app_key_offset(parts.app, parts.partition);
+    stored.offset = bringing->offsets[parts.partition];
+    pawl__app_stored_encode(&key, &stored, bytes);
+    pawl_status status = pawl__app_batch_add(&bringing->batch,
+                                             entry->family,
+                                             APP_PUT,
+                                             &key,
+                                             (pawl_view){ bytes, sizeof(bytes) },
+                                             reterr);
+    return status == PAWL_OK ? write_full(bringing, BATCH_ENTRIES, reterr) : status;
+}
+
+static pawl_status read_offsets(struct bringing *bringing, pawl_error *reterr)
+{
+    const pawl_app_descriptor *descriptor = &bringing->app->definition.descriptor;
+    pawl_status status = PAWL_OK;
+
+    bringing->offsets = calloc(descriptor->partitions, sizeof(*bringing->offsets));
+    if (bringing->offsets == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for offsets");
+    }
+    for (uint16_t i = 0; i < descriptor->partitions && status == PAWL_OK; i++) {
+        const struct app_seq seq = { .store = bringing->app->store, .short_too = true };
+        struct app_key key = pawl__app_key_offset(descriptor->id, i);
+        struct app_stored stored = { 0, 0 };
+        status = pawl__app_seq_stored(&seq, APP_OFFSETS, &key, &stored, reterr);
+        bringing->offsets[i] = stored.number;
+    }
+    return status;
+}
+
+static pawl_status rewrite_numbers(struct bringing *bringing, pawl_error *reterr)
+{
+    static const enum app_family families[] = { APP_SEQ, APP_OFFSETS };
+    pawl_status status = read_offsets(bringing, reterr);
+
+    for (size_t i = 0; i < COUNT_OF(families) && status == PAWL_OK; i++) {
+        const struct app_range range = { .family = families[i] };
+        status =
+            pawl__app_store_walk(bringing->app->store, &range, rewrite_number, bringing, reterr);
+    }
+    return status;
+}
+
+static pawl_status index_event(void *context, const pawl_app_event *event, pawl_error *reterr)
+{
+    struct bringing *bringing = context;
+    pawl_status status = pawl__app_apply_numbers(
+        &bringing->batch, bringing->app->definition.descriptor.id, event, APP_PUT, reterr);
+
+    return status == PAWL_OK ? write_full(bringing, BATCH_ENTRIES, reterr) : status;
+}
+
+static pawl_status index_numbers(struct bringing *bringing, pawl_error *reterr)
+{
+    const pawl_app_descriptor *descriptor = &bringing->app->definition.descriptor;
+    pawl_status status = PAWL_OK;
+
+    if (!pawl__app_is_numbered(descriptor->trust)) {
+        return PAWL_OK;
+    }
+    for (uint16_t i = 0; i < descriptor->partitions && status == PAWL_OK; i++) {
+        const struct app_seq seq = { .store = bringing->app->store,
+                                     .app = descriptor->id,
+                                     .partition = i };
+        status = pawl__app_seq_walk(&seq, 1, index_event, bringing, reterr);
+    }
+    return status;
+}
+
+pawl_status pawl__app_format_bring(struct pawl_app *app, pawl_error *reterr)
+{
+    AUTO(bringing_done) struct bringing bringing = { .app = app };
+    pawl_status status = PAWL_OK;
+
+    if (app->format == APP_FORMAT) {
+        return PAWL_OK;
+    }
+    status = rewrite_numbers(&bringing, reterr);
+    if (status == PAWL_OK) {
+        status = index_numbers(&bringing, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__app_format_add(
+            &bringing.batch, app->definition.descriptor.id, APP_FORMAT, reterr);
+    }
+    if (status == PAWL_OK) { /* the format last, with all that it promises */
+        status = write_full(&bringing, 1, reterr);
+    }
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "from format %d to %d", app->format, APP_FORMAT);
+    }
+    app->format = APP_FORMAT;
+    return PAWL_OK;
+}
+
+/* --- anew --- */
+
+/* Numbers of a log that lost its end would be given out again. */
+static pawl_status check_logs(struct pawl_app *app, pawl_error *reterr)
+{
+    pawl_app_report report;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pawl_app_verify(app, 0, NULL, NULL, &report, &error);
+
+    if (status != PAWL_OK && status != PAWL_CORRUPT) {
+        return pawl__fail(reterr, status, "%s", error.message);
+    }
+    return report.wrong[PAWL_APP_PART_PLOG] == 0 && report.wrong[PAWL_APP_PART_ANCHOR] == 0
+                   && report.unaccounted == 0
+               ? PAWL_OK
+               : pawl__fail(
+                   reterr,
+                   PAWL_CORRUPT,
+                   "the logs themselves are not whole, and numbers made from them could be "
+                   "given out again: 'pawl seq verify --all' lists what is wrong");
+}
+
+static pawl_status forget_entry(void *context, const struct app_entry *entry, pawl_error *reterr)
+{
+    struct bringing *bringing = context;
+    struct app_key key = { .len = MIN(entry->key.len, sizeof(key.bytes)) };
+
+    memcpy(key.bytes, entry->key.data, key.len);
+    pawl_status status = pawl__app_batch_add(
+        &bringing->batch, entry->family, APP_DELETE, &key, (pawl_view){ NULL, 0 }, reterr);
+    return status == PAWL_OK ? write_full(bringing, BATCH_ENTRIES, reterr) : status;
+}
+
+static pawl_status forget_family(struct bringing *bringing,
+                                 enum app_family family,
+                                 pawl_error *reterr)
+{
+    const struct app_range range = { .family = family };
+
+    return pawl__app_store_walk(bringing->app->store, &range, forget_entry, bringing, reterr);
+}
+
+/* The offsets first, with the format: from then on whoever opens it begins where we were interrupted. */
+pawl_status pawl__app_format_rebuild(struct pawl_app *app, pawl_error *reterr)
+{
+    AUTO(bringing_done) struct bringing bringing = { .app = app };
+    uint32_t id = app->definition.descriptor.id;
+    pawl_status status = check_logs(app, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__app_format_add(&bringing.batch, id, APP_FORMAT_BARE, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = forget_family(&bringing, APP_OFFSETS, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = write_full(&bringing, 1, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = forget_family(&bringing, APP_SEQ, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = forget_family(&bringing, APP_NUMBERS, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = write_full(&bringing, 1, reterr);
+    }
+    app->format = status == PAWL_OK ? APP_FORMAT_BARE : app->format;
+    return status == PAWL_OK ? pawl__app_format_bring(app, reterr) : status;
+}

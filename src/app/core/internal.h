@@ -1,0 +1,173 @@
+/* An open application: its partitions, each with a queue, a thread that commits, and a sequencer. */
+#ifndef PAWL_APP_CORE_INTERNAL_H
+#define PAWL_APP_CORE_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "app/core/anchor.h"
+#include "app/core/batch.h"
+#include "app/core/command.h"
+#include "app/core/seq.h"
+#include "app/definition/descriptor.h"
+#include "base/thread/cancel.h"
+#include "base/thread/watch.h"
+#include "engine/committer.h"
+
+struct app_item;
+
+struct app_partition {
+    struct pawl_app *app;
+    struct app_seq seq;
+    pawl_sequencer *sequencer;
+    struct pawl__commit *commit;
+    _Atomic uint64_t written; /* the offset of the last event that is durable; 0: none */
+
+    /* The committer's alone. */
+    struct app_batch batch;
+    struct pawl__arena arena; /* what an attempt needs until it is over */
+    struct pawl__buf bytes;
+    struct app_item **taken; /* the commands of an attempt */
+    size_t taken_count;
+};
+
+/* Keeps the anchor up to date: see app_settle.c. */
+struct app_settler {
+    struct app_anchor anchor; /* as it was written last */
+    bool known;               /* it is stored as it is here */
+    bool watch_ready;
+    bool cancel_ready;
+    bool started;             /* there are events to follow */
+    bool failing;             /* the last write failed, and that was told */
+    struct pawl__watch watch; /* changes with every write of a partition */
+    struct pawl__cancel cancel;
+    struct pawl__thread thread;
+};
+
+struct pawl_app {
+    struct app_definition definition;
+    const pawl_seq_type *types; /* of all kinds */
+    size_t type_count;
+    pawl_app_options options;
+    struct app_store *store;
+    int format; /* of the store */
+    struct pawl__sha256 stored_descriptor;
+    struct app_settler settler;
+    struct app_partition *partitions;
+    size_t partition_count; /* that were made */
+    char
+        answering; /* no value: its address says that a thread is in an answer (base/thread/inside.h) */
+};
+
+/* app_settle.c: reads the anchor, when the definition and the format are known. CORRUPT: the log is not the one
+ * that the anchor knows; CONFLICT: another application has the id. `found`: whether there is an application.
+ * One that only reads may look at a log that was cut. */
+PAWL_MUST_USE pawl_status pawl__app_anchor_look(struct pawl_app *app,
+                                                bool found,
+                                                pawl_error *reterr);
+
+/* The anchor as it is stored. *ret_known false: there is none. CORRUPT: it is damaged or another's. */
+PAWL_MUST_USE pawl_status pawl__app_anchor_read(const struct pawl_app *app,
+                                                struct app_anchor *ret_anchor,
+                                                bool *ret_known,
+                                                pawl_error *reterr);
+
+/* Whether the stored descriptor is the one of the anchor; without an anchor it is. CORRUPT. */
+PAWL_MUST_USE pawl_status pawl__app_anchor_know_descriptor(struct app_store *store,
+                                                           const struct pawl__sha256 *stored,
+                                                           pawl_error *reterr);
+
+/* Whether a log has what the anchor says of it. CORRUPT says how it differs. */
+PAWL_MUST_USE pawl_status pawl__app_anchor_compare(const struct pawl_app *app,
+                                                   const struct app_anchor *anchor,
+                                                   uint16_t partition,
+                                                   pawl_error *reterr);
+
+/* Writes the anchor behind the partitions: `init` before they start, `start` when they have. `end` when they
+ * have ended: its thread writes it once more and ends; false: it did not come back in time. */
+PAWL_MUST_USE pawl_status pawl__app_settle_init(struct pawl_app *app, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__app_settle_start(struct pawl_app *app, pawl_error *reterr);
+bool pawl__app_settle_end(struct pawl_app *app, int64_t deadline_ns);
+
+/* A partition has written up to this offset. */
+void pawl__app_settle_written(struct app_partition *partition, uint64_t offset);
+
+/* app_format.c: what a store is made of. Format 1 had bare numbers and no keys of numbers; RocksDB's families
+ * and the schema of PostgreSQL keep a program that knows only 1 away from 2. */
+enum { APP_FORMAT_BARE = 1, APP_FORMAT = 2 };
+
+/* UNSUPPORTED: a newer one. */
+PAWL_MUST_USE pawl_status pawl__app_format_read(struct app_store *store,
+                                                uint32_t app,
+                                                int *ret_format,
+                                                pawl_error *reterr);
+
+/* Adds the format to a batch. */
+PAWL_MUST_USE pawl_status pawl__app_format_add(struct app_batch *batch,
+                                               uint32_t app,
+                                               int format,
+                                               pawl_error *reterr);
+
+/* Brings a store of an older format to this one: rewrites the stored numbers, and makes the keys of all
+ * numbers that the log has. Does nothing where that is done. May be interrupted at any point. CORRUPT: an
+ * event cannot be read. */
+PAWL_MUST_USE pawl_status pawl__app_format_bring(struct pawl_app *app, pawl_error *reterr);
+
+/* Forgets what is stored of the sequences and the keys of numbers, so that all of it is made from the logs
+ * again: the keys before this returns, the rest by actualization. CORRUPT, and nothing is changed, when the
+ * logs are not whole. The partitions are known and have not started. */
+PAWL_MUST_USE pawl_status pawl__app_format_rebuild(struct pawl_app *app, pawl_error *reterr);
+
+/* How each thing that an event does is written; by trust level, and when it is applied again. */
+struct app_modes {
+    enum app_mode events;
+    enum app_mode records;
+    enum app_mode numbers; /* of the application's own sequences, one key each */
+};
+
+/* Whether the level has keys of numbers. */
+bool pawl__app_is_numbered(pawl_app_trust trust);
+
+/* Adds the keys of an event's numbers, of those that have one. */
+PAWL_MUST_USE pawl_status pawl__app_apply_numbers(struct app_batch *batch,
+                                                  uint32_t app,
+                                                  const pawl_app_event *event,
+                                                  enum app_mode mode,
+                                                  pawl_error *reterr);
+
+/* Adds what an event does to everything but the PLog: WLog, records, key, keys of numbers. `bytes` is the
+ * event. */
+PAWL_MUST_USE pawl_status pawl__app_apply(struct app_batch *batch,
+                                          uint32_t app,
+                                          const pawl_app_event *event,
+                                          pawl_view bytes,
+                                          const struct app_modes *modes,
+                                          pawl_error *reterr);
+
+/* Applies the last event of a log again, whatever the trust level: what is there is overwritten. */
+PAWL_MUST_USE pawl_status pawl__app_reapply(const struct app_seq *seq, pawl_error *reterr);
+
+/* A partition from its definition on: applies the last event again, starts the threads. `done` also
+ * after a failure; false: a thread did not come back, and whatever it uses must stay. */
+PAWL_MUST_USE pawl_status pawl__app_partition_init(struct app_partition *partition,
+                                                   pawl_error *reterr);
+bool pawl__app_partition_done(struct app_partition *partition, int64_t deadline_ns);
+
+/* DENIED when it was opened for reading: its partitions have neither threads nor a sequencer. */
+PAWL_MUST_USE pawl_status pawl__app_refuse_reader(const pawl_app *app, pawl_error *reterr);
+
+/* A visitor is somebody else's code: it runs inside of the application, which cannot be closed meanwhile,
+ * and what it returns counts. */
+PAWL_MUST_USE pawl_status pawl__app_visit_record(const pawl_app *app,
+                                                 pawl_app_record_visitor visitor,
+                                                 void *context,
+                                                 const pawl_app_record *record,
+                                                 pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__app_visit_event(const pawl_app *app,
+                                                pawl_app_event_visitor visitor,
+                                                void *context,
+                                                const pawl_app_event *event,
+                                                pawl_error *reterr);
+
+struct app_partition *pawl__app_partition(pawl_app *app, uint64_t workspace);
+
+#endif

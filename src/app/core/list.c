@@ -1,0 +1,184 @@
+/* Which applications there are at a place: a directory of directories, or a database. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "app/core/internal.h"
+#include "app/postgres/backend.h"
+#include "base/core/argument.h"
+#include "base/core/error.h"
+#include "base/os/fs.h"
+#include "store/location.h"
+#include "store/schemas.h"
+
+enum { CONNECT_MS_MAX = 3000, LOCATION_BYTES_MAX = 1 << 16 };
+
+/* --- in a directory --- */
+
+static int may_be_name(const struct dirent *entry)
+{
+    return pawl_app_check_name(entry->d_name, NULL) == PAWL_OK;
+}
+
+static pawl_status is_directory(const char *place,
+                                const char *name,
+                                bool *ret_is,
+                                pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *path = pawl__fs_join(place, name);
+    struct stat info = { 0 };
+
+    if (path == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+    }
+    /* Gone meanwhile, or a link that leads nowhere: no directory. */
+    if (stat(path, &info) != 0 && errno != ENOENT) {
+        return pawl__fail_errno(reterr, errno, "look at '%s'", path);
+    }
+    *ret_is = S_ISDIR(info.st_mode);
+    return PAWL_OK;
+}
+
+static pawl_status list_directory(const char *place,
+                                  pawl_app_name_visitor visitor,
+                                  void *context,
+                                  pawl_error *reterr)
+{
+    struct dirent **entries = NULL;
+    pawl_status status = PAWL_OK;
+    int count = scandir(place, &entries, may_be_name, alphasort);
+
+    if (count < 0) {
+        return errno == ENOENT ? PAWL_OK
+                               : pawl__fail_errno(reterr, errno, "list directory '%s'", place);
+    }
+    for (int i = 0; i < count; i++) {
+        bool is = false;
+
+        if (status == PAWL_OK) {
+            status = is_directory(place, entries[i]->d_name, &is, reterr);
+        }
+        if (status == PAWL_OK && is) {
+            status = pawl__fail_settled(
+                reterr, visitor(context, entries[i]->d_name, reterr), "the visitor");
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return status;
+}
+
+/* --- in a database --- */
+
+static const struct pawl__pg_statement names_statement = { "SELECT name FROM apps ORDER BY name",
+                                                           "",
+                                                           "t" };
+
+/* The tables may not be there yet, and then nothing that names them can be prepared. */
+static pawl_status has_tables(const char *url,
+                              const struct pawl__pg_options *options,
+                              bool *ret_has,
+                              pawl_error *reterr)
+{
+    AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
+    const struct pawl__schema *schema = &pawl__schema_postgres_app;
+    size_t pending = 0;
+    pawl_status status = pawl__pg_open(url, options, &pg, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__migrate_pending(&pawl__pg_migrate_ops, pg, schema, &pending, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_has = pending < schema->count;
+    }
+    return status;
+}
+
+static pawl_status visit_names(const struct pawl__pg_rows *rows,
+                               pawl_app_name_visitor visitor,
+                               void *context,
+                               pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < rows->count && status == PAWL_OK; i++) {
+        AUTO(pawl__text_free) char *name = pawl__view_dup(pawl__pg_get_text(rows, i, 0));
+
+        status = name == NULL
+                     ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a name")
+                     : pawl__fail_settled(reterr, visitor(context, name, reterr), "the visitor");
+    }
+    return status;
+}
+
+static pawl_status list_database(const char *url,
+                                 pawl_app_name_visitor visitor,
+                                 void *context,
+                                 pawl_error *reterr)
+{
+    AUTO(pawl__location_done) struct pawl__location location = { 0 };
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    struct pawl__pg_options options = { .application_name = "pawl app",
+                                        .connect_ms_max = CONNECT_MS_MAX };
+    bool has = false;
+    pawl_status status = pawl__location_parse(url, &location, reterr);
+
+    if (status == PAWL_OK) {
+        status = has_tables(location.path, &options, &has, reterr);
+    }
+    if (status != PAWL_OK || !has) {
+        return status;
+    }
+    AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
+    options.statements = &names_statement;
+    options.statement_count = 1;
+    status = pawl__pg_open(location.path, &options, &pg, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__pg_exec(pg, 0, NULL, 0, &rows, reterr);
+    }
+    return status == PAWL_OK ? visit_names(&rows, visitor, context, reterr) : status;
+}
+
+pawl_status pawl_app_list(const char *place,
+                          pawl_app_name_visitor visitor,
+                          void *context,
+                          pawl_error *reterr)
+{
+    NEED(place, reterr);
+    NEED(visitor, reterr);
+    return pawl__location_is_postgres(place) ? list_database(place, visitor, context, reterr)
+                                             : list_directory(place, visitor, context, reterr);
+}
+
+pawl_status pawl_app_locate(const char *place,
+                            const char *name,
+                            char **ret_location,
+                            pawl_error *reterr)
+{
+    NEED(place, reterr);
+    NEED(name, reterr);
+    NEED(ret_location, reterr);
+    AUTO(pawl__buf_done) struct pawl__buf location = BUF_INIT(LOCATION_BYTES_MAX);
+    pawl_status status = pawl_app_check_name(name, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (pawl__location_is_postgres(place)) {
+        char before = strchr(place, '?') == NULL ? '?' : '&';
+        pawl__buf_add_format(&location, "%s%capp=%s", place, before, name);
+    } else {
+        pawl__buf_add_format(&location, "%s/%s", place, name);
+    }
+    status = pawl__buf_check(&location, "the location", reterr);
+    char *text = status == PAWL_OK ? pawl__buf_steal(&location) : NULL;
+    if (status == PAWL_OK && text == NULL) {
+        status = pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+    }
+    if (status == PAWL_OK) {
+        *ret_location = text;
+    }
+    return status;
+}

@@ -1,0 +1,241 @@
+/* A command becomes an event: it gets its numbers, and the batch gets all that it does. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "app/core/ids.h"
+#include "app/core/item.h"
+#include "base/core/error.h"
+
+/* An event that is being made. */
+struct making {
+    struct app_partition *partition;
+    struct app_item *item;
+    pawl_app_event event;
+    pawl_app_record *records;
+    pawl_app_number *numbers; /* offset, ids, then those for holes */
+    size_t number_count;
+    uint64_t *ids; /* by place of the create */
+};
+
+static pawl_status take_number(struct making *making,
+                               uint16_t sequence,
+                               uint64_t *ret_number,
+                               pawl_error *reterr)
+{
+    uint64_t number = 0;
+    pawl_status status =
+        pawl_sequencer_next(making->partition->sequencer, sequence, &number, reterr);
+
+    if (status == PAWL_EXHAUSTED || (status == PAWL_OK && number > PAWL_APP_C_ID_MAX)) {
+        return pawl__fail(reterr,
+                          PAWL_EXHAUSTED,
+                          "workspace %" PRIu64 ": the last number of sequence '%s' is used",
+                          making->event.workspace,
+                          pawl_app_sequence_name(making->partition->app, sequence));
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    making->numbers[making->number_count++] = (pawl_app_number){ sequence, number };
+    *ret_number = number;
+    return PAWL_OK;
+}
+
+static pawl_status take_ids(struct making *making, pawl_error *reterr)
+{
+    const struct app_request *request = &making->item->request;
+
+    for (size_t i = 0; i < request->create_count; i++) {
+        pawl_app_class class = request->creates[i].record_class;
+        uint16_t sequence = pawl__app_sequence_of(class);
+        making->ids[i] = request->creates[i].singleton;
+        pawl_status status =
+            sequence == 0 ? PAWL_OK : take_number(making, sequence, &making->ids[i], reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        if (!pawl__app_id_fits(class, making->ids[i])) {
+            return pawl__fail(reterr,
+                              PAWL_EXHAUSTED,
+                              "workspace %" PRIu64 ": %" PRIu64 " is no id of a %s any more",
+                              request->workspace,
+                              making->ids[i],
+                              pawl__app_class_name(class));
+        }
+    }
+    return PAWL_OK;
+}
+
+static pawl_status take_for_holes(struct making *making,
+                                  const struct app_text *text,
+                                  pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < text->hole_count && status == PAWL_OK; i++) {
+        uint64_t number = 0;
+        if (text->holes[i].next) {
+            status = take_number(making, text->holes[i].sequence, &number, reterr);
+        }
+    }
+    return status;
+}
+
+static pawl_status take_numbers(struct making *making, pawl_error *reterr)
+{
+    const struct app_request *request = &making->item->request;
+    pawl_status status =
+        take_number(making, PAWL_APP_SEQ_WLOG_OFFSET, &making->event.wlog_offset, reterr);
+
+    if (status == PAWL_OK) {
+        status = take_ids(making, reterr);
+    }
+    for (size_t i = 0; i < request->create_count && status == PAWL_OK; i++) {
+        status = take_for_holes(making, &request->creates[i].data, reterr);
+    }
+    for (size_t i = 0; i < request->update_count && status == PAWL_OK; i++) {
+        status = take_for_holes(making, &request->updates[i].data, reterr);
+    }
+    return status;
+}
+
+static pawl_status fill_data(struct making *making,
+                             const struct app_text *text,
+                             const pawl_app_number **numbers,
+                             pawl_view *ret_data,
+                             pawl_error *reterr)
+{
+    struct app_partition *partition = making->partition;
+
+    if (text->hole_count == 0) {
+        *ret_data = text->text;
+        return PAWL_OK;
+    }
+    pawl__buf_clear(&partition->bytes);
+    *numbers += pawl__app_text_fill(text, making->ids, *numbers, &partition->bytes);
+    pawl_status status = pawl__buf_check(&partition->bytes, "the data", reterr);
+    if (status == PAWL_OK
+        && !pawl__arena_copy(&partition->arena, pawl__buf_view(&partition->bytes), ret_data)) {
+        status = pawl__fail(reterr, PAWL_NOMEM, "no memory for a record");
+    }
+    return status;
+}
+
+static pawl_status make_records(struct making *making, pawl_error *reterr)
+{
+    const struct app_request *request = &making->item->request;
+    /* Those for holes are the last ones. */
+    const pawl_app_number *next = &making->numbers[making->number_count - request->next_count];
+    pawl_app_record *record = making->records;
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < request->create_count && status == PAWL_OK; i++, record++) {
+        const struct app_new *create = &request->creates[i];
+        *record = (pawl_app_record){ .record_class = create->record_class,
+                                     .raw_id = create->raw_id,
+                                     .id = making->ids[i],
+                                     .table = create->table };
+        status = fill_data(making, &create->data, &next, &record->data, reterr);
+    }
+    for (size_t i = 0; i < request->update_count && status == PAWL_OK; i++, record++) {
+        const struct app_change *update = &request->updates[i];
+        *record = making->item->targets[i];
+        record->update = true;
+        record->id = update->id;
+        status = fill_data(making, &update->data, &next, &record->data, reterr);
+    }
+    return status;
+}
+
+static void respond(const struct making *making)
+{
+    const struct app_request *request = &making->item->request;
+    struct app_item *item = making->item;
+    size_t ids = 0;
+
+    item->response->plog_offset = making->event.plog_offset;
+    item->response->wlog_offset = making->event.wlog_offset;
+    for (size_t i = 0; i < request->create_count; i++) {
+        if (request->creates[i].raw_id != 0) {
+            item->ids[ids++] = (pawl_app_id){ request->creates[i].raw_id, making->ids[i] };
+        }
+    }
+    if (request->next_count > 0) {
+        memcpy(item->numbers,
+               &making->numbers[making->number_count - request->next_count],
+               request->next_count * sizeof(*item->numbers));
+    }
+}
+
+static pawl_status add_event(const struct making *making, pawl_error *reterr)
+{
+    static const struct app_modes modes[] = {
+        [PAWL_APP_TRUST_0] = { APP_INSERT, APP_INSERT, APP_INSERT },
+        [PAWL_APP_TRUST_1] = { APP_INSERT, APP_PUT, APP_INSERT },
+        [PAWL_APP_TRUST_2] = { APP_PUT, APP_PUT, APP_SKIP },
+    };
+    struct app_partition *partition = making->partition;
+    const struct app_modes *mode = &modes[partition->app->definition.descriptor.trust];
+    uint32_t app = partition->seq.app;
+    struct app_key key =
+        pawl__app_key_plog(app, partition->seq.partition, making->event.plog_offset);
+
+    pawl__buf_clear(&partition->bytes);
+    pawl__app_event_encode(&making->event, &partition->bytes);
+    pawl_status status = pawl__buf_check(&partition->bytes, "the event", reterr);
+    if (status == PAWL_OK) {
+        status = pawl__app_batch_add(&partition->batch,
+                                     APP_PLOG,
+                                     mode->events,
+                                     &key,
+                                     pawl__buf_view(&partition->bytes),
+                                     reterr);
+    }
+    return status == PAWL_OK ? pawl__app_apply(&partition->batch,
+                                               app,
+                                               &making->event,
+                                               pawl__buf_view(&partition->bytes),
+                                               mode,
+                                               reterr)
+                             : status;
+}
+
+pawl_status pawl__app_make_event(struct app_partition *partition,
+                                 struct app_item *item,
+                                 uint64_t offset,
+                                 pawl_error *reterr)
+{
+    const struct app_request *request = &item->request;
+    size_t records = request->create_count + request->update_count;
+    size_t numbers = 1 + request->create_count + request->next_count;
+    struct pawl__arena *arena = &partition->arena;
+    struct making making = {
+        .partition = partition,
+        .item = item,
+        .event = { .workspace = request->workspace,
+                   .plog_offset = offset,
+                   .kind = request->kind->id,
+                   .key = request->key },
+        .records = pawl__arena_take(arena, (records + 1) * sizeof(*making.records)),
+        .numbers = pawl__arena_take(arena, numbers * sizeof(*making.numbers)),
+        .ids = pawl__arena_take(arena, (request->create_count + 1) * sizeof(*making.ids)),
+    };
+
+    if (making.records == NULL || making.numbers == NULL || making.ids == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an event");
+    }
+    memcpy(making.event.request_hash, request->hash.bytes, sizeof(request->hash.bytes));
+    pawl_status status = take_numbers(&making, reterr);
+    if (status == PAWL_OK) {
+        status = make_records(&making, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    making.event.records = making.records;
+    making.event.record_count = records;
+    making.event.numbers = making.numbers;
+    making.event.number_count = making.number_count;
+    respond(&making);
+    return add_event(&making, reterr);
+}

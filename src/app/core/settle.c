@@ -1,0 +1,357 @@
+/* The anchor of an open application: compared when it is opened, written behind the partitions.
+ *
+ * What fails is tried again with the next events: they are durable whatever becomes of the anchor. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "app/core/internal.h"
+#include "base/core/error.h"
+#include "base/log/log.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+
+#define SETTLE_EVERY_NS (500 * NS_PER_MS) /* promised: within a second */
+enum { READ_MS_MAX = 2000 };
+
+/* --- reading --- */
+
+static void start_anchor(struct pawl_app *app, bool found)
+{
+    const pawl_app_descriptor *descriptor = &app->definition.descriptor;
+    struct app_anchor *anchor = &app->settler.anchor;
+    bool older = found && app->format == APP_FORMAT_BARE;
+
+    memset(anchor, 0, sizeof(*anchor));
+    snprintf(anchor->name, sizeof(anchor->name), "%s", descriptor->name);
+    anchor->id = descriptor->id;
+    anchor->partitions = descriptor->partitions;
+    anchor->born_us = older ? 0 : (uint64_t)pawl__wall_us(pawl__clock_real());
+    anchor->has_descriptor = true;
+    anchor->descriptor = app->stored_descriptor;
+}
+
+static pawl_status parse_anchor(const pawl_app_descriptor *descriptor,
+                                pawl_view text,
+                                struct app_anchor *ret_anchor,
+                                pawl_error *reterr)
+{
+    pawl_status status = pawl__app_anchor_parse(text, ret_anchor, reterr);
+
+    if (status == PAWL_OK
+        && (ret_anchor->id != descriptor->id || strcmp(ret_anchor->name, descriptor->name) != 0
+            || ret_anchor->partitions != descriptor->partitions)) {
+        status = pawl__fail(reterr,
+                            PAWL_CORRUPT,
+                            "it is that of application '%s' with id %" PRIu32,
+                            ret_anchor->name,
+                            ret_anchor->id);
+    }
+    return status;
+}
+
+pawl_status pawl__app_anchor_read(const struct pawl_app *app,
+                                  struct app_anchor *ret_anchor,
+                                  bool *ret_known,
+                                  pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+    pawl_status status = app->store->ops->read_anchor(app->store, &text, reterr);
+
+    *ret_known = status == PAWL_OK && text.len > 0;
+    if (*ret_known) {
+        status =
+            parse_anchor(&app->definition.descriptor, pawl__buf_view(&text), ret_anchor, reterr);
+    }
+    return status == PAWL_OK
+               ? PAWL_OK
+               : pawl__fail_context(reterr, status, "the anchor (%s)", app->store->anchor_name);
+}
+
+/* An anchor that cannot be read is told when the application is known. */
+pawl_status pawl__app_anchor_know_descriptor(struct app_store *store,
+                                             const struct pawl__sha256 *stored,
+                                             pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+    struct app_anchor anchor;
+    pawl_status status = store->ops->read_anchor(store, &text, NULL);
+
+    return status == PAWL_OK && text.len > 0
+                   && pawl__app_anchor_parse(pawl__buf_view(&text), &anchor, NULL) == PAWL_OK
+               ? pawl__app_anchor_check_descriptor(&anchor, stored, store->anchor_name, reterr)
+               : PAWL_OK;
+}
+
+/* The event at an offset, its hash. *ret_found false: there is none. */
+static pawl_status hash_event(struct app_store *store,
+                              uint32_t app,
+                              uint16_t partition,
+                              uint64_t offset,
+                              bool *ret_found,
+                              struct pawl__sha256 *ret_hash,
+                              pawl_error *reterr)
+{
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    struct app_key key = pawl__app_key_plog(app, partition, offset);
+    pawl_view view = pawl__app_key_view(&key);
+    struct app_value value = { .found = false };
+    const struct app_lookup lookup = {
+        .family = APP_PLOG,
+        .keys = &view,
+        .count = 1,
+        .deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + READ_MS_MAX * NS_PER_MS,
+    };
+    pawl_status status = store->ops->get_many(store, &lookup, &arena, &value, reterr);
+
+    if (status == PAWL_OK) {
+        *ret_found = value.found;
+    }
+    return status == PAWL_OK && value.found ? pawl__sha256(value.bytes, ret_hash, reterr) : status;
+}
+
+pawl_status pawl__app_anchor_compare(const struct pawl_app *app,
+                                     const struct app_anchor *anchor,
+                                     uint16_t partition,
+                                     pawl_error *reterr)
+{
+    const struct app_log_end *end = &anchor->ends[partition];
+    uint32_t id = app->definition.descriptor.id;
+    const struct app_seq seq = { .store = app->store, .app = id, .partition = partition };
+    struct pawl__sha256 hash;
+    uint64_t last = 0;
+    bool found = false;
+
+    if (end->offset == 0) {
+        return PAWL_OK;
+    }
+    pawl_status status = hash_event(app->store, id, partition, end->offset, &found, &hash, reterr);
+    if (status == PAWL_OK && found) {
+        return pawl__sha256_equal(&hash, &end->hash)
+                   ? PAWL_OK
+                   : pawl__fail(reterr,
+                                PAWL_CORRUPT,
+                                "the event at offset %" PRIu64 " of the log of partition %u is not "
+                                "the one that the anchor knows (%s)",
+                                end->offset,
+                                partition,
+                                app->store->anchor_name);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__app_seq_end(&seq, &last, reterr);
+    }
+    return status != PAWL_OK
+               ? status
+               : pawl__fail(reterr,
+                            PAWL_CORRUPT,
+                            "cut off: the log of partition %u ends at offset %" PRIu64
+                            ", its anchor is at %" PRIu64
+                            "; restore it, or to go on with what is left remove the anchor (%s)",
+                            partition,
+                            last,
+                            end->offset,
+                            app->store->anchor_name);
+}
+
+static pawl_status compare_all(const struct pawl_app *app, bool found, pawl_error *reterr)
+{
+    const struct app_anchor *anchor = &app->settler.anchor;
+    pawl_status status =
+        found ? PAWL_OK : pawl__app_anchor_check_new(anchor, app->store->anchor_name, reterr);
+
+    for (uint16_t i = 0; found && i < anchor->partitions && status == PAWL_OK; i++) {
+        status = pawl__app_anchor_compare(app, anchor, i, reterr);
+    }
+    return status;
+}
+
+pawl_status pawl__app_anchor_look(struct pawl_app *app, bool found, pawl_error *reterr)
+{
+    const struct app_store_ops *ops = app->store->ops;
+
+    start_anchor(app, found);
+    if (app->options.read_only) { /* whoever verifies it is told */
+        return PAWL_OK;
+    }
+    struct app_anchor stored;
+    bool known = false;
+    pawl_status status = pawl__app_anchor_read(app, &stored, &known, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (known) {
+        app->settler.known = stored.has_descriptor; /* an older one is written anew */
+        stored.has_descriptor = true;
+        stored.descriptor = app->stored_descriptor; /* which was compared */
+        app->settler.anchor = stored;
+    }
+    if (ops->check_place != NULL) {
+        status = ops->check_place(app->store, &app->settler.anchor, reterr);
+    }
+    return status == PAWL_OK ? compare_all(app, found, reterr) : status;
+}
+
+/* --- writing --- */
+
+void pawl__app_settle_written(struct app_partition *partition, uint64_t offset)
+{
+    atomic_store_explicit(&partition->written, offset, memory_order_release);
+    pawl__watch_bump(&partition->app->settler.watch);
+}
+
+/* *ret_moved when there is something to write. */
+static pawl_status follow(struct pawl_app *app,
+                          struct app_anchor *anchor,
+                          bool *ret_moved,
+                          pawl_error *reterr)
+{
+    for (uint16_t i = 0; i < anchor->partitions; i++) {
+        struct app_log_end *end = &anchor->ends[i];
+        uint64_t offset = atomic_load_explicit(&app->partitions[i].written, memory_order_acquire);
+        bool found = false;
+        if (offset <= end->offset) {
+            continue;
+        }
+        pawl_status status =
+            hash_event(app->store, anchor->id, i, offset, &found, &end->hash, reterr);
+        if (status != PAWL_OK || !found) {
+            return status;
+        }
+        end->offset = offset;
+        *ret_moved = true;
+    }
+    return PAWL_OK;
+}
+
+static pawl_status settle(struct pawl_app *app, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+    struct app_anchor anchor = app->settler.anchor;
+    bool moved = !app->settler.known;
+    pawl_status status = follow(app, &anchor, &moved, reterr);
+
+    if (status != PAWL_OK || !moved) {
+        return status;
+    }
+    pawl__app_anchor_write(&anchor, &text);
+    status = pawl__buf_check(&text, "the anchor", reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    FAILPOINT("app.anchor.write.before", reterr);
+    status = app->store->ops->write_anchor(app->store, pawl__buf_view(&text), reterr);
+    if (status == PAWL_OK) {
+        app->settler.anchor = anchor;
+        app->settler.known = true;
+    }
+    return status;
+}
+
+/* Nobody is answered by it: a line when it begins to fail, and one when it no longer does. */
+static pawl_status settle_and_tell(struct pawl_app *app, pawl_error *reterr)
+{
+    struct app_settler *settler = &app->settler;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = settle(app, &error);
+    bool failed = status != PAWL_OK;
+    bool ours =
+        status != PAWL_LEASE_LOST && status != PAWL_CANCELLED; /* else it is told elsewhere */
+
+    if (failed && !settler->failing && ours) {
+        LOG_WARNING(
+            "the anchor of an application cannot be written now: a cut of its log would not be "
+            "noticed",
+            LOG_TEXT("application", app->definition.descriptor.name),
+            LOG_TEXT("anchor", app->store->anchor_name),
+            LOG_TEXT("error", error.message));
+    } else if (!failed && settler->failing) {
+        LOG_INFO("the anchor of an application is written again",
+                 LOG_TEXT("application", app->definition.descriptor.name));
+    }
+    settler->failing = failed;
+    return failed ? pawl__fail(reterr, status, "%s", error.message) : PAWL_OK;
+}
+
+/* Writes once more when it is told to end, so that whoever closes the application waits for a disk that
+ * hangs no longer than he wants to. */
+static void settle_main(void *context)
+{
+    struct pawl_app *app = context;
+    struct app_settler *settler = &app->settler;
+    uint32_t settled = pawl__watch_generation(&settler->watch);
+
+    while (!pawl__cancelled(&settler->cancel)) {
+        pawl__watch_wait(&settler->watch, settled, INT64_MAX);
+        uint32_t generation = pawl__watch_generation(&settler->watch);
+        int64_t next_ns = pawl__monotonic_ns(pawl__clock_real()) + SETTLE_EVERY_NS;
+        if (!pawl__cancel_wait_until(&settler->cancel, next_ns)
+            && settle_and_tell(app, NULL) == PAWL_OK) {
+            settled = generation;
+        }
+    }
+    if (settler->started) {
+        (void)!settle_and_tell(app, NULL);
+    }
+}
+
+pawl_status pawl__app_settle_init(struct pawl_app *app, pawl_error *reterr)
+{
+    struct app_settler *settler = &app->settler;
+    pawl_status status = pawl__watch_init(&settler->watch, NULL, NULL, reterr);
+
+    settler->watch_ready = status == PAWL_OK;
+    if (status == PAWL_OK) {
+        status = pawl__cancel_init(&settler->cancel, NULL, reterr);
+        settler->cancel_ready = status == PAWL_OK;
+    }
+    return status;
+}
+
+/* An anchor that says more than a power cut leaves would be a false alarm. */
+static bool has_anchor(const struct pawl_app *app)
+{
+    return !app->options.read_only && !app->options.unsafe_no_sync;
+}
+
+pawl_status pawl__app_settle_start(struct pawl_app *app, pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    if (!has_anchor(app)) {
+        return PAWL_OK;
+    }
+    for (size_t i = 0; i < app->partition_count && status == PAWL_OK; i++) {
+        uint64_t offset = 0;
+        status = pawl__app_seq_end(&app->partitions[i].seq, &offset, reterr);
+        atomic_store(&app->partitions[i].written, offset);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    /* So that others see it. A disk without room for it is for the commands to complain about. */
+    if (settle_and_tell(app, NULL) == PAWL_NOMEM) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an anchor");
+    }
+    app->settler.started = true;
+    return pawl__thread_start(&app->settler.thread, "pawl-settle", settle_main, app, reterr);
+}
+
+bool pawl__app_settle_end(struct pawl_app *app, int64_t deadline_ns)
+{
+    struct app_settler *settler = &app->settler;
+
+    if (settler->cancel_ready) {
+        pawl__cancel_now(&settler->cancel);
+        pawl__watch_bump(&settler->watch);
+    }
+    if (!pawl__thread_join_until(&settler->thread, deadline_ns)) {
+        return false;
+    }
+    if (settler->cancel_ready) {
+        pawl__cancel_done(&settler->cancel);
+    }
+    if (settler->watch_ready) {
+        pawl__watch_done(&settler->watch);
+    }
+    return true;
+}

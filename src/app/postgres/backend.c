@@ -1,0 +1,436 @@
+/* An application in a PostgreSQL database: who owns it. sql/postgres/app/0001_app.sql says how that is
+ * kept on the server.
+ *
+ * Commands take their connections from one pool; the lease is renewed on one of its own. Each of them
+ * holds the owner's lock from its first moment on, so a connection that was lost and made again has
+ * either the lock or the news that another process took the application over: then every call is
+ * LEASE_LOST, and whoever wants to go on opens it again. What becomes of an owner that stands still is
+ * in app_lease.h. */
+#include "app/postgres/backend.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/core/error.h"
+#include "base/log/log.h"
+#include "base/os/clock.h"
+#include "store/location.h"
+#include "store/schemas.h"
+
+enum {
+    CONNECTIONS_DEFAULT = 8,
+    TAKE_MS_MAX = 10000, /* for a connection that others have */
+    /* After a crash of the process that had it, the server needs a moment to notice. */
+    OWNER_MS_MAX = 2000,
+    CONNECT_MS_MAX = 3000, /* less than an application gives its threads to end */
+    NAMES_MAX = 8,
+};
+
+/* One plan whatever the statistics say, which are those of an empty table. And a client whose machine
+ * is gone must not own anything for hours. */
+#define SESSION_SETTINGS                                                                   \
+    "SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off;"   \
+    " SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;" \
+    " SET tcp_keepalives_idle = 30; SET tcp_keepalives_interval = 10;"                     \
+    " SET tcp_keepalives_count = 3"
+
+#define TAKEN_OVER "PW001" /* app_hold */
+
+/* --- connections --- */
+
+static pawl_status fail_lost(pawl_error *reterr)
+{
+    return pawl__fail(
+        reterr, PAWL_LEASE_LOST, "another process has taken the application over: open it again");
+}
+
+pawl_status pawl__app_pg_failed(struct app_postgres *self, pawl_status status, pawl_error *reterr)
+{
+    if (reterr != NULL && strcmp(reterr->sqlstate, TAKEN_OVER) == 0) {
+        atomic_store(&self->lost, true);
+    }
+    return atomic_load(&self->lost) ? fail_lost(reterr) : status;
+}
+
+void pawl__app_pg_stray(struct app_postgres *self, int64_t session)
+{
+    pawl__lock(&self->lock);
+    REQUIRE(self->stray_count < COUNT_OF(self->strays)); /* one a connection, see settle_locked */
+    self->strays[self->stray_count++] = session;
+    pawl__unlock(&self->lock);
+}
+
+static pawl_status settle_locked(struct app_postgres *self, struct pawl__pg *pg, pawl_error *reterr)
+    REQUIRES_LOCK(self->lock)
+{
+    while (self->stray_count > 0) {
+        AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+        int64_t session = self->strays[self->stray_count - 1];
+        pawl_status status = pawl__pg_exec(pg,
+                                           APP_PG_END_SESSION,
+                                           PG_ARGS(pawl__pg_i64(self->app), pawl__pg_i64(session)),
+                                           &rows,
+                                           reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        if (!pawl__pg_get_bool(&rows, 0, 0)) {
+            return pawl__fail(reterr,
+                              PAWL_UNAVAILABLE,
+                              "server process %" PRId64 " has an unfinished write and does not end",
+                              session);
+        }
+        self->stray_count--;
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__app_pg_borrow(struct app_postgres *self,
+                                int64_t deadline_ns,
+                                struct pawl__pg **ret_pg,
+                                pawl_error *reterr)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    struct pawl__pg *pg = NULL;
+    int64_t take_ns = pawl__monotonic_ns(pawl__clock_real()) + TAKE_MS_MAX * NS_PER_MS;
+    pawl_status status = PAWL_LEASE_LOST;
+
+    if (!atomic_load(&self->lost)) {
+        status = pawl__pg_pool_take(self->pool, MIN(take_ns, deadline_ns), &pg, &error);
+    }
+    if (status == PAWL_OK) {
+        pawl__pg_set_deadline(pg, deadline_ns == INT64_MAX ? 0 : deadline_ns);
+        pawl__lock(&self->lock);
+        status = settle_locked(self, pg, &error);
+        pawl__unlock(&self->lock);
+    } else if (status == PAWL_TIMEOUT) {
+        status = pawl__fail(&error, PAWL_BUSY, "all connections to the database are in use");
+    }
+    if (status == PAWL_OK) {
+        *ret_pg = pg;
+        return PAWL_OK;
+    }
+    pawl__pg_pool_give(self->pool, pg);
+    if (reterr != NULL) {
+        *reterr = error;
+    }
+    return pawl__app_pg_failed(self, status, reterr);
+}
+
+/* --- which application --- */
+
+enum { SETUP_DEFINE, SETUP_OF_ID, SETUP_FIND, SETUP_TAKE, SETUP_OWNER };
+
+static const struct pawl__pg_statement setup_statements[] = {
+    [SETUP_DEFINE] = { "INSERT INTO apps (id, name) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+                       "it",
+                       NULL },
+    [SETUP_OF_ID] = { "SELECT id, name FROM apps WHERE id = $1 OR name = $2", "it", "it" },
+    [SETUP_FIND] = { "SELECT id, name FROM apps WHERE $1 = '' OR name = $1 ORDER BY name LIMIT $2",
+                     "ti",
+                     "it" },
+    [SETUP_TAKE] = { "SELECT app_take_lease($1, $2, $3, $4)", "itii", "i" },
+    [SETUP_OWNER] = { "SELECT owner, to_char(since, 'YYYY-MM-DD HH24:MI:SS'),"
+                      " CASE WHEN lease_until IS NULL THEN 0 ELSE greatest(ceil(extract(epoch FROM"
+                      " lease_until - clock_timestamp())), 1) END::bigint FROM apps WHERE id = $1",
+                      "i",
+                      "tti" },
+};
+
+/* Names and ids of a database's applications are unique, each. */
+static pawl_status define(struct pawl__pg *pg,
+                          const struct app_store_options *options,
+                          pawl_error *reterr)
+{
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    const struct pawl__pg_value values[] = { pawl__pg_i64(options->app_id),
+                                             pawl__pg_text(pawl_view_of(options->app_name)) };
+    pawl_status status = pawl__pg_exec(pg, SETUP_DEFINE, values, 2, NULL, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__pg_exec(pg, SETUP_OF_ID, values, 2, &rows, reterr);
+    }
+    for (size_t i = 0; i < rows.count && status == PAWL_OK; i++) {
+        pawl_view name = pawl__pg_get_text(&rows, i, 1);
+        if (pawl__pg_get_i64(&rows, i, 0) != options->app_id
+            || !pawl__view_is(name, options->app_name)) {
+            status = pawl__fail(reterr,
+                                PAWL_CONFLICT,
+                                "the database has an application '%.*s' with id %" PRId64,
+                                VIEW_ARGS(name),
+                                pawl__pg_get_i64(&rows, i, 0));
+        }
+    }
+    return status;
+}
+
+/* The one of that name, or the only one. */
+static pawl_status find(struct app_postgres *self,
+                        struct pawl__pg *pg,
+                        const char *name,
+                        pawl_error *reterr)
+{
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    AUTO(pawl__buf_done) struct pawl__buf names = BUF_INIT(4096);
+    pawl_status status =
+        pawl__pg_exec(pg,
+                      SETUP_FIND,
+                      PG_ARGS(pawl__pg_text(pawl_view_of(name)), pawl__pg_i64(NAMES_MAX)),
+                      &rows,
+                      reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (rows.count == 0) {
+        return name[0] == '\0'
+                   ? pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application")
+                   : pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application '%s'", name);
+    }
+    if (rows.count > 1) {
+        for (size_t i = 0; i < rows.count; i++) {
+            pawl__buf_add_format(
+                &names, "%s%.*s", i == 0 ? "" : ", ", VIEW_ARGS(pawl__pg_get_text(&rows, i, 1)));
+        }
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "the database has several applications (%.*s): which one is said by "
+                          "'?app=NAME' behind the URL",
+                          VIEW_ARGS(pawl__buf_view(&names)));
+    }
+    self->app = (uint32_t)pawl__pg_get_i64(&rows, 0, 0);
+    snprintf(self->name, sizeof(self->name), "%.*s", VIEW_ARGS(pawl__pg_get_text(&rows, 0, 1)));
+    return PAWL_OK;
+}
+
+/* --- ownership --- */
+
+static pawl_status fail_owned(struct app_postgres *self, struct pawl__pg *pg, pawl_error *reterr)
+{
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    pawl_status status =
+        pawl__pg_exec(pg, SETUP_OWNER, PG_ARGS(pawl__pg_i64(self->app)), &rows, reterr);
+
+    if (status != PAWL_OK || rows.count != 1) {
+        return pawl__fail(reterr, PAWL_BUSY, "another process has the application");
+    }
+    char lease[64] = "";
+    if (pawl__pg_get_i64(&rows, 0, 2) > 0) {
+        snprintf(lease,
+                 sizeof(lease),
+                 "; its lease expires in %" PRId64 " s unless renewed",
+                 pawl__pg_get_i64(&rows, 0, 2));
+    }
+    return pawl__fail(reterr,
+                      PAWL_BUSY,
+                      "another process has the application: %.*s, since %.*s UTC%s",
+                      VIEW_ARGS(pawl__pg_get_text(&rows, 0, 0)),
+                      VIEW_ARGS(pawl__pg_get_text(&rows, 0, 1)),
+                      lease);
+}
+
+/* `pg` keeps the lock until the pool has a connection that holds it. */
+static pawl_status take_ownership(struct app_postgres *self,
+                                  struct pawl__pg *pg,
+                                  pawl_error *reterr)
+{
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    char host[HOST_NAME_MAX + 1] = "";
+    char who[HOST_NAME_MAX + 64];
+
+    (void)gethostname(host, sizeof(host) - 1);
+    snprintf(who, sizeof(who), "process %ld on %s", (long)getpid(), host);
+    pawl_status status = pawl__pg_exec(pg,
+                                       SETUP_TAKE,
+                                       PG_ARGS(pawl__pg_i64(self->app),
+                                               pawl__pg_text(pawl_view_of(who)),
+                                               pawl__pg_i64(OWNER_MS_MAX),
+                                               pawl__pg_i64(self->lease.term_ms)),
+                                       &rows,
+                                       reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    self->lease.epoch = pawl__pg_get_i64(&rows, 0, 0);
+    return self->lease.epoch == 0 ? fail_owned(self, pg, reterr) : PAWL_OK;
+}
+
+/* --- open and close --- */
+
+static void warn_of_promises(const struct pawl__pg_server *server)
+{
+    if (!server->fsync || !server->full_page_writes
+        || strcmp(server->synchronous_commit, "off") == 0) {
+        LOG_WARNING("this PostgreSQL server may lose answered commands in a power cut",
+                    LOG_TEXT("server", server->location),
+                    LOG_BOOLEAN("fsync", server->fsync),
+                    LOG_BOOLEAN("full_page_writes", server->full_page_writes),
+                    LOG_TEXT("synchronous_commit", server->synchronous_commit));
+    }
+}
+
+static pawl_status bring_schema(struct pawl__pg *pg,
+                                const struct app_store_options *options,
+                                pawl_error *reterr)
+{
+    const struct pawl__schema *schema = &pawl__schema_postgres_app;
+    size_t pending = 0;
+    pawl_status status = pawl__migrate_pending(&pawl__pg_migrate_ops, pg, schema, &pending, reterr);
+
+    if (status == PAWL_OK && pending == schema->count && options->must_exist) {
+        return pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application");
+    }
+    return status == PAWL_OK && pending > 0
+               ? pawl__migrate(&pawl__pg_migrate_ops, pg, schema, reterr)
+               : status;
+}
+
+/* The tables, before statements can be prepared. */
+static pawl_status set_up(struct app_postgres *self,
+                          const struct app_store_options *options,
+                          pawl_error *reterr)
+{
+    AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
+    struct pawl__pg_options bare = self->options;
+
+    bare.statements = NULL;
+    bare.statement_count = 0;
+    pawl_status status = pawl__pg_open(self->url, &bare, &pg, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (!options->unsafe_no_sync) {
+        warn_of_promises(pawl__pg_server_of(pg));
+    }
+    status = bring_schema(pg, options, reterr);
+    return status == PAWL_OK ? pawl__pg_check_schema(pg, &pawl__schema_postgres_app, reterr)
+                             : status;
+}
+
+static pawl_status connect_all(struct app_postgres *self,
+                               const struct app_store_options *options,
+                               size_t connections,
+                               pawl_error *reterr)
+{
+    AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
+    struct pawl__pg_options setup = self->options;
+    pawl_status status = set_up(self, options, reterr);
+
+    setup.statements = setup_statements;
+    setup.statement_count = COUNT_OF(setup_statements);
+    if (status == PAWL_OK) {
+        status = pawl__pg_open(self->url, &setup, &pg, reterr);
+    }
+    if (status == PAWL_OK && options->app_id != 0) {
+        self->app = options->app_id;
+        snprintf(self->name, sizeof(self->name), "%s", options->app_name);
+        status = define(pg, options, reterr);
+    } else if (status == PAWL_OK) {
+        const char *name = options->app_name == NULL ? "" : options->app_name;
+        status = find(self, pg, name, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = take_ownership(self, pg, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    snprintf(self->settings,
+             sizeof(self->settings),
+             SESSION_SETTINGS "; SELECT app_hold(%" PRIu32 ", %" PRId64 ")",
+             self->app,
+             self->lease.epoch);
+    self->options.settings = self->settings;
+    status = pawl__pg_pool_open(self->url, &self->options, connections, &self->pool, reterr);
+    return status == PAWL_OK ? pawl__app_lease_start(self, reterr) : status;
+}
+
+static void interrupt_store(struct app_store *store)
+{
+    pawl__cancel_now(&((struct app_postgres *)store)->lease.stop);
+}
+
+static void close_store(struct app_store *store)
+{
+    struct app_postgres *self = (struct app_postgres *)store;
+
+    pawl__app_lease_stop(&self->lease);
+    pawl__pg_pool_close(self->pool);
+    pawl__app_lease_done(&self->lease);
+    if (self->lock_ready) {
+        pawl__lock_done(&self->lock);
+    }
+    free(self->url);
+    free(self);
+}
+
+static pawl_status open_at(struct app_postgres *self,
+                           const struct pawl__location *location,
+                           const struct app_store_options *options,
+                           pawl_error *reterr)
+{
+    self->options = (struct pawl__pg_options){
+        .application_name = "pawl app",
+        .statements = pawl__app_pg_statements,
+        .statement_count = APP_PG_COUNT,
+        .answer_ms_max = (int)MIN(options->answer_ms_max, (uint32_t)INT32_MAX),
+        .connect_ms_max = CONNECT_MS_MAX,
+        .unsafe_async_commit = options->unsafe_no_sync,
+        .cancel = &self->lease.stop,
+    };
+    self->url = strdup(location->path);
+    if (self->url == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a URL");
+    }
+    pawl_status status = pawl__app_lease_init(&self->lease, options->lease_ms, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__lock_init(&self->lock, reterr);
+        self->lock_ready = status == PAWL_OK;
+    }
+    return status == PAWL_OK ? connect_all(self,
+                                           options,
+                                           location->connections == 0 ? CONNECTIONS_DEFAULT
+                                                                      : location->connections,
+                                           reterr)
+                             : status;
+}
+
+pawl_status pawl__app_postgres_open(const char *url,
+                                    const struct app_store_options *options,
+                                    struct app_store **ret_store,
+                                    pawl_error *reterr)
+{
+    static const struct app_store_ops ops = {
+        .close = close_store,
+        .interrupt = interrupt_store,
+        .get_many = pawl__app_pg_get_many,
+        .scan = pawl__app_pg_scan,
+        .write = pawl__app_pg_write,
+        .read_anchor = pawl__app_pg_read_anchor,
+        .write_anchor = pawl__app_pg_write_anchor,
+    };
+    AUTO(pawl__location_done) struct pawl__location location = { 0 };
+    pawl_status status = pawl__location_parse(url, &location, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    struct app_postgres *self = calloc(1, sizeof(*self));
+    if (self == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
+    }
+    self->base.ops = &ops;
+    self->base.name = self->name;
+    self->base.anchor_name = "column 'anchor' of table pawl.apps";
+    status = open_at(self, &location, options, reterr);
+    if (status != PAWL_OK) {
+        close_store(&self->base);
+        return status;
+    }
+    *ret_store = &self->base;
+    return PAWL_OK;
+}

@@ -1,0 +1,80 @@
+/* An application in a PostgreSQL database, between opening it (app_postgres.c) and using it
+ * (app_postgres_rows.c). */
+#ifndef PAWL_APP_POSTGRES_BACKEND_H
+#define PAWL_APP_POSTGRES_BACKEND_H
+
+#include <stdatomic.h>
+
+#include "app/core/backend.h"
+#include "app/postgres/lease.h"
+#include "base/thread/thread.h"
+#include "store/postgres/pool.h"
+
+enum app_pg_statement {
+    APP_PG_GET,
+    APP_PG_SCAN,
+    APP_PG_SCAN_BACK,
+    APP_PG_INSERT,
+    APP_PG_PUT,
+    APP_PG_DELETE,
+    APP_PG_TAKEN,
+    APP_PG_END_SESSION,
+    APP_PG_RENEW,
+    APP_PG_ANCHOR,
+    APP_PG_SET_ANCHOR,
+    APP_PG_COUNT
+};
+
+extern const struct pawl__pg_statement pawl__app_pg_statements[APP_PG_COUNT];
+
+struct app_postgres {
+    struct app_store base;
+    struct pawl__lock lock; /* covers strays */
+    bool lock_ready;
+    int64_t strays[PAWL__PG_POOL_MAX]; /* sessions that may still commit what we lost sight of */
+    size_t stray_count;
+    atomic_bool lost; /* another process has it now */
+    struct app_lease lease;
+    char *url;
+    uint32_t app;
+    char name[PAWL_APP_NAME_BYTES_MAX + 1];
+    char settings[512];
+    struct pawl__pg_options options;
+    struct pawl__pg_pool *pool;
+};
+
+/* A connection for one question or one write. No session of ours is left behind whose outcome nobody
+ * knows: what is read is what will be. BUSY: all are in use. LEASE_LOST for ever once another process
+ * has taken the application over. Give it back. */
+PAWL_MUST_USE pawl_status pawl__app_pg_borrow(struct app_postgres *self,
+                                              int64_t deadline_ns,
+                                              struct pawl__pg **ret_pg,
+                                              pawl_error *reterr);
+
+/* What a failed call with a connection means: LEASE_LOST where the server said so, else `status`. */
+pawl_status pawl__app_pg_failed(struct app_postgres *self, pawl_status status, pawl_error *reterr);
+
+/* This session was writing when the link to it was lost. */
+void pawl__app_pg_stray(struct app_postgres *self, int64_t session);
+
+pawl_status pawl__app_pg_get_many(struct app_store *store,
+                                  const struct app_lookup *lookup,
+                                  struct pawl__arena *arena,
+                                  struct app_value *ret_values,
+                                  pawl_error *reterr);
+pawl_status pawl__app_pg_scan(struct app_store *store,
+                              const struct app_range *range,
+                              struct pawl__arena *arena,
+                              struct app_entry *ret_entries,
+                              size_t *ret_count,
+                              pawl_error *reterr);
+pawl_status pawl__app_pg_read_anchor(struct app_store *store,
+                                     struct pawl__buf *text,
+                                     pawl_error *reterr);
+pawl_status pawl__app_pg_write_anchor(struct app_store *store, pawl_view text, pawl_error *reterr);
+pawl_status pawl__app_pg_write(struct app_store *store,
+                               const struct app_entry *entries,
+                               size_t count,
+                               pawl_error *reterr);
+
+#endif

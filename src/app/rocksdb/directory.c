@@ -1,0 +1,128 @@
+#include "app/rocksdb/directory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/os/fs.h"
+
+pawl_status pawl__app_anchor_file(const char *path, struct pawl__buf *text, pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *space = malloc(APP_ANCHOR_BYTES_MAX);
+    pawl_error error = PAWL_ERROR_INIT;
+    size_t len = 0;
+
+    if (space == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an anchor");
+    }
+    pawl_status status = pawl__fs_read_small(path, space, APP_ANCHOR_BYTES_MAX, &len, &error);
+    if (status == PAWL_NOT_FOUND) {
+        return PAWL_OK;
+    }
+    if (status != PAWL_OK) {
+        return pawl__fail(
+            reterr, status == PAWL_INVALID ? PAWL_CORRUPT : status, "%s", error.message);
+    }
+    if (len == 0) { /* it is replaced as a whole: nobody of ours leaves that */
+        return pawl__fail(reterr, PAWL_CORRUPT, "'%s' is empty", path);
+    }
+    pawl__buf_add(text, (pawl_view){ space, len });
+    return pawl__buf_check(text, "the anchor", reterr);
+}
+
+pawl_status pawl__app_place_check_new(const char *anchor_path, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+    struct app_anchor anchor;
+    pawl_status status = pawl__app_anchor_file(anchor_path, &text, reterr);
+
+    return status == PAWL_OK
+                   && pawl__app_anchor_parse(pawl__buf_view(&text), &anchor, NULL) == PAWL_OK
+               ? pawl__app_anchor_check_new(&anchor, anchor_path, reterr)
+               : status;
+}
+
+/* "orders" of "orders.anchor", when there is a directory of that name. */
+static bool is_neighbour(const char *place, const char *file, char *ret_name, size_t size)
+{
+    size_t len = strlen(file);
+    size_t suffix = strlen(APP_ANCHOR_SUFFIX);
+    struct stat info;
+
+    if (len <= suffix || len - suffix >= size
+        || strcmp(&file[len - suffix], APP_ANCHOR_SUFFIX) != 0) {
+        return false;
+    }
+    memcpy(ret_name, file, len - suffix);
+    ret_name[len - suffix] = '\0';
+    AUTO(pawl__text_free) char *path = pawl__fs_join(place, ret_name);
+    return path != NULL && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static bool was_before(const struct app_anchor *a, const struct app_anchor *b)
+{
+    return a->born_us != b->born_us ? a->born_us < b->born_us : strcmp(a->name, b->name) < 0;
+}
+
+/* An anchor that cannot be read is for its own application to complain about. */
+static pawl_status check_neighbour(const char *place,
+                                   const char *file,
+                                   const struct app_anchor *mine,
+                                   pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *path = pawl__fs_join(place, file);
+    struct app_anchor other;
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+    char name[PAWL_APP_NAME_BYTES_MAX + 1];
+
+    if (path == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an anchor");
+    }
+    if (!is_neighbour(place, file, name, sizeof(name)) || strcmp(name, mine->name) == 0
+        || pawl__app_anchor_file(path, &text, NULL) != PAWL_OK
+        || pawl__app_anchor_parse(pawl__buf_view(&text), &other, NULL) != PAWL_OK
+        || other.id != mine->id || !was_before(&other, mine)) {
+        return PAWL_OK;
+    }
+    return pawl__fail(reterr,
+                      PAWL_CONFLICT,
+                      "application '%s' has id %" PRIu32 ", which application '%s' in the same "
+                      "directory has already",
+                      mine->name,
+                      mine->id,
+                      name);
+}
+
+pawl_status pawl__app_place_check(const char *path,
+                                  const struct app_anchor *anchor,
+                                  pawl_error *reterr)
+{
+    const char *slash = strrchr(path, '/');
+    AUTO(pawl__text_free)
+    char *place =
+        slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    struct dirent **entries = NULL;
+    pawl_status status = PAWL_OK;
+
+    if (place == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+    }
+    int count = anchor->born_us == 0 ? 0 : scandir(place, &entries, NULL, alphasort);
+    if (count < 0) {
+        return errno == ENOENT ? PAWL_OK
+                               : pawl__fail_errno(reterr, errno, "list directory '%s'", place);
+    }
+    for (int i = 0; i < count; i++) {
+        if (status == PAWL_OK) {
+            status = check_neighbour(place, entries[i]->d_name, anchor, reterr);
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    return status;
+}

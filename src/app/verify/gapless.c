@@ -1,0 +1,108 @@
+#include "app/verify/gapless.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/error.h"
+#include "base/core/macros.h"
+
+void pawl__gapless_init(struct gapless *gapless, uint64_t initial)
+{
+    REQUIRE(initial >= 1);
+    *gapless = (struct gapless){ .initial = initial };
+}
+
+void pawl__gapless_done(struct gapless *gapless)
+{
+    free(gapless->missing);
+    *gapless = (struct gapless){ .initial = 1 };
+}
+
+static pawl_status make_room(struct gapless *gapless, pawl_error *reterr)
+{
+    if (gapless->missing_count < gapless->room) {
+        return PAWL_OK;
+    }
+    size_t room = gapless->room == 0 ? 16 : gapless->room * 2;
+    struct gapless_range *missing = realloc(gapless->missing, room * sizeof(*missing));
+    if (missing == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu gaps", room);
+    }
+    gapless->missing = missing;
+    gapless->room = room;
+    return PAWL_OK;
+}
+
+static void insert(struct gapless *gapless, size_t at, struct gapless_range range)
+{
+    memmove(&gapless->missing[at + 1],
+            &gapless->missing[at],
+            (gapless->missing_count - at) * sizeof(range));
+    gapless->missing[at] = range;
+    gapless->missing_count++;
+}
+
+/* The range that has the number; missing_count: none has. */
+static size_t find(const struct gapless *gapless, uint64_t number)
+{
+    size_t low = 0;
+    size_t high = gapless->missing_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (gapless->missing[middle].last < number) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < gapless->missing_count && gapless->missing[low].first <= number
+               ? low
+               : gapless->missing_count;
+}
+
+static void take_out(struct gapless *gapless, size_t at, uint64_t number)
+{
+    struct gapless_range *range = &gapless->missing[at];
+
+    if (range->first == range->last) {
+        gapless->missing_count--;
+        memmove(range, range + 1, (gapless->missing_count - at) * sizeof(*range));
+    } else if (range->first == number) {
+        range->first++;
+    } else if (range->last == number) {
+        range->last--;
+    } else {
+        struct gapless_range rest = { number + 1, range->last };
+        range->last = number - 1;
+        insert(gapless, at + 1, rest);
+    }
+}
+
+pawl_status pawl__gapless_use(struct gapless *gapless,
+                              uint64_t number,
+                              bool *ret_fresh,
+                              pawl_error *reterr)
+{
+    uint64_t expected = gapless->last == 0 ? gapless->initial : gapless->last + 1;
+    pawl_status status = make_room(gapless, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    gapless->used++;
+    if (gapless->last == 0 ? number >= expected : number > gapless->last) {
+        if (number > expected) {
+            insert(gapless, gapless->missing_count, (struct gapless_range){ expected, number - 1 });
+        }
+        gapless->last = number;
+        *ret_fresh = true;
+        return PAWL_OK;
+    }
+    size_t at = find(gapless, number);
+    *ret_fresh = at < gapless->missing_count;
+    if (*ret_fresh) {
+        take_out(gapless, at, number);
+    }
+    return PAWL_OK;
+}

@@ -1,0 +1,51 @@
+/* The first lines of a public function. A NULL where something is needed, or a view of so many bytes at
+ * NULL, returns INVALID with the name of the argument; nothing behind them can crash on it.
+ *
+ *     pawl_status pawl_ledger_head(pawl_ledger *ledger, pawl_head *ret_head, pawl_error *reterr)
+ *     {
+ *         NEED(ledger, reterr);
+ *         NEED(ret_head, reterr);
+ */
+#ifndef PAWL_BASE_CORE_ARGUMENT_H
+#define PAWL_BASE_CORE_ARGUMENT_H
+
+#include "base/core/error.h"
+
+#define NEED(pointer, reterr)                                                   \
+    do {                                                                        \
+        if ((pointer) == NULL) {                                                \
+            return pawl__fail((reterr), PAWL_INVALID, "%s: is NULL", #pointer); \
+        }                                                                       \
+    } while (0)
+
+/* An empty view may have NULL data. */
+#define NEED_VIEW(view, reterr)                                               \
+    do {                                                                      \
+        pawl_status view_status_ = pawl__check_view((view), #view, (reterr)); \
+        if (view_status_ != PAWL_OK) {                                        \
+            return view_status_;                                              \
+        }                                                                     \
+    } while (0)
+
+/* A text that must say something: a path, a location. */
+#define NEED_TEXT(text, reterr)                                               \
+    do {                                                                      \
+        NEED(text, reterr);                                                   \
+        if ((text)[0] == '\0') {                                              \
+            return pawl__fail((reterr), PAWL_INVALID, "%s: is empty", #text); \
+        }                                                                     \
+    } while (0)
+
+/* So many things at a place. None may be nowhere. */
+#define NEED_ARRAY(pointer, count, reterr)                                                 \
+    do {                                                                                   \
+        if ((pointer) == NULL && (count) > 0) {                                            \
+            return pawl__fail(                                                             \
+                (reterr), PAWL_INVALID, "%s: is NULL, and %s is not 0", #pointer, #count); \
+        }                                                                                  \
+    } while (0)
+
+/* For a view whose name is made up at run time ("creates[3].data"). */
+pawl_status pawl__check_view(pawl_view view, const char *name, pawl_error *reterr);
+
+#endif

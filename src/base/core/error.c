@@ -1,0 +1,266 @@
+#include "base/core/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/argument.h"
+
+static const struct {
+    const char *name;
+    const char *text;
+    int exit_code;
+} statuses[] = {
+#define STATUS_ROW(name, exit_code, text) { #name, text, exit_code },
+    PAWL_STATUS_MAP(STATUS_ROW)
+#undef STATUS_ROW
+};
+
+enum { CONTEXT_BYTES_MIN = 64 }; /* that stay of a context, however long the message is */
+
+static bool is_status(pawl_status status)
+{
+    return (size_t)status < COUNT_OF(statuses);
+}
+
+const char *pawl_status_name(pawl_status status)
+{
+    return is_status(status) ? statuses[status].name : "UNKNOWN";
+}
+
+const char *pawl_status_text(pawl_status status)
+{
+    return is_status(status) ? statuses[status].text : "unknown status";
+}
+
+int pawl_status_exit_code(pawl_status status)
+{
+    return is_status(status) ? statuses[status].exit_code : 1;
+}
+
+pawl_view pawl_view_of(const char *text)
+{
+    return (pawl_view){ .data = text, .len = text == NULL ? 0 : strlen(text) };
+}
+
+static bool status_is_retryable(pawl_status status)
+{
+    return status == PAWL_BUSY || status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT;
+}
+
+/* Shows that a text was cut, without splitting a UTF-8 character. */
+static void mark_cut(char *message, size_t size)
+{
+    size_t end = size - sizeof("...");
+
+    while (end > 0 && ((unsigned char)message[end] & 0xC0) == 0x80) {
+        end--;
+    }
+    memcpy(message + end, "...", sizeof("..."));
+}
+
+PRINTF_LIKE(3, 0)
+static void format_message(char *message, size_t size, const char *format, va_list args)
+{
+    int needed = vsnprintf(message, size, format, args);
+
+    if (needed < 0) {
+        message[0] = '\0';
+    } else if ((size_t)needed >= size) {
+        mark_cut(message, size);
+    }
+}
+
+static void error_reset(pawl_error *error, pawl_status status)
+{
+    error->status = status;
+    error->retryable = status_is_retryable(status);
+    error->native = 0;
+    error->sqlstate[0] = '\0';
+}
+
+pawl_status pawl__fail(pawl_error *reterr, pawl_status status, const char *format, ...)
+{
+    REQUIRE(status != PAWL_OK);
+    if (reterr != NULL) {
+        va_list args;
+
+        error_reset(reterr, status);
+        va_start(args, format);
+        format_message(reterr->message, sizeof(reterr->message), format, args);
+        va_end(args);
+    }
+    return status;
+}
+
+pawl_status pawl__status_of_errno(int error_number)
+{
+    switch (error_number) {
+    case ENOSPC:
+    case EDQUOT:
+        return PAWL_NO_SPACE;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return PAWL_DENIED;
+    case ENOENT:
+        return PAWL_NOT_FOUND;
+    case ENOMEM:
+        return PAWL_NOMEM;
+    case EAGAIN:
+    case EBUSY:
+        return PAWL_BUSY;
+    case ETIMEDOUT:
+        return PAWL_TIMEOUT;
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case EPIPE:
+        return PAWL_UNAVAILABLE;
+    case EINVAL:
+    case ENAMETOOLONG:
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
+        return PAWL_INVALID;
+    default:
+        return PAWL_IO;
+    }
+}
+
+pawl_status pawl__fail_errno(pawl_error *reterr, int error_number, const char *format, ...)
+{
+    pawl_status status = pawl__status_of_errno(error_number);
+
+    if (reterr != NULL) {
+        char what[PAWL_ERROR_MESSAGE_SIZE];
+        va_list args;
+
+        va_start(args, format);
+        format_message(what, sizeof(what), format, args);
+        va_end(args);
+        /* Static and untranslated: no lock, no locale, no buffer. */
+        const char *reason = strerrordesc_np(error_number);
+        pawl__fail(reterr, status, "%s: %s", what, reason == NULL ? "unknown error" : reason);
+        reterr->native = error_number;
+    }
+    return status;
+}
+
+pawl_status pawl__fail_with(pawl_error *reterr, pawl_status status, const pawl_error *error)
+{
+    if (error->status != status) {
+        return pawl__fail(reterr, status, "%s", pawl_status_text(status));
+    }
+    if (reterr != NULL) {
+        *reterr = *error;
+    }
+    return status;
+}
+
+/* What went wrong, and what to do about it, stands at the end: a long path gives way to it. */
+static void shorten_context(char *context, size_t inner_len)
+{
+    size_t room = PAWL_ERROR_MESSAGE_SIZE - MIN(inner_len + strlen(": "), PAWL_ERROR_MESSAGE_SIZE);
+
+    room = MAX(room, (size_t)CONTEXT_BYTES_MIN);
+    if (strlen(context) >= room) {
+        mark_cut(context, room);
+    }
+}
+
+static void set_status(pawl_error *error, pawl_status status)
+{
+    if (error->status != status) {
+        error->status = status;
+        error->retryable = status_is_retryable(status);
+    }
+}
+
+pawl_status pawl__fail_context(pawl_error *reterr, pawl_status status, const char *format, ...)
+{
+    REQUIRE(status != PAWL_OK);
+    if (reterr != NULL) {
+        char inner[PAWL_ERROR_MESSAGE_SIZE];
+        char context[PAWL_ERROR_MESSAGE_SIZE];
+        va_list args;
+
+        memcpy(inner, reterr->message, sizeof(inner));
+        va_start(args, format);
+        format_message(context, sizeof(context), format, args);
+        va_end(args);
+        shorten_context(context, strlen(inner));
+        if (snprintf(reterr->message, sizeof(reterr->message), "%s: %s", context, inner)
+            >= (int)sizeof(reterr->message)) {
+            mark_cut(reterr->message, sizeof(reterr->message));
+        }
+        set_status(reterr, status);
+    }
+    return status;
+}
+
+pawl_status pawl__fail_advise(pawl_error *reterr, pawl_status status, const char *format, ...)
+{
+    REQUIRE(status != PAWL_OK);
+    if (reterr != NULL) {
+        char advice[PAWL_ERROR_MESSAGE_SIZE / 2];
+        va_list args;
+
+        va_start(args, format);
+        format_message(advice, sizeof(advice), format, args);
+        va_end(args);
+        size_t room = sizeof(reterr->message) - strlen(advice) - strlen("; ");
+        size_t len = strlen(reterr->message);
+        if (len >= room) {
+            mark_cut(reterr->message, room);
+            len = strlen(reterr->message);
+        }
+        snprintf(reterr->message + len, sizeof(reterr->message) - len, "; %s", advice);
+        set_status(reterr, status);
+    }
+    return status;
+}
+
+pawl_status pawl__fail_settled(pawl_error *reterr, pawl_status status, const char *format, ...)
+{
+    if (status == PAWL_OK) {
+        return PAWL_OK;
+    }
+    pawl_status settled = is_status(status) ? status : PAWL_FAILED;
+    if (reterr != NULL && reterr->status != settled) {
+        char who[PAWL_ERROR_MESSAGE_SIZE];
+        va_list args;
+
+        va_start(args, format);
+        format_message(who, sizeof(who), format, args);
+        va_end(args);
+        pawl__fail(reterr,
+                   settled,
+                   "%s returned %s (%d) and did not say why",
+                   who,
+                   pawl_status_name(status),
+                   (int)status);
+    } else if (reterr != NULL) {
+        reterr->sqlstate[sizeof(reterr->sqlstate) - 1] = '\0';
+        reterr->message[sizeof(reterr->message) - 1] = '\0';
+    }
+    return settled;
+}
+
+pawl_status pawl__check_view(pawl_view view, const char *name, pawl_error *reterr)
+{
+    if (view.data == NULL && view.len > 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "%s: is NULL and has %zu bytes", name, view.len);
+    }
+    return PAWL_OK;
+}
+
+void pawl__require_failed(const char *condition, const char *file, int line, const char *function)
+{
+    /* The one place that ends the process: going on would write what is known to be wrong. */
+    fprintf(stderr, "pawl: broken invariant: %s, in %s (%s:%d)\n", condition, function, file, line);
+    abort();
+}

@@ -1,0 +1,48 @@
+/* Failing is one statement; whoever knows the nouns adds context on the way up.
+ *
+ *     return pawl__fail(reterr, PAWL_INVALID, "id has %zu bytes, the limit is 200", id.len);
+ *     ...
+ *     return pawl__fail_context(reterr, status, "open '%s'", path);    "open 'x.db': database is locked"
+ */
+#ifndef PAWL_BASE_CORE_ERROR_H
+#define PAWL_BASE_CORE_ERROR_H
+
+#include <pawl/pawl.h>
+
+#include "base/core/macros.h"
+
+/* Fills `reterr` (which may be NULL) and returns `status`. native, sqlstate and retryable are
+ * reset; retryable is true for BUSY, UNAVAILABLE and TIMEOUT. A message that does not fit ends
+ * in "...". */
+PRINTF_LIKE(3, 4)
+pawl_status pawl__fail(pawl_error *reterr, pawl_status status, const char *format, ...);
+
+/* The same for a failed system call: the status that `error_number` means, ": <strerror>" behind
+ * the message, native = error_number. */
+PRINTF_LIKE(3, 4)
+pawl_status pawl__fail_errno(pawl_error *reterr, int error_number, const char *format, ...);
+
+/* Puts "context: " before the message that is there and returns `status`, which is that of the error
+ * from then on: with another one than it had, `retryable` follows. All else is kept. */
+PRINTF_LIKE(3, 4)
+pawl_status pawl__fail_context(pawl_error *reterr, pawl_status status, const char *format, ...);
+
+/* After a callback: returns its status, or FAILED if it is not a pawl_status, and makes the error agree. When
+ * the callback filled none in, the message says who returned the status. PAWL_OK is returned as it is. */
+PRINTF_LIKE(3, 4)
+pawl_status pawl__fail_settled(pawl_error *reterr, pawl_status status, const char *format, ...);
+
+/* Puts "; advice" behind the message that is there, whole: should both not fit, the message is cut
+ * and ends in "...". Sets the status like pawl__fail_context. */
+PRINTF_LIKE(3, 4)
+pawl_status pawl__fail_advise(pawl_error *reterr, pawl_status status, const char *format, ...);
+
+/* Hands on an error that was kept aside, because a call that returns PAWL_OK leaves `reterr` alone
+ * and this one might still have. Returns `status`; an error that says something else (a callback
+ * did not fill it) is replaced by the text of the status. */
+pawl_status pawl__fail_with(pawl_error *reterr, pawl_status status, const pawl_error *error);
+
+/* ENOSPC and EDQUOT are NO_SPACE, EACCES, EPERM and EROFS are DENIED, and so on; else IO. */
+pawl_status pawl__status_of_errno(int error_number);
+
+#endif

@@ -1,0 +1,106 @@
+/* What the verbs of `pawl app` and `pawl seq` share: which application, how records and events are
+ * shown. */
+#ifndef PAWL_CLI_APP_APP_H
+#define PAWL_CLI_APP_APP_H
+
+#include <pawl/app.h>
+
+#include "cli/frame/command.h"
+#include "cli/frame/run.h"
+
+extern const struct pawl__command pawl__cmd_app_create;
+extern const struct pawl__command pawl__cmd_app_exec;
+extern const struct pawl__command pawl__cmd_app_plog;
+extern const struct pawl__command pawl__cmd_app_records;
+extern const struct pawl__command pawl__cmd_app_seq;
+extern const struct pawl__command pawl__cmd_app_wlog;
+extern const struct pawl__command pawl__cmd_seq_rebuild;
+extern const struct pawl__command pawl__cmd_seq_status;
+extern const struct pawl__command pawl__cmd_seq_verify;
+
+#define APP_OPERAND                                      \
+    {                                                    \
+        .name = "APP", .help = "The application's name." \
+    }
+#define APP_FLAG                                                                            \
+    {                                                                                       \
+        .name = "apps", .value = "LOCATION",                                                \
+        .help = "Where applications are: a directory or postgres://...", .kind = VALUE_FILE \
+    }
+#define APP_WHERE                                                                             \
+    "Applications are where --apps says: in a directory, each in one of its own, or in a "    \
+    "database, postgres://USER@HOST/DB. Without it, they are in apps/ in the directory of "   \
+    "--data; without that, in the PostgreSQL database of DATABASE_URL; and without that, in " \
+    "apps/ in the data directory of the settings. One process at a time has an application."
+#define APP_WORKSPACE_FLAG                                                                 \
+    {                                                                                      \
+        .name = "workspace", .value = "N", .help = "The workspace.", .kind = VALUE_NUMBER, \
+        .min = 1, .max = INT64_MAX, .required = true                                       \
+    }
+#define APP_ONE_WORKSPACE_FLAG                                                                 \
+    {                                                                                          \
+        .name = "workspace", .value = "N", .help = "Of this workspace.", .kind = VALUE_NUMBER, \
+        .min = 1, .max = INT64_MAX                                                             \
+    }
+#define APP_FROM_FLAG(what)                                                         \
+    {                                                                               \
+        .name = "from", .value = "N", .help = what, .kind = VALUE_NUMBER, .min = 0, \
+        .max = INT64_MAX, .fallback = "0"                                           \
+    }
+#define APP_LIMIT_FLAG                                                           \
+    {                                                                            \
+        .name = "limit", .value = "N", .help = "At the most so many; 0 is all.", \
+        .kind = VALUE_NUMBER, .min = 0, .max = INT64_MAX, .fallback = "0"        \
+    }
+
+/* An application that the examples may use. */
+#define APP_EXAMPLE_CREATE                                       \
+    "pawl app create --data ./data --descriptor "                \
+    "'{\"name\": \"orders\", \"id\": 1, \"kinds\": [{\"name\": " \
+    "\"shop\", \"id\": 1}]}'"
+#define APP_EXAMPLE_EXEC                                     \
+    "pawl app exec --data ./data orders --command "          \
+    "'{\"workspace\": 7, \"kind\": \"shop\", \"creates\": [" \
+    "{\"class\": \"c\", \"raw_id\": 1, \"table\": \"order\", \"data\": {}}]}'"
+
+/* Where applications are, a directory or postgres://...; malloc'ed. */
+PAWL_MUST_USE pawl_status pawl__app_place(const struct pawl__run *run,
+                                          char **ret_place,
+                                          pawl_error *reterr);
+
+/* As pawl_app_open takes it. INVALID for a name that no application has. malloc'ed. */
+PAWL_MUST_USE pawl_status pawl__app_location(const struct pawl__run *run,
+                                             const char *name,
+                                             char **ret_location,
+                                             pawl_error *reterr);
+
+/* What the settings say. */
+pawl_app_options pawl__app_options(const struct pawl__run *run);
+
+/* Opens the application that the operand APP names, with these options. */
+PAWL_MUST_USE pawl_status pawl__app_open_with(const struct pawl__run *run,
+                                              const pawl_app_options *options,
+                                              pawl_app **ret_app,
+                                              pawl_error *reterr);
+
+/* The same with those of the settings. Whoever only reads writes nothing, and works on a
+ * full disk. */
+PAWL_MUST_USE pawl_status pawl__app_open_named(const struct pawl__run *run,
+                                               pawl_app **ret_app,
+                                               pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__app_open_to_read(const struct pawl__run *run,
+                                                 pawl_app **ret_app,
+                                                 pawl_error *reterr);
+/* Waits until the sequences are actualized; the error of a log that does not allow it. */
+PAWL_MUST_USE pawl_status pawl__app_await_numbers(pawl_app *app, pawl_error *reterr);
+
+void pawl__app_close_p(pawl_app **app); /* for AUTO */
+
+/* A row a partition (cmd_seq.c). */
+PAWL_MUST_USE pawl_status pawl__seq_print_status(struct pawl__run *run,
+                                                 pawl_app *app,
+                                                 pawl_error *reterr);
+/* `pawl seq verify --all` (cmd_seq_verify.c). */
+PAWL_MUST_USE pawl_status pawl__seq_verify_all(struct pawl__run *run, pawl_error *reterr);
+
+#endif

@@ -1,0 +1,132 @@
+/* pawl app: the verbs stand in cmd_app_*.c. pawl seq: cmd_seq.c */
+#include <string.h>
+
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/os/fs.h"
+#include "cli/app/app.h"
+#include "cli/commands.h"
+#include "cli/frame/input.h"
+
+enum { DESCRIPTOR_BYTES_MAX = 16 << 20 };
+
+/* --- create --- */
+
+/* Where it goes follows from its name, so that is read first. */
+static pawl_status name_of(const char *descriptor, char **ret_name, pawl_error *reterr)
+{
+    json_auto_t *json = NULL;
+    struct pawl__json_node object;
+    pawl_view name;
+    pawl_status status =
+        pawl__json_parse(pawl_view_of(descriptor), DESCRIPTOR_BYTES_MAX, &json, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__json_object(pawl__json_root(json, "descriptor"), &object, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__json_text(pawl__json_key(&object, "name"), &name, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    *ret_name = pawl__view_dup(name);
+    return *ret_name == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a name") : PAWL_OK;
+}
+
+static pawl_status print_created(const struct pawl__run *run,
+                                 const pawl_app *app,
+                                 pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = {
+        { "name", true },   { "id", true },     { "partitions", false },
+        { "trust", false }, { "kinds", false },
+    };
+    const pawl_app_descriptor *descriptor = pawl_app_get_descriptor(app);
+    AUTO(pawl__table_done) struct pawl__table table = { 0 };
+    struct pawl__table_options options = pawl__out_table(run);
+    const struct pawl__cell cells[] = {
+        pawl__cell_text(pawl_view_of(descriptor->name)),     pawl__cell_integer(descriptor->id),
+        pawl__cell_integer(descriptor->partitions),          pawl__cell_integer(descriptor->trust),
+        pawl__cell_integer((int64_t)descriptor->kind_count),
+    };
+
+    pawl__table_init(&table, columns, COUNT_OF(columns), &options);
+    pawl_status status = pawl__table_add(&table, cells, reterr);
+    return status == PAWL_OK ? pawl__table_end(&table, reterr) : status;
+}
+
+static pawl_status create_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *descriptor = NULL;
+    AUTO(pawl__text_free) char *name = NULL;
+    AUTO(pawl__text_free) char *location = NULL;
+    AUTO(pawl__app_close_p) pawl_app *app = NULL;
+    const pawl_app_options options = pawl__app_options(run);
+    pawl_app *trial = NULL;
+    pawl_status status = pawl__input_read("descriptor",
+                                          pawl__args_value(run->args, "descriptor"),
+                                          DESCRIPTOR_BYTES_MAX,
+                                          &descriptor,
+                                          reterr);
+
+    if (status == PAWL_OK) {
+        status = name_of(descriptor, &name, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__app_location(run, name, &location, reterr);
+    }
+    if (status == PAWL_OK) { /* what is refused must leave no directory behind */
+        status = pawl_app_open_json("memory:", pawl_view_of(descriptor), NULL, &trial, reterr);
+        pawl_app_close(trial);
+    }
+    if (status == PAWL_OK) {
+        status = pawl_app_open_json(location, pawl_view_of(descriptor), &options, &app, reterr);
+    }
+    return status == PAWL_OK ? print_created(run, app, reterr) : status;
+}
+
+const struct pawl__command pawl__cmd_app_create = {
+    .name = "create",
+    .summary = "create an application from its descriptor",
+    .description =
+        "The descriptor is JSON: {\"name\": \"orders\", \"id\": 1, \"partitions\": 4, \"trust\": "
+        "0, "
+        "\"kinds\": [{\"name\": \"shop\", \"id\": 1, \"sequences\": [{\"name\": \"invoice\", "
+        "\"id\": 16, "
+        "\"initial\": 1000}]}]}. Partitions (1), trust (0), sequences (none) and initial values "
+        "(1) "
+        "may be left out.\n\n"
+        "The trust level says how numbers are written: 0 finds an event or a new record whose "
+        "number is used already, 1 only an event, 2 neither. It cannot be changed afterwards. "
+        "Creating the same application again is fine; with another descriptor it is a conflict, "
+        "exit code 4.",
+    .flags = FLAGS({ .name = "descriptor",
+                     .value = "JSON",
+                     .help = "What the application is; @FILE reads a file, - standard input.",
+                     .required = true }),
+    .examples = EXAMPLES({ .line = APP_EXAMPLE_CREATE, .says = "the least", .runs = true }),
+    .run = create_run,
+};
+
+const struct pawl__command pawl__cmd_app = {
+    .name = "app",
+    .summary = "applications whose events and records have numbers",
+    .description =
+        "An application has workspaces. A command of a workspace becomes one event, in the log of "
+        "its partition (PLog) and in that of the workspace (WLog), and the records that it creates "
+        "and updates, in one atomic write. Numbers go up by one, without a gap, and are never "
+        "given out twice.\n\n" APP_WHERE,
+    .flags = FLAGS(APP_FLAG),
+    .commands = COMMANDS(&pawl__cmd_app_create,
+                         &pawl__cmd_app_exec,
+                         &pawl__cmd_app_records,
+                         &pawl__cmd_app_wlog,
+                         &pawl__cmd_app_plog,
+                         &pawl__cmd_app_seq),
+    .examples = EXAMPLES({ .line = APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC,
+                           .says = "an application and its first command",
+                           .runs = true },
+                         { .line = "pawl app records --data ./data orders --workspace 7",
+                           .says = "what a workspace has" }),
+};

@@ -1,0 +1,218 @@
+/* pawl app records, wlog and plog */
+#include <stdlib.h>
+
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "cli/app/app.h"
+
+/* A table that visitors fill; with --json lines instead. */
+struct rows {
+    const struct pawl__run *run;
+    const pawl_app *app;
+    struct pawl__table table;
+};
+
+static void rows_done(struct rows *rows)
+{
+    pawl__table_done(&rows->table);
+}
+
+static pawl_status print_json(const struct pawl__run *run, const char *json, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(SIZE_MAX / 2);
+
+    pawl__out_add_value(run, &out, pawl_view_of(json));
+    pawl__buf_add_char(&out, '\n');
+    pawl_status status = pawl__out_add(&out, reterr);
+    return status == PAWL_OK ? pawl__out_check(reterr) : status;
+}
+
+static pawl_status add_record(void *context, const pawl_app_record *record, pawl_error *reterr)
+{
+    struct rows *rows = context;
+    AUTO(pawl__text_free) char *json = NULL;
+    size_t len = 0;
+
+    if (rows->run->json) {
+        pawl_status status = pawl_app_record_to_json(record, &json, &len, reterr);
+        return status == PAWL_OK ? print_json(rows->run, json, reterr) : status;
+    }
+    const struct pawl__cell cells[] = {
+        pawl__cell_integer((int64_t)record->id),
+        pawl__cell_text(pawl_view_of(pawl_app_class_word(record->record_class))),
+        pawl__cell_text(record->table),
+        pawl__cell_text(record->data),
+    };
+    return pawl__table_add(&rows->table, cells, reterr);
+}
+
+static pawl_status add_event(void *context, const pawl_app_event *event, pawl_error *reterr)
+{
+    struct rows *rows = context;
+    AUTO(pawl__text_free) char *json = NULL;
+    size_t len = 0;
+
+    if (rows->run->json) {
+        pawl_status status = pawl_app_event_to_json(rows->app, event, &json, &len, reterr);
+        return status == PAWL_OK ? print_json(rows->run, json, reterr) : status;
+    }
+    const struct pawl__cell cells[] = {
+        pawl__cell_integer((int64_t)event->plog_offset),
+        pawl__cell_integer((int64_t)event->workspace),
+        pawl__cell_integer((int64_t)event->wlog_offset),
+        pawl__cell_integer((int64_t)event->record_count),
+        event->key.len == 0 ? pawl__cell_none() : pawl__cell_text(event->key),
+    };
+    return pawl__table_add(&rows->table, cells, reterr);
+}
+
+static const struct pawl__column record_columns[] = {
+    { "id", true },
+    { "class", false },
+    { "table", false },
+    { "data", false },
+};
+static const struct pawl__column event_columns[] = {
+    { "plog_offset", true }, { "workspace", true }, { "wlog_offset", true },
+    { "records", false },    { "key", false },
+};
+
+static void start(struct rows *rows,
+                  const struct pawl__run *run,
+                  const struct pawl__column *columns,
+                  size_t count)
+{
+    struct pawl__table_options options = pawl__out_table(run);
+
+    rows->run = run;
+    pawl__table_init(&rows->table, columns, count, &options);
+}
+
+static uint64_t number(const struct pawl__run *run, const char *flag)
+{
+    return (uint64_t)pawl__args_number(run->args, flag);
+}
+
+static pawl_status records_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__app_close_p) pawl_app *app = NULL;
+    AUTO(rows_done) struct rows rows = { .app = NULL };
+    pawl_status status = pawl__app_open_to_read(run, &app, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    start(&rows, run, record_columns, COUNT_OF(record_columns));
+    status = pawl__args_has(run->args, "id") ? pawl_app_read_record(
+                 app, number(run, "workspace"), number(run, "id"), add_record, &rows, reterr)
+                                             : pawl_app_read_c_records(app,
+                                                                       number(run, "workspace"),
+                                                                       number(run, "from"),
+                                                                       number(run, "limit"),
+                                                                       add_record,
+                                                                       &rows,
+                                                                       reterr);
+    return status == PAWL_OK ? pawl__table_end(&rows.table, reterr) : status;
+}
+
+const struct pawl__command pawl__cmd_app_records = {
+    .name = "records",
+    .summary = "list the C-records of a workspace, or show one record",
+    .description = "Only C-records are listed; there may be too many of the others, which are read "
+                   "one by one with --id. The columns are id, class, table and data; --json names "
+                   "them.",
+    .flags = FLAGS(APP_WORKSPACE_FLAG,
+                   { .name = "id",
+                     .value = "N",
+                     .help = "Only this record, of any class.",
+                     .kind = VALUE_NUMBER,
+                     .min = 1,
+                     .max = INT64_MAX },
+                   APP_FROM_FLAG("From this id on."),
+                   APP_LIMIT_FLAG),
+    .operands = OPERANDS(APP_OPERAND),
+    .examples = EXAMPLES({ .line = APP_EXAMPLE_CREATE
+                           " && " APP_EXAMPLE_EXEC
+                           " && pawl app records --data ./data orders --workspace 7",
+                           .says = "what a workspace has",
+                           .runs = true }),
+    .run = records_run,
+};
+
+static pawl_status log_run(struct pawl__run *run, bool of_workspace, pawl_error *reterr)
+{
+    AUTO(pawl__app_close_p) pawl_app *app = NULL;
+    AUTO(rows_done) struct rows rows = { .app = NULL };
+    pawl_status status = pawl__app_open_to_read(run, &app, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    start(&rows, run, event_columns, COUNT_OF(event_columns));
+    rows.app = app;
+    status = of_workspace ? pawl_app_read_wlog(app,
+                                               number(run, "workspace"),
+                                               number(run, "from"),
+                                               number(run, "limit"),
+                                               add_event,
+                                               &rows,
+                                               reterr)
+                          : pawl_app_read_plog(app,
+                                               (uint16_t)number(run, "partition"),
+                                               number(run, "from"),
+                                               number(run, "limit"),
+                                               add_event,
+                                               &rows,
+                                               reterr);
+    return status == PAWL_OK ? pawl__table_end(&rows.table, reterr) : status;
+}
+
+#define LOG_COLUMNS                                                                          \
+    "The columns are plog_offset, workspace, wlog_offset, records (how many) and key. With " \
+    "--json the events are whole, with their records and numbers."
+
+static pawl_status wlog_run(struct pawl__run *run, pawl_error *reterr)
+{
+    return log_run(run, true, reterr);
+}
+
+static pawl_status plog_run(struct pawl__run *run, pawl_error *reterr)
+{
+    return log_run(run, false, reterr);
+}
+
+const struct pawl__command pawl__cmd_app_wlog = {
+    .name = "wlog",
+    .summary = "show the events of a workspace",
+    .description = LOG_COLUMNS,
+    .flags = FLAGS(APP_WORKSPACE_FLAG, APP_FROM_FLAG("From this offset on."), APP_LIMIT_FLAG),
+    .operands = OPERANDS(APP_OPERAND),
+    .examples = EXAMPLES({ .line = APP_EXAMPLE_CREATE
+                           " && " APP_EXAMPLE_EXEC
+                           " && pawl app wlog --data ./data orders --workspace 7 --json",
+                           .says = "all that happened in a workspace",
+                           .runs = true }),
+    .run = wlog_run,
+};
+
+const struct pawl__command pawl__cmd_app_plog = {
+    .name = "plog",
+    .summary = "show the events of a partition",
+    .description = LOG_COLUMNS,
+    .flags = FLAGS({ .name = "partition",
+                     .value = "N",
+                     .help = "From 0 on.",
+                     .kind = VALUE_NUMBER,
+                     .min = 0,
+                     .max = PAWL_APP_PARTITIONS_MAX - 1,
+                     .fallback = "0" },
+                   APP_FROM_FLAG("From this offset on."),
+                   APP_LIMIT_FLAG),
+    .operands = OPERANDS(APP_OPERAND),
+    .examples =
+        EXAMPLES({ .line = APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC
+                                              " && pawl app plog --data ./data orders --limit 10",
+                   .says = "the first events of a partition",
+                   .runs = true }),
+    .run = plog_run,
+};

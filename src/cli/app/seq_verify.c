@@ -1,0 +1,127 @@
+/* pawl seq verify --all and pawl seq rebuild: an application compared with itself, and its numbers made anew. */
+#include <inttypes.h>
+
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "cli/app/app.h"
+
+/* --- all of it --- */
+
+struct findings {
+    struct pawl__table *table;
+    bool seen[PAWL_APP_PARTS];
+    pawl_status status; /* of the rows */
+    pawl_error error;
+};
+
+static void add_finding(void *context, pawl_app_part part, const char *what)
+{
+    struct findings *findings = context;
+    const struct pawl__cell cells[] = {
+        pawl__cell_text(pawl_view_of(pawl_app_part_word(part))),
+        pawl__cell_none(),
+        pawl__cell_bool(false),
+        pawl__cell_text(pawl_view_of(what)),
+    };
+
+    findings->seen[part] = true;
+    if (findings->status == PAWL_OK) {
+        findings->status = pawl__table_add(findings->table, cells, &findings->error);
+    }
+}
+
+/* Those that have no finding; and how many entries there are. */
+static pawl_status add_whole(struct pawl__table *table,
+                             const struct findings *findings,
+                             const pawl_app_report *report,
+                             pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < PAWL_APP_PARTS && status == PAWL_OK; i++) {
+        bool no_anchor = i == PAWL_APP_PART_ANCHOR && report->anchor_missing;
+        const struct pawl__cell cells[] = {
+            pawl__cell_text(pawl_view_of(pawl_app_part_word((pawl_app_part)i))),
+            pawl__cell_integer((int64_t)report->entries[i]),
+            pawl__cell_bool(true),
+            no_anchor ? pawl__cell_text(pawl_view_of("note: there is none, so a cut of everything "
+                                                     "would not show"))
+                      : pawl__cell_none(),
+        };
+        if (!findings->seen[i]) {
+            status = pawl__table_add(table, cells, reterr);
+        }
+    }
+    return status;
+}
+
+pawl_status pawl__seq_verify_all(struct pawl__run *run, pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = {
+        { "part", true },
+        { "entries", true },
+        { "whole", true },
+        { "finding", true },
+    };
+    AUTO(pawl__app_close_p) pawl_app *app = NULL;
+    AUTO(pawl__table_done) struct pawl__table table = { 0 };
+    struct pawl__table_options options = pawl__out_table(run);
+    struct findings findings = { .table = &table, .error = PAWL_ERROR_INIT };
+    pawl_app_report report = { .unaccounted = 0 };
+    pawl_error wrong = PAWL_ERROR_INIT;
+    pawl_status status = pawl__app_open_to_read(run, &app, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__table_init(&table, columns, COUNT_OF(columns), &options);
+    pawl_status verdict = pawl_app_verify(app, 0, add_finding, &findings, &report, &wrong);
+    if (verdict != PAWL_OK && verdict != PAWL_CORRUPT) {
+        return pawl__fail(reterr, verdict, "%s", wrong.message); /* it could not be checked */
+    }
+    status = findings.status == PAWL_OK
+                 ? add_whole(&table, &findings, &report, reterr)
+                 : pawl__fail(reterr, findings.status, "%s", findings.error.message);
+    if (status == PAWL_OK) {
+        status = pawl__table_end(&table, reterr);
+    }
+    return status == PAWL_OK && verdict != PAWL_OK
+               ? pawl__fail(reterr, verdict, "%s", wrong.message)
+               : status;
+}
+
+/* --- anew --- */
+
+static pawl_status rebuild_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__app_close_p) pawl_app *app = NULL;
+    pawl_app_options options = pawl__app_options(run);
+
+    options.rebuild = true;
+    pawl_status status = pawl__app_open_with(run, &options, &app, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__app_await_numbers(app, reterr);
+    }
+    return status == PAWL_OK ? pawl__seq_print_status(run, app, reterr) : status;
+}
+
+const struct pawl__command pawl__cmd_seq_rebuild = {
+    .name = "rebuild",
+    .summary = "make the stored numbers anew from the log",
+    .description =
+        "Forgets what is stored of the sequences and makes it anew from the logs, with the keys of "
+        "used numbers at trust levels 0 and 1: for rows that 'pawl seq verify --all' has found to "
+        "be "
+        "wrong, or a command that was refused because of them. It first checks the logs "
+        "themselves; "
+        "when events are missing in them, or their anchor says that they were cut, it is refused "
+        "with exit code 6 and nothing is changed: numbers made from such a log would be given out "
+        "again. Interrupted, it goes on when the application is opened next. It prints the rows of "
+        "'pawl seq status'.",
+    .operands = OPERANDS(APP_OPERAND),
+    .examples = EXAMPLES({ .line = APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC
+                                                      " && pawl seq rebuild --data ./data orders",
+                           .says = "the numbers as the log has them",
+                           .runs = true }),
+    .run = rebuild_run,
+};

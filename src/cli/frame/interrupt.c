@@ -1,0 +1,100 @@
+#include "cli/frame/interrupt.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t interrupted;
+/* Lock-free, so the handler may look at it. */
+static _Atomic(const struct pawl__woken *) woken;
+static _Atomic(const struct pawl__woken *) hurried;
+
+static void on_alarm(int number)
+{
+    const struct pawl__woken *target = atomic_load(&hurried);
+
+    (void)number;
+    if (target != NULL) {
+        target->wake(target->object);
+    }
+}
+
+static void on_signal(int number)
+{
+    const struct pawl__woken *target = atomic_load(&woken);
+
+    (void)number;
+    interrupted = 1;
+    if (target != NULL) {
+        target->wake(target->object);
+    }
+    alarm(1);
+}
+
+void pawl__interrupt_catch(void)
+{
+    struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+    struct sigaction late = { .sa_handler = on_alarm };
+    struct sigaction before;
+
+    sigemptyset(&action.sa_mask);
+    sigemptyset(&late.sa_mask);
+    sigaction(SIGALRM, &late, NULL);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) { /* nohup's wish */
+        sigaction(SIGHUP, &action, NULL);
+    }
+}
+
+bool pawl__interrupted(void)
+{
+    return interrupted != 0;
+}
+
+void pawl__interrupt_wakes(const struct pawl__woken *target)
+{
+    atomic_store(&woken, target);
+}
+
+void pawl__interrupt_hurries(const struct pawl__woken *target)
+{
+    atomic_store(&hurried, target);
+}
+
+struct pawl__long pawl__long_start(const char *label, bool bytes)
+{
+    pawl__interrupt_catch();
+    return (struct pawl__long){
+        .options = { .term = pawl__term_look(STDERR_FILENO, (const char *const *)environ),
+                     .clock = pawl__clock_real(),
+                     .label = label,
+                     .bytes = bytes },
+        .fd = STDERR_FILENO,
+    };
+}
+
+bool pawl__long_step(void *context, uint64_t done, uint64_t total)
+{
+    struct pawl__long *work = context;
+
+    if (!work->started) {
+        work->started = true;
+        work->options.fd = work->fd;
+        work->options.sink = pawl__sink_fd(&work->fd); /* here it stays where it is */
+        work->options.total = total;
+        work->options.already = done;
+        work->progress = pawl__progress_start(&work->options);
+    }
+    work->progress.options.total = total;
+    pawl__progress_update(&work->progress, done);
+    return !pawl__interrupted();
+}
+
+void pawl__long_done(struct pawl__long *work)
+{
+    if (work->started) {
+        pawl__progress_done(&work->progress);
+        work->started = false;
+    }
+}

@@ -1,0 +1,38 @@
+/* Ctrl-C while something long runs: noticed, so that it ends in order; and the progress that is shown
+ * meanwhile. */
+#ifndef PAWL_CLI_FRAME_INTERRUPT_H
+#define PAWL_CLI_FRAME_INTERRUPT_H
+
+#include "base/os/term.h"
+
+/* From here on Ctrl-C, SIGTERM and SIGHUP are noticed instead of ending the process, once; the second
+ * one ends it. */
+void pawl__interrupt_catch(void);
+bool pawl__interrupted(void);
+
+/* What waits, and is to be woken by a function that is fit for a signal handler. */
+struct pawl__woken {
+    void (*wake)(void *object);
+    void *object;
+};
+
+/* Borrowed until it is replaced; NULL: nothing any more. */
+void pawl__interrupt_wakes(const struct pawl__woken *target);
+
+/* What is woken a second later, when it is still there then: a store that does not answer, whose calls
+ * are ended in the middle. */
+void pawl__interrupt_hurries(const struct pawl__woken *target);
+
+/* Progress of a call that may take long, on standard error. Hand pawl__long_step to the call, the
+ * struct as its context. Ctrl-C stops it. */
+struct pawl__long {
+    struct pawl__progress progress;
+    struct pawl__progress_options options;
+    int fd;
+    bool started;
+};
+struct pawl__long pawl__long_start(const char *label, bool bytes);
+bool pawl__long_step(void *context, uint64_t done, uint64_t total);
+void pawl__long_done(struct pawl__long *work); /* for AUTO, too */
+
+#endif

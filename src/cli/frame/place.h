@@ -1,0 +1,33 @@
+/* Where a capability's store is: what its flag says, else its file in the directory of --data, else
+ * the database of DATABASE_URL, else its file in the data directory of the settings. */
+#ifndef PAWL_CLI_FRAME_PLACE_H
+#define PAWL_CLI_FRAME_PLACE_H
+
+#include "cli/frame/run.h"
+
+struct pawl__place {
+    const char *flag; /* "ledger" for --ledger */
+    const char *file; /* "ledger.sqlite" */
+};
+
+/* True when the store is a file in the data directory. */
+bool pawl__place_is_in_data(const struct pawl__run *run, const struct pawl__place *place);
+
+/* As the capability's open takes it; malloc'ed. */
+PAWL_MUST_USE pawl_status pawl__place_location(const struct pawl__run *run,
+                                               const struct pawl__place *place,
+                                               char **ret_location,
+                                               pawl_error *reterr);
+
+/* Makes the data directory when the store is in it. */
+PAWL_MUST_USE pawl_status pawl__place_make(const struct pawl__run *run,
+                                           const struct pawl__place *place,
+                                           pawl_error *reterr);
+
+/* How long to wait for another process's lock, as the settings say. */
+uint32_t pawl__place_busy_ms(const struct pawl__run *run);
+
+/* How long a server may be silent, as the settings say. */
+uint32_t pawl__place_answer_ms(const struct pawl__run *run);
+
+#endif

@@ -1,0 +1,44 @@
+/* pawl ledger: the verbs stand in cmd_ledger_*.c. */
+#include "cli/commands.h"
+#include "cli/ledger/ledger.h"
+
+const struct pawl__command pawl__cmd_ledger = {
+    .name = "ledger",
+    .summary = "an append-only event log that proves itself",
+    .description =
+        "Events have an id that you choose and an offset that the ledger gives: 1, 2, 3, ... "
+        "without holes. Appending the same event again answers with its first offset; the same id "
+        "with other content is a conflict. A hash chain shows whether anything was changed.\n\n"
+        "The ledger is the one of --ledger: a path, sqlite:PATH?durability=normal, or "
+        "postgres://USER@HOST/DB. Without it, it is ledger.sqlite in the directory of --data; "
+        "without that, the database of DATABASE_URL; and without that, ledger.sqlite in the data "
+        "directory of the settings.",
+    .flags = FLAGS({ .name = "ledger",
+                     .value = "LOCATION",
+                     .help = "Which ledger: a path, sqlite:PATH or postgres://...",
+                     .kind = VALUE_FILE }),
+    .commands = COMMANDS(&pawl__cmd_ledger_append,
+                         &pawl__cmd_ledger_tail,
+                         &pawl__cmd_ledger_show,
+                         &pawl__cmd_ledger_stats,
+                         &pawl__cmd_ledger_turn,
+                         &pawl__cmd_ledger_turns,
+                         &pawl__cmd_ledger_replay,
+                         &pawl__cmd_ledger_verify,
+                         &pawl__cmd_ledger_snapshot,
+                         &pawl__cmd_ledger_prune,
+                         &pawl__cmd_ledger_prove,
+                         &pawl__cmd_ledger_restore,
+                         &pawl__cmd_ledger_import,
+                         &pawl__cmd_ledger_export,
+                         &pawl__cmd_ledger_embed,
+                         &pawl__cmd_ledger_recall),
+    .examples = EXAMPLES(
+        { .line = "echo '{\"id\":\"e-1\",\"run_id\":\"village\",\"turn\":1,\"kind\":\"say\","
+                  "\"actor\":\"ada\",\"payload\":{\"text\":\"hello\"}}' | pawl ledger append "
+                  "--data ./data",
+          .says = "append what a program writes, a line an event",
+          .runs = true },
+        { .line = "pawl ledger tail --data ./data --follow",
+          .says = "see every event once, as it comes" }),
+};

@@ -1,0 +1,58 @@
+#include <stdlib.h>
+
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/os/clock.h"
+#include "base/os/display.h"
+#include "cli/ledger/ledger.h"
+
+pawl_status pawl__ledger_add_json(const struct pawl__run *run,
+                                  const pawl_event *event,
+                                  struct pawl__buf *buf,
+                                  pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *json = NULL;
+    size_t len = 0;
+    pawl_status status = pawl_event_to_json(event, &json, &len, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__out_add_value(run, buf, (pawl_view){ json, len });
+    return PAWL_OK;
+}
+
+/* 12  2026-01-29T10:20:30.123456Z  village/7  ada  say  {"text":"hello"} */
+static void add_line(const struct pawl__run *run, const pawl_event *event, struct pawl__buf *buf)
+{
+    AUTO(pawl__buf_done) struct pawl__buf whole = BUF_INIT(SIZE_MAX / 2);
+    char time[PAWL__TIME_SIZE];
+
+    pawl__time_rfc3339(event->created_at_us, time);
+    pawl__buf_add_format(&whole, "%6llu  %s  ", (unsigned long long)event->offset, time);
+    pawl__display_add(&whole, event->run_id);
+    pawl__buf_add_format(&whole, "/%lld  ", (long long)event->turn);
+    pawl__display_add(&whole, event->actor);
+    pawl__buf_add_text(&whole, "  ");
+    pawl__display_add(&whole, event->kind);
+    pawl__buf_add_text(&whole, "  ");
+    pawl__display_add(&whole, event->payload);
+    pawl__display_add_cut(buf, pawl__buf_view(&whole), run->term.width);
+    buf->broken = buf->broken || whole.broken;
+}
+
+pawl_status pawl__ledger_print(const struct pawl__run *run,
+                               const pawl_event *event,
+                               pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf line = BUF_INIT(SIZE_MAX / 2);
+    pawl_status status = PAWL_OK;
+
+    if (run->json || !run->term.is_terminal) {
+        status = pawl__ledger_add_json(run, event, &line, reterr);
+    } else {
+        add_line(run, event, &line);
+    }
+    pawl__buf_add_char(&line, '\n');
+    return status == PAWL_OK ? pawl__out_add(&line, reterr) : status;
+}

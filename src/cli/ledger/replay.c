@@ -1,0 +1,243 @@
+/* pawl ledger replay */
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/core/map.h"
+#include "cli/ledger/ledger.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMES_MAX = 1000000 }; /* kinds and actors that a projection of counts tells apart */
+
+/* --- the events themselves --- */
+
+static pawl_status print_event(void *context, const pawl_event *event, pawl_error *reterr)
+{
+    return pawl__ledger_print(context, event, reterr);
+}
+
+/* --- counts: the smallest projection that is one --- */
+
+struct count {
+    pawl_view name;
+    uint64_t events;
+};
+
+struct counts {
+    const char *what;
+    struct pawl__map *by_name; /* of struct count */
+};
+
+static void counts_done(struct counts *counts)
+{
+    size_t cursor = 0;
+    void *value;
+
+    while (counts->by_name != NULL && pawl__map_next(counts->by_name, &cursor, NULL, &value)) {
+        free(value);
+    }
+    pawl__map_free(counts->by_name);
+}
+
+static pawl_status count_one(struct counts *counts, pawl_view name, pawl_error *reterr)
+{
+    struct count *count = pawl__map_get(counts->by_name, name);
+
+    if (count != NULL) {
+        count->events++;
+        return PAWL_OK;
+    }
+    count = malloc(sizeof(*count));
+    if (count == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a count");
+    }
+    *count = (struct count){ .events = 1 };
+    pawl_status status = pawl__map_put(counts->by_name, name, count, NULL, reterr);
+    if (status != PAWL_OK) {
+        free(count);
+    }
+    return status;
+}
+
+struct projection {
+    struct counts kinds;
+    struct counts actors;
+};
+
+static void projection_done(struct projection *projection)
+{
+    counts_done(&projection->kinds);
+    counts_done(&projection->actors);
+}
+
+static pawl_status count_event(void *context, const pawl_event *event, pawl_error *reterr)
+{
+    struct projection *projection = context;
+    pawl_status status = count_one(&projection->kinds, event->kind, reterr);
+
+    return status == PAWL_OK ? count_one(&projection->actors, event->actor, reterr) : status;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct count *first = a;
+    const struct count *second = b;
+    size_t len = MIN(first->name.len, second->name.len);
+    int order = memcmp(first->name.data, second->name.data, len);
+
+    return order != 0 ? order
+                      : (first->name.len > second->name.len) - (first->name.len < second->name.len);
+}
+
+static void free_sorted(struct count **sorted)
+{
+    free(*sorted);
+}
+
+static pawl_status print_counts(const struct counts *counts,
+                                struct pawl__table *table,
+                                pawl_error *reterr)
+{
+    size_t total = pawl__map_count(counts->by_name);
+    AUTO(free_sorted) struct count *sorted = calloc(MAX(total, (size_t)1), sizeof(*sorted));
+    pawl_status status = PAWL_OK;
+    size_t cursor = 0;
+    size_t next = 0;
+    void *value;
+
+    if (sorted == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for the counts");
+    }
+    for (pawl_view name; pawl__map_next(counts->by_name, &cursor, &name, &value);) {
+        sorted[next++] = (struct count){ name, ((struct count *)value)->events };
+    }
+    qsort(sorted, total, sizeof(*sorted), compare_names);
+    for (size_t i = 0; i < total && status == PAWL_OK; i++) {
+        const struct pawl__cell cells[] = {
+            pawl__cell_text(pawl_view_of(counts->what)),
+            pawl__cell_text(sorted[i].name),
+            pawl__cell_integer((int64_t)sorted[i].events),
+        };
+        status = pawl__table_add(table, cells, reterr);
+    }
+    return status;
+}
+
+static pawl_status print_projection(const struct pawl__run *run,
+                                    const struct projection *projection,
+                                    pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = { { "what", false },
+                                                   { "name", true },
+                                                   { "value", false } };
+    AUTO(pawl__table_done) struct pawl__table table = { 0 };
+    struct pawl__table_options options = pawl__out_table(run);
+
+    pawl__table_init(&table, columns, COUNT_OF(columns), &options);
+    pawl_status status = print_counts(&projection->kinds, &table, reterr);
+    if (status == PAWL_OK) {
+        status = print_counts(&projection->actors, &table, reterr);
+    }
+    return status == PAWL_OK ? pawl__table_end(&table, reterr) : status;
+}
+
+static pawl_status fold_counts(const struct pawl__run *run,
+                               pawl_ledger *ledger,
+                               const pawl_fold_options *options,
+                               pawl_error *reterr)
+{
+    AUTO(projection_done)
+    struct projection projection = { .kinds = { .what = "kind" }, .actors = { .what = "actor" } };
+
+    pawl_status status = pawl__map_new(NAMES_MAX, &projection.kinds.by_name, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__map_new(NAMES_MAX, &projection.actors.by_name, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl_ledger_fold(ledger, options, count_event, &projection, NULL, reterr);
+    }
+    return status == PAWL_OK ? print_projection(run, &projection, reterr) : status;
+}
+
+/* --- the command --- */
+
+/* What a ledger was at an offset that it has not reached yet, nobody knows. */
+static pawl_status check_at_offset(pawl_ledger *ledger, uint64_t at_offset, pawl_error *reterr)
+{
+    uint64_t end = 0;
+    pawl_status status = pawl_ledger_latest_offset(ledger, &end, reterr);
+
+    return status == PAWL_OK && at_offset > end
+               ? pawl__fail(reterr,
+                            PAWL_INVALID,
+                            "--at-offset: is %llu, but the ledger ends at offset %llu",
+                            (unsigned long long)at_offset,
+                            (unsigned long long)end)
+               : status;
+}
+
+static pawl_status replay_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    pawl_fold_options options = PAWL_FOLD_OPTIONS_INIT;
+    const char *at_time = pawl__args_value(run->args, "at-time");
+    pawl_event_filter filter;
+
+    pawl_status status = pawl__ledger_filter(run, &filter, reterr);
+    if (status == PAWL_OK && at_time != NULL) {
+        status = pawl__ledger_time("at-time", at_time, &options.up_to_time_us, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    options.from = (uint64_t)pawl__args_number(run->args, "from");
+    options.up_to = pawl__args_has(run->args, "at-offset")
+                        ? (uint64_t)pawl__args_number(run->args, "at-offset")
+                        : 0;
+    options.filter = &filter;
+    status = check_at_offset(ledger, options.up_to, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    return pawl__args_has(run->args, "count")
+               ? fold_counts(run, ledger, &options, reterr)
+               : pawl_ledger_fold(ledger, &options, print_event, run, NULL, reterr);
+}
+
+const struct pawl__command pawl__cmd_ledger_replay = {
+    .name = "replay",
+    .summary = "print the events that count, up to any moment",
+    .description =
+        "Prints what a program that rebuilds its state from the log has to apply, in order: every "
+        "event but those of abandoned attempts, of turns that are still open, and the ledger's own "
+        "kinds. With --at-offset or --at-time it is what counted at that moment. With --count it "
+        "prints how many there are of each kind and actor instead.",
+    .flags = FLAGS({ .name = "from",
+                     .value = "OFFSET",
+                     .help = "Only offsets greater than this one, which must exist.",
+                     .kind = VALUE_NUMBER,
+                     .min = 0,
+                     .max = INT64_MAX,
+                     .fallback = "0" },
+                   { .name = "at-offset",
+                     .value = "OFFSET",
+                     .help = "As of this offset.",
+                     .kind = VALUE_NUMBER,
+                     .min = 1,
+                     .max = INT64_MAX },
+                   { .name = "at-time", .value = "TIME", .help = "As of this time; 1h means ago." },
+                   { .name = "count", .help = "Count them by kind and actor." },
+                   LEDGER_FILTER_FLAGS),
+    .examples =
+        EXAMPLES({ .line = "pawl ledger append --data ./data --id e-1 --run village --turn 1 "
+                           "--kind say --actor ada --payload '\"hello\"' && pawl ledger "
+                           "replay --data ./data --count",
+                   .says = "how many of each kind",
+                   .runs = true },
+                 { .line = "pawl ledger replay --data ./data --run village --at-offset 1000",
+                   .says = "a run as it was then" }),
+    .run = replay_run,
+};

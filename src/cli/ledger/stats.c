@@ -1,0 +1,212 @@
+/* pawl ledger stats|turns */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/os/fs.h"
+#include "cli/ledger/ledger.h"
+
+/* A table that a callback fills: the first failure ends it. */
+struct rows {
+    struct pawl__table table;
+    const char *what;
+    pawl_status status;
+    pawl_error *reterr;
+};
+
+static void rows_done(struct rows *rows)
+{
+    pawl__table_done(&rows->table);
+}
+
+static pawl_status add_row(struct rows *rows,
+                           const char *what,
+                           struct pawl__cell name,
+                           struct pawl__cell value)
+{
+    const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(what)), name, value };
+
+    rows->status = pawl__table_add(&rows->table, cells, rows->reterr);
+    return rows->status;
+}
+
+static bool add_count(void *context, pawl_view name, uint64_t count)
+{
+    struct rows *rows = context;
+
+    return add_row(rows, rows->what, pawl__cell_text(name), pawl__cell_integer((int64_t)count))
+           == PAWL_OK;
+}
+
+static pawl_status add_counts(struct rows *rows,
+                              pawl_ledger *ledger,
+                              const pawl_event_filter *filter)
+{
+    static const struct {
+        pawl_count_by by;
+        const char *what;
+    } groups[] = {
+        { PAWL_COUNT_BY_RUN, "run" },
+        { PAWL_COUNT_BY_KIND, "kind" },
+        { PAWL_COUNT_BY_ACTOR, "actor" },
+    };
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < COUNT_OF(groups) && status == PAWL_OK; i++) {
+        rows->what = groups[i].what;
+        rows->status = PAWL_OK;
+        status = pawl_ledger_counts(ledger, groups[i].by, filter, add_count, rows, rows->reterr);
+        status = rows->status == PAWL_OK ? status : rows->status;
+    }
+    return status;
+}
+
+/* Of a file and what SQLite keeps beside it; 0 when the ledger is elsewhere. */
+static uint64_t bytes_of(const char *location)
+{
+    static const char *const beside[] = { "", "-wal" };
+    const char *scheme = "sqlite:";
+    const char *path =
+        strncmp(location, scheme, strlen(scheme)) == 0 ? location + strlen(scheme) : location;
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < COUNT_OF(beside); i++) {
+        AUTO(pawl__text_free) char *file = strndup(path, strcspn(path, "?"));
+        AUTO(pawl__text_free)
+        char *name = file == NULL ? NULL : pawl__fs_with_suffix(file, beside[i]);
+        struct stat info;
+        bytes += name != NULL && stat(name, &info) == 0 ? (uint64_t)info.st_size : 0;
+    }
+    return bytes;
+}
+
+static pawl_status add_facts(const struct pawl__run *run, struct rows *rows, pawl_ledger *ledger)
+{
+    AUTO(pawl__text_free) char *location = NULL;
+    char text[LEDGER_HEAD_SIZE];
+    pawl_ledger_head head;
+    pawl_status status = pawl_ledger_get_head(ledger, &head, rows->reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__ledger_location(run, &location, rows->reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__ledger_head_text(&head, text);
+    status =
+        add_row(rows, "latest_offset", pawl__cell_none(), pawl__cell_integer((int64_t)head.offset));
+    if (status == PAWL_OK && head.offset > 0) {
+        status = add_row(rows, "head", pawl__cell_text(pawl_view_of(text)), pawl__cell_none());
+    }
+    uint64_t bytes = bytes_of(location);
+    if (status == PAWL_OK && bytes > 0) {
+        status = add_row(rows, "bytes", pawl__cell_none(), pawl__cell_integer((int64_t)bytes));
+    }
+    return status;
+}
+
+static pawl_status stats_run(struct pawl__run *run, pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = { { "what", false },
+                                                   { "name", true },
+                                                   { "value", false } };
+    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(rows_done) struct rows rows = { .reterr = reterr };
+    struct pawl__table_options options = pawl__out_table(run);
+    pawl_event_filter filter;
+
+    pawl_status status = pawl__ledger_filter(run, &filter, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__table_init(&rows.table, columns, COUNT_OF(columns), &options);
+    status = add_facts(run, &rows, ledger);
+    if (status == PAWL_OK) {
+        status = add_counts(&rows, ledger, &filter);
+    }
+    return status == PAWL_OK ? pawl__table_end(&rows.table, reterr) : status;
+}
+
+const struct pawl__command pawl__cmd_ledger_stats = {
+    .name = "stats",
+    .summary = "count events by run, kind and actor",
+    .description =
+        "Prints the latest offset, the head of the hash chain as OFFSET:HASH, the bytes of the "
+        "file, and how many events each run, kind and actor has. The filters are for these "
+        "counts. Keep the head somewhere else: 'pawl ledger verify --expect' proves later that it "
+        "is still part of the chain.",
+    .flags = FLAGS(LEDGER_FILTER_FLAGS),
+    .examples =
+        EXAMPLES({ .line = "pawl ledger append --data ./data --id e-1 --run village --turn 1 "
+                           "--kind say --actor ada --payload '\"hello\"' && pawl ledger stats "
+                           "--data ./data",
+                   .says = "what is in it",
+                   .runs = true },
+                 { .line = "pawl ledger stats --data ./data --since 1h --json",
+                   .says = "of the last hour, for a program" }),
+    .run = stats_run,
+};
+
+/* --- turns --- */
+
+static const char *const state_names[] = {
+    [PAWL_TURN_OPEN] = "open",
+    [PAWL_TURN_COMMITTED] = "committed",
+    [PAWL_TURN_ABANDONED] = "abandoned",
+};
+
+static bool add_turn(void *context, const pawl_turn_info *info)
+{
+    struct rows *rows = context;
+    const struct pawl__cell cells[] = {
+        pawl__cell_text(info->run_id),
+        pawl__cell_integer(info->turn),
+        pawl__cell_integer(info->attempt),
+        pawl__cell_text(pawl_view_of(state_names[info->state])),
+        pawl__cell_integer((int64_t)info->begin_offset),
+        info->end_offset == 0 ? pawl__cell_none() : pawl__cell_integer((int64_t)info->end_offset),
+    };
+
+    rows->status = pawl__table_add(&rows->table, cells, rows->reterr);
+    return rows->status == PAWL_OK;
+}
+
+static pawl_status turns_run(struct pawl__run *run, pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = {
+        { "run_id", true }, { "turn", false },         { "attempt", false },
+        { "state", false }, { "begin_offset", false }, { "end_offset", false },
+    };
+    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(rows_done) struct rows rows = { .reterr = reterr };
+    struct pawl__table_options options = pawl__out_table(run);
+    pawl_view run_id = pawl_view_of(pawl__args_value(run->args, "run"));
+
+    pawl_status status = pawl__ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__table_init(&rows.table, columns, COUNT_OF(columns), &options);
+    status = pawl_ledger_turns(ledger, run_id, add_turn, &rows, reterr);
+    status = rows.status == PAWL_OK ? status : rows.status;
+    return status == PAWL_OK ? pawl__table_end(&rows.table, reterr) : status;
+}
+
+const struct pawl__command pawl__cmd_ledger_turns = {
+    .name = "turns",
+    .summary = "list the attempts of every turn",
+    .description = "Prints every attempt at every turn, in the order in which they began: open, "
+                   "committed or abandoned, and the offsets of its first and last event.",
+    .flags = FLAGS({ .name = "run", .value = "RUN", .help = "Only turns of this run." }),
+    .examples = EXAMPLES({ .line = "pawl ledger turn begin --data ./data --run village --turn 1 && "
+                                   "pawl ledger turns --data ./data",
+                           .says = "which turns are open?",
+                           .runs = true }),
+    .run = turns_run,
+};

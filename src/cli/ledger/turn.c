@@ -1,0 +1,158 @@
+/* pawl ledger turn begin|commit|abandon */
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/os/display.h"
+#include "cli/ledger/ledger.h"
+
+#define RUN_FLAG                                                            \
+    {                                                                       \
+        .name = "run", .value = "RUN", .help = "The run.", .required = true \
+    }
+#define TURN_FLAG                                                                           \
+    {                                                                                       \
+        .name = "turn", .value = "N", .help = "The turn of the run.", .kind = VALUE_NUMBER, \
+        .min = 0, .max = INT64_MAX, .required = true                                        \
+    }
+#define ATTEMPT_FLAG                                                                             \
+    {                                                                                            \
+        .name = "attempt", .value = "N", .help = "The attempt that 'turn begin' answered with.", \
+        .kind = VALUE_NUMBER, .min = 1, .max = UINT32_MAX, .required = true                      \
+    }
+
+static void free_turn(pawl_turn **turn)
+{
+    pawl_turn_free(*turn);
+}
+
+static pawl_status print_turn(const struct pawl__run *run,
+                              const pawl_turn *turn,
+                              const char *state,
+                              pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(1 << 16);
+
+    pawl__buf_add_text(&out, "{\"run_id\":");
+    pawl__display_add_json(&out, pawl_view_of(pawl__args_value(run->args, "run")));
+    pawl__buf_add_format(&out,
+                         ",\"turn\":%lld,\"attempt\":%u,\"state\":\"%s\"}\n",
+                         (long long)pawl__args_number(run->args, "turn"),
+                         pawl_turn_attempt(turn),
+                         state);
+    return pawl__out_add(&out, reterr);
+}
+
+static pawl_status begin_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(free_turn) pawl_turn *turn = NULL;
+
+    pawl_status status = pawl__ledger_open(run, LEDGER_TO_CREATE, &ledger, reterr);
+    if (status == PAWL_OK) {
+        status = pawl_turn_begin(ledger,
+                                 pawl_view_of(pawl__args_value(run->args, "run")),
+                                 pawl__args_number(run->args, "turn"),
+                                 &turn,
+                                 reterr);
+    }
+    return status == PAWL_OK ? print_turn(run, turn, "open", reterr) : status;
+}
+
+static pawl_status open_turn(const struct pawl__run *run,
+                             pawl_ledger **ret_ledger,
+                             pawl_turn **ret_turn,
+                             pawl_error *reterr)
+{
+    pawl_status status = pawl__ledger_open(run, LEDGER_TO_WRITE, ret_ledger, reterr);
+
+    return status == PAWL_OK ? pawl_turn_resume(*ret_ledger,
+                                                pawl_view_of(pawl__args_value(run->args, "run")),
+                                                pawl__args_number(run->args, "turn"),
+                                                (uint32_t)pawl__args_number(run->args, "attempt"),
+                                                0,
+                                                ret_turn,
+                                                reterr)
+                             : status;
+}
+
+static pawl_status commit_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(free_turn) pawl_turn *turn = NULL;
+
+    pawl_status status = open_turn(run, &ledger, &turn, reterr);
+    if (status == PAWL_OK) {
+        status = pawl_turn_commit(turn, reterr);
+    }
+    return status == PAWL_OK ? print_turn(run, turn, "committed", reterr) : status;
+}
+
+static pawl_status abandon_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(free_turn) pawl_turn *turn = NULL;
+
+    pawl_status status = open_turn(run, &ledger, &turn, reterr);
+    if (status == PAWL_OK) {
+        status =
+            pawl_turn_abandon(turn, pawl_view_of(pawl__args_value(run->args, "reason")), reterr);
+    }
+    return status == PAWL_OK ? print_turn(run, turn, "abandoned", reterr) : status;
+}
+
+#define BEGIN "pawl ledger turn begin --data ./data --run village --turn 1"
+#define WITH " --data ./data --run village --turn 1 --attempt 1"
+
+static const struct pawl__command turn_begin = {
+    .name = "begin",
+    .summary = "start an attempt at a turn",
+    .description =
+        "Prints the number of the attempt, which append, commit and abandon take as --attempt. An "
+        "attempt that was left open is recorded as abandoned first. A turn that is committed "
+        "already is a conflict, exit code 4.",
+    .flags = FLAGS(RUN_FLAG, TURN_FLAG),
+    .examples = EXAMPLES({ .line = BEGIN, .says = "begin, or begin anew", .runs = true }),
+    .run = begin_run,
+};
+
+static const struct pawl__command turn_commit = {
+    .name = "commit",
+    .summary = "end an attempt: it counts",
+    .description = "Exit code 4 when another attempt has begun. Committing again is fine.",
+    .flags = FLAGS(RUN_FLAG, TURN_FLAG, ATTEMPT_FLAG),
+    .examples = EXAMPLES({ .line = BEGIN " && pawl ledger turn commit" WITH,
+                           .says = "a turn without events",
+                           .runs = true }),
+    .run = commit_run,
+};
+
+static const struct pawl__command turn_abandon = {
+    .name = "abandon",
+    .summary = "end an attempt: it does not count",
+    .description = "Its events stay in the log, and replay leaves them out. Exit code 4 when "
+                   "another attempt has begun.",
+    .flags = FLAGS(RUN_FLAG,
+                   TURN_FLAG,
+                   ATTEMPT_FLAG,
+                   { .name = "reason", .value = "TEXT", .help = "For whoever reads the log." }),
+    .examples =
+        EXAMPLES({ .line = BEGIN " && pawl ledger turn abandon" WITH " --reason 'no quorum'",
+                   .says = "give it up",
+                   .runs = true }),
+    .run = abandon_run,
+};
+
+const struct pawl__command pawl__cmd_ledger_turn = {
+    .name = "turn",
+    .summary = "begin, commit or abandon a turn",
+    .description =
+        "A turn is a piece of a run that counts as a whole. What is appended to it between begin "
+        "and commit ('pawl ledger append --attempt') is there for everybody to see at once, but "
+        "replay and 'tail --complete-turns' wait for the commit. A conductor that was killed "
+        "begins the turn anew: the half that was written is abandoned.",
+    .commands = COMMANDS(&turn_begin, &turn_commit, &turn_abandon),
+    .examples =
+        EXAMPLES({ .line = BEGIN " && echo '{\"kind\":\"say\",\"actor\":\"ada\",\"payload\":1}' | "
+                                 "pawl ledger append" WITH " && pawl ledger turn commit" WITH,
+                   .says = "a whole turn",
+                   .runs = true }),
+};

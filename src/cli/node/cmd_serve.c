@@ -1,0 +1,284 @@
+/* pawl serve: the node, until somebody stops it. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/log/log.h"
+#include "base/os/clock.h"
+#include "base/os/display.h"
+#include "base/os/fs.h"
+#include "cli/app/app.h"
+#include "cli/commands.h"
+#include "cli/frame/interrupt.h"
+#include "cli/frame/settings.h"
+#include "cli/node/open_files.h"
+#include "cli/run/step.h"
+#include "cli/work/work.h"
+#include "config/config.h"
+#include "server/node.h"
+#include "store/location.h"
+
+/* Threads for what the work store is asked and waited for: so many calls share a commit. */
+enum { WORKERS = 8 };
+
+/* The first line waits so long for applications, so that whoever reads it finds those that open quickly. */
+enum { OPEN_MS = 1000 };
+
+static uint32_t milliseconds(const struct pawl__run *run, enum pawl__setting_id id)
+{
+    return (uint32_t)(pawl__config_number(run->config, id) / NS_PER_MS);
+}
+
+/* Where a work store of the same place would be; malloc'ed, NULL: nowhere, since a directory of
+ * applications alone has none. */
+static pawl_status work_beside(const struct pawl__run *run,
+                               const char *place,
+                               char **ret_location,
+                               pawl_error *reterr)
+{
+    struct pawl__buf location = BUF_INIT(1 << 16);
+
+    *ret_location = NULL;
+    if (pawl__location_is_postgres(place)) {
+        pawl__buf_add_text(&location, place);
+    } else if (pawl__args_has(run->args, "apps")) {
+        return PAWL_OK;
+    } else if (pawl__settings_use_database(run->config)) { /* sqlite:FILE */
+        pawl__buf_add_text(&location, pawl__config_text(run->config, PAWL__DATABASE_URL));
+    } else {
+        pawl__buf_add_format(
+            &location, "sqlite:%s/work.sqlite", pawl__config_text(run->config, PAWL__DATA));
+    }
+    *ret_location = pawl__buf_steal(&location);
+    return *ret_location == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path") : PAWL_OK;
+}
+
+/* What nobody chose has to fit the lease. */
+static int64_t sweep_ms(const struct pawl__run *run)
+{
+    int64_t ms = pawl__work_setting_ms(run, PAWL__WORK_SWEEP);
+    bool chosen = pawl__config_origin(run->config, PAWL__WORK_SWEEP).kind != PAWL__ORIGIN_DEFAULT;
+
+    return chosen ? ms : pawl__sweep_fitting_ms(ms, pawl__work_setting_ms(run, PAWL__WORK_LEASE));
+}
+
+static struct pawl__node_options options_of(const struct pawl__run *run,
+                                            const char *place,
+                                            const char *work)
+{
+    struct pawl__node_options options = {
+        .place = place,
+        .app = pawl__app_options(run),
+        .work = work,
+        .work_options = pawl__work_options(run),
+        .http = PAWL__HTTP_OPTIONS_INIT,
+        .stop_ms_max = milliseconds(run, PAWL__SERVER_STOP_TIMEOUT),
+    };
+    const char *listen = pawl__args_value(run->args, "listen");
+
+    options.work_sweep_ms = (uint32_t)sweep_ms(run);
+    options.http.workers_aside = WORKERS;
+    options.open_ms = OPEN_MS;
+    options.partitions_max =
+        (uint32_t)pawl__config_number(run->config, PAWL__SERVER_PARTITIONS_MAX);
+    options.app.busy_ms_max = milliseconds(run, PAWL__SERVER_BUSY_TIMEOUT);
+    options.http.listen =
+        listen != NULL ? listen : pawl__config_text(run->config, PAWL__SERVER_LISTEN);
+    options.http.body_bytes_max = (size_t)pawl__config_number(run->config, PAWL__SERVER_BODY_MAX);
+    options.http.bodies_bytes_max =
+        (size_t)pawl__config_number(run->config, PAWL__SERVER_BODIES_MAX);
+    options.http.header_bytes_max =
+        (size_t)pawl__config_number(run->config, PAWL__SERVER_HEADER_MAX);
+    options.http.connections_max =
+        (uint32_t)pawl__config_number(run->config, PAWL__SERVER_CONNECTIONS_MAX);
+    options.http.idle_ms_max = milliseconds(run, PAWL__SERVER_IDLE_TIMEOUT);
+    options.http.read_ms_max = milliseconds(run, PAWL__SERVER_READ_TIMEOUT);
+    options.http.answer_ms_max = milliseconds(run, PAWL__SERVER_ANSWER_TIMEOUT);
+    return options;
+}
+
+/* Before anything is open. */
+static pawl_status fit_connections(uint32_t *connections_max, pawl_error *reterr)
+{
+    uint64_t files = 0;
+    pawl_status status = pawl__open_files_raise(&files, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    uint32_t fit = pawl__connections_that_fit(files, *connections_max);
+    if (fit < MIN(*connections_max, PAWL__CONNECTIONS_LEAST)) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "only %llu files may be open, which is too few for a node: raise the "
+                          "limit (ulimit -n, LimitNOFILE=)",
+                          (unsigned long long)files);
+    }
+    if (fit < *connections_max) {
+        LOG_WARNING("server.connections_max does not fit into the limit of open files, half of "
+                    "which is for the stores: it is lowered",
+                    LOG_NATURAL("connections_max", *connections_max),
+                    LOG_NATURAL("lowered_to", fit),
+                    LOG_NATURAL("open_files", files));
+        *connections_max = fit;
+    }
+    return PAWL_OK;
+}
+
+/* --- waiting for the end --- */
+
+static void wake(void *object)
+{
+    const int *fd = object;
+    uint64_t one = 1;
+    int before = errno;
+
+    (void)!write(*fd, &one, sizeof(one)); /* in a signal handler: nothing else could be done */
+    errno = before;
+}
+
+static void wait_for_signal(int fd)
+{
+    struct pollfd waits = { .fd = fd, .events = POLLIN };
+
+    while (!pawl__interrupted()) {
+        (void)poll(&waits, 1, -1);
+    }
+}
+
+/* --- what it says --- */
+
+static void add_place(struct pawl__buf *text, const char *place)
+{
+    if (pawl__location_is_postgres(place)) {
+        pawl__url_add_masked(pawl_view_of(place), text);
+    } else {
+        pawl__buf_add_text(text, place);
+    }
+}
+
+static pawl_status say(const struct pawl__run *run,
+                       struct pawl__node *node,
+                       const char *place,
+                       pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf shown = BUF_INIT(1 << 16);
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(1 << 18);
+    const char *address = pawl__node_listens_on(node);
+    size_t count = pawl__node_app_count(node);
+
+    add_place(&shown, place);
+    if (run->json) {
+        pawl__buf_add_format(&text, "{\"url\":\"http://%s\",\"apps\":", address);
+        pawl__display_add_json(&text, pawl__buf_view(&shown));
+        pawl__buf_add_format(&text, ",\"app_count\":%zu,\"pid\":%ld}\n", count, (long)getpid());
+    } else {
+        pawl__buf_add_format(&text, "listening on http://%s\n", address);
+        pawl__buf_add_format(&text, "%zu applications in ", count);
+        pawl__display_add(&text, pawl__buf_view(&shown));
+        pawl__buf_add_format(&text, "\nstop it with Ctrl-C or 'kill %ld'\n", (long)getpid());
+    }
+    pawl_status status = pawl__out_add(&text, reterr);
+    return status == PAWL_OK ? pawl__out_check(reterr) : status;
+}
+
+/* A store that does not answer is in the log, and no failure of the end: what was answered is on disk, and
+ * the process ends, in time, as it was told to. */
+static pawl_status end(struct pawl__node *node, pawl_error *reterr)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pawl__node_close(node, &error);
+
+    if (status == PAWL_OK || status == PAWL_TIMEOUT) {
+        return PAWL_OK;
+    }
+    *reterr = error;
+    return status;
+}
+
+static pawl_status serve(const struct pawl__run *run, const char *place, int fd, pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *work = NULL;
+    struct pawl__node *node = NULL;
+    pawl_status status = work_beside(run, place, &work, reterr);
+
+    if (status == PAWL_OK) {
+        struct pawl__node_options options = options_of(run, place, work);
+
+        status = fit_connections(&options.http.connections_max, reterr);
+        if (status == PAWL_OK) {
+            status = pawl__node_open(&options, &node, reterr);
+        }
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = say(run, node, place, reterr);
+    if (status == PAWL_OK) {
+        wait_for_signal(fd);
+    }
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status ended = end(node, &error);
+    if (status == PAWL_OK && ended != PAWL_OK) {
+        *reterr = error;
+        status = ended;
+    }
+    return status;
+}
+
+static pawl_status serve_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *place = NULL;
+    AUTO(pawl__fs_close) int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    const struct pawl__woken woken = { wake, &fd };
+    pawl_status status =
+        fd < 0 ? pawl__fail_errno(reterr, errno, "make an event to wait for") : PAWL_OK;
+
+    if (status == PAWL_OK) {
+        status = pawl__app_place(run, &place, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__interrupt_wakes(&woken);
+    pawl__interrupt_catch();
+    status = serve(run, place, fd, reterr);
+    pawl__interrupt_wakes(NULL);
+    return status;
+}
+
+const struct pawl__command pawl__cmd_serve = {
+    .name = "serve",
+    .summary = "serve applications and work over HTTP",
+    .description =
+        "Listens, opens every application and answers requests under /v1 until it is stopped: "
+        "commands, "
+        "records, logs and sequences of applications; tasks, items, leases and checkpoints of the "
+        "work store of the same place, whose leases that ran out it takes back and whose "
+        "schedules it fires. /livez, /readyz, /healthz and /metrics are for whoever looks after "
+        "it; /metrics has the numbers of the work store, too, when there is one. It prints where "
+        "it listens, where the applications are and how it is stopped, one line each.\n\n"
+        "It listens on this machine only: there are no tokens yet that would keep strangers out, "
+        "so any other address is refused with exit code 2. An address that is in use, or a "
+        "directory that another node has, is exit code 5.\n\n"
+        "An application that cannot be opened, since it is damaged or another process has it, "
+        "stops none of the others: /readyz and the log name it, and one that is busy is opened "
+        "when it is free.\n\n"
+        "Ctrl-C or SIGTERM ends it in order: requests that have begun are answered, for "
+        "server.stop_timeout at the longest. Killing it loses nothing that was answered; whoever "
+        "got no answer sends the command again, with the same key.\n\n" APP_WHERE,
+    .flags = FLAGS({ .name = "listen",
+                     .value = "ADDRESS",
+                     .help = "Where to listen, instead of server.listen: 127.0.0.1:8470, "
+                             "[::1]:8470; port 0 is a free one." },
+                   APP_FLAG),
+    .examples =
+        EXAMPLES({ .line = "pawl serve --data ./data", .says = "until Ctrl-C, on 127.0.0.1:8470" },
+                 { .line = "pawl serve --data ./data --listen 127.0.0.1:0 --json",
+                   .says = "on a free port, which the first line tells" }),
+    .run = serve_run,
+};

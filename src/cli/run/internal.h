@@ -1,0 +1,128 @@
+/* The runner's own state, shared by runner.c, runner_slot.c and runner_care.c. */
+#ifndef PAWL_CLI_RUN_INTERNAL_H
+#define PAWL_CLI_RUN_INTERNAL_H
+
+#include "base/os/clock.h"
+#include "base/thread/thread.h"
+#include "cli/run/child.h"
+#include "cli/run/guard.h"
+#include "cli/run/holder.h"
+#include "cli/run/output.h"
+#include "cli/run/runner.h"
+#include "cli/run/step.h"
+
+/* Items that were claimed together; freed with the last of them. */
+struct runner_batch {
+    pawl_claimed *claimed;
+    size_t left;
+};
+
+enum runner_slot_state {
+    RUNNER_IDLE,
+    RUNNER_ASSIGNED,
+    RUNNER_RUNNING,   /* its lease is the heart's to extend */
+    RUNNER_FINISHING, /* the command has ended */
+};
+
+struct runner;
+
+struct runner_slot {
+    struct runner *runner;
+    struct pawl__thread thread;
+    struct pawl__cond cond;
+    int wake_fd; /* an eventfd: something below has changed */
+    enum runner_slot_state state;
+    struct runner_batch *batch;
+    const pawl_item *item;
+    uint64_t number; /* in the order of claims */
+    struct runner_beat beat;
+    bool lost;
+    bool stop;
+};
+
+struct runner {
+    struct pawl__lock lock;    /* covers the plan, the slots, the counts and what ends the run */
+    struct pawl__cond changed; /* main waits here */
+    struct pawl__cond beats;   /* the heart waits here */
+    struct pawl__run *run;
+    const struct runner_options *options;
+    pawl_work *work;
+    struct runner_guard guard;
+    struct runner_holder we;
+    char holder[RUNNER_HOLDER_SIZE];
+    int signal_fd; /* an eventfd: Ctrl-C */
+    int stop_fd;   /* an eventfd: the run ends */
+    int quit_fd;   /* an eventfd: the watcher is to end */
+    struct runner_output output;
+
+    struct runner_plan plan;
+    struct runner_slot *slots;
+    size_t slot_count;
+    bool quit;        /* slots and heart are to end */
+    int64_t quiet_ns; /* since when the run ends and no command runs any more */
+    bool abandoned;   /* the store did not answer meanwhile: it is not asked any more, ... */
+    uint64_t untold;  /* ... and so many items could not be told to it */
+    uint64_t total;   /* for the progress; 0: unknown */
+    uint64_t completed, failed, retried, released, lost;
+    pawl_status status; /* the first failure that ends the run */
+    pawl_error error;
+
+    struct pawl__thread heart;
+    struct pawl__thread watcher;
+    int64_t looked_after_ns; /* main's */
+    int64_t swept_ns;
+};
+
+static inline int64_t runner_now(void)
+{
+    return pawl__monotonic_ns(pawl__clock_real());
+}
+
+/* Nothing new is claimed, and what runs is asked to end. */
+void pawl__runner_stop_locked(struct runner *runner) REQUIRES_LOCK(runner->lock);
+
+/* The same because of a failure; the first one stands. */
+void pawl__runner_fail_locked(struct runner *runner, pawl_status status, const pawl_error *error)
+    REQUIRES_LOCK(runner->lock);
+
+void pawl__runner_poke(int eventfd);
+
+/* --- runner_slot.c --- */
+void pawl__runner_slot(void *context); /* a thread */
+
+/* What --json says of a try: {"work_item_id":"...","status":"completed","attempt":1,...}. */
+struct runner_told {
+    pawl_view work_item_id;
+    const char *status;
+    int64_t attempt;
+    const char *message; /* "": none */
+    pawl_view output;    /* empty: none */
+};
+void pawl__runner_add_json(const struct runner *runner,
+                           const struct runner_told *told,
+                           struct pawl__buf *line);
+
+/* --- runner_care.c --- */
+void pawl__runner_heart(void *context);   /* a thread */
+void pawl__runner_watcher(void *context); /* a thread */
+
+/* Takes back what runs of this machine held that are gone, and what we hold without knowing it (a
+ * claim whose answer was lost). Main's, as the sweep. */
+PAWL_MUST_USE pawl_status pawl__runner_look_after(struct runner *runner, pawl_error *reterr);
+
+/* Takes back leases that ran out, our own and those of others, when it is time to. */
+PAWL_MUST_USE pawl_status pawl__runner_sweep(struct runner *runner, pawl_error *reterr);
+int64_t pawl__runner_sweep_at_ns(const struct runner *runner);
+
+/* What is left to do. */
+PAWL_MUST_USE pawl_status pawl__runner_left(struct runner *runner,
+                                            struct runner_left *ret_left,
+                                            pawl_error *reterr);
+
+/* How many are unfinished, for the progress; and whether any has failed, of a whole task. */
+PAWL_MUST_USE pawl_status pawl__runner_count(struct runner *runner,
+                                             uint32_t statuses,
+                                             uint64_t *ret_count,
+                                             pawl_error *reterr);
+
+#endif

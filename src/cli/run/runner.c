@@ -1,0 +1,471 @@
+#include "cli/run/runner.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/core/random.h"
+#include "base/log/log.h"
+#include "base/os/fs.h"
+#include "cli/frame/interrupt.h"
+#include "cli/run/internal.h"
+#include "cli/work/work.h"
+
+/* --- claiming --- */
+
+static void assign_locked(struct runner *runner,
+                          struct runner_slot *slot,
+                          struct runner_batch *batch,
+                          const pawl_item *item,
+                          int64_t asked_at_ns) REQUIRES_LOCK(runner->lock)
+{
+    slot->batch = batch;
+    slot->item = item;
+    slot->number = runner->plan.taken++;
+    slot->beat = pawl__beat_start(asked_at_ns,
+                                  runner->options->lease_ms * NS_PER_MS,
+                                  runner->options->heartbeat_ms * NS_PER_MS);
+    slot->lost = false;
+    slot->stop = runner->plan.stopping; /* it was claimed while Ctrl-C came: it is given back */
+    slot->state = RUNNER_ASSIGNED;
+    if (slot->stop) {
+        pawl__runner_poke(slot->wake_fd);
+    }
+    runner->plan.running++;
+    pawl__cond_signal(&slot->cond);
+}
+
+/* There are as many idle slots as were claimed for: only this thread fills them. */
+static void hand_out(struct runner *runner, struct runner_batch *batch, int64_t asked_at_ns)
+{
+    size_t next = 0;
+
+    pawl__lock(&runner->lock);
+    for (size_t i = 0; i < runner->slot_count && next < batch->claimed->count; i++) {
+        struct runner_slot *slot = &runner->slots[i];
+        if (slot->state == RUNNER_IDLE) {
+            assign_locked(runner, slot, batch, &batch->claimed->items[next++], asked_at_ns);
+        }
+    }
+    REQUIRE(next == batch->claimed->count);
+    pawl__cond_signal(&runner->beats);
+    pawl__unlock(&runner->lock);
+}
+
+static pawl_status claim(struct runner *runner, uint64_t want, uint32_t wait_ms, pawl_error *reterr)
+{
+    pawl_claim wish = PAWL_CLAIM_INIT;
+    struct runner_batch *batch = calloc(1, sizeof(*batch));
+    int64_t asked_at_ns = runner_now();
+
+    if (batch == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for items");
+    }
+    wish.holder = pawl_view_of(runner->holder);
+    wish.work_types = runner->options->types;
+    wish.work_type_count = runner->options->type_count;
+    wish.task_id = runner->options->task_id;
+    wish.count_max = (uint32_t)want;
+    wish.lease_ms = (uint32_t)runner->options->lease_ms;
+    wish.wait_ms = wait_ms;
+    pawl_status status = pawl_work_claim(runner->work, &wish, &batch->claimed, reterr);
+    if (status != PAWL_OK) {
+        free(batch);
+        return status;
+    }
+    batch->left = batch->claimed->count;
+    hand_out(runner, batch, asked_at_ns);
+    return PAWL_OK;
+}
+
+/* --- the main loop --- */
+
+enum { LOOK_MS = 250, WAIT_MS = 1000 };
+#define FAILING_NS_MAX (60 * NS_PER_S) /* a store that cannot be asked for longer ends the run */
+
+static void wait_for_change(struct runner *runner, int64_t ms)
+{
+    pawl__lock(&runner->lock);
+    (void)pawl__cond_wait_until(&runner->changed, &runner->lock, runner_now() + ms * NS_PER_MS);
+    pawl__unlock(&runner->lock);
+}
+
+/* Nothing may be claimed: waits until that changes, or a sweep is due. False: it never will. */
+static bool wait_for_room(struct runner *runner)
+{
+    const struct runner_left nothing = { 0 };
+    int64_t sweep_at_ns = pawl__runner_sweep_at_ns(runner);
+
+    pawl__lock(&runner->lock);
+    while (pawl__plan_want(&runner->plan) == 0
+           && pawl__plan_next(&runner->plan, &nothing) == RUNNER_GO_ON
+           && (runner->plan.stopping || runner_now() < sweep_at_ns)) {
+        (void)pawl__cond_wait_until(
+            &runner->changed, &runner->lock, runner->plan.stopping ? INT64_MAX : sweep_at_ns);
+    }
+    bool goes_on = pawl__plan_want(&runner->plan) > 0
+                   || pawl__plan_next(&runner->plan, &nothing) == RUNNER_GO_ON;
+    pawl__unlock(&runner->lock);
+    return goes_on;
+}
+
+static struct runner_plan plan_of(struct runner *runner)
+{
+    pawl__lock(&runner->lock);
+    struct runner_plan plan = runner->plan;
+    pawl__unlock(&runner->lock);
+    return plan;
+}
+
+/* Nothing could be claimed. *ret_end: nothing will. */
+static pawl_status on_nothing(struct runner *runner, bool *ret_end, pawl_error *reterr)
+{
+    struct runner_plan plan = plan_of(runner);
+    struct runner_left left = { 0 };
+    pawl_status status = pawl__runner_look_after(runner, reterr);
+
+    if (status == PAWL_OK && plan.running + plan.finishing == 0) {
+        status = pawl__runner_left(runner, &left, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    switch (pawl__plan_next(&plan, &left)) {
+    case RUNNER_GO_ON:
+        wait_for_change(runner, LOOK_MS);
+        return PAWL_OK;
+    case RUNNER_WAIT:
+        status = claim(runner, pawl__plan_want(&plan), WAIT_MS, reterr);
+        return status == PAWL_NOT_FOUND ? PAWL_OK : status;
+    case RUNNER_STUCK:
+        return pawl__fail(reterr,
+                          PAWL_FAILED,
+                          left.held_back == 1
+                              ? "%llu item is left that waits for items of other types, which "
+                                "nobody here runs"
+                              : "%llu items are left that wait for items of other types, which "
+                                "nobody here runs",
+                          (unsigned long long)left.held_back);
+    case RUNNER_END:
+        break;
+    }
+    *ret_end = true;
+    return PAWL_OK;
+}
+
+static bool is_passing(pawl_status status)
+{
+    return status == PAWL_BUSY || status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT;
+}
+
+/* Ends with everything given back or finished that was claimed. */
+static void run_all(struct runner *runner)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    bool end = false;
+    int64_t answered_ns = runner_now();
+
+    while (!end && wait_for_room(runner)) {
+        struct runner_plan plan = plan_of(runner);
+        uint64_t want = pawl__plan_want(&plan);
+        pawl_status status = plan.stopping ? PAWL_OK : pawl__runner_sweep(runner, &error);
+        if (status == PAWL_OK && want > 0) {
+            status = claim(runner, want, 0, &error);
+        }
+        if (status == PAWL_NOT_FOUND) {
+            status = on_nothing(runner, &end, &error);
+        }
+        if (status == PAWL_CANCELLED) {
+            pawl__lock(&runner->lock);
+            pawl__runner_stop_locked(runner); /* the watcher says why */
+            pawl__unlock(&runner->lock);
+        } else if (is_passing(status)
+                   && (runner->plan.stays || runner_now() - answered_ns < FAILING_NS_MAX)) {
+            LOG_WARNING("the store cannot be asked now", LOG_TEXT("error", error.message));
+            wait_for_change(runner, WAIT_MS);
+        } else if (status != PAWL_OK) {
+            pawl__lock(&runner->lock);
+            pawl__runner_fail_locked(runner, status, &error);
+            pawl__unlock(&runner->lock);
+        } else {
+            answered_ns = runner_now();
+        }
+    }
+    pawl__lock(&runner->lock);
+    while (runner->plan.running + runner->plan.finishing > 0) {
+        pawl__cond_wait(&runner->changed, &runner->lock);
+    }
+    pawl__unlock(&runner->lock);
+}
+
+/* --- starting and ending --- */
+
+static pawl_status open_slots(struct runner *runner, pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    runner->slots = calloc(runner->plan.threads, sizeof(*runner->slots));
+    if (runner->slots == NULL) {
+        return pawl__fail(
+            reterr, PAWL_NOMEM, "no memory for %llu jobs", (unsigned long long)runner->plan.jobs);
+    }
+    while (runner->slot_count < runner->plan.threads && status == PAWL_OK) {
+        struct runner_slot *slot = &runner->slots[runner->slot_count];
+        slot->runner = runner;
+        status = pawl__cond_init(&slot->cond, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        runner->slot_count++;
+        slot->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        status =
+            slot->wake_fd < 0
+                ? pawl__fail_errno(
+                    reterr, errno, "make room for %llu jobs", (unsigned long long)runner->plan.jobs)
+                : pawl__thread_start(&slot->thread, "pawl-run", pawl__runner_slot, slot, reterr);
+    }
+    return status;
+}
+
+static void close_all(struct runner *runner)
+{
+    pawl__lock(&runner->lock);
+    runner->quit = true;
+    for (size_t i = 0; i < runner->slot_count; i++) {
+        pawl__cond_signal(&runner->slots[i].cond);
+    }
+    pawl__cond_broadcast(&runner->beats);
+    pawl__unlock(&runner->lock);
+    for (size_t i = 0; i < runner->slot_count; i++) {
+        pawl__thread_join(&runner->slots[i].thread);
+        pawl__cond_done(&runner->slots[i].cond);
+        pawl__fs_close(&runner->slots[i].wake_fd);
+    }
+    if (!pawl__thread_join_until(&runner->heart, runner_now() + NS_PER_S)) {
+        pawl_work_interrupt(runner->work); /* a heartbeat is worth no more */
+        pawl__thread_join(&runner->heart);
+    }
+    if (runner->quit_fd >= 0) {
+        pawl__runner_poke(runner->quit_fd);
+    }
+    pawl__thread_join(&runner->watcher);
+    free(runner->slots);
+    pawl__fs_close(&runner->signal_fd);
+    pawl__fs_close(&runner->stop_fd);
+    pawl__fs_close(&runner->quit_fd);
+}
+
+static pawl_status start(struct runner *runner, pawl_error *reterr)
+{
+    runner->signal_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    runner->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    runner->quit_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (runner->signal_fd < 0 || runner->stop_fd < 0 || runner->quit_fd < 0) {
+        return pawl__fail_errno(reterr, errno, "make an eventfd");
+    }
+    pawl_status status = open_slots(runner, reterr);
+    if (status == PAWL_OK) {
+        status =
+            pawl__thread_start(&runner->heart, "pawl-heart", pawl__runner_heart, runner, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__thread_start(
+            &runner->watcher, "pawl-watcher", pawl__runner_watcher, runner, reterr);
+    }
+    return status;
+}
+
+static void on_interrupt(void *context)
+{
+    const struct runner *runner = context;
+
+    pawl__runner_poke(runner->signal_fd);
+    pawl_work_cancel_waits(runner->work);
+}
+
+static pawl_status name_us(struct runner *runner, pawl_error *reterr)
+{
+    uint64_t number = 0;
+    pawl_status status = pawl__holder_look(runner->guard.pid, &runner->we, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__random_bytes(pawl__random_real(), &number, sizeof(number), reterr);
+    }
+    pawl__holder_text(&runner->we, number, runner->holder);
+    return status;
+}
+
+/* --- what to answer --- */
+
+static pawl_status judge(struct runner *runner, pawl_error *reterr)
+{
+    uint64_t failed = runner->failed;
+    pawl_status status = PAWL_OK;
+
+    if (runner->status != PAWL_OK) {
+        *reterr = runner->error;
+        return runner->status;
+    }
+    if (runner->abandoned && runner->untold > 0) {
+        return pawl__fail(
+            reterr,
+            PAWL_UNAVAILABLE,
+            "the store did not answer: %llu item%s given back when the lease runs out",
+            (unsigned long long)runner->untold,
+            runner->untold == 1 ? " is" : "s are");
+    }
+    if (pawl__interrupted() && !runner->plan.stays) { /* for who stays it is the way to end */
+        return pawl__fail(reterr,
+                          PAWL_CANCELLED,
+                          "interrupted: %llu completed, %llu given back; the same command goes on "
+                          "from here",
+                          (unsigned long long)runner->completed,
+                          (unsigned long long)runner->released);
+    }
+    if (runner->options->task_id.len > 0
+        && !runner->abandoned) { /* a whole task: earlier runs count */
+        status = pawl__runner_count(runner, 1U << PAWL_ITEM_FAILED, &failed, reterr);
+    }
+    if (status == PAWL_OK && failed > 0) {
+        return pawl__fail(reterr,
+                          PAWL_FAILED,
+                          failed == 1
+                              ? "%llu item has failed; 'pawl work list --status failed' shows it"
+                              : "%llu items have failed; 'pawl work list --status failed' shows "
+                                "them",
+                          (unsigned long long)failed);
+    }
+    return status;
+}
+
+static pawl_status run_with_progress(struct runner *runner, pawl_error *reterr)
+{
+    int fd = STDERR_FILENO;
+    struct pawl__progress progress;
+    struct pawl__progress_options options = {
+        .term = pawl__term_look(STDERR_FILENO, (const char *const *)environ),
+        .fd = fd,
+        .sink = pawl__sink_fd(&fd),
+        .clock = pawl__clock_real(),
+        .label = "run",
+    };
+    const struct pawl__woken woken = { on_interrupt, runner };
+    pawl_status status = PAWL_OK;
+
+    if (options.term.is_terminal) {
+        status = pawl__runner_count(runner,
+                                    1U << PAWL_ITEM_PENDING | 1U << PAWL_ITEM_IN_PROGRESS
+                                        | 1U << PAWL_ITEM_WAITING,
+                                    &runner->total,
+                                    reterr);
+        options.total = runner->total;
+        progress = pawl__progress_start(&options);
+        runner->output.progress = &progress;
+    }
+    if (status == PAWL_OK) {
+        status = start(runner, reterr);
+    }
+    if (status == PAWL_OK) {
+        pawl__interrupt_catch();
+        pawl__interrupt_wakes(&woken);
+        run_all(runner);
+        pawl__interrupt_wakes(NULL);
+    }
+    close_all(runner);
+    if (runner->output.progress != NULL) {
+        pawl__progress_done(&progress);
+    }
+    return status == PAWL_OK ? judge(runner, reterr) : status;
+}
+
+/* Before the first claim. May be repeated. */
+static pawl_status begin(struct runner *runner, pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    if (runner->work == NULL) {
+        status = pawl__work_open(runner->run, WORK_THAT_EXISTS, &runner->work, reterr);
+        pawl__interrupt_hurries(NULL); /* the watcher knows better when */
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_check_task(runner->work, runner->options->task_id, reterr);
+    }
+    if (status == PAWL_OK) {
+        runner->looked_after_ns = runner_now() - 2 * NS_PER_S;
+        runner->swept_ns = runner_now() - runner->options->sweep_ms * NS_PER_MS;
+        status = pawl__runner_look_after(runner, reterr);
+    }
+    return status == PAWL_OK ? pawl__runner_sweep(runner, reterr) : status;
+}
+
+/* The locks exist; opens the store and everything behind it. */
+static pawl_status run_opened(struct runner *runner, pawl_error *reterr)
+{
+    pawl_status status = pawl__output_init(&runner->output, runner->options->keep_order, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = begin(runner, reterr);
+    while (runner->plan.stays && is_passing(status)) {
+        LOG_WARNING("the store cannot be asked now", LOG_TEXT("error", reterr->message));
+        pawl__sleep_until(pawl__clock_real(), runner_now() + WAIT_MS * NS_PER_MS);
+        status = begin(runner, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = run_with_progress(runner, reterr);
+    }
+    pawl_work_close(runner->work);
+    pawl__output_done(&runner->output);
+    return status;
+}
+
+pawl_status pawl__runner_run(struct pawl__run *run,
+                             const struct runner_options *options,
+                             pawl_error *reterr)
+{
+    AUTO(pawl__guard_done) struct runner_guard guard = { 0 };
+    struct runner runner = {
+        .run = run,
+        .options = options,
+        .signal_fd = -1,
+        .stop_fd = -1,
+        .quit_fd = -1,
+        .plan = { .jobs = options->jobs,
+                  .threads = 2 * options->jobs,
+                  .limit = options->limit,
+                  .stays = options->stays },
+    };
+
+    if (options->logs != NULL) {
+        pawl_status made = pawl__fs_make_dir(options->logs, reterr);
+        if (made != PAWL_OK) {
+            return made;
+        }
+    }
+    pawl_status status = pawl__guard_start(&guard, reterr); /* before there are threads */
+    if (status == PAWL_OK) {
+        runner.guard = guard;
+        status = name_us(&runner, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__lock_init(&runner.lock, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = pawl__cond_init(&runner.changed, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__cond_init(&runner.beats, reterr);
+        if (status == PAWL_OK) {
+            status = run_opened(&runner, reterr);
+            pawl__cond_done(&runner.beats);
+        }
+        pawl__cond_done(&runner.changed);
+    }
+    pawl__lock_done(&runner.lock);
+    return status;
+}

@@ -1,0 +1,394 @@
+/* What goes on beside the commands: heartbeats, Ctrl-C, the progress, and leases of the dead. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/log/log.h"
+#include "cli/frame/interrupt.h"
+#include "cli/run/internal.h"
+
+void pawl__runner_poke(int eventfd)
+{
+    const uint64_t one = 1;
+    ssize_t put = write(eventfd, &one, sizeof(one)); /* fit for a signal handler */
+
+    (void)put; /* it is readable already */
+}
+
+void pawl__runner_stop_locked(struct runner *runner)
+{
+    if (!runner->plan.stopping) {
+        runner->quiet_ns = runner_now();
+        pawl__runner_poke(runner->stop_fd);
+    }
+    runner->plan.stopping = true;
+    for (size_t i = 0; i < runner->slot_count; i++) {
+        struct runner_slot *slot = &runner->slots[i];
+        if (slot->state == RUNNER_ASSIGNED || slot->state == RUNNER_RUNNING) {
+            slot->stop = true;
+            pawl__runner_poke(slot->wake_fd);
+        }
+    }
+    pawl__cond_signal(&runner->changed);
+}
+
+void pawl__runner_fail_locked(struct runner *runner, pawl_status status, const pawl_error *error)
+{
+    if (runner->status == PAWL_OK) {
+        runner->status = status;
+        runner->error = *error;
+    }
+    pawl__runner_stop_locked(runner);
+}
+
+/* --- the heart --- */
+
+/* The slot whose heartbeat is due first; NULL: none runs. */
+static struct runner_slot *next_beat_locked(struct runner *runner) REQUIRES_LOCK(runner->lock)
+{
+    struct runner_slot *next = NULL;
+
+    for (size_t i = 0; i < runner->slot_count; i++) {
+        struct runner_slot *slot = &runner->slots[i];
+        bool beats =
+            (slot->state == RUNNER_ASSIGNED || slot->state == RUNNER_RUNNING) && !slot->lost;
+        if (beats && (next == NULL || slot->beat.next_ns < next->beat.next_ns)) {
+            next = slot;
+        }
+    }
+    return next;
+}
+
+static void beat(struct runner *runner, struct runner_slot *slot) REQUIRES_LOCK(runner->lock)
+{
+    char id[PAWL_WORK_NAME_BYTES_MAX + 1];
+    struct pawl__buf copy = BUF_OVER(id);
+    uint64_t token = slot->item->token;
+    uint64_t number = slot->number;
+
+    pawl__buf_add(&copy, slot->item->work_item_id);
+    pawl__unlock(&runner->lock);
+    const pawl_lease lease = { pawl__buf_view(&copy), token };
+    int64_t asked_at_ns = runner_now();
+    pawl_status status =
+        pawl_work_heartbeat(runner->work, &lease, (uint32_t)runner->options->lease_ms, NULL, NULL);
+    pawl__lock(&runner->lock);
+    bool same = slot->item != NULL && slot->number == number
+                && (slot->state == RUNNER_ASSIGNED || slot->state == RUNNER_RUNNING);
+    if (same
+        && pawl__beat_answered(&slot->beat, status, asked_at_ns, runner_now())
+               == RUNNER_BEAT_LOST) {
+        slot->lost = true;
+        pawl__runner_poke(slot->wake_fd);
+    }
+}
+
+void pawl__runner_heart(void *context)
+{
+    struct runner *runner = context;
+
+    pawl__lock(&runner->lock);
+    while (!runner->quit) {
+        struct runner_slot *slot = next_beat_locked(runner);
+        if (slot == NULL) {
+            pawl__cond_wait(&runner->beats, &runner->lock);
+        } else if (slot->beat.next_ns > runner_now()) {
+            (void)pawl__cond_wait_until(&runner->beats, &runner->lock, slot->beat.next_ns);
+        } else {
+            beat(runner, slot);
+        }
+    }
+    pawl__unlock(&runner->lock);
+}
+
+/* --- the watcher --- */
+
+/* A store that does not answer must not hold up the end. What commands came to is worth some seconds;
+ * what is neither running nor being told to the store is not. */
+#define TELL_NS (5 * NS_PER_S)
+#define IDLE_NS NS_PER_S
+
+static void abandon_if_late(struct runner *runner)
+{
+    int64_t now_ns = runner_now();
+
+    pawl__lock(&runner->lock);
+    if (runner->plan.running > 0) {
+        runner->quiet_ns = now_ns; /* they are being ended, with their grace */
+    }
+    int64_t limit_ns = runner->plan.finishing > 0 ? TELL_NS : IDLE_NS;
+    bool late = runner->plan.stopping && now_ns - runner->quiet_ns >= limit_ns;
+    if (late && !runner->abandoned) {
+        runner->abandoned = true;
+        runner->untold = runner->plan.finishing;
+        pawl_work_interrupt(runner->work);
+        for (size_t i = 0; i < runner->slot_count; i++) {
+            pawl__cond_signal(&runner->slots[i].cond);
+        }
+    }
+    pawl__unlock(&runner->lock);
+}
+
+static void draw(struct runner *runner)
+{
+    pawl__lock(&runner->lock);
+    uint64_t done = runner->completed + runner->failed;
+    uint64_t total = runner->total == 0 ? 0 : MAX(runner->total, done + runner->plan.running);
+    pawl__unlock(&runner->lock);
+    pawl__output_progress(&runner->output, done, total);
+}
+
+void pawl__runner_watcher(void *context)
+{
+    struct runner *runner = context;
+    int wait_ms = runner->output.progress == NULL ? -1 : 200;
+    struct pollfd fds[] = {
+        { .fd = runner->quit_fd, .events = POLLIN },
+        { .fd = runner->signal_fd, .events = POLLIN },
+        { .fd = runner->guard.fd }, /* POLLERR alone */
+        { .fd = runner->stop_fd, .events = POLLIN },
+    };
+
+    for (;;) {
+        int ready = poll(fds, COUNT_OF(fds), wait_ms);
+        if (ready > 0 && fds[0].revents != 0) {
+            return;
+        }
+        if (ready > 0 && fds[1].revents != 0) {
+            fds[1].fd = -1;
+            pawl__lock(&runner->lock);
+            pawl__runner_stop_locked(runner);
+            pawl__unlock(&runner->lock);
+        }
+        if (ready > 0 && fds[2].revents != 0) {
+            pawl_error error = PAWL_ERROR_INIT;
+            fds[2].fd = -1;
+            pawl__fail(&error,
+                       PAWL_FAILED,
+                       "the guard, process %d, was ended: nobody would end the commands with us",
+                       (int)runner->guard.pid);
+            pawl__lock(&runner->lock);
+            pawl__runner_fail_locked(runner, PAWL_FAILED, &error);
+            pawl__unlock(&runner->lock);
+        }
+        if (ready > 0 && fds[3].revents != 0) {
+            fds[3].fd = -1;
+            wait_ms = 100;
+        }
+        abandon_if_late(runner);
+        draw(runner);
+    }
+}
+
+/* --- leases of the dead --- */
+
+enum { ORPHANS_MAX = 1000 };
+
+struct orphan {
+    char id[PAWL_WORK_NAME_BYTES_MAX + 1];
+    uint64_t token;
+    int64_t attempts;
+    bool ours; /* claimed by us without our hearing of it */
+};
+
+struct orphans {
+    struct runner *runner;
+    struct orphan *found;
+    size_t count;
+};
+
+static bool is_in_a_slot(struct runner *runner, const pawl_item *item)
+{
+    bool found = false;
+
+    pawl__lock(&runner->lock);
+    for (size_t i = 0; i < runner->slot_count && !found; i++) {
+        const pawl_item *other = runner->slots[i].item;
+        found = other != NULL && pawl__view_equal(other->work_item_id, item->work_item_id);
+    }
+    pawl__unlock(&runner->lock);
+    return found;
+}
+
+static bool visit_held(void *context, const pawl_item *item)
+{
+    struct orphans *orphans = context;
+    struct runner *runner = orphans->runner;
+    struct runner_holder holder;
+    bool ours = pawl__view_is(item->lease_holder, runner->holder);
+    bool orphan = ours ? !is_in_a_slot(runner, item)
+                       : pawl__holder_parse(item->lease_holder, &holder)
+                             && pawl__holder_is_gone(&holder, &runner->we);
+
+    if (orphan && item->work_item_id.len < sizeof(orphans->found->id)) {
+        struct orphan *found = &orphans->found[orphans->count++];
+        *found = (struct orphan){ .token = item->token, .attempts = item->attempts, .ours = ours };
+        memcpy(found->id, item->work_item_id.data, item->work_item_id.len);
+    }
+    return orphans->count < ORPHANS_MAX;
+}
+
+#define KILLED_MESSAGE "the process that ran it was killed"
+
+/* It had no retry left: for this run, too, it has failed, and that is said as of any other. */
+static pawl_status say_failed(struct runner *runner,
+                              const struct orphan *orphan,
+                              pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf line = BUF_INIT(SIZE_MAX / 2);
+    AUTO(pawl__capture_done) struct runner_capture capture = RUNNER_CAPTURE_INIT;
+
+    pawl__lock(&runner->lock);
+    runner->failed++;
+    pawl__unlock(&runner->lock);
+    LOG_WARNING("item failed",
+                LOG_TEXT("work_item_id", orphan->id),
+                LOG_INTEGER("attempt", orphan->attempts),
+                LOG_TEXT("reason", KILLED_MESSAGE));
+    if (!runner->run->json) {
+        return PAWL_OK;
+    }
+    const struct runner_told told = { .work_item_id = pawl_view_of(orphan->id),
+                                      .status = "failed",
+                                      .attempt = orphan->attempts,
+                                      .message = KILLED_MESSAGE };
+    pawl__runner_add_json(runner, &told, &line);
+    pawl__capture_add(&capture, pawl__buf_view(&line));
+    return pawl__output_say(&runner->output, &capture, reterr);
+}
+
+/* The token says that it is still the lease that we saw. An item whose runner died counts a retry, as
+ * one whose lease ran out: it may be what ended the runner. */
+static pawl_status take_back(struct runner *runner, const struct orphan *orphan, pawl_error *reterr)
+{
+    const pawl_lease lease = { pawl_view_of(orphan->id), orphan->token };
+    pawl_item_status item = PAWL_ITEM_PENDING;
+    pawl_status status = orphan->ours ? pawl_work_release(runner->work, &lease, reterr)
+                                      : pawl_work_fail(runner->work,
+                                                       &lease,
+                                                       pawl_view_of(KILLED_MESSAGE),
+                                                       pawl_view_of(NULL),
+                                                       true,
+                                                       &item,
+                                                       reterr);
+    if (status == PAWL_OK && item == PAWL_ITEM_FAILED) {
+        return say_failed(runner, orphan, reterr);
+    }
+    if (status == PAWL_OK) {
+        LOG_INFO("took an item back from a run that is gone", LOG_TEXT("work_item_id", orphan->id));
+    }
+    return status == PAWL_LEASE_LOST || status == PAWL_NOT_FOUND ? PAWL_OK : status;
+}
+
+static pawl_status each_type(struct runner *runner,
+                             uint32_t statuses,
+                             pawl_item_visit visit,
+                             void *context,
+                             pawl_error *reterr)
+{
+    pawl_item_filter filter = PAWL_ITEM_FILTER_INIT;
+    pawl_status status = PAWL_OK;
+
+    filter.task_id = runner->options->task_id;
+    filter.statuses = statuses;
+    for (size_t i = 0; i < runner->options->type_count && status == PAWL_OK; i++) {
+        filter.work_type = runner->options->types[i];
+        status = pawl_work_list(runner->work, &filter, visit, context, reterr);
+    }
+    return status;
+}
+
+pawl_status pawl__runner_look_after(struct runner *runner, pawl_error *reterr)
+{
+    struct orphans orphans = { .runner = runner };
+    int64_t now_ns = runner_now();
+
+    if (now_ns - runner->looked_after_ns < NS_PER_S) {
+        return PAWL_OK;
+    }
+    runner->looked_after_ns = now_ns;
+    orphans.found = calloc(ORPHANS_MAX, sizeof(*orphans.found));
+    if (orphans.found == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for leases");
+    }
+    pawl_status status =
+        each_type(runner, 1U << PAWL_ITEM_IN_PROGRESS, visit_held, &orphans, reterr);
+    for (size_t i = 0; i < orphans.count && status == PAWL_OK; i++) {
+        status = take_back(runner, &orphans.found[i], reterr);
+    }
+    free(orphans.found);
+    return status;
+}
+
+int64_t pawl__runner_sweep_at_ns(const struct runner *runner)
+{
+    return runner->swept_ns + runner->options->sweep_ms * NS_PER_MS;
+}
+
+pawl_status pawl__runner_sweep(struct runner *runner, pawl_error *reterr)
+{
+    pawl_sweep_report report;
+    int64_t now_ns = runner_now();
+
+    if (now_ns < pawl__runner_sweep_at_ns(runner)) {
+        return PAWL_OK;
+    }
+    runner->swept_ns = now_ns;
+    return pawl_work_sweep(runner->work, &report, reterr);
+}
+
+/* --- what is left --- */
+
+static bool visit_left(void *context, const pawl_item *item)
+{
+    enum { ENOUGH = 1000 };
+    struct runner_left *left = context;
+
+    switch (item->status) {
+    case PAWL_ITEM_PENDING:
+        left->pending++;
+        return false;
+    case PAWL_ITEM_WAITING:
+        if (item->due_at_us != 0) {
+            left->delayed++;
+            return false;
+        }
+        return ++left->held_back < ENOUGH;
+    default:
+        left->in_progress++;
+        return false;
+    }
+}
+
+pawl_status pawl__runner_left(struct runner *runner,
+                              struct runner_left *ret_left,
+                              pawl_error *reterr)
+{
+    *ret_left = (struct runner_left){ 0 };
+    return each_type(runner,
+                     1U << PAWL_ITEM_PENDING | 1U << PAWL_ITEM_IN_PROGRESS | 1U << PAWL_ITEM_EXPIRED
+                         | 1U << PAWL_ITEM_WAITING,
+                     visit_left,
+                     ret_left,
+                     reterr);
+}
+
+static bool visit_count(void *context, const pawl_item *item)
+{
+    (void)item;
+    (*(uint64_t *)context)++;
+    return true;
+}
+
+pawl_status pawl__runner_count(struct runner *runner,
+                               uint32_t statuses,
+                               uint64_t *ret_count,
+                               pawl_error *reterr)
+{
+    *ret_count = 0;
+    return each_type(runner, statuses, visit_count, ret_count, reterr);
+}

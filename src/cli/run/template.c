@@ -1,0 +1,189 @@
+#include "cli/run/template.h"
+
+#include <string.h>
+
+#include "base/core/error.h"
+
+/* Where the shell is while it reads the command. */
+enum place {
+    WORDS,
+    SINGLE,
+    DOUBLE,
+    BACKQUOTES,
+    COMMENT,
+    HERE_DOCUMENT,
+    DOLLAR_QUOTE,
+    ARITHMETIC,
+    OLD_ARITHMETIC,
+};
+
+static const char *const place_names[] = {
+    [SINGLE] = "inside of quotes",
+    [DOUBLE] = "inside of quotes",
+    [BACKQUOTES] = "inside of backquotes; $(...) may hold it",
+    [COMMENT] = "in a comment",
+    [HERE_DOCUMENT] = "behind a here-document",
+    [DOLLAR_QUOTE] = "behind $'...', which not every shell has",
+    [ARITHMETIC] = "in or behind ((...)), where a shell may run what it holds",
+    [OLD_ARITHMETIC] = "in or behind $[...], where a shell may run what it holds",
+};
+
+static bool starts_with(pawl_view text, const char *start)
+{
+    pawl_view front;
+
+    return pawl__view_take(&text, strlen(start), &front) && pawl__view_is(front, start);
+}
+
+static bool starts_with_mark(pawl_view text, pawl_view mark)
+{
+    pawl_view front;
+
+    return mark.len > 0 && pawl__view_take(&text, mark.len, &front)
+           && pawl__view_equal(front, mark);
+}
+
+static enum place behind_word_char(pawl_view rest, bool word_starts)
+{
+    if (starts_with(rest, "$'")) {
+        return DOLLAR_QUOTE;
+    }
+    if (starts_with(rest, "((")) {
+        return ARITHMETIC;
+    }
+    if (starts_with(rest, "$[")) {
+        return OLD_ARITHMETIC;
+    }
+    if (starts_with(rest, "<<")) {
+        return HERE_DOCUMENT;
+    }
+    switch (rest.data[0]) {
+    case '\'':
+        return SINGLE;
+    case '"':
+        return DOUBLE;
+    case '`':
+        return BACKQUOTES;
+    case '#':
+        return word_starts ? COMMENT : WORDS;
+    default:
+        return WORDS;
+    }
+}
+
+/* The place behind the first character of `rest`, which is not escaped. */
+static enum place next_place(enum place place, pawl_view rest, bool word_starts)
+{
+    char c = rest.data[0];
+
+    switch (place) {
+    case WORDS:
+        return behind_word_char(rest, word_starts);
+    case SINGLE:
+        return c == '\'' ? WORDS : SINGLE;
+    case DOUBLE:
+        return c == '"' ? WORDS : DOUBLE;
+    case BACKQUOTES:
+        return c == '`' ? WORDS : BACKQUOTES;
+    case COMMENT:
+        return c == '\n' ? WORDS : COMMENT;
+    case HERE_DOCUMENT:
+    case DOLLAR_QUOTE:
+    case ARITHMETIC:
+    case OLD_ARITHMETIC:
+        return place; /* from there on it is not worth knowing */
+    }
+    return place;
+}
+
+static bool is_escape(enum place place, char c)
+{
+    return c == '\\' && (place == WORDS || place == DOUBLE || place == BACKQUOTES);
+}
+
+static pawl_status refuse(pawl_view mark, enum place place, pawl_error *reterr)
+{
+    return pawl__fail(reterr,
+                      PAWL_INVALID,
+                      "'--exec': %.*s stands %s; write it bare, use \"$PAWL_INPUT\", or choose "
+                      "another mark with --replace",
+                      VIEW_ARGS(mark),
+                      place_names[place]);
+}
+
+pawl_status pawl__template_check(pawl_view command, pawl_view mark, pawl_error *reterr)
+{
+    enum place place = WORDS;
+    bool word_starts = true;
+    pawl_view taken;
+
+    if (command.len == 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "'--exec' is empty");
+    }
+    if (command.len >= RUNNER_TEXT_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "'--exec' has %zu bytes, the limit is %d",
+                          command.len,
+                          RUNNER_TEXT_MAX - 1);
+    }
+    while (command.len > 0) {
+        char c = command.data[0];
+        size_t step = 1;
+        if (starts_with_mark(command, mark)) {
+            if (place != WORDS) {
+                return refuse(mark, place, reterr);
+            }
+            step = mark.len;
+        } else if (is_escape(place, c)) {
+            if (starts_with_mark((pawl_view){ command.data + 1, command.len - 1 }, mark)) {
+                return pawl__fail(reterr,
+                                  PAWL_INVALID,
+                                  "'--exec': %.*s stands behind a backslash",
+                                  VIEW_ARGS(mark));
+            }
+            step = MIN(2, command.len);
+        } else {
+            place = next_place(place, command, word_starts);
+        }
+        word_starts = strchr(" \t\n;&|()", c) != NULL;
+        if (!pawl__view_take(&command, step, &taken)) {
+            break;
+        }
+    }
+    return PAWL_OK;
+}
+
+void pawl__shell_quote(struct pawl__buf *buf, pawl_view text)
+{
+    pawl_view part;
+
+    pawl__buf_add_char(buf, '\'');
+    while (text.len > 0) {
+        bool quote_follows = memchr(text.data, '\'', text.len) != NULL;
+        if (!pawl__view_split(&text, '\'', &part)) {
+            break;
+        }
+        pawl__buf_add(buf, part);
+        if (quote_follows) {
+            pawl__buf_add_text(buf, "'\\''");
+        }
+    }
+    pawl__buf_add_char(buf, '\'');
+}
+
+void pawl__template_fill(struct pawl__buf *buf, pawl_view command, pawl_view mark, pawl_view input)
+{
+    pawl_view taken;
+
+    while (command.len > 0) {
+        if (starts_with_mark(command, mark)) {
+            pawl__shell_quote(buf, input);
+            if (!pawl__view_take(&command, mark.len, &taken)) {
+                return;
+            }
+        } else if (pawl__view_take(&command, 1, &taken)) {
+            pawl__buf_add(buf, taken);
+        }
+    }
+}

@@ -1,0 +1,478 @@
+/* pawl work checkpoint add|list|latest|diff|verify */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/core/sha256.h"
+#include "base/os/display.h"
+#include "base/os/fs.h"
+#include "cli/frame/text.h"
+#include "cli/work/work.h"
+
+#define TASK_OPERAND                             \
+    {                                            \
+        .name = "TASK", .help = "The task's id." \
+    }
+#define TYPE_FLAG                                                                             \
+    {                                                                                         \
+        .name = "type", .value = "TYPE", .help = "Of this type.", .choices = CHECKPOINT_TYPES \
+    }
+#define ADD                                                                                       \
+    "pawl work task create --data ./data --id t-1 --title 'Read books' >task && "                 \
+    "pawl work checkpoint add --data ./data --task t-1 --type iteration_end --id c-1 --snapshot " \
+    "'{\"page\":1}' && "
+
+/* --- add --- */
+
+enum { EVIDENCE_MAX = 100 };
+
+struct evidence {
+    pawl_evidence list[EVIDENCE_MAX];
+    char hashes[EVIDENCE_MAX][PAWL__SHA256_TEXT_SIZE];
+    char *copies[EVIDENCE_MAX]; /* what `list` points into */
+    size_t count;
+};
+
+static void evidence_done(struct evidence *evidence)
+{
+    for (size_t i = 0; i < evidence->count; i++) {
+        free(evidence->copies[i]);
+    }
+}
+
+static pawl_status hash_file(const char *path,
+                             char ret_text[PAWL__SHA256_TEXT_SIZE],
+                             pawl_error *reterr)
+{
+    AUTO(pawl__sha256_close_p) struct pawl__sha256_stream *stream = NULL;
+    AUTO(pawl__fs_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct pawl__sha256 hash;
+    char bytes[32 << 10];
+    ssize_t got = 0;
+
+    if (fd < 0) {
+        return pawl__fail_errno(reterr, errno, "open '%s'", path);
+    }
+    pawl_status status = pawl__sha256_open(&stream, reterr);
+    while (status == PAWL_OK && (got = read(fd, bytes, sizeof(bytes))) > 0) {
+        status = pawl__sha256_add(stream, (pawl_view){ bytes, (size_t)got }, reterr);
+    }
+    if (got < 0) {
+        return pawl__fail_errno(reterr, errno, "read '%s'", path);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__sha256_finish(stream, &hash, reterr);
+    }
+    if (status == PAWL_OK) {
+        pawl__sha256_text(&hash, ret_text);
+    }
+    return status;
+}
+
+/* Whoever looks again may stand in another directory. */
+static pawl_status make_absolute(char **path, pawl_error *reterr)
+{
+    if ((*path)[0] == '/') {
+        return PAWL_OK;
+    }
+    AUTO(pawl__text_free) char *here = getcwd(NULL, 0);
+    if (here == NULL) {
+        return pawl__fail_errno(reterr, errno, "find out the current directory");
+    }
+    char *absolute = pawl__fs_join(here, *path);
+    if (absolute == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for evidence");
+    }
+    free(*path);
+    *path = absolute;
+    return PAWL_OK;
+}
+
+/* CODE:COMMAND, or COMMAND alone for exit code 0. */
+static void split_command(pawl_evidence *evidence)
+{
+    pawl_view rest = evidence->subject;
+    pawl_view code;
+    size_t digits = strspn(rest.data, "0123456789");
+
+    evidence->expected = pawl_view_of("0");
+    if (digits > 0 && rest.data[digits] == ':' && pawl__view_split(&rest, ':', &code)) {
+        evidence->expected = code;
+        evidence->subject = rest;
+    }
+}
+
+static pawl_status take_one(struct evidence *evidence, const char *given, pawl_error *reterr)
+{
+    static const char *const kinds[] = {
+        [PAWL_EVIDENCE_FILE_EXISTS] = "file_exists",
+        [PAWL_EVIDENCE_FILE_SHA256] = "file_sha256",
+        [PAWL_EVIDENCE_COMMAND_EXIT] = "command_exit",
+        [PAWL_EVIDENCE_ROW_EXISTS] = "row_exists",
+    };
+    size_t len = strcspn(given, "=");
+    pawl_evidence *one = &evidence->list[evidence->count];
+    size_t kind = 0;
+
+    while (kind < COUNT_OF(kinds)
+           && (strlen(kinds[kind]) != len || strncmp(kinds[kind], given, len) != 0)) {
+        kind++;
+    }
+    if (kind == COUNT_OF(kinds) || given[len] != '=') {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "'--evidence' is %s; it has to begin with file_exists=, file_sha256=, "
+                          "command_exit= or row_exists=",
+                          pawl__quote(given).text);
+    }
+    char **copy = &evidence->copies[evidence->count];
+    char *hash = evidence->hashes[evidence->count];
+    *copy = strdup(given + len + 1);
+    if (*copy == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for evidence");
+    }
+    evidence->count++;
+    pawl_status status = kind == PAWL_EVIDENCE_FILE_EXISTS || kind == PAWL_EVIDENCE_FILE_SHA256
+                             ? make_absolute(copy, reterr)
+                             : PAWL_OK;
+    *one = (pawl_evidence){ .kind = (pawl_evidence_kind)kind, .subject = pawl_view_of(*copy) };
+    if (one->kind == PAWL_EVIDENCE_COMMAND_EXIT) {
+        split_command(one);
+    } else if (status == PAWL_OK && one->kind == PAWL_EVIDENCE_FILE_SHA256) {
+        status = hash_file(*copy, hash, reterr);
+        one->expected = pawl_view_of(hash);
+    }
+    return status;
+}
+
+static pawl_status take_evidence(const struct pawl__run *run,
+                                 struct evidence *evidence,
+                                 pawl_error *reterr)
+{
+    size_t index = 0;
+    const char *given;
+    pawl_status status = PAWL_OK;
+
+    while (status == PAWL_OK && (given = pawl__args_next(run->args, "evidence", &index)) != NULL) {
+        status =
+            evidence->count == EVIDENCE_MAX
+                ? pawl__fail(reterr, PAWL_INVALID, "more than %d times --evidence", EVIDENCE_MAX)
+                : take_one(evidence, given, reterr);
+    }
+    return status;
+}
+
+/* A checkpoint of an item shows its lease, and belongs to the item's task. */
+static pawl_status add_one(const struct pawl__run *run,
+                           pawl_work *work,
+                           pawl_checkpoint *checkpoint,
+                           pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = { { "checkpoint_id", true },
+                                                   { "sequence_number", true } };
+    const char *item_id = pawl__args_value(run->args, "item");
+    const pawl_lease lease = {
+        .work_item_id = pawl_view_of(item_id),
+        .token = item_id == NULL ? 0 : (uint64_t)pawl__args_number(run->args, "token"),
+    };
+    char id[PAWL_WORK_NAME_BYTES_MAX + 1];
+    int64_t sequence = 0;
+    pawl_item *item = NULL;
+    pawl_status status = PAWL_OK;
+
+    if (item_id != NULL) {
+        status = pawl_work_get(work, lease.work_item_id, &item, reterr);
+    }
+    if (status == PAWL_OK) {
+        checkpoint->task_id =
+            item != NULL ? item->task_id : pawl_view_of(pawl__args_value(run->args, "task"));
+        checkpoint->work_item_id = lease.work_item_id;
+        status = pawl_checkpoint_add(
+            work, checkpoint, item == NULL ? NULL : &lease, &sequence, id, reterr);
+    }
+    pawl_item_free(item);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(id)),
+                                        pawl__cell_integer(sequence) };
+    return pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+}
+
+static pawl_status add_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__text_free) char *snapshot = NULL;
+    AUTO(pawl__text_free) char *metadata = NULL;
+    AUTO(evidence_done) struct evidence evidence = { .count = 0 };
+    bool of_item = pawl__args_has(run->args, "item");
+
+    if (of_item == pawl__args_has(run->args, "task")
+        || of_item != pawl__args_has(run->args, "token")) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "a checkpoint is of a task (--task) or of an item that you hold (--item "
+                          "with --token)");
+    }
+    pawl_status status = pawl__work_json(run, "snapshot", &snapshot, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__work_json(run, "metadata", &metadata, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = take_evidence(run, &evidence, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl_checkpoint checkpoint = {
+        .checkpoint_id = pawl_view_of(pawl__args_value(run->args, "id")),
+        .type = pawl__checkpoint_type_named(pawl__args_value(run->args, "type")),
+        .snapshot_data = pawl_view_of(snapshot),
+        .metadata = pawl_view_of(metadata),
+        .evidence_count = evidence.count,
+        .evidence = evidence.list,
+    };
+    return add_one(run, work, &checkpoint, reterr);
+}
+
+static const struct pawl__command add = {
+    .name = "add",
+    .summary = "record how far a task came",
+    .description =
+        "Prints the checkpoint's id and its number within the task: 1, 2, 3, ... The same --id "
+        "again with the same content answers with its number; with other content it is a conflict "
+        "(exit code 4).\n\n"
+        "Evidence is looked at now, and again when the task is recovered: what does not hold is "
+        "refused (exit code 2). file_exists=PATH; file_sha256=PATH, with the hash that the file "
+        "has now; both keep the absolute path. command_exit=COMMAND for exit code 0, or "
+        "command_exit=3:COMMAND; row_exists=SELECT "
+        "..., one statement on the work store.",
+    .flags = FLAGS(
+        { .name = "task", .value = "TASK", .help = "The task it belongs to." },
+        { .name = "item", .value = "ID", .help = "Or the item, which you hold." },
+        { .name = "token",
+          .value = "N",
+          .help = "Of the item's lease.",
+          .kind = VALUE_NUMBER,
+          .min = 1,
+          .max = INT64_MAX },
+        { .name = "type",
+          .value = "TYPE",
+          .help = "What kind it is.",
+          .choices = CHECKPOINT_TYPES,
+          .fallback = "manual_checkpoint" },
+        { .name = "snapshot",
+          .value = "JSON",
+          .help = "The state to go on from; @FILE reads a file, - standard input.",
+          .required = true },
+        { .name = "metadata", .value = "JSON", .help = "Anything else." },
+        { .name = "id", .value = "ID", .help = "Of the checkpoint; a new one if it is left out." },
+        { .name = "evidence",
+          .value = "KIND=WHAT",
+          .help = "What shows that it is true.",
+          .repeats = true }),
+    .examples = EXAMPLES({ .line = ADD "true", .says = "after a page", .runs = true },
+                         { .line = "pawl work checkpoint add --data ./data --task t-1 --snapshot "
+                                   "'{\"page\":2}' --evidence file_sha256=page-2.txt",
+                           .says = "with evidence" }),
+    .run = add_run,
+};
+
+/* --- list and latest --- */
+
+static pawl_status list_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__rows_done) struct pawl__rows rows;
+    const char *given = pawl__args_value(run->args, "type");
+    pawl_checkpoint_type type = given == NULL ? 0 : pawl__checkpoint_type_named(given);
+
+    pawl__rows_start(&rows, run, pawl__checkpoint_columns, pawl__checkpoint_columns_count, reterr);
+    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    if (status == PAWL_OK) {
+        status =
+            pawl__work_check_task(work, pawl_view_of(pawl__args_operand(run->args, 0)), reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl_checkpoint_list(work,
+                                      pawl_view_of(pawl__args_operand(run->args, 0)),
+                                      pawl_view_of(pawl__args_value(run->args, "item")),
+                                      given == NULL ? NULL : &type,
+                                      pawl__checkpoint_row,
+                                      &rows,
+                                      reterr);
+    }
+    return pawl__rows_end(&rows, status);
+}
+
+static const struct pawl__command list = {
+    .name = "list",
+    .summary = "list a task's checkpoints by number",
+    .description = "With --json all of each, its evidence too.",
+    .flags = FLAGS(TYPE_FLAG, { .name = "item", .value = "ID", .help = "Of this item." }),
+    .operands = OPERANDS(TASK_OPERAND),
+    .examples = EXAMPLES({ .line = ADD "pawl work checkpoint list --data ./data t-1",
+                           .says = "how far did it come?",
+                           .runs = true }),
+    .run = list_run,
+};
+
+static pawl_status latest_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__rows_done) struct pawl__rows rows;
+    pawl_checkpoint *checkpoint = NULL;
+    const char *given = pawl__args_value(run->args, "type");
+    pawl_checkpoint_type type = given == NULL ? 0 : pawl__checkpoint_type_named(given);
+
+    pawl__rows_start(&rows, run, pawl__checkpoint_columns, pawl__checkpoint_columns_count, reterr);
+    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    if (status == PAWL_OK) {
+        status = pawl_checkpoint_latest(work,
+                                        pawl_view_of(pawl__args_operand(run->args, 0)),
+                                        given == NULL ? NULL : &type,
+                                        pawl__args_has(run->args, "verified"),
+                                        &checkpoint,
+                                        reterr);
+    }
+    if (status == PAWL_OK) {
+        (void)pawl__checkpoint_row(&rows, checkpoint);
+    }
+    pawl_checkpoint_free(checkpoint);
+    return pawl__rows_end(&rows, status);
+}
+
+static const struct pawl__command latest = {
+    .name = "latest",
+    .summary = "print a task's newest checkpoint",
+    .description = "Exit code 3 when there is none. --verified goes by what was found when the "
+                   "evidence was last looked at.",
+    .flags = FLAGS(TYPE_FLAG, { .name = "verified", .help = "Whose evidence held." }),
+    .operands = OPERANDS(TASK_OPERAND),
+    .examples = EXAMPLES({ .line = ADD "pawl work checkpoint latest --data ./data t-1 --json",
+                           .says = "where to go on from",
+                           .runs = true }),
+    .run = latest_run,
+};
+
+/* --- diff --- */
+
+static bool diff_row(void *context, pawl_view path, pawl_view from, pawl_view to)
+{
+    struct pawl__rows *rows = context;
+
+    if (rows->run->json) {
+        struct pawl__object object = pawl__object_start(&rows->line);
+        pawl__object_key(&object, "path"); /* the whole document's is empty, not missing */
+        pawl__display_add_json(&rows->line, path);
+        pawl__object_json(&object, "from", from);
+        pawl__object_json(&object, "to", to);
+        pawl__object_end(&object);
+        return pawl__rows_add_line(rows);
+    }
+    const struct pawl__cell cells[] = { pawl__cell_text(path),
+                                        pawl__cell_value(from),
+                                        pawl__cell_value(to) };
+    return pawl__rows_add(rows, cells);
+}
+
+static pawl_status diff_run(struct pawl__run *run, pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = { { "path", true },
+                                                   { "from", false },
+                                                   { "to", false } };
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__rows_done) struct pawl__rows rows;
+    pawl_checkpoint *found[2] = { NULL, NULL };
+
+    pawl__rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
+    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    for (size_t i = 0; i < 2 && status == PAWL_OK; i++) {
+        status = pawl_checkpoint_get(work,
+                                     pawl_view_of(pawl__args_operand(run->args, i)),
+                                     pawl_view_of(NULL),
+                                     0,
+                                     &found[i],
+                                     reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl_checkpoint_diff(found[0], found[1], diff_row, &rows, reterr);
+    }
+    pawl_checkpoint_free(found[0]);
+    pawl_checkpoint_free(found[1]);
+    return pawl__rows_end(&rows, status);
+}
+
+static const struct pawl__command diff = {
+    .name = "diff",
+    .summary = "how two checkpoints' snapshots differ",
+    .description = "A line for each value that was added, removed or changed, with its path (RFC "
+                   "6901), what it was and what it is.",
+    .operands = OPERANDS({ .name = "FROM", .help = "A checkpoint's id." },
+                         { .name = "TO", .help = "Another one's." }),
+    .examples = EXAMPLES({ .line = ADD "pawl work checkpoint add --data ./data --task t-1 --id c-2 "
+                                       "--snapshot '{\"page\":2}' && pawl work checkpoint diff "
+                                       "--data ./data c-1 c-2",
+                           .says = "what changed?",
+                           .runs = true }),
+    .run = diff_run,
+};
+
+/* --- verify --- */
+
+static pawl_status verify_run(struct pawl__run *run, pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = { { "checkpoint_id", true },
+                                                   { "verified", true },
+                                                   { "what", false } };
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    pawl_view id = pawl_view_of(pawl__args_operand(run->args, 0));
+    char what[512] = "";
+    bool verified = false;
+
+    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    if (status == PAWL_OK) {
+        status = pawl_checkpoint_verify(work, id, &verified, what, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    const struct pawl__cell cells[] = {
+        pawl__cell_text(id),
+        pawl__cell_bool(verified),
+        pawl__cell_of(pawl_view_of(verified ? "" : what)),
+    };
+    status = pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    if (status == PAWL_OK && !verified) {
+        return pawl__fail(reterr, PAWL_CORRUPT, "the evidence does not hold: %s", what);
+    }
+    return status;
+}
+
+static const struct pawl__command verify = {
+    .name = "verify",
+    .summary = "look at a checkpoint's evidence again",
+    .description = "Records what it finds. Exit code 6 when something does not hold; a checkpoint "
+                   "without evidence always does.",
+    .operands = OPERANDS({ .name = "ID", .help = "The checkpoint's id." }),
+    .examples = EXAMPLES({ .line = ADD "pawl work checkpoint verify --data ./data c-1",
+                           .says = "is it still true?",
+                           .runs = true }),
+    .run = verify_run,
+};
+
+const struct pawl__command pawl__cmd_work_checkpoint = {
+    .name = "checkpoint",
+    .summary = "how far a task came",
+    .description = "Checkpoints are numbered within their task and never changed.",
+    .commands = COMMANDS(&add, &list, &latest, &diff, &verify),
+    .examples = EXAMPLES({ .line = "pawl work checkpoint latest --data ./data t-1 --verified",
+                           .says = "where to go on from" }),
+};

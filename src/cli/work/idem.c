@@ -1,0 +1,383 @@
+/* pawl idem begin|complete|fail|release|get|hash */
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "cli/commands.h"
+#include "cli/frame/input.h"
+#include "cli/work/work.h"
+
+#define KEY_OPERAND                                        \
+    {                                                      \
+        .name = "KEY", .help = "The key, as you chose it." \
+    }
+#define BEGIN "pawl idem begin --data ./data pay-7 --request '{\"euro\":5}' --only-new && "
+#define BEGIN_NEW "pawl idem begin --data ./data pay-7 --request '{\"euro\":5}' --only-new >new && "
+
+static const char *const answer_names[] = {
+    [PAWL_IDEM_NEW] = "new",
+    [PAWL_IDEM_IN_FLIGHT] = "in_flight",
+    [PAWL_IDEM_DONE] = "done",
+    [PAWL_IDEM_FAILED] = "failed",
+    [PAWL_IDEM_HASH_CONFLICT] = "hash_conflict",
+    [PAWL_IDEM_IN_DOUBT] = "in_doubt",
+};
+
+static pawl_status print_text(const struct pawl__run *run,
+                              const pawl_idem *idem,
+                              pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = {
+        { "answer", true },           { "owner_token", true }, { "owner", false },
+        { "lease_expires_at", true }, { "expires_at", true },  { "response", false },
+    };
+    char lease[WORK_TIME_SIZE];
+    char end[WORK_TIME_SIZE];
+    const struct pawl__cell cells[] = {
+        pawl__cell_text(pawl_view_of(answer_names[idem->answer])),
+        idem->answer == PAWL_IDEM_NEW ? pawl__cell_integer((int64_t)idem->owner_token)
+                                      : pawl__cell_none(),
+        pawl__cell_of(idem->owner),
+        pawl__cell_time(idem->lease_expires_at_us, lease),
+        pawl__cell_time(idem->expires_at_us, end),
+        pawl__cell_value(idem->response),
+    };
+
+    return pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+}
+
+static pawl_status print_idem(const struct pawl__run *run,
+                              const pawl_idem *idem,
+                              pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf line = BUF_INIT(SIZE_MAX / 2);
+
+    if (!run->json) {
+        return print_text(run, idem, reterr);
+    }
+    struct pawl__object object = pawl__object_start(&line);
+    pawl__object_text(&object, "answer", pawl_view_of(answer_names[idem->answer]));
+    if (idem->answer == PAWL_IDEM_NEW) {
+        pawl__object_integer(&object, "owner_token", (int64_t)idem->owner_token);
+    }
+    pawl__object_text(&object, "owner", idem->owner);
+    pawl__object_text(&object, "request_hash", idem->request_hash);
+    pawl__object_json(&object, "response", idem->response);
+    pawl__object_time(&object, "created_at", idem->created_at_us);
+    pawl__object_time(&object, "completed_at", idem->completed_at_us);
+    pawl__object_time(&object, "lease_expires_at", idem->lease_expires_at_us);
+    pawl__object_time(&object, "expires_at", idem->expires_at_us);
+    pawl__object_end(&object);
+    return pawl__work_print_line(run, &line, reterr);
+}
+
+/* --- begin --- */
+
+static pawl_status judge(const pawl_idem *idem, bool only_new, pawl_error *reterr)
+{
+    switch (idem->answer) {
+    case PAWL_IDEM_NEW:
+        return PAWL_OK;
+    case PAWL_IDEM_DONE:
+        return only_new ? pawl__fail(reterr, PAWL_NOT_FOUND, "it was done before") : PAWL_OK;
+    case PAWL_IDEM_IN_FLIGHT:
+        return pawl__fail(reterr, PAWL_BUSY, "somebody is at it");
+    case PAWL_IDEM_FAILED:
+        return pawl__fail(reterr, PAWL_FAILED, "it failed for good; --take-over tries again");
+    case PAWL_IDEM_HASH_CONFLICT:
+        return pawl__fail(reterr, PAWL_CONFLICT, "the key stands for another request");
+    case PAWL_IDEM_IN_DOUBT:
+        return pawl__fail(
+            reterr,
+            PAWL_CONFLICT,
+            "in doubt: whoever was at it stopped, and it may have happened; look, and "
+            "then use --take-over");
+    }
+    return PAWL_OK;
+}
+
+static pawl_status request_hash(const struct pawl__run *run,
+                                char ret_hash[PAWL_REQUEST_HASH_SIZE],
+                                pawl_view *ret_view,
+                                pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *request = NULL;
+    const char *hash = pawl__args_value(run->args, "hash");
+
+    if ((hash == NULL) == !pawl__args_has(run->args, "request")) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          hash == NULL ? "one of --request and --hash is needed"
+                                       : "--request and --hash say the same: give one of them");
+    }
+    if (hash != NULL) {
+        *ret_view = pawl_view_of(hash);
+        return PAWL_OK;
+    }
+    pawl_status status = pawl__work_json(run, "request", &request, reterr);
+    if (status == PAWL_OK) {
+        status = pawl_request_hash(pawl_view_of(request), ret_hash, reterr);
+    }
+    *ret_view = pawl_view_of(ret_hash);
+    return status;
+}
+
+static pawl_status begin_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    pawl_idem_request request = PAWL_IDEM_REQUEST_INIT;
+    char hash[PAWL_REQUEST_HASH_SIZE] = "";
+    pawl_idem *idem = NULL;
+    int64_t lease_ms = 0; /* that of the options */
+
+    request.key = pawl_view_of(pawl__args_operand(run->args, 0));
+    request.owner = pawl_view_of(pawl__args_value(run->args, "owner"));
+    request.task_id = pawl_view_of(pawl__args_value(run->args, "task"));
+    request.work_item_id = pawl_view_of(pawl__args_value(run->args, "item"));
+    request.take_over = pawl__args_has(run->args, "take-over");
+    pawl_status status = request_hash(run, hash, &request.request_hash, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__work_ms(run, "lease", 1, WORK_TIME_MS_MAX, &lease_ms, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_ms(run, "ttl", 1, INT64_C(3650) * 86400000, &request.ttl_ms, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_open(run, WORK_TO_CREATE, &work, reterr);
+    }
+    if (status == PAWL_OK) {
+        request.lease_ms = (uint32_t)lease_ms;
+        status = pawl_idem_begin(work, &request, &idem, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = print_idem(run, idem, reterr);
+        status =
+            status == PAWL_OK ? judge(idem, pawl__args_has(run->args, "only-new"), reterr) : status;
+    }
+    pawl_idem_free(idem);
+    return status;
+}
+
+static const struct pawl__command begin = {
+    .name = "begin",
+    .summary = "ask whether something is to be done",
+    .description =
+        "Of many at once exactly one gets 'new', with a token: do it, then complete or fail. The "
+        "others get 'in_flight' (exit code 5) while that one's lease lasts, and then 'in_doubt' "
+        "(exit code 4): it may have happened; --take-over decides that it is done again. 'done' "
+        "comes with the stored response, and is exit code 0, too: a script that goes on with && "
+        "needs "
+        "--only-new, with which it is exit code 3. 'failed' is exit code 1, 'hash_conflict', "
+        "another request under the same key, exit code 4.\n\n"
+        "The request is hashed as canonical JSON: order of keys and blanks do not matter.",
+    .flags =
+        FLAGS({ .name = "request",
+                .value = "JSON",
+                .help = "What is asked for; @FILE reads a file, - standard input." },
+              { .name = "hash",
+                .value = "HASH",
+                .help = "Of the request, as 'pawl idem hash' prints it." },
+              { .name = "owner", .value = "NAME", .help = "Who does it, for others to read." },
+              { .name = "task", .value = "TASK", .help = "The task it belongs to." },
+              { .name = "item", .value = "ID", .help = "The item it belongs to." },
+              { .name = "lease",
+                .value = "DURATION",
+                .help = "How long it may take, from 1ms to 7d; instead of work.lease." },
+              { .name = "ttl",
+                .value = "DURATION",
+                .help = "How long the answer is kept.",
+                .fallback = "24h" },
+              { .name = "only-new", .help = "Exit code 0 for 'new' alone; for 'done' it is 3." },
+              { .name = "take-over", .help = "Do again what is in doubt or has failed." }),
+    .operands = OPERANDS(KEY_OPERAND),
+    .examples = EXAMPLES({ .line = BEGIN "true", .says = "may I?", .runs = true }),
+    .run = begin_run,
+};
+
+/* --- complete and fail --- */
+
+static pawl_status end_key(const struct pawl__run *run, bool complete, pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = { { "idempotency_key", true },
+                                                   { "status", true } };
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__text_free) char *response = NULL;
+    pawl_view key = pawl_view_of(pawl__args_operand(run->args, 0));
+    uint64_t token = (uint64_t)pawl__args_number(run->args, "token");
+
+    pawl_status status = pawl__work_json(run, "response", &response, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = complete ? pawl_idem_complete(work, key, token, pawl_view_of(response), reterr)
+                          : pawl_idem_fail(work, key, token, pawl_view_of(response), reterr);
+    }
+    const struct pawl__cell cells[] = {
+        pawl__cell_text(key), pawl__cell_text(pawl_view_of(complete ? "completed" : "failed"))
+    };
+    return status == PAWL_OK ? pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr)
+                             : status;
+}
+
+static pawl_status complete_run(struct pawl__run *run, pawl_error *reterr)
+{
+    return end_key(run, true, reterr);
+}
+
+static pawl_status fail_run(struct pawl__run *run, pawl_error *reterr)
+{
+    return end_key(run, false, reterr);
+}
+
+#define END_FLAGS                                 \
+    FLAGS({ .name = "token",                      \
+            .value = "N",                         \
+            .help = "The token that begin gave.", \
+            .kind = VALUE_NUMBER,                 \
+            .min = 1,                             \
+            .max = INT64_MAX,                     \
+            .required = true },                   \
+          { .name = "response",                   \
+            .value = "JSON",                      \
+            .help = "What came of it; @FILE reads a file, - standard input." })
+
+static const struct pawl__command complete = {
+    .name = "complete",
+    .summary = "store what came of it",
+    .description = "From now on, until the key's time is over, begin answers 'done' with this "
+                   "response. Exit code 4: the key was taken over.",
+    .flags = END_FLAGS,
+    .operands = OPERANDS(KEY_OPERAND),
+    .examples = EXAMPLES({ .line = BEGIN_NEW
+                           "pawl idem complete --data ./data pay-7 --token $(cut -f 2 new) "
+                           "--response '{\"receipt\":42}'",
+                           .says = "done",
+                           .runs = true }),
+    .run = complete_run,
+};
+
+static const struct pawl__command fail = {
+    .name = "fail",
+    .summary = "say that it failed for good",
+    .description = "From now on, until the key's time is over, begin answers 'failed' with this "
+                   "response. Exit code 4: the key was taken over.",
+    .flags = END_FLAGS,
+    .operands = OPERANDS(KEY_OPERAND),
+    .examples =
+        EXAMPLES({ .line = BEGIN_NEW "pawl idem fail --data ./data pay-7 --token $(cut -f 2 new) "
+                                     "--response '{\"error\":\"no money\"}'",
+                   .says = "it cannot be done",
+                   .runs = true }),
+    .run = fail_run,
+};
+
+/* --- release --- */
+
+static pawl_status release_run(struct pawl__run *run, pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = { { "idempotency_key", true },
+                                                   { "status", true } };
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    pawl_view key = pawl_view_of(pawl__args_operand(run->args, 0));
+    uint64_t token = (uint64_t)pawl__args_number(run->args, "token");
+    const struct pawl__cell cells[] = { pawl__cell_text(key),
+                                        pawl__cell_text(pawl_view_of("released")) };
+
+    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    if (status == PAWL_OK) {
+        status = pawl_idem_release(work, key, token, reterr);
+    }
+    return status == PAWL_OK ? pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr)
+                             : status;
+}
+
+static const struct pawl__command release = {
+    .name = "release",
+    .summary = "give a key up whose work did not happen",
+    .description = "The next begin is 'new'. Exit code 4: the key was taken over.",
+    .flags = FLAGS({ .name = "token",
+                     .value = "N",
+                     .help = "The token that begin gave.",
+                     .kind = VALUE_NUMBER,
+                     .min = 1,
+                     .max = INT64_MAX,
+                     .required = true }),
+    .operands = OPERANDS(KEY_OPERAND),
+    .examples = EXAMPLES(
+        { .line = BEGIN_NEW "pawl idem release --data ./data pay-7 --token $(cut -f 2 new)",
+          .says = "let somebody else do it",
+          .runs = true }),
+    .run = release_run,
+};
+
+/* --- get and hash --- */
+
+static pawl_status get_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    pawl_idem *idem = NULL;
+
+    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    if (status == PAWL_OK) {
+        status = pawl_idem_get(work, pawl_view_of(pawl__args_operand(run->args, 0)), &idem, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = print_idem(run, idem, reterr);
+    }
+    pawl_idem_free(idem);
+    return status;
+}
+
+static const struct pawl__command get = {
+    .name = "get",
+    .summary = "what is stored of a key",
+    .description = "Changes nothing. Exit code 3 when there is no such key.",
+    .operands = OPERANDS(KEY_OPERAND),
+    .examples = EXAMPLES({ .line = BEGIN "pawl idem get --data ./data pay-7 --json",
+                           .says = "how far is it?",
+                           .runs = true }),
+    .run = get_run,
+};
+
+static pawl_status hash_run(struct pawl__run *run, pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = { { "request_hash", true } };
+    AUTO(pawl__text_free) char *request = NULL;
+    char hash[PAWL_REQUEST_HASH_SIZE];
+
+    pawl_status status = pawl__input_read(
+        "request", pawl__args_operand(run->args, 0), WORK_DATA_BYTES_MAX, &request, reterr);
+    if (status == PAWL_OK) {
+        status = pawl_request_hash(pawl_view_of(request), hash, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(hash)) };
+    return pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+}
+
+static const struct pawl__command hash = {
+    .name = "hash",
+    .summary = "the hash of a request",
+    .description = "SHA-256 over the request as canonical JSON.",
+    .operands =
+        OPERANDS({ .name = "JSON", .help = "The request; @FILE reads a file, - standard input." }),
+    .examples = EXAMPLES(
+        { .line = "pawl idem hash '{\"euro\":5}'", .says = "for begin --hash", .runs = true }),
+    .run = hash_run,
+};
+
+const struct pawl__command pawl__cmd_idem = {
+    .name = "idem",
+    .summary = "side effects that happen once",
+    .description =
+        "A key stands for one request. Whoever is about to do something asks with begin, "
+        "and stores with complete what came of it.\n\n" WORK_WHERE,
+    .flags = FLAGS(WORK_FLAG),
+    .commands = COMMANDS(&begin, &complete, &fail, &release, &get, &hash),
+    .examples =
+        EXAMPLES({ .line = BEGIN_NEW
+                   "echo paid && pawl idem complete --data ./data pay-7 --token $(cut -f 2 new)",
+                   .says = "pay once, however often this runs",
+                   .runs = true }),
+};

@@ -1,0 +1,342 @@
+/* pawl work claim|heartbeat|complete|fail|release: what a worker says. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "cli/frame/input.h"
+#include "cli/frame/interrupt.h"
+#include "cli/frame/out_watch.h"
+#include "cli/work/work.h"
+
+#define LEASE_FLAG                                                                   \
+    {                                                                                \
+        .name = "lease", .value = "DURATION",                                        \
+        .help = "How long it holds from now, from 1ms to 7d; instead of work.lease." \
+    }
+#define SUBMIT_AND_CLAIM                                                                     \
+    "pawl work submit --data ./data --type mail --id m-1 >queued && pawl work claim --data " \
+    "./data "                                                                                \
+    "--holder ada && "
+
+static pawl_status lease_of(const struct pawl__run *run, uint32_t *ret_ms, pawl_error *reterr)
+{
+    int64_t ms = 0; /* that of the options */
+    pawl_status status = pawl__work_ms(run, "lease", 1, WORK_TIME_MS_MAX, &ms, reterr);
+
+    *ret_ms = (uint32_t)ms;
+    return status;
+}
+
+static pawl_status print_status(const struct pawl__run *run,
+                                pawl_item_status item_status,
+                                pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = { { "work_item_id", true }, { "status", true } };
+    const struct pawl__cell cells[] = {
+        pawl__cell_text(pawl_view_of(pawl__args_operand(run->args, 0))),
+        pawl__cell_text(pawl_view_of(pawl_item_status_name(item_status))),
+    };
+
+    return pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+}
+
+/* --- claim --- */
+
+static void wake_claim(void *work)
+{
+    pawl_work_interrupt(work);
+}
+
+/* Ends early by Ctrl-C, or when nobody is left to be told what was claimed. */
+static pawl_status claim_waiting(pawl_work *work,
+                                 const pawl_claim *claim,
+                                 pawl_claimed **ret_claimed,
+                                 pawl_error *reterr)
+{
+    const struct pawl__woken woken = { wake_claim, work };
+    struct pawl__out_watch output;
+
+    pawl__interrupt_catch();
+    pawl__interrupt_wakes(&woken);
+    pawl__out_watch_start(&output, &woken);
+    pawl_status status = pawl_work_claim(work, claim, ret_claimed, reterr);
+    pawl__out_watch_stop(&output);
+    pawl__interrupt_wakes(NULL);
+    return status == PAWL_CANCELLED && pawl__out_watch_gone(&output) ? pawl__out_fail_gone(reterr)
+                                                                     : status;
+}
+
+static bool claim_row(struct pawl__rows *rows, const pawl_item *item)
+{
+    char time[WORK_TIME_SIZE];
+
+    if (rows->run->json) {
+        return pawl__item_row(rows, item);
+    }
+    const struct pawl__cell cells[] = {
+        pawl__cell_of(item->work_item_id),  pawl__cell_integer((int64_t)item->token),
+        pawl__cell_of(item->task_id),       pawl__cell_of(item->work_type),
+        pawl__cell_integer(item->attempts), pawl__cell_time(item->lease_expires_at_us, time),
+        pawl__cell_value(item->input_data),
+    };
+    return pawl__rows_add(rows, cells);
+}
+
+static pawl_status print_claimed(const struct pawl__run *run,
+                                 const pawl_claimed *claimed,
+                                 pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = {
+        { "work_item_id", true }, { "token", true },   { "task_id", true },
+        { "work_type", false },   { "attempt", true }, { "lease_expires_at", true },
+        { "input_data", false },
+    };
+    AUTO(pawl__rows_done) struct pawl__rows rows;
+
+    pawl__rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
+    for (size_t i = 0; i < claimed->count && claim_row(&rows, &claimed->items[i]); i++) {
+    }
+    return pawl__rows_end(&rows, PAWL_OK);
+}
+
+static pawl_status claim_run(struct pawl__run *run, pawl_error *reterr)
+{
+    enum { TYPES_MAX = 100 };
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    pawl_view types[TYPES_MAX];
+    pawl_claim claim = PAWL_CLAIM_INIT;
+    pawl_claimed *claimed = NULL;
+    int64_t wait_ms = 0;
+    size_t index = 0;
+    const char *type;
+
+    claim.holder = pawl_view_of(pawl__args_value(run->args, "holder"));
+    claim.task_id = pawl_view_of(pawl__args_value(run->args, "task"));
+    claim.count_max = (uint32_t)pawl__args_number(run->args, "count");
+    claim.work_types = types;
+    while ((type = pawl__args_next(run->args, "type", &index)) != NULL) {
+        if (claim.work_type_count == TYPES_MAX) {
+            return pawl__fail(reterr, PAWL_INVALID, "more than %d types", TYPES_MAX);
+        }
+        types[claim.work_type_count++] = pawl_view_of(type);
+    }
+    pawl_status status = lease_of(run, &claim.lease_ms, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__work_ms(run, "wait", 0, WORK_TIME_MS_MAX, &wait_ms, reterr);
+    }
+    if (status == PAWL_OK) {
+        pawl_work_options options = pawl__work_options(run);
+        pawl__work_hurry(&options, wait_ms);
+        status = pawl__work_open_with(run, WORK_THAT_EXISTS, &options, &work, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_check_task(work, claim.task_id, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    claim.wait_ms = (uint32_t)wait_ms;
+    status = wait_ms > 0 ? claim_waiting(work, &claim, &claimed, reterr)
+                         : pawl_work_claim(work, &claim, &claimed, reterr);
+    if (status == PAWL_TIMEOUT) {
+        pawl_work_interrupt(work); /* closing does not wait for the same store again */
+    }
+    if (status == PAWL_OK) {
+        status = print_claimed(run, claimed, reterr);
+        pawl_claimed_free(claimed);
+    }
+    return status;
+}
+
+const struct pawl__command pawl__cmd_work_claim = {
+    .name = "claim",
+    .summary = "lease items, the most urgent first",
+    .description =
+        "Leases items by priority, then in the order of submission. Each comes with a token, to be "
+        "shown with heartbeat, "
+        "complete, fail and release. A lease that runs out is taken back at the next sweep. Exit "
+        "code 3 when there is nothing to claim, with --wait only after that time.",
+    .flags = FLAGS(
+        { .name = "holder", .value = "NAME", .help = "Who claims.", .required = true },
+        { .name = "type", .value = "TYPE", .help = "Only items of this type.", .repeats = true },
+        { .name = "task", .value = "TASK", .help = "Only items of this task." },
+        { .name = "count",
+          .letter = 'n',
+          .value = "N",
+          .help = "Up to this many.",
+          .kind = VALUE_NUMBER,
+          .min = 1,
+          .max = PAWL_WORK_BATCH_MAX,
+          .fallback = "1" },
+        LEASE_FLAG,
+        { .name = "wait", .value = "DURATION", .help = "How long to wait for the first." }),
+    .examples = EXAMPLES({ .line = "pawl work submit --data ./data --type mail --id m-1 >queued && "
+                                   "pawl work claim --data ./data --holder ada --type mail",
+                           .says = "one item",
+                           .runs = true },
+                         { .line = "pawl work claim --data ./data --holder ada --wait 1m --json",
+                           .says = "wait for one, for a program" }),
+    .run = claim_run,
+};
+
+/* --- heartbeat --- */
+
+static pawl_status heartbeat_run(struct pawl__run *run, pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = { { "work_item_id", true },
+                                                   { "lease_expires_at", true } };
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    pawl_lease lease = pawl__work_lease(run);
+    char time[WORK_TIME_SIZE];
+    int64_t expires_at_us = 0;
+    uint32_t lease_ms = 0;
+
+    pawl_status status = lease_of(run, &lease_ms, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl_work_heartbeat(work, &lease, lease_ms, &expires_at_us, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    const struct pawl__cell cells[] = { pawl__cell_text(lease.work_item_id),
+                                        pawl__cell_time(expires_at_us, time) };
+    return pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+}
+
+const struct pawl__command pawl__cmd_work_heartbeat = {
+    .name = "heartbeat",
+    .summary = "extend a lease",
+    .description =
+        "Extends the lease to --lease from now, never back. Exit code 4: it is not yours "
+        "any more; stop working on it.",
+    .flags = FLAGS(WORK_TOKEN_FLAG, LEASE_FLAG),
+    .operands = OPERANDS(WORK_ID_OPERAND),
+    .examples =
+        EXAMPLES({ .line = SUBMIT_AND_CLAIM "pawl work heartbeat --data ./data m-1 --token 1",
+                   .says = "once a minute",
+                   .runs = true }),
+    .run = heartbeat_run,
+};
+
+/* --- complete --- */
+
+static pawl_status complete_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__text_free) char *output = NULL;
+    pawl_lease lease = pawl__work_lease(run);
+
+    pawl_status status = pawl__work_json(run, "output", &output, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl_work_complete(work, &lease, pawl_view_of(output), reterr);
+    }
+    return status == PAWL_OK ? print_status(run, PAWL_ITEM_COMPLETED, reterr) : status;
+}
+
+#define OUTPUT_FLAG                                                      \
+    {                                                                    \
+        .name = "output", .value = "JSON",                               \
+        .help = "What came of it; @FILE reads a file, - standard input." \
+    }
+
+const struct pawl__command pawl__cmd_work_complete = {
+    .name = "complete",
+    .summary = "end an item with its result",
+    .description = "Ends the item for good. Again with the same token and output it is answered as "
+                   "before. Exit code 4: the lease is lost, and nothing was changed.",
+    .flags = FLAGS(WORK_TOKEN_FLAG, OUTPUT_FLAG),
+    .operands = OPERANDS(WORK_ID_OPERAND),
+    .examples =
+        EXAMPLES({ .line = SUBMIT_AND_CLAIM "pawl work complete --data ./data m-1 --token 1 "
+                                            "--output '{\"sent\":true}'",
+                   .says = "done",
+                   .runs = true }),
+    .run = complete_run,
+};
+
+/* --- fail --- */
+
+static pawl_status fail_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__text_free) char *output = NULL;
+    AUTO(pawl__text_free) char *message = NULL;
+    pawl_lease lease = pawl__work_lease(run);
+    pawl_item_status item_status = PAWL_ITEM_FAILED;
+
+    pawl_status status = pawl__work_json(run, "output", &output, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__input_read(
+            "error", pawl__args_value(run->args, "error"), WORK_DATA_BYTES_MAX, &message, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl_work_fail(work,
+                                &lease,
+                                pawl_view_of(message),
+                                pawl_view_of(output),
+                                !pawl__args_has(run->args, "permanent"),
+                                &item_status,
+                                reterr);
+    }
+    return status == PAWL_OK ? print_status(run, item_status, reterr) : status;
+}
+
+const struct pawl__command pawl__cmd_work_fail = {
+    .name = "fail",
+    .summary = "say that an item could not be done",
+    .description =
+        "The item waits for its backoff and can be claimed again while it has retries "
+        "left; then, or with --permanent, it has failed for good. Exit code 4: the lease "
+        "is lost, and nothing was changed.",
+    .flags = FLAGS(WORK_TOKEN_FLAG,
+                   { .name = "error",
+                     .value = "TEXT",
+                     .help = "Why; @FILE reads a file, - standard input.",
+                     .required = true },
+                   OUTPUT_FLAG,
+                   { .name = "permanent", .help = "No retry would help." }),
+    .operands = OPERANDS(WORK_ID_OPERAND),
+    .examples = EXAMPLES({ .line = SUBMIT_AND_CLAIM "pawl work fail --data ./data m-1 --token 1 "
+                                                    "--error 'no such address' --permanent",
+                           .says = "for good",
+                           .runs = true }),
+    .run = fail_run,
+};
+
+/* --- release --- */
+
+static pawl_status release_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    pawl_lease lease = pawl__work_lease(run);
+
+    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    if (status == PAWL_OK) {
+        status = pawl_work_release(work, &lease, reterr);
+    }
+    return status == PAWL_OK ? print_status(run, PAWL_ITEM_PENDING, reterr) : status;
+}
+
+const struct pawl__command pawl__cmd_work_release = {
+    .name = "release",
+    .summary = "give an item back",
+    .description =
+        "The item can be claimed again at once, and no retry is counted. Exit code 4: the "
+        "lease is lost, and nothing was changed.",
+    .flags = FLAGS(WORK_TOKEN_FLAG),
+    .operands = OPERANDS(WORK_ID_OPERAND),
+    .examples = EXAMPLES({ .line = SUBMIT_AND_CLAIM "pawl work release --data ./data m-1 --token 1",
+                           .says = "before going home",
+                           .runs = true }),
+    .run = release_run,
+};

@@ -1,0 +1,244 @@
+/* pawl work stats|retention */
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "cli/work/work.h"
+
+/* --- stats --- */
+
+static const struct pawl__column stats_columns[] = {
+    { "what", true }, { "name", true }, { "status", true }, { "count", true }, { "value", false }
+};
+
+static bool stats_row(struct pawl__rows *rows,
+                      const char *what,
+                      pawl_view name,
+                      const char *status,
+                      struct pawl__cell count,
+                      struct pawl__cell value)
+{
+    const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(what)),
+                                        pawl__cell_of(name),
+                                        pawl__cell_of(pawl_view_of(status)),
+                                        count,
+                                        value };
+
+    return pawl__rows_add(rows, cells);
+}
+
+static bool type_row(void *context, const pawl_type_stats *stats)
+{
+    return stats_row(context,
+                     "type",
+                     stats->work_type,
+                     pawl_item_status_name(stats->status),
+                     pawl__cell_integer((int64_t)stats->count),
+                     pawl__cell_real(stats->avg_age_hours));
+}
+
+static bool growth_row(void *context, const pawl_checkpoint_growth *growth)
+{
+    char time[WORK_TIME_SIZE];
+
+    return stats_row(context,
+                     "checkpoints_of_task",
+                     growth->task_id,
+                     NULL,
+                     pawl__cell_integer((int64_t)growth->checkpoint_count),
+                     pawl__cell_time(growth->last_at_us, time));
+}
+
+static void add_counts(struct pawl__rows *rows, const pawl_work_stats *stats)
+{
+    char time[WORK_TIME_SIZE];
+    const struct {
+        const char *what;
+        const char *status;
+        uint64_t count;
+    } counts[] = {
+        { "items", "waiting", stats->waiting },
+        { "items", "pending", stats->pending },
+        { "items", "in_progress", stats->in_progress },
+        { "items", "completed", stats->completed },
+        { "items", "failed", stats->failed },
+        { "leases", "active", stats->active_leases },
+        { "leases", "stale", stats->stale_leases },
+        { "keys", "pending", stats->keys_pending },
+        { "keys", "completed", stats->keys_completed },
+        { "keys", "failed", stats->keys_failed },
+        { "checkpoints", NULL, stats->checkpoints },
+    };
+    bool more = true;
+
+    for (size_t i = 0; i < COUNT_OF(counts) && more; i++) {
+        more = stats_row(rows,
+                         counts[i].what,
+                         pawl_view_of(NULL),
+                         counts[i].status,
+                         pawl__cell_integer((int64_t)counts[i].count),
+                         pawl__cell_none());
+    }
+    if (more && stats->active_leases > 0) {
+        more = stats_row(rows,
+                         "minutes_since_heartbeat",
+                         pawl_view_of(NULL),
+                         NULL,
+                         pawl__cell_none(),
+                         pawl__cell_real(stats->avg_minutes_since_heartbeat));
+    }
+    if (more && stats->oldest_pending_us != 0) {
+        (void)stats_row(rows,
+                        "oldest_pending",
+                        pawl_view_of(NULL),
+                        NULL,
+                        pawl__cell_none(),
+                        pawl__cell_time(stats->oldest_pending_us, time));
+    }
+}
+
+static pawl_status open_for_stats(const struct pawl__run *run,
+                                  pawl_work **ret_work,
+                                  pawl_error *reterr)
+{
+    pawl_work_options options = pawl__work_options(run);
+    int64_t stale_ms = options.stale_ms;
+    pawl_status status = pawl__work_ms(run, "stale", 1, WORK_TIME_MS_MAX, &stale_ms, reterr);
+
+    options.stale_ms = (uint32_t)stale_ms;
+    return status == PAWL_OK
+               ? pawl__work_open_with(run, WORK_THAT_EXISTS, &options, ret_work, reterr)
+               : status;
+}
+
+static pawl_status print_metrics(pawl_work *work, pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *text = NULL;
+    AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(SIZE_MAX / 2);
+    size_t len = 0;
+    pawl_status status = pawl_work_get_metrics(work, &text, &len, reterr);
+
+    pawl__buf_add(&out, (pawl_view){ text, len });
+    return status == PAWL_OK ? pawl__out_add(&out, reterr) : status;
+}
+
+static pawl_status print_stats(const struct pawl__run *run, pawl_work *work, pawl_error *reterr)
+{
+    AUTO(pawl__rows_done) struct pawl__rows rows;
+    pawl_work_stats stats = { 0 };
+
+    pawl__rows_start(&rows, run, stats_columns, COUNT_OF(stats_columns), reterr);
+    pawl_status status = pawl_work_get_stats(work, &stats, reterr);
+    if (status == PAWL_OK) {
+        add_counts(&rows, &stats);
+        status = pawl_work_type_stats(work, type_row, &rows, reterr);
+    }
+    if (status == PAWL_OK && rows.status == PAWL_OK) {
+        status = pawl_work_checkpoint_growth(work, growth_row, &rows, reterr);
+    }
+    return pawl__rows_end(&rows, status);
+}
+
+static pawl_status stats_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    bool as_metrics = pawl__args_has(run->args, "prometheus");
+
+    if (as_metrics && run->json) {
+        return pawl__fail(reterr, PAWL_INVALID, "'--prometheus' and '--json': choose one");
+    }
+    pawl_status status = open_for_stats(run, &work, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    return as_metrics ? print_metrics(work, reterr) : print_stats(run, work, reterr);
+}
+
+const struct pawl__command pawl__cmd_work_stats = {
+    .name = "stats",
+    .summary = "count what there is, and how well it is",
+    .description =
+        "Prints how many items are in each state, how many leases are live and how many of them "
+        "had no heartbeat for longer than --stale, keys and checkpoints; then the items of each "
+        "type with their average age in hours, and the ten tasks with the most checkpoints.",
+    .flags =
+        FLAGS({ .name = "stale",
+                .value = "DURATION",
+                .help = "A lease without a heartbeat for longer is stale; instead of "
+                        "work.stale." },
+              { .name = "prometheus", .help = "As metrics in the text format of Prometheus." }),
+    .examples = EXAMPLES({ .line = "pawl work submit --data ./data --type mail && "
+                                   "pawl work stats --data ./data",
+                           .says = "what is in it",
+                           .runs = true },
+                         { .line = "pawl work submit --data ./data --type mail && "
+                                   "pawl work stats --data ./data --prometheus >work.prom",
+                           .says = "for a collector of text files",
+                           .runs = true }),
+    .run = stats_run,
+};
+
+/* --- retention --- */
+
+static pawl_status retention_run(struct pawl__run *run, pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = {
+        { "items", true },    { "history", true }, { "checkpoints", true },
+        { "archived", true }, { "keys", true },    { "bytes_freed", true },
+    };
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    pawl_retention retention = PAWL_RETENTION_INIT;
+    pawl_retention_report report = { 0 };
+
+    retention.item_days = (uint32_t)pawl__args_number(run->args, "item-days");
+    retention.key_days = (uint32_t)pawl__args_number(run->args, "key-days");
+    retention.checkpoints_per_task = (uint32_t)pawl__args_number(run->args, "checkpoints");
+    retention.archive = pawl__args_has(run->args, "archive");
+    retention.dry_run = pawl__args_has(run->args, "dry-run");
+    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    if (status == PAWL_OK) {
+        status = pawl_work_retention(work, &retention, &report, reterr);
+    }
+    const struct pawl__cell cells[] = {
+        pawl__cell_integer((int64_t)report.items),
+        pawl__cell_integer((int64_t)report.history),
+        pawl__cell_integer((int64_t)report.checkpoints),
+        pawl__cell_integer((int64_t)report.archived),
+        pawl__cell_integer((int64_t)report.keys),
+        pawl__cell_integer((int64_t)report.bytes_freed),
+    };
+    return status == PAWL_OK ? pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr)
+                             : status;
+}
+
+#define DAYS_FLAG(flag, what, days)                                                   \
+    {                                                                                 \
+        .name = (flag), .value = "N", .help = (what), .kind = VALUE_NUMBER, .min = 0, \
+        .max = 36500, .fallback = (days)                                              \
+    }
+
+const struct pawl__command pawl__cmd_work_retention = {
+    .name = "retention",
+    .summary = "remove what is old",
+    .description =
+        "Removes ended items with their history, checkpoints beyond the last ones of their task "
+        "(the newest of each type and the newest verified one always stay), completed keys, and "
+        "expired keys at once. In small transactions, so that workers never wait; SQLite gives the "
+        "space back. Prints how many of each, and the bytes.",
+    .flags = FLAGS(DAYS_FLAG("item-days", "Keep ended items so many days.", "30"),
+                   DAYS_FLAG("key-days", "Keep completed keys so many days.", "7"),
+                   { .name = "checkpoints",
+                     .value = "N",
+                     .help = "Keep so many of each task.",
+                     .kind = VALUE_NUMBER,
+                     .min = 0,
+                     .max = UINT32_MAX,
+                     .fallback = "100" },
+                   { .name = "archive", .help = "Checkpoints go to checkpoints_archive first." },
+                   { .name = "dry-run", .help = "Count, and change nothing." }),
+    .examples = EXAMPLES(
+        { .line = "pawl work submit --data ./data --type mail && "
+                  "pawl work retention --data ./data --dry-run",
+          .says = "what would go?",
+          .runs = true },
+        { .line = "pawl work retention --data ./data --archive", .says = "once a day, from cron" }),
+    .run = retention_run,
+};

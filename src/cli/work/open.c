@@ -1,0 +1,169 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "base/core/quantity.h"
+#include "base/json/json.h"
+#include "base/os/clock.h"
+#include "cli/frame/input.h"
+#include "cli/frame/interrupt.h"
+#include "cli/frame/place.h"
+#include "cli/work/work.h"
+#include "config/config.h"
+
+static const struct pawl__place place = { .flag = "work", .file = "work.sqlite" };
+
+void pawl__work_close_p(pawl_work **work)
+{
+    pawl__interrupt_hurries(NULL);
+    pawl_work_close(*work);
+}
+
+int64_t pawl__work_setting_ms(const struct pawl__run *run, enum pawl__setting_id id)
+{
+    return pawl__config_number(run->config, id) / NS_PER_MS;
+}
+
+pawl_work_options pawl__work_options(const struct pawl__run *run)
+{
+    pawl_work_options options = PAWL_WORK_OPTIONS_INIT;
+
+    options.busy_ms_max = pawl__place_busy_ms(run);
+    options.answer_ms_max = pawl__place_answer_ms(run);
+    options.lease_ms = (uint32_t)pawl__work_setting_ms(run, PAWL__WORK_LEASE);
+    options.stale_ms = (uint32_t)pawl__work_setting_ms(run, PAWL__WORK_STALE);
+    return options;
+}
+
+void pawl__work_hurry(pawl_work_options *options, int64_t wait_ms)
+{
+    enum { LEAST_MS = 1000 };
+
+    if (wait_ms > 0) {
+        int64_t half_ms = MAX(wait_ms / 2, (int64_t)LEAST_MS);
+        options->busy_ms_max = (uint32_t)MIN((int64_t)options->busy_ms_max, half_ms);
+        options->answer_ms_max = (uint32_t)MIN((int64_t)options->answer_ms_max, half_ms);
+    }
+}
+
+static void hurry(void *work)
+{
+    pawl_work_interrupt(work);
+}
+
+static struct pawl__woken hurried; /* a command has one store open at a time */
+
+pawl_status pawl__work_open_with(const struct pawl__run *run,
+                                 enum pawl__work_wish wish,
+                                 pawl_work_options *options,
+                                 pawl_work **ret_work,
+                                 pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *location = NULL;
+
+    options->must_exist = wish == WORK_THAT_EXISTS;
+    pawl_status status = pawl__place_location(run, &place, &location, reterr);
+    if (status == PAWL_OK && strcmp(location, "memory:") == 0) {
+        return pawl__fail(
+            reterr, PAWL_INVALID, "'--work' is 'memory:', which is empty in every new process");
+    }
+    if (status == PAWL_OK && wish == WORK_TO_CREATE) {
+        status = pawl__place_make(run, &place, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl_work_open(location, options, ret_work, reterr);
+    }
+    if (status == PAWL_OK) {
+        hurried = (struct pawl__woken){ hurry, *ret_work };
+        pawl__interrupt_hurries(&hurried);
+    }
+    return status;
+}
+
+pawl_status pawl__work_open(const struct pawl__run *run,
+                            enum pawl__work_wish wish,
+                            pawl_work **ret_work,
+                            pawl_error *reterr)
+{
+    pawl_work_options options = pawl__work_options(run);
+
+    return pawl__work_open_with(run, wish, &options, ret_work, reterr);
+}
+
+pawl_status pawl__work_check_task(pawl_work *work, pawl_view task_id, pawl_error *reterr)
+{
+    pawl_task *task = NULL;
+
+    if (task_id.len == 0) {
+        return PAWL_OK;
+    }
+    pawl_status status = pawl_task_get(work, task_id, &task, reterr);
+    pawl_task_free(task);
+    return status;
+}
+
+pawl_status pawl__work_ms(const struct pawl__run *run,
+                          const char *flag,
+                          int64_t min_ms,
+                          int64_t max_ms,
+                          int64_t *ret_ms,
+                          pawl_error *reterr)
+{
+    const char *text = pawl__args_value(run->args, flag);
+    char min[PAWL__QUANTITY_SIZE];
+    char max[PAWL__QUANTITY_SIZE];
+    int64_t ns = 0;
+
+    if (text == NULL) {
+        return PAWL_OK;
+    }
+    pawl_status status = pawl__duration_parse(pawl_view_of(text), &ns, reterr);
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "'--%s'", flag);
+    }
+    if (ns < min_ms * NS_PER_MS || ns > max_ms * NS_PER_MS) {
+        pawl__duration_format(min_ms * NS_PER_MS, min);
+        pawl__duration_format(max_ms * NS_PER_MS, max);
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "'--%s' is '%s'; allowed: a duration from %s to %s",
+                          flag,
+                          text,
+                          min,
+                          max);
+    }
+    *ret_ms = ns / NS_PER_MS;
+    return PAWL_OK;
+}
+
+pawl_status pawl__work_json(const struct pawl__run *run,
+                            const char *flag,
+                            char **ret_json,
+                            pawl_error *reterr)
+{
+    const char *given = pawl__args_value(run->args, flag);
+    AUTO(pawl__text_free) char *json = NULL;
+
+    *ret_json = NULL;
+    if (given == NULL) {
+        return PAWL_OK;
+    }
+    pawl_status status = pawl__input_read(flag, given, WORK_DATA_BYTES_MAX, &json, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__json_check(pawl_view_of(json), WORK_DATA_BYTES_MAX, reterr);
+        status = status == PAWL_OK ? PAWL_OK : pawl__fail_context(reterr, status, "'--%s'", flag);
+    }
+    if (status == PAWL_OK) {
+        *ret_json = STEAL(json);
+    }
+    return status;
+}
+
+pawl_lease pawl__work_lease(const struct pawl__run *run)
+{
+    return (pawl_lease){
+        .work_item_id = pawl_view_of(pawl__args_operand(run->args, 0)),
+        .token = (uint64_t)pawl__args_number(run->args, "token"),
+    };
+}

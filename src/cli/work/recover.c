@@ -1,0 +1,208 @@
+/* pawl work recover: where a task goes on. */
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "cli/work/work.h"
+
+static pawl_status recover_json(struct pawl__rows *rows, const pawl_recovery *recovery)
+{
+    char *json = NULL;
+    size_t len = 0;
+    pawl_status status = pawl_recovery_to_json(recovery, &json, &len, rows->reterr);
+
+    (void)pawl__rows_add_json(rows, status, json, len);
+    return pawl__rows_end(rows, status);
+}
+
+static bool recover_row(struct pawl__rows *rows,
+                        const char *what,
+                        pawl_view id,
+                        const char *state,
+                        struct pawl__cell data)
+{
+    const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(what)),
+                                        pawl__cell_of(id),
+                                        pawl__cell_of(pawl_view_of(state)),
+                                        data };
+
+    return pawl__rows_add(rows, cells);
+}
+
+/* --- what was passed over --- */
+
+enum { PASSED_SHOWN_MAX = 20 };
+
+struct passed {
+    int64_t behind; /* the number of the checkpoint to resume from; 0: none */
+    size_t count;
+    struct {
+        char id[PAWL_WORK_NAME_BYTES_MAX + 1];
+        const char *type;
+    } list[PASSED_SHOWN_MAX];
+};
+
+static bool note_passed(void *context, const pawl_checkpoint *checkpoint)
+{
+    struct passed *passed = context;
+    struct pawl__buf id = BUF_OVER(passed->list[passed->count].id);
+
+    if (checkpoint->sequence_number > passed->behind
+        && checkpoint->type != PAWL_CHECKPOINT_ERROR_BOUNDARY) {
+        pawl__buf_add(&id, checkpoint->checkpoint_id);
+        passed->list[passed->count++].type = pawl_checkpoint_type_name(checkpoint->type);
+    }
+    return passed->count < PASSED_SHOWN_MAX;
+}
+
+/* One row each, with what does not hold; how many more there are. */
+static pawl_status passed_rows(struct pawl__rows *rows,
+                               pawl_work *work,
+                               const pawl_recovery *recovery)
+{
+    struct passed passed = { .behind =
+                                 recovery->resume == NULL ? 0 : recovery->resume->sequence_number };
+    char what[512] = "";
+    bool verified = false;
+    pawl_status status = pawl_checkpoint_list(work,
+                                              recovery->task->task_id,
+                                              pawl_view_of(NULL),
+                                              NULL,
+                                              note_passed,
+                                              &passed,
+                                              rows->reterr);
+
+    for (size_t i = 0; i < passed.count && status == PAWL_OK; i++) {
+        pawl_view id = pawl_view_of(passed.list[i].id);
+        status = pawl_checkpoint_verify(work, id, &verified, what, rows->reterr);
+        if (status == PAWL_OK && !verified
+            && !recover_row(rows,
+                            "passed_over",
+                            id,
+                            passed.list[i].type,
+                            pawl__cell_text(pawl_view_of(what)))) {
+            return rows->status;
+        }
+    }
+    if (status == PAWL_OK && recovery->passed_over > passed.count) {
+        (void)recover_row(rows,
+                          "passed_over_more",
+                          pawl_view_of(NULL),
+                          NULL,
+                          pawl__cell_integer((int64_t)(recovery->passed_over - passed.count)));
+    }
+    return status == PAWL_OK ? rows->status : status;
+}
+
+/* --- as text --- */
+
+static bool checkpoint_row(struct pawl__rows *rows,
+                           const char *what,
+                           const char *state,
+                           const pawl_checkpoint *checkpoint)
+{
+    return recover_row(
+        rows, what, checkpoint->checkpoint_id, state, pawl__cell_value(checkpoint->snapshot_data));
+}
+
+/* The last iteration_end may be one that was passed over, or older than where the look ended. */
+static pawl_status iteration_row(struct pawl__rows *rows,
+                                 pawl_work *work,
+                                 const pawl_checkpoint *last)
+{
+    bool verified = false;
+    pawl_status status =
+        pawl_checkpoint_verify(work, last->checkpoint_id, &verified, NULL, rows->reterr);
+
+    if (status == PAWL_OK) {
+        (void)checkpoint_row(
+            rows, "iteration_end", verified ? "iteration_end" : "does_not_hold", last);
+    }
+    return status == PAWL_OK ? rows->status : status;
+}
+
+static pawl_status checkpoint_rows(struct pawl__rows *rows,
+                                   pawl_work *work,
+                                   const pawl_recovery *recovery)
+{
+    const pawl_checkpoint *resume = recovery->resume;
+    pawl_status status = recovery->passed_over > 0 ? passed_rows(rows, work, recovery) : PAWL_OK;
+
+    if (status == PAWL_OK && resume != NULL) {
+        (void)checkpoint_row(rows, "resume", pawl_checkpoint_type_name(resume->type), resume);
+        status = rows->status;
+    }
+    if (status == PAWL_OK && recovery->iteration_end != NULL) {
+        status = iteration_row(rows, work, recovery->iteration_end);
+    }
+    return status;
+}
+
+static pawl_status recover_text(struct pawl__rows *rows,
+                                pawl_work *work,
+                                const pawl_recovery *recovery)
+{
+    bool more = recover_row(rows,
+                            "task",
+                            recovery->task->task_id,
+                            pawl_task_status_name(recovery->task->status),
+                            pawl__cell_of(recovery->task->title));
+    pawl_status status = more ? checkpoint_rows(rows, work, recovery) : rows->status;
+
+    more = status == PAWL_OK;
+    for (size_t i = 0; i < recovery->item_count && more; i++) {
+        const pawl_item *item = &recovery->items[i];
+        more = recover_row(rows,
+                           "item",
+                           item->work_item_id,
+                           pawl_item_status_name(item->status),
+                           pawl__cell_value(item->input_data));
+    }
+    for (size_t i = 0; i < recovery->key_count && more; i++) {
+        more = recover_row(rows,
+                           "answer",
+                           recovery->keys[i],
+                           "completed",
+                           pawl__cell_value(recovery->responses[i]));
+    }
+    return pawl__rows_end(rows, status);
+}
+
+static pawl_status recover_run(struct pawl__run *run, pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = {
+        { "what", true }, { "id", true }, { "state", true }, { "data", false }
+    };
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__rows_done) struct pawl__rows rows;
+    pawl_recovery *recovery = NULL;
+
+    pawl__rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
+    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    if (status == PAWL_OK) {
+        status = pawl_work_recover(
+            work, pawl_view_of(pawl__args_operand(run->args, 0)), &recovery, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = run->json ? recover_json(&rows, recovery) : recover_text(&rows, work, recovery);
+    }
+    pawl_recovery_free(recovery);
+    return status;
+}
+
+const struct pawl__command pawl__cmd_work_recover = {
+    .name = "recover",
+    .summary = "where a task goes on",
+    .description =
+        "Looks at the evidence of the task's checkpoints from the newest on until one holds, and "
+        "prints it (resume); those that it passed over, and what does not hold of each; the last "
+        "iteration_end, whose state is does_not_hold when its evidence does not; the items that "
+        "are unfinished, and the cached answers of the task's idempotency keys. With --json one "
+        "object. Exit code 3 when there is no such task.",
+    .operands = OPERANDS({ .name = "TASK", .help = "The task's id." }),
+    .examples =
+        EXAMPLES({ .line = "pawl work task create --data ./data --id t-1 --title 'Read books' && "
+                           "pawl work checkpoint add --data ./data --task t-1 --type iteration_end "
+                           "--snapshot '{\"page\":1}' && pawl work recover --data ./data t-1",
+                   .says = "after a crash",
+                   .runs = true }),
+    .run = recover_run,
+};

@@ -1,0 +1,225 @@
+/* pawl work task create|list|show|cancel|set-status */
+#include <string.h>
+
+#include "base/core/error.h"
+#include "base/core/macros.h"
+#include "cli/work/work.h"
+
+#define TASK_OPERAND                             \
+    {                                            \
+        .name = "TASK", .help = "The task's id." \
+    }
+#define MAKE_TASK "pawl work task create --data ./data --id t-1 --title 'Process documents' && "
+
+/* --- create --- */
+
+static pawl_status create_run(struct pawl__run *run, pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = { { "task_id", true } };
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__text_free) char *metadata = NULL;
+    char id[PAWL_WORK_NAME_BYTES_MAX + 1];
+    pawl_task task = {
+        .task_id = pawl_view_of(pawl__args_value(run->args, "id")),
+        .title = pawl_view_of(pawl__args_value(run->args, "title")),
+    };
+
+    pawl_status status = pawl__work_json(run, "metadata", &metadata, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__work_open(run, WORK_TO_CREATE, &work, reterr);
+    }
+    if (status == PAWL_OK) {
+        task.metadata = pawl_view_of(metadata);
+        status = pawl_task_create(work, &task, id, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(id)) };
+    return pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+}
+
+static const struct pawl__command create = {
+    .name = "create",
+    .summary = "make a task",
+    .description = "Prints the task's id. The same task again is fine; another title or other "
+                   "metadata under its id is a conflict (exit code 4).",
+    .flags =
+        FLAGS({ .name = "title", .value = "TEXT", .help = "What it is about.", .required = true },
+              { .name = "id", .value = "ID", .help = "Of the task; a new one if it is left out." },
+              { .name = "metadata", .value = "JSON", .help = "An object; @FILE reads a file." }),
+    .examples =
+        EXAMPLES({ .line = "pawl work task create --data ./data --title 'Process documents'",
+                   .says = "prints its id",
+                   .runs = true }),
+    .run = create_run,
+};
+
+/* --- list and show --- */
+
+static const struct pawl__column task_columns[] = {
+    { "task_id", true },    { "title", false },   { "status", true },
+    { "waiting", false },   { "pending", false }, { "in_progress", false },
+    { "completed", false }, { "failed", false },  { "created_at", true },
+};
+
+static bool task_row(void *context, const pawl_task *task)
+{
+    struct pawl__rows *rows = context;
+    char time[WORK_TIME_SIZE];
+
+    if (rows->run->json) {
+        char *json = NULL;
+        size_t len = 0;
+        pawl_status status = pawl_task_to_json(task, &json, &len, rows->reterr);
+        return pawl__rows_add_json(rows, status, json, len);
+    }
+    const struct pawl__cell cells[] = {
+        pawl__cell_of(task->task_id),
+        pawl__cell_of(task->title),
+        pawl__cell_text(pawl_view_of(pawl_task_status_name(task->status))),
+        pawl__cell_integer((int64_t)task->waiting),
+        pawl__cell_integer((int64_t)task->pending),
+        pawl__cell_integer((int64_t)task->in_progress),
+        pawl__cell_integer((int64_t)task->completed),
+        pawl__cell_integer((int64_t)task->failed),
+        pawl__cell_time(task->created_at_us, time),
+    };
+    return pawl__rows_add(rows, cells);
+}
+
+static pawl_status list_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__rows_done) struct pawl__rows rows;
+    const char *given = pawl__args_value(run->args, "status");
+    pawl_task_status wanted = given == NULL ? PAWL_TASK_PENDING : pawl__task_status_named(given);
+
+    pawl__rows_start(&rows, run, task_columns, COUNT_OF(task_columns), reterr);
+    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    if (status == PAWL_OK) {
+        status = pawl_task_list(work, given == NULL ? NULL : &wanted, task_row, &rows, reterr);
+    }
+    return pawl__rows_end(&rows, status);
+}
+
+static const struct pawl__command list = {
+    .name = "list",
+    .summary = "list tasks with their items counted",
+    .description =
+        "Prints the tasks in order of creation, and how many of their items are waiting, "
+        "pending, in progress, completed and failed.",
+    .flags = FLAGS({ .name = "status",
+                     .value = "STATUS",
+                     .help = "Only tasks in this state.",
+                     .choices = TASK_STATUSES }),
+    .examples = EXAMPLES({ .line = MAKE_TASK "pawl work task list --data ./data",
+                           .says = "how far are they?",
+                           .runs = true }),
+    .run = list_run,
+};
+
+static pawl_status show_run(struct pawl__run *run, pawl_error *reterr)
+{
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__rows_done) struct pawl__rows rows;
+    pawl_task *task = NULL;
+
+    pawl__rows_start(&rows, run, task_columns, COUNT_OF(task_columns), reterr);
+    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    if (status == PAWL_OK) {
+        status = pawl_task_get(work, pawl_view_of(pawl__args_operand(run->args, 0)), &task, reterr);
+    }
+    if (status == PAWL_OK) {
+        (void)task_row(&rows, task);
+    }
+    pawl_task_free(task);
+    return pawl__rows_end(&rows, status);
+}
+
+static const struct pawl__command show = {
+    .name = "show",
+    .summary = "print one task with its items counted",
+    .description = "Exit code 3 when there is none.",
+    .operands = OPERANDS(TASK_OPERAND),
+    .examples = EXAMPLES({ .line = MAKE_TASK "pawl work task show --data ./data t-1",
+                           .says = "how far is it?",
+                           .runs = true }),
+    .run = show_run,
+};
+
+/* --- cancel --- */
+
+static pawl_status cancel_run(struct pawl__run *run, pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = { { "task_id", true }, { "failed_items", true } };
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    pawl_view id = pawl_view_of(pawl__args_operand(run->args, 0));
+    uint64_t items = 0;
+
+    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    if (status == PAWL_OK) {
+        status = pawl_task_cancel(work, id, &items, reterr);
+    }
+    const struct pawl__cell cells[] = { pawl__cell_text(id), pawl__cell_integer((int64_t)items) };
+    return status == PAWL_OK ? pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr)
+                             : status;
+}
+
+static const struct pawl__command cancel = {
+    .name = "cancel",
+    .summary = "end a task for good",
+    .description =
+        "Items that have not ended fail with 'cancelled', whoever runs one is told at its "
+        "next call, and nothing more can be submitted to the task. Prints how many items "
+        "it failed. Exit code 4 when the task has ended already.",
+    .operands = OPERANDS(TASK_OPERAND),
+    .examples = EXAMPLES({ .line = MAKE_TASK "pawl work task cancel --data ./data t-1",
+                           .says = "stop it",
+                           .runs = true }),
+    .run = cancel_run,
+};
+
+/* --- set-status --- */
+
+static pawl_status set_status_run(struct pawl__run *run, pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = { { "task_id", true }, { "status", true } };
+    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    pawl_view id = pawl_view_of(pawl__args_operand(run->args, 0));
+    const char *name = pawl__args_operand(run->args, 1);
+
+    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    if (status == PAWL_OK) {
+        status = pawl_task_set_status(work, id, pawl__task_status_named(name), reterr);
+    }
+    const struct pawl__cell cells[] = { pawl__cell_text(id), pawl__cell_text(pawl_view_of(name)) };
+    return status == PAWL_OK ? pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr)
+                             : status;
+}
+
+static const struct pawl__command set_status = {
+    .name = "set-status",
+    .summary = "set a task's status by hand",
+    .description = "From then on the status does not follow from the task's items any more.",
+    .operands = OPERANDS(TASK_OPERAND,
+                         { .name = "STATUS",
+                           .help = "What it is from now on.",
+                           .choices = CHOICES("pending", "running", "succeeded", "failed") }),
+    .examples =
+        EXAMPLES({ .line = MAKE_TASK "pawl work task set-status --data ./data t-1 succeeded",
+                   .says = "good enough",
+                   .runs = true }),
+    .run = set_status_run,
+};
+
+const struct pawl__command pawl__cmd_work_task = {
+    .name = "task",
+    .summary = "tasks, which own the items",
+    .description =
+        "A task's status follows from its items: pending, running from the first claim on, "
+        "and when none is unfinished, failed if any has failed, else succeeded.",
+    .commands = COMMANDS(&create, &list, &show, &cancel, &set_status),
+    .examples = EXAMPLES({ .line = "pawl work task list --data ./data --status running",
+                           .says = "what is under way?" }),
+};

@@ -1,0 +1,174 @@
+/* Appending: checked on the caller's thread, so that many check at once, written by the committer.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/argument.h"
+#include "base/core/error.h"
+#include "base/os/clock.h"
+#include "ledger/core/event.h"
+#include "ledger/core/internal.h"
+
+enum { ROW_BYTES = 256 }; /* about what an event costs beside its payload */
+
+pawl_status pawl__batch_init(struct ledger_batch *batch,
+                             const pawl_event *given,
+                             size_t count,
+                             pawl_error *reterr)
+{
+    *batch = (struct ledger_batch){ .count = count };
+    if (count > PAWL_LEDGER_BATCH_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "a batch of %zu events, the limit is %d",
+                          count,
+                          PAWL_LEDGER_BATCH_MAX);
+    }
+    if (count <= 1) {
+        batch->events = &batch->one_event;
+        batch->results = &batch->one_result;
+    } else {
+        batch->events = malloc(count * sizeof(*batch->events));
+        batch->results = calloc(count, sizeof(*batch->results));
+    }
+    if (batch->events == NULL || batch->results == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a batch of %zu events", count);
+    }
+    if (count > 0) {
+        memcpy(batch->events, given, count * sizeof(*given));
+    }
+    return PAWL_OK;
+}
+
+void pawl__batch_done(struct ledger_batch *batch)
+{
+    if (batch->events != &batch->one_event) {
+        free(batch->events);
+        free(batch->results);
+    }
+}
+
+static pawl_status check_one(const pawl_ledger *ledger, const pawl_event *event, pawl_error *reterr)
+{
+    pawl_status status = pawl__event_check_kind(event, reterr);
+
+    return status == PAWL_OK ? pawl__event_check(event, ledger->options.payload_bytes_max, reterr)
+                             : status;
+}
+
+pawl_status pawl__batch_check(const pawl_ledger *ledger,
+                              struct ledger_batch *batch,
+                              pawl_error *reterr)
+{
+    int64_t now_us = pawl__wall_us(pawl__clock_real());
+
+    for (size_t i = 0; i < batch->count; i++) {
+        pawl_event *event = &batch->events[i];
+        if (event->created_at_us == 0) {
+            event->created_at_us = now_us;
+        }
+        if (event->schema_version == 0) {
+            event->schema_version = 1;
+        }
+        pawl_status status = check_one(ledger, event, reterr);
+        if (status != PAWL_OK) {
+            return batch->count == 1 ? status : pawl__fail_context(reterr, status, "event %zu", i);
+        }
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__batch_check_copy(const pawl_ledger *ledger,
+                                   const struct ledger_batch *batch,
+                                   pawl_error *reterr)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        const pawl_event *event = &batch->events[i];
+        uint32_t attempt;
+        pawl_status status = pawl__event_check(event, ledger->options.payload_bytes_max, reterr);
+
+        if (status == PAWL_OK && pawl__event_is_reserved(event)) {
+            status = pawl__event_turn_attempt(event, &attempt, reterr);
+        }
+        if (status != PAWL_OK) {
+            return batch->count == 1 ? status : pawl__fail_context(reterr, status, "event %zu", i);
+        }
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__batch_submit(pawl_ledger *ledger,
+                               struct ledger_batch *batch,
+                               struct ledger_request *request,
+                               pawl_append_result *ret_results,
+                               pawl_error *reterr)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        bytes += batch->events[i].payload.len + ROW_BYTES;
+    }
+    request->events = batch->events;
+    request->results = batch->results;
+    request->count = batch->count;
+    request->item.bytes = MIN(bytes, LEDGER_GROUP_BYTES_MAX);
+    pawl_status status = pawl__ledger_submit(ledger, request, reterr);
+    if (status == PAWL_OK && ret_results != NULL) {
+        memcpy(ret_results, batch->results, batch->count * sizeof(*ret_results));
+    }
+    return status;
+}
+
+pawl_status pawl_ledger_append_many(pawl_ledger *ledger,
+                                    const pawl_event *events,
+                                    size_t count,
+                                    pawl_append_result *ret_results,
+                                    pawl_error *reterr)
+{
+    AUTO(pawl__batch_done) struct ledger_batch batch = { 0 };
+    struct ledger_request request = { .kind = LEDGER_APPEND };
+
+    NEED(ledger, reterr);
+    if (count > 0) {
+        NEED(events, reterr);
+    }
+    pawl_status status = pawl__batch_init(&batch, events, count, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__batch_check(ledger, &batch, reterr);
+    }
+    if (status != PAWL_OK || count == 0) {
+        return status;
+    }
+    return pawl__batch_submit(ledger, &batch, &request, ret_results, reterr);
+}
+
+pawl_status pawl_ledger_append(pawl_ledger *ledger,
+                               const pawl_event *event,
+                               pawl_append_result *ret_result,
+                               pawl_error *reterr)
+{
+    NEED(event, reterr);
+    return pawl_ledger_append_many(ledger, event, 1, ret_result, reterr);
+}
+
+pawl_status pawl__ledger_copy(pawl_ledger *ledger,
+                              const pawl_event *events,
+                              size_t count,
+                              pawl_append_result *ret_results,
+                              pawl_error *reterr)
+{
+    AUTO(pawl__batch_done) struct ledger_batch batch = { 0 };
+    struct ledger_request request = { .kind = LEDGER_COPY };
+
+    pawl_status status = pawl__batch_init(&batch, events, count, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__batch_check_copy(ledger, &batch, reterr);
+    }
+    if (status != PAWL_OK || count == 0) {
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        request.turn_events += pawl__event_is_reserved(&batch.events[i]);
+    }
+    return pawl__batch_submit(ledger, &batch, &request, ret_results, reterr);
+}

@@ -1,0 +1,239 @@
+/* What a ledger needs from the place where its events live.
+ *
+ * All decisions (what is a duplicate, what a conflict, which offset and hash an event gets, what a
+ * turn may do) are made once, in plan.c, from what a backend reads. A backend reads and writes.
+ *
+ * Writing: one thread at a time (the committer) drives one transaction.
+ *
+ *     begin -> head              the write lock is held from here on; the head cannot move
+ *     lookup, turn_get, ...      what is stored, as far as the plan needs it
+ *     insert, turn_put, embed
+ *     commit | rollback
+ *
+ * Reading: any thread, at any time, never blocked by the writer. */
+#ifndef PAWL_LEDGER_CORE_BACKEND_H
+#define PAWL_LEDGER_CORE_BACKEND_H
+
+#include <pawl/ledger.h>
+
+#include "base/thread/cancel.h"
+#include "ledger/core/plan.h"
+#include "store/location.h"
+
+/* Takes one event, borrowed for the call; anything but PAWL_OK ends the walk with it. */
+typedef pawl_status (*ledger_event_sink)(void *context,
+                                         const pawl_event *event,
+                                         pawl_error *reterr);
+
+/* Takes one embedding: 32-bit floats, little-endian, of length 1; borrowed for the call. */
+typedef pawl_status (*ledger_vector_sink)(void *context,
+                                          uint64_t offset,
+                                          pawl_view vector,
+                                          pawl_error *reterr);
+
+/* What a store finds events by without reading all of them. */
+enum ledger_index {
+    LEDGER_INDEX_ID,
+    LEDGER_INDEX_RUN,
+    LEDGER_INDEX_KIND,
+    LEDGER_INDEX_ACTOR,
+    LEDGER_INDEXES
+};
+
+/* Takes one entry of an index; the key is borrowed for the call. */
+typedef pawl_status (*ledger_entry_sink)(void *context,
+                                         pawl_view key,
+                                         uint64_t offset,
+                                         pawl_error *reterr);
+
+struct ledger_query {
+    uint64_t from;                   /* offsets greater than this ... */
+    uint64_t up_to;                  /* ... up to this one; UINT64_MAX: no end */
+    uint32_t limit;                  /* events at the most */
+    const pawl_event_filter *filter; /* NULL: all */
+};
+
+struct ledger_backend {
+    const struct ledger_backend_ops *ops;
+};
+
+struct ledger_backend_ops {
+    const char *name; /* "memory", "sqlite", "postgres" */
+
+    /* Takes NULL members of a half-opened backend. Bounded, also when the store fails. */
+    void (*close)(struct ledger_backend *backend);
+
+    /* Takes the write lock (BUSY after the options' patience) and reads the head under it. A
+     * backend that reads the head before it has the lock gives two events the same offset. */
+    pawl_status (*begin)(struct ledger_backend *backend,
+                         pawl_ledger_head *ret_head,
+                         pawl_error *reterr);
+
+    /* Those of the ids that are stored, in any order. */
+    pawl_status (*lookup)(struct ledger_backend *backend,
+                          const pawl_view *ids,
+                          size_t count,
+                          ledger_event_sink sink,
+                          void *context,
+                          pawl_error *reterr);
+
+    /* All of them, with the offsets and hashes they carry. CONFLICT when an id is there already:
+     * the caller rolls back. A backend that skips such an event instead leaves a hole. It counts the
+     * rows and reads the head back: a store can report success and keep nothing (CORRUPT). */
+    pawl_status (*insert)(struct ledger_backend *backend,
+                          const pawl_event *events,
+                          size_t count,
+                          pawl_error *reterr);
+
+    /* The newest attempt of a turn; attempt 0 when there is none. Views in it are the arguments'.
+     */
+    pawl_status (*turn_get)(struct ledger_backend *backend,
+                            pawl_view run_id,
+                            int64_t turn,
+                            struct ledger_turn *ret_turn,
+                            pawl_error *reterr);
+
+    /* Every attempt that is open, as the transaction sees it. `visit` only copies. */
+    pawl_status (*open_turns)(struct ledger_backend *backend,
+                              pawl_turn_visit visit,
+                              void *context,
+                              pawl_error *reterr);
+
+    /* Writes one attempt's row, new or changed. */
+    pawl_status (*turn_put)(struct ledger_backend *backend,
+                            const struct ledger_turn *turn,
+                            pawl_error *reterr);
+
+    /* Stores or replaces the embedding of the event at `offset` (NOT_FOUND without one). `vector`
+     * as above. INVALID when the ledger's embeddings have other dimensions. */
+    pawl_status (*embed)(struct ledger_backend *backend,
+                         uint64_t offset,
+                         pawl_view vector,
+                         pawl_error *reterr);
+
+    /* PAWL_OK only when everything since begin would survive a power cut. A backend that says so
+     * early appears to work and loses events. Ends the transaction either way; after anything but
+     * PAWL_OK the outcome is unknown. */
+    pawl_status (*commit)(struct ledger_backend *backend, pawl_error *reterr);
+    void (*rollback)(struct ledger_backend *backend);
+
+    /* Events in offset order. A reader must never be shown n + 1 before n is decided. */
+    pawl_status (*read)(struct ledger_backend *backend,
+                        const struct ledger_query *query,
+                        ledger_event_sink sink,
+                        void *context,
+                        pawl_error *reterr);
+    pawl_status (*head)(struct ledger_backend *backend,
+                        pawl_ledger_head *ret_head,
+                        pawl_error *reterr);
+    /* One event by id, or by offset when the id is empty. NOT_FOUND. */
+    pawl_status (*get)(struct ledger_backend *backend,
+                       pawl_view id,
+                       uint64_t offset,
+                       ledger_event_sink sink,
+                       void *context,
+                       pawl_error *reterr);
+    pawl_status (*max_turn)(struct ledger_backend *backend,
+                            pawl_view run_id,
+                            int64_t *ret_turn,
+                            pawl_error *reterr);
+    pawl_status (*counts)(struct ledger_backend *backend,
+                          pawl_count_by by,
+                          const pawl_event_filter *filter,
+                          pawl_count_visit visit,
+                          void *context,
+                          pawl_error *reterr);
+    /* Every attempt of a run (of all when empty) in order of begin_offset. */
+    pawl_status (*turns)(struct ledger_backend *backend,
+                         pawl_view run_id,
+                         pawl_turn_visit visit,
+                         void *context,
+                         pawl_error *reterr);
+    pawl_status (*last_complete_turn)(struct ledger_backend *backend,
+                                      pawl_view run_id,
+                                      int64_t *ret_turn,
+                                      pawl_error *reterr);
+    /* Every stored embedding with its offset, in order of the offset, of events that match. */
+    pawl_status (*embeddings)(struct ledger_backend *backend,
+                              const pawl_event_filter *filter,
+                              ledger_vector_sink visit,
+                              void *context,
+                              pawl_error *reterr);
+
+    /* Returns when the log may have grown, at the monotonic deadline, or when cancelled. Called by
+     * the ledger's one watcher thread. NULL: only this process writes. */
+    pawl_status (*watch)(struct ledger_backend *backend,
+                         int64_t deadline_ns,
+                         struct pawl__cancel *cancel,
+                         pawl_error *reterr);
+
+    /* --- optional from here on; NULL: the general way is good enough --- */
+
+    /* Every attempt that is open, and every abandoned one whose end_offset is greater than `since`,
+     * in any order. Readers ask again and again: it must not walk the committed ones, of which a
+     * long log has millions. */
+    pawl_status (*unfinished)(struct ledger_backend *backend,
+                              uint64_t since,
+                              pawl_turn_visit visit,
+                              void *context,
+                              pawl_error *reterr);
+
+    /* Writes down how far the log certainly reaches. Called by a thread of its own within a second
+     * after commits, and once before close. */
+    pawl_status (*settle)(struct ledger_backend *backend, pawl_error *reterr);
+
+    /* How far the log certainly reaches, as it was written down. NOT_FOUND: it was not. CORRUPT:
+     * what is written there is damaged. */
+    pawl_status (*anchor)(struct ledger_backend *backend,
+                          pawl_ledger_head *ret_head,
+                          pawl_error *reterr);
+
+    /* What no walk from the first event to the last would see: something before or behind them.
+     * CORRUPT says what it is, and *ret_bad which offset is the first one concerned. Called at
+     * every open. */
+    pawl_status (*check)(struct ledger_backend *backend, uint64_t *ret_bad, pawl_error *reterr);
+
+    /* Whether the store's schema is still the ledger's: CORRUPT names a trigger or rule that could
+     * drop or change what is written, or a constraint that is gone. Opening checks it, too. */
+    pawl_status (*schema)(struct ledger_backend *backend, pawl_error *reterr);
+
+    /* Every entry of an index in its order, from the index alone: the events are not read. NULL: the
+     * store looks after its indexes itself. */
+    pawl_status (*entries)(struct ledger_backend *backend,
+                           enum ledger_index index,
+                           ledger_entry_sink sink,
+                           void *context,
+                           pawl_error *reterr);
+
+    /* Copies everything, as of now, into a new SQLite file. */
+    pawl_status (*copy_to)(struct ledger_backend *backend,
+                           const char *path,
+                           pawl_progress progress,
+                           void *progress_context,
+                           pawl_error *reterr);
+
+    /* The nearest events, found by the store itself. UNSUPPORTED: search exactly instead. */
+    pawl_status (*nearest)(struct ledger_backend *backend,
+                           const float *values,
+                           size_t dimensions,
+                           const pawl_event_filter *filter,
+                           pawl_recalled *ret_found,
+                           size_t count,
+                           size_t *ret_count,
+                           pawl_error *reterr);
+};
+
+pawl_status pawl__ledger_memory_open(const struct pawl__location *location,
+                                     const pawl_ledger_options *options,
+                                     struct ledger_backend **ret_backend,
+                                     pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_open(const struct pawl__location *location,
+                                     const pawl_ledger_options *options,
+                                     struct ledger_backend **ret_backend,
+                                     pawl_error *reterr);
+pawl_status pawl__ledger_postgres_open(const struct pawl__location *location,
+                                       const pawl_ledger_options *options,
+                                       struct ledger_backend **ret_backend,
+                                       pawl_error *reterr);
+
+#endif

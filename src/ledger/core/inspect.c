@@ -1,0 +1,141 @@
+/* Single questions to a ledger. */
+#include <stdlib.h>
+
+#include "base/core/argument.h"
+#include "base/core/error.h"
+#include "ledger/core/event.h"
+#include "ledger/core/internal.h"
+
+static pawl_status check_run(pawl_view run_id, bool may_be_empty, pawl_error *reterr)
+{
+    return may_be_empty && run_id.len == 0 ? PAWL_OK
+                                           : pawl__event_check_name("run_id", run_id, reterr);
+}
+
+pawl_status pawl_ledger_get_head(pawl_ledger *ledger,
+                                 pawl_ledger_head *ret_head,
+                                 pawl_error *reterr)
+{
+    NEED(ledger, reterr);
+    NEED(ret_head, reterr);
+    return ledger->backend->ops->head(ledger->backend, ret_head, reterr);
+}
+
+pawl_status pawl_ledger_latest_offset(pawl_ledger *ledger, uint64_t *ret_offset, pawl_error *reterr)
+{
+    pawl_ledger_head head;
+
+    NEED(ret_offset, reterr);
+    pawl_status status = pawl_ledger_get_head(ledger, &head, reterr);
+    if (status == PAWL_OK) {
+        *ret_offset = head.offset;
+    }
+    return status;
+}
+
+pawl_status pawl_ledger_max_turn(pawl_ledger *ledger,
+                                 pawl_view run_id,
+                                 int64_t *ret_turn,
+                                 pawl_error *reterr)
+{
+    NEED(ledger, reterr);
+    NEED(ret_turn, reterr);
+    pawl_status status = check_run(run_id, true, reterr);
+    return status == PAWL_OK
+               ? ledger->backend->ops->max_turn(ledger->backend, run_id, ret_turn, reterr)
+               : status;
+}
+
+pawl_status pawl_ledger_last_complete_turn(pawl_ledger *ledger,
+                                           pawl_view run_id,
+                                           int64_t *ret_turn,
+                                           pawl_error *reterr)
+{
+    NEED(ledger, reterr);
+    NEED(ret_turn, reterr);
+    pawl_status status = check_run(run_id, false, reterr);
+    return status == PAWL_OK
+               ? ledger->backend->ops->last_complete_turn(ledger->backend, run_id, ret_turn, reterr)
+               : status;
+}
+
+pawl_status pawl_ledger_turns(
+    pawl_ledger *ledger, pawl_view run_id, pawl_turn_visit visit, void *context, pawl_error *reterr)
+{
+    NEED(ledger, reterr);
+    NEED(visit, reterr);
+    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
+    pawl_status status = check_run(run_id, true, reterr);
+    return status == PAWL_OK
+               ? held->backend->ops->turns(held->backend, run_id, visit, context, reterr)
+               : status;
+}
+
+pawl_status pawl_ledger_counts(pawl_ledger *ledger,
+                               pawl_count_by by,
+                               const pawl_event_filter *filter,
+                               pawl_count_visit visit,
+                               void *context,
+                               pawl_error *reterr)
+{
+    pawl_event_filter taken;
+
+    NEED(ledger, reterr);
+    NEED(visit, reterr);
+    if (by != PAWL_COUNT_BY_RUN && by != PAWL_COUNT_BY_KIND && by != PAWL_COUNT_BY_ACTOR) {
+        return pawl__fail(reterr, PAWL_INVALID, "by: is %d, which is nothing to count by", (int)by);
+    }
+    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
+    pawl_status status = pawl__take_filter(filter, &taken, reterr);
+    return status == PAWL_OK ? held->backend->ops->counts(
+               held->backend, by, filter == NULL ? NULL : &taken, visit, context, reterr)
+                             : status;
+}
+
+/* --- one event --- */
+
+/* The event first: freeing it frees its texts. */
+struct event_copy {
+    pawl_event event;
+    char texts[];
+};
+
+static pawl_status copy_event(void *context, const pawl_event *event, pawl_error *reterr)
+{
+    struct event_copy **ret_copy = context;
+    struct event_copy *copy = malloc(sizeof(*copy) + pawl__event_text_bytes(event));
+
+    if (copy == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an event");
+    }
+    pawl__event_place(event, copy->texts, &copy->event);
+    *ret_copy = copy;
+    return PAWL_OK;
+}
+
+pawl_status pawl_ledger_get(
+    pawl_ledger *ledger, pawl_view id, uint64_t offset, pawl_event **ret_event, pawl_error *reterr)
+{
+    struct event_copy *copy = NULL;
+
+    NEED(ledger, reterr);
+    NEED(ret_event, reterr);
+    if ((id.len == 0) == (offset == 0)) {
+        return pawl__fail(reterr, PAWL_INVALID, "give an id or an offset, not both");
+    }
+    pawl_status status = id.len == 0 ? PAWL_OK : pawl__event_check_name("id", id, reterr);
+    if (status == PAWL_OK) {
+        status = ledger->backend->ops->get(ledger->backend, id, offset, copy_event, &copy, reterr);
+    }
+    if (status != PAWL_OK) {
+        free(copy);
+        return status;
+    }
+    *ret_event = &copy->event;
+    return PAWL_OK;
+}
+
+void pawl_event_free(pawl_event *event)
+{
+    free(event);
+}

@@ -1,0 +1,101 @@
+/* The handle behind pawl_ledger, for the files of this folder. */
+#ifndef PAWL_LEDGER_CORE_INTERNAL_H
+#define PAWL_LEDGER_CORE_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "base/core/sized.h"
+#include "base/thread/thread.h"
+#include "base/thread/watch.h"
+#include "engine/committer.h"
+#include "ledger/core/backend.h"
+#include "ledger/core/write.h"
+
+enum { LEDGER_GROUP_MAX = 1000 }; /* requests that one transaction serves, ... */
+#define LEDGER_GROUP_BYTES_MAX \
+    ((size_t)8 << 20) /* ... and their bytes, unless one alone has more */
+#define LEDGER_PAYLOAD_BYTES_LIMIT (256U << 20)
+
+struct pawl_ledger {
+    atomic_uint held; /* calls with callbacks under way, and LEDGER_CLOSING */
+    struct ledger_backend *backend;
+    pawl_ledger_options options;
+    struct ledger_writer writer; /* the committer thread's */
+    struct pawl__commit *commit; /* NULL when read-only */
+    struct pawl__watch watch;    /* tells readers that there is more */
+    bool watch_ready;
+    struct pawl__thread settler; /* writes the anchor behind the commits */
+    struct pawl__cancel settler_cancel;
+    bool settler_ready;
+    atomic_bool interrupted; /* calls on the store end soon */
+};
+
+/* A call that runs callbacks of the caller holds the ledger: a pawl_ledger_close inside one takes
+ * effect when the call has returned. First of all declarations, so that it ends last:
+ *
+ *     AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger); */
+pawl_ledger *pawl__ledger_hold(pawl_ledger *ledger);
+void pawl__ledger_release(pawl_ledger **held);
+
+/* Puts a request through the group commit and returns its own answer. */
+PAWL_MUST_USE pawl_status pawl__ledger_submit(pawl_ledger *ledger,
+                                              struct ledger_request *request,
+                                              pawl_error *reterr);
+
+/* Events on their way into the log: copies with everything filled in, and answers that reach the
+ * caller only when all of it is durable. A single event needs no allocation. */
+struct ledger_batch {
+    size_t count;
+    pawl_event *events;
+    pawl_append_result *results;
+    pawl_event one_event;
+    pawl_append_result one_result;
+};
+
+/* INVALID for more than PAWL_LEDGER_BATCH_MAX events. Ended with _done, also when it failed. */
+PAWL_MUST_USE pawl_status pawl__batch_init(struct ledger_batch *batch,
+                                           const pawl_event *given,
+                                           size_t count,
+                                           pawl_error *reterr);
+void pawl__batch_done(struct ledger_batch *batch);
+
+/* Fills in what the events leave out and checks every field. */
+PAWL_MUST_USE pawl_status pawl__batch_check(const pawl_ledger *ledger,
+                                            struct ledger_batch *batch,
+                                            pawl_error *reterr);
+
+/* The same for events of another ledger: what they say stays as it is, created_at 0 and the
+ * ledger's own kinds included. */
+PAWL_MUST_USE pawl_status pawl__batch_check_copy(const pawl_ledger *ledger,
+                                                 const struct ledger_batch *batch,
+                                                 pawl_error *reterr);
+
+/* Appends them as `request` says and hands the answers out; `ret_results` may be NULL. */
+PAWL_MUST_USE pawl_status pawl__batch_submit(pawl_ledger *ledger,
+                                             struct ledger_batch *batch,
+                                             struct ledger_request *request,
+                                             pawl_append_result *ret_results,
+                                             pawl_error *reterr);
+
+/* Appends events of another ledger or an archive, in their order, all or none, with the turns that
+ * the ledger's own kinds among them tell of. Offsets and hashes are given anew. An error names
+ * the event by its index. */
+PAWL_MUST_USE pawl_status pawl__ledger_copy(pawl_ledger *ledger,
+                                            const pawl_event *events,
+                                            size_t count,
+                                            pawl_append_result *ret_results,
+                                            pawl_error *reterr);
+
+/* A filter as the caller gave it (NULL: all), checked. Its texts are still the caller's. */
+PAWL_MUST_USE pawl_status pawl__take_filter(const pawl_event_filter *given,
+                                            pawl_event_filter *ret_filter,
+                                            pawl_error *reterr);
+
+/* The backend of a location alone: no threads, no anchor, nothing is checked. */
+PAWL_MUST_USE pawl_status pawl__ledger_backend_open(const char *location,
+                                                    const atomic_bool *interrupted, /* or NULL */
+                                                    const pawl_ledger_options *options,
+                                                    struct ledger_backend **ret_backend,
+                                                    pawl_error *reterr);
+
+#endif

@@ -1,0 +1,434 @@
+/* A reader takes the log in pages, copied into memory of its own, and holds nothing of the store
+ * between calls.
+ *
+ * It goes in rounds. A round begins by asking how far the log reaches, and, when only complete
+ * turns are wanted, which turns are not (turn_index.h says why in this order). Up to there
+ * everything is decided, so a page that is shorter than its limit means that the rest of what it
+ * was asked for was filtered out, and the position may move over it. */
+#include "ledger/core/reader.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/core/arena.h"
+#include "base/core/argument.h"
+#include "base/core/error.h"
+#include "base/os/clock.h"
+#include "ledger/core/event.h"
+#include "ledger/core/internal.h"
+#include "ledger/core/turn_index.h"
+
+enum {
+    PAGE_EVENTS_MAX = 512,
+    PAGE_BYTES_MAX = 1 << 20, /* a page ends with the event that reaches this */
+    WINDOW_OFFSETS = 1 << 16, /* one question to the store, so that none of them takes long */
+};
+#define AWAY_NS (200 * NS_PER_MS) /* between two tries to reach a server that is away */
+
+struct pawl_reader {
+    pawl_ledger *ledger;
+    uint64_t from;  /* as it was given */
+    uint64_t up_to; /* UINT64_MAX: no end */
+    uint64_t as_of; /* for complete turns; see turn_index.h */
+    bool complete_turns;
+    bool filtered;
+    pawl_event_filter filter;
+    struct pawl__arena filter_texts;
+    atomic_bool cancelled;
+
+    uint64_t position;   /* up to here returned or left out */
+    uint64_t round_end;  /* up to here everything is decided */
+    uint64_t head;       /* how far the log reached when it was asked last */
+    uint32_t generation; /* the watch's, from before the look that found nothing */
+    struct ledger_turn_index index;
+
+    struct pawl__arena page;
+    pawl_event events[PAGE_EVENTS_MAX];
+    size_t count;
+    size_t next;
+    uint64_t page_end; /* the position when the page is used up */
+
+    size_t page_bytes; /* while it is filled */
+    uint32_t asked;    /* rows that the store gave */
+    bool full;
+};
+
+/* --- open and close --- */
+
+static pawl_status keep_filter(pawl_reader *reader,
+                               const pawl_event_filter *given,
+                               pawl_error *reterr)
+{
+    pawl_event_filter *filter = &reader->filter;
+    pawl_status status = pawl__take_filter(given, filter, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    reader->filtered = given != NULL;
+    if (!pawl__arena_copy(&reader->filter_texts, filter->run_id, &filter->run_id)
+        || !pawl__arena_copy(&reader->filter_texts, filter->kind, &filter->kind)
+        || !pawl__arena_copy(&reader->filter_texts, filter->actor, &filter->actor)) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a filter");
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl_reader_open(pawl_ledger *ledger,
+                             const pawl_reader_options *options,
+                             pawl_reader **ret_reader,
+                             pawl_error *reterr)
+{
+    pawl_reader_options taken = PAWL_READER_OPTIONS_INIT;
+
+    NEED(ledger, reterr);
+    NEED(ret_reader, reterr);
+    pawl_status status = pawl__take_sized("reader options", options, &taken, sizeof(taken), reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    AUTO(pawl_reader_close_p) pawl_reader *reader = calloc(1, sizeof(*reader));
+    if (reader == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a reader");
+    }
+    reader->ledger = ledger;
+    reader->from = taken.from;
+    reader->position = taken.from;
+    reader->up_to = taken.up_to == 0 ? UINT64_MAX : taken.up_to;
+    reader->as_of = reader->up_to;
+    reader->complete_turns = taken.complete_turns;
+    reader->filter_texts = (struct pawl__arena)ARENA_INIT;
+    reader->page = (struct pawl__arena)ARENA_INIT;
+    reader->index = (struct ledger_turn_index)TURN_INDEX_INIT;
+    atomic_init(&reader->cancelled, false);
+    status = keep_filter(reader, taken.filter, reterr);
+    if (status == PAWL_OK) {
+        *ret_reader = STEAL(reader);
+    }
+    return status;
+}
+
+void pawl__reader_as_of_now(pawl_reader *reader)
+{
+    reader->as_of = UINT64_MAX;
+}
+
+void pawl_reader_close(pawl_reader *reader)
+{
+    if (reader != NULL) {
+        pawl__turn_index_done(&reader->index);
+        pawl__arena_done(&reader->page);
+        pawl__arena_done(&reader->filter_texts);
+        free(reader);
+    }
+}
+
+uint64_t pawl_reader_position(const pawl_reader *reader)
+{
+    return reader == NULL ? 0 : reader->position;
+}
+
+/* --- pages --- */
+
+static const pawl_event_filter *filter_of(const pawl_reader *reader)
+{
+    return reader->filtered ? &reader->filter : NULL;
+}
+
+pawl_status pawl__reader_check_from(uint64_t from, uint64_t end, pawl_error *reterr)
+{
+    return from <= end ? PAWL_OK
+                       : pawl__fail(reterr,
+                                    PAWL_INVALID,
+                                    "from: is %llu, but the ledger ends at offset %llu",
+                                    (unsigned long long)from,
+                                    (unsigned long long)end);
+}
+
+/* Waiting for the log to reach a position that it was never at would skip what comes until then. */
+static pawl_status check_position(const pawl_reader *reader, uint64_t end, pawl_error *reterr)
+{
+    bool was_read = reader->position > end && reader->position != reader->from;
+
+    if (!was_read && end >= reader->head) {
+        return pawl__reader_check_from(reader->position, end, reterr);
+    }
+    return pawl__fail(reterr,
+                      PAWL_CORRUPT,
+                      "cut off: offset %llu was %s, now the ledger ends at %llu; run `pawl ledger "
+                      "verify`",
+                      (unsigned long long)(was_read ? reader->position : reader->head),
+                      was_read ? "read" : "there",
+                      (unsigned long long)end);
+}
+
+/* Head first, then turns. */
+static pawl_status start_round(pawl_reader *reader, pawl_error *reterr)
+{
+    struct ledger_backend *backend = reader->ledger->backend;
+    pawl_ledger_head head;
+
+    pawl_status status = backend->ops->head(backend, &head, reterr);
+    if (status == PAWL_OK) {
+        status = check_position(reader, head.offset, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    reader->head = head.offset;
+    uint64_t end = MIN(head.offset, reader->up_to);
+    if (reader->complete_turns && end > reader->position) {
+        struct ledger_turn_question question = { .since = reader->position,
+                                                 .as_of = reader->as_of,
+                                                 .filter = filter_of(reader) };
+        status = pawl__turn_index_load(&reader->index, backend, &question, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        end = MIN(end, reader->index.barrier - 1);
+    }
+    reader->round_end = end;
+    return PAWL_OK;
+}
+
+/* Offsets have no holes. A reader that passed over one would lose an event silently. */
+static pawl_status fail_missing(uint64_t offset, pawl_error *reterr)
+{
+    return pawl__fail(reterr,
+                      PAWL_CORRUPT,
+                      "offset %llu is missing; 'pawl ledger verify' says what else is",
+                      (unsigned long long)offset);
+}
+
+/* Any other status than PAWL_OK ends the store's walk; `full` tells this one from errors. */
+static pawl_status keep_event(void *context, const pawl_event *event, pawl_error *reterr)
+{
+    pawl_reader *reader = context;
+
+    if (!reader->filtered && event->offset != reader->page_end + 1) {
+        return fail_missing(reader->page_end + 1, reterr);
+    }
+    reader->asked++;
+    reader->page_end = event->offset;
+    if (reader->complete_turns && pawl__turn_index_skips(&reader->index, event)) {
+        return PAWL_OK;
+    }
+    if (!pawl__event_copy(&reader->page, event, &reader->events[reader->count])) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a page of events");
+    }
+    reader->count++;
+    reader->page_bytes += pawl__event_text_bytes(event);
+    reader->full = reader->page_bytes >= PAGE_BYTES_MAX;
+    return reader->full ? PAWL_CANCELLED : PAWL_OK;
+}
+
+static pawl_status note_offset(void *context, const pawl_event *event, pawl_error *reterr)
+{
+    (void)reterr;
+    *(uint64_t *)context = event->offset;
+    return PAWL_OK;
+}
+
+/* A window in which the filter let nothing through has events all the same. Without any, the head is not
+ * where the log ends: walking up to it might take for ever. */
+static pawl_status check_window(pawl_reader *reader,
+                                const struct ledger_query *asked,
+                                pawl_error *reterr)
+{
+    struct ledger_backend *backend = reader->ledger->backend;
+    struct ledger_query query = { .from = asked->from, .up_to = asked->up_to, .limit = 1 };
+    uint64_t first = 0;
+
+    pawl_status status = backend->ops->read(backend, &query, note_offset, &first, reterr);
+    return status == PAWL_OK && first == 0 ? fail_missing(asked->from + 1, reterr) : status;
+}
+
+/* One window of the round into the empty page. */
+static pawl_status read_window(pawl_reader *reader, pawl_error *reterr)
+{
+    struct ledger_backend *backend = reader->ledger->backend;
+    uint64_t left = reader->round_end - reader->position;
+    struct ledger_query query = {
+        .from = reader->position,
+        .up_to = reader->position + MIN(left, (uint64_t)WINDOW_OFFSETS),
+        .limit = PAGE_EVENTS_MAX,
+        .filter = filter_of(reader),
+    };
+
+    pawl_error error = PAWL_ERROR_INIT;
+
+    reader->asked = 0;
+    reader->full = false;
+    reader->page_end = reader->position;
+    pawl_status status = backend->ops->read(backend, &query, keep_event, reader, &error);
+    if (reader->full || (status == PAWL_OK && reader->asked == query.limit)) {
+        return PAWL_OK;
+    }
+    if (status != PAWL_OK) {
+        return pawl__fail_with(reterr, status, &error);
+    }
+    if (!reader->filtered && reader->page_end != query.up_to) {
+        return fail_missing(reader->page_end + 1, reterr);
+    }
+    reader->page_end = query.up_to;
+    return reader->asked == 0 ? check_window(reader, &query, reterr) : PAWL_OK;
+}
+
+static void drop_page(pawl_reader *reader)
+{
+    pawl__arena_clear(&reader->page);
+    reader->count = 0;
+    reader->next = 0;
+    reader->page_bytes = 0;
+}
+
+/* Leaves the page empty when there is nothing for now. What fails leaves it empty, too, and the
+ * position where it was: the next call asks again. */
+static pawl_status fill_page(pawl_reader *reader, pawl_error *reterr)
+{
+    uint32_t generation = pawl__watch_generation(&reader->ledger->watch);
+
+    drop_page(reader);
+    while (reader->count == 0) {
+        if (reader->position >= reader->round_end) {
+            pawl_status status = start_round(reader, reterr);
+            if (status != PAWL_OK) {
+                return status;
+            }
+            if (reader->position >= reader->round_end) {
+                reader->generation = generation;
+                return PAWL_OK;
+            }
+        }
+        pawl_status status = read_window(reader, reterr);
+        if (status != PAWL_OK) {
+            drop_page(reader);
+            reader->round_end = 0; /* the index has moved on: begin again */
+            return status;
+        }
+        if (reader->count == 0) {
+            reader->position = reader->page_end;
+            if (atomic_load(&reader->cancelled)) {
+                return pawl__fail(reterr, PAWL_CANCELLED, "the reader was cancelled");
+            }
+        }
+    }
+    return PAWL_OK;
+}
+
+static bool page_is_used_up(pawl_reader *reader)
+{
+    if (reader->next < reader->count) {
+        return false;
+    }
+    if (reader->count > 0) {
+        reader->position = reader->page_end;
+    }
+    return true;
+}
+
+pawl_status pawl_reader_next(pawl_reader *reader, const pawl_event **ret_event, pawl_error *reterr)
+{
+    NEED(reader, reterr);
+    NEED(ret_event, reterr);
+    if (page_is_used_up(reader)) {
+        pawl_status status = fill_page(reader, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    if (reader->count == 0) {
+        return pawl__fail(reterr,
+                          PAWL_NOT_FOUND,
+                          "no event behind offset %llu",
+                          (unsigned long long)reader->position);
+    }
+    const pawl_event *event = &reader->events[reader->next++];
+    reader->position = event->offset;
+    *ret_event = event;
+    return PAWL_OK;
+}
+
+/* --- waiting --- */
+
+void pawl_reader_cancel(pawl_reader *reader)
+{
+    if (reader != NULL) {
+        atomic_store(&reader->cancelled, true);
+        pawl__watch_bump(&reader->ledger->watch);
+    }
+}
+
+/* Set before the watch is bumped, so who looks after it took the generation misses neither. */
+static bool is_ended(const pawl_reader *reader)
+{
+    return atomic_load(&reader->cancelled) || atomic_load(&reader->ledger->interrupted);
+}
+
+static pawl_status fail_ended(const pawl_reader *reader, pawl_error *reterr)
+{
+    return pawl__fail(reterr,
+                      PAWL_CANCELLED,
+                      atomic_load(&reader->cancelled) ? "the reader was cancelled"
+                                                      : "the ledger was interrupted");
+}
+
+/* The store is a server that is gone for now. */
+static bool is_away(pawl_status status)
+{
+    return status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT;
+}
+
+/* Lets a server that is away come back; false when the deadline has passed. */
+static bool wait_for_store(pawl_reader *reader, int64_t deadline_ns)
+{
+    struct pawl__clock *clock = pawl__clock_real();
+    struct pawl__watch *watch = &reader->ledger->watch;
+    uint32_t generation = pawl__watch_generation(watch);
+    int64_t again_ns = pawl__monotonic_ns(clock) + AWAY_NS;
+
+    if (!is_ended(reader)) {
+        (void)pawl__watch_wait(watch, generation, MIN(again_ns, deadline_ns));
+    }
+    return pawl__monotonic_ns(clock) < deadline_ns;
+}
+
+pawl_status pawl_reader_wait(pawl_reader *reader, uint32_t timeout_ms, pawl_error *reterr)
+{
+    NEED(reader, reterr);
+    struct pawl__watch *watch = &reader->ledger->watch;
+    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + (int64_t)timeout_ms * NS_PER_MS;
+    pawl_error error = PAWL_ERROR_INIT; /* what was survived is not told */
+    pawl_status status = pawl__watch_outside(watch, &error);
+
+    for (bool in_time = true; status == PAWL_OK;) {
+        if (is_ended(reader)) {
+            return fail_ended(reader, reterr);
+        }
+        if (!page_is_used_up(reader)) {
+            return PAWL_OK;
+        }
+        if (reader->position >= reader->up_to) {
+            return pawl__fail(reterr,
+                              PAWL_NOT_FOUND,
+                              "the reader ends at offset %llu",
+                              (unsigned long long)reader->up_to);
+        }
+        if (!in_time) {
+            return pawl__fail(reterr, PAWL_TIMEOUT, "no event within %u ms", timeout_ms);
+        }
+        status = fill_page(reader, &error);
+        if (is_away(status)) {
+            /* TIMEOUT is ours to say: no event. A server that has stalled is away. */
+            bool again = wait_for_store(reader, deadline_ns) || is_ended(reader);
+            status = again ? PAWL_OK : PAWL_UNAVAILABLE;
+            error.status = status;
+            continue;
+        }
+        /* Cancelled before fill_page took the generation: nothing would wake us any more. */
+        if (status == PAWL_OK && reader->count == 0 && !is_ended(reader)) {
+            in_time = pawl__watch_wait(watch, reader->generation, deadline_ns);
+        }
+    }
+    return pawl__fail_with(reterr, status, &error);
+}

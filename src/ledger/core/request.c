@@ -1,0 +1,31 @@
+/* What callers hand in. */
+#include "base/core/error.h"
+#include "ledger/core/event.h"
+#include "ledger/core/internal.h"
+
+static pawl_status check_name(const char *field, pawl_view text, pawl_error *reterr)
+{
+    return text.len == 0 ? PAWL_OK : pawl__event_check_name(field, text, reterr);
+}
+
+pawl_status pawl__take_filter(const pawl_event_filter *given,
+                              pawl_event_filter *ret_filter,
+                              pawl_error *reterr)
+{
+    pawl_event_filter filter = PAWL_EVENT_FILTER_INIT;
+
+    pawl_status status = pawl__take_sized("filter", given, &filter, sizeof(filter), reterr);
+    if (status == PAWL_OK) {
+        status = check_name("filter: run_id", filter.run_id, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = check_name("filter: kind", filter.kind, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = check_name("filter: actor", filter.actor, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_filter = filter;
+    }
+    return status;
+}

@@ -1,0 +1,581 @@
+/* A ledger in a PostgreSQL database, open on any number of machines.
+ *
+ * Writers take turns: a transaction begins by locking the one row of ledger_head and keeps it until
+ * it has committed, which is also when its events become visible. So offsets are given, committed
+ * and seen in one order, whatever the timing. The price is that commits of different processes do
+ * not overlap; each of them carries a whole group.
+ *
+ * Readers take connections from a small pool and hold them for one question at a time. */
+#include "ledger/postgres/backend.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/error.h"
+#include "base/log/log.h"
+#include "base/os/clock.h"
+#include "ledger/core/chain.h"
+#include "store/schemas.h"
+
+enum {
+    CONNECTIONS_DEFAULT = 8,
+    STATEMENT_MS_MAX = 300000, /* counting a long log takes a while */
+    /* A writer that stopped (a suspended machine) holds the others up for no longer than this; it
+     * finds its transaction gone and its caller appends again. */
+    IDLE_MS_MAX = 15000,
+    FIRST_PAGE_ROWS = 512,
+    INSERT_EVENTS_MAX = 10000, /* in one statement, ... */
+};
+#define INSERT_BYTES_MAX ((size_t)4 << 20) /* ... unless they have more bytes than this */
+#define ARRAY_BYTES_SPARE 64U              /* what an array needs beside its one element */
+
+/* --- the writer's connection --- */
+
+static pawl_status take_writer(struct postgres_backend *backend, pawl_error *reterr)
+{
+    int64_t deadline_ns =
+        pawl__monotonic_ns(pawl__clock_real()) + backend->options.lock_ms_max * NS_PER_MS;
+
+    return backend->writer != NULL
+               ? PAWL_OK
+               : pawl__pg_pool_take(backend->pool, deadline_ns, &backend->writer, reterr);
+}
+
+static void release_writer(struct postgres_backend *backend)
+{
+    if (backend->connections_max == 1) {
+        pawl__pg_pool_give(backend->pool, STEAL(backend->writer));
+    }
+}
+
+/* --- writing --- */
+
+static pawl_status lock_head(struct postgres_backend *backend,
+                             pawl_ledger_head *ret_head,
+                             pawl_error *reterr)
+{
+    pawl_status status = take_writer(backend, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__pg_begin(backend->writer, PAWL__PG_READ_COMMITTED, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__ledger_pg_head(backend->writer, PG_HEAD_LOCK, ret_head, reterr);
+    }
+    return status == PAWL_BUSY ? pawl__fail_context(reterr, status, "another process is writing")
+                               : status;
+}
+
+static void postgres_rollback(struct ledger_backend *base)
+{
+    struct postgres_backend *backend = pawl__ledger_pg_of(base);
+
+    pawl__pg_rollback(backend->writer);
+    release_writer(backend);
+}
+
+static pawl_status postgres_begin(struct ledger_backend *base,
+                                  pawl_ledger_head *ret_head,
+                                  pawl_error *reterr)
+{
+    struct postgres_backend *backend = pawl__ledger_pg_of(base);
+    pawl_status status = lock_head(backend, ret_head, reterr);
+
+    if (status == PAWL_UNAVAILABLE) {
+        /* The link died with the first word on it: nothing was written, so begin on a new one. */
+        postgres_rollback(base);
+        status = lock_head(backend, ret_head, reterr);
+    }
+    return status;
+}
+
+static pawl_status postgres_lookup(struct ledger_backend *base,
+                                   const pawl_view *ids,
+                                   size_t count,
+                                   ledger_event_sink sink,
+                                   void *context,
+                                   pawl_error *reterr)
+{
+    return pawl__ledger_pg_lookup(
+        pawl__ledger_pg_of(base)->writer, ids, count, sink, context, reterr);
+}
+
+/* How many of the events go into one statement; at least one. */
+static size_t chunk_of(const pawl_event *events, size_t count)
+{
+    size_t bytes = 0;
+    size_t chunk = 0;
+
+    while (chunk < MIN(count, (size_t)INSERT_EVENTS_MAX)) {
+        bytes += events[chunk].payload.len;
+        if (chunk > 0 && bytes > INSERT_BYTES_MAX) {
+            break;
+        }
+        chunk++;
+    }
+    return chunk;
+}
+
+static pawl_status add_chunk(struct postgres_backend *backend,
+                             const pawl_event *events,
+                             size_t count,
+                             pawl_error *reterr)
+{
+    static const char letters[PG_INSERT_ARRAYS] = { 'T', 'T', 'I', 'T', 'T', 'T', 'Z', 'I', 'X' };
+    struct pawl__pg_array *arrays = backend->arrays;
+    struct pawl__pg_value values[1 + PG_INSERT_ARRAYS];
+
+    for (size_t i = 0; i < PG_INSERT_ARRAYS; i++) {
+        pawl__pg_array_start(&arrays[i], letters[i], count);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const pawl_event *event = &events[i];
+        REQUIRE(event->offset == events[0].offset + i);
+        pawl__pg_array_add_view(&arrays[0], event->id);
+        pawl__pg_array_add_view(&arrays[1], event->run_id);
+        pawl__pg_array_add_i64(&arrays[2], event->turn);
+        pawl__pg_array_add_view(&arrays[3], event->kind);
+        pawl__pg_array_add_view(&arrays[4], event->actor);
+        pawl__pg_array_add_view(&arrays[5], event->payload);
+        pawl__pg_array_add_time(&arrays[6], event->created_at_us);
+        pawl__pg_array_add_i64(&arrays[7], event->schema_version);
+        pawl__pg_array_add_view(&arrays[8],
+                                (pawl_view){ (const char *)event->hash, sizeof(event->hash) });
+    }
+    values[0] = pawl__pg_i64((int64_t)events[0].offset);
+    for (size_t i = 0; i < PG_INSERT_ARRAYS; i++) {
+        values[1 + i] = pawl__pg_array_value(&arrays[i]);
+    }
+    return pawl__pg_pipeline_add(backend->writer, PG_INSERT, values, COUNT_OF(values), reterr);
+}
+
+static pawl_status add_head(struct pawl__pg *pg,
+                            const pawl_event *first,
+                            const pawl_event *last,
+                            pawl_error *reterr)
+{
+    pawl_view hash = { (const char *)last->hash, sizeof(last->hash) };
+    int64_t offset = (int64_t)last->offset;
+    pawl_status status = pawl__pg_pipeline_add(
+        pg, PG_HEAD_SET, PG_ARGS(pawl__pg_i64(offset), pawl__pg_bytes(hash)), reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__pg_pipeline_add(pg, PG_NOTIFY, PG_ARGS(pawl__pg_i64(offset)), reterr);
+    }
+    return status == PAWL_OK ? pawl__pg_pipeline_add(
+               pg,
+               PG_READ_BACK,
+               PG_ARGS(pawl__pg_i64((int64_t)first->offset - 1), pawl__pg_i64(offset)),
+               reterr)
+                             : status;
+}
+
+/* What the pipeline was told to write. */
+struct written {
+    const pawl_event *last;
+    size_t count;
+    size_t inserts; /* statements that insert; behind them: the head, the notification, the look */
+    int64_t rows;   /* that they report */
+};
+
+static bool is_hash(pawl_view hash, const pawl_event *event)
+{
+    return hash.len == sizeof(event->hash) && memcmp(hash.data, event->hash, hash.len) == 0;
+}
+
+/* A rule or a trigger can make an INSERT do nothing and report success, or take back what it did. */
+static pawl_status check_written(void *context,
+                                 size_t index,
+                                 const struct pawl__pg_rows *rows,
+                                 pawl_error *reterr)
+{
+    struct written *written = context;
+    size_t behind = index < written->inserts ? 0 : 1 + index - written->inserts;
+    bool good = true;
+
+    if (behind == 0) {
+        written->rows += rows->affected;
+    } else if (behind == 1) {
+        good = written->rows == (int64_t)written->count && rows->affected == 1;
+    } else if (behind == 3) {
+        good = rows->count == 1 && pawl__pg_get_i64(rows, 0, 0) == (int64_t)written->count
+               && is_hash(pawl__pg_get_bytes(rows, 0, 1), written->last)
+               && pawl__pg_get_i64(rows, 0, 2) == (int64_t)written->last->offset
+               && is_hash(pawl__pg_get_bytes(rows, 0, 3), written->last)
+               && !pawl__pg_get_bool(rows, 0, 4);
+    }
+    return good
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_CORRUPT,
+                            "%zu events were written, and reading them back shows others: look for "
+                            "a trigger or rule that is not pawl's; nothing was appended",
+                            written->count);
+}
+
+/* One round trip: the events, the new head, the notification that goes out with the commit, and the
+ * look at what is there now. */
+static pawl_status postgres_insert(struct ledger_backend *base,
+                                   const pawl_event *events,
+                                   size_t count,
+                                   pawl_error *reterr)
+{
+    struct postgres_backend *backend = pawl__ledger_pg_of(base);
+    struct pawl__pg *pg = backend->writer;
+    struct written written = { .last = &events[count - 1], .count = count };
+
+    for (size_t done = 0; done < count; written.inserts++) {
+        done += chunk_of(&events[done], count - done);
+    }
+    pawl_status status = pawl__pg_pipeline_begin(pg, check_written, &written, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    AUTO(pawl__pg_pipeline_abandon_p) struct pawl__pg *guard = pg;
+    for (size_t done = 0; done < count && status == PAWL_OK;) {
+        size_t chunk = chunk_of(&events[done], count - done);
+        status = add_chunk(backend, &events[done], chunk, reterr);
+        done += chunk;
+    }
+    if (status == PAWL_OK) {
+        status = add_head(pg, &events[0], &events[count - 1], reterr);
+    }
+    return status == PAWL_OK ? pawl__pg_pipeline_end(guard, reterr) : status;
+}
+
+static pawl_status postgres_turn_get(struct ledger_backend *base,
+                                     pawl_view run_id,
+                                     int64_t turn,
+                                     struct ledger_turn *ret_turn,
+                                     pawl_error *reterr)
+{
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    struct ledger_turn found = { .run_id = run_id, .turn = turn };
+
+    pawl_status status = pawl__pg_exec(pawl__ledger_pg_of(base)->writer,
+                                       PG_TURN_GET,
+                                       PG_ARGS(pawl__pg_text(run_id), pawl__pg_i64(turn)),
+                                       &rows,
+                                       reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (rows.count == 1) {
+        found.attempt = (uint32_t)pawl__pg_get_i64(&rows, 0, 0);
+        found.state = (pawl_turn_state)pawl__pg_get_i64(&rows, 0, 1);
+        found.begin_offset = (uint64_t)pawl__pg_get_i64(&rows, 0, 2);
+        found.end_offset = (uint64_t)pawl__pg_get_i64(&rows, 0, 3);
+    }
+    *ret_turn = found;
+    return PAWL_OK;
+}
+
+static pawl_status postgres_turn_put(struct ledger_backend *base,
+                                     const struct ledger_turn *turn,
+                                     pawl_error *reterr)
+{
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    pawl_status status = pawl__pg_exec(pawl__ledger_pg_of(base)->writer,
+                                       PG_TURN_PUT,
+                                       PG_ARGS(pawl__pg_text(turn->run_id),
+                                               pawl__pg_i64(turn->turn),
+                                               pawl__pg_i64(turn->attempt),
+                                               pawl__pg_i64(turn->state),
+                                               pawl__pg_i64((int64_t)turn->begin_offset),
+                                               pawl__pg_i64((int64_t)turn->end_offset)),
+                                       &rows,
+                                       reterr);
+
+    if (status != PAWL_OK || rows.affected == 1) {
+        return status;
+    }
+    return pawl__fail(reterr,
+                      PAWL_CORRUPT,
+                      "one row was written to 'turns' and %lld were stored: look for a trigger or "
+                      "rule that is not pawl's; nothing was appended",
+                      (long long)rows.affected);
+}
+
+static pawl_status postgres_commit(struct ledger_backend *base, pawl_error *reterr)
+{
+    struct postgres_backend *backend = pawl__ledger_pg_of(base);
+    pawl_status status = pawl__pg_commit(backend->writer, reterr);
+
+    release_writer(backend);
+    return status;
+}
+
+/* --- the whole --- */
+
+/* The row that writers lock says how long the log is: events that went missing at its end without
+ * it are noticed here. */
+static pawl_status postgres_check(struct ledger_backend *base,
+                                  uint64_t *ret_bad,
+                                  pawl_error *reterr)
+{
+    AUTO(pawl__ledger_pg_give_back) struct pg_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+
+    pawl_status status = pawl__ledger_pg_borrow(base, &borrowed, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__pg_exec(borrowed.pg, PG_HEAD_AND_LAST, PG_NO_ARGS, &rows, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (rows.count != 1) {
+        *ret_bad = 1;
+        return pawl__fail(
+            reterr, PAWL_CORRUPT, "ledger_head has %zu rows instead of one", rows.count);
+    }
+    if (!pawl__pg_is_null(&rows, 0, 4) && pawl__pg_get_i64(&rows, 0, 4) < 1) {
+        *ret_bad = 1;
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "inserted: an event stands before the first, at %lld",
+                          (long long)pawl__pg_get_i64(&rows, 0, 4));
+    }
+    int64_t head = pawl__pg_get_i64(&rows, 0, 0);
+    int64_t last = pawl__pg_get_i64(&rows, 0, 2); /* 0 when there is none */
+    if (head != last) {
+        *ret_bad = (uint64_t)MIN(head, last) + 1;
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "the log ends at offset %lld, its head is at %lld: acknowledged events "
+                          "are gone or others were put behind them",
+                          (long long)last,
+                          (long long)head);
+    }
+    if (head > 0
+        && !pawl__view_equal(pawl__pg_get_bytes(&rows, 0, 1), pawl__pg_get_bytes(&rows, 0, 3))) {
+        *ret_bad = (uint64_t)head;
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "offset %lld has another hash than the head: events were changed",
+                          (long long)head);
+    }
+    return PAWL_OK;
+}
+
+static pawl_status postgres_schema(struct ledger_backend *base, pawl_error *reterr)
+{
+    AUTO(pawl__ledger_pg_give_back) struct pg_borrowed borrowed = { NULL, NULL };
+    pawl_status status = pawl__ledger_pg_borrow(base, &borrowed, reterr);
+
+    return status == PAWL_OK
+               ? pawl__pg_check_schema(borrowed.pg, &pawl__schema_postgres_ledger, reterr)
+               : status;
+}
+
+static void postgres_close(struct ledger_backend *base)
+{
+    struct postgres_backend *backend = pawl__ledger_pg_of(base);
+
+    pawl__pg_close(backend->watcher);
+    if (backend->stop_ready) {
+        pawl__cancel_done(&backend->stop);
+    }
+    pawl__pg_pool_give(backend->pool, backend->writer);
+    pawl__pg_pool_close(backend->pool);
+    for (size_t i = 0; i < PG_INSERT_ARRAYS; i++) {
+        pawl__pg_array_done(&backend->arrays[i]);
+    }
+    free(backend->url);
+    free(backend);
+}
+
+static const struct ledger_backend_ops postgres_ops = {
+    .name = "postgres",
+    .close = postgres_close,
+    .begin = postgres_begin,
+    .lookup = postgres_lookup,
+    .insert = postgres_insert,
+    .turn_get = postgres_turn_get,
+    .open_turns = pawl__ledger_pg_open_turns,
+    .turn_put = postgres_turn_put,
+    .embed = pawl__ledger_pg_embed,
+    .commit = postgres_commit,
+    .rollback = postgres_rollback,
+    .read = pawl__ledger_pg_read,
+    .head = pawl__ledger_pg_get_head,
+    .get = pawl__ledger_pg_get,
+    .max_turn = pawl__ledger_pg_max_turn,
+    .counts = pawl__ledger_pg_counts,
+    .turns = pawl__ledger_pg_turns,
+    .unfinished = pawl__ledger_pg_unfinished,
+    .last_complete_turn = pawl__ledger_pg_last_complete_turn,
+    .embeddings = pawl__ledger_pg_embeddings,
+    .watch = pawl__ledger_pg_watch,
+    .check = postgres_check,
+    .schema = postgres_schema,
+    .nearest = pawl__ledger_pg_nearest,
+};
+
+/* --- open --- */
+
+enum { SETUP_ENCODING };
+
+static const struct pawl__pg_statement setup_statements[] = {
+    [SETUP_ENCODING] = { "SELECT current_setting('server_encoding')", NULL, "t" },
+};
+
+/* In another encoding the server would refuse some texts and change others. */
+static pawl_status check_encoding(struct pawl__pg *pg, pawl_error *reterr)
+{
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    pawl_status status = pawl__pg_exec(pg, SETUP_ENCODING, PG_NO_ARGS, &rows, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl_view encoding = pawl__pg_get_text(&rows, 0, 0);
+    return pawl__view_is(encoding, "UTF8") ? PAWL_OK
+                                           : pawl__fail(reterr,
+                                                        PAWL_UNSUPPORTED,
+                                                        "the database's encoding is '%.*s', a "
+                                                        "ledger needs UTF8",
+                                                        VIEW_ARGS(encoding));
+}
+
+static pawl_status bring_schema(struct pawl__pg *pg,
+                                const pawl_ledger_options *options,
+                                pawl_error *reterr)
+{
+    const struct pawl__schema *schema = &pawl__schema_postgres_ledger;
+    size_t pending = 0;
+
+    pawl_status status = pawl__migrate_pending(&pawl__pg_migrate_ops, pg, schema, &pending, reterr);
+    if (status != PAWL_OK || pending == 0) {
+        return status;
+    }
+    if (pending == schema->count && (options->must_exist || options->read_only)) {
+        return pawl__fail(reterr, PAWL_NOT_FOUND, "there is no ledger in this database");
+    }
+    if (options->read_only) {
+        return pawl__fail(
+            reterr, PAWL_UNSUPPORTED, "made by an older pawl: open it for writing once");
+    }
+    return pawl__migrate(&pawl__pg_migrate_ops, pg, schema, reterr);
+}
+
+/* A server that does not sync loses acknowledged events when its machine does; it is the
+ * administrator's choice, but nobody shall make it without knowing. */
+static void warn_of_promises(const struct pawl__pg_server *server)
+{
+    if (!server->fsync || !server->full_page_writes
+        || strcmp(server->synchronous_commit, "off") == 0) {
+        LOG_WARNING("this PostgreSQL server may lose acknowledged events in a power cut",
+                    LOG_TEXT("server", server->location),
+                    LOG_BOOLEAN("fsync", server->fsync),
+                    LOG_BOOLEAN("full_page_writes", server->full_page_writes),
+                    LOG_TEXT("synchronous_commit", server->synchronous_commit));
+    }
+}
+
+/* What has to be there before the statements can be prepared. */
+static pawl_status set_up(struct postgres_backend *backend,
+                          const pawl_ledger_options *options,
+                          pawl_error *reterr)
+{
+    AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
+    struct pawl__pg_options setup = backend->options;
+
+    setup.statements = setup_statements;
+    setup.statement_count = COUNT_OF(setup_statements);
+    pawl_status status = pawl__pg_open(backend->url, &setup, &pg, reterr);
+    if (status == PAWL_OK) {
+        warn_of_promises(pawl__pg_server_of(pg));
+        status = check_encoding(pg, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = bring_schema(pg, options, reterr);
+    }
+    if (status == PAWL_OK && !options->accept_damage) {
+        status = pawl__pg_check_schema(pg, &pawl__schema_postgres_ledger, reterr);
+    }
+    return status == PAWL_OK ? pawl__ledger_pg_vector_setup(backend, pg, options->read_only, reterr)
+                             : status;
+}
+
+static pawl_status connect_all(struct postgres_backend *backend,
+                               const pawl_ledger_options *options,
+                               pawl_error *reterr)
+{
+    pawl_status status = pawl__cancel_init(&backend->stop, NULL, reterr);
+
+    backend->stop_ready = status == PAWL_OK;
+    if (status == PAWL_OK) {
+        status = set_up(backend, options, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    backend->options.statement_count = backend->has_vector ? PG_COUNT : PG_COUNT_PLAIN;
+    status = pawl__pg_pool_open(
+        backend->url, &backend->options, backend->connections_max, &backend->pool, reterr);
+    if (status == PAWL_OK && backend->has_vector && !options->read_only) {
+        status = pawl__ledger_pg_vector_fill(backend, reterr);
+    }
+    return status;
+}
+
+static pawl_status check_options(const pawl_ledger_options *options, pawl_error *reterr)
+{
+    uint32_t limit = PAWL__PG_VALUE_BYTES_MAX - ARRAY_BYTES_SPARE;
+
+    return options->payload_bytes_max <= limit
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_INVALID,
+                            "payload_bytes_max: is %u, on PostgreSQL the limit is %u",
+                            options->payload_bytes_max,
+                            limit);
+}
+
+pawl_status pawl__ledger_postgres_open(const struct pawl__location *location,
+                                       const pawl_ledger_options *options,
+                                       struct ledger_backend **ret_backend,
+                                       pawl_error *reterr)
+{
+    pawl_status status = check_options(options, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    struct postgres_backend *backend = calloc(1, sizeof(*backend));
+    if (backend == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a ledger");
+    }
+    backend->base.ops = &postgres_ops;
+    backend->connections_max =
+        location->connections == 0 ? CONNECTIONS_DEFAULT : location->connections;
+    backend->options = (struct pawl__pg_options){
+        .application_name = "pawl ledger",
+        .statements = pawl__ledger_pg_statements,
+        .statement_ms_max = STATEMENT_MS_MAX,
+        .idle_ms_max = IDLE_MS_MAX,
+        .interrupted = location->interrupted,
+        .answer_ms_max = (int)MIN(options->answer_ms_max, (uint32_t)INT32_MAX),
+        /* 0 would be the wrapper's default, and the server's "for ever". */
+        .lock_ms_max = (int)MIN(MAX(options->busy_ms_max, 1U), (uint32_t)INT32_MAX),
+    };
+    atomic_init(&backend->page_rows, FIRST_PAGE_ROWS);
+    for (size_t i = 0; i < PG_INSERT_ARRAYS; i++) {
+        backend->arrays[i] = (struct pawl__pg_array)PG_ARRAY_INIT;
+    }
+    backend->url = strdup(location->path);
+    status = backend->url == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a URL")
+                                  : connect_all(backend, options, reterr);
+    if (status != PAWL_OK) {
+        postgres_close(&backend->base);
+        return status == PAWL_CORRUPT
+                   ? pawl__fail_advise(reterr,
+                                       status,
+                                       "a part of the ledger's schema is missing or was changed: "
+                                       "restore the database, or a snapshot of this ledger")
+                   : status;
+    }
+    *ret_backend = &backend->base;
+    return PAWL_OK;
+}

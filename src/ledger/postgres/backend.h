@@ -1,0 +1,187 @@
+/* Shared by the files of the PostgreSQL backend: backend_postgres.c (open, write), postgres_read.c
+ * (the reading side), postgres_watch.c (news from other processes) and postgres_vector.c
+ * (embeddings, and the extension pgvector where the server has it). */
+#ifndef PAWL_LEDGER_POSTGRES_BACKEND_H
+#define PAWL_LEDGER_POSTGRES_BACKEND_H
+
+#include <stdatomic.h>
+
+#include "ledger/core/backend.h"
+#include "store/postgres/pool.h"
+#include "store/postgres/postgres.h"
+
+#define PAWL__LEDGER_CHANNEL "pawl_ledger" /* NOTIFY: the payload is the new head's offset */
+
+enum {
+    PG_HEAD,
+    PG_HEAD_LOCK,
+    PG_HEAD_SET,
+    PG_HEAD_AND_LAST,
+    PG_NOTIFY,
+    PG_READ_BACK,
+    PG_INSERT,
+    PG_LOOKUP,
+    PG_BY_ID,
+    PG_BY_OFFSET,
+    PG_READ,
+    PG_READ_FILTER,
+    PG_READ_RUN,
+    PG_READ_KIND,
+    PG_READ_ACTOR,
+    PG_TURN_GET,
+    PG_TURN_PUT,
+    PG_TURNS,
+    PG_TURNS_UNFINISHED,
+    PG_LAST_COMPLETE,
+    PG_MAX_TURN,
+    PG_COUNT_RUN,
+    PG_COUNT_KIND,
+    PG_COUNT_ACTOR,
+    PG_EMBED_ANY,
+    PG_EMBED_DELETE,
+    PG_EMBED,
+    PG_EMBEDDINGS,
+    PG_EMBEDDINGS_FILTER,
+    PG_COUNT_PLAIN, /* from here on only with pgvector */
+    PG_VECTOR_EMBED = PG_COUNT_PLAIN,
+    PG_VECTOR_MISSING,
+    PG_VECTOR_FILL,
+    PG_VECTOR_NEAREST,
+    PG_VECTOR_NEAREST_FILTER,
+    PG_COUNT
+};
+
+extern const struct pawl__pg_statement pawl__ledger_pg_statements[PG_COUNT];
+
+enum { PG_INSERT_ARRAYS = 9 };
+
+struct postgres_backend {
+    struct ledger_backend base;
+    char *url; /* holds the password: never shown */
+    struct pawl__pg_options options;
+    size_t connections_max;
+    bool has_vector;
+    struct pawl__pg_pool *pool;
+    atomic_uint page_rows; /* how many rows make a page of good size, as far as one knows */
+
+    /* The committer's. With a single connection it is taken from the pool for each transaction,
+     * otherwise kept. */
+    struct pawl__pg *writer;
+    struct pawl__pg_array arrays[PG_INSERT_ARRAYS];
+
+    struct pawl__pg *watcher; /* the watcher thread's */
+    struct pawl__cancel stop; /* ends what the watcher waits for, also a connection being made */
+    bool stop_ready;
+};
+
+static inline struct postgres_backend *pawl__ledger_pg_of(struct ledger_backend *base)
+{
+    return (struct postgres_backend *)base; /* base is its first member */
+}
+
+/* A connection of the pool for one function, given back at the end of its scope. */
+struct pg_borrowed {
+    struct postgres_backend *backend;
+    struct pawl__pg *pg;
+};
+
+void pawl__ledger_pg_give_back(struct pg_borrowed *borrowed); /* for AUTO */
+PAWL_MUST_USE pawl_status pawl__ledger_pg_borrow(struct ledger_backend *base,
+                                                 struct pg_borrowed *ret_borrowed,
+                                                 pawl_error *reterr);
+
+/* Seven parameters from `values` on: run, kind, actor, two turns, two times. */
+enum { PG_FILTER_VALUES = 7 };
+void pawl__ledger_pg_filter(const pawl_event_filter *filter, struct pawl__pg_value *values);
+
+/* Reads the one row of ledger_head through `statement`. */
+PAWL_MUST_USE pawl_status pawl__ledger_pg_head(struct pawl__pg *pg,
+                                               size_t statement,
+                                               pawl_ledger_head *ret_head,
+                                               pawl_error *reterr);
+
+/* The events that have one of the ids, in any order. */
+PAWL_MUST_USE pawl_status pawl__ledger_pg_lookup(struct pawl__pg *pg,
+                                                 const pawl_view *ids,
+                                                 size_t count,
+                                                 ledger_event_sink sink,
+                                                 void *context,
+                                                 pawl_error *reterr);
+
+/* Brings pgvector into use when it can be had, and says so in has_vector. A server without it, or a
+ * user without the right to install it, is no failure. `pg` has no statements. */
+PAWL_MUST_USE pawl_status pawl__ledger_pg_vector_setup(struct postgres_backend *backend,
+                                                       struct pawl__pg *pg,
+                                                       bool read_only,
+                                                       pawl_error *reterr);
+
+/* Gives the rows that were written without pgvector their searchable column. */
+PAWL_MUST_USE pawl_status pawl__ledger_pg_vector_fill(struct postgres_backend *backend,
+                                                      pawl_error *reterr);
+
+/* Methods of the table in backend_postgres.c. */
+pawl_status pawl__ledger_pg_read(struct ledger_backend *base,
+                                 const struct ledger_query *query,
+                                 ledger_event_sink sink,
+                                 void *context,
+                                 pawl_error *reterr);
+pawl_status pawl__ledger_pg_get_head(struct ledger_backend *base,
+                                     pawl_ledger_head *ret_head,
+                                     pawl_error *reterr);
+pawl_status pawl__ledger_pg_get(struct ledger_backend *base,
+                                pawl_view id,
+                                uint64_t offset,
+                                ledger_event_sink sink,
+                                void *context,
+                                pawl_error *reterr);
+pawl_status pawl__ledger_pg_max_turn(struct ledger_backend *base,
+                                     pawl_view run_id,
+                                     int64_t *ret_turn,
+                                     pawl_error *reterr);
+pawl_status pawl__ledger_pg_counts(struct ledger_backend *base,
+                                   pawl_count_by by,
+                                   const pawl_event_filter *filter,
+                                   pawl_count_visit visit,
+                                   void *context,
+                                   pawl_error *reterr);
+pawl_status pawl__ledger_pg_turns(struct ledger_backend *base,
+                                  pawl_view run_id,
+                                  pawl_turn_visit visit,
+                                  void *context,
+                                  pawl_error *reterr);
+pawl_status pawl__ledger_pg_open_turns(struct ledger_backend *base,
+                                       pawl_turn_visit visit,
+                                       void *context,
+                                       pawl_error *reterr);
+pawl_status pawl__ledger_pg_unfinished(struct ledger_backend *base,
+                                       uint64_t since,
+                                       pawl_turn_visit visit,
+                                       void *context,
+                                       pawl_error *reterr);
+pawl_status pawl__ledger_pg_last_complete_turn(struct ledger_backend *base,
+                                               pawl_view run_id,
+                                               int64_t *ret_turn,
+                                               pawl_error *reterr);
+pawl_status pawl__ledger_pg_embed(struct ledger_backend *base,
+                                  uint64_t offset,
+                                  pawl_view vector,
+                                  pawl_error *reterr);
+pawl_status pawl__ledger_pg_embeddings(struct ledger_backend *base,
+                                       const pawl_event_filter *filter,
+                                       ledger_vector_sink visit,
+                                       void *context,
+                                       pawl_error *reterr);
+pawl_status pawl__ledger_pg_nearest(struct ledger_backend *base,
+                                    const float *values,
+                                    size_t dimensions,
+                                    const pawl_event_filter *filter,
+                                    pawl_recalled *ret_found,
+                                    size_t count,
+                                    size_t *ret_count,
+                                    pawl_error *reterr);
+pawl_status pawl__ledger_pg_watch(struct ledger_backend *base,
+                                  int64_t deadline_ns,
+                                  struct pawl__cancel *cancel,
+                                  pawl_error *reterr);
+
+#endif

@@ -1,0 +1,557 @@
+/* A directory of snapshots. A snapshot's name holds its offset, so that the newest is known without
+ * opening any; whether it is good, only its content says. */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/core/argument.h"
+#include "base/core/error.h"
+#include "base/log/log.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+#include "base/os/fs.h"
+#include "ledger/core/event.h"
+#include "ledger/core/internal.h"
+#include "ledger/snapshot/snapshot.h"
+#include "ledger/verify/verify.h"
+#include "store/lock.h"
+
+#define NAME_FORMAT "snapshot-%020" PRIu64 ".db"
+#define SCRATCH_STEM "snapshot"
+enum { NAME_SIZE = sizeof("snapshot-01234567890123456789.db"), SNAPSHOTS_MAX = 100000 };
+
+static void free_text(char **text)
+{
+    free(*text);
+}
+
+static void free_offsets(uint64_t **offsets)
+{
+    free(*offsets);
+}
+
+static void close_directory(DIR **directory)
+{
+    if (*directory != NULL) {
+        closedir(*directory);
+    }
+}
+
+static pawl_status no_memory(pawl_error *reterr)
+{
+    return pawl__fail(reterr, PAWL_NOMEM, "no memory for the names of snapshots");
+}
+
+char *pawl__snapshot_path(const char *directory, uint64_t offset)
+{
+    char name[NAME_SIZE];
+
+    snprintf(name, sizeof(name), NAME_FORMAT, offset);
+    return pawl__fs_join(directory, name);
+}
+
+/* --- what is there --- */
+
+/* Writing the name again must give the same: that checks every character. */
+static bool is_snapshot_name(const char *name, uint64_t *ret_offset)
+{
+    char again[NAME_SIZE];
+
+    if (strlen(name) != NAME_SIZE - 1) {
+        return false;
+    }
+    uint64_t offset = strtoull(name + strlen("snapshot-"), NULL, 10);
+    snprintf(again, sizeof(again), NAME_FORMAT, offset);
+    *ret_offset = offset;
+    return strcmp(name, again) == 0;
+}
+
+/* Of what a schedule or a proof makes, under the lock: what a crash left behind may go. A restore
+ * beside a snapshot, or one that somebody takes by name, goes on without it and is called after its
+ * target. */
+static bool is_scratch_name(const char *name)
+{
+    return strncmp(name, SCRATCH_STEM ".tmp-", strlen(SCRATCH_STEM ".tmp-")) == 0
+           || strncmp(name, "proof.tmp-", strlen("proof.tmp-")) == 0;
+}
+
+/* Calls `take` with every name until it returns something else than PAWL_OK. */
+static pawl_status each_name(const char *directory,
+                             pawl_status (*take)(void *context,
+                                                 const char *name,
+                                                 pawl_error *reterr),
+                             void *context,
+                             pawl_error *reterr)
+{
+    AUTO(close_directory) DIR *dir = opendir(directory);
+
+    if (dir == NULL) {
+        return pawl__fail_errno(reterr, errno, "open directory '%s'", directory);
+    }
+    for (;;) {
+        errno = 0;
+        const struct dirent *entry = readdir(dir);
+        if (entry == NULL) {
+            return errno == 0 ? PAWL_OK
+                              : pawl__fail_errno(reterr, errno, "read directory '%s'", directory);
+        }
+        pawl_status status = take(context, entry->d_name, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+}
+
+struct offsets {
+    uint64_t *values;
+    size_t count;
+    size_t cap;
+};
+
+static pawl_status take_offset(void *context, const char *name, pawl_error *reterr)
+{
+    struct offsets *offsets = context;
+    uint64_t offset;
+
+    if (!is_snapshot_name(name, &offset)) {
+        return PAWL_OK;
+    }
+    if (offsets->count == SNAPSHOTS_MAX) {
+        return pawl__fail(
+            reterr, PAWL_INVALID, "more than %d snapshots in one directory", SNAPSHOTS_MAX);
+    }
+    if (offsets->count == offsets->cap) {
+        size_t cap = MAX(offsets->cap * 2, (size_t)16);
+        uint64_t *larger = realloc(offsets->values, cap * sizeof(*larger));
+        if (larger == NULL) {
+            return no_memory(reterr);
+        }
+        offsets->values = larger;
+        offsets->cap = cap;
+    }
+    offsets->values[offsets->count++] = offset;
+    return PAWL_OK;
+}
+
+static int highest_first(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+
+    return (x < y) - (x > y);
+}
+
+pawl_status pawl__snapshot_offsets(const char *directory,
+                                   uint64_t **ret_offsets,
+                                   size_t *ret_count,
+                                   pawl_error *reterr)
+{
+    struct offsets offsets = { 0 };
+    pawl_status status = each_name(directory, take_offset, &offsets, reterr);
+
+    if (status != PAWL_OK) {
+        free(offsets.values);
+        return status;
+    }
+    if (offsets.count > 1) {
+        qsort(offsets.values, offsets.count, sizeof(*offsets.values), highest_first);
+    }
+    *ret_offsets = offsets.values;
+    *ret_count = offsets.count;
+    return PAWL_OK;
+}
+
+/* --- the lock --- */
+
+static pawl_status remove_scratch(void *context, const char *name, pawl_error *reterr)
+{
+    const char *directory = context;
+
+    if (is_scratch_name(name)) {
+        AUTO(free_text) char *path = pawl__fs_join(directory, name);
+        if (path == NULL) {
+            return no_memory(reterr);
+        }
+        if (unlink(path) != 0 && errno != ENOENT) {
+            return pawl__fail_errno(reterr, errno, "remove '%s'", path);
+        }
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__snapshot_lock(const char *directory,
+                                struct pawl__store_lock **ret_lock,
+                                pawl_error *reterr)
+{
+    AUTO(pawl__store_lock_release_p) struct pawl__store_lock *lock = NULL;
+    char *name = (char *)(uintptr_t)directory; /* only read */
+
+    pawl_status status = pawl__store_lock_inside(directory, &lock, reterr);
+    if (status == PAWL_OK) {
+        status = each_name(directory, remove_scratch, name, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_lock = STEAL(lock);
+    }
+    return status;
+}
+
+/* --- which are good --- */
+
+/* The content must end where the name says. */
+static pawl_status check_name(uint64_t offset, const pawl_ledger_head *head, pawl_error *reterr)
+{
+    return head->offset == offset
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_CORRUPT,
+                            "it ends at offset %" PRIu64 ", its name says %" PRIu64,
+                            head->offset,
+                            offset);
+}
+
+pawl_status pawl__snapshot_check_name(const char *path, uint64_t ends_at, pawl_error *reterr)
+{
+    const char *slash = strrchr(path, '/');
+    pawl_ledger_head head = { .offset = ends_at };
+    uint64_t offset;
+
+    return is_snapshot_name(slash == NULL ? path : slash + 1, &offset)
+               ? check_name(offset, &head, reterr)
+               : PAWL_OK;
+}
+
+pawl_status pawl__snapshot_check(const char *path,
+                                 uint64_t offset,
+                                 pawl_progress progress,
+                                 void *progress_context,
+                                 pawl_error *reterr)
+{
+    pawl_ledger_head head;
+    pawl_status status = pawl__snapshot_verify(path, progress, progress_context, &head, reterr);
+
+    return status == PAWL_OK ? check_name(offset, &head, reterr) : status;
+}
+
+static pawl_status check_all(const char *path, uint64_t offset, pawl_error *reterr)
+{
+    return pawl__snapshot_check(path, offset, NULL, NULL, reterr);
+}
+
+/* Whether it is a snapshot of this very ledger, by its end: a look that costs the same however long
+ * the log is. */
+static pawl_status check_end(const char *path,
+                             uint64_t offset,
+                             struct ledger_backend *ledger,
+                             pawl_error *reterr)
+{
+    AUTO(pawl__backend_close) struct ledger_backend *snapshot = NULL;
+    pawl_ledger_head head = { 0 };
+
+    pawl_status status = pawl__snapshot_open(path, &snapshot, reterr);
+    if (status == PAWL_OK) {
+        status = snapshot->ops->head(snapshot, &head, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = check_name(offset, &head, reterr);
+    }
+    return status == PAWL_OK ? pawl__verify_contains(ledger, &head, "the snapshot", NULL, reterr)
+                             : status;
+}
+
+static int64_t taken_at_us(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0
+               ? (int64_t)info.st_mtim.tv_sec * US_PER_S + info.st_mtim.tv_nsec / NS_PER_US
+               : 0;
+}
+
+pawl_status pawl_snapshot_list(const char *directory,
+                               pawl_snapshot_visit visit,
+                               void *context,
+                               pawl_error *reterr)
+{
+    AUTO(free_offsets) uint64_t *offsets = NULL;
+    size_t count = 0;
+
+    NEED_TEXT(directory, reterr);
+    NEED(visit, reterr);
+    pawl_status status = pawl__snapshot_offsets(directory, &offsets, &count, reterr);
+    for (size_t i = 0; status == PAWL_OK && i < count; i++) {
+        AUTO(free_text) char *path = pawl__snapshot_path(directory, offsets[i]);
+        pawl_error error = PAWL_ERROR_INIT;
+        if (path == NULL) {
+            return no_memory(reterr);
+        }
+        pawl_snapshot_info info = {
+            .path = path,
+            .offset = offsets[i],
+            .taken_at_us = taken_at_us(path),
+            .status = check_all(path, offsets[i], &error),
+            .problem = error.message,
+        };
+        if (!visit(context, &info)) {
+            break;
+        }
+    }
+    return status;
+}
+
+/* --- pruning --- */
+
+static pawl_status remove_snapshot(const char *path, pawl_error *reterr)
+{
+    /* First what belongs to it: a log without its file would be taken for the next one's. */
+    for (size_t i = 0; i < LEDGER_SIDE_FILES; i++) {
+        AUTO(free_text) char *side = pawl__fs_with_suffix(path, pawl__ledger_side_suffixes[i]);
+        if (side == NULL) {
+            return no_memory(reterr);
+        }
+        if (unlink(side) != 0 && errno != ENOENT) {
+            return pawl__fail_errno(reterr, errno, "remove '%s'", side);
+        }
+    }
+    FAILPOINT("ledger.prune.remove.before", reterr);
+    return unlink(path) == 0 || errno == ENOENT
+               ? PAWL_OK
+               : pawl__fail_errno(reterr, errno, "remove '%s'", path);
+}
+
+/* Ours is what opens as a ledger, good or not. */
+static bool is_ours(const char *path)
+{
+    AUTO(pawl__backend_close) struct ledger_backend *backend = NULL;
+
+    return pawl__snapshot_open(path, &backend, NULL) == PAWL_OK;
+}
+
+struct pruning {
+    const char *directory;
+    uint32_t keep;
+    struct ledger_backend *ledger; /* whose they are: a look at the end is enough; NULL: verify */
+};
+
+/* A bad snapshot is kept but not counted. It is logged now, before a restore needs it. */
+static bool is_good(const struct pruning *pruning, const char *path, uint64_t offset)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pruning->ledger == NULL ? check_all(path, offset, &error)
+                                                 : check_end(path, offset, pruning->ledger, &error);
+
+    if (status != PAWL_OK) {
+        LOG_WARNING("a snapshot is not good and does not count as one",
+                    LOG_TEXT("snapshot", path),
+                    LOG_TEXT("why", error.message));
+    }
+    return status == PAWL_OK;
+}
+
+static pawl_status prune(const struct pruning *pruning, uint32_t *ret_removed, pawl_error *reterr)
+{
+    AUTO(free_offsets) uint64_t *offsets = NULL;
+    size_t count = 0;
+    uint32_t good = 0;
+    uint32_t removed = 0;
+
+    pawl_status status = pawl__snapshot_offsets(pruning->directory, &offsets, &count, reterr);
+    if (count <= pruning->keep) {
+        count = 0; /* none can go: do not look at them */
+    }
+    for (size_t i = 0; status == PAWL_OK && i < count; i++) {
+        AUTO(free_text) char *path = pawl__snapshot_path(pruning->directory, offsets[i]);
+        if (path == NULL) {
+            return no_memory(reterr);
+        }
+        if (good < pruning->keep) {
+            good += is_good(pruning, path, offsets[i]);
+        } else if (is_ours(path)) {
+            status = remove_snapshot(path, reterr);
+            removed += status == PAWL_OK;
+        }
+    }
+    if (status == PAWL_OK && removed > 0) {
+        status = pawl__fs_sync_dir(pruning->directory, reterr);
+    }
+    *ret_removed = removed;
+    return status;
+}
+
+pawl_status pawl_snapshot_prune(const char *directory,
+                                uint32_t keep,
+                                uint32_t *ret_removed,
+                                pawl_error *reterr)
+{
+    AUTO(pawl__store_lock_release_p) struct pawl__store_lock *lock = NULL;
+    uint32_t removed = 0;
+
+    NEED_TEXT(directory, reterr);
+    if (keep == 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "keep: is 0, the least is 1");
+    }
+    struct pruning pruning = { .directory = directory, .keep = keep };
+    pawl_status status = pawl__snapshot_lock(directory, &lock, reterr);
+    if (status == PAWL_OK) {
+        status = prune(&pruning, &removed, reterr);
+    }
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "prune '%s'", directory);
+    }
+    if (ret_removed != NULL) {
+        *ret_removed = removed;
+    }
+    return PAWL_OK;
+}
+
+/* --- the schedule --- */
+
+/* The newest one that is of this ledger and looks whole; 0 when there is none. One at `head` would
+ * make another one needless, so it is read to its end; 0: no such look. */
+static pawl_status newest_of(struct ledger_backend *ledger,
+                             const char *directory,
+                             uint64_t head,
+                             uint64_t *ret_offset,
+                             pawl_error *reterr)
+{
+    AUTO(free_offsets) uint64_t *offsets = NULL;
+    size_t count = 0;
+    uint64_t newest = 0;
+
+    pawl_status status = pawl__snapshot_offsets(directory, &offsets, &count, reterr);
+    for (size_t i = 0; status == PAWL_OK && i < count && newest == 0; i++) {
+        AUTO(free_text) char *path = pawl__snapshot_path(directory, offsets[i]);
+        if (path == NULL) {
+            return no_memory(reterr);
+        }
+        if (check_end(path, offsets[i], ledger, NULL) == PAWL_OK
+            && (offsets[i] != head || check_all(path, offsets[i], NULL) == PAWL_OK)) {
+            newest = offsets[i];
+        }
+    }
+    *ret_offset = newest;
+    return status;
+}
+
+static pawl_status count_event(void *context, const pawl_event *event, pawl_error *reterr)
+{
+    (void)event;
+    (void)reterr;
+    ++*(uint32_t *)context;
+    return PAWL_OK;
+}
+
+static pawl_status is_due(struct ledger_backend *ledger,
+                          uint64_t since,
+                          uint32_t every_turns,
+                          bool *ret_due,
+                          pawl_error *reterr)
+{
+    pawl_event_filter filter = PAWL_EVENT_FILTER_INIT;
+    struct ledger_query query = {
+        .from = since,
+        .up_to = UINT64_MAX,
+        .limit = every_turns,
+        .filter = &filter,
+    };
+    pawl_ledger_head head;
+    uint32_t turns = 0;
+
+    filter.kind = pawl_view_of(PAWL__KIND_TURN_COMMIT);
+    pawl_status status = ledger->ops->head(ledger, &head, reterr);
+    if (status == PAWL_OK && every_turns > 0) {
+        status = ledger->ops->read(ledger, &query, count_event, &turns, reterr);
+    }
+    *ret_due = turns >= every_turns && head.offset > since;
+    return status;
+}
+
+static pawl_status take_into(struct ledger_backend *ledger,
+                             const char *directory,
+                             pawl_error *reterr)
+{
+    AUTO(pawl__scratch_done) struct ledger_scratch scratch = { NULL };
+    AUTO(free_text) char *stem = pawl__fs_join(directory, SCRATCH_STEM);
+    pawl_ledger_head head;
+
+    if (stem == NULL) {
+        return no_memory(reterr);
+    }
+    /* Writers go on: the name is known only when the copy is made. */
+    pawl_status status = pawl__scratch_make(stem, &scratch, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__snapshot_make(ledger, &scratch, NULL, NULL, &head, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    AUTO(free_text) char *path = pawl__snapshot_path(directory, head.offset);
+    return path == NULL ? no_memory(reterr)
+                        : pawl__snapshot_publish(&scratch, path, head.offset, reterr);
+}
+
+static pawl_status schedule(struct ledger_backend *ledger,
+                            const struct pruning *pruning,
+                            uint32_t every_turns,
+                            bool *ret_taken,
+                            pawl_error *reterr)
+{
+    AUTO(pawl__store_lock_release_p) struct pawl__store_lock *lock = NULL;
+    pawl_ledger_head head = { 0 };
+    uint64_t newest = 0;
+    uint32_t removed;
+    bool due = false;
+
+    pawl_status status = pawl__snapshot_lock(pruning->directory, &lock, reterr);
+    if (status == PAWL_OK && every_turns == 0) {
+        status = ledger->ops->head(ledger, &head, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = newest_of(ledger, pruning->directory, head.offset, &newest, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = is_due(ledger, newest, every_turns, &due, reterr);
+    }
+    if (status == PAWL_OK && due) {
+        status = take_into(ledger, pruning->directory, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_taken = due;
+        status = prune(pruning, &removed, reterr);
+    }
+    return status;
+}
+
+pawl_status pawl_ledger_snapshot_schedule(pawl_ledger *ledger,
+                                          const char *directory,
+                                          uint32_t every_turns,
+                                          uint32_t keep,
+                                          bool *ret_taken,
+                                          pawl_error *reterr)
+{
+    bool taken = false;
+
+    NEED(ledger, reterr);
+    NEED_TEXT(directory, reterr);
+    if (keep == 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "keep: is 0, the least is 1");
+    }
+    struct pruning pruning = { directory, keep, ledger->backend };
+    pawl_status status = pawl__fs_make_dir(directory, reterr);
+    if (status == PAWL_OK) {
+        status = schedule(ledger->backend, &pruning, every_turns, &taken, reterr);
+    }
+    if (status != PAWL_OK) {
+        pawl__fail_context(reterr, status, "snapshots in '%s'", directory);
+        return pawl__snapshot_advise(reterr, status);
+    }
+    if (ret_taken != NULL) {
+        *ret_taken = taken;
+    }
+    return PAWL_OK;
+}

@@ -1,0 +1,381 @@
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/core/argument.h"
+#include "base/os/fs.h"
+#include "ledger/core/chain.h"
+#include "ledger/core/internal.h"
+#include "ledger/snapshot/snapshot.h"
+#include "ledger/sqlite/backend.h"
+#include "ledger/verify/verify.h"
+
+enum {
+    RESTORED_MAX = 10000,
+    RESTORE_PART = STAGE_WHOLE / 4, /* choosing, copying, the tail and verifying are equal parts */
+};
+
+static void free_text(char **text)
+{
+    free(*text);
+}
+
+static pawl_status no_memory(pawl_error *reterr)
+{
+    return pawl__fail(reterr, PAWL_NOMEM, "no memory to restore");
+}
+
+/* --- snapshot and tail --- */
+
+/* The shorter one's head must be in the longer one. */
+static pawl_status check_kinship(struct ledger_backend *snapshot,
+                                 struct ledger_backend *tail,
+                                 const pawl_ledger_head *snapshot_head,
+                                 const pawl_ledger_head *tail_head,
+                                 pawl_error *reterr)
+{
+    bool longer = tail_head->offset >= snapshot_head->offset;
+    pawl_status status =
+        longer ? pawl__verify_contains(tail, snapshot_head, "the snapshot", NULL, reterr)
+               : pawl__verify_contains(snapshot, tail_head, "the tail", NULL, reterr);
+
+    if (status == PAWL_CORRUPT) {
+        return pawl__fail(reterr,
+                          PAWL_CONFLICT,
+                          "the tail is not of the snapshot's ledger: they differ at offset %llu",
+                          (unsigned long long)MIN(snapshot_head->offset, tail_head->offset));
+    }
+    return status;
+}
+
+static const char another_tail[] = "restore without it, or with a copy of it that is whole";
+static const char another_snapshot[] =
+    "restore another snapshot; given their directory, the newest good one is taken";
+static const char accept_cut[] =
+    "to restore as far as it goes and lose what came after, add --accept-older";
+
+static pawl_status blame_tail(struct ledger_restored *restored,
+                              pawl_status status,
+                              pawl_error *reterr)
+{
+    restored->advice = another_tail;
+    return pawl__fail_context(reterr, status, "the tail");
+}
+
+static pawl_status append_tail(const struct ledger_restore *restore,
+                               uint64_t from,
+                               uint64_t up_to,
+                               pawl_error *reterr)
+{
+    AUTO(pawl__backend_close) struct ledger_backend *target = NULL;
+    AUTO(free_text) char *name = strdup(restore->scratch->path);
+    pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
+    struct pawl__location location = {
+        .scheme = PAWL__AT_SQLITE,
+        .path = name,
+        .durability_normal = true, /* synced when it is published */
+    };
+
+    if (name == NULL) {
+        return no_memory(reterr);
+    }
+    options.must_exist = true;
+    pawl_status status = pawl__ledger_sqlite_open(&location, &options, &target, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    struct ledger_copy copy = {
+        .source = restore->tail,
+        .target = target,
+        .from = from,
+        .up_to = up_to,
+        .progress = pawl__stage_tell,
+        .progress_context = restore->stage,
+    };
+    status = pawl__copy(&copy, reterr);
+    return status == PAWL_OK ? pawl__ledger_sqlite_flush(target, reterr) : status;
+}
+
+/* What is wrong behind the snapshot came with the tail. */
+static pawl_status verify_restored(const struct ledger_restore *restore,
+                                   struct ledger_restored *restored,
+                                   pawl_error *reterr)
+{
+    AUTO(pawl__backend_close) struct ledger_backend *backend = NULL;
+    pawl_verify_report report = { .first_bad_offset = 0 };
+    pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
+    pawl_status status = pawl__snapshot_open(restore->scratch->path, &backend, reterr);
+
+    options.progress = pawl__stage_tell;
+    options.progress_context = restore->stage;
+    if (status == PAWL_OK) {
+        status = pawl__verify(backend, &options, &report, reterr);
+    }
+    restored->head = report.verified;
+    return status == PAWL_CORRUPT && report.first_bad_offset > restored->snapshot.offset
+               ? blame_tail(restored, status, reterr)
+               : status;
+}
+
+/* The tail's anchor knows of events that neither the tail nor the snapshot has. */
+static pawl_status check_tail_end(const struct ledger_restore *restore,
+                                  uint64_t tail_end,
+                                  struct ledger_restored *restored,
+                                  pawl_error *reterr)
+{
+    struct ledger_backend *tail = restore->tail;
+    pawl_ledger_head anchor = { 0 };
+
+    if (restore->accept_cut_tail || tail->ops->anchor == NULL) {
+        return PAWL_OK;
+    }
+    pawl_status status = tail->ops->anchor(tail, &anchor, reterr);
+    if (status == PAWL_OK && anchor.offset > MAX(tail_end, restored->snapshot.offset)) {
+        status = pawl__fail(reterr,
+                            PAWL_CORRUPT,
+                            "cut off: it ends at offset %llu, its anchor is at %llu",
+                            (unsigned long long)tail_end,
+                            (unsigned long long)anchor.offset);
+    }
+    if (status == PAWL_OK || status == PAWL_NOT_FOUND) {
+        return PAWL_OK;
+    }
+    restored->advice = accept_cut;
+    return pawl__fail_context(reterr, status, "the tail");
+}
+
+static pawl_status check_sources(const struct ledger_restore *restore,
+                                 struct ledger_backend *source,
+                                 struct ledger_restored *restored,
+                                 pawl_ledger_head *ret_tail,
+                                 pawl_error *reterr)
+{
+    struct ledger_backend *tail = restore->tail;
+    pawl_status status = source->ops->head(source, &restored->snapshot, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__snapshot_check_name(restore->snapshot, restored->snapshot.offset, reterr);
+    }
+    if (status != PAWL_OK || tail == NULL) {
+        return status;
+    }
+    status = tail->ops->head(tail, ret_tail, reterr);
+    if (status == PAWL_OK) {
+        status = check_kinship(source, tail, &restored->snapshot, ret_tail, reterr);
+    }
+    return status == PAWL_OK ? check_tail_end(restore, ret_tail->offset, restored, reterr) : status;
+}
+
+pawl_status pawl__restore_into(const struct ledger_restore *restore,
+                               struct ledger_restored *ret_restored,
+                               pawl_error *reterr)
+{
+    AUTO(pawl__backend_close) struct ledger_backend *source = NULL;
+    const char *path = restore->scratch->path;
+    pawl_ledger_head tail_head = { 0 };
+
+    *ret_restored = (struct ledger_restored){ .advice = another_snapshot };
+    pawl_status status = pawl__snapshot_open(restore->snapshot, &source, reterr);
+    if (status == PAWL_OK) {
+        status = check_sources(restore, source, ret_restored, &tail_head, reterr);
+    }
+    pawl__stage_next(restore->stage, RESTORE_PART);
+    if (status == PAWL_OK) {
+        status = source->ops->copy_to(source, path, pawl__stage_tell, restore->stage, reterr);
+    }
+    pawl__stage_next(restore->stage, RESTORE_PART);
+    uint64_t end = restore->up_to == 0 ? tail_head.offset : MIN(restore->up_to, tail_head.offset);
+    if (status == PAWL_OK && end > ret_restored->snapshot.offset) {
+        status = append_tail(restore, ret_restored->snapshot.offset, end, reterr);
+        status = status == PAWL_OK ? status : blame_tail(ret_restored, status, reterr);
+    }
+    pawl__stage_next(restore->stage, RESTORE_PART);
+    return status == PAWL_OK ? verify_restored(restore, ret_restored, reterr) : status;
+}
+
+/* --- names --- */
+
+/* The file itself, or the newest good one in a directory. */
+static pawl_status find_snapshot(const char *name,
+                                 bool accept_older,
+                                 struct ledger_stage *stage,
+                                 struct snapshot_choice *ret_choice,
+                                 pawl_error *reterr)
+{
+    struct stat info;
+
+    if (stat(name, &info) == 0 && S_ISDIR(info.st_mode)) {
+        return pawl__snapshot_choose(name, accept_older, stage, ret_choice, reterr);
+    }
+    ret_choice->path = strdup(name);
+    return ret_choice->path == NULL ? no_memory(reterr) : PAWL_OK;
+}
+
+/* "<name>.restored-N.db" beside the snapshot. */
+static char *restored_name(const char *snapshot, int number)
+{
+    char suffix[32];
+    size_t len = strlen(snapshot);
+    size_t stem = len > 3 && strcmp(snapshot + len - 3, ".db") == 0 ? len - 3 : len;
+    AUTO(free_text) char *name = strndup(snapshot, stem);
+
+    snprintf(suffix, sizeof(suffix), ".restored-%d.db", number);
+    return name == NULL ? NULL : pawl__fs_with_suffix(name, suffix);
+}
+
+/* Takes the first name that is free; two that restore at once get two. */
+static pawl_status publish_numbered(struct ledger_scratch *scratch,
+                                    const char *snapshot,
+                                    char **ret_path,
+                                    pawl_error *reterr)
+{
+    for (int number = 1; number <= RESTORED_MAX; number++) {
+        AUTO(free_text) char *path = restored_name(snapshot, number);
+        if (path == NULL) {
+            return no_memory(reterr);
+        }
+        pawl_error error = PAWL_ERROR_INIT;
+        pawl_status status = pawl__scratch_publish(scratch, path, &error);
+        if (status == PAWL_OK) {
+            *ret_path = STEAL(path);
+            return PAWL_OK;
+        }
+        if (status != PAWL_CONFLICT) {
+            return pawl__fail_with(reterr, status, &error);
+        }
+    }
+    return pawl__fail(reterr, PAWL_CONFLICT, "'%s' was restored too often", snapshot);
+}
+
+static pawl_status publish(struct ledger_scratch *scratch,
+                           const char *snapshot,
+                           const char *target,
+                           char **ret_path,
+                           pawl_error *reterr)
+{
+    if (target == NULL) {
+        return publish_numbered(scratch, snapshot, ret_path, reterr);
+    }
+    AUTO(free_text) char *path = strdup(target);
+    if (path == NULL) {
+        return no_memory(reterr);
+    }
+    pawl_status status = pawl__scratch_publish(scratch, target, reterr);
+    if (status == PAWL_OK) {
+        *ret_path = STEAL(path);
+    }
+    return status;
+}
+
+static pawl_status open_tail(const char *location,
+                             struct ledger_backend **ret_backend,
+                             pawl_error *reterr)
+{
+    pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
+
+    if (location == NULL) {
+        return PAWL_OK;
+    }
+    options.read_only = true;
+    pawl_status status = pawl__ledger_backend_open(location, NULL, &options, ret_backend, reterr);
+    return status == PAWL_OK ? PAWL_OK : pawl__fail_context(reterr, status, "the tail");
+}
+
+static void fill_restored(const struct snapshot_choice *choice,
+                          const char *path,
+                          const struct ledger_restored *restored,
+                          pawl_restored *ret_restored)
+{
+    *ret_restored = (pawl_restored){ .head = restored->head };
+    snprintf(ret_restored->path, sizeof(ret_restored->path), "%s", path);
+    snprintf(ret_restored->snapshot, sizeof(ret_restored->snapshot), "%s", choice->path);
+    snprintf(ret_restored->passed_over,
+             sizeof(ret_restored->passed_over),
+             "%s",
+             choice->passed_over == NULL ? "" : choice->passed_over);
+}
+
+static pawl_status restore(const char *snapshot,
+                           const pawl_restore_options *options,
+                           pawl_restored *ret_restored,
+                           pawl_error *reterr)
+{
+    AUTO(pawl__backend_close) struct ledger_backend *tail = NULL;
+    AUTO(pawl__scratch_done) struct ledger_scratch scratch = { NULL };
+    AUTO(pawl__snapshot_choice_done) struct snapshot_choice choice = { .path = NULL };
+    AUTO(free_text) char *path = NULL;
+    const char *target = options->target;
+    struct ledger_stage stage = { .progress = options->progress,
+                                  .context = options->progress_context,
+                                  .share = RESTORE_PART };
+    struct ledger_restored restored = { 0 };
+
+    pawl_status status = target == NULL ? PAWL_OK : pawl__snapshot_check_free(target, reterr);
+    if (status == PAWL_OK) {
+        status = find_snapshot(snapshot, options->accept_older, &stage, &choice, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = open_tail(options->tail_location, &tail, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__scratch_make(target == NULL ? choice.path : target, &scratch, reterr);
+    }
+    struct ledger_restore work = {
+        .snapshot = choice.path,
+        .tail = tail,
+        .accept_cut_tail = options->accept_older,
+        .scratch = &scratch,
+        .stage = &stage,
+    };
+    if (status == PAWL_OK) {
+        status = pawl__restore_into(&work, &restored, reterr);
+        if (status == PAWL_CORRUPT) {
+            return pawl__fail_advise(reterr, status, "%s", restored.advice);
+        }
+    }
+    if (status == PAWL_OK) {
+        status = publish(&scratch, choice.path, target, &path, reterr);
+    }
+    if (status == PAWL_OK) {
+        fill_restored(&choice, path, &restored, ret_restored);
+    }
+    return status;
+}
+
+static pawl_status check_texts(const pawl_restore_options *options, pawl_error *reterr)
+{
+    const char *target = options->target;
+    const char *tail_location = options->tail_location;
+
+    if (target != NULL) {
+        NEED_TEXT(target, reterr);
+    }
+    if (tail_location != NULL) {
+        NEED_TEXT(tail_location, reterr);
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl_snapshot_restore(const char *snapshot,
+                                  const pawl_restore_options *options,
+                                  pawl_restored *ret_restored,
+                                  pawl_error *reterr)
+{
+    pawl_restore_options taken = PAWL_RESTORE_OPTIONS_INIT;
+    pawl_restored nobody_asks;
+
+    NEED_TEXT(snapshot, reterr);
+    pawl_status status =
+        pawl__take_sized("restore options", options, &taken, sizeof(taken), reterr);
+    if (status == PAWL_OK) {
+        status = check_texts(&taken, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = restore(snapshot, &taken, ret_restored == NULL ? &nobody_asks : ret_restored, reterr);
+    return status == PAWL_OK ? PAWL_OK
+                             : pawl__fail_context(reterr, status, "restore '%s'", snapshot);
+}

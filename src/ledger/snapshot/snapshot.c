@@ -1,0 +1,306 @@
+#include "ledger/snapshot/snapshot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/core/argument.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/os/failpoint.h"
+#include "base/os/fs.h"
+#include "ledger/core/internal.h"
+#include "ledger/sqlite/backend.h"
+#include "ledger/verify/verify.h"
+
+const char *const pawl__ledger_side_suffixes[LEDGER_SIDE_FILES] = { "-wal", "-shm", ".anchor" };
+
+static void free_text(char **text)
+{
+    free(*text);
+}
+
+static pawl_status no_memory(pawl_error *reterr)
+{
+    return pawl__fail(reterr, PAWL_NOMEM, "no memory for a snapshot");
+}
+
+void pawl__backend_close(struct ledger_backend **backend)
+{
+    if (*backend != NULL) {
+        (*backend)->ops->close(*backend);
+        *backend = NULL;
+    }
+}
+
+/* --- files that are being made --- */
+
+pawl_status pawl__scratch_make(const char *path,
+                               struct ledger_scratch *ret_scratch,
+                               pawl_error *reterr)
+{
+    AUTO(free_text) char *name = pawl__fs_with_suffix(path, ".tmp-XXXXXX");
+
+    if (name == NULL) {
+        return no_memory(reterr);
+    }
+    AUTO(pawl__fs_close) int fd = mkostemp(name, O_CLOEXEC); /* mode 0600 */
+    if (fd < 0) {
+        return pawl__fail_errno(reterr, errno, "create a file beside '%s'", path);
+    }
+    ret_scratch->path = STEAL(name);
+    return PAWL_OK;
+}
+
+void pawl__scratch_done(struct ledger_scratch *scratch)
+{
+    if (scratch->path == NULL) {
+        return;
+    }
+    unlink(scratch->path);
+    for (size_t i = 0; i < LEDGER_SIDE_FILES; i++) {
+        AUTO(free_text)
+        char *side = pawl__fs_with_suffix(scratch->path, pawl__ledger_side_suffixes[i]);
+        if (side != NULL) {
+            unlink(side);
+        }
+    }
+    free(scratch->path);
+    scratch->path = NULL;
+}
+
+pawl_status pawl__scratch_publish(struct ledger_scratch *scratch,
+                                  const char *path,
+                                  pawl_error *reterr)
+{
+    pawl_status status = pawl__snapshot_check_free(path, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__fs_publish(scratch->path, path, reterr);
+    }
+    return status;
+}
+
+static pawl_status check_absent(const char *path, pawl_error *reterr)
+{
+    struct stat info;
+
+    if (lstat(path, &info) == 0) {
+        return pawl__fail(reterr, PAWL_CONFLICT, "'%s' exists", path);
+    }
+    return errno == ENOENT ? PAWL_OK : pawl__fail_errno(reterr, errno, "look at '%s'", path);
+}
+
+pawl_status pawl__snapshot_check_free(const char *path, pawl_error *reterr)
+{
+    pawl_status status = check_absent(path, reterr);
+
+    for (size_t i = 0; status == PAWL_OK && i < LEDGER_SIDE_FILES; i++) {
+        AUTO(free_text) char *side = pawl__fs_with_suffix(path, pawl__ledger_side_suffixes[i]);
+        status = side == NULL ? no_memory(reterr) : check_absent(side, reterr);
+    }
+    return status;
+}
+
+/* --- reading one --- */
+
+/* A snapshot that was opened as a ledger and not closed has a log beside it, which belongs to it:
+ * then it is read as any ledger is. */
+static bool has_log(const char *path)
+{
+    AUTO(free_text) char *log = pawl__fs_with_suffix(path, "-wal");
+    struct stat info;
+
+    return log != NULL && stat(log, &info) == 0 && info.st_size > 0;
+}
+
+pawl_status pawl__snapshot_open(const char *path,
+                                struct ledger_backend **ret_backend,
+                                pawl_error *reterr)
+{
+    AUTO(free_text) char *copy = strdup(path);
+    pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
+    struct pawl__location location = {
+        .scheme = PAWL__AT_SQLITE,
+        .path = copy,
+        .at_rest = !has_log(path),
+    };
+
+    if (copy == NULL) {
+        return no_memory(reterr);
+    }
+    options.read_only = true;
+    return pawl__ledger_sqlite_open(&location, &options, ret_backend, reterr);
+}
+
+pawl_status pawl__snapshot_verify(const char *path,
+                                  pawl_progress progress,
+                                  void *progress_context,
+                                  pawl_ledger_head *ret_head,
+                                  pawl_error *reterr)
+{
+    AUTO(pawl__backend_close) struct ledger_backend *backend = NULL;
+    pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
+    pawl_verify_report report = { 0 };
+
+    options.progress = progress;
+    options.progress_context = progress_context;
+    pawl_status status = pawl__snapshot_open(path, &backend, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__verify(backend, &options, &report, reterr);
+    }
+    if (status == PAWL_OK && ret_head != NULL) {
+        *ret_head = report.verified;
+    }
+    return status;
+}
+
+/* --- taking one --- */
+
+bool pawl__stage_tell(void *context, uint64_t done, uint64_t total)
+{
+    struct ledger_stage *stage = context;
+
+    if (stage == NULL || stage->progress == NULL) {
+        return true;
+    }
+    double part = total == 0 ? 1 : (double)done / (double)total;
+    stage->told = MAX(stage->told, stage->before + (uint64_t)(part * (double)stage->share));
+    return stage->progress(stage->context, stage->told, STAGE_WHOLE);
+}
+
+void pawl__stage_next(struct ledger_stage *stage, uint64_t share)
+{
+    if (stage != NULL) {
+        stage->before += stage->share;
+        stage->share = share;
+    }
+}
+
+/* From any backend into a new file, through the same statements that write a ledger. */
+static pawl_status fill(struct ledger_backend *source,
+                        const char *path,
+                        struct ledger_stage *stage,
+                        pawl_error *reterr)
+{
+    AUTO(pawl__backend_close) struct ledger_backend *target = NULL;
+    AUTO(free_text) char *name = strdup(path);
+    pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
+    /* It counts for nothing until it is published, and is synced then. */
+    struct pawl__location location = {
+        .scheme = PAWL__AT_SQLITE,
+        .path = name,
+        .durability_normal = true,
+    };
+    pawl_ledger_head head;
+
+    if (name == NULL) {
+        return no_memory(reterr);
+    }
+    pawl_status status = source->ops->head(source, &head, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__ledger_sqlite_open(&location, &options, &target, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    struct ledger_copy copy = {
+        .source = source,
+        .target = target,
+        .up_to = head.offset,
+        .progress = pawl__stage_tell,
+        .progress_context = stage,
+    };
+    status = pawl__copy(&copy, reterr);
+    return status == PAWL_OK ? pawl__ledger_sqlite_flush(target, reterr) : status;
+}
+
+pawl_status pawl__snapshot_make(struct ledger_backend *source,
+                                const struct ledger_scratch *scratch,
+                                pawl_progress progress,
+                                void *progress_context,
+                                pawl_ledger_head *ret_head,
+                                pawl_error *reterr)
+{
+    struct ledger_stage stage = { .progress = progress,
+                                  .context = progress_context,
+                                  .share = STAGE_WHOLE / 2 };
+    pawl_ledger_head head;
+
+    /* A copy of a log that was cut off would verify: what is missing is known only here. */
+    pawl_status status = pawl__verify_ends(source, reterr);
+    if (status == PAWL_OK) {
+        status = source->ops->copy_to != NULL
+                     ? source->ops->copy_to(source, scratch->path, pawl__stage_tell, &stage, reterr)
+                     : fill(source, scratch->path, &stage, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    FAILPOINT("ledger.snapshot.verify.before", reterr);
+    pawl__stage_next(&stage, STAGE_WHOLE / 2);
+    status = pawl__snapshot_verify(scratch->path, pawl__stage_tell, &stage, &head, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__verify_contains(source, &head, "the snapshot", NULL, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_head = head;
+    }
+    return status;
+}
+
+pawl_status pawl__snapshot_advise(pawl_error *reterr, pawl_status status)
+{
+    return status == PAWL_CORRUPT
+               ? pawl__fail_advise(reterr,
+                                   status,
+                                   "the ledger itself is damaged: run `pawl ledger verify`, then "
+                                   "`pawl ledger restore` the newest good snapshot")
+               : status;
+}
+
+static pawl_status take(struct ledger_backend *source,
+                        const char *path,
+                        pawl_progress progress,
+                        void *progress_context,
+                        pawl_ledger_head *ret_head,
+                        pawl_error *reterr)
+{
+    AUTO(pawl__scratch_done) struct ledger_scratch scratch = { NULL };
+
+    pawl_status status = pawl__snapshot_check_free(path, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__scratch_make(path, &scratch, reterr);
+    }
+    if (status == PAWL_OK) {
+        status =
+            pawl__snapshot_make(source, &scratch, progress, progress_context, ret_head, reterr);
+    }
+    return status == PAWL_OK ? pawl__scratch_publish(&scratch, path, reterr) : status;
+}
+
+pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
+                                    const char *path,
+                                    pawl_progress progress,
+                                    void *progress_context,
+                                    pawl_ledger_head *ret_head,
+                                    pawl_error *reterr)
+{
+    pawl_ledger_head head;
+
+    NEED(ledger, reterr);
+    NEED_TEXT(path, reterr);
+    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
+    pawl_status status = take(held->backend, path, progress, progress_context, &head, reterr);
+    if (status != PAWL_OK) {
+        pawl__fail_context(reterr, status, "snapshot to '%s'", path);
+        return pawl__snapshot_advise(reterr, status);
+    }
+    if (ret_head != NULL) {
+        *ret_head = head;
+    }
+    return PAWL_OK;
+}

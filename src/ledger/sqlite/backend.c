@@ -1,0 +1,647 @@
+/* A ledger in one SQLite file, open in any number of processes.
+ *
+ * One handle writes and belongs to the committer. Readers take a handle of their own from a small
+ * pool, so that in WAL mode nobody waits for anybody. */
+#include "ledger/sqlite/backend.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/os/clock.h"
+#include "base/os/fs.h"
+#include "ledger/core/anchor.h"
+#include "ledger/transfer/transfer.h"
+#include "store/layout.h"
+#include "store/schemas.h"
+#include "store/sqlite/inspect.h"
+
+/* The four indexes of a long log are written all over: what SQLite keeps by itself is too little.
+ */
+enum { WRITER_CACHE_KIB = 16 << 10 };
+
+#define COLUMNS "offset, id, run_id, turn, kind, actor, payload, created_at, schema_version, hash"
+#define IN_RANGE " AND offset > ?1 AND offset <= ?2"
+/* ?4 run, ?5 kind, ?6 actor, ?7 and ?8 turns, ?9 and ?10 times. The unary plus keeps a column from
+ * being looked up by its index: each statement names the one it goes by. */
+#define BY_RUN " AND (?4 IS NULL OR +run_id = ?4)"
+#define BY_KIND " AND (?5 IS NULL OR +kind = ?5)"
+#define BY_ACTOR " AND (?6 IS NULL OR +actor = ?6)"
+#define BY_TURN_AND_TIME " AND turn BETWEEN ?7 AND ?8 AND created_at >= ?9 AND created_at < ?10"
+#define IN_ORDER " ORDER BY offset LIMIT ?3"
+/* The same without range and limit, from ?1 on. */
+#define MATCHING                                                       \
+    " WHERE (?1 IS NULL OR run_id = ?1) AND (?2 IS NULL OR kind = ?2)" \
+    " AND (?3 IS NULL OR actor = ?3) AND turn BETWEEN ?4 AND ?5"       \
+    " AND created_at >= ?6 AND created_at < ?7"
+
+static const char *const sql_text[SQL_COUNT] = {
+    [SQL_HEAD] = "SELECT offset, hash FROM events ORDER BY offset DESC LIMIT 1",
+    [SQL_FIRST] = "SELECT offset FROM events ORDER BY offset LIMIT 1",
+    [SQL_HIGHEST_EVER] = "SELECT max(seq) FROM sqlite_sequence WHERE name = 'events'",
+    [SQL_READ_BACK] = "SELECT offset, hash, (SELECT count(*) FROM events WHERE offset > ?1)"
+                      " FROM events ORDER BY offset DESC LIMIT 1",
+    [SQL_LAST_UNINDEXED] =
+        "SELECT last.offset FROM (SELECT offset, id FROM events ORDER BY offset DESC LIMIT 1) AS "
+        "last WHERE NOT EXISTS (SELECT 1 FROM events AS found INDEXED BY sqlite_autoindex_events_1"
+        " WHERE found.id = last.id AND +found.offset = last.offset)",
+    [SQL_INSERT] =
+        "INSERT INTO events (" COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    [SQL_BY_ID] = "SELECT " COLUMNS " FROM events WHERE id = ?1",
+    [SQL_BY_OFFSET] = "SELECT " COLUMNS " FROM events WHERE offset = ?1",
+    [SQL_READ] = "SELECT " COLUMNS " FROM events WHERE offset > ?1 ORDER BY offset LIMIT ?3",
+    [SQL_READ_FILTER] =
+        "SELECT " COLUMNS
+        " FROM events WHERE true" IN_RANGE BY_RUN BY_KIND BY_ACTOR BY_TURN_AND_TIME IN_ORDER,
+    [SQL_READ_RUN] =
+        "SELECT " COLUMNS " FROM events INDEXED BY idx_run_id WHERE run_id = ?4" IN_RANGE BY_KIND
+            BY_ACTOR BY_TURN_AND_TIME IN_ORDER,
+    [SQL_READ_KIND] =
+        "SELECT " COLUMNS " FROM events INDEXED BY idx_kind WHERE kind = ?5" IN_RANGE BY_RUN
+            BY_ACTOR BY_TURN_AND_TIME IN_ORDER,
+    [SQL_READ_ACTOR] =
+        "SELECT " COLUMNS " FROM events INDEXED BY idx_actor WHERE actor = ?6" IN_RANGE BY_RUN
+            BY_KIND BY_TURN_AND_TIME IN_ORDER,
+    [SQL_TURN_GET] = "SELECT attempt, state, begin_offset, end_offset FROM turns"
+                     " WHERE run_id = ?1 AND turn = ?2 ORDER BY attempt DESC LIMIT 1",
+    [SQL_TURN_PUT] = "INSERT INTO turns (run_id, turn, attempt, state, begin_offset, end_offset)"
+                     " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (run_id, turn, attempt)"
+                     " DO UPDATE SET state = ?4, begin_offset = ?5, end_offset = ?6",
+    [SQL_TURNS] = "SELECT run_id, turn, attempt, state, begin_offset, end_offset FROM turns"
+                  " WHERE ?1 IS NULL OR run_id = ?1 ORDER BY begin_offset",
+    [SQL_TURNS_UNFINISHED] =
+        "SELECT run_id, turn, attempt, state, begin_offset, end_offset FROM turns"
+        " INDEXED BY idx_turns_unfinished WHERE state <> 1 AND end_offset = 0"
+        " UNION ALL SELECT run_id, turn, attempt, state, begin_offset, end_offset FROM turns"
+        " INDEXED BY idx_turns_unfinished WHERE state <> 1 AND end_offset > ?1",
+    [SQL_LAST_COMPLETE] = "SELECT max(turn) FROM turns WHERE run_id = ?1 AND state = 1",
+    [SQL_MAX_TURN] = "SELECT max(turn) FROM events WHERE ?1 IS NULL OR run_id = ?1",
+    [SQL_COUNT_RUN] = "SELECT run_id, count(*) FROM events" MATCHING " GROUP BY 1 ORDER BY 1",
+    [SQL_COUNT_KIND] = "SELECT kind, count(*) FROM events" MATCHING " GROUP BY 1 ORDER BY 1",
+    [SQL_COUNT_ACTOR] = "SELECT actor, count(*) FROM events" MATCHING " GROUP BY 1 ORDER BY 1",
+    [SQL_INDEX_ID] =
+        "SELECT id, offset FROM events INDEXED BY sqlite_autoindex_events_1 ORDER BY id",
+    [SQL_INDEX_RUN] = "SELECT run_id, offset FROM events INDEXED BY idx_run_id"
+                      " ORDER BY run_id, offset",
+    [SQL_INDEX_KIND] = "SELECT kind, offset FROM events INDEXED BY idx_kind ORDER BY kind, offset",
+    [SQL_INDEX_ACTOR] =
+        "SELECT actor, offset FROM events INDEXED BY idx_actor ORDER BY actor, offset",
+    [SQL_EMBED] = "INSERT INTO embeddings (offset, vector) VALUES (?1, ?2)"
+                  " ON CONFLICT (offset) DO UPDATE SET vector = ?2",
+    [SQL_EMBED_ANY] = "SELECT length(vector) FROM embeddings LIMIT 1",
+    [SQL_EMBEDDINGS] = "SELECT offset, vector FROM embeddings ORDER BY offset",
+    [SQL_EMBEDDINGS_FILTER] =
+        "SELECT offset, vector FROM embeddings JOIN events USING (offset)" MATCHING
+        " ORDER BY offset",
+};
+
+static struct sqlite_backend *of(struct ledger_backend *base)
+{
+    return (struct sqlite_backend *)base; /* base is its first member */
+}
+
+/* --- handles --- */
+
+pawl_status pawl__ledger_reader_take(struct sqlite_backend *backend,
+                                     struct pawl__sqlite **ret_db,
+                                     pawl_error *reterr)
+{
+    struct pawl__sqlite *db = NULL;
+
+    pawl__lock(&backend->lock);
+    if (backend->reader_count > 0) {
+        db = backend->readers[--backend->reader_count];
+    }
+    pawl__unlock(&backend->lock);
+    if (db != NULL) {
+        *ret_db = db;
+        return PAWL_OK;
+    }
+    struct pawl__sqlite_options options = backend->options;
+    options.mode = backend->reader_mode;
+    options.schema_unchecked = true; /* the first handle's business */
+    return pawl__sqlite_open(backend->path, &options, ret_db, reterr);
+}
+
+void pawl__ledger_reader_return(struct sqlite_backend *backend, struct pawl__sqlite *db)
+{
+    pawl__lock(&backend->lock);
+    if (backend->reader_count < LEDGER_READERS_KEPT) {
+        backend->readers[backend->reader_count++] = STEAL(db);
+    }
+    pawl__unlock(&backend->lock);
+    pawl__sqlite_close(db);
+}
+
+pawl_status pawl__ledger_sqlite_head(struct pawl__sqlite *db,
+                                     pawl_ledger_head *ret_head,
+                                     pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_HEAD);
+    pawl_ledger_head head = { 0 };
+    bool row;
+
+    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (row) {
+        pawl_view hash = pawl__sqlite_blob(&stmt, 1);
+        head.offset = (uint64_t)pawl__sqlite_i64(&stmt, 0);
+        if (hash.len != sizeof(head.hash)) {
+            return pawl__fail(reterr, PAWL_CORRUPT, "the hash of the last event is not whole");
+        }
+        memcpy(head.hash, hash.data, sizeof(head.hash));
+    }
+    *ret_head = head;
+    return PAWL_OK;
+}
+
+/* --- writing --- */
+
+static pawl_status sqlite_begin(struct ledger_backend *base,
+                                pawl_ledger_head *ret_head,
+                                pawl_error *reterr)
+{
+    struct pawl__sqlite *db = of(base)->writer;
+    /* IMMEDIATE: the write lock before the head is read, so that no two appenders see the same. */
+    pawl_status status = pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, reterr);
+
+    return status == PAWL_OK ? pawl__ledger_sqlite_head(db, ret_head, reterr) : status;
+}
+
+static pawl_status sqlite_lookup(struct ledger_backend *base,
+                                 const pawl_view *ids,
+                                 size_t count,
+                                 ledger_event_sink sink,
+                                 void *context,
+                                 pawl_error *reterr)
+{
+    for (size_t i = 0; i < count; i++) {
+        pawl_status status =
+            pawl__ledger_sqlite_lookup(of(base)->writer, ids[i], sink, context, reterr);
+        if (status != PAWL_OK && status != PAWL_NOT_FOUND) {
+            return status;
+        }
+    }
+    return PAWL_OK;
+}
+
+/* An INSERT that did nothing is no error to SQLite: RAISE(IGNORE), ON CONFLICT IGNORE. */
+static pawl_status check_changed(struct pawl__sqlite *db, const char *table, pawl_error *reterr)
+{
+    int64_t changed = pawl__sqlite_changes(db);
+
+    return changed == 1 ? PAWL_OK
+                        : pawl__fail(reterr,
+                                     PAWL_CORRUPT,
+                                     "one row was written to '%s' and %lld were stored: look for a "
+                                     "trigger on it; nothing was appended",
+                                     table,
+                                     (long long)changed);
+}
+
+static pawl_status insert_one(struct pawl__sqlite *db, const pawl_event *event, pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_INSERT);
+    char created_at[PAWL__TIME_SIZE];
+
+    pawl__time_store(event->created_at_us, created_at);
+    pawl__sqlite_bind_i64(&stmt, 1, (int64_t)event->offset);
+    pawl__sqlite_bind_text(&stmt, 2, event->id);
+    pawl__sqlite_bind_text(&stmt, 3, event->run_id);
+    pawl__sqlite_bind_i64(&stmt, 4, event->turn);
+    pawl__sqlite_bind_text(&stmt, 5, event->kind);
+    pawl__sqlite_bind_text(&stmt, 6, event->actor);
+    pawl__sqlite_bind_text(&stmt, 7, event->payload);
+    pawl__sqlite_bind_text(&stmt, 8, pawl_view_of(created_at));
+    pawl__sqlite_bind_i64(&stmt, 9, event->schema_version);
+    pawl__sqlite_bind_blob(
+        &stmt, 10, (pawl_view){ (const char *)event->hash, sizeof(event->hash) });
+    pawl_status status = pawl__sqlite_run(&stmt, reterr);
+    return status == PAWL_OK ? check_changed(db, "events", reterr) : status;
+}
+
+/* What the transaction has written so far is what it was told to write: an AFTER trigger can take a
+ * row back that was counted. */
+static pawl_status read_back(struct pawl__sqlite *db,
+                             const pawl_event *events,
+                             size_t count,
+                             pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_READ_BACK);
+    const pawl_event *last = &events[count - 1];
+    bool row;
+
+    pawl__sqlite_bind_i64(&stmt, 1, (int64_t)events[0].offset - 1);
+    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl_view hash = row ? pawl__sqlite_blob(&stmt, 1) : (pawl_view){ NULL, 0 };
+    bool same = row && pawl__sqlite_i64(&stmt, 0) == (int64_t)last->offset
+                && pawl__sqlite_i64(&stmt, 2) == (int64_t)count && hash.len == sizeof(last->hash)
+                && memcmp(hash.data, last->hash, hash.len) == 0;
+    return same
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_CORRUPT,
+                            "%zu events were written, and reading them back shows others: look for "
+                            "a trigger on 'events'; nothing was appended",
+                            count);
+}
+
+static pawl_status sqlite_insert(struct ledger_backend *base,
+                                 const pawl_event *events,
+                                 size_t count,
+                                 pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        status = insert_one(of(base)->writer, &events[i], reterr);
+    }
+    return status == PAWL_OK ? read_back(of(base)->writer, events, count, reterr) : status;
+}
+
+static pawl_status sqlite_turn_get(struct ledger_backend *base,
+                                   pawl_view run_id,
+                                   int64_t turn,
+                                   struct ledger_turn *ret_turn,
+                                   pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(of(base)->writer, SQL_TURN_GET);
+    struct ledger_turn found = { .run_id = run_id, .turn = turn };
+    bool row;
+
+    pawl__sqlite_bind_text(&stmt, 1, run_id);
+    pawl__sqlite_bind_i64(&stmt, 2, turn);
+    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (row) {
+        found.attempt = (uint32_t)pawl__sqlite_i64(&stmt, 0);
+        found.state = (pawl_turn_state)pawl__sqlite_i64(&stmt, 1);
+        found.begin_offset = (uint64_t)pawl__sqlite_i64(&stmt, 2);
+        found.end_offset = (uint64_t)pawl__sqlite_i64(&stmt, 3);
+    }
+    *ret_turn = found;
+    return PAWL_OK;
+}
+
+static pawl_status sqlite_open_turns(struct ledger_backend *base,
+                                     pawl_turn_visit visit,
+                                     void *context,
+                                     pawl_error *reterr)
+{
+    return pawl__ledger_sqlite_each_unfinished(
+        of(base)->writer, UINT64_MAX, visit, context, reterr);
+}
+
+static pawl_status sqlite_turn_put(struct ledger_backend *base,
+                                   const struct ledger_turn *turn,
+                                   pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(of(base)->writer, SQL_TURN_PUT);
+
+    pawl__sqlite_bind_text(&stmt, 1, turn->run_id);
+    pawl__sqlite_bind_i64(&stmt, 2, turn->turn);
+    pawl__sqlite_bind_i64(&stmt, 3, turn->attempt);
+    pawl__sqlite_bind_i64(&stmt, 4, turn->state);
+    pawl__sqlite_bind_i64(&stmt, 5, (int64_t)turn->begin_offset);
+    pawl__sqlite_bind_i64(&stmt, 6, (int64_t)turn->end_offset);
+    pawl_status status = pawl__sqlite_run(&stmt, reterr);
+    return status == PAWL_OK ? check_changed(of(base)->writer, "turns", reterr) : status;
+}
+
+/* Bytes of the embeddings that are there; 0: none yet. */
+static pawl_status vector_bytes(struct pawl__sqlite *db, size_t *ret_bytes, pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_EMBED_ANY);
+    bool row;
+    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
+
+    if (status == PAWL_OK) {
+        *ret_bytes = row ? (size_t)pawl__sqlite_i64(&stmt, 0) : 0;
+    }
+    return status;
+}
+
+static pawl_status sqlite_embed(struct ledger_backend *base,
+                                uint64_t offset,
+                                pawl_view vector,
+                                pawl_error *reterr)
+{
+    struct pawl__sqlite *db = of(base)->writer;
+    size_t bytes;
+
+    pawl_status status = vector_bytes(db, &bytes, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (bytes % sizeof(float) != 0) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "an embedding of this ledger has %zu bytes, which are no vector",
+                          bytes);
+    }
+    if (bytes != 0 && bytes != vector.len) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "embedding has %zu dimensions, those of this ledger have %zu",
+                          vector.len / sizeof(float),
+                          bytes / sizeof(float));
+    }
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_EMBED);
+    pawl__sqlite_bind_i64(&stmt, 1, (int64_t)offset);
+    pawl__sqlite_bind_blob(&stmt, 2, vector);
+    status = pawl__sqlite_run(&stmt, reterr);
+    if (status == PAWL_OK) {
+        return check_changed(db, "embeddings", reterr);
+    }
+    if (status == PAWL_CONFLICT) { /* the foreign key */
+        return pawl__fail(
+            reterr, PAWL_NOT_FOUND, "no event at offset %llu", (unsigned long long)offset);
+    }
+    return status;
+}
+
+static pawl_status sqlite_commit(struct ledger_backend *base, pawl_error *reterr)
+{
+    return pawl__sqlite_commit(of(base)->writer, reterr);
+}
+
+static void sqlite_rollback(struct ledger_backend *base)
+{
+    pawl__sqlite_rollback(of(base)->writer);
+}
+
+static pawl_status sqlite_watch(struct ledger_backend *base,
+                                int64_t deadline_ns,
+                                struct pawl__cancel *cancel,
+                                pawl_error *reterr)
+{
+    struct sqlite_backend *backend = of(base);
+
+    if (backend->watch.db == NULL) {
+        struct pawl__sqlite *db;
+        pawl_status status = pawl__ledger_reader_take(backend, &db, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        pawl__sqlite_watch_start(&backend->watch, backend->path, db);
+    }
+    return pawl__sqlite_watch(&backend->watch, deadline_ns, cancel, reterr);
+}
+
+/* --- the whole --- */
+
+static pawl_status sqlite_copy_to(struct ledger_backend *base,
+                                  const char *path,
+                                  pawl_progress progress,
+                                  void *progress_context,
+                                  pawl_error *reterr)
+{
+    struct pawl__sqlite_backup_options options = { .progress = progress,
+                                                   .context = progress_context };
+    struct pawl__sqlite *db;
+
+    pawl_status status = pawl__ledger_reader_take(of(base), &db, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__sqlite_backup(db, path, &options, reterr);
+        pawl__ledger_reader_return(of(base), db);
+    }
+    return status;
+}
+
+pawl_status pawl__ledger_sqlite_flush(struct ledger_backend *base, pawl_error *reterr)
+{
+    return pawl__sqlite_checkpoint(of(base)->writer, PAWL__SQLITE_TRUNCATE, NULL, reterr);
+}
+
+static void sqlite_close(struct ledger_backend *base)
+{
+    struct sqlite_backend *backend = of(base);
+
+    for (size_t i = 0; i < backend->reader_count; i++) {
+        pawl__sqlite_close(backend->readers[i]);
+    }
+    pawl__sqlite_watch_done(&backend->watch);
+    pawl__sqlite_close(backend->settler);
+    pawl__sqlite_close(backend->writer);
+    pawl__lock_done(&backend->lock);
+    free(backend->log_path);
+    free(backend->anchor_path);
+    free(backend->path);
+    free(backend);
+}
+
+static const struct ledger_backend_ops sqlite_ops = {
+    .name = "sqlite",
+    .close = sqlite_close,
+    .begin = sqlite_begin,
+    .lookup = sqlite_lookup,
+    .insert = sqlite_insert,
+    .turn_get = sqlite_turn_get,
+    .open_turns = sqlite_open_turns,
+    .turn_put = sqlite_turn_put,
+    .embed = sqlite_embed,
+    .commit = sqlite_commit,
+    .rollback = sqlite_rollback,
+    .read = pawl__ledger_sqlite_read,
+    .head = pawl__ledger_sqlite_get_head,
+    .get = pawl__ledger_sqlite_get,
+    .max_turn = pawl__ledger_sqlite_max_turn,
+    .counts = pawl__ledger_sqlite_counts,
+    .turns = pawl__ledger_sqlite_turns,
+    .unfinished = pawl__ledger_sqlite_unfinished,
+    .last_complete_turn = pawl__ledger_sqlite_last_complete_turn,
+    .embeddings = pawl__ledger_sqlite_embeddings,
+    .watch = sqlite_watch,
+    .settle = pawl__ledger_sqlite_settle,
+    .anchor = pawl__ledger_sqlite_anchor,
+    .check = pawl__ledger_sqlite_check,
+    .schema = pawl__ledger_sqlite_schema,
+    .entries = pawl__ledger_sqlite_entries,
+    .copy_to = sqlite_copy_to,
+};
+
+/* --- opening --- */
+
+static pawl_status no_memory(pawl_error *reterr)
+{
+    return pawl__fail(reterr, PAWL_NOMEM, "no memory for a ledger");
+}
+
+static bool has_content(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 && info.st_size > 0;
+}
+
+/* Two names of one file must mean one anchor. *ret_exists: whether something is in such a file. */
+static pawl_status set_paths(struct sqlite_backend *backend,
+                             const char *path,
+                             bool *ret_exists,
+                             pawl_error *reterr)
+{
+    char *real = realpath(path, NULL);
+
+    if (real == NULL && errno != ENOENT) {
+        return pawl__fail_errno(reterr, errno, "open '%s'", path);
+    }
+    *ret_exists = real != NULL && has_content(real);
+    free(backend->path);
+    free(backend->anchor_path);
+    free(backend->log_path);
+    backend->path = real != NULL ? real : strdup(path);
+    backend->anchor_path = backend->path == NULL ? NULL : pawl__anchor_path(backend->path);
+    backend->log_path = backend->path == NULL ? NULL : pawl__fs_with_suffix(backend->path, "-wal");
+    return backend->anchor_path != NULL && backend->log_path != NULL ? PAWL_OK : no_memory(reterr);
+}
+
+/* Before anything is created or migrated. The file is looked for after its anchor was read: another
+ * process may be creating both, and the anchor comes last. */
+static pawl_status check_paths(struct sqlite_backend *backend, pawl_error *reterr)
+{
+    pawl_ledger_head anchor;
+    pawl_status status = pawl__anchor_read(backend->anchor_path, &anchor, reterr);
+
+    if (status == PAWL_OK && anchor.offset > 0 && !has_content(backend->path)) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "cut off: there is no log, but its anchor is at offset %llu; to begin "
+                          "anew, remove '%s'",
+                          (unsigned long long)anchor.offset,
+                          backend->anchor_path);
+    }
+    return status == PAWL_NOT_FOUND ? PAWL_OK : status;
+}
+
+static enum pawl__sqlite_mode open_mode(const pawl_ledger_options *options)
+{
+    return options->must_exist ? PAWL__SQLITE_MUST_EXIST : PAWL__SQLITE_CREATE;
+}
+
+/* The columns of the table that others keep, without hashes. */
+static const char original_schema[] =
+    "SELECT offset, id, run_id, turn, kind, actor, payload, created_at FROM events LIMIT 0";
+static const char hashed_schema[] = "SELECT hash FROM events LIMIT 0";
+
+/* What SQLite says about a file that is not ours helps nobody. */
+static pawl_status explain(const struct sqlite_backend *backend,
+                           pawl_status status,
+                           pawl_error *reterr)
+{
+    if (status == PAWL_INVALID && pawl__sqlite_answers(backend->path, original_schema)
+        && !pawl__sqlite_answers(backend->path, hashed_schema)) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "'%s' holds events of the original schema, without hashes: `pawl ledger "
+                          "import` takes them into a new ledger",
+                          backend->path);
+    }
+    /* Our statements fit our schema: what they do not fit is another one. */
+    if (status == PAWL_FAILED) {
+        return pawl__fail_context(
+            reterr, PAWL_CORRUPT, "a table or an index is missing or was changed");
+    }
+    /* So is what is empty, when its anchor knows of events. */
+    pawl_ledger_head anchor;
+    if (status == PAWL_NOT_FOUND && has_content(backend->path)
+        && pawl__anchor_read(backend->anchor_path, &anchor, NULL) == PAWL_OK && anchor.offset > 0) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "cut off: the log is empty, but its anchor is at offset %llu; restore a "
+                          "snapshot",
+                          (unsigned long long)anchor.offset);
+    }
+    /* With an anchor beside it, it was a ledger once. */
+    if (status == PAWL_CORRUPT && access(backend->anchor_path, F_OK) != 0
+        && !pawl__begins_like_sqlite(backend->path)) {
+        return pawl__fail(reterr, PAWL_INVALID, "it is no ledger, and no SQLite database at all");
+    }
+    return status;
+}
+
+static pawl_status open_first(struct sqlite_backend *backend,
+                              const pawl_ledger_options *options,
+                              pawl_error *reterr)
+{
+    backend->options.mode = options->read_only ? backend->reader_mode : open_mode(options);
+    struct pawl__sqlite_options writing = backend->options;
+    struct pawl__sqlite *db;
+
+    writing.cache_kib = WRITER_CACHE_KIB;
+    pawl_status status = pawl__sqlite_open(backend->path, &writing, &db, reterr);
+    if (status != PAWL_OK) {
+        return explain(backend, status, reterr);
+    }
+    if (options->read_only) {
+        pawl__ledger_reader_return(backend, db);
+    } else {
+        backend->writer = db;
+    }
+    return PAWL_OK;
+}
+
+static pawl_status open_at(struct sqlite_backend *backend,
+                           const char *path,
+                           const pawl_ledger_options *options,
+                           pawl_error *reterr)
+{
+    bool exists = false;
+    pawl_status status = set_paths(backend, path, &exists, reterr);
+
+    if (status == PAWL_OK && (!options->read_only || !exists)) {
+        status = check_paths(backend, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = open_first(backend, options, reterr);
+    }
+    return status == PAWL_OK && !exists ? set_paths(backend, path, &exists, reterr) : status;
+}
+
+pawl_status pawl__ledger_sqlite_open(const struct pawl__location *location,
+                                     const pawl_ledger_options *options,
+                                     struct ledger_backend **ret_backend,
+                                     pawl_error *reterr)
+{
+    struct sqlite_backend *backend = calloc(1, sizeof(*backend));
+
+    if (backend == NULL) {
+        return no_memory(reterr);
+    }
+    backend->base.ops = &sqlite_ops;
+    backend->watch = (struct pawl__sqlite_watch)PAWL__SQLITE_WATCH_INIT;
+    backend->options = (struct pawl__sqlite_options)PAWL__SQLITE_OPTIONS_INIT;
+    backend->options.application_id = PAWL__LEDGER_APPLICATION_ID;
+    backend->options.schema = &pawl__schema_sqlite_ledger;
+    backend->options.statements = sql_text;
+    backend->options.statement_count = SQL_COUNT;
+    backend->options.busy_ms_max = options->busy_ms_max;
+    backend->options.sync_normal = location->durability_normal;
+    backend->options.interrupted = location->interrupted;
+    backend->options.schema_unchecked = options->accept_damage;
+    backend->reader_mode = location->at_rest ? PAWL__SQLITE_AT_REST : PAWL__SQLITE_READ_ONLY;
+    pawl_status status = pawl__lock_init(&backend->lock, reterr);
+    if (status != PAWL_OK) {
+        free(backend);
+        return status;
+    }
+    status = open_at(backend, location->path, options, reterr);
+    if (status != PAWL_OK) {
+        sqlite_close(&backend->base);
+        return status;
+    }
+    *ret_backend = &backend->base;
+    return PAWL_OK;
+}

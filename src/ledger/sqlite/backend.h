@@ -1,0 +1,157 @@
+/* Shared by the files of the SQLite backend: backend_sqlite.c (open, write), sqlite_read.c (the
+ * reading side) and sqlite_anchor.c. */
+#ifndef PAWL_LEDGER_SQLITE_BACKEND_H
+#define PAWL_LEDGER_SQLITE_BACKEND_H
+
+#include "base/thread/thread.h"
+#include "ledger/core/backend.h"
+#include "store/sqlite/sqlite.h"
+#include "store/sqlite/watch.h"
+
+enum {
+    SQL_HEAD,
+    SQL_FIRST,
+    SQL_HIGHEST_EVER,
+    SQL_READ_BACK,
+    SQL_LAST_UNINDEXED,
+    SQL_INSERT,
+    SQL_BY_ID,
+    SQL_BY_OFFSET,
+    SQL_READ,
+    SQL_READ_FILTER,
+    SQL_READ_RUN,
+    SQL_READ_KIND,
+    SQL_READ_ACTOR,
+    SQL_TURN_GET,
+    SQL_TURN_PUT,
+    SQL_TURNS,
+    SQL_TURNS_UNFINISHED,
+    SQL_LAST_COMPLETE,
+    SQL_MAX_TURN,
+    SQL_COUNT_RUN,
+    SQL_COUNT_KIND,
+    SQL_COUNT_ACTOR,
+    SQL_INDEX_ID,
+    SQL_INDEX_RUN,
+    SQL_INDEX_KIND,
+    SQL_INDEX_ACTOR,
+    SQL_EMBED,
+    SQL_EMBED_ANY,
+    SQL_EMBEDDINGS,
+    SQL_EMBEDDINGS_FILTER,
+    SQL_COUNT
+};
+
+enum { LEDGER_READERS_KEPT = 8 };
+
+struct sqlite_backend {
+    struct ledger_backend base;
+    char *path; /* of the file itself: no symbolic link, and the same after a chdir */
+    char *anchor_path;
+    char *log_path; /* "<path>-wal" */
+    struct pawl__sqlite_options options;
+    enum pawl__sqlite_mode reader_mode;
+    struct pawl__sqlite *writer;  /* the committer's; NULL when read-only */
+    struct pawl__sqlite *settler; /* the settling thread's, opened when it first writes */
+    bool anchor_spoilt;           /* the settling thread's: the log could not be synced */
+
+    struct pawl__lock lock; /* covers the pool below */
+    struct pawl__sqlite *readers[LEDGER_READERS_KEPT];
+    size_t reader_count;
+
+    struct pawl__sqlite_watch watch; /* the watcher thread's */
+};
+
+/* A handle to read with, from the pool or newly opened; give it back with _return. */
+PAWL_MUST_USE pawl_status pawl__ledger_reader_take(struct sqlite_backend *backend,
+                                                   struct pawl__sqlite **ret_db,
+                                                   pawl_error *reterr);
+void pawl__ledger_reader_return(struct sqlite_backend *backend, struct pawl__sqlite *db);
+
+/* The head as this handle sees it; offset 0 for an empty ledger. */
+PAWL_MUST_USE pawl_status pawl__ledger_sqlite_head(struct pawl__sqlite *db,
+                                                   pawl_ledger_head *ret_head,
+                                                   pawl_error *reterr);
+
+/* Moves the log into the file and empties it, so that the file alone is everything. Of a backend
+ * that nobody else has open. */
+PAWL_MUST_USE pawl_status pawl__ledger_sqlite_flush(struct ledger_backend *base,
+                                                    pawl_error *reterr);
+
+/* The row that `stmt` stands on. CORRUPT when a column is not what the ledger writes. */
+PAWL_MUST_USE pawl_status pawl__ledger_sqlite_row(struct pawl__sqlite_stmt *stmt,
+                                                  pawl_event *ret_event,
+                                                  pawl_error *reterr);
+
+/* Calls the sink with the event that has this id; NOT_FOUND. */
+pawl_status pawl__ledger_sqlite_lookup(struct pawl__sqlite *db,
+                                       pawl_view id,
+                                       ledger_event_sink sink,
+                                       void *context,
+                                       pawl_error *reterr);
+/* Calls `visit` for the attempts that are open, and the abandoned ones that ended behind `since`. */
+PAWL_MUST_USE pawl_status pawl__ledger_sqlite_each_unfinished(struct pawl__sqlite *db,
+                                                              uint64_t since,
+                                                              pawl_turn_visit visit,
+                                                              void *context,
+                                                              pawl_error *reterr);
+
+/* Methods of the table in backend_sqlite.c. */
+pawl_status pawl__ledger_sqlite_read(struct ledger_backend *base,
+                                     const struct ledger_query *query,
+                                     ledger_event_sink sink,
+                                     void *context,
+                                     pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_get_head(struct ledger_backend *base,
+                                         pawl_ledger_head *ret_head,
+                                         pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_check(struct ledger_backend *base,
+                                      uint64_t *ret_bad,
+                                      pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_schema(struct ledger_backend *base, pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_entries(struct ledger_backend *base,
+                                        enum ledger_index index,
+                                        ledger_entry_sink sink,
+                                        void *context,
+                                        pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_get(struct ledger_backend *base,
+                                    pawl_view id,
+                                    uint64_t offset,
+                                    ledger_event_sink sink,
+                                    void *context,
+                                    pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_max_turn(struct ledger_backend *base,
+                                         pawl_view run_id,
+                                         int64_t *ret_turn,
+                                         pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_counts(struct ledger_backend *base,
+                                       pawl_count_by by,
+                                       const pawl_event_filter *filter,
+                                       pawl_count_visit visit,
+                                       void *context,
+                                       pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_turns(struct ledger_backend *base,
+                                      pawl_view run_id,
+                                      pawl_turn_visit visit,
+                                      void *context,
+                                      pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_unfinished(struct ledger_backend *base,
+                                           uint64_t since,
+                                           pawl_turn_visit visit,
+                                           void *context,
+                                           pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_last_complete_turn(struct ledger_backend *base,
+                                                   pawl_view run_id,
+                                                   int64_t *ret_turn,
+                                                   pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_embeddings(struct ledger_backend *base,
+                                           const pawl_event_filter *filter,
+                                           ledger_vector_sink visit,
+                                           void *context,
+                                           pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_settle(struct ledger_backend *base, pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_anchor(struct ledger_backend *base,
+                                       pawl_ledger_head *ret_head,
+                                       pawl_error *reterr);
+
+#endif

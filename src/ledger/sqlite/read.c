@@ -1,0 +1,599 @@
+#include "ledger/sqlite/backend.h"
+
+#include <string.h>
+
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/os/clock.h"
+
+static struct sqlite_backend *of(struct ledger_backend *base)
+{
+    return (struct sqlite_backend *)base; /* base is its first member */
+}
+
+/* A pool handle for one function, given back at the end of its scope. */
+struct borrowed {
+    struct sqlite_backend *backend;
+    struct pawl__sqlite *db;
+};
+
+static void give_back(struct borrowed *borrowed)
+{
+    if (borrowed->db != NULL) {
+        pawl__ledger_reader_return(borrowed->backend, borrowed->db);
+    }
+}
+
+static pawl_status borrow(struct ledger_backend *base,
+                          struct borrowed *ret_borrowed,
+                          pawl_error *reterr)
+{
+    ret_borrowed->backend = of(base);
+    return pawl__ledger_reader_take(of(base), &ret_borrowed->db, reterr);
+}
+
+static void bind_name(struct pawl__sqlite_stmt *stmt, int parameter, pawl_view name)
+{
+    if (name.len == 0) {
+        pawl__sqlite_bind_null(stmt, parameter);
+    } else {
+        pawl__sqlite_bind_text(stmt, parameter, name);
+    }
+}
+
+/* Times are compared as text, which sorts as they do. The texts must outlive the statement's use.
+ */
+struct filter_texts {
+    char from[PAWL__TIME_SIZE];
+    char until[PAWL__TIME_SIZE];
+};
+
+/* Parameters from `first` on: run, kind, actor, two turns, two times. */
+static void bind_filter(struct pawl__sqlite_stmt *stmt,
+                        int first,
+                        const pawl_event_filter *filter,
+                        struct filter_texts *texts)
+{
+    bind_name(stmt, first, filter->run_id);
+    bind_name(stmt, first + 1, filter->kind);
+    bind_name(stmt, first + 2, filter->actor);
+    pawl__sqlite_bind_i64(stmt, first + 3, filter->turn_min);
+    pawl__sqlite_bind_i64(stmt, first + 4, filter->turn_max);
+    pawl__time_store(filter->time_min_us, texts->from);
+    pawl__sqlite_bind_text(stmt, first + 5, pawl_view_of(texts->from));
+    if (filter->time_max_us > PAWL__WALL_US_MAX) {
+        pawl__sqlite_bind_text(stmt, first + 6, pawl_view_of("a")); /* above every digit */
+    } else {
+        pawl__time_store(filter->time_max_us, texts->until);
+        pawl__sqlite_bind_text(stmt, first + 6, pawl_view_of(texts->until));
+    }
+}
+
+/* "2026-01-29 10:20:30.123456": of all that can be read as a time, only what was written. */
+static bool is_stored_form(pawl_view time)
+{
+    return time.len == 26 && time.data[10] == ' ' && time.data[25] >= '0' && time.data[25] <= '9';
+}
+
+static pawl_status fail_type(struct pawl__sqlite_stmt *stmt,
+                             const char *column,
+                             const char *type,
+                             pawl_error *reterr)
+{
+    return pawl__fail(reterr,
+                      PAWL_CORRUPT,
+                      "%s of offset %llu is not stored as %s",
+                      column,
+                      (unsigned long long)pawl__sqlite_i64(stmt, 0),
+                      type);
+}
+
+static pawl_status read_hash(struct pawl__sqlite_stmt *stmt, pawl_event *event, pawl_error *reterr)
+{
+    pawl_view hash = pawl__sqlite_blob(stmt, 9);
+
+    if (hash.len != sizeof(event->hash)) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "the hash of offset %llu has %zu bytes instead of %zu",
+                          (unsigned long long)event->offset,
+                          hash.len,
+                          sizeof(event->hash));
+    }
+    memcpy(event->hash, hash.data, sizeof(event->hash));
+    return PAWL_OK;
+}
+
+static pawl_status read_time(pawl_view created_at, pawl_event *event, pawl_error *reterr)
+{
+    if (!is_stored_form(created_at)
+        || pawl__time_parse(created_at, &event->created_at_us, NULL) != PAWL_OK) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "created_at of offset %llu is '%.*s'",
+                          (unsigned long long)event->offset,
+                          (int)MIN(created_at.len, (size_t)40),
+                          created_at.len == 0 ? "" : created_at.data);
+    }
+    return PAWL_OK;
+}
+
+static const struct {
+    const char *name;
+    int column;
+    size_t member;
+} text_columns[] = {
+    { "id", 1, offsetof(pawl_event, id) },           { "run_id", 2, offsetof(pawl_event, run_id) },
+    { "kind", 4, offsetof(pawl_event, kind) },       { "actor", 5, offsetof(pawl_event, actor) },
+    { "payload", 6, offsetof(pawl_event, payload) },
+};
+
+/* Each value must be stored as what it is. SQLite converts whatever is asked for, so 'abc' would be
+ * read as turn 0, and a BLOB as the text that it looks like; comparing, it does not convert, and
+ * filters and ids would miss such an event. */
+pawl_status pawl__ledger_sqlite_row(struct pawl__sqlite_stmt *stmt,
+                                    pawl_event *ret_event,
+                                    pawl_error *reterr)
+{
+    pawl_view created_at;
+
+    for (size_t i = 0; i < COUNT_OF(text_columns); i++) {
+        pawl_view *text = (pawl_view *)((char *)ret_event + text_columns[i].member);
+        if (!pawl__sqlite_as_text(stmt, text_columns[i].column, text)) {
+            return fail_type(stmt, text_columns[i].name, "text", reterr);
+        }
+    }
+    if (!pawl__sqlite_as_text(stmt, 7, &created_at)) {
+        return fail_type(stmt, "created_at", "text", reterr);
+    }
+    if (!pawl__sqlite_as_i64(stmt, 3, &ret_event->turn)) {
+        return fail_type(stmt, "turn", "a number", reterr);
+    }
+    if (!pawl__sqlite_as_i64(stmt, 8, &ret_event->schema_version)) {
+        return fail_type(stmt, "schema_version", "a number", reterr);
+    }
+    ret_event->offset = (uint64_t)pawl__sqlite_i64(stmt, 0);
+    pawl_status status = read_hash(stmt, ret_event, reterr);
+    return status == PAWL_OK ? read_time(created_at, ret_event, reterr) : status;
+}
+
+static pawl_status each_row(struct pawl__sqlite_stmt *stmt,
+                            ledger_event_sink sink,
+                            void *context,
+                            uint64_t *ret_rows,
+                            pawl_error *reterr)
+{
+    for (uint64_t rows = 0;; rows++) {
+        bool row;
+        pawl_event event;
+        pawl_status status = pawl__sqlite_next(stmt, &row, reterr);
+
+        if (status == PAWL_OK && row) {
+            status = pawl__ledger_sqlite_row(stmt, &event, reterr);
+        }
+        if (status == PAWL_OK && row) {
+            status = sink(context, &event, reterr);
+        }
+        if (status != PAWL_OK || !row) {
+            *ret_rows = rows;
+            return status;
+        }
+    }
+}
+
+struct up_to {
+    uint64_t offset;
+    ledger_event_sink sink;
+    void *context;
+    bool passed;
+};
+
+static pawl_status sink_up_to(void *context, const pawl_event *event, pawl_error *reterr)
+{
+    struct up_to *up_to = context;
+
+    if (event->offset > up_to->offset) {
+        up_to->passed = true;
+        return PAWL_CANCELLED;
+    }
+    return up_to->sink(up_to->context, event, reterr);
+}
+
+/* The index that narrows most, as far as one can know without counting. */
+static size_t read_statement(const pawl_event_filter *filter)
+{
+    if (filter == NULL) {
+        return SQL_READ;
+    }
+    if (filter->run_id.len > 0) {
+        return SQL_READ_RUN;
+    }
+    if (filter->actor.len > 0) {
+        return SQL_READ_ACTOR;
+    }
+    return filter->kind.len > 0 ? SQL_READ_KIND : SQL_READ_FILTER;
+}
+
+pawl_status pawl__ledger_sqlite_read(struct ledger_backend *base,
+                                     const struct ledger_query *query,
+                                     ledger_event_sink sink,
+                                     void *context,
+                                     pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    struct filter_texts texts;
+    uint64_t rows;
+
+    pawl_status status = borrow(base, &borrowed, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, read_statement(query->filter));
+    pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(query->from, (uint64_t)INT64_MAX));
+    pawl__sqlite_bind_i64(&stmt, 3, query->limit);
+    if (query->filter != NULL) {
+        pawl__sqlite_bind_i64(&stmt, 2, (int64_t)MIN(query->up_to, (uint64_t)INT64_MAX));
+        bind_filter(&stmt, 4, query->filter, &texts);
+        return each_row(&stmt, sink, context, &rows, reterr);
+    }
+    /* The end is looked for here: in the statement it costs as much as reading a column. */
+    struct up_to up_to = { query->up_to, sink, context, false };
+    status = each_row(&stmt, sink_up_to, &up_to, &rows, reterr);
+    return up_to.passed ? PAWL_OK : status;
+}
+
+pawl_status pawl__ledger_sqlite_get_head(struct ledger_backend *base,
+                                         pawl_ledger_head *ret_head,
+                                         pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    pawl_status status = borrow(base, &borrowed, reterr);
+
+    if (status
+        == PAWL_OK) { /* a follower would wait for ever for what is written to another file */
+        status = pawl__sqlite_check_place(borrowed.db, reterr);
+    }
+    return status == PAWL_OK ? pawl__ledger_sqlite_head(borrowed.db, ret_head, reterr) : status;
+}
+
+/* Offsets begin at 1 and every read does, too; a look-up by id would find what stands before. */
+static pawl_status check_first(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_FIRST);
+    bool row;
+    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
+
+    if (status == PAWL_OK && row && pawl__sqlite_i64(&stmt, 0) < 1) {
+        *ret_bad = 1;
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "inserted: an event stands before the first, at %lld",
+                          (long long)pawl__sqlite_i64(&stmt, 0));
+    }
+    return status;
+}
+
+/* AUTOINCREMENT makes SQLite remember the highest offset there ever was, in the same transaction: a
+ * tail that was cut off, or a log that was emptied, shows without an anchor, too. */
+static pawl_status check_highest(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_HIGHEST_EVER);
+    pawl_ledger_head head;
+    bool row;
+    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
+    int64_t highest = status == PAWL_OK && row ? pawl__sqlite_i64(&stmt, 0) : 0;
+
+    if (status == PAWL_OK) { /* after it: the log only grows */
+        status = pawl__ledger_sqlite_head(db, &head, reterr);
+    }
+    if (status != PAWL_OK || highest <= (int64_t)head.offset) {
+        return status;
+    }
+    *ret_bad = head.offset + 1;
+    return pawl__fail(reterr,
+                      PAWL_CORRUPT,
+                      "cut off: the log ends at offset %llu, but had events up to %lld; restore it "
+                      "from a snapshot",
+                      (unsigned long long)head.offset,
+                      (long long)highest);
+}
+
+/* Whoever writes relies on the index of ids to know duplicates. All of it is verify's to read; that
+ * it has the newest event is known at once. */
+static pawl_status check_last(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_LAST_UNINDEXED);
+    bool row;
+    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
+
+    if (status == PAWL_OK && row) {
+        *ret_bad = (uint64_t)pawl__sqlite_i64(&stmt, 0);
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "not indexed: the id of the newest event, at %lld, does not lead to it; "
+                          "see 'damaged indexes' in the documentation of the ledger",
+                          (long long)pawl__sqlite_i64(&stmt, 0));
+    }
+    return status;
+}
+
+pawl_status pawl__ledger_sqlite_check(struct ledger_backend *base,
+                                      uint64_t *ret_bad,
+                                      pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    pawl_status status = borrow(base, &borrowed, reterr);
+
+    if (status == PAWL_OK) {
+        status = check_first(borrowed.db, ret_bad, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = check_highest(borrowed.db, ret_bad, reterr);
+    }
+    return status == PAWL_OK && of(base)->writer != NULL ? check_last(borrowed.db, ret_bad, reterr)
+                                                         : status;
+}
+
+pawl_status pawl__ledger_sqlite_schema(struct ledger_backend *base, pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    pawl_status status = borrow(base, &borrowed, reterr);
+
+    return status == PAWL_OK ? pawl__sqlite_check_schema(borrowed.db, reterr) : status;
+}
+
+pawl_status pawl__ledger_sqlite_entries(struct ledger_backend *base,
+                                        enum ledger_index index,
+                                        ledger_entry_sink sink,
+                                        void *context,
+                                        pawl_error *reterr)
+{
+    static const size_t statements[LEDGER_INDEXES] = {
+        [LEDGER_INDEX_ID] = SQL_INDEX_ID,
+        [LEDGER_INDEX_RUN] = SQL_INDEX_RUN,
+        [LEDGER_INDEX_KIND] = SQL_INDEX_KIND,
+        [LEDGER_INDEX_ACTOR] = SQL_INDEX_ACTOR,
+    };
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+
+    pawl_status status = borrow(base, &borrowed, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, statements[index]);
+    for (bool row = true; status == PAWL_OK && row;) {
+        status = pawl__sqlite_next(&stmt, &row, reterr);
+        if (status == PAWL_OK && row) {
+            status = sink(
+                context, pawl__sqlite_text(&stmt, 0), (uint64_t)pawl__sqlite_i64(&stmt, 1), reterr);
+        }
+    }
+    return status;
+}
+
+pawl_status pawl__ledger_sqlite_lookup(struct pawl__sqlite *db,
+                                       pawl_view id,
+                                       ledger_event_sink sink,
+                                       void *context,
+                                       pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_BY_ID);
+    uint64_t rows;
+
+    pawl__sqlite_bind_text(&stmt, 1, id);
+    pawl_status status = each_row(&stmt, sink, context, &rows, reterr);
+    if (status == PAWL_OK && rows == 0) {
+        return pawl__fail(reterr, PAWL_NOT_FOUND, "no event with id '%.*s'", VIEW_ARGS(id));
+    }
+    return status;
+}
+
+pawl_status pawl__ledger_sqlite_get(struct ledger_backend *base,
+                                    pawl_view id,
+                                    uint64_t offset,
+                                    ledger_event_sink sink,
+                                    void *context,
+                                    pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    uint64_t rows;
+
+    pawl_status status = borrow(base, &borrowed, reterr);
+    if (status != PAWL_OK || id.len > 0) {
+        return status != PAWL_OK
+                   ? status
+                   : pawl__ledger_sqlite_lookup(borrowed.db, id, sink, context, reterr);
+    }
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, SQL_BY_OFFSET);
+    pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(offset, (uint64_t)INT64_MAX));
+    status = each_row(&stmt, sink, context, &rows, reterr);
+    if (status == PAWL_OK && rows == 0) {
+        return pawl__fail(
+            reterr, PAWL_NOT_FOUND, "no event at offset %llu", (unsigned long long)offset);
+    }
+    return status;
+}
+
+/* One number for a run; NOT_FOUND when it is NULL, because nothing was there to take it of. */
+static pawl_status one_turn(struct ledger_backend *base,
+                            size_t statement,
+                            pawl_view run_id,
+                            int64_t *ret_turn,
+                            pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    bool row;
+
+    pawl_status status = borrow(base, &borrowed, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, statement);
+    bind_name(&stmt, 1, run_id);
+    status = pawl__sqlite_next(&stmt, &row, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (!row || pawl__sqlite_is_null(&stmt, 0)) {
+        return pawl__fail(reterr, PAWL_NOT_FOUND, "no turn in run '%.*s'", VIEW_ARGS(run_id));
+    }
+    *ret_turn = pawl__sqlite_i64(&stmt, 0);
+    return PAWL_OK;
+}
+
+pawl_status pawl__ledger_sqlite_max_turn(struct ledger_backend *base,
+                                         pawl_view run_id,
+                                         int64_t *ret_turn,
+                                         pawl_error *reterr)
+{
+    return one_turn(base, SQL_MAX_TURN, run_id, ret_turn, reterr);
+}
+
+pawl_status pawl__ledger_sqlite_last_complete_turn(struct ledger_backend *base,
+                                                   pawl_view run_id,
+                                                   int64_t *ret_turn,
+                                                   pawl_error *reterr)
+{
+    return one_turn(base, SQL_LAST_COMPLETE, run_id, ret_turn, reterr);
+}
+
+pawl_status pawl__ledger_sqlite_counts(struct ledger_backend *base,
+                                       pawl_count_by by,
+                                       const pawl_event_filter *filter,
+                                       pawl_count_visit visit,
+                                       void *context,
+                                       pawl_error *reterr)
+{
+    static const size_t statements[] = {
+        [PAWL_COUNT_BY_RUN] = SQL_COUNT_RUN,
+        [PAWL_COUNT_BY_KIND] = SQL_COUNT_KIND,
+        [PAWL_COUNT_BY_ACTOR] = SQL_COUNT_ACTOR,
+    };
+    static const pawl_event_filter all = PAWL_EVENT_FILTER_INIT;
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    struct filter_texts texts;
+
+    pawl_status status = borrow(base, &borrowed, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, statements[by]);
+    bind_filter(&stmt, 1, filter == NULL ? &all : filter, &texts);
+    for (bool row = true; row;) {
+        status = pawl__sqlite_next(&stmt, &row, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        if (row
+            && !visit(context, pawl__sqlite_text(&stmt, 0), (uint64_t)pawl__sqlite_i64(&stmt, 1))) {
+            break;
+        }
+    }
+    return PAWL_OK;
+}
+
+static pawl_status each_turn(struct pawl__sqlite_stmt *stmt,
+                             pawl_turn_visit visit,
+                             void *context,
+                             pawl_error *reterr)
+{
+    for (;;) {
+        bool row;
+        pawl_status status = pawl__sqlite_next(stmt, &row, reterr);
+
+        if (status != PAWL_OK || !row) {
+            return status;
+        }
+        pawl_turn_info info = {
+            .run_id = pawl__sqlite_text(stmt, 0),
+            .turn = pawl__sqlite_i64(stmt, 1),
+            .attempt = (uint32_t)pawl__sqlite_i64(stmt, 2),
+            .state = (pawl_turn_state)pawl__sqlite_i64(stmt, 3),
+            .begin_offset = (uint64_t)pawl__sqlite_i64(stmt, 4),
+            .end_offset = (uint64_t)pawl__sqlite_i64(stmt, 5),
+        };
+        if (!visit(context, &info)) {
+            return PAWL_OK;
+        }
+    }
+}
+
+pawl_status pawl__ledger_sqlite_turns(struct ledger_backend *base,
+                                      pawl_view run_id,
+                                      pawl_turn_visit visit,
+                                      void *context,
+                                      pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+
+    pawl_status status = borrow(base, &borrowed, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, SQL_TURNS);
+    bind_name(&stmt, 1, run_id);
+    return each_turn(&stmt, visit, context, reterr);
+}
+
+pawl_status pawl__ledger_sqlite_each_unfinished(struct pawl__sqlite *db,
+                                                uint64_t since,
+                                                pawl_turn_visit visit,
+                                                void *context,
+                                                pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_TURNS_UNFINISHED);
+
+    pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(since, (uint64_t)INT64_MAX));
+    return each_turn(&stmt, visit, context, reterr);
+}
+
+pawl_status pawl__ledger_sqlite_unfinished(struct ledger_backend *base,
+                                           uint64_t since,
+                                           pawl_turn_visit visit,
+                                           void *context,
+                                           pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    pawl_status status = borrow(base, &borrowed, reterr);
+
+    return status == PAWL_OK
+               ? pawl__ledger_sqlite_each_unfinished(borrowed.db, since, visit, context, reterr)
+               : status;
+}
+
+pawl_status pawl__ledger_sqlite_embeddings(struct ledger_backend *base,
+                                           const pawl_event_filter *filter,
+                                           ledger_vector_sink visit,
+                                           void *context,
+                                           pawl_error *reterr)
+{
+    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    struct filter_texts texts;
+
+    pawl_status status = borrow(base, &borrowed, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt =
+        pawl__sqlite_use(borrowed.db, filter == NULL ? SQL_EMBEDDINGS : SQL_EMBEDDINGS_FILTER);
+    if (filter != NULL) {
+        bind_filter(&stmt, 1, filter, &texts);
+    }
+    for (bool row = true; status == PAWL_OK && row;) {
+        status = pawl__sqlite_next(&stmt, &row, reterr);
+        if (status == PAWL_OK && row) {
+            status = visit(
+                context, (uint64_t)pawl__sqlite_i64(&stmt, 0), pawl__sqlite_blob(&stmt, 1), reterr);
+        }
+    }
+    return status;
+}

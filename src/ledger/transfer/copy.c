@@ -1,0 +1,193 @@
+#include "base/core/error.h"
+#include "ledger/snapshot/snapshot.h"
+
+enum { PAGE_EVENTS = 1024, COMMIT_ROWS = 10000 };
+#define COMMIT_BYTES ((size_t)16 << 20)
+
+struct work {
+    const struct ledger_copy *copy;
+    bool writing;          /* a transaction of the target is open, ... */
+    size_t rows;           /* ... with so many rows ... */
+    size_t bytes;          /* ... and bytes */
+    pawl_ledger_head head; /* the target's, planned */
+    pawl_status turn_status;
+    pawl_error *reterr; /* for the visitor of turns, which cannot return a status */
+};
+
+static pawl_status begin(struct work *work, pawl_error *reterr)
+{
+    struct ledger_backend *target = work->copy->target;
+    pawl_ledger_head head;
+
+    if (work->writing) {
+        return PAWL_OK;
+    }
+    pawl_status status = target->ops->begin(target, &head, reterr);
+    work->writing = true; /* also when it failed half-way: the rollback at the end is for that */
+    work->rows = 0;
+    work->bytes = 0;
+    return status;
+}
+
+static pawl_status commit(struct work *work, pawl_error *reterr)
+{
+    struct ledger_backend *target = work->copy->target;
+
+    if (!work->writing) {
+        return PAWL_OK;
+    }
+    work->writing = false;
+    return target->ops->commit(target, reterr);
+}
+
+static pawl_status wrote(struct work *work, size_t bytes, pawl_error *reterr)
+{
+    work->rows++;
+    work->bytes += bytes;
+    return work->rows < COMMIT_ROWS && work->bytes < COMMIT_BYTES ? PAWL_OK : commit(work, reterr);
+}
+
+/* --- events --- */
+
+static pawl_status copy_event(void *context, const pawl_event *event, pawl_error *reterr)
+{
+    struct work *work = context;
+    struct ledger_backend *target = work->copy->target;
+
+    if (event->offset != work->head.offset + 1) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "removed: behind offset %llu comes %llu",
+                          (unsigned long long)work->head.offset,
+                          (unsigned long long)event->offset);
+    }
+    pawl_status status = begin(work, reterr);
+    if (status == PAWL_OK) {
+        status = target->ops->insert(target, event, 1, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    work->head.offset = event->offset;
+    return wrote(work, event->payload.len, reterr);
+}
+
+static pawl_status copy_events(struct work *work, pawl_error *reterr)
+{
+    const struct ledger_copy *copy = work->copy;
+    struct ledger_backend *source = copy->source;
+
+    while (work->head.offset < copy->up_to) {
+        struct ledger_query query = {
+            .from = work->head.offset,
+            .up_to = copy->up_to,
+            .limit = PAGE_EVENTS,
+        };
+        pawl_status status = source->ops->read(source, &query, copy_event, work, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        if (work->head.offset == query.from) {
+            return pawl__fail(reterr,
+                              PAWL_CORRUPT,
+                              "cut off: the log ends at offset %llu, its head is at %llu",
+                              (unsigned long long)query.from,
+                              (unsigned long long)copy->up_to);
+        }
+        if (copy->progress != NULL
+            && !copy->progress(
+                copy->progress_context, work->head.offset - copy->from, copy->up_to - copy->from)) {
+            return pawl__fail(reterr, PAWL_CANCELLED, "the copy was cancelled");
+        }
+    }
+    return PAWL_OK;
+}
+
+/* --- turns --- */
+
+static pawl_status put_turn(struct work *work, const pawl_turn_info *info, pawl_error *reterr)
+{
+    struct ledger_backend *target = work->copy->target;
+    bool ended = info->end_offset != 0 && info->end_offset <= work->copy->up_to;
+    struct ledger_turn turn = {
+        .run_id = info->run_id,
+        .turn = info->turn,
+        .attempt = info->attempt,
+        .state = ended ? info->state : PAWL_TURN_OPEN, /* it still was */
+        .begin_offset = info->begin_offset,
+        .end_offset = ended ? info->end_offset : 0,
+    };
+
+    pawl_status status = begin(work, reterr);
+    if (status == PAWL_OK) {
+        status = target->ops->turn_put(target, &turn, reterr);
+    }
+    return status == PAWL_OK ? wrote(work, 0, reterr) : status;
+}
+
+static bool copy_turn(void *context, const pawl_turn_info *info)
+{
+    struct work *work = context;
+    const struct ledger_copy *copy = work->copy;
+
+    if (info->begin_offset > copy->up_to) {
+        return false; /* they come in this order */
+    }
+    /* What was over when the target ended is in the target. */
+    if (info->begin_offset > copy->from || info->end_offset > copy->from) {
+        work->turn_status = put_turn(work, info, work->reterr);
+    }
+    return work->turn_status == PAWL_OK;
+}
+
+static pawl_status copy_turns(struct work *work, pawl_error *reterr)
+{
+    struct ledger_backend *source = work->copy->source;
+
+    work->reterr = reterr;
+    work->turn_status = PAWL_OK;
+    pawl_status status =
+        source->ops->turns(source, (pawl_view){ NULL, 0 }, copy_turn, work, reterr);
+    return status == PAWL_OK ? work->turn_status : status;
+}
+
+/* --- embeddings --- */
+
+/* All of them: one may have been replaced since. */
+static pawl_status copy_embedding(void *context,
+                                  uint64_t offset,
+                                  pawl_view vector,
+                                  pawl_error *reterr)
+{
+    struct work *work = context;
+    struct ledger_backend *target = work->copy->target;
+
+    if (offset > work->copy->up_to) {
+        return PAWL_OK;
+    }
+    pawl_status status = begin(work, reterr);
+    if (status == PAWL_OK) {
+        status = target->ops->embed(target, offset, vector, reterr);
+    }
+    return status == PAWL_OK ? wrote(work, vector.len, reterr) : status;
+}
+
+pawl_status pawl__copy(const struct ledger_copy *copy, pawl_error *reterr)
+{
+    struct work work = { .copy = copy, .head = { .offset = copy->from } };
+    struct ledger_backend *source = copy->source;
+
+    pawl_status status = copy_events(&work, reterr);
+    if (status == PAWL_OK) {
+        status = copy_turns(&work, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = source->ops->embeddings(source, NULL, copy_embedding, &work, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = commit(&work, reterr);
+    } else if (work.writing) {
+        copy->target->ops->rollback(copy->target);
+    }
+    return status;
+}

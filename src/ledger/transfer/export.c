@@ -1,0 +1,199 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/core/argument.h"
+#include "base/core/error.h"
+#include "base/core/sink.h"
+#include "base/os/fs.h"
+#include "ledger/core/internal.h"
+#include "ledger/transfer/event_json.h"
+#include "ledger/transfer/transfer.h"
+
+enum { CHUNK_BYTES = 1 << 18, TELL_EVERY = 512 };
+
+static void close_reader(pawl_reader **reader)
+{
+    pawl_reader_close(*reader);
+}
+
+pawl_status pawl__progress_tell(const struct ledger_progress *progress,
+                                uint64_t done,
+                                uint64_t total,
+                                pawl_error *reterr)
+{
+    return progress->call == NULL || progress->call(progress->context, done, total)
+               ? PAWL_OK
+               : pawl__fail(reterr, PAWL_CANCELLED, "stopped by the caller");
+}
+
+/* --- walking --- */
+
+static pawl_status walk(struct ledger_export *export,
+                        pawl_reader *reader,
+                        ledger_event_sink sink,
+                        void *context,
+                        uint64_t total,
+                        pawl_error *reterr)
+{
+    pawl_error end = PAWL_ERROR_INIT;
+    const pawl_event *event;
+    pawl_status status;
+
+    while ((status = pawl_reader_next(reader, &event, &end)) == PAWL_OK) {
+        status = sink(context, event, reterr);
+        if (status == PAWL_OK && export->count++ % TELL_EVERY == 0) {
+            status = pawl__progress_tell(&export->progress, event->offset, total, reterr);
+        }
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    if (status == PAWL_NOT_FOUND) {
+        return pawl__progress_tell(&export->progress, total, total, reterr);
+    }
+    if (reterr != NULL) {
+        *reterr = end;
+    }
+    return status;
+}
+
+pawl_status pawl__export_each(struct ledger_export *export,
+                              ledger_event_sink sink,
+                              void *context,
+                              pawl_error *reterr)
+{
+    AUTO(close_reader) pawl_reader *reader = NULL;
+    pawl_reader_options options = PAWL_READER_OPTIONS_INIT;
+
+    pawl_status status = pawl_ledger_latest_offset(export->ledger, &options.up_to, reterr);
+    if (status != PAWL_OK || options.up_to == 0) {
+        return status;
+    }
+    options.filter = export->filter;
+    status = pawl_reader_open(export->ledger, &options, &reader, reterr);
+    return status == PAWL_OK ? walk(export, reader, sink, context, options.up_to, reterr) : status;
+}
+
+/* --- JSONL --- */
+
+struct jsonl {
+    struct pawl__buf buf;
+    struct pawl__sink sink;
+};
+
+static void jsonl_done(struct jsonl *jsonl)
+{
+    pawl__buf_done(&jsonl->buf);
+}
+
+static pawl_status flush(struct jsonl *jsonl, pawl_error *reterr)
+{
+    pawl_status status = pawl__buf_check(&jsonl->buf, "a line", reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__sink_write(&jsonl->sink, pawl__buf_view(&jsonl->buf), reterr);
+    }
+    pawl__buf_clear(&jsonl->buf);
+    return status;
+}
+
+static pawl_status add_line(void *context, const pawl_event *event, pawl_error *reterr)
+{
+    struct jsonl *jsonl = context;
+
+    pawl_status status = pawl__event_add_json(event, &jsonl->buf, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__buf_add_char(&jsonl->buf, '\n');
+    return jsonl->buf.len >= CHUNK_BYTES || jsonl->buf.broken ? flush(jsonl, reterr) : PAWL_OK;
+}
+
+static pawl_status write_jsonl(struct ledger_export *export, int fd, pawl_error *reterr)
+{
+    AUTO(jsonl_done)
+    struct jsonl jsonl = { .buf = BUF_INIT(SIZE_MAX / 2), .sink = pawl__sink_fd(&fd) };
+    pawl_status status = pawl__export_each(export, add_line, &jsonl, reterr);
+
+    return status == PAWL_OK ? flush(&jsonl, reterr) : status;
+}
+
+static void free_text(char **text)
+{
+    free(*text);
+}
+
+static pawl_status export_jsonl(struct ledger_export *export, const char *path, pawl_error *reterr)
+{
+    size_t size = strlen(path) + sizeof(".XXXXXX");
+    AUTO(free_text) char *temporary = malloc(size);
+
+    if (strcmp(path, "-") == 0) {
+        return write_jsonl(export, STDOUT_FILENO, reterr);
+    }
+    if (temporary == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+    }
+    snprintf(temporary, size, "%s.XXXXXX", path);
+    AUTO(pawl__fs_close) int fd = mkostemp(temporary, O_CLOEXEC); /* mode 0600 */
+    if (fd < 0) {
+        return pawl__fail_errno(reterr, errno, "create a file beside '%s'", path);
+    }
+    pawl_status status = write_jsonl(export, fd, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__fs_publish(temporary, path, reterr);
+    }
+    if (status != PAWL_OK) {
+        unlink(temporary);
+    }
+    return status;
+}
+
+/* --- the call --- */
+
+/* Found out before hours of work, and once more when the file gets its name. */
+static pawl_status check_target(const char *path, pawl_error *reterr)
+{
+    bool exists = strcmp(path, "-") != 0 && access(path, F_OK) == 0;
+
+    return exists ? pawl__fail(reterr, PAWL_CONFLICT, "'%s' exists", path) : PAWL_OK;
+}
+
+pawl_status pawl_ledger_export(pawl_ledger *ledger,
+                               const char *path,
+                               pawl_file_format format,
+                               const pawl_event_filter *filter,
+                               pawl_progress progress,
+                               void *progress_context,
+                               uint64_t *ret_count,
+                               pawl_error *reterr)
+{
+    struct ledger_export export = { ledger, filter, { progress, progress_context }, 0 };
+
+    NEED(ledger, reterr);
+    NEED_TEXT(path, reterr);
+    if (format != PAWL_FORMAT_JSONL && format != PAWL_FORMAT_PARQUET) {
+        return pawl__fail(reterr, PAWL_INVALID, "format: only JSONL and Parquet are written");
+    }
+    if (format == PAWL_FORMAT_PARQUET && strcmp(path, "-") == 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "path: Parquet needs a file, not '-'");
+    }
+    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
+    export.ledger = held;
+    pawl_status status = check_target(path, reterr);
+    if (status == PAWL_OK) {
+        status = format == PAWL_FORMAT_JSONL ? export_jsonl(&export, path, reterr)
+                                             : pawl__export_parquet(&export, path, reterr);
+    }
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "export to '%s'", path);
+    }
+    if (ret_count != NULL) {
+        *ret_count = export.count;
+    }
+    return PAWL_OK;
+}

@@ -1,0 +1,514 @@
+#include "ledger/verify/verify.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/core/argument.h"
+#include "base/core/error.h"
+#include "ledger/core/chain.h"
+#include "ledger/core/internal.h"
+
+enum { PAGE_EVENTS = 1024 };
+#define PROGRESS_BYTES ((size_t)4 << 20) /* hashed between two reports, or a page */
+
+/* A head that somebody noted earlier and that must be part of the chain. */
+struct witness {
+    pawl_ledger_head head;
+    const char *whose;
+};
+
+enum { WITNESSES_MAX = 3 }; /* where to go on, the anchor, what the caller expects */
+
+struct walk {
+    struct ledger_backend *backend;
+    pawl_verify_options options;
+    pawl_ledger_head end; /* the head when the walk began: what comes later is not looked at */
+    struct witness witnesses[WITNESSES_MAX];
+    size_t witness_count;
+    pawl_verify_report report;
+    struct pawl__sha256 recent[LEDGER_SCENE_RECENT]; /* see ledger_scene */
+    size_t recent_count;
+    pawl_error anchor; /* it cannot be read: said when everything else was looked at */
+    size_t bytes;      /* since the last report of progress */
+    bool broken;       /* the chain; the event behind `verified` does not continue it */
+    struct ledger_turn_sum turns;
+    struct ledger_index_sums indexes;
+};
+
+PRINTF_LIKE(4, 5)
+static pawl_status bad_at(
+    struct walk *walk, uint64_t offset, pawl_error *reterr, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(walk->report.what, sizeof(walk->report.what), format, arguments);
+    va_end(arguments);
+    walk->report.first_bad_offset = offset;
+    return pawl__fail(
+        reterr, PAWL_CORRUPT, "offset %llu: %s", (unsigned long long)offset, walk->report.what);
+}
+
+static pawl_status hand_on(const pawl_error *error, pawl_error *reterr)
+{
+    if (reterr != NULL) {
+        *reterr = *error;
+    }
+    return error->status;
+}
+
+/* What is wrong, and not at an offset. */
+static pawl_status bad_beside(struct walk *walk, const pawl_error *error, pawl_error *reterr)
+{
+    if (error->status == PAWL_CORRUPT) {
+        snprintf(walk->report.what, sizeof(walk->report.what), "%.150s", error->message);
+    }
+    return hand_on(error, reterr);
+}
+
+/* --- heads that were noted --- */
+
+static pawl_status keep_hash(void *context, const pawl_event *event, pawl_error *reterr)
+{
+    (void)reterr;
+    memcpy(context, event->hash, sizeof(event->hash));
+    return PAWL_OK;
+}
+
+static pawl_status cut_off(struct ledger_backend *backend,
+                           const pawl_ledger_head *head,
+                           const char *whose,
+                           uint64_t *ret_bad,
+                           pawl_error *reterr)
+{
+    pawl_ledger_head end;
+    pawl_status status = backend->ops->head(backend, &end, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (ret_bad != NULL) {
+        *ret_bad = MIN(end.offset + 1, head->offset);
+    }
+    if (end.offset > head->offset) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "removed: %s is at offset %llu, where nothing is",
+                          whose,
+                          (unsigned long long)head->offset);
+    }
+    return pawl__fail(reterr,
+                      PAWL_CORRUPT,
+                      "cut off: the log ends at offset %llu, %s is at %llu",
+                      (unsigned long long)end.offset,
+                      whose,
+                      (unsigned long long)head->offset);
+}
+
+pawl_status pawl__verify_contains(struct ledger_backend *backend,
+                                  const pawl_ledger_head *head,
+                                  const char *whose,
+                                  uint64_t *ret_bad,
+                                  pawl_error *reterr)
+{
+    uint8_t hash[PAWL_LEDGER_HASH_BYTES];
+
+    if (head->offset == 0) {
+        return PAWL_OK;
+    }
+    pawl_status status =
+        backend->ops->get(backend, (pawl_view){ NULL, 0 }, head->offset, keep_hash, hash, reterr);
+    if (status == PAWL_NOT_FOUND) {
+        return cut_off(backend, head, whose, ret_bad, reterr);
+    }
+    if (status == PAWL_OK && pawl__chain_hash_equal(hash, head->hash)) {
+        return PAWL_OK;
+    }
+    if (ret_bad != NULL) {
+        *ret_bad = head->offset;
+    }
+    return status != PAWL_OK ? status
+                             : pawl__fail(reterr,
+                                          PAWL_CORRUPT,
+                                          "replaced: offset %llu, or events before it; %s has "
+                                          "another hash",
+                                          (unsigned long long)head->offset,
+                                          whose);
+}
+
+static pawl_status read_anchor(struct ledger_backend *backend,
+                               pawl_ledger_head *ret_head,
+                               pawl_error *reterr)
+{
+    pawl_ledger_head head = { 0 };
+    pawl_status status = backend->ops->anchor == NULL
+                             ? PAWL_NOT_FOUND
+                             : backend->ops->anchor(backend, &head, reterr);
+
+    if (status != PAWL_OK && status != PAWL_NOT_FOUND) {
+        return status;
+    }
+    *ret_head = head;
+    return PAWL_OK;
+}
+
+static pawl_status check_store(struct ledger_backend *backend,
+                               uint64_t *ret_bad,
+                               pawl_error *reterr)
+{
+    return backend->ops->check == NULL ? PAWL_OK : backend->ops->check(backend, ret_bad, reterr);
+}
+
+pawl_status pawl__verify_ends(struct ledger_backend *backend, pawl_error *reterr)
+{
+    pawl_ledger_head anchor;
+    uint64_t bad;
+    pawl_status status = read_anchor(backend, &anchor, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__verify_contains(backend, &anchor, "its anchor", NULL, reterr);
+    }
+    return status == PAWL_OK ? check_store(backend, &bad, reterr) : status;
+}
+
+/* Those that the walk does not pass: before its beginning, or behind its end. */
+static pawl_status check_outside(struct walk *walk, bool before, pawl_error *reterr)
+{
+    for (size_t i = 0; i < walk->witness_count; i++) {
+        const struct witness *witness = &walk->witnesses[i];
+        uint64_t bad = 0;
+        pawl_error error = PAWL_ERROR_INIT;
+
+        if (before ? witness->head.offset > walk->options.from.offset
+                   : witness->head.offset <= walk->end.offset) {
+            continue;
+        }
+        pawl_status status =
+            pawl__verify_contains(walk->backend, &witness->head, witness->whose, &bad, &error);
+        if (status == PAWL_CORRUPT) {
+            return bad_at(walk, bad, reterr, "%s", error.message);
+        }
+        if (status != PAWL_OK) {
+            return hand_on(&error, reterr);
+        }
+    }
+    return PAWL_OK;
+}
+
+static pawl_status check_witnesses(struct walk *walk, const pawl_event *event, pawl_error *reterr)
+{
+    for (size_t i = 0; i < walk->witness_count; i++) {
+        const struct witness *witness = &walk->witnesses[i];
+        if (witness->head.offset == event->offset
+            && !pawl__chain_hash_equal(witness->head.hash, event->hash)) {
+            return bad_at(walk,
+                          event->offset,
+                          reterr,
+                          "replaced, it or events before it: %s has another hash",
+                          witness->whose);
+        }
+    }
+    return PAWL_OK;
+}
+
+/* --- the walk --- */
+
+static pawl_status report_progress(struct walk *walk, pawl_error *reterr)
+{
+    const pawl_verify_options *options = &walk->options;
+
+    walk->bytes = 0;
+    if (options->progress != NULL
+        && !options->progress(
+            options->progress_context, walk->report.verified.offset, walk->end.offset)) {
+        return pawl__fail(reterr,
+                          PAWL_CANCELLED,
+                          "verified up to offset %llu, then cancelled",
+                          (unsigned long long)walk->report.verified.offset);
+    }
+    return PAWL_OK;
+}
+
+static pawl_status check_event(void *context, const pawl_event *event, pawl_error *reterr)
+{
+    struct walk *walk = context;
+    pawl_ledger_head next = walk->report.verified;
+
+    if (event->offset != next.offset + 1) {
+        return bad_at(walk,
+                      next.offset + 1,
+                      reterr,
+                      "removed: behind offset %llu comes %llu",
+                      (unsigned long long)next.offset,
+                      (unsigned long long)event->offset);
+    }
+    pawl_status status = pawl__chain_extend(&next, event, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (!pawl__chain_hash_equal(next.hash, event->hash)) {
+        walk->broken = true;
+        return PAWL_CORRUPT; /* what happened is found out when this read is over */
+    }
+    status = check_witnesses(walk, event, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__verify_turn_event(&walk->turns, event, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__verify_index_event(&walk->indexes, event);
+    walk->report.verified = next;
+    memcpy(&walk->recent[next.offset % LEDGER_SCENE_RECENT], next.hash, sizeof(next.hash));
+    walk->recent_count = MIN(walk->recent_count + 1, (size_t)LEDGER_SCENE_RECENT);
+    walk->bytes += event->payload.len;
+    return walk->bytes < PROGRESS_BYTES ? PAWL_OK : report_progress(walk, reterr);
+}
+
+static pawl_status find_out(struct walk *walk, pawl_error *reterr)
+{
+    struct ledger_scene scene = {
+        .backend = walk->backend,
+        .verified = walk->report.verified,
+        .end = walk->end.offset,
+        .recent = walk->recent,
+        .recent_count = walk->recent_count,
+    };
+    uint64_t offset;
+    char what[sizeof(walk->report.what)];
+
+    pawl__verify_scene(&scene, &offset, what, sizeof(what));
+    if (offset <= walk->report.verified.offset) {
+        /* Forged events before the break had good hashes; they are no part of what was appended. */
+        walk->report.verified.offset = offset - 1;
+        memcpy(walk->report.verified.hash,
+               &walk->recent[(offset - 1) % LEDGER_SCENE_RECENT],
+               PAWL_LEDGER_HASH_BYTES);
+        if (offset == 1) {
+            walk->report.verified = (pawl_ledger_head){ 0 };
+        }
+    }
+    return bad_at(walk, offset, reterr, "%s", what);
+}
+
+/* One page. A store that cannot read a row itself says so: that row is the first bad one. */
+static pawl_status walk_page(struct walk *walk, pawl_error *reterr)
+{
+    struct ledger_query query = {
+        .from = walk->report.verified.offset,
+        .up_to = walk->end.offset,
+        .limit = PAGE_EVENTS,
+    };
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = walk->backend->ops->read(walk->backend, &query, check_event, walk, &error);
+
+    if (status == PAWL_CORRUPT && walk->broken) {
+        return find_out(walk, reterr);
+    }
+    if (status == PAWL_CORRUPT && walk->report.first_bad_offset == 0) {
+        return bad_at(walk, walk->report.verified.offset + 1, reterr, "%s", error.message);
+    }
+    if (status != PAWL_OK) {
+        return hand_on(&error, reterr);
+    }
+    if (walk->report.verified.offset == query.from) {
+        return bad_at(walk,
+                      query.from + 1,
+                      reterr,
+                      "cut off: the log ends at offset %llu, its head is at %llu",
+                      (unsigned long long)query.from,
+                      (unsigned long long)walk->end.offset);
+    }
+    return report_progress(walk, reterr);
+}
+
+static pawl_status walk_log(struct walk *walk, pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    while (status == PAWL_OK && walk->report.verified.offset < walk->end.offset) {
+        status = walk_page(walk, reterr);
+    }
+    return status;
+}
+
+static pawl_status check_turns(struct walk *walk, pawl_error *reterr)
+{
+    uint64_t bad = 0;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pawl__verify_turn_rows(
+        walk->backend, &walk->turns, walk->options.from.offset, walk->end.offset, &bad, &error);
+
+    if (status == PAWL_CORRUPT) {
+        return bad_at(walk, bad, reterr, "%s", error.message);
+    }
+    return status == PAWL_OK ? PAWL_OK : hand_on(&error, reterr);
+}
+
+static pawl_status check_indexes(struct walk *walk, pawl_error *reterr)
+{
+    struct ledger_index_check check = {
+        .backend = walk->backend,
+        .sums = &walk->indexes,
+        .from = walk->options.from.offset,
+        .end = walk->end.offset,
+        .progress = walk->options.progress,
+        .progress_context = walk->options.progress_context,
+    };
+    uint64_t bad = 0;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pawl__verify_indexes(&check, &bad, &error);
+
+    if (status == PAWL_CORRUPT) {
+        return bad_at(walk, bad, reterr, "%s", error.message);
+    }
+    if (status == PAWL_CANCELLED) { /* nothing behind the beginning was compared in full */
+        walk->report.verified = walk->options.from;
+    }
+    return status == PAWL_OK ? PAWL_OK : hand_on(&error, reterr);
+}
+
+/* --- the whole --- */
+
+static void add_witness(struct walk *walk, const pawl_ledger_head *head, const char *whose)
+{
+    if (head != NULL && head->offset > 0) {
+        walk->witnesses[walk->witness_count++] = (struct witness){ *head, whose };
+    }
+}
+
+/* The anchor before the head: it is never ahead of the log, so a log read later holds it. */
+static pawl_status set_out(struct walk *walk, pawl_error *reterr)
+{
+    pawl_ledger_head anchor = { 0 };
+    pawl_status status = read_anchor(walk->backend, &anchor, &walk->anchor);
+
+    if (status == PAWL_CORRUPT) {
+        status = PAWL_OK; /* the walk does without */
+    } else if (status != PAWL_OK) {
+        return hand_on(&walk->anchor, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = walk->backend->ops->head(walk->backend, &walk->end, reterr);
+        if (status == PAWL_CORRUPT) {
+            walk->end.offset = INT64_MAX; /* the walk finds the place */
+            status = PAWL_OK;
+        }
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (walk->options.from.offset > 0) {
+        walk->report.verified = walk->options.from;
+        memcpy(&walk->recent[walk->options.from.offset % LEDGER_SCENE_RECENT],
+               walk->options.from.hash,
+               PAWL_LEDGER_HASH_BYTES);
+        walk->recent_count = 1;
+    }
+    walk->report.anchor_missing = walk->backend->ops->anchor != NULL && anchor.offset == 0
+                                  && walk->anchor.status != PAWL_CORRUPT;
+    add_witness(walk, &walk->options.from, "the head to go on from");
+    add_witness(walk, &anchor, "its anchor");
+    add_witness(walk, walk->options.expect, "the expected head");
+    return PAWL_OK;
+}
+
+static pawl_status check_ends(struct walk *walk, pawl_error *reterr)
+{
+    uint64_t bad = 0;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = check_outside(walk, false, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = check_store(walk->backend, &bad, &error);
+    if (status == PAWL_CORRUPT) {
+        if (bad == 1) {
+            walk->report.verified = (pawl_ledger_head){ 0 };
+        }
+        return bad_at(walk, bad, reterr, "%s", error.message);
+    }
+    return status == PAWL_OK ? PAWL_OK : hand_on(&error, reterr);
+}
+
+static pawl_status check_schema(struct walk *walk, pawl_error *reterr)
+{
+    struct ledger_backend *backend = walk->backend;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status =
+        backend->ops->schema == NULL ? PAWL_OK : backend->ops->schema(backend, &error);
+
+    return status == PAWL_OK ? PAWL_OK : bad_beside(walk, &error, reterr);
+}
+
+static pawl_status verify(struct walk *walk, pawl_error *reterr)
+{
+    pawl_status status = check_outside(walk, true, reterr);
+
+    if (status != PAWL_OK) {
+        walk->report.verified = (pawl_ledger_head){ 0 };
+        return status;
+    }
+    status = walk_log(walk, reterr);
+    if (status == PAWL_OK) {
+        status = check_ends(walk, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = check_turns(walk, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = check_schema(walk, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = check_indexes(walk, reterr);
+    }
+    if (status == PAWL_OK && walk->anchor.status == PAWL_CORRUPT) {
+        return bad_beside(walk, &walk->anchor, reterr);
+    }
+    return status;
+}
+
+pawl_status pawl__verify(struct ledger_backend *backend,
+                         const pawl_verify_options *options,
+                         pawl_verify_report *ret_report,
+                         pawl_error *reterr)
+{
+    struct walk walk = { .backend = backend,
+                         .options = PAWL_VERIFY_OPTIONS_INIT,
+                         .anchor = PAWL_ERROR_INIT };
+    pawl_status status =
+        pawl__take_sized("verify options", options, &walk.options, sizeof(walk.options), reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl_error error = PAWL_ERROR_INIT;
+    status = pawl__verify_index_start(&walk.indexes, &error);
+    if (status == PAWL_OK) {
+        status = set_out(&walk, &error);
+    }
+    if (status != PAWL_OK) {
+        snprintf(walk.report.what, sizeof(walk.report.what), "%.150s", error.message);
+        (void)hand_on(&error, reterr);
+    } else {
+        status = verify(&walk, reterr);
+    }
+    if (ret_report != NULL
+        && (status == PAWL_OK || status == PAWL_CORRUPT || status == PAWL_CANCELLED)) {
+        *ret_report = walk.report;
+    }
+    return status;
+}
+
+pawl_status pawl_ledger_verify(pawl_ledger *ledger,
+                               const pawl_verify_options *options,
+                               pawl_verify_report *ret_report,
+                               pawl_error *reterr)
+{
+    NEED(ledger, reterr);
+    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
+
+    return pawl__verify(held->backend, options, ret_report, reterr);
+}

@@ -1,0 +1,132 @@
+#include "net/http/problem.h"
+
+#include "base/core/macros.h"
+#include "base/os/display.h"
+
+/* BUSY has the seed's words; every other title is the text of the status. */
+#define BUSY_TITLE "server is busy"
+
+#define ROW(name, http, title, inner) \
+    [PAWL_##name] = {                 \
+        (http),                       \
+        #name,                        \
+        (title),                      \
+        (inner),                      \
+    }
+
+static const struct pawl__http_problem problems[] = {
+    ROW(OK, 500, NULL, true),
+    ROW(FAILED, 500, NULL, true),
+    ROW(INVALID, 400, NULL, false),
+    ROW(NOT_FOUND, 404, NULL, false),
+    ROW(CONFLICT, 409, NULL, false),
+    ROW(LEASE_LOST, 503, NULL, true),
+    ROW(BUSY, 503, BUSY_TITLE, true),
+    ROW(UNAVAILABLE, 503, NULL, true),
+    ROW(TIMEOUT, 503, NULL, true),
+    ROW(NO_SPACE, 507, NULL, true),
+    ROW(CORRUPT, 500, NULL, true),
+    ROW(UNSUPPORTED, 501, NULL, true),
+    ROW(DENIED, 403, NULL, true),
+    ROW(IO, 500, NULL, true),
+    ROW(NOMEM, 503, NULL, true),
+    ROW(CANCELLED, 503, NULL, true),
+    ROW(CLOSED, 503, NULL, true),
+    ROW(TRANSACTION_OPEN, 500, NULL, true),
+    ROW(NO_TRANSACTION, 500, NULL, true),
+    ROW(WRONG_THREAD, 500, NULL, true),
+    ROW(UNKNOWN_KIND, 400, NULL, false),
+    ROW(UNKNOWN_SEQUENCE, 400, NULL, false),
+    ROW(EXHAUSTED, 409, NULL, false),
+};
+
+#define ONE_(name, exit_code, text) +1
+_Static_assert(COUNT_OF(problems) == PAWL_STATUS_MAP(ONE_), "a row for each status");
+#undef ONE_
+
+const struct pawl__http_problem pawl__http_wrong_origin = {
+    403, "WRONG_ORIGIN", "the Origin header names another web page", false
+};
+const struct pawl__http_problem pawl__http_method_not_allowed = {
+    405, "METHOD_NOT_ALLOWED", "the address does not allow this method", false
+};
+const struct pawl__http_problem pawl__http_lease_lost = {
+    409, "LEASE_LOST", "the lease is lost", false
+};
+const struct pawl__http_problem pawl__http_length_required = {
+    411, "LENGTH_REQUIRED", "the request needs a body", false
+};
+const struct pawl__http_problem pawl__http_too_large = {
+    413, "TOO_LARGE", "the body is too large", false
+};
+const struct pawl__http_problem pawl__http_target_too_long = {
+    414, "TARGET_TOO_LONG", "the address is too long", false
+};
+const struct pawl__http_problem pawl__http_media_type = {
+    415, "UNSUPPORTED_MEDIA_TYPE", "the body is not JSON by its Content-Type", false
+};
+const struct pawl__http_problem pawl__http_wrong_host = {
+    421, "WRONG_HOST", "the Host header names another host", false
+};
+const struct pawl__http_problem pawl__http_key_reused = {
+    422, "KEY_REUSED", "the idempotency key was used by another command", false
+};
+const struct pawl__http_problem pawl__http_headers_too_large = {
+    431, "HEADERS_TOO_LARGE", "the headers are too large", false
+};
+
+const struct pawl__http_problem pawl__http_not_open = {
+    500, "NOT_OPEN", "the application cannot be opened", false
+};
+const struct pawl__http_problem pawl__http_opening = {
+    503, "OPENING", "the application is being opened", false
+};
+const struct pawl__http_problem pawl__http_not_open_yet = {
+    503, "NOT_OPEN", "the application cannot be opened yet", false
+};
+
+/* Nothing was done. */
+const struct pawl__http_problem pawl__http_stopping = {
+    503, "STOPPING", "the server is stopping", false
+};
+/* Nobody knows what was done. */
+const struct pawl__http_problem pawl__http_interrupted = {
+    503, "INTERRUPTED", "the server stopped before there was an answer", false
+};
+const struct pawl__http_problem pawl__http_no_answer = {
+    504, "TIMEOUT", "there is no answer yet", false
+};
+
+const struct pawl__http_problem *pawl__http_problem_of(pawl_status status)
+{
+    bool known = status != PAWL_OK && (size_t)status < COUNT_OF(problems);
+
+    return &problems[known ? status : PAWL_FAILED];
+}
+
+const struct pawl__http_problem *pawl__http_problem_of_error(const pawl_error *error)
+{
+    const struct pawl__http_problem *problem = pawl__http_problem_of(error->status);
+    bool foreign = error->native != 0 || error->sqlstate[0] != '\0';
+
+    return foreign && problem->http < 500 ? &problems[PAWL_FAILED] : problem;
+}
+
+static const char *title_of(const struct pawl__http_problem *problem)
+{
+    return problem->title != NULL ? problem->title
+                                  : pawl_status_text((pawl_status)(problem - problems));
+}
+
+void pawl__http_problem_write(const struct pawl__http_problem *problem,
+                              const char *detail,
+                              struct pawl__buf *buf)
+{
+    const char *title = title_of(problem);
+
+    pawl__buf_add_format(
+        buf, "{\"type\":\"urn:pawl:problem:%s\",\"title\":\"%s\"", problem->code, title);
+    pawl__buf_add_format(buf, ",\"status\":%u,\"detail\":", problem->http);
+    pawl__display_add_json(buf, pawl_view_of(problem->inner ? title : detail));
+    pawl__buf_add_format(buf, ",\"code\":\"%s\"}\n", problem->code);
+}

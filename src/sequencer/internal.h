@@ -1,0 +1,19 @@
+/* What the rest of this folder may ask a sequencer beside <pawl/sequencer.h>. */
+#ifndef PAWL_SEQUENCER_INTERNAL_H
+#define PAWL_SEQUENCER_INTERNAL_H
+
+#include <pawl/sequencer.h>
+
+#include "base/core/macros.h"
+
+/* Waits until a start would not be busy: nothing is actualized, and not too much waits to be written.
+ * TIMEOUT; CLOSED; CORRUPT and others as pawl_sequencer_start. From any thread. */
+PAWL_MUST_USE pawl_status pawl__sequencer_await(pawl_sequencer *sequencer,
+                                                uint32_t timeout_ms,
+                                                pawl_error *reterr);
+
+/* Closes and frees. False: its storage has not come back by then; the threads that wait for it go on
+ * alone, and use it until they end. So whoever has many ends them by one deadline. NULL is fine. */
+PAWL_MUST_USE bool pawl__sequencer_end(pawl_sequencer *sequencer, int64_t deadline_ns);
+
+#endif

@@ -1,0 +1,582 @@
+/* The applications of the node: which there are, opening them on threads of their own.
+ *
+ * The node listens before they are open, and one that cannot be opened is nobody else's business: it is
+ * listed with the reason. One that another process has, or whose store is away, is tried again until it
+ * can be opened. One that is damaged is not: whoever mends it needs it for himself, and starts the node
+ * again. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/error.h"
+#include "base/log/log.h"
+#include "base/os/clock.h"
+#include "base/os/failpoint.h"
+#include "base/thread/shutdown.h"
+#include "server/node_internal.h"
+
+enum { OPENERS = 4, AGAIN_MS = 1000, LOST_FIRST = 1 };
+
+/* What the others are told of one of them, and when it is opened. */
+struct node_app {
+    struct node_apps *all;
+    char name[PAWL_APP_NAME_BYTES_MAX + 1]; /* that of its directory */
+    pawl_app *app;                          /* NULL: it is not open */
+    bool opening;                           /* somebody does that now */
+    bool given_up;                          /* it is not tried again */
+    pawl_status why;                        /* of the last attempt; PAWL_OK: there was none */
+    int64_t again_ns;                       /* when to try, unless it is given up */
+    struct node_probe *probe;
+};
+
+struct node_apps {
+    struct pawl__lock lock; /* covers the rest but the threads */
+    struct pawl__cond changed;
+    struct pawl__node *node;
+    struct node_app **apps; /* in the order in which they were found or created */
+    size_t count;
+    /* Handles of applications that another process has taken over. Somebody may still be in a call of one,
+     * so they are closed when the node ends. */
+    struct node_app_state *lost;
+    size_t lost_count;
+    size_t lost_room;
+    bool stop;
+    struct pawl__thread openers[OPENERS];
+};
+
+static int64_t now_ns(void)
+{
+    return pawl__monotonic_ns(pawl__clock_real());
+}
+
+/* --- finding --- */
+
+static struct node_app *find_locked(struct node_apps *apps, pawl_view name)
+    REQUIRES_LOCK(apps->lock)
+{
+    for (size_t i = 0; i < apps->count; i++) {
+        if (pawl__view_is(name, apps->apps[i]->name)) {
+            return apps->apps[i];
+        }
+    }
+    return NULL;
+}
+
+/* Whether it is on its way, so that somebody who waits a moment finds it. */
+static bool is_coming(const struct node_app *app)
+{
+    return app->app == NULL && app->why == PAWL_OK;
+}
+
+static struct node_app_state state_of(const struct node_app *app)
+{
+    struct node_app_state state = {
+        .app = app->app,
+        .why = app->why,
+        .opening = is_coming(app),
+        .probe = app->probe,
+    };
+
+    memcpy(state.name, app->name, sizeof(state.name));
+    return state;
+}
+
+bool pawl__node_find(struct pawl__node *node, pawl_view name, struct node_app_state *ret_state)
+{
+    struct node_apps *apps = node->apps;
+
+    pawl__lock(&apps->lock);
+    const struct node_app *found = find_locked(apps, name);
+    if (found != NULL) {
+        *ret_state = state_of(found);
+    }
+    pawl__unlock(&apps->lock);
+    return found != NULL;
+}
+
+size_t pawl__node_apps(struct pawl__node *node, struct node_app_state *ret_states, size_t max)
+{
+    struct node_apps *apps = node->apps;
+
+    pawl__lock(&apps->lock);
+    size_t count = MIN(apps->count, max);
+    for (size_t i = 0; i < count; i++) {
+        ret_states[i] = state_of(apps->apps[i]);
+    }
+    pawl__unlock(&apps->lock);
+    return count;
+}
+
+struct node_app_state *pawl__node_handles(struct pawl__node *node, size_t *ret_count)
+{
+    struct node_apps *apps = node->apps;
+    size_t count = 0;
+
+    pawl__lock(&apps->lock);
+    struct node_app_state *states = calloc(apps->count + apps->lost_count + 1, sizeof(*states));
+    for (size_t i = 0; states != NULL && i < apps->count; i++) {
+        if (apps->apps[i]->app != NULL) {
+            states[count++] = state_of(apps->apps[i]);
+        }
+    }
+    for (size_t i = 0; states != NULL && i < apps->lost_count; i++) {
+        states[count++] = apps->lost[i];
+    }
+    pawl__unlock(&apps->lock);
+    *ret_count = count;
+    return states;
+}
+
+size_t pawl__node_app_count(struct pawl__node *node)
+{
+    pawl__lock(&node->apps->lock);
+    size_t count = node->apps->count;
+    pawl__unlock(&node->apps->lock);
+    return count;
+}
+
+size_t pawl__node_open_count(struct pawl__node *node)
+{
+    struct node_apps *apps = node->apps;
+    size_t count = 0;
+
+    pawl__lock(&apps->lock);
+    for (size_t i = 0; i < apps->count; i++) {
+        count += apps->apps[i]->app != NULL;
+    }
+    pawl__unlock(&apps->lock);
+    return count;
+}
+
+/* --- room --- */
+
+static pawl_status check_room_locked(struct node_apps *apps,
+                                     unsigned partitions,
+                                     pawl_status refusal,
+                                     pawl_error *reterr) REQUIRES_LOCK(apps->lock)
+{
+    uint32_t most = apps->node->options.partitions_max;
+    unsigned there = 0;
+
+    for (size_t i = 0; i < apps->count; i++) {
+        const pawl_app *app = apps->apps[i]->app;
+
+        there += app == NULL ? 0 : pawl_app_get_descriptor(app)->partitions;
+    }
+    return there + partitions <= most
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            refusal,
+                            "a node has %u partitions at the most (server.partitions_max): with "
+                            "the %u of this application there would be %u",
+                            most,
+                            partitions,
+                            there + partitions);
+}
+
+pawl_status pawl__node_check_room(struct pawl__node *node, unsigned partitions, pawl_error *reterr)
+{
+    struct node_apps *apps = node->apps;
+
+    pawl__lock(&apps->lock);
+    pawl_status status =
+        apps->count < NODE_APPS_MAX
+            ? check_room_locked(apps, partitions, PAWL_CONFLICT, reterr)
+            : pawl__fail(
+                reterr, PAWL_CONFLICT, "a node has %d applications at the most", NODE_APPS_MAX);
+    pawl__unlock(&apps->lock);
+    return status;
+}
+
+/* --- adding --- */
+
+static pawl_status add_locked(struct node_apps *apps,
+                              const char *name,
+                              struct node_app **ret_app,
+                              pawl_error *reterr) REQUIRES_LOCK(apps->lock)
+{
+    struct node_app *app = calloc(1, sizeof(*app));
+
+    if (app == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an application");
+    }
+    if (apps->count >= NODE_APPS_MAX || strlen(name) >= sizeof(app->name)) {
+        free(app);
+        return pawl__fail(
+            reterr, PAWL_INVALID, "a node has %d applications at the most", NODE_APPS_MAX);
+    }
+    memcpy(app->name, name, strlen(name) + 1);
+    app->all = apps;
+    apps->apps[apps->count++] = app;
+    *ret_app = app;
+    return PAWL_OK;
+}
+
+static void remove_locked(struct node_apps *apps, struct node_app *app) REQUIRES_LOCK(apps->lock)
+{
+    size_t at = 0;
+
+    while (apps->apps[at] != app) {
+        at++;
+    }
+    apps->count--;
+    memmove(&apps->apps[at], &apps->apps[at + 1], (apps->count - at) * sizeof(apps->apps[0]));
+    free(app);
+}
+
+static pawl_status pass_over(void *context, const pawl_app_record *record, pawl_error *reterr)
+{
+    (void)context;
+    (void)record;
+    (void)reterr;
+    return PAWL_OK;
+}
+
+/* False: no memory. */
+static bool keep_lost_locked(struct node_apps *apps, const struct node_app *app)
+    REQUIRES_LOCK(apps->lock)
+{
+    if (apps->lost_count == apps->lost_room) {
+        size_t room = MAX(2 * apps->lost_room, (size_t)LOST_FIRST);
+        struct node_app_state *lost = realloc(apps->lost, room * sizeof(*lost));
+
+        if (lost == NULL) {
+            return false;
+        }
+        apps->lost = lost;
+        apps->lost_room = room;
+    }
+    apps->lost[apps->lost_count++] = state_of(app);
+    return true;
+}
+
+/* Another process has it now, and the handle is good for nothing: it is opened again when that process gives
+ * it back. Without memory for that the probe, which goes on, comes here again. */
+static void lose(struct node_app *app, pawl_app *lost)
+{
+    struct node_apps *apps = app->all;
+
+    pawl__lock(&apps->lock);
+    if (app->app == lost && keep_lost_locked(apps, app)) {
+        pawl__node_probe_cancel(app->probe);
+        app->app = NULL;
+        app->probe = NULL;
+        app->why = PAWL_LEASE_LOST;
+        app->again_ns = now_ns() + AGAIN_MS * NS_PER_MS;
+        pawl__cond_broadcast(&apps->changed);
+        LOG_WARNING("another process has taken the application over; it is opened again when it is "
+                    "free",
+                    LOG_TEXT("app", app->name));
+    }
+    pawl__unlock(&apps->lock);
+}
+
+/* Reads one record that is probably not there. */
+static pawl_status ask(void *context, pawl_error *reterr)
+{
+    struct node_app *app = context;
+    struct node_apps *apps = app->all;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    pawl__lock(&apps->lock);
+    pawl_app *opened = app->app;
+    pawl__unlock(&apps->lock);
+    if (opened == NULL) { /* it is not admitted yet */
+        return PAWL_OK;
+    }
+    pawl_status status =
+        pawl_app_read_record(opened, 1, PAWL_APP_SINGLETON_ID_MIN, pass_over, NULL, &error);
+    if (status == PAWL_LEASE_LOST) {
+        lose(app, opened);
+    }
+    if (status != PAWL_OK && status != PAWL_NOT_FOUND) {
+        *reterr = error;
+        return status;
+    }
+    return PAWL_OK;
+}
+
+/* It is the node's from here on, or closed. */
+static pawl_status admit(struct node_apps *apps,
+                         struct node_app *app,
+                         pawl_app *opened,
+                         pawl_status refusal,
+                         pawl_error *reterr)
+{
+    struct node_probe *probe = NULL;
+    pawl_status status = pawl__node_probe_start(app->name, ask, app, &probe, reterr);
+
+    pawl__lock(&apps->lock);
+    if (status == PAWL_OK) {
+        status =
+            check_room_locked(apps, pawl_app_get_descriptor(opened)->partitions, refusal, reterr);
+    }
+    if (status == PAWL_OK) {
+        app->app = opened;
+        app->probe = STEAL(probe);
+    }
+    pawl__unlock(&apps->lock);
+    if (status != PAWL_OK) {
+        (void)!pawl__node_probe_stop(probe, INT64_MAX, NULL); /* a read, which ends */
+        pawl__node_probe_free(probe);
+        pawl_app_close(opened);
+    }
+    return status;
+}
+
+pawl_status pawl__node_add(struct pawl__node *node,
+                           const char *name,
+                           pawl_app *opened,
+                           pawl_error *reterr)
+{
+    struct node_apps *apps = node->apps;
+    struct node_app *app = NULL;
+
+    pawl__lock(&apps->lock);
+    pawl_status status = add_locked(apps, name, &app, reterr);
+    if (status == PAWL_OK) {
+        app->opening = true; /* nobody else touches it */
+    }
+    pawl__unlock(&apps->lock);
+    if (status != PAWL_OK) {
+        pawl_app_close(opened);
+        return status;
+    }
+    status = admit(apps, app, opened, PAWL_CONFLICT, reterr);
+    pawl__lock(&apps->lock);
+    app->opening = false;
+    if (status != PAWL_OK) {
+        remove_locked(apps, app);
+    }
+    pawl__unlock(&apps->lock);
+    return status;
+}
+
+/* --- opening --- */
+
+/* Our own word for it, not that a file or a database is missing. */
+static bool is_no_application(const pawl_error *error)
+{
+    return error->status == PAWL_NOT_FOUND && error->native == 0 && error->sqlstate[0] == '\0';
+}
+
+/* Whether it may be better in a moment, without anybody who mends it. */
+static bool may_pass(const pawl_error *error)
+{
+    switch (error->status) {
+    case PAWL_BUSY:
+    case PAWL_UNAVAILABLE:
+    case PAWL_TIMEOUT:
+    case PAWL_LEASE_LOST:
+    case PAWL_CANCELLED:
+    case PAWL_NO_SPACE:
+    case PAWL_NOMEM:
+        return true;
+    default:
+        return error->retryable;
+    }
+}
+
+static pawl_status open_one(struct node_apps *apps, struct node_app *app, pawl_error *reterr)
+{
+    struct pawl__node *node = apps->node;
+    AUTO(pawl__text_free) char *location = NULL;
+    pawl_app *opened = NULL;
+
+    FAILPOINT("node.app.open.before", reterr);
+    pawl_status status = pawl_app_locate(node->place, app->name, &location, reterr);
+    if (status == PAWL_OK) {
+        status = pawl_app_open(location, NULL, &node->options.app, &opened, reterr);
+    }
+    return status == PAWL_OK ? admit(apps, app, opened, PAWL_INVALID, reterr) : status;
+}
+
+/* What is new is said once: one that is tried again and again says the same. */
+static void say(const struct node_app *app, pawl_status before, const pawl_error *error)
+{
+    if (error->status == PAWL_OK && before != PAWL_OK) {
+        LOG_INFO("the application is open now", LOG_TEXT("app", app->name));
+    } else if (error->status == before) {
+        return;
+    } else if (app->given_up) {
+        LOG_ERROR("an application cannot be opened and is not served; the others are. Mend it and "
+                  "start the node again",
+                  LOG_TEXT("app", app->name),
+                  LOG_TEXT("status", pawl_status_name(error->status)),
+                  LOG_TEXT("error", error->message));
+    } else if (error->status != PAWL_OK) {
+        LOG_WARNING("an application cannot be opened yet; it is tried again",
+                    LOG_TEXT("app", app->name),
+                    LOG_TEXT("status", pawl_status_name(error->status)),
+                    LOG_TEXT("error", error->message));
+    }
+}
+
+static void settle_locked(struct node_apps *apps, struct node_app *app, const pawl_error *error)
+    REQUIRES_LOCK(apps->lock)
+{
+    pawl_status before = app->why;
+
+    app->opening = false;
+    pawl__cond_broadcast(&apps->changed);
+    if (is_no_application(error)) { /* what a creation that was interrupted leaves behind */
+        LOG_WARNING("there is no application in this directory", LOG_TEXT("name", app->name));
+        remove_locked(apps, app);
+        return;
+    }
+    app->why = error->status;
+    app->given_up = error->status != PAWL_OK && !may_pass(error);
+    app->again_ns = now_ns() + AGAIN_MS * NS_PER_MS;
+    say(app, before, error);
+}
+
+/* The next one to open; NULL: none is, before *ret_ns. */
+static struct node_app *next_locked(struct node_apps *apps, int64_t *ret_ns)
+    REQUIRES_LOCK(apps->lock)
+{
+    int64_t now = now_ns();
+
+    *ret_ns = INT64_MAX;
+    for (size_t i = 0; i < apps->count; i++) {
+        struct node_app *app = apps->apps[i];
+
+        if (app->app != NULL || app->opening || app->given_up) {
+            continue;
+        }
+        if (app->again_ns <= now) {
+            return app;
+        }
+        *ret_ns = MIN(*ret_ns, app->again_ns);
+    }
+    return NULL;
+}
+
+static void run_opener(void *context)
+{
+    struct node_apps *apps = context;
+    int64_t next_ns = 0;
+
+    pawl__lock(&apps->lock);
+    while (!apps->stop) {
+        struct node_app *app = next_locked(apps, &next_ns);
+
+        if (app == NULL) {
+            (void)pawl__cond_wait_until(&apps->changed, &apps->lock, next_ns);
+            continue;
+        }
+        app->opening = true;
+        pawl__unlock(&apps->lock);
+        pawl_error error = PAWL_ERROR_INIT;
+        error.status = open_one(apps, app, &error);
+        pawl__lock(&apps->lock);
+        settle_locked(apps, app, &error);
+    }
+    pawl__unlock(&apps->lock);
+}
+
+static pawl_status found_one(void *context, const char *name, pawl_error *reterr)
+{
+    struct node_apps *apps = context;
+    struct node_app *app = NULL;
+
+    pawl__lock(&apps->lock);
+    pawl_status status = add_locked(apps, name, &app, reterr);
+    pawl__unlock(&apps->lock);
+    return status;
+}
+
+void pawl__node_apps_await(struct pawl__node *node, int64_t deadline_ns)
+{
+    struct node_apps *apps = node->apps;
+    bool coming = true;
+    bool in_time = true;
+
+    pawl__lock(&apps->lock);
+    while (coming && in_time) {
+        coming = false;
+        for (size_t i = 0; i < apps->count; i++) {
+            coming = coming || is_coming(apps->apps[i]);
+        }
+        in_time = !coming || pawl__cond_wait_until(&apps->changed, &apps->lock, deadline_ns);
+    }
+    pawl__unlock(&apps->lock);
+}
+
+/* --- beginning and end --- */
+
+pawl_status pawl__node_apps_new(struct pawl__node *node, pawl_error *reterr)
+{
+    struct node_apps *apps = calloc(1, sizeof(*apps));
+    struct node_app **list = calloc(NODE_APPS_MAX, sizeof(list[0]));
+    pawl_status status = apps == NULL || list == NULL
+                             ? pawl__fail(reterr, PAWL_NOMEM, "no memory for applications")
+                             : pawl__lock_init(&apps->lock, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__cond_init(&apps->changed, reterr);
+        if (status != PAWL_OK) {
+            pawl__lock_done(&apps->lock);
+        }
+    }
+    if (status != PAWL_OK) {
+        free(list);
+        free(apps);
+        return status;
+    }
+    apps->apps = list;
+    apps->node = node;
+    node->apps = apps;
+    return PAWL_OK;
+}
+
+pawl_status pawl__node_apps_list(struct pawl__node *node, pawl_error *reterr)
+{
+    return pawl_app_list(node->place, found_one, node->apps, reterr);
+}
+
+pawl_status pawl__node_apps_start(struct pawl__node *node, pawl_error *reterr)
+{
+    struct node_apps *apps = node->apps;
+    size_t threads = MIN(MAX(pawl__node_app_count(node), 1), OPENERS);
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < threads && status == PAWL_OK; i++) {
+        status = pawl__thread_start(&apps->openers[i], "pawl-app-open", run_opener, apps, reterr);
+    }
+    return status;
+}
+
+pawl_status pawl__node_apps_stop(struct pawl__node *node, int64_t deadline_ns, pawl_error *reterr)
+{
+    struct node_apps *apps = node->apps;
+    struct pawl__stop stops[OPENERS];
+
+    if (apps == NULL) {
+        return PAWL_OK;
+    }
+    pawl__lock(&apps->lock);
+    apps->stop = true;
+    pawl__cond_broadcast(&apps->changed);
+    pawl__unlock(&apps->lock);
+    for (size_t i = 0; i < OPENERS; i++) {
+        stops[i] = (struct pawl__stop){ "an application that is being opened", &apps->openers[i] };
+    }
+    return pawl__stop_threads(NULL, stops, OPENERS, deadline_ns, reterr);
+}
+
+void pawl__node_apps_free(struct pawl__node *node)
+{
+    struct node_apps *apps = node->apps;
+
+    if (apps == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < apps->count; i++) {
+        free(apps->apps[i]);
+    }
+    pawl__cond_done(&apps->changed);
+    pawl__lock_done(&apps->lock);
+    free(apps->lost);
+    free(apps->apps);
+    free(apps);
+    node->apps = NULL;
+}

@@ -1,0 +1,366 @@
+/* POST /v1/work/claims: leases items, and waits for the first if that is asked.
+ *
+ * Whoever waits does so on a thread of its own (work_waits.c). What is leased for somebody who is gone
+ * meanwhile is given back: nobody would hear of it before its lease ends. So is what does not fit the
+ * answer. */
+#include <stdlib.h>
+
+#include "base/core/error.h"
+#include "base/log/log.h"
+#include "base/os/clock.h"
+#include "server/node_internal.h"
+#include "server/work/work.h"
+
+enum {
+    TYPES_MAX = 100,
+    COUNT_MAX = 1000,
+    LOOK_MS = 2000,         /* how often whoever waits is looked for */
+    ANSWER_BYTES = 32 << 20 /* but for its first item, which may be larger */
+};
+#define NOTHING "{\"items\":[]}\n"
+#define ITEM_BYTES_MAX ((size_t)256 << 20)
+
+/* Items are leased in steps: their sizes are not known before, and all that do not fit would be
+ * leased, held in memory and given back. */
+enum { STEP_FIRST = 64, STEP_FACTOR = 4, STEPS_MAX = 3 };
+_Static_assert(STEP_FIRST *(1 + STEP_FACTOR + STEP_FACTOR * STEP_FACTOR) >= COUNT_MAX,
+               "the steps reach the count");
+
+struct claiming {
+    struct pawl__http_request *request;
+    struct node_work *work;
+    struct node_body body; /* what the claim points into */
+    pawl_claim claim;
+    uint32_t count_max;
+    pawl_view types[TYPES_MAX];
+    int64_t wait_ms;
+    pawl_work *store;
+    pawl_claimed *claimed[STEPS_MAX];
+    size_t steps;
+    size_t held[STEPS_MAX]; /* how many of each are in the answer; the others were given back */
+    size_t largest;         /* bytes of an item in the answer */
+    int64_t began_ms;
+    bool waited; /* nothing was there at once */
+    struct pawl__buf answer;
+    pawl_error error;
+};
+
+static void claiming_free(struct claiming *claiming)
+{
+    for (size_t i = 0; i < claiming->steps; i++) {
+        pawl_claimed_free(claiming->claimed[i]);
+    }
+    pawl__buf_done(&claiming->answer);
+    pawl__work_body_done(&claiming->body);
+    free(claiming);
+}
+
+/* --- what is asked --- */
+
+static pawl_status read_types(struct claiming *claiming, pawl_error *reterr)
+{
+    struct pawl__json_node given = pawl__json_optional(&claiming->body.root, "types");
+    struct pawl__json_node list = { .value = NULL };
+    pawl_status status = pawl__json_array(given, &list, reterr);
+    size_t count = status == PAWL_OK && list.value != NULL ? pawl__json_count(&list) : 0;
+
+    if (count > TYPES_MAX) {
+        return pawl__json_fail(&given, reterr, "more than %d types", TYPES_MAX);
+    }
+    if (status == PAWL_OK && list.value != NULL && count == 0) {
+        return pawl__json_fail(&given, reterr, "is empty: leave it out to claim all types");
+    }
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        status = pawl__work_read_name(pawl__json_item(&list, i), &claiming->types[i], reterr);
+    }
+    claiming->claim.work_types = claiming->types;
+    claiming->claim.work_type_count = count;
+    return status;
+}
+
+static pawl_status read_times(struct claiming *claiming, pawl_error *reterr)
+{
+    static const int64_t leases[2] = { 1, WORK_MS_MAX };
+    static const int64_t waits[2] = { 0, WORK_MS_MAX };
+    const struct pawl__json_node *root = &claiming->body.root;
+    int64_t lease_ms = 0;
+    pawl_status status = pawl__work_read_ms(root, "lease", leases, &lease_ms, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__work_read_ms(root, "wait", waits, &claiming->wait_ms, reterr);
+    }
+    claiming->claim.lease_ms = (uint32_t)lease_ms;
+    claiming->wait_ms = MIN(claiming->wait_ms, pawl__node_work_wait_ms_max(claiming->work));
+    return status;
+}
+
+static pawl_status read_claim(struct claiming *claiming, pawl_error *reterr)
+{
+    static const char *const names[] = { "count", "holder", "lease", "task", "types", "wait" };
+    const struct pawl__json_node *root = &claiming->body.root;
+    pawl_claim *claim = &claiming->claim;
+    int64_t count = 1;
+    pawl_status status =
+        pawl__work_body(claiming->request, names, COUNT_OF(names), &claiming->body, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__work_read_name(pawl__json_key(root, "holder"), &claim->holder, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_read_name(pawl__json_optional(root, "task"), &claim->task_id, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__json_int(pawl__json_optional(root, "count"), 1, COUNT_MAX, &count, reterr);
+    }
+    claiming->count_max = (uint32_t)count;
+    if (status == PAWL_OK) {
+        status = read_types(claiming, reterr);
+    }
+    return status == PAWL_OK ? read_times(claiming, reterr) : status;
+}
+
+/* --- claiming --- */
+
+static int64_t now_ms(void)
+{
+    return pawl__monotonic_ns(pawl__clock_real()) / NS_PER_MS;
+}
+
+static size_t held_count(const struct claiming *claiming)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < claiming->steps; i++) {
+        count += claiming->held[i];
+    }
+    return count;
+}
+
+/* One that is not told of to anybody. */
+static void give_back(struct claiming *claiming, const pawl_item *item)
+{
+    const pawl_lease lease = { item->work_item_id, item->token };
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (pawl_work_release(claiming->store, &lease, &error) != PAWL_OK) {
+        LOG_WARNING("an item that was claimed for nobody waits for the end of its lease",
+                    LOG_VIEW("work_item_id", item->work_item_id),
+                    LOG_TEXT("error", error.message));
+    }
+}
+
+static void give_all_back(struct claiming *claiming)
+{
+    for (size_t step = 0; step < claiming->steps; step++) {
+        for (size_t i = 0; i < claiming->held[step]; i++) {
+            give_back(claiming, &claiming->claimed[step]->items[i]);
+        }
+        claiming->held[step] = 0;
+    }
+}
+
+/* Whether nobody would read the answer. A client that has closed its side may only have said that it
+ * sends no more: what is there at once it gets, and it is not waited for any longer. */
+static bool has_left(struct claiming *claiming)
+{
+    bool at_once = !claiming->waited && now_ms() - claiming->began_ms < LOOK_MS;
+
+    return at_once ? pawl__http_is_gone(claiming->request) : pawl__http_has_left(claiming->request);
+}
+
+/* Waits for the first step only, and in short waits: one that left takes up no thread for long. */
+static pawl_status claim_step(struct claiming *claiming, uint32_t count, pawl_error *reterr)
+{
+    int64_t deadline_ms = claiming->began_ms + (claiming->steps == 0 ? claiming->wait_ms : 0);
+    pawl_claimed *claimed = NULL;
+
+    claiming->claim.count_max = count;
+    claiming->claim.wait_ms = 0;
+    pawl_status status = pawl_work_claim(claiming->store, &claiming->claim, &claimed, reterr);
+    for (int64_t left_ms = deadline_ms - now_ms(); status == PAWL_NOT_FOUND && left_ms > 0;
+         left_ms = deadline_ms - now_ms()) {
+        claiming->waited = true;
+        if (has_left(claiming)) {
+            break;
+        }
+        claiming->claim.wait_ms = (uint32_t)MIN(left_ms, LOOK_MS);
+        status = pawl_work_claim(claiming->store, &claiming->claim, &claimed, reterr);
+    }
+    if (status == PAWL_OK) {
+        claiming->held[claiming->steps] = claimed->count;
+        claiming->claimed[claiming->steps++] = claimed;
+    }
+    return status;
+}
+
+/* The items of the newest step. *ret_full: some did not fit, and are given back. */
+static pawl_status write_step(struct claiming *claiming, bool *ret_full, pawl_error *reterr)
+{
+    size_t step = claiming->steps - 1;
+    size_t before = held_count(claiming) - claiming->held[step];
+    const pawl_claimed *claimed = claiming->claimed[step];
+    size_t i = 0;
+
+    for (; i < claimed->count; i++) {
+        AUTO(pawl__text_free) char *json = NULL;
+        size_t len = 0;
+        pawl_status status = pawl_item_to_json(&claimed->items[i], &json, &len, reterr);
+
+        if (status != PAWL_OK) {
+            return status;
+        }
+        *ret_full = before + i > 0 && claiming->answer.len + len > ANSWER_BYTES;
+        if (*ret_full) {
+            break;
+        }
+        pawl__buf_add_text(&claiming->answer, before + i == 0 ? "" : ",");
+        pawl__buf_add(&claiming->answer, (pawl_view){ json, len });
+        claiming->largest = MAX(claiming->largest, len);
+    }
+    claiming->held[step] = i;
+    for (; i < claimed->count; i++) {
+        give_back(claiming, &claimed->items[i]);
+    }
+    return pawl__buf_check(&claiming->answer, "the answer", reterr);
+}
+
+/* How many to lease next, of `wanted`, when all of the step before came and are in the answer. */
+static uint32_t next_step(const struct claiming *claiming, uint32_t wanted)
+{
+    size_t room = ANSWER_BYTES - MIN(claiming->answer.len, (size_t)ANSWER_BYTES);
+    size_t most = claiming->held[claiming->steps - 1] * STEP_FACTOR;
+
+    return (uint32_t)MIN(wanted, MIN(most, room / MAX(claiming->largest, 1)));
+}
+
+static bool is_nothing(pawl_status status, const pawl_error *error)
+{
+    return status == PAWL_NOT_FOUND && pawl__http_problem_of_error(error)->http == 404;
+}
+
+/* All that are wanted, there are, and fit. What fails behind the first step ends it, as if there were
+ * no more: what is leased by then is told. */
+static pawl_status claim_and_write(struct claiming *claiming, pawl_error *reterr)
+{
+    uint32_t step = MIN(claiming->count_max, STEP_FIRST);
+    uint32_t wanted = claiming->count_max;
+    bool full = false;
+    pawl_status status = PAWL_OK;
+
+    pawl__buf_add_text(&claiming->answer, "{\"items\":[");
+    while (step > 0 && !full && status == PAWL_OK) {
+        pawl_error error = PAWL_ERROR_INIT;
+        pawl_status found = claim_step(claiming, step, &error);
+
+        if (found != PAWL_OK && claiming->steps == 0 && !is_nothing(found, &error)) {
+            *reterr = error;
+            return found;
+        }
+        if (found != PAWL_OK || has_left(claiming)) {
+            break;
+        }
+        status = write_step(claiming, &full, reterr);
+        wanted -= (uint32_t)claiming->claimed[claiming->steps - 1]->count;
+        bool more = claiming->claimed[claiming->steps - 1]->count == step;
+        step = more && claiming->steps < STEPS_MAX ? next_step(claiming, wanted) : 0;
+    }
+    pawl__buf_add_text(&claiming->answer, "]}\n");
+    return status;
+}
+
+/* On a thread of the server's; but when the request was given up, on the one that claimed. */
+static void finish(struct pawl__http_request *request, void *context)
+{
+    struct claiming *claiming = context;
+
+    if (pawl__http_is_gone(request)) {
+        give_all_back(claiming);
+    } else if (claiming->error.status != PAWL_OK) {
+        pawl__serve_work_fail(request, &claiming->error);
+    } else {
+        pawl__http_answer_buf(request, 200, HTTP_JSON, &claiming->answer);
+    }
+    claiming_free(claiming);
+}
+
+/* With a request that is kept, on a thread that may wait. */
+static void claim(struct claiming *claiming)
+{
+    struct pawl__http_request *request = claiming->request;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status =
+        pawl__node_work_find(claiming->work, NODE_WORK_TO_CREATE, &claiming->store, &error);
+
+    if (status == PAWL_OK) {
+        status = claim_and_write(claiming, &error);
+    }
+    if (status != PAWL_OK || has_left(claiming)) {
+        give_all_back(claiming);
+        pawl__buf_clear(&claiming->answer);
+        pawl__buf_add_text(&claiming->answer, NOTHING);
+    }
+    if (status != PAWL_OK) {
+        claiming->error = error;
+        claiming->error.status = status;
+    }
+    pawl__http_resume(request, finish, claiming);
+}
+
+static void claim_waiting(void *context)
+{
+    claim(context);
+}
+
+static void claim_now(struct pawl__http_request *request, void *context)
+{
+    if (pawl__http_is_gone(request)) {
+        claiming_free(context);
+        pawl__http_resume(request, NULL, NULL);
+    } else {
+        claim(context);
+    }
+}
+
+static void keep_and_claim(struct claiming *claiming)
+{
+    struct pawl__http_request *request = claiming->request;
+
+    if (!pawl__http_keep(request)) {
+        claiming_free(claiming);
+        return;
+    }
+    bool taken = claiming->wait_ms > 0
+                     ? pawl__node_work_wait(claiming->work, claim_waiting, claiming)
+                     : pawl__http_hand_over(request, claim_now, claiming);
+    if (!taken) {
+        bool stopping = pawl__node_work_is_stopping(claiming->work);
+        claiming_free(claiming);
+        pawl__http_refuse(request,
+                          stopping ? &pawl__http_stopping : pawl__http_problem_of(PAWL_BUSY),
+                          "nothing was claimed");
+        pawl__http_resume(request, NULL, NULL);
+    }
+}
+
+void pawl__serve_work_claim(struct pawl__http_request *request, void *context)
+{
+    struct claiming *claiming = calloc(1, sizeof(*claiming));
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (claiming == NULL) {
+        (void)pawl__fail(&error, PAWL_NOMEM, "no memory for a request");
+        pawl__http_fail(request, &error);
+        return;
+    }
+    claiming->request = request;
+    claiming->began_ms = now_ms();
+    claiming->work = ((struct pawl__node *)context)->work;
+    claiming->claim = (pawl_claim)PAWL_CLAIM_INIT;
+    claiming->answer = (struct pawl__buf)BUF_INIT(ITEM_BYTES_MAX);
+    if (read_claim(claiming, &error) == PAWL_OK) {
+        keep_and_claim(claiming);
+    } else {
+        claiming_free(claiming);
+        pawl__http_fail(request, &error);
+    }
+}

@@ -1,0 +1,268 @@
+/* Items: submitting, showing and cancelling them. */
+#include <stdlib.h>
+
+#include "base/core/arena.h"
+#include "base/core/error.h"
+#include "base/json/object.h"
+#include "server/node_internal.h"
+#include "server/work/work.h"
+
+static struct node_work *work_of(void *context)
+{
+    return ((struct pawl__node *)context)->work;
+}
+
+/* --- submitting --- */
+
+struct batch {
+    json_t *json;
+    struct pawl__arena arena;
+    pawl_submission *items;
+    pawl_submit_result *results;
+    size_t count;
+};
+
+static void batch_done(struct batch *batch)
+{
+    json_decref(batch->json);
+    pawl__arena_done(&batch->arena);
+    free(batch->items);
+    free(batch->results);
+}
+
+static pawl_status read_after(struct batch *batch,
+                              const struct pawl__json_node *object,
+                              pawl_submission *item,
+                              pawl_error *reterr)
+{
+    struct pawl__json_node given = pawl__json_optional(object, "after");
+    struct pawl__json_node list = { .value = NULL };
+    pawl_status status = pawl__json_array(given, &list, reterr);
+    size_t count = status == PAWL_OK && list.value != NULL ? pawl__json_count(&list) : 0;
+
+    if (status != PAWL_OK || count == 0) {
+        return status;
+    }
+    if (count > PAWL_WORK_AFTER_MAX) {
+        return pawl__json_fail(&given, reterr, "more than %d items", PAWL_WORK_AFTER_MAX);
+    }
+    pawl_view *after = pawl__arena_take(&batch->arena, count * sizeof(*after));
+    if (after == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for items");
+    }
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        after[i] = (pawl_view){ NULL, 0 };
+        status = pawl__work_read_name(pawl__json_item(&list, i), &after[i], reterr);
+    }
+    item->after = after;
+    item->after_count = count;
+    return status;
+}
+
+static pawl_status read_input(struct batch *batch,
+                              const struct pawl__json_node *object,
+                              pawl_submission *item,
+                              pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(SIZE_MAX / 2);
+    pawl_view input;
+    pawl_status status = pawl__work_read_json(object, "input_data", &text, &input, reterr);
+
+    return status == PAWL_OK && input.len > 0
+                   && !pawl__arena_copy(&batch->arena, input, &item->input_data)
+               ? pawl__fail(reterr, PAWL_NOMEM, "no memory for items")
+               : status;
+}
+
+static pawl_status read_numbers(const struct pawl__json_node *object,
+                                pawl_submission *item,
+                                pawl_error *reterr)
+{
+    static const int64_t delays[2] = { 0, NODE_DELAY_MS_MAX };
+    int64_t priority = 0;
+    int64_t retries = -1;
+    pawl_status status = pawl__json_int(pawl__json_optional(object, "priority"),
+                                        PAWL_WORK_PRIORITY_MIN,
+                                        PAWL_WORK_PRIORITY_MAX,
+                                        &priority,
+                                        reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__json_int(
+            pawl__json_optional(object, "max_retries"), 0, PAWL_WORK_RETRIES_MAX, &retries, reterr);
+    }
+    item->priority = (int32_t)priority;
+    item->max_retries = (int32_t)retries;
+    return status == PAWL_OK ? pawl__work_read_ms(object, "delay", delays, &item->delay_ms, reterr)
+                             : status;
+}
+
+static pawl_status read_item(struct batch *batch,
+                             struct pawl__json_node node,
+                             pawl_submission *item,
+                             pawl_error *reterr)
+{
+    static const char *const names[] = { "after",    "delay",   "input_data",   "max_retries",
+                                         "priority", "task_id", "work_item_id", "work_type" };
+    struct pawl__json_node object;
+    pawl_status status = pawl__json_object(node, &object, reterr);
+
+    *item = (pawl_submission)PAWL_SUBMISSION_INIT;
+    if (status == PAWL_OK) {
+        status = pawl__json_only(&object, names, COUNT_OF(names), reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_read_name(pawl__json_key(&object, "task_id"), &item->task_id, reterr);
+    }
+    if (status == PAWL_OK) {
+        status =
+            pawl__work_read_name(pawl__json_key(&object, "work_type"), &item->work_type, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_read_name(
+            pawl__json_optional(&object, "work_item_id"), &item->work_item_id, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = read_numbers(&object, item, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = read_input(batch, &object, item, reterr);
+    }
+    return status == PAWL_OK ? read_after(batch, &object, item, reterr) : status;
+}
+
+static pawl_status make_room(struct batch *batch, size_t count, pawl_error *reterr)
+{
+    batch->count = count;
+    batch->items = calloc(count + 1, sizeof(*batch->items));
+    batch->results = calloc(count + 1, sizeof(*batch->results));
+    return batch->items == NULL || batch->results == NULL
+               ? pawl__fail(reterr, PAWL_NOMEM, "no memory for items")
+               : PAWL_OK;
+}
+
+static pawl_status read_list(struct batch *batch,
+                             const struct pawl__json_node *root,
+                             pawl_error *reterr)
+{
+    static const char *const names[] = { "items" };
+    struct pawl__json_node list = { .value = NULL };
+    struct pawl__json_node given = pawl__json_key(root, "items");
+    pawl_status status = pawl__json_only(root, names, COUNT_OF(names), reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__json_array(given, &list, reterr);
+    }
+    size_t count = status == PAWL_OK ? pawl__json_count(&list) : 0;
+    if (status == PAWL_OK && (count == 0 || count > PAWL_WORK_BATCH_MAX)) {
+        return pawl__json_fail(
+            &given, reterr, "%zu items, 1 to %d are allowed", count, PAWL_WORK_BATCH_MAX);
+    }
+    if (status == PAWL_OK) {
+        status = make_room(batch, count, reterr);
+    }
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        status = read_item(batch, pawl__json_item(&list, i), &batch->items[i], reterr);
+    }
+    return status;
+}
+
+/* One item, or {"items": [...]}. */
+static pawl_status read_batch(const struct pawl__http_request *request,
+                              struct batch *batch,
+                              pawl_error *reterr)
+{
+    struct pawl__json_node root;
+    pawl_status status =
+        pawl__json_parse(pawl__http_body(request), SIZE_MAX / 2, &batch->json, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__json_object(pawl__json_root(batch->json, ""), &root, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (pawl__json_optional(&root, "items").value != NULL) {
+        return read_list(batch, &root, reterr);
+    }
+    status = make_room(batch, 1, reterr);
+    return status == PAWL_OK ? read_item(batch, root, &batch->items[0], reterr) : status;
+}
+
+static void answer_batch(struct pawl__http_request *request, const struct batch *batch)
+{
+    struct pawl__buf body = BUF_INIT(SIZE_MAX / 2);
+    bool any_new = false;
+
+    pawl__buf_add_text(&body, "{\"items\":[");
+    for (size_t i = 0; i < batch->count; i++) {
+        pawl__buf_add_text(&body, i == 0 ? "" : ",");
+        struct pawl__object object = pawl__object_start(&body);
+        pawl__object_text(&object, "work_item_id", pawl_view_of(batch->results[i].work_item_id));
+        pawl__object_bool(&object, "duplicate", batch->results[i].duplicate);
+        pawl__object_end(&object);
+        any_new = any_new || !batch->results[i].duplicate;
+    }
+    pawl__buf_add_text(&body, "]}\n");
+    pawl__http_answer_buf(request, any_new ? 201 : 200, HTTP_JSON, &body);
+}
+
+void pawl__serve_work_submit(struct pawl__http_request *request, void *context)
+{
+    AUTO(batch_done) struct batch batch = { .arena = ARENA_INIT };
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_work *store = NULL;
+    pawl_status status = read_batch(request, &batch, &error);
+
+    if (status == PAWL_OK) {
+        status = pawl__node_work_find(work_of(context), NODE_WORK_TO_CREATE, &store, &error);
+    }
+    if (status == PAWL_OK) {
+        status = pawl_work_submit(store, batch.items, batch.count, batch.results, &error);
+    }
+    if (status == PAWL_OK) {
+        answer_batch(request, &batch);
+    } else {
+        pawl__serve_work_fail(request, &error);
+    }
+}
+
+/* --- one item --- */
+
+void pawl__serve_work_item(struct pawl__http_request *request, void *context)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_work *store = NULL;
+    char *json = NULL;
+    size_t len = 0;
+    pawl_status status =
+        pawl__node_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
+
+    if (status == PAWL_OK) {
+        status = pawl_work_show_json(store, pawl__http_part(request, "item"), &json, &len, &error);
+    }
+    if (status == PAWL_OK) {
+        pawl__http_answer_json(request, 200, json, len);
+    } else {
+        pawl__serve_work_fail(request, &error);
+    }
+}
+
+void pawl__serve_work_cancel(struct pawl__http_request *request, void *context)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_work *store = NULL;
+    pawl_status status = pawl__work_empty_body(request, &error);
+
+    if (status == PAWL_OK) {
+        status = pawl__node_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
+    }
+    if (status == PAWL_OK) {
+        status = pawl_work_cancel(store, pawl__http_part(request, "item"), &error);
+    }
+    if (status == PAWL_OK) {
+        pawl__serve_work_status(request, PAWL_ITEM_FAILED);
+    } else {
+        pawl__serve_work_fail(request, &error);
+    }
+}

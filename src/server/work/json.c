@@ -1,0 +1,176 @@
+/* What is asked of the work store and what it is told: fields, durations, values, errors. */
+#include "base/core/error.h"
+#include "base/core/quantity.h"
+#include "base/json/object.h"
+#include "base/os/clock.h"
+#include "base/os/display.h"
+#include "server/node_internal.h"
+#include "server/work/work.h"
+
+pawl_status pawl__work_body(const struct pawl__http_request *request,
+                            const char *const *names,
+                            size_t name_count,
+                            struct node_body *ret_body,
+                            pawl_error *reterr)
+{
+    struct node_body body = { .json = NULL };
+    pawl_status status =
+        pawl__json_parse(pawl__http_body(request), SIZE_MAX / 2, &body.json, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__json_object(pawl__json_root(body.json, ""), &body.root, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__json_only(&body.root, names, name_count, reterr);
+    }
+    if (status != PAWL_OK) {
+        pawl__work_body_done(&body);
+        return status;
+    }
+    *ret_body = body;
+    return PAWL_OK;
+}
+
+void pawl__work_body_done(struct node_body *body)
+{
+    json_decref(body->json);
+    body->json = NULL;
+}
+
+pawl_status pawl__work_empty_body(const struct pawl__http_request *request, pawl_error *reterr)
+{
+    AUTO(pawl__work_body_done) struct node_body body = { .json = NULL };
+
+    return pawl__work_body(request, NULL, 0, &body, reterr);
+}
+
+pawl_status pawl__work_read_ms(const struct pawl__json_node *object,
+                               const char *key,
+                               const int64_t range[2],
+                               int64_t *ret_ms,
+                               pawl_error *reterr)
+{
+    struct pawl__json_node node = pawl__json_optional(object, key);
+    char least[PAWL__QUANTITY_SIZE];
+    char most[PAWL__QUANTITY_SIZE];
+    pawl_error wrong = PAWL_ERROR_INIT;
+    pawl_view text = { NULL, 0 };
+    int64_t ns = 0;
+    pawl_status status = pawl__json_text(node, &text, reterr);
+
+    if (status != PAWL_OK || text.data == NULL) {
+        return status;
+    }
+    if (pawl__duration_parse(text, &ns, &wrong) != PAWL_OK) {
+        return pawl__json_fail(&node, reterr, "%s", wrong.message);
+    }
+    if (ns < range[0] * NS_PER_MS || ns > range[1] * NS_PER_MS) {
+        pawl__duration_format(range[0] * NS_PER_MS, least);
+        pawl__duration_format(range[1] * NS_PER_MS, most);
+        return pawl__json_fail(&node, reterr, "not within %s and %s", least, most);
+    }
+    *ret_ms = ns / NS_PER_MS;
+    return PAWL_OK;
+}
+
+pawl_status pawl__work_read_name(struct pawl__json_node node,
+                                 pawl_view *ret_name,
+                                 pawl_error *reterr)
+{
+    pawl_view name = { NULL, 0 };
+    pawl_status status = pawl__json_text(node, &name, reterr);
+
+    if (status != PAWL_OK || name.data == NULL) {
+        return status;
+    }
+    if (name.len == 0) {
+        return pawl__json_fail(&node, reterr, "is empty%s", node.optional ? ": leave it out" : "");
+    }
+    *ret_name = name;
+    return PAWL_OK;
+}
+
+pawl_status pawl__work_query_name(const struct pawl__http_request *request,
+                                  const char *key,
+                                  pawl_view *ret_name,
+                                  pawl_error *reterr)
+{
+    const pawl_view *given = pawl__http_query(request, key);
+
+    if (given == NULL) {
+        return PAWL_OK;
+    }
+    if (given->len == 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "%s: is empty: leave it out", key);
+    }
+    if (given->len > PAWL_WORK_NAME_BYTES_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "%s: has %zu bytes, the limit is %d",
+                          key,
+                          given->len,
+                          PAWL_WORK_NAME_BYTES_MAX);
+    }
+    *ret_name = *given;
+    return PAWL_OK;
+}
+
+pawl_status pawl__work_read_json(const struct pawl__json_node *object,
+                                 const char *key,
+                                 struct pawl__buf *buf,
+                                 pawl_view *ret_json,
+                                 pawl_error *reterr)
+{
+    struct pawl__json_node node = pawl__json_optional(object, key);
+
+    *ret_json = (pawl_view){ NULL, 0 };
+    if (node.value == NULL || json_is_null(node.value)) {
+        return PAWL_OK;
+    }
+    pawl_status status = pawl__json_dump(node.value, buf, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__buf_check(buf, key, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_json = pawl__buf_view(buf);
+    }
+    return status;
+}
+
+pawl_status pawl__work_read_lease(const struct pawl__http_request *request,
+                                  const struct pawl__json_node *object,
+                                  pawl_lease *ret_lease,
+                                  pawl_error *reterr)
+{
+    int64_t token = 0;
+    pawl_status status =
+        pawl__json_int(pawl__json_key(object, "token"), 1, INT64_MAX, &token, reterr);
+
+    *ret_lease = (pawl_lease){ pawl__http_part(request, "item"), (uint64_t)token };
+    return status;
+}
+
+void pawl__serve_work_fail(struct pawl__http_request *request, const pawl_error *error)
+{
+    bool ours = error->native == 0 && error->sqlstate[0] == '\0';
+
+    if (error->status == PAWL_LEASE_LOST && ours) {
+        pawl__http_refuse(request, &pawl__http_lease_lost, error->message);
+    } else if (error->status == PAWL_CANCELLED && ours) { /* its waits are, when the node ends */
+        pawl__http_refuse(request, &pawl__http_stopping, "nothing was claimed");
+    } else {
+        pawl__http_fail(request, error);
+    }
+}
+
+void pawl__serve_work_status(struct pawl__http_request *request, pawl_item_status status)
+{
+    struct pawl__buf body = BUF_INIT(NODE_SHORT_ANSWER);
+    struct pawl__object object = pawl__object_start(&body);
+
+    pawl__object_text(&object, "work_item_id", pawl__http_part(request, "item"));
+    pawl__object_text(&object, "status", pawl_view_of(pawl_item_status_name(status)));
+    pawl__object_end(&object);
+    pawl__buf_add_char(&body, '\n');
+    pawl__http_answer_buf(request, 200, HTTP_JSON, &body);
+}

@@ -1,0 +1,248 @@
+/* What a worker says of an item that it holds: heartbeat, complete, fail, release. */
+#include <stdlib.h>
+
+#include "base/core/error.h"
+#include "base/json/object.h"
+#include "server/node_internal.h"
+#include "server/work/work.h"
+
+static const int64_t lease_range[2] = { 1, WORK_MS_MAX };
+
+static struct node_work *work_of(void *context)
+{
+    return ((struct pawl__node *)context)->work;
+}
+
+/* --- heartbeat --- */
+
+static pawl_status heartbeat(struct pawl__http_request *request,
+                             struct node_work *work,
+                             int64_t *ret_expires_at_us,
+                             pawl_error *reterr)
+{
+    static const char *const names[] = { "lease", "token" };
+    AUTO(pawl__work_body_done) struct node_body body = { .json = NULL };
+    pawl_work *store = NULL;
+    pawl_lease lease;
+    int64_t lease_ms = 0;
+    pawl_status status = pawl__work_body(request, names, COUNT_OF(names), &body, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__work_read_lease(request, &body.root, &lease, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_read_ms(&body.root, "lease", lease_range, &lease_ms, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr);
+    }
+    return status == PAWL_OK
+               ? pawl_work_heartbeat(store, &lease, (uint32_t)lease_ms, ret_expires_at_us, reterr)
+               : status;
+}
+
+void pawl__serve_work_heartbeat(struct pawl__http_request *request, void *context)
+{
+    struct pawl__buf body = BUF_INIT(NODE_SHORT_ANSWER);
+    pawl_error error = PAWL_ERROR_INIT;
+    int64_t expires_at_us = 0;
+
+    if (heartbeat(request, work_of(context), &expires_at_us, &error) != PAWL_OK) {
+        pawl__serve_work_fail(request, &error);
+        return;
+    }
+    struct pawl__object object = pawl__object_start(&body);
+    pawl__object_text(&object, "work_item_id", pawl__http_part(request, "item"));
+    pawl__object_time(&object, "lease_expires_at", expires_at_us);
+    pawl__object_end(&object);
+    pawl__buf_add_char(&body, '\n');
+    pawl__http_answer_buf(request, 200, HTTP_JSON, &body);
+}
+
+/* --- complete: the connection waits, suspended, until the group that has the end is on disk --- */
+
+enum { LARGE = 256 << 10 }; /* bytes that would hold up the connections of a thread */
+
+struct ending {
+    struct pawl__http_request *request;
+    struct node_work *work;
+    pawl_error error;
+};
+
+/* On a thread of the server's. */
+static void finish(struct pawl__http_request *request, void *context)
+{
+    struct ending *ending = context;
+
+    if (ending->error.status == PAWL_OK) {
+        pawl__serve_work_status(request, PAWL_ITEM_COMPLETED);
+    } else {
+        pawl__serve_work_fail(request, &ending->error);
+    }
+    free(ending);
+}
+
+/* On the thread that commits: only hands it on. */
+static void take_answer(void *context, const pawl_error *outcome)
+{
+    struct ending *ending = context;
+
+    ending->error = *outcome;
+    pawl__http_resume(ending->request, finish, ending);
+}
+
+static pawl_status submit(struct ending *ending, pawl_error *reterr)
+{
+    static const char *const names[] = { "output_data", "token" };
+    AUTO(pawl__work_body_done) struct node_body body = { .json = NULL };
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(SIZE_MAX / 2);
+    struct pawl__http_request *request = ending->request;
+    pawl_work *store = NULL;
+    pawl_view output;
+    pawl_lease lease;
+    pawl_status status = pawl__work_body(request, names, COUNT_OF(names), &body, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__work_read_lease(request, &body.root, &lease, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_read_json(&body.root, "output_data", &text, &output, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__node_work_find(ending->work, NODE_WORK_THAT_EXISTS, &store, reterr);
+    }
+    if (status == PAWL_OK) {
+        pawl__http_drop_body(request); /* nobody may touch it once the answer can come */
+        status = pawl_work_complete_async(store, &lease, output, take_answer, ending, reterr);
+    }
+    return status;
+}
+
+/* With a request that is kept. */
+static void submit_kept(struct pawl__http_request *request, void *context)
+{
+    struct ending *ending = context;
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (submit(ending, &error) != PAWL_OK) { /* else it is the store's now */
+        pawl__serve_work_fail(request, &error);
+        free(ending);
+        pawl__http_resume(request, NULL, NULL);
+    }
+}
+
+static void submit_unless_gone(struct pawl__http_request *request, void *context)
+{
+    if (pawl__http_is_gone(request)) {
+        free(context);
+        pawl__http_resume(request, NULL, NULL);
+    } else {
+        submit_kept(request, context);
+    }
+}
+
+void pawl__serve_work_complete(struct pawl__http_request *request, void *context)
+{
+    struct ending *ending = calloc(1, sizeof(*ending));
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (ending == NULL) {
+        (void)pawl__fail(&error, PAWL_NOMEM, "no memory for a request");
+        pawl__http_fail(request, &error);
+        return;
+    }
+    ending->request = request;
+    ending->work = work_of(context);
+    if (!pawl__http_keep(request)) { /* before: the answer may be quicker than this thread */
+        free(ending);
+    } else if (pawl__http_body(request).len <= LARGE
+               && pawl__node_work_open_one(ending->work) != NULL) {
+        submit_kept(request, ending);
+    } else if (!pawl__http_hand_over(request, submit_unless_gone, ending)) {
+        free(ending);
+        pawl__http_refuse(request, pawl__http_problem_of(PAWL_BUSY), "");
+        pawl__http_resume(request, NULL, NULL);
+    }
+}
+
+/* --- fail --- */
+
+static pawl_status fail_item(struct pawl__http_request *request,
+                             struct node_work *work,
+                             pawl_item_status *ret_status,
+                             pawl_error *reterr)
+{
+    static const char *const names[] = { "error_message", "output_data", "permanent", "token" };
+    AUTO(pawl__work_body_done) struct node_body body = { .json = NULL };
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(SIZE_MAX / 2);
+    pawl_work *store = NULL;
+    pawl_view message = { NULL, 0 };
+    pawl_view output = { NULL, 0 };
+    bool permanent = false;
+    pawl_lease lease;
+    pawl_status status = pawl__work_body(request, names, COUNT_OF(names), &body, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__work_read_lease(request, &body.root, &lease, reterr);
+    }
+    if (status == PAWL_OK) {
+        status =
+            pawl__work_read_name(pawl__json_key(&body.root, "error_message"), &message, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__json_bool(pawl__json_optional(&body.root, "permanent"), &permanent, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_read_json(&body.root, "output_data", &text, &output, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr);
+    }
+    return status == PAWL_OK
+               ? pawl_work_fail(store, &lease, message, output, !permanent, ret_status, reterr)
+               : status;
+}
+
+void pawl__serve_work_fail_item(struct pawl__http_request *request, void *context)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_item_status status = PAWL_ITEM_FAILED;
+
+    if (fail_item(request, work_of(context), &status, &error) == PAWL_OK) {
+        pawl__serve_work_status(request, status);
+    } else {
+        pawl__serve_work_fail(request, &error);
+    }
+}
+
+/* --- release --- */
+
+static pawl_status release(struct pawl__http_request *request,
+                           struct node_work *work,
+                           pawl_error *reterr)
+{
+    static const char *const names[] = { "token" };
+    AUTO(pawl__work_body_done) struct node_body body = { .json = NULL };
+    pawl_work *store = NULL;
+    pawl_lease lease;
+    pawl_status status = pawl__work_body(request, names, COUNT_OF(names), &body, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__work_read_lease(request, &body.root, &lease, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr);
+    }
+    return status == PAWL_OK ? pawl_work_release(store, &lease, reterr) : status;
+}
+
+void pawl__serve_work_release(struct pawl__http_request *request, void *context)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (release(request, work_of(context), &error) == PAWL_OK) {
+        pawl__serve_work_status(request, PAWL_ITEM_PENDING);
+    } else {
+        pawl__serve_work_fail(request, &error);
+    }
+}

@@ -1,0 +1,365 @@
+/* The work store of the node: which it is, opening it, its numbers, its end. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/error.h"
+#include "base/log/log.h"
+#include "base/os/clock.h"
+#include "base/thread/thread.h"
+#include "server/node_internal.h"
+#include "server/work/work.h"
+
+enum {
+    OPENING_MS_MAX = 5000,  /* how long others wait for the one who opens it */
+    COUNTING_MS_MAX = 2000, /* and for the one who counts */
+    CALM_MS_MAX = 3000,     /* for what is under way to come back when the node ends */
+    END_MS_MAX = 5000       /* and when the store was interrupted, which takes about 2 s */
+};
+
+struct node_work {
+    struct pawl__lock lock; /* covers opening, counting, stopping and health */
+    struct pawl__cond changed;
+    bool ready;                 /* both of them */
+    _Atomic(pawl_work *) store; /* NULL: not open; set once. The store itself is any thread's */
+    bool opening;
+    bool counting; /* somebody asks for its numbers */
+    bool stopping;
+    pawl_status health; /* of the newest attempt */
+    char *location;     /* NULL: none can be here */
+    pawl_work_options options;
+    uint32_t wait_ms_max;
+    struct node_waits *waits;
+    struct node_care *care; /* NULL: nobody looks after it */
+    struct node_probe *probe;
+    struct pawl__series *up;
+};
+
+static const struct pawl__metric_def up_def = {
+    .name = "pawl_work_up",
+    .help = "1 when there is a work store and it could be read.",
+    .type = PAWL__GAUGE,
+};
+
+/* --- its beginning and end --- */
+
+static pawl_status init_locks(struct node_work *work, pawl_error *reterr)
+{
+    pawl_status status = pawl__lock_init(&work->lock, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = pawl__cond_init(&work->changed, reterr);
+    if (status != PAWL_OK) {
+        pawl__lock_done(&work->lock);
+        return status;
+    }
+    work->ready = true;
+    return PAWL_OK;
+}
+
+/* Reads one item that is not there. What the store says of it is the store's health, so that the probe
+ * itself only has to tell that it does not answer. */
+static pawl_status ask(void *context, pawl_error *reterr)
+{
+    struct node_work *work = context;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_work *store = NULL;
+    pawl_item *item = NULL;
+
+    (void)reterr;
+    if (pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, &error) == PAWL_OK) {
+        error.status = pawl_work_get(store, pawl_view_of("pawl-probe"), &item, &error);
+        pawl_item_free(item);
+    }
+    pawl__node_work_say(work, &error);
+    return PAWL_OK;
+}
+
+static pawl_status init(struct node_work *work,
+                        const struct pawl__node_options *options,
+                        struct pawl__metrics *metrics,
+                        pawl_error *reterr)
+{
+    struct pawl__metric *up = NULL;
+    uint32_t answer_ms = options->http.answer_ms_max;
+    pawl_status status = init_locks(work, reterr);
+
+    work->options = options->work_options;
+    work->wait_ms_max = answer_ms - MIN(answer_ms / 4, 1000);
+    if (status == PAWL_OK) {
+        status = pawl__metrics_register(metrics, &up_def, &up, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__metric_series(up, NULL, &work->up, reterr);
+    }
+    if (status == PAWL_OK && options->work != NULL) {
+        work->location = strdup(options->work);
+        status = work->location == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path")
+                                        : PAWL_OK;
+    }
+    if (status == PAWL_OK) {
+        status = pawl__node_waits_new(&work->waits, reterr);
+    }
+    if (status == PAWL_OK && work->location != NULL) {
+        status = pawl__node_probe_start("work", ask, work, &work->probe, reterr);
+    }
+    return status == PAWL_OK && work->location != NULL && options->work_sweep_ms > 0
+               ? pawl__node_care_start(work, options->work_sweep_ms, &work->care, reterr)
+               : status;
+}
+
+pawl_status pawl__node_work_new(const struct pawl__node_options *options,
+                                struct pawl__metrics *metrics,
+                                struct node_work **ret_work,
+                                pawl_error *reterr)
+{
+    struct node_work *work = calloc(1, sizeof(*work));
+
+    if (work == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a work store");
+    }
+    pawl_status status = init(work, options, metrics, reterr);
+    if (status != PAWL_OK) {
+        (void)!pawl__node_work_close(work, NULL);
+        return status;
+    }
+    *ret_work = work;
+    return PAWL_OK;
+}
+
+void pawl__node_work_cancel_waits(struct node_work *work)
+{
+    if (work == NULL) {
+        return;
+    }
+    pawl__lock(&work->lock);
+    work->stopping = true; /* first: whoever is not run any more is told why */
+    pawl_work *store = atomic_load(&work->store);
+    pawl__unlock(&work->lock);
+    pawl__node_probe_cancel(work->probe);
+    pawl__node_waits_stop(work->waits);
+    if (store != NULL) {
+        pawl_work_cancel_waits(store);
+    }
+}
+
+bool pawl__node_work_is_stopping(struct node_work *work)
+{
+    pawl__lock(&work->lock);
+    bool stopping = work->stopping;
+    pawl__unlock(&work->lock);
+    return stopping;
+}
+
+void pawl__node_work_interrupt(struct node_work *work)
+{
+    if (work != NULL) {
+        pawl_work_interrupt(atomic_load(&work->store));
+    }
+}
+
+/* Waits for all threads that use the store. */
+static pawl_status stop_threads(struct node_work *work, int64_t wait_ms, pawl_error *reterr)
+{
+    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + wait_ms * NS_PER_MS;
+    pawl_status status = pawl__node_waits_stop_until(work->waits, deadline_ns, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__node_care_stop(work->care, deadline_ns, reterr);
+    }
+    return status == PAWL_OK ? pawl__node_probe_stop(work->probe, deadline_ns, reterr) : status;
+}
+
+pawl_status pawl__node_work_close(struct node_work *work, pawl_error *reterr)
+{
+    if (work == NULL) {
+        return PAWL_OK;
+    }
+    pawl_work *store = atomic_load(&work->store);
+    pawl_status status = stop_threads(work, CALM_MS_MAX, NULL);
+    if (status != PAWL_OK) {
+        pawl_work_interrupt(store);
+        status = stop_threads(work, END_MS_MAX, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__node_waits_free(work->waits);
+    pawl__node_care_free(work->care);
+    pawl__node_probe_free(work->probe);
+    pawl_work_close(store);
+    if (work->ready) {
+        pawl__cond_done(&work->changed);
+        pawl__lock_done(&work->lock);
+    }
+    free(work->location);
+    free(work);
+    return PAWL_OK;
+}
+
+/* --- finding it --- */
+
+pawl_work *pawl__node_work_open_one(struct node_work *work)
+{
+    return atomic_load(&work->store);
+}
+
+uint32_t pawl__node_work_wait_ms_max(const struct node_work *work)
+{
+    return work->wait_ms_max;
+}
+
+bool pawl__node_work_wait(struct node_work *work, void (*run)(void *context), void *context)
+{
+    return pawl__node_waits_run(work->waits, run, context);
+}
+
+/* One opens it, the others wait for that. True: it is for the caller to open. */
+static bool may_open(struct node_work *work)
+{
+    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + OPENING_MS_MAX * NS_PER_MS;
+    bool in_time = true;
+
+    pawl__lock(&work->lock);
+    while (work->opening && in_time) {
+        in_time = pawl__cond_wait_until(&work->changed, &work->lock, deadline_ns);
+    }
+    bool mine = !work->opening && atomic_load(&work->store) == NULL;
+    work->opening = work->opening || mine;
+    pawl__unlock(&work->lock);
+    return mine;
+}
+
+static void set_opened(struct node_work *work, pawl_work *store)
+{
+    pawl__lock(&work->lock);
+    if (store != NULL) {
+        atomic_store(&work->store, store);
+        if (work->stopping) {
+            pawl_work_cancel_waits(store);
+        }
+    }
+    work->opening = false;
+    pawl__cond_broadcast(&work->changed);
+    pawl__unlock(&work->lock);
+}
+
+/* Where it is is not for clients; and whatever is wrong with it is not their fault. */
+static pawl_status explain(enum node_work_wish wish, pawl_error *error, pawl_error *reterr)
+{
+    if (error->status == PAWL_NOT_FOUND && wish == NODE_WORK_THAT_EXISTS) {
+        return pawl__fail(
+            reterr, PAWL_NOT_FOUND, "there is no work store yet: nothing was submitted");
+    }
+    if (pawl__http_problem_of(error->status)->http < 500) {
+        error->status = PAWL_FAILED;
+    }
+    pawl_status status = pawl__fail_context(error, error->status, "open the work store");
+    if (reterr != NULL) {
+        *reterr = *error;
+    }
+    return status;
+}
+
+pawl_status pawl__node_work_find(struct node_work *work,
+                                 enum node_work_wish wish,
+                                 pawl_work **ret_store,
+                                 pawl_error *reterr)
+{
+    pawl_work_options options = work->options;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_work *store = atomic_load(&work->store);
+    pawl_status status = PAWL_OK;
+
+    if (store == NULL && work->location == NULL) {
+        return pawl__fail(reterr,
+                          PAWL_NOT_FOUND,
+                          "this node has no work store: it serves a directory of applications");
+    }
+    if (store == NULL && may_open(work)) {
+        options.must_exist = wish == NODE_WORK_THAT_EXISTS;
+        status = pawl_work_open(work->location, &options, &store, &error);
+        set_opened(work, status == PAWL_OK ? store : NULL);
+        pawl__node_work_say(work, &error);
+    } else if (store == NULL) {
+        store = atomic_load(&work->store);
+        status = store != NULL ? PAWL_OK
+                               : pawl__fail(&error, PAWL_BUSY, "the work store is being opened");
+    }
+    if (status != PAWL_OK) {
+        return explain(wish, &error, reterr);
+    }
+    *ret_store = store;
+    return PAWL_OK;
+}
+
+/* --- its numbers, and how it is --- */
+
+void pawl__node_work_say(struct node_work *work, const pawl_error *error)
+{
+    pawl_status health = error->status == PAWL_NOT_FOUND ? PAWL_OK : error->status;
+
+    pawl__lock(&work->lock);
+    bool new = health != PAWL_OK && work->health == PAWL_OK;
+    work->health = health;
+    pawl__unlock(&work->lock);
+    if (new) {
+        LOG_WARNING("the work store cannot be read", LOG_TEXT("error", error->message));
+    }
+}
+
+pawl_status pawl__node_work_health(struct node_work *work)
+{
+    pawl__lock(&work->lock);
+    pawl_status health = work->health;
+    pawl__unlock(&work->lock);
+    return health == PAWL_OK ? pawl__node_probe_says(work->probe) : health;
+}
+
+/* --- its numbers --- */
+
+/* One at a time: a store that hangs holds up one request, and the next ones do without its numbers. */
+static bool begin_counting(struct node_work *work)
+{
+    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + COUNTING_MS_MAX * NS_PER_MS;
+    bool in_time = true;
+
+    pawl__lock(&work->lock);
+    while (work->counting && in_time) {
+        in_time = pawl__cond_wait_until(&work->changed, &work->lock, deadline_ns);
+    }
+    bool mine = !work->counting;
+    work->counting = true;
+    pawl__unlock(&work->lock);
+    return mine;
+}
+
+static void end_counting(struct node_work *work)
+{
+    pawl__lock(&work->lock);
+    work->counting = false;
+    pawl__cond_broadcast(&work->changed);
+    pawl__unlock(&work->lock);
+}
+
+char *pawl__node_work_metrics(struct node_work *work)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_work *store = NULL;
+    char *text = NULL;
+    size_t len = 0;
+
+    if (!begin_counting(work)) {
+        pawl__gauge_set(work->up, 0);
+        return NULL;
+    }
+    if (pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, &error) == PAWL_OK) {
+        (void)!pawl_work_get_metrics(store, &text, &len, &error);
+    }
+    end_counting(work);
+    pawl__gauge_set(work->up, text != NULL ? 1 : 0);
+    pawl__node_work_say(work, &error);
+    return text;
+}

@@ -1,0 +1,291 @@
+/* Lists of the work store, a page at a time, by ids or numbers: {"items":[...],"next":"..."}. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/error.h"
+#include "base/os/display.h"
+#include "server/node_internal.h"
+#include "server/work/work.h"
+
+enum {
+    LIMIT_DEFAULT = 100,
+    LIMIT_MAX = 1000,
+    PAGE_BYTES = 8 << 20 /* a page ends behind the item that goes over it */
+};
+#define BODY_BYTES_MAX ((size_t)64 << 20)
+
+struct page {
+    pawl_view from; /* empty: the first */
+    uint64_t limit;
+    uint64_t count;
+    char next[PAWL_WORK_NAME_BYTES_MAX + 1]; /* empty: there is none */
+    struct pawl__buf body;
+    pawl_status status;
+    pawl_error *reterr;
+};
+
+static struct node_work *work_of(void *context)
+{
+    return ((struct pawl__node *)context)->work;
+}
+
+static pawl_status start(struct page *page,
+                         const struct pawl__http_request *request,
+                         pawl_error *reterr)
+{
+    static const uint64_t limits[2] = { 1, LIMIT_MAX };
+    const pawl_view *from = pawl__http_query(request, "from");
+
+    *page = (struct page){ .limit = LIMIT_DEFAULT, .reterr = reterr };
+    page->body = (struct pawl__buf)BUF_INIT(BODY_BYTES_MAX);
+    pawl__buf_add_text(&page->body, "{\"items\":[");
+    if (from != NULL && from->len > PAWL_WORK_NAME_BYTES_MAX) {
+        return pawl__fail(reterr, PAWL_INVALID, "from: is no 'next' of a page");
+    }
+    page->from = from == NULL ? (pawl_view){ NULL, 0 } : *from;
+    return pawl__http_query_number(request, "limit", limits, &page->limit, reterr);
+}
+
+/* True when there is room for one more; else `place` is where the next page begins. */
+static bool has_room(struct page *page, pawl_view place)
+{
+    if (page->count < page->limit && page->body.len <= PAGE_BYTES) {
+        return true;
+    }
+    struct pawl__buf next = BUF_OVER(page->next);
+    pawl__buf_add(&next, place);
+    return false;
+}
+
+/* What a call that gives JSON gave, and its status; frees it. */
+static bool add(struct page *page, pawl_status status, char *json, size_t len)
+{
+    page->status = status;
+    pawl__buf_add_text(&page->body, page->count++ == 0 ? "" : ",");
+    pawl__buf_add(&page->body, (pawl_view){ json, status == PAWL_OK ? len : 0 });
+    free(json);
+    return status == PAWL_OK && !page->body.broken;
+}
+
+/* Frees the page. `status` is that of the walk. A store that is not there has nothing. */
+static void answer(struct page *page,
+                   struct pawl__http_request *request,
+                   pawl_status status,
+                   const pawl_error *error)
+{
+    status = status == PAWL_OK ? page->status : status;
+    if (status != PAWL_OK) {
+        pawl__buf_done(&page->body);
+        pawl__serve_work_fail(request, error);
+        return;
+    }
+    pawl__buf_add_text(&page->body, "],\"next\":");
+    if (page->next[0] == '\0') {
+        pawl__buf_add_text(&page->body, "null");
+    } else {
+        pawl__display_add_json(&page->body, pawl_view_of(page->next));
+    }
+    pawl__buf_add_text(&page->body, "}\n");
+    pawl__http_answer_buf(request, 200, HTTP_JSON, &page->body);
+}
+
+/* The store to read from; NULL with PAWL_OK: there is none yet. */
+static pawl_status find(struct node_work *work, pawl_work **ret_store, pawl_error *reterr)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, ret_store, &error);
+
+    if (status == PAWL_NOT_FOUND) {
+        *ret_store = NULL;
+        return PAWL_OK;
+    }
+    *reterr = error;
+    return status;
+}
+
+static pawl_status wrong_parameter(const char *name, pawl_status status, pawl_error *reterr)
+{
+    return status == PAWL_OK ? PAWL_OK : pawl__fail_context(reterr, status, "%s", name);
+}
+
+/* Of a task that is not there nothing is listed: a name that was misspelt is not an empty task. */
+static pawl_status check_task(pawl_work *store,
+                              pawl_view task_id,
+                              const struct page *page,
+                              pawl_error *reterr)
+{
+    pawl_task *task = NULL;
+
+    if (task_id.len == 0 || page->count > 0 || page->from.len > 0) {
+        return PAWL_OK;
+    }
+    pawl_status status = pawl_task_get(store, task_id, &task, reterr);
+    pawl_task_free(task);
+    return status;
+}
+
+/* --- tasks --- */
+
+static bool add_task(void *context, const pawl_task *task)
+{
+    struct page *page = context;
+    char *json = NULL;
+    size_t len = 0;
+
+    if (!has_room(page, task->task_id)) {
+        return false;
+    }
+    pawl_status status = pawl_task_to_json(task, &json, &len, page->reterr);
+    return add(page, status, json, len);
+}
+
+void pawl__serve_work_task_list(struct pawl__http_request *request, void *context)
+{
+    const pawl_view *name = pawl__http_query(request, "status");
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_task_status wanted = PAWL_TASK_PENDING;
+    pawl_work *store = NULL;
+    struct page page;
+    pawl_status status = start(&page, request, &error);
+
+    if (status == PAWL_OK && name != NULL) {
+        status = wrong_parameter("status", pawl_task_status_parse(*name, &wanted, &error), &error);
+    }
+    if (status == PAWL_OK) {
+        status = find(work_of(context), &store, &error);
+    }
+    if (status == PAWL_OK && store != NULL) {
+        status = pawl_task_page(store,
+                                name == NULL ? NULL : &wanted,
+                                page.from,
+                                page.limit + 1,
+                                add_task,
+                                &page,
+                                &error);
+    }
+    answer(&page, request, status, &error);
+}
+
+/* --- items --- */
+
+static bool add_item(void *context, const pawl_item *item)
+{
+    struct page *page = context;
+    char *json = NULL;
+    size_t len = 0;
+
+    if (!has_room(page, item->work_item_id)) {
+        return false;
+    }
+    pawl_status status = pawl_item_to_json(item, &json, &len, page->reterr);
+    return add(page, status, json, len);
+}
+
+static pawl_status read_filter(const struct pawl__http_request *request,
+                               const struct page *page,
+                               pawl_item_filter *filter,
+                               pawl_error *reterr)
+{
+    const pawl_view *status_name = pawl__http_query(request, "status");
+    pawl_item_status wanted = PAWL_ITEM_PENDING;
+    pawl_status status = PAWL_OK;
+
+    if (status_name != NULL) {
+        status = wrong_parameter(
+            "status", pawl_item_status_parse(*status_name, &wanted, reterr), reterr);
+        filter->statuses = 1U << wanted;
+    }
+    filter->by_id = true;
+    filter->from_id = page->from;
+    filter->limit = page->limit + 1;
+    if (status == PAWL_OK) {
+        status = pawl__work_query_name(request, "type", &filter->work_type, reterr);
+    }
+    return status == PAWL_OK ? pawl__work_query_name(request, "task", &filter->task_id, reterr)
+                             : status;
+}
+
+void pawl__serve_work_item_list(struct pawl__http_request *request, void *context)
+{
+    pawl_item_filter filter = PAWL_ITEM_FILTER_INIT;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_work *store = NULL;
+    struct page page;
+    pawl_status status = start(&page, request, &error);
+
+    if (status == PAWL_OK) {
+        status = read_filter(request, &page, &filter, &error);
+    }
+    if (status == PAWL_OK) {
+        status = find(work_of(context), &store, &error);
+    }
+    if (status == PAWL_OK && store != NULL) {
+        status = pawl_work_list(store, &filter, add_item, &page, &error);
+    }
+    if (status == PAWL_OK && store != NULL) {
+        status = check_task(store, filter.task_id, &page, &error);
+    }
+    answer(&page, request, status, &error);
+}
+
+/* --- checkpoints --- */
+
+static bool add_checkpoint(void *context, const pawl_checkpoint *checkpoint)
+{
+    struct page *page = context;
+    char place[32];
+    char *json = NULL;
+    size_t len = 0;
+
+    (void)snprintf(place, sizeof(place), "%lld", (long long)checkpoint->sequence_number);
+    if (!has_room(page, pawl_view_of(place))) {
+        return false;
+    }
+    pawl_status status = pawl_checkpoint_to_json(checkpoint, &json, &len, page->reterr);
+    return add(page, status, json, len);
+}
+
+pawl_status pawl__work_query_type(const struct pawl__http_request *request,
+                                  pawl_checkpoint_type *type,
+                                  const pawl_checkpoint_type **ret_type,
+                                  pawl_error *reterr)
+{
+    const pawl_view *name = pawl__http_query(request, "type");
+
+    *ret_type = name == NULL ? NULL : type;
+    return name == NULL
+               ? PAWL_OK
+               : wrong_parameter("type", pawl_checkpoint_type_parse(*name, type, reterr), reterr);
+}
+
+void pawl__serve_work_checkpoint_list(struct pawl__http_request *request, void *context)
+{
+    static const uint64_t numbers[2] = { 0, INT64_MAX };
+    pawl_view task_id = pawl__http_part(request, "task");
+    pawl_checkpoint_type wanted = PAWL_CHECKPOINT_MANUAL_CHECKPOINT;
+    const pawl_checkpoint_type *type = NULL;
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_work *store = NULL;
+    uint64_t from = 0;
+    struct page page;
+    pawl_status status = start(&page, request, &error);
+
+    if (status == PAWL_OK) {
+        status = pawl__http_query_number(request, "from", numbers, &from, &error);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_query_type(request, &wanted, &type, &error);
+    }
+    if (status == PAWL_OK) { /* of a task: without a store there is none */
+        status = pawl__node_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
+    }
+    if (status == PAWL_OK) {
+        status = pawl_checkpoint_page(
+            store, task_id, type, (int64_t)from, page.limit + 1, add_checkpoint, &page, &error);
+    }
+    if (status == PAWL_OK) {
+        status = check_task(store, task_id, &page, &error);
+    }
+    answer(&page, request, status, &error);
+}

@@ -1,0 +1,135 @@
+#include <string.h>
+
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "store/duckdb/duckdb.h"
+
+static const char table_sql[] = "CREATE TABLE IF NOT EXISTS schema_version ("
+                                " component TEXT NOT NULL,"
+                                " version TEXT NOT NULL,"
+                                " migration INTEGER NOT NULL,"
+                                " name TEXT NOT NULL,"
+                                " applied_at TIMESTAMP NOT NULL,"
+                                " PRIMARY KEY (component, migration))";
+
+static pawl_status migrate_begin(void *store, pawl_error *reterr)
+{
+    /* One process owns the file; two threads of it meet in a write-write conflict: BUSY. */
+    return pawl__duck_begin(store, PAWL__DUCK_WRITE, reterr);
+}
+
+static pawl_status has_table(struct pawl__duck_conn *conn, bool *ret_has, pawl_error *reterr)
+{
+    AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
+    pawl_status status = pawl__duck_query_text(conn,
+                                               "SELECT 1 FROM duckdb_tables() WHERE NOT internal"
+                                               " AND table_name = 'schema_version'",
+                                               DUCK_NO_ARGS,
+                                               &rows,
+                                               reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__duck_next(rows, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_has = pawl__duck_has_row(rows);
+    }
+    return status;
+}
+
+/* The visitor wants C strings; DuckDB's are not terminated. */
+static pawl_status visit_row(const struct pawl__duck_rows *rows,
+                             const char *component,
+                             pawl__schema_visit *visit,
+                             void *context,
+                             pawl_error *reterr)
+{
+    enum { NAME_BYTES_MAX = 4096 };
+    AUTO(pawl__buf_done) struct pawl__buf version = BUF_INIT(NAME_BYTES_MAX);
+    AUTO(pawl__buf_done) struct pawl__buf name = BUF_INIT(NAME_BYTES_MAX);
+
+    pawl__buf_add(&version, pawl__duck_get_text(rows, 0));
+    pawl__buf_add(&name, pawl__duck_get_text(rows, 2));
+    pawl_status status = pawl__buf_check(&version, "version of a migration", reterr);
+    if (status == PAWL_OK) {
+        status = pawl__buf_check(&name, "name of a migration", reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    const struct pawl__schema_row row = {
+        .component = component,
+        .version = version.data != NULL ? version.data : "",
+        .migration = (int)pawl__duck_get_i64(rows, 1),
+        .name = name.data != NULL ? name.data : "",
+    };
+    return visit(context, &row, reterr);
+}
+
+static pawl_status migrate_each(void *store,
+                                const char *component,
+                                pawl__schema_visit *visit,
+                                void *context,
+                                pawl_error *reterr)
+{
+    AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
+    bool has = false;
+    pawl_status status = has_table(store, &has, reterr);
+
+    if (status != PAWL_OK || !has) {
+        return status;
+    }
+    status = pawl__duck_query_text(store,
+                                   "SELECT version, migration, name FROM schema_version"
+                                   " WHERE component = ? ORDER BY migration",
+                                   DUCK_ARGS(pawl__duck_text(pawl_view_of(component))),
+                                   &rows,
+                                   reterr);
+    while (status == PAWL_OK && (status = pawl__duck_next(rows, reterr)) == PAWL_OK
+           && pawl__duck_has_row(rows)) {
+        status = visit_row(rows, component, visit, context, reterr);
+    }
+    return status;
+}
+
+static pawl_status migrate_exec(void *store, const char *sql, pawl_error *reterr)
+{
+    return pawl__duck_script(store, sql, reterr);
+}
+
+static pawl_status migrate_record(void *store,
+                                  const struct pawl__schema_row *row,
+                                  pawl_error *reterr)
+{
+    AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
+
+    return pawl__duck_query_text(store,
+                                 "INSERT INTO schema_version VALUES (?, ?, ?, ?, ?::TIMESTAMP)",
+                                 DUCK_ARGS(pawl__duck_text(pawl_view_of(row->component)),
+                                           pawl__duck_text(pawl_view_of(row->version)),
+                                           pawl__duck_i64(row->migration),
+                                           pawl__duck_text(pawl_view_of(row->name)),
+                                           pawl__duck_text(pawl_view_of(row->applied_at))),
+                                 &rows,
+                                 reterr);
+}
+
+static pawl_status migrate_commit(void *store, pawl_error *reterr)
+{
+    return pawl__duck_commit(store, reterr);
+}
+
+static void migrate_rollback(void *store)
+{
+    pawl__duck_rollback(store);
+}
+
+const struct pawl__migrate_ops pawl__duck_migrate_ops = {
+    .table_sql = table_sql,
+    .begin = migrate_begin,
+    .each = migrate_each,
+    .exec = migrate_exec,
+    .record = migrate_record,
+    .commit = migrate_commit,
+    .rollback = migrate_rollback,
+};

@@ -1,0 +1,69 @@
+/* A question that somebody else wrote. */
+#include <string.h>
+
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/os/clock.h"
+#include "store/postgres/internal.h"
+
+enum { ASK_BYTES_MAX = 1 << 20 };
+
+/* As a condition it can be nothing but one SELECT, whatever it says; a line of its own ends a comment
+ * that it ends with. */
+static pawl_status wrap(pawl_view select, struct pawl__buf *buf, pawl_error *reterr)
+{
+    while (select.len > 0 && strchr("; \t\r\n", select.data[select.len - 1]) != NULL) {
+        select.len--;
+    }
+    pawl__buf_add(buf, pawl_view_of("SELECT EXISTS ("));
+    pawl__buf_add(buf, select);
+    pawl__buf_add(buf, pawl_view_of("\n)"));
+    pawl__buf_add_char(buf, '\0');
+    return pawl__buf_check(buf, "the SELECT", reterr);
+}
+
+static pawl_status ask(
+    struct pawl__pg *pg, const char *sql, int64_t ms_max, bool *ret_exists, pawl_error *reterr)
+{
+    static const struct pawl__pg_statement bound = {
+        .sql = "SELECT set_config('statement_timeout', $1::text, true)",
+        .params = "i",
+        .columns = "t",
+    };
+    const struct pawl__pg_statement statement = { .sql = sql, .columns = "b" };
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    pawl_status status = pawl__pg_query(pg, &bound, PG_ARGS(pawl__pg_i64(ms_max)), &rows, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__pg_query(pg, &statement, PG_NO_ARGS, &rows, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_exists = pawl__pg_get_bool(&rows, 0, 0);
+    }
+    return status;
+}
+
+pawl_status pawl__pg_row_exists(
+    struct pawl__pg *pg, pawl_view select, int64_t ms_max, bool *ret_exists, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf sql = BUF_INIT(ASK_BYTES_MAX);
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = wrap(select, &sql, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__pg_begin(pg, PAWL__PG_READ_ONLY, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = ask(pg, sql.data, ms_max, ret_exists, &error);
+    pawl__pg_rollback(pg);
+    if (status == PAWL_FAILED || status == PAWL_DENIED || status == PAWL_UNSUPPORTED
+        || status == PAWL_CONFLICT) {
+        return pawl__fail(reterr, PAWL_INVALID, "%s", error.message);
+    }
+    if (status != PAWL_OK && reterr != NULL) {
+        *reterr = error;
+    }
+    return status;
+}

@@ -1,0 +1,113 @@
+/* Stopping a statement. libpq's own way (PQcancel) blocks for as long as the server does not answer,
+ * which is for ever when it has stalled. So this is a connection like any other, with a deadline,
+ * that calls pg_cancel_backend; it does not come back before the statement's process was told, so
+ * the request cannot hit a later statement.
+ *
+ * Nor another's: it goes to the address of the link, as the name may mean another server by now (a
+ * failover, several addresses), and to a process that started when ours did, as an address may have
+ * moved too. */
+#include "base/log/log.h"
+#include "base/os/clock.h"
+#include "store/postgres/internal.h"
+
+static int64_t now_ns(void)
+{
+    return pawl__monotonic_ns(pawl__clock_real());
+}
+
+static pawl_status ask_for_cancel(struct pawl__pg *messenger,
+                                  const struct pawl__pg *pg,
+                                  pawl_error *reterr)
+{
+    static const struct pawl__pg_statement statement = {
+        .sql = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1::integer"
+               " AND (extract(epoch FROM backend_start) * 1000000)::bigint = $2",
+        .params = "ii",
+        .columns = "b",
+    };
+
+    return pawl__pg_query(messenger,
+                          &statement,
+                          PG_ARGS(pawl__pg_i64(pg->session), pawl__pg_i64(pg->started_us)),
+                          NULL,
+                          reterr);
+}
+
+/* Empty for a socket file, which is its own address. */
+static const char *address_of(const PGconn *conn)
+{
+    const char *address = PQhostaddr(conn);
+
+    return address == NULL || address[0] == '\0' ? NULL : address;
+}
+
+/* A second connection to the same server. Its own waits end with our patience, and nobody cancels
+ * them. */
+static struct pawl__pg messenger_of(const struct pawl__pg *pg, pawl_status why, int64_t patience_ns)
+{
+    return (struct pawl__pg){
+        .wake_fd = -1,
+        .probe = { .fd = -1 },
+        .target = pg->target,
+        .application_name = pg->application_name,
+        .options = pg->options,
+        .address = address_of(pg->conn),
+        .gave_up = why,
+        .patience_ns = patience_ns,
+    };
+}
+
+/* ClientRead is what a process waits for that has read all we sent, or that was stopped before it
+ * did. Where it is not shown (a process that is gone, statistics of another user) nothing is known. */
+static pawl_status ask_what_it_does(struct pawl__pg *messenger,
+                                    const struct pawl__pg *pg,
+                                    struct pawl__pg_rows *ret_rows)
+{
+    static const struct pawl__pg_statement statement = {
+        .sql = "SELECT wait_event IS NOT DISTINCT FROM 'ClientRead' FROM pg_stat_activity"
+               " WHERE pid = $1::integer"
+               " AND (extract(epoch FROM backend_start) * 1000000)::bigint = $2",
+        .params = "ii",
+        .columns = "b",
+    };
+
+    return pawl__pg_query(messenger,
+                          &statement,
+                          PG_ARGS(pawl__pg_i64(pg->session), pawl__pg_i64(pg->started_us)),
+                          ret_rows,
+                          NULL);
+}
+
+bool pawl__pg_is_unread(const struct pawl__pg *pg, int64_t deadline_ns)
+{
+    struct pawl__pg messenger = messenger_of(pg, PAWL_TIMEOUT, deadline_ns);
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    bool unread = pg->session != 0
+                  && pawl__pg_connect_host(&messenger, pg->host, deadline_ns, NULL) == PAWL_OK
+                  && ask_what_it_does(&messenger, pg, &rows) == PAWL_OK && rows.count == 1
+                  && pawl__pg_get_bool(&rows, 0, 0);
+
+    pawl__pg_drop(&messenger);
+    return unread;
+}
+
+void pawl__pg_cancel_running(struct pawl__pg *pg, pawl_status why)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    int64_t patience_ns = now_ns() + PG_GRACE_MS * NS_PER_MS;
+    struct pawl__pg messenger = messenger_of(pg, why, patience_ns);
+
+    pg->gave_up = why;
+    pg->patience_ns = patience_ns;
+    pawl_status status = pawl__pg_connect_host(&messenger, pg->host, patience_ns, &error);
+    if (status == PAWL_OK) {
+        status = ask_for_cancel(&messenger, pg, &error);
+    }
+    if (status != PAWL_OK) {
+        LOG_INFO("the PostgreSQL server could not be asked to stop a statement: it ends at its "
+                 "statement_timeout",
+                 LOG_TEXT("server", pg->server.location),
+                 LOG_TEXT("error", error.message));
+    }
+    pawl__pg_drop(&messenger);
+}

@@ -1,0 +1,148 @@
+/* Whether a database still has the schema that its migrations made.
+ *
+ * A trigger or rule of somebody else's can drop or change what is written while every statement
+ * reports success, row security hides rows, without its unique index a table takes duplicates for new,
+ * and a crash of the server empties an UNLOGGED one. Of a trigger its function's name is compared, of an
+ * index its columns; no more of the definitions: those of the server cannot be told from ours. */
+#include <stdio.h>
+
+#include "base/core/error.h"
+#include "store/postgres/internal.h"
+
+/* The key columns of an index, "a,b"; those of an expression are not among them. */
+#define COLUMNS                                                                            \
+    "array_to_string(ARRAY(SELECT attname FROM unnest(indkey::int2[]) WITH ORDINALITY"     \
+    " AS k (number, place) JOIN pg_attribute ON attrelid = indrelid AND attnum = k.number" \
+    " WHERE place <= indnkeyatts ORDER BY place), ',')"
+
+/* $1 the namespace, $2 our tables, $3 our triggers as table.name.function, $4 our unique indexes as
+ * table.name.columns. Triggers of a partition belong to the whole table, but can be disabled alone. */
+static const struct pawl__pg_statement find_odd = {
+    .sql =
+        "WITH ours AS (SELECT c.oid, c.relname::text AS relname, c.relrowsecurity,"
+        "  c.relpersistence, n.oid AS namespace FROM pg_class c"
+        "  JOIN pg_namespace n ON n.oid = c.relnamespace"
+        "  WHERE n.nspname = $1 AND c.relname = ANY ($2) AND c.relkind IN ('r', 'p'))"
+        " SELECT 'no table', '', wanted FROM unnest($2) AS wanted"
+        "  WHERE NOT EXISTS (SELECT FROM ours WHERE relname = wanted)"
+        " UNION ALL SELECT 'a trigger', relname, tgname::text FROM pg_trigger JOIN ours ON tgrelid "
+        "= ours.oid"
+        "  WHERE NOT tgisinternal AND tgparentid = 0 AND NOT EXISTS (SELECT FROM unnest($3) AS "
+        "wanted"
+        "  WHERE split_part(wanted, '.', 1) = relname AND split_part(wanted, '.', 2) = tgname)"
+        " UNION ALL SELECT 'a rule', relname, rulename::text FROM pg_rewrite"
+        "  JOIN ours ON ev_class = ours.oid"
+        " UNION ALL SELECT 'row security', relname, '' FROM ours WHERE relrowsecurity"
+        " UNION ALL SELECT 'a child table', relname, inhrelid::regclass::text FROM pg_inherits"
+        "  JOIN ours ON inhparent = ours.oid WHERE inhrelid NOT IN (SELECT oid FROM ours)"
+        " UNION ALL SELECT 'no log', relname, '' FROM ours WHERE relpersistence <> 'p'"
+        " UNION ALL SELECT 'no trigger', relname, tgname::text FROM pg_trigger"
+        "  JOIN ours ON tgrelid = ours.oid WHERE tgenabled NOT IN ('O', 'A')"
+        " UNION ALL SELECT 'no trigger', split_part(wanted, '.', 1), split_part(wanted, '.', 2)"
+        "  FROM unnest($3) AS wanted WHERE NOT EXISTS (SELECT FROM pg_trigger"
+        "  JOIN ours ON tgrelid = ours.oid JOIN pg_proc p ON p.oid = tgfoid"
+        "  AND p.pronamespace = namespace WHERE relname || '.' || tgname || '.' || proname = "
+        "wanted)"
+        " UNION ALL SELECT 'no index', '', split_part(wanted, '.', 2) FROM unnest($4) AS wanted"
+        "  WHERE NOT EXISTS (SELECT FROM pg_index JOIN ours ON indrelid = ours.oid"
+        "  JOIN pg_class c ON c.oid = indexrelid"
+        "  WHERE ours.relname || '.' || c.relname || '.' || " COLUMNS " = wanted"
+        "  AND indisunique AND indisvalid AND indimmediate"
+        "  AND indpred IS NULL AND indexprs IS NULL)"
+        " LIMIT 1",
+    .params = "tTTT",
+    .columns = "ttt",
+};
+
+static size_t count_of(const struct pawl__schema *schema, enum pawl__schema_kind kind)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < schema->object_count; i++) {
+        count += schema->objects[i].kind == kind ? 1 : 0;
+    }
+    return count;
+}
+
+static void add_names(struct pawl__pg_array *array,
+                      const struct pawl__schema *schema,
+                      enum pawl__schema_kind kind)
+{
+    pawl__pg_array_start(array, 'T', count_of(schema, kind));
+    for (size_t i = 0; i < schema->object_count; i++) {
+        const struct pawl__schema_object *object = &schema->objects[i];
+        char name[5 * (PAWL__PG_NAME_BYTES_MAX + 1)]; /* an index has three columns at most */
+
+        if (object->kind != kind) {
+            continue;
+        }
+        snprintf(name,
+                 sizeof(name),
+                 kind == PAWL__SCHEMA_TABLE ? "%s" : "%s.%s.%s",
+                 object->table,
+                 object->name,
+                 object->detail);
+        pawl__pg_array_add_view(array, pawl_view_of(name));
+    }
+}
+
+static pawl_status refuse(const struct pawl__pg_rows *rows, pawl_error *reterr)
+{
+    pawl_view what = pawl__pg_get_text(rows, 0, 0);
+    pawl_view table = pawl__pg_get_text(rows, 0, 1);
+    pawl_view name = pawl__pg_get_text(rows, 0, 2);
+
+    if (pawl__view_is(what, "no table")) {
+        return pawl__fail(reterr, PAWL_CORRUPT, "table '%.*s' does not exist", VIEW_ARGS(name));
+    }
+    if (pawl__view_is(what, "no log")) {
+        return pawl__fail(
+            reterr,
+            PAWL_CORRUPT,
+            "table '%.*s' is UNLOGGED: a crash of the server empties it; run ALTER TABLE "
+            "\"%.*s\" SET LOGGED",
+            VIEW_ARGS(table),
+            VIEW_ARGS(table));
+    }
+    if (pawl__view_is(what, "no index") || pawl__view_is(what, "no trigger")) {
+        return pawl__fail(reterr,
+                          PAWL_CORRUPT,
+                          "there is %.*s '%.*s', or it was changed: create it as pawl did",
+                          VIEW_ARGS(what),
+                          VIEW_ARGS(name));
+    }
+    return pawl__fail(
+        reterr,
+        PAWL_CORRUPT,
+        "%.*s that is not pawl's, '%.*s' on '%.*s': it can drop, change or hide what is "
+        "written; remove it, then verify",
+        VIEW_ARGS(what),
+        VIEW_ARGS(name),
+        VIEW_ARGS(table));
+}
+
+pawl_status pawl__pg_check_schema(struct pawl__pg *pg,
+                                  const struct pawl__schema *schema,
+                                  pawl_error *reterr)
+{
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    AUTO(pawl__pg_array_done) struct pawl__pg_array tables = PG_ARRAY_INIT;
+    AUTO(pawl__pg_array_done) struct pawl__pg_array triggers = PG_ARRAY_INIT;
+    AUTO(pawl__pg_array_done) struct pawl__pg_array uniques = PG_ARRAY_INIT;
+
+    add_names(&tables, schema, PAWL__SCHEMA_TABLE);
+    add_names(&triggers, schema, PAWL__SCHEMA_TRIGGER);
+    add_names(&uniques, schema, PAWL__SCHEMA_UNIQUE);
+    pawl_status status = pawl__pg_ready(pg, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__pg_query(pg,
+                                &find_odd,
+                                PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace)),
+                                        pawl__pg_array_value(&tables),
+                                        pawl__pg_array_value(&triggers),
+                                        pawl__pg_array_value(&uniques)),
+                                &rows,
+                                reterr);
+    }
+    return status != PAWL_OK || rows.count == 0 ? status : refuse(&rows, reterr);
+}

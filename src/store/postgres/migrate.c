@@ -1,0 +1,217 @@
+/* The migration runner (store/migrate.h) on PostgreSQL. The schema is the connection's; it is
+ * created when it is not there. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "store/migrate.h"
+#include "store/postgres/internal.h"
+
+/* "pawl" and a number that nobody else will think of. The lock is per database: migrations of two
+ * schemas in one database wait for each other, which costs nobody anything. */
+#define MIGRATE_LOCK INT64_C(0x7061776c00000001)
+
+static pawl_status take_lock(struct pawl__pg *pg, pawl_error *reterr)
+{
+    static const struct pawl__pg_statement statement = {
+        .sql = "SELECT true FROM pg_advisory_xact_lock($1)",
+        .params = "i",
+        .columns = "b",
+    };
+    pawl_status status =
+        pawl__pg_query(pg, &statement, PG_ARGS(pawl__pg_i64(MIGRATE_LOCK)), NULL, reterr);
+
+    return status == PAWL_BUSY
+               ? pawl__fail_context(reterr, status, "another process is migrating this database")
+               : status;
+}
+
+/* Asked first: CREATE SCHEMA IF NOT EXISTS wants the right to create one even when it is there, and
+ * an administrator may have made it for a user without that right. */
+static pawl_status has_schema(struct pawl__pg *pg, bool *ret_has, pawl_error *reterr)
+{
+    static const struct pawl__pg_statement statement = {
+        .sql = "SELECT true FROM pg_namespace WHERE nspname = $1",
+        .params = "t",
+        .columns = "b",
+    };
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    pawl_status status = pawl__pg_query(
+        pg, &statement, PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace))), &rows, reterr);
+
+    if (status == PAWL_OK) {
+        *ret_has = rows.count == 1;
+    }
+    return status;
+}
+
+static pawl_status create_schema(struct pawl__pg *pg, pawl_error *reterr)
+{
+    struct pawl__buf sql = BUF_INIT(512);
+    char *quoted = PQescapeIdentifier(pg->conn, pg->namespace, strlen(pg->namespace));
+
+    if (quoted == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "schema '%s' is no name", pg->namespace);
+    }
+    pawl__buf_add_format(&sql, "CREATE SCHEMA %s", quoted);
+    PQfreemem(quoted);
+    pawl_status status = pawl__buf_check(&sql, "CREATE SCHEMA", reterr);
+    if (status == PAWL_OK) {
+        status = pawl__pg_simple(pg, sql.data, reterr);
+    }
+    pawl__buf_done(&sql);
+    return status == PAWL_OK ? PAWL_OK
+                             : pawl__fail_context(reterr, status, "schema '%s'", pg->namespace);
+}
+
+static pawl_status migrate_begin(void *store, pawl_error *reterr)
+{
+    struct pawl__pg *pg = store;
+    bool has = false;
+    pawl_status status = pawl__pg_begin(pg, PAWL__PG_READ_COMMITTED, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = take_lock(pg, reterr);
+    status = status != PAWL_OK ? status : has_schema(pg, &has, reterr);
+    if (status == PAWL_OK && !has) {
+        status = create_schema(pg, reterr);
+    }
+    if (status != PAWL_OK) {
+        pawl__pg_rollback(pg);
+    }
+    return status;
+}
+
+/* The server says of a table in a schema that one may not use that it does not exist. */
+static pawl_status has_table(struct pawl__pg *pg, bool *ret_has, pawl_error *reterr)
+{
+    static const struct pawl__pg_statement statement = {
+        .sql = "SELECT has_schema_privilege(schemaname, 'USAGE') FROM pg_tables"
+               " WHERE schemaname = $1 AND tablename = 'schema_version'",
+        .params = "t",
+        .columns = "b",
+    };
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    pawl_status status = pawl__pg_query(
+        pg, &statement, PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace))), &rows, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    *ret_has = rows.count == 1;
+    return *ret_has && !pawl__pg_get_bool(&rows, 0, 0)
+               ? pawl__fail(reterr,
+                            PAWL_DENIED,
+                            "permission denied: role '%s' has no USAGE on schema '%s'",
+                            PQuser(pg->conn),
+                            pg->namespace)
+               : PAWL_OK;
+}
+
+static pawl_status visit_row(const struct pawl__pg_rows *rows,
+                             size_t row,
+                             pawl__schema_visit *visit,
+                             void *context,
+                             pawl_error *reterr)
+{
+    char *component = pawl__view_dup(pawl__pg_get_text(rows, row, 0));
+    char *version = pawl__view_dup(pawl__pg_get_text(rows, row, 1));
+    char *name = pawl__view_dup(pawl__pg_get_text(rows, row, 3));
+    bool copied = component != NULL && version != NULL && name != NULL;
+    pawl_status status =
+        !copied ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a row of schema_version")
+                : visit(context,
+                        &(struct pawl__schema_row){
+                            .component = component,
+                            .version = version,
+                            .migration = (int)pawl__pg_get_i64(rows, row, 2),
+                            .name = name,
+                        },
+                        reterr);
+
+    free(component);
+    free(version);
+    free(name);
+    return status;
+}
+
+static pawl_status migrate_each(void *store,
+                                const char *component,
+                                pawl__schema_visit *visit,
+                                void *context,
+                                pawl_error *reterr)
+{
+    static const struct pawl__pg_statement statement = {
+        .sql = "SELECT component, version, migration::bigint, name FROM schema_version"
+               " WHERE component = $1 ORDER BY migration",
+        .params = "t",
+        .columns = "ttit",
+    };
+    struct pawl__pg *pg = store;
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    bool has = false;
+
+    pawl_status status = pawl__pg_ready(pg, reterr);
+    status = status != PAWL_OK ? status : has_table(pg, &has, reterr);
+    if (status != PAWL_OK || !has) {
+        return status;
+    }
+    status = pawl__pg_query(
+        pg, &statement, PG_ARGS(pawl__pg_text(pawl_view_of(component))), &rows, reterr);
+    for (size_t i = 0; i < rows.count && status == PAWL_OK; i++) {
+        status = visit_row(&rows, i, visit, context, reterr);
+    }
+    return status;
+}
+
+static pawl_status migrate_exec(void *store, const char *sql, pawl_error *reterr)
+{
+    return pawl__pg_script(store, sql, reterr);
+}
+
+static pawl_status migrate_record(void *store,
+                                  const struct pawl__schema_row *row,
+                                  pawl_error *reterr)
+{
+    static const struct pawl__pg_statement statement = {
+        .sql = "INSERT INTO schema_version (component, version, migration, name, applied_at)"
+               " VALUES ($1, $2, $3, $4, $5::timestamptz)", /* the session's zone is UTC */
+        .params = "ttitt",
+    };
+
+    return pawl__pg_query(store,
+                          &statement,
+                          PG_ARGS(pawl__pg_text(pawl_view_of(row->component)),
+                                  pawl__pg_text(pawl_view_of(row->version)),
+                                  pawl__pg_i64(row->migration),
+                                  pawl__pg_text(pawl_view_of(row->name)),
+                                  pawl__pg_text(pawl_view_of(row->applied_at))),
+                          NULL,
+                          reterr);
+}
+
+static pawl_status migrate_commit(void *store, pawl_error *reterr)
+{
+    return pawl__pg_commit(store, reterr);
+}
+
+static void migrate_rollback(void *store)
+{
+    pawl__pg_rollback(store);
+}
+
+const struct pawl__migrate_ops pawl__pg_migrate_ops = {
+    .table_sql = "CREATE TABLE IF NOT EXISTS schema_version ("
+                 " component TEXT NOT NULL, version TEXT NOT NULL, migration INTEGER NOT NULL,"
+                 " name TEXT NOT NULL, applied_at TIMESTAMPTZ NOT NULL DEFAULT now(),"
+                 " PRIMARY KEY (component, migration))",
+    .begin = migrate_begin,
+    .each = migrate_each,
+    .exec = migrate_exec,
+    .record = migrate_record,
+    .commit = migrate_commit,
+    .rollback = migrate_rollback,
+};

@@ -1,0 +1,118 @@
+/* What the files of the SQLite wrapper share. Nobody else includes this. */
+#ifndef PAWL_STORE_SQLITE_INTERNAL_H
+#define PAWL_STORE_SQLITE_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include <sqlite3.h>
+
+#include "base/core/buf.h"
+#include "store/sqlite/sqlite.h"
+
+/* Why no statement may run. */
+enum {
+    STOP_INTERRUPTED = 1, /* set by any thread */
+    STOP_POISONED = 2,    /* an fsync failed; for good */
+    STOP_ABORTED = 4,     /* SQLite took our transaction back; until we do */
+};
+
+/* Statements of the wrapper itself. */
+enum {
+    OWN_BEGIN_IMMEDIATE,
+    OWN_BEGIN_DEFERRED,
+    OWN_COMMIT,
+    OWN_ROLLBACK,
+    OWN_DATA_VERSION,
+    OWN_SCHEMA_VERSION,
+    OWN_COUNT
+};
+
+struct pawl__sqlite {
+    sqlite3 *native;
+    char *path;
+    struct pawl__clock *clock;
+    atomic_uint stop;
+    const atomic_bool *interrupted; /* of the options */
+    bool in_transaction;            /* between our begin and our commit or rollback */
+    bool shielded;                  /* COMMIT or ROLLBACK runs: an interrupt waits */
+    int wal_pages;                  /* in the log after the last commit */
+    int wal_pages_max;
+    int64_t busy_ns_max;
+    int64_t busy_nap_ns_max;
+    int64_t busy_since_ns;
+    int64_t busy_waited_ns; /* of the call that runs */
+    int64_t ask_until_ns;   /* a question of somebody else's ends here; 0: none runs */
+    const struct pawl__schema *schema;
+    bool schema_checked;    /* and every transaction that writes compares the version */
+    int64_t schema_version; /* SQLite's own count of changes, as of the check */
+    sqlite3_stmt *own[OWN_COUNT];
+    size_t statement_count;
+    sqlite3_stmt *statements[]; /* the store's table */
+};
+
+/* The one place where SQLite's codes become ours. Keeps the extended code in `native`, names the
+ * store, and notes what the failure means for the handle. */
+pawl_status pawl__sqlite_fail(struct pawl__sqlite *db, int rc, pawl_error *reterr);
+
+/* Spoils the handle when `rc` is a failed fsync; nothing else. */
+void pawl__sqlite_note_sync(struct pawl__sqlite *db, int rc);
+
+/* By a call, or by the flag that the options brought. */
+bool pawl__sqlite_is_interrupted(struct pawl__sqlite *db);
+
+/* PAWL_OK, or why this handle runs nothing now. */
+pawl_status pawl__sqlite_check_stop(struct pawl__sqlite *db, pawl_error *reterr);
+
+/* Prepares one statement; nothing may stand behind it. `lasting` when it is kept. */
+pawl_status pawl__sqlite_prepare(struct pawl__sqlite *db,
+                                 const char *sql,
+                                 bool lasting,
+                                 sqlite3_stmt **ret_stmt,
+                                 pawl_error *reterr);
+
+/* A statement for one use; ends in the finalizer below. */
+pawl_status pawl__sqlite_prepare_once(struct pawl__sqlite *db,
+                                      const char *sql,
+                                      struct pawl__sqlite_stmt *ret_stmt,
+                                      pawl_error *reterr);
+void pawl__sqlite_finalize(struct pawl__sqlite_stmt *stmt); /* for AUTO */
+
+/* SQLite's busy callback; `context` is the handle. */
+int pawl__sqlite_busy(void *context, int count);
+
+extern const struct pawl__migrate_ops pawl__sqlite_migrate_ops;
+
+/* Whether any migration of any component is on record. */
+PAWL_MUST_USE pawl_status pawl__sqlite_schema_recorded(struct pawl__sqlite *db,
+                                                       bool *ret_recorded,
+                                                       pawl_error *reterr);
+
+/* --- sqlite_expect.c --- */
+
+/* True: the store has the objects of its schema and no others. False says nothing: they are then
+ * compared one by one. */
+PAWL_MUST_USE pawl_status pawl__sqlite_has_fingerprint(struct pawl__sqlite *db,
+                                                       bool *ret_has,
+                                                       pawl_error *reterr);
+
+/* Checks the schema again when it has changed since the last check. Under the write lock: then it
+ * holds until the end of the transaction. */
+PAWL_MUST_USE pawl_status pawl__sqlite_check_schema_change(struct pawl__sqlite *db,
+                                                           pawl_error *reterr);
+
+/* --- sqlite_extend.c --- */
+
+/* Of two CREATE TABLE without comments and white space: `found` has every column and constraint of
+ * `expected`, in this order, and *ret_more others. */
+bool pawl__sqlite_has_pieces(pawl_view expected, pawl_view found, size_t *ret_more);
+
+/* Then whether these are columns that an INSERT may leave out and that are no key and refer to nothing.
+ * Returns SQLite's code. */
+int pawl__sqlite_only_columns(
+    sqlite3 *expected, sqlite3 *found, pawl_view table, size_t more, bool *ret_only);
+
+/* file:PATH?immutable=1, where the path may hold anything. Immutable: SQLite takes no lock and
+ * makes no file; otherwise it only reads. */
+void pawl__sqlite_add_uri(struct pawl__buf *uri, const char *path, bool immutable);
+
+#endif

@@ -1,0 +1,152 @@
+/* How the migration runner works on SQLite. */
+#include "store/sqlite/internal.h"
+
+#include <limits.h>
+
+#include "base/core/error.h"
+
+static const char table_sql[] = "CREATE TABLE IF NOT EXISTS schema_version ("
+                                " component TEXT NOT NULL,"
+                                " version TEXT NOT NULL,"
+                                " migration INTEGER NOT NULL,"
+                                " name TEXT NOT NULL,"
+                                " applied_at TEXT NOT NULL,"
+                                " PRIMARY KEY (component, migration)"
+                                ") WITHOUT ROWID";
+static const char exists_sql[] =
+    "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_version'";
+static const char each_sql[] = "SELECT version, migration, name FROM schema_version"
+                               " WHERE component = ?1 ORDER BY migration";
+static const char record_sql[] =
+    "INSERT INTO schema_version (component, version, migration, name, applied_at)"
+    " VALUES (?1, ?2, ?3, ?4, ?5)";
+
+static pawl_status schema_begin(void *store, pawl_error *reterr)
+{
+    return pawl__sqlite_begin(store, PAWL__SQLITE_IMMEDIATE, reterr);
+}
+
+static pawl_status has_table(struct pawl__sqlite *db, bool *ret_has, pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
+    pawl_status status = pawl__sqlite_prepare_once(db, exists_sql, &stmt, reterr);
+
+    return status == PAWL_OK ? pawl__sqlite_next(&stmt, ret_has, reterr) : status;
+}
+
+pawl_status pawl__sqlite_schema_recorded(struct pawl__sqlite *db,
+                                         bool *ret_recorded,
+                                         pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
+    bool has = false;
+    pawl_status status = has_table(db, &has, reterr);
+
+    if (status != PAWL_OK || !has) {
+        *ret_recorded = false;
+        return status;
+    }
+    status = pawl__sqlite_prepare_once(db, "SELECT 1 FROM schema_version LIMIT 1", &stmt, reterr);
+    return status == PAWL_OK ? pawl__sqlite_next(&stmt, ret_recorded, reterr) : status;
+}
+
+static const char *column_text(struct pawl__sqlite_stmt *stmt, int column)
+{
+    pawl_view text = pawl__sqlite_text(stmt, column);
+
+    return text.data == NULL ? "" : text.data; /* SQLite ends it with a NUL */
+}
+
+static pawl_status visit_row(struct pawl__sqlite_stmt *stmt,
+                             const char *component,
+                             pawl__schema_visit *visit,
+                             void *context,
+                             pawl_error *reterr)
+{
+    int64_t migration = pawl__sqlite_i64(stmt, 1);
+
+    return visit(context,
+                 &(struct pawl__schema_row){
+                     .component = component,
+                     .version = column_text(stmt, 0),
+                     .migration = (int)MAX(0, MIN(migration, INT_MAX)),
+                     .name = column_text(stmt, 2),
+                 },
+                 reterr);
+}
+
+static pawl_status schema_each(void *store,
+                               const char *component,
+                               pawl__schema_visit *visit,
+                               void *context,
+                               pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
+    bool more = false;
+    pawl_status status = has_table(store, &more, reterr);
+
+    if (status != PAWL_OK || !more) {
+        return status;
+    }
+    status = pawl__sqlite_prepare_once(store, each_sql, &stmt, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__sqlite_bind_text(&stmt, 1, pawl_view_of(component));
+    while (status == PAWL_OK && more) {
+        status = pawl__sqlite_next(&stmt, &more, reterr);
+        if (status == PAWL_OK && more) {
+            status = visit_row(&stmt, component, visit, context, reterr);
+        }
+    }
+    return status;
+}
+
+static pawl_status schema_exec(void *store, const char *sql, pawl_error *reterr)
+{
+    struct pawl__sqlite *db = store;
+    pawl_status status = pawl__sqlite_exec(db, sql, reterr);
+
+    if (status == PAWL_OK && sqlite3_get_autocommit(db->native)) {
+        return pawl__fail(reterr, PAWL_FAILED, "the script ended the transaction it ran in");
+    }
+    return status;
+}
+
+static pawl_status schema_record(void *store,
+                                 const struct pawl__schema_row *row,
+                                 pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
+    pawl_status status = pawl__sqlite_prepare_once(store, record_sql, &stmt, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__sqlite_bind_text(&stmt, 1, pawl_view_of(row->component));
+    pawl__sqlite_bind_text(&stmt, 2, pawl_view_of(row->version));
+    pawl__sqlite_bind_i64(&stmt, 3, row->migration);
+    pawl__sqlite_bind_text(&stmt, 4, pawl_view_of(row->name));
+    pawl__sqlite_bind_text(&stmt, 5, pawl_view_of(row->applied_at));
+    return pawl__sqlite_run(&stmt, reterr);
+}
+
+static pawl_status schema_commit(void *store, pawl_error *reterr)
+{
+    return pawl__sqlite_commit(store, reterr);
+}
+
+static void schema_rollback(void *store)
+{
+    pawl__sqlite_rollback(store);
+}
+
+const struct pawl__migrate_ops pawl__sqlite_migrate_ops = {
+    .table_sql = table_sql,
+    .begin = schema_begin,
+    .each = schema_each,
+    .exec = schema_exec,
+    .record = schema_record,
+    .commit = schema_commit,
+    .rollback = schema_rollback,
+};

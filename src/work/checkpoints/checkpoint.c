@@ -1,0 +1,534 @@
+/* Checkpoints as callers see them: adding one, finding one. */
+#include "work/checkpoints/checkpoint.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/argument.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/json/json.h"
+#include "base/thread/inside.h"
+#include "work/checkpoints/diff.h"
+#include "work/checkpoints/evidence.h"
+#include "work/core/keep.h"
+#include "work/items/item.h"
+
+static const char *const type_texts[CHECKPOINT_TYPE_COUNT] = {
+#define TYPE_TEXT_(name, text) [PAWL_CHECKPOINT_##name] = #text,
+    PAWL_CHECKPOINT_TYPES(TYPE_TEXT_)
+#undef TYPE_TEXT_
+};
+
+const char *pawl__checkpoint_type_text(pawl_checkpoint_type type)
+{
+    return type_texts[type];
+}
+
+bool pawl__checkpoint_type_parse(pawl_view text, pawl_checkpoint_type *ret_type)
+{
+    for (size_t i = 0; i < COUNT_OF(type_texts); i++) {
+        if (pawl__view_is(text, type_texts[i])) {
+            *ret_type = (pawl_checkpoint_type)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static pawl_status check_type(pawl_checkpoint_type type, pawl_error *reterr)
+{
+    return (size_t)type < COUNT_OF(type_texts)
+               ? PAWL_OK
+               : pawl__fail(reterr, PAWL_INVALID, "type: %d is no type of checkpoint", (int)type);
+}
+
+/* --- Adding: on the caller's thread --- */
+
+static pawl_status check_names(const pawl_checkpoint *checkpoint,
+                               const pawl_lease *lease,
+                               pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    if (checkpoint->checkpoint_id.len > 0) {
+        status = pawl__work_check_name("checkpoint_id", checkpoint->checkpoint_id, reterr);
+    }
+    if (status == PAWL_OK && (lease == NULL || checkpoint->task_id.len > 0)) {
+        status = pawl__work_check_name("task_id", checkpoint->task_id, reterr);
+    }
+    if (status == PAWL_OK && checkpoint->work_item_id.len > 0) {
+        status = pawl__work_check_name("work_item_id", checkpoint->work_item_id, reterr);
+    }
+    if (status != PAWL_OK || lease == NULL) {
+        return status;
+    }
+    status = pawl__work_check_name("lease: work_item_id", lease->work_item_id, reterr);
+    if (status == PAWL_OK && checkpoint->work_item_id.len > 0
+        && !pawl__view_equal(checkpoint->work_item_id, lease->work_item_id)) {
+        return pawl__fail(reterr, PAWL_INVALID, "work_item_id: is not the lease's");
+    }
+    return status;
+}
+
+static pawl_status check_evidence(const pawl_checkpoint *checkpoint, pawl_error *reterr)
+{
+    if (checkpoint->evidence_count > PAWL_EVIDENCE_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "evidence: %zu pieces, the limit is %d",
+                          checkpoint->evidence_count,
+                          PAWL_EVIDENCE_MAX);
+    }
+    if (checkpoint->evidence_count > 0 && checkpoint->evidence == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "evidence: is NULL");
+    }
+    for (size_t i = 0; i < checkpoint->evidence_count; i++) {
+        pawl_status status = pawl__evidence_check_form(&checkpoint->evidence[i], reterr);
+        if (status != PAWL_OK) {
+            return pawl__fail_context(reterr, status, "evidence %zu", i);
+        }
+    }
+    return PAWL_OK;
+}
+
+static pawl_status check_checkpoint(const pawl_work *work,
+                                    const pawl_checkpoint *checkpoint,
+                                    const pawl_lease *lease,
+                                    pawl_error *reterr)
+{
+    size_t bytes_max = work->options.data_bytes_max;
+    pawl_status status = check_names(checkpoint, lease, reterr);
+
+    if (status == PAWL_OK) {
+        status = check_type(checkpoint->type, reterr);
+    }
+    if (status == PAWL_OK && checkpoint->snapshot_data.len == 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "snapshot_data: is empty, must be a JSON value");
+    }
+    if (status == PAWL_OK) {
+        status =
+            pawl__work_check_json("snapshot_data", checkpoint->snapshot_data, bytes_max, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_check_json("metadata", checkpoint->metadata, bytes_max, reterr);
+    }
+    return status == PAWL_OK ? check_evidence(checkpoint, reterr) : status;
+}
+
+/* What does not hold is not stored. */
+static pawl_status verify_first(pawl_work *work,
+                                const pawl_checkpoint *checkpoint,
+                                pawl_error *reterr)
+{
+    struct checkpoint_result results[PAWL_EVIDENCE_MAX];
+    struct pawl__arena arena = ARENA_INIT;
+    char what[CHECKPOINT_WHAT_SIZE] = "";
+    pawl_status status = pawl__checkpoint_look_at(work, checkpoint, &arena, results, what, reterr);
+
+    if (status == PAWL_OK && what[0] != '\0') {
+        status = pawl__fail(reterr, PAWL_INVALID, "%s", what);
+    }
+    pawl__arena_done(&arena);
+    return status;
+}
+
+/* --- Adding: inside of the transaction --- */
+
+struct add_request {
+    struct work_request request; /* first */
+    const pawl_checkpoint *given;
+    const pawl_lease *lease;
+    bool fresh; /* the id was made for it */
+    int64_t sequence;
+};
+
+static bool same_evidence(const pawl_checkpoint *a, const pawl_checkpoint *b)
+{
+    if (a->evidence_count != b->evidence_count) {
+        return false;
+    }
+    for (size_t i = 0; i < a->evidence_count; i++) {
+        if (a->evidence[i].kind != b->evidence[i].kind
+            || !pawl__view_equal(a->evidence[i].subject, b->evidence[i].subject)
+            || !pawl__view_equal(a->evidence[i].expected, b->evidence[i].expected)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static pawl_status is_same(const struct add_request *add,
+                           const pawl_checkpoint *stored,
+                           bool *ret_same,
+                           pawl_error *reterr)
+{
+    const pawl_checkpoint *given = add->given;
+    pawl_view item = add->lease != NULL ? add->lease->work_item_id : given->work_item_id;
+    bool same_snapshot = false;
+    bool same_metadata = false;
+    pawl_status status =
+        pawl__json_same(given->snapshot_data, stored->snapshot_data, &same_snapshot, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__json_same(given->metadata, stored->metadata, &same_metadata, reterr);
+    }
+    *ret_same = (given->task_id.len == 0 || pawl__view_equal(given->task_id, stored->task_id))
+                && pawl__view_equal(item, stored->work_item_id) && given->type == stored->type
+                && same_snapshot && same_metadata && same_evidence(given, stored);
+    return status;
+}
+
+/* True when the request has its answer: it is there already. */
+static pawl_status find_duplicate(struct work_tx *tx,
+                                  struct add_request *add,
+                                  bool *ret_answered,
+                                  pawl_error *reterr)
+{
+    pawl_checkpoint *stored = NULL;
+    pawl_status status =
+        add->fresh ? PAWL_OK
+                   : tx->backend->checkpoints->find(
+                       tx->backend, add->given->checkpoint_id, tx->arena, &stored, reterr);
+
+    *ret_answered = stored != NULL;
+    if (status != PAWL_OK || stored == NULL) {
+        return status;
+    }
+    bool same = false;
+    status = is_same(add, stored, &same, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (!same) {
+        return pawl__refuse(&add->request,
+                            PAWL_CONFLICT,
+                            "checkpoint '%.*s' is there with other content",
+                            VIEW_ARGS(stored->checkpoint_id));
+    }
+    add->sequence = stored->sequence_number;
+    return PAWL_OK;
+}
+
+static pawl_status check_task(struct work_tx *tx, struct add_request *add, pawl_error *reterr)
+{
+    struct work_task task = { .known = false };
+    pawl_status status =
+        tx->backend->items->tasks(tx->backend, &add->given->task_id, 1, tx->arena, &task, reterr);
+
+    return status == PAWL_OK && !task.known ? pawl__refuse(
+               &add->request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(add->given->task_id))
+                                            : status;
+}
+
+/* The item of the checkpoint: the lease's, or the one it names. NULL and a refusal, or NULL when it
+ * belongs to the task alone. */
+static pawl_status find_item(struct work_tx *tx,
+                             struct add_request *add,
+                             struct work_row **ret_row,
+                             pawl_error *reterr)
+{
+    pawl_view id = add->given->work_item_id;
+
+    *ret_row = NULL;
+    if (add->lease != NULL) {
+        return pawl__tx_lease(tx, &add->request, add->lease, ret_row, reterr);
+    }
+    if (id.len == 0) {
+        return PAWL_OK;
+    }
+    pawl_status status = tx->backend->items->load(tx->backend, &id, 1, tx->arena, ret_row, reterr);
+    return status == PAWL_OK && *ret_row == NULL
+               ? pawl__refuse(&add->request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(id))
+               : status;
+}
+
+static bool is_refused(const struct work_request *request)
+{
+    return request->item.outcome.status != PAWL_OK;
+}
+
+static pawl_status store(struct work_tx *tx,
+                         struct add_request *add,
+                         const struct work_row *row,
+                         pawl_error *reterr)
+{
+    pawl_checkpoint whole = *add->given;
+
+    if (row != NULL) {
+        if (whole.task_id.len > 0 && !pawl__view_equal(whole.task_id, row->item.task_id)) {
+            return pawl__refuse(&add->request,
+                                PAWL_INVALID,
+                                "task_id: item '%.*s' is one of task '%.*s'",
+                                VIEW_ARGS(row->item.work_item_id),
+                                VIEW_ARGS(row->item.task_id));
+        }
+        whole.task_id = row->item.task_id;
+        whole.work_item_id = row->item.work_item_id;
+    }
+    return tx->backend->checkpoints->add(tx->backend, &tx->now, &whole, &add->sequence, reterr);
+}
+
+static pawl_status run_add(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
+{
+    struct add_request *add = (struct add_request *)request;
+    struct work_row *row = NULL;
+    bool answered = false;
+    pawl_status status = find_duplicate(tx, add, &answered, reterr);
+
+    if (status != PAWL_OK || answered) {
+        return status;
+    }
+    if (add->lease == NULL) {
+        status = check_task(tx, add, reterr);
+    }
+    if (status == PAWL_OK && !is_refused(request)) {
+        status = find_item(tx, add, &row, reterr);
+    }
+    return status == PAWL_OK && !is_refused(request) ? store(tx, add, row, reterr) : status;
+}
+
+pawl_status pawl_checkpoint_add(pawl_work *work,
+                                const pawl_checkpoint *checkpoint,
+                                const pawl_lease *lease,
+                                int64_t *ret_sequence,
+                                char *ret_id,
+                                pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(checkpoint, reterr);
+    NEED_VIEW(checkpoint->checkpoint_id, reterr);
+    NEED_VIEW(checkpoint->task_id, reterr);
+    NEED_VIEW(checkpoint->work_item_id, reterr);
+    NEED_VIEW(checkpoint->snapshot_data, reterr);
+    NEED_VIEW(checkpoint->metadata, reterr);
+    char id[PAWL_WORK_NAME_BYTES_MAX + 1];
+    pawl_checkpoint given = *checkpoint;
+    pawl_status status = check_checkpoint(work, checkpoint, lease, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__work_id(checkpoint->checkpoint_id, id, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = verify_first(work, checkpoint, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    given.checkpoint_id = pawl_view_of(id);
+    struct add_request add = {
+        .request = { .item = { .bytes = checkpoint->snapshot_data.len + checkpoint->metadata.len },
+                     .kind = WORK_RUN,
+                     .run = run_add },
+        .given = &given,
+        .lease = lease,
+        .fresh = checkpoint->checkpoint_id.len == 0,
+    };
+    status = pawl__work_submit_request(work, &add.request, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (ret_sequence != NULL) {
+        *ret_sequence = add.sequence;
+    }
+    if (ret_id != NULL) {
+        memcpy(ret_id, id, strlen(id) + 1);
+    }
+    return PAWL_OK;
+}
+
+/* --- Finding --- */
+
+struct copy {
+    pawl_checkpoint checkpoint; /* first: what the caller holds */
+    struct pawl__arena arena;
+};
+
+struct taking {
+    struct copy *copy;
+    bool found;
+    bool nomem;
+};
+
+static bool take(void *context, const pawl_checkpoint *checkpoint)
+{
+    struct taking *taking = context;
+
+    taking->found = true;
+    taking->nomem =
+        !pawl__keep_checkpoint(&taking->copy->arena, checkpoint, &taking->copy->checkpoint);
+    return false;
+}
+
+void pawl_checkpoint_free(pawl_checkpoint *checkpoint)
+{
+    struct copy *copy = (struct copy *)checkpoint;
+
+    if (copy != NULL) {
+        pawl__arena_done(&copy->arena);
+        free(copy);
+    }
+}
+
+/* The first of the query; by its id when that is given. */
+static pawl_status find_first(pawl_work *work,
+                              pawl_view checkpoint_id,
+                              const struct checkpoint_query *query,
+                              pawl_checkpoint **ret_checkpoint,
+                              pawl_error *reterr)
+{
+    const struct work_checkpoint_ops *ops = work->backend->checkpoints;
+    struct taking taking = { .copy = calloc(1, sizeof(struct copy)) };
+
+    if (taking.copy == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "checkpoint");
+    }
+    pawl_status status = checkpoint_id.len > 0
+                             ? ops->get(work->backend, checkpoint_id, take, &taking, reterr)
+                             : ops->list(work->backend, query, take, &taking, reterr);
+    if (status == PAWL_OK && taking.nomem) {
+        status = pawl__fail(reterr, PAWL_NOMEM, "checkpoint");
+    }
+    if (status == PAWL_OK && !taking.found) {
+        status = pawl__fail(reterr,
+                            PAWL_NOT_FOUND,
+                            "task '%.*s' has no such checkpoint",
+                            VIEW_ARGS(query->task_id));
+    }
+    if (status != PAWL_OK) {
+        pawl_checkpoint_free(&taking.copy->checkpoint);
+        return status;
+    }
+    *ret_checkpoint = &taking.copy->checkpoint;
+    return PAWL_OK;
+}
+
+pawl_status pawl_checkpoint_get(pawl_work *work,
+                                pawl_view checkpoint_id,
+                                pawl_view task_id,
+                                int64_t sequence_number,
+                                pawl_checkpoint **ret_checkpoint,
+                                pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(ret_checkpoint, reterr);
+    NEED_VIEW(checkpoint_id, reterr);
+    NEED_VIEW(task_id, reterr);
+    struct checkpoint_query query = { .task_id = task_id, .exactly = sequence_number, .limit = 1 };
+    bool by_id = checkpoint_id.len > 0;
+    pawl_status status = pawl__work_check_name(
+        by_id ? "checkpoint_id" : "task_id", by_id ? checkpoint_id : task_id, reterr);
+
+    if (status == PAWL_OK && !by_id && sequence_number < 1) {
+        return pawl__fail(reterr, PAWL_INVALID, "sequence_number: is below 1");
+    }
+    return status == PAWL_OK ? find_first(work, checkpoint_id, &query, ret_checkpoint, reterr)
+                             : status;
+}
+
+pawl_status pawl_checkpoint_latest(pawl_work *work,
+                                   pawl_view task_id,
+                                   const pawl_checkpoint_type *type,
+                                   bool verified_only,
+                                   pawl_checkpoint **ret_checkpoint,
+                                   pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(ret_checkpoint, reterr);
+    NEED_VIEW(task_id, reterr);
+    struct checkpoint_query query = {
+        .task_id = task_id,
+        .type = type,
+        .verified_only = verified_only,
+        .newest_first = true,
+        .limit = 1,
+    };
+    pawl_status status = pawl__work_check_name("task_id", task_id, reterr);
+
+    if (status == PAWL_OK && type != NULL) {
+        status = check_type(*type, reterr);
+    }
+    return status == PAWL_OK
+               ? find_first(work, (pawl_view){ NULL, 0 }, &query, ret_checkpoint, reterr)
+               : status;
+}
+
+static pawl_status list_checkpoints(pawl_work *work,
+                                    const struct checkpoint_query *query,
+                                    pawl_checkpoint_visit visit,
+                                    void *context,
+                                    pawl_error *reterr)
+{
+    pawl_status status = pawl__work_check_name("task_id", query->task_id, reterr);
+
+    if (status == PAWL_OK && query->work_item_id.len > 0) {
+        status = pawl__work_check_name("work_item_id", query->work_item_id, reterr);
+    }
+    if (status == PAWL_OK && query->type != NULL) {
+        status = check_type(*query->type, reterr);
+    }
+    if (status == PAWL_OK) {
+        struct pawl__inside inside;
+        pawl__inside_enter(&inside, work);
+        status = work->backend->checkpoints->list(work->backend, query, visit, context, reterr);
+        pawl__inside_leave(&inside);
+    }
+    return status;
+}
+
+pawl_status pawl_checkpoint_list(pawl_work *work,
+                                 pawl_view task_id,
+                                 pawl_view work_item_id,
+                                 const pawl_checkpoint_type *type,
+                                 pawl_checkpoint_visit visit,
+                                 void *context,
+                                 pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(visit, reterr);
+    NEED_VIEW(task_id, reterr);
+    NEED_VIEW(work_item_id, reterr);
+    const struct checkpoint_query query = {
+        .task_id = task_id,
+        .work_item_id = work_item_id,
+        .type = type,
+    };
+
+    return list_checkpoints(work, &query, visit, context, reterr);
+}
+
+pawl_status pawl_checkpoint_page(pawl_work *work,
+                                 pawl_view task_id,
+                                 const pawl_checkpoint_type *type,
+                                 int64_t from_sequence,
+                                 uint64_t limit,
+                                 pawl_checkpoint_visit visit,
+                                 void *context,
+                                 pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(visit, reterr);
+    NEED_VIEW(task_id, reterr);
+    const struct checkpoint_query query = {
+        .task_id = task_id,
+        .type = type,
+        .from = from_sequence,
+        .limit = limit,
+    };
+
+    return list_checkpoints(work, &query, visit, context, reterr);
+}
+
+pawl_status pawl_checkpoint_diff(const pawl_checkpoint *from,
+                                 const pawl_checkpoint *to,
+                                 pawl_diff_visit visit,
+                                 void *context,
+                                 pawl_error *reterr)
+{
+    NEED(from, reterr);
+    NEED(to, reterr);
+    NEED(visit, reterr);
+    NEED_VIEW(from->snapshot_data, reterr);
+    NEED_VIEW(to->snapshot_data, reterr);
+    return pawl__json_diff(from->snapshot_data, to->snapshot_data, visit, context, reterr);
+}

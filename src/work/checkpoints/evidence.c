@@ -1,0 +1,279 @@
+#include "work/checkpoints/evidence.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/core/argument.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/core/sha256.h"
+#include "base/os/fs.h"
+#include "work/checkpoints/command.h"
+
+enum { CHUNK_BYTES = 64 * 1024, EXIT_CODE_MAX = 255 };
+
+static const char *const kind_texts[] = {
+    [PAWL_EVIDENCE_FILE_EXISTS] = "file_exists",
+    [PAWL_EVIDENCE_FILE_SHA256] = "file_sha256",
+    [PAWL_EVIDENCE_COMMAND_EXIT] = "command_exit",
+    [PAWL_EVIDENCE_ROW_EXISTS] = "row_exists",
+};
+
+const char *pawl__evidence_kind_text(pawl_evidence_kind kind)
+{
+    return kind_texts[kind];
+}
+
+bool pawl__evidence_kind_parse(pawl_view text, pawl_evidence_kind *ret_kind)
+{
+    for (size_t i = 0; i < COUNT_OF(kind_texts); i++) {
+        if (pawl__view_is(text, kind_texts[i])) {
+            *ret_kind = (pawl_evidence_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- Form ------------------------------------------------------------------------------------- */
+
+static bool read_exit_code(pawl_view text, int *ret_code)
+{
+    int code = 0;
+
+    if (text.len == 0 || text.len > 3) {
+        return false;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9') {
+            return false;
+        }
+        code = code * 10 + (text.data[i] - '0');
+    }
+    *ret_code = code;
+    return code <= EXIT_CODE_MAX;
+}
+
+static pawl_status check_expected(const pawl_evidence *evidence, pawl_error *reterr)
+{
+    struct pawl__sha256 hash;
+    int code;
+
+    switch (evidence->kind) {
+    case PAWL_EVIDENCE_FILE_SHA256:
+        if (pawl__sha256_parse(evidence->expected, &hash, reterr) != PAWL_OK) {
+            return pawl__fail_context(reterr, PAWL_INVALID, "expected");
+        }
+        return PAWL_OK;
+    case PAWL_EVIDENCE_COMMAND_EXIT:
+        if (!read_exit_code(evidence->expected, &code)) {
+            return pawl__fail(reterr,
+                              PAWL_INVALID,
+                              "expected: '%.*s' is no exit code (0 to %d)",
+                              VIEW_ARGS(evidence->expected),
+                              (int)EXIT_CODE_MAX);
+        }
+        return PAWL_OK;
+    default:
+        if (evidence->expected.len > 0) {
+            return pawl__fail(reterr,
+                              PAWL_INVALID,
+                              "expected: %s has none",
+                              pawl__evidence_kind_text(evidence->kind));
+        }
+        return PAWL_OK;
+    }
+}
+
+pawl_status pawl__evidence_check_form(const pawl_evidence *evidence, pawl_error *reterr)
+{
+    NEED_VIEW(evidence->subject, reterr);
+    NEED_VIEW(evidence->expected, reterr);
+    if ((size_t)evidence->kind >= COUNT_OF(kind_texts)) {
+        return pawl__fail(
+            reterr, PAWL_INVALID, "kind: %d is no kind of evidence", (int)evidence->kind);
+    }
+    pawl_view subject = evidence->subject;
+    if (subject.len == 0 || subject.len > PAWL_EVIDENCE_BYTES_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "subject: %zu bytes, must be 1 to %d",
+                          subject.len,
+                          PAWL_EVIDENCE_BYTES_MAX);
+    }
+    if (memchr(subject.data, '\0', subject.len) != NULL || !pawl__view_is_utf8(subject)) {
+        return pawl__fail(reterr, PAWL_INVALID, "subject: not UTF-8 text, or with a NUL");
+    }
+    return check_expected(evidence, reterr);
+}
+
+/* --- Looking ---------------------------------------------------------------------------------- */
+
+static pawl_status copy_subject(const pawl_evidence *evidence, char **ret_text, pawl_error *reterr)
+{
+    *ret_text = pawl__view_dup(evidence->subject);
+    return *ret_text != NULL ? PAWL_OK : pawl__fail(reterr, PAWL_NOMEM, "evidence");
+}
+
+static void say_errno(char *ret_detail, const char *what, int error_number)
+{
+    pawl_error error;
+
+    (void)pawl__fail_errno(&error, error_number, "%s", what);
+    snprintf(ret_detail, EVIDENCE_DETAIL_SIZE, "%s", error.message);
+}
+
+static pawl_status look_exists(const char *path, bool *ret_holds, char *ret_detail)
+{
+    struct stat st;
+
+    *ret_holds = stat(path, &st) == 0;
+    if (!*ret_holds) {
+        say_errno(ret_detail, "the file is not there", errno);
+    }
+    return PAWL_OK;
+}
+
+static pawl_status hash_file(int fd,
+                             struct pawl__sha256 *ret_hash,
+                             int *ret_errno,
+                             pawl_error *reterr)
+{
+    AUTO(pawl__sha256_close_p) struct pawl__sha256_stream *stream = NULL;
+    AUTO(pawl__text_free) char *chunk = malloc(CHUNK_BYTES);
+
+    *ret_errno = 0;
+    if (chunk == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "hash of a file");
+    }
+    pawl_status status = pawl__sha256_open(&stream, reterr);
+    while (status == PAWL_OK) {
+        ssize_t got = read(fd, chunk, CHUNK_BYTES);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            *ret_errno = got < 0 ? errno : 0;
+            break;
+        }
+        status = pawl__sha256_add(stream, (pawl_view){ chunk, (size_t)got }, reterr);
+    }
+    return status == PAWL_OK ? pawl__sha256_finish(stream, ret_hash, reterr) : status;
+}
+
+static pawl_status look_sha256(
+    const char *path, pawl_view expected, bool *ret_holds, char *ret_detail, pawl_error *reterr)
+{
+    struct pawl__sha256 wanted;
+    struct pawl__sha256 found;
+    struct stat st;
+    int problem;
+    /* Not blocking: a pipe of that name must not hold us up. */
+    AUTO(pawl__fs_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    *ret_holds = false;
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        say_errno(ret_detail, "the file cannot be read", errno);
+        return PAWL_OK;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        snprintf(ret_detail, EVIDENCE_DETAIL_SIZE, "not a regular file");
+        return PAWL_OK;
+    }
+    pawl_status status = pawl__sha256_parse(expected, &wanted, reterr);
+    if (status == PAWL_OK) {
+        status = hash_file(fd, &found, &problem, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (problem != 0) {
+        say_errno(ret_detail, "the file cannot be read", problem);
+        return PAWL_OK;
+    }
+    char text[PAWL__SHA256_TEXT_SIZE];
+    pawl__sha256_text(&found, text);
+    *ret_holds = pawl__sha256_equal(&wanted, &found);
+    if (!*ret_holds) {
+        snprintf(ret_detail, EVIDENCE_DETAIL_SIZE, "the file has %s", text);
+    }
+    return PAWL_OK;
+}
+
+static pawl_status look_command(char *command,
+                                const pawl_evidence *evidence,
+                                const struct evidence_world *world,
+                                bool *ret_holds,
+                                char *ret_detail,
+                                pawl_error *reterr)
+{
+    struct command_end end;
+    uint32_t ms_max = world->command_ms_max != 0 ? world->command_ms_max : EVIDENCE_COMMAND_MS_MAX;
+    int expected;
+
+    if (!read_exit_code(evidence->expected, &expected)) {
+        return pawl__fail(reterr, PAWL_INVALID, "expected: no exit code");
+    }
+    pawl_status status = pawl__command_run(command, ms_max, &end, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    *ret_holds = !end.timed_out && end.signal == 0 && end.exit_code == expected;
+    if (end.timed_out) {
+        snprintf(ret_detail, EVIDENCE_DETAIL_SIZE, "not ended within %u ms", (unsigned)ms_max);
+    } else if (end.signal != 0) {
+        snprintf(ret_detail, EVIDENCE_DETAIL_SIZE, "ended by signal %d", end.signal);
+    } else if (!*ret_holds) {
+        snprintf(ret_detail,
+                 EVIDENCE_DETAIL_SIZE,
+                 "exit code %d instead of %d",
+                 end.exit_code,
+                 expected);
+    }
+    return PAWL_OK;
+}
+
+static pawl_status look_row(const pawl_evidence *evidence,
+                            const struct evidence_world *world,
+                            bool *ret_holds,
+                            char *ret_detail,
+                            pawl_error *reterr)
+{
+    pawl_status status = world->row_exists(world->context, evidence->subject, ret_holds, reterr);
+
+    if (status == PAWL_OK && !*ret_holds) {
+        snprintf(ret_detail, EVIDENCE_DETAIL_SIZE, "no such row");
+    }
+    return status;
+}
+
+pawl_status pawl__evidence_look(const pawl_evidence *evidence,
+                                const struct evidence_world *world,
+                                bool *ret_holds,
+                                char ret_detail[EVIDENCE_DETAIL_SIZE],
+                                pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *subject = NULL;
+    pawl_status status = copy_subject(evidence, &subject, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    ret_detail[0] = '\0';
+    switch (evidence->kind) {
+    case PAWL_EVIDENCE_FILE_EXISTS:
+        return look_exists(subject, ret_holds, ret_detail);
+    case PAWL_EVIDENCE_FILE_SHA256:
+        return look_sha256(subject, evidence->expected, ret_holds, ret_detail, reterr);
+    case PAWL_EVIDENCE_COMMAND_EXIT:
+        return look_command(subject, evidence, world, ret_holds, ret_detail, reterr);
+    case PAWL_EVIDENCE_ROW_EXISTS:
+        break;
+    }
+    return look_row(evidence, world, ret_holds, ret_detail, reterr);
+}

@@ -1,0 +1,334 @@
+#include "work/core/group.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/os/failpoint.h"
+#include "work/items/item.h"
+
+enum { CONFLICT_TRIES = 5 };
+
+struct work_touched {
+    pawl_view task_id;
+    struct work_touched *next;
+};
+
+/* The committer thread's. */
+struct work_group {
+    struct work_backend *backend;
+    const pawl_work_options *options;
+    struct pawl__arena arena;
+    struct pawl__prng prng;
+    struct work_leased *leased[WORK_GROUP_MAX];
+    struct work_claiming *claims[WORK_GROUP_MAX];
+    struct work_request *rest[WORK_GROUP_MAX];
+    struct work_wish wish;
+    pawl_view wished[WORK_GROUP_MAX];
+};
+
+pawl_status pawl__group_new(struct work_backend *backend,
+                            const pawl_work_options *options,
+                            struct work_group **ret_group,
+                            pawl_error *reterr)
+{
+    uint64_t seed;
+    pawl_status status = pawl__random_bytes(pawl__random_real(), &seed, sizeof(seed), reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    struct work_group *group = calloc(1, sizeof(*group));
+    if (group == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a committer");
+    }
+    group->backend = backend;
+    group->options = options;
+    group->prng = pawl__prng_seeded(seed);
+    *ret_group = group;
+    return PAWL_OK;
+}
+
+void pawl__group_free(struct work_group *group)
+{
+    if (group != NULL) {
+        pawl__arena_done(&group->arena);
+        free(group);
+    }
+}
+
+void pawl__group_seed(struct work_group *group, uint64_t seed)
+{
+    group->prng = pawl__prng_seeded(seed);
+}
+
+pawl_status pawl__refuse(struct work_request *request, pawl_status status, const char *format, ...)
+{
+    char message[PAWL_ERROR_MESSAGE_SIZE];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    pawl__fail(&request->item.outcome, status, "%s", message);
+    return PAWL_OK;
+}
+
+void *pawl__tx_take(struct work_tx *tx, size_t count, size_t size, pawl_error *reterr)
+{
+    void *taken = count > SIZE_MAX / size ? NULL : pawl__arena_take(tx->arena, count * size);
+
+    if (taken == NULL) {
+        pawl__fail(reterr, PAWL_NOMEM, "no memory for a group of calls");
+        return NULL;
+    }
+    memset(taken, 0, count * size);
+    return taken;
+}
+
+/* --- tasks whose status may have changed --- */
+
+pawl_status pawl__tx_touch(struct work_tx *tx, pawl_view task_id, pawl_error *reterr)
+{
+    if (tx->touched != NULL && pawl__view_equal(tx->touched->task_id, task_id)) {
+        return PAWL_OK;
+    }
+    struct work_touched *touched = pawl__tx_take(tx, 1, sizeof(*touched), reterr);
+    if (touched == NULL) {
+        return PAWL_NOMEM;
+    }
+    *touched = (struct work_touched){ .task_id = task_id, .next = tx->touched };
+    tx->touched = touched;
+    return PAWL_OK;
+}
+
+static pawl_status derive_tasks(struct work_tx *tx, pawl_error *reterr)
+{
+    size_t count = 0;
+
+    for (const struct work_touched *at = tx->touched; at != NULL; at = at->next) {
+        count++;
+    }
+    if (count == 0) {
+        return PAWL_OK;
+    }
+    pawl_view *ids = pawl__tx_take(tx, count, sizeof(*ids), reterr);
+    if (ids == NULL) {
+        return PAWL_NOMEM;
+    }
+    count = 0;
+    for (const struct work_touched *at = tx->touched; at != NULL; at = at->next) {
+        ids[count++] = at->task_id;
+    }
+    size_t distinct = pawl__views_distinct(ids, count);
+    return tx->backend->items->derive(tx->backend, &tx->now, ids, distinct, reterr);
+}
+
+/* --- one transaction --- */
+
+struct work_claiming *pawl__claim_in(struct work_request *request)
+{
+    switch (request->kind) {
+    case WORK_CLAIM:
+        return (struct work_claiming *)request;
+    case WORK_LEASED:
+        return ((struct work_leased *)request)->next;
+    case WORK_RUN:
+        break;
+    }
+    return NULL;
+}
+
+static pawl_status run_all(struct work_tx *tx,
+                           struct work_group *group,
+                           struct work_request *const *requests,
+                           size_t count,
+                           pawl_error *reterr)
+{
+    size_t leased = 0;
+    size_t claims = 0;
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < count; i++) {
+        if (requests[i]->kind == WORK_LEASED) {
+            struct work_leased *call = (struct work_leased *)requests[i];
+            if (!call->done) {
+                group->leased[leased++] = call;
+            }
+        }
+    }
+    if (leased > 0) {
+        status = pawl__group_leased(tx, group->leased, leased, reterr);
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct work_claiming *claiming = pawl__claim_in(requests[i]);
+        if (claiming != NULL && requests[i]->item.outcome.status == PAWL_OK) {
+            group->claims[claims++] = claiming;
+        }
+    }
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        if (requests[i]->kind == WORK_RUN) {
+            status = requests[i]->run(tx, requests[i], reterr);
+        }
+    }
+    if (status == PAWL_OK && claims > 0) {
+        status = pawl__group_claims(tx, group->claims, claims, reterr);
+    }
+    return status == PAWL_OK ? derive_tasks(tx, reterr) : status;
+}
+
+/* Tells a store that is far away what the group begins with. */
+static void make_wish(struct work_group *group, struct work_request *const *requests, size_t count)
+{
+    struct work_backend *backend = group->backend;
+    size_t claims = 0;
+    size_t others = 0;
+
+    if (backend->store->wish == NULL) {
+        return;
+    }
+    group->wish = (struct work_wish){ .ids = group->wished };
+    for (size_t i = 0; i < count; i++) {
+        struct work_claiming *claiming = pawl__claim_in(requests[i]);
+        if (requests[i]->kind == WORK_LEASED) {
+            struct work_leased *leased = (struct work_leased *)requests[i];
+            if (!leased->done) {
+                group->wished[group->wish.id_count++] = leased->lease.work_item_id;
+            }
+        }
+        if (claiming != NULL) {
+            group->claims[claims++] = claiming;
+        }
+        others += requests[i]->kind == WORK_RUN;
+    }
+    if (claims > 0 && others == 0) {
+        pawl__claims_wish(group->claims, claims, &group->wish);
+    }
+    backend->store->wish(backend, &group->wish);
+}
+
+/* What an attempt that came to nothing has handed out. */
+static void take_back(struct work_request *const *requests, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct work_claiming *claiming = pawl__claim_in(requests[i]);
+        requests[i]->item.outcome = (pawl_error)PAWL_ERROR_INIT;
+        if (claiming != NULL) {
+            claiming->request.item.outcome = (pawl_error)PAWL_ERROR_INIT;
+            pawl_claimed_free(claiming->claimed);
+            claiming->claimed = NULL;
+        }
+    }
+}
+
+static pawl_status commit(struct work_backend *backend, pawl_error *reterr)
+{
+    FAILPOINT("work.commit.before", reterr);
+    pawl_status status = backend->store->commit(backend, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    FAILPOINT("work.commit.after", reterr);
+    return PAWL_OK;
+}
+
+static pawl_status attempt(struct work_group *group,
+                           struct work_request *const *requests,
+                           size_t count,
+                           bool *ret_wake,
+                           pawl_error *reterr)
+{
+    struct work_backend *backend = group->backend;
+    struct work_tx tx = {
+        .backend = backend,
+        .options = group->options,
+        .arena = &group->arena,
+        .prng = &group->prng,
+    };
+
+    take_back(requests, count);
+    pawl__arena_clear(&group->arena);
+    make_wish(group, requests, count);
+    pawl_status status = backend->store->begin(backend, &tx.now, reterr);
+    if (status == PAWL_OK) {
+        status = run_all(&tx, group, requests, count, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = commit(backend, reterr);
+    }
+    if (status != PAWL_OK) {
+        backend->store->rollback(backend);
+        take_back(requests, count);
+        return status;
+    }
+    *ret_wake |= tx.wake;
+    return PAWL_OK;
+}
+
+/* Another node may come in between once, and another one again; not for ever. */
+static pawl_status attempt_again(struct work_group *group,
+                                 struct work_request *request,
+                                 bool *ret_wake,
+                                 pawl_error *reterr)
+{
+    pawl_status status = PAWL_CONFLICT;
+
+    for (int i = 0; i < CONFLICT_TRIES && status == PAWL_CONFLICT; i++) {
+        status = attempt(group, &request, 1, ret_wake, reterr);
+    }
+    return status;
+}
+
+static pawl_status run_rest(struct work_group *group,
+                            struct work_request *const *requests,
+                            size_t count,
+                            bool *ret_wake,
+                            pawl_error *reterr)
+{
+    pawl_status status = attempt(group, requests, count, ret_wake, reterr);
+    if (status != PAWL_CONFLICT) {
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        pawl_error error = PAWL_ERROR_INIT;
+        if (attempt_again(group, requests[i], ret_wake, &error) != PAWL_OK) {
+            requests[i]->item.outcome = error;
+        }
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__group_run(struct work_group *group,
+                            struct work_request *const *requests,
+                            size_t count,
+                            bool *ret_wake,
+                            pawl_error *reterr)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    size_t rest = 0;
+
+    *ret_wake = false;
+    pawl__arena_clear(&group->arena);
+    pawl_status status = pawl__group_quick(group->backend, &group->arena, requests, count, reterr);
+    if (status != PAWL_OK && status != PAWL_CONFLICT) {
+        return status;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!requests[i]->served) {
+            group->rest[rest++] = requests[i];
+        }
+    }
+    if (rest == count) {
+        return run_rest(group, requests, count, ret_wake, reterr);
+    }
+    /* What is durable already has its answer, whatever becomes of the rest. */
+    if (rest > 0 && run_rest(group, group->rest, rest, ret_wake, &error) != PAWL_OK) {
+        for (size_t i = 0; i < rest; i++) {
+            group->rest[i]->item.outcome = error;
+        }
+    }
+    return PAWL_OK;
+}

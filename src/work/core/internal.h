@@ -1,0 +1,79 @@
+/* The handle behind pawl_work, for the files of this folder. */
+#ifndef PAWL_WORK_CORE_INTERNAL_H
+#define PAWL_WORK_CORE_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "base/thread/watch.h"
+#include "engine/committer.h"
+#include "work/core/backend.h"
+#include "work/core/group.h"
+#include "work/items/prefetch_return.h"
+
+struct pawl_work {
+    struct work_backend *backend;
+    pawl_work_options options;
+    struct pawl__clock *clock;
+    char boot_id[PAWL__BOOT_ID_SIZE];
+    struct work_group *group;
+    struct pawl__commit *commit;
+    struct pawl__watch watch; /* tells waiting claims that there may be something */
+    bool watch_ready;
+    atomic_bool waits_cancelled;
+    atomic_bool interrupted;  /* calls on the store end soon */
+    struct work_ahead *ahead; /* NULL: nothing is leased ahead */
+
+    struct pawl__lock calls_lock; /* of those below */
+    struct pawl__cond calls_gone;
+    size_t calls; /* that write, or wait, and are under way: close waits for them */
+    bool calls_ready;
+};
+
+/* pawl_work_open on a clock and a boot that a test brings. */
+PAWL_MUST_USE pawl_status pawl__work_open_at(const char *location,
+                                             const pawl_work_options *options,
+                                             struct pawl__clock *clock,
+                                             const char *boot_id,
+                                             pawl_work **ret_work,
+                                             pawl_error *reterr);
+
+/* WRONG_THREAD from inside an answer of pawl_work_complete_async: that thread is the one that would have
+ * to carry the call out. */
+PAWL_MUST_USE pawl_status pawl__work_check_place(const pawl_work *work, pawl_error *reterr);
+
+/* Around a call that writes or waits: close does not end before it has. */
+void pawl__work_enter(pawl_work *work);
+void pawl__work_leave(pawl_work *work);
+
+/* pawl__work_submit_request for who has entered already. */
+PAWL_MUST_USE pawl_status pawl__work_submit_inside(pawl_work *work,
+                                                   struct work_request *request,
+                                                   pawl_error *reterr);
+
+/* The same until a deadline; BUSY: it was not begun. TIMEOUT: what becomes of it is not known, and
+ * *request is NULL, because the committer frees it by its `free`. */
+PAWL_MUST_USE pawl_status pawl__work_submit_until(pawl_work *work,
+                                                  struct work_request **request,
+                                                  int64_t deadline_ns,
+                                                  pawl_error *reterr);
+
+/* Asks the store once for what a claim wants, at the most until the deadline. TIMEOUT: the committer is
+ * still at it; what it leases then is given back. */
+PAWL_MUST_USE pawl_status pawl__work_claim_until(pawl_work *work,
+                                                 struct work_claiming *claiming,
+                                                 int64_t deadline_ns,
+                                                 pawl_error *reterr);
+
+/* pawl_work_release without waiting; a work_ahead_release. */
+PAWL_MUST_USE pawl_status pawl__work_release_async(void *work,
+                                                   const pawl_lease *lease,
+                                                   pawl_work_answer answer,
+                                                   void *context,
+                                                   pawl_error *reterr);
+
+/* Lets go on, or fails, what waits for items that foreign SQL has ended. Adds to *freed. */
+PAWL_MUST_USE pawl_status pawl__work_free_stranded(pawl_work *work,
+                                                   uint64_t *freed,
+                                                   pawl_error *reterr);
+
+#endif

@@ -1,0 +1,444 @@
+/* Tasks, items, checkpoints and what recovery finds, as JSON: one form, whoever shows it. */
+#include "base/core/argument.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/json/object.h"
+#include "work/checkpoints/checkpoint.h"
+#include "work/checkpoints/evidence.h"
+#include "work/items/item.h"
+
+#define JSON_BYTES_MAX (SIZE_MAX / 2)
+
+/* --- names --- */
+
+/* What is none has no name. */
+const char *pawl_item_status_name(pawl_item_status status)
+{
+    return (size_t)status <= PAWL_ITEM_WAITING ? pawl__item_status_text(status) : "unknown";
+}
+
+const char *pawl_task_status_name(pawl_task_status status)
+{
+    return (size_t)status <= PAWL_TASK_CANCELLED ? pawl__task_status_text(status) : "unknown";
+}
+
+const char *pawl_checkpoint_type_name(pawl_checkpoint_type type)
+{
+    return (size_t)type <= PAWL_CHECKPOINT_ERROR_BOUNDARY ? pawl__checkpoint_type_text(type)
+                                                          : "unknown";
+}
+
+static const char *evidence_kind_name(pawl_evidence_kind kind)
+{
+    return (size_t)kind <= PAWL_EVIDENCE_ROW_EXISTS ? pawl__evidence_kind_text(kind) : "unknown";
+}
+
+pawl_status pawl_item_status_parse(pawl_view name, pawl_item_status *ret_status, pawl_error *reterr)
+{
+    NEED(ret_status, reterr);
+    NEED_VIEW(name, reterr);
+    return pawl__item_status_parse(name, ret_status)
+               ? PAWL_OK
+               : pawl__fail(
+                   reterr,
+                   PAWL_INVALID,
+                   "not a status: pending, in_progress, completed, failed, expired or waiting");
+}
+
+pawl_status pawl_task_status_parse(pawl_view name, pawl_task_status *ret_status, pawl_error *reterr)
+{
+    NEED(ret_status, reterr);
+    NEED_VIEW(name, reterr);
+    return pawl__task_status_parse(name, ret_status)
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_INVALID,
+                            "not a status: pending, running, succeeded, failed or cancelled");
+}
+
+pawl_status pawl_checkpoint_type_parse(pawl_view name,
+                                       pawl_checkpoint_type *ret_type,
+                                       pawl_error *reterr)
+{
+    NEED(ret_type, reterr);
+    NEED_VIEW(name, reterr);
+#define NAME_(name_, text) " " #text
+    return pawl__checkpoint_type_parse(name, ret_type)
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_INVALID,
+                            "not a type of checkpoint: one of" PAWL_CHECKPOINT_TYPES(NAME_));
+#undef NAME_
+}
+
+/* --- objects --- */
+
+static void add_item_fields(struct pawl__object *object, const pawl_item *item)
+{
+    pawl__object_text(object, "work_item_id", item->work_item_id);
+    pawl__object_text(object, "task_id", item->task_id);
+    pawl__object_text(object, "work_type", item->work_type);
+    pawl__object_text(object, "status", pawl_view_of(pawl_item_status_name(item->status)));
+    pawl__object_integer(object, "priority", item->priority);
+    pawl__object_integer(object, "retry_count", item->retry_count);
+    pawl__object_integer(object, "max_retries", item->max_retries);
+    pawl__object_integer(object, "attempts", item->attempts);
+    pawl__object_integer(object, "token", (int64_t)item->token);
+    pawl__object_text(object, "lease_holder", item->lease_holder);
+    pawl__object_json(object, "input_data", item->input_data);
+    pawl__object_json(object, "output_data", item->output_data);
+    pawl__object_text(object, "error_message", item->error_message);
+    pawl__object_time(object, "created_at", item->created_at_us);
+    pawl__object_time(object, "started_at", item->started_at_us);
+    pawl__object_time(object, "completed_at", item->completed_at_us);
+    pawl__object_time(object, "updated_at", item->updated_at_us);
+    pawl__object_time(object, "lease_acquired_at", item->lease_acquired_at_us);
+    pawl__object_time(object, "lease_expires_at", item->lease_expires_at_us);
+    pawl__object_time(object, "heartbeat_at", item->heartbeat_at_us);
+    pawl__object_time(object, "due_at", item->due_at_us);
+}
+
+static void add_item(struct pawl__buf *buf, const pawl_item *item)
+{
+    struct pawl__object object = pawl__object_start(buf);
+
+    add_item_fields(&object, item);
+    pawl__object_end(&object);
+}
+
+struct events {
+    struct pawl__buf *buf;
+    bool any;
+};
+
+static bool add_event(void *context, const pawl_item_event *event)
+{
+    struct events *events = context;
+
+    pawl__buf_add_text(events->buf, events->any ? "," : "");
+    events->any = true;
+    struct pawl__object object = pawl__object_start(events->buf);
+    pawl__object_time(&object, "at", event->at_us);
+    pawl__object_text(&object, "from", pawl_view_of(event->from));
+    pawl__object_text(&object, "to", pawl_view_of(event->to));
+    pawl__object_integer(&object, "token", (int64_t)event->token);
+    pawl__object_integer(&object, "retry_count", event->retry_count);
+    pawl__object_text(&object, "lease_holder", event->lease_holder);
+    pawl__object_text(&object, "message", event->message);
+    pawl__object_end(&object);
+    return !events->buf->broken;
+}
+
+static void add_task(struct pawl__buf *buf, const pawl_task *task)
+{
+    struct pawl__object object = pawl__object_start(buf);
+
+    pawl__object_text(&object, "task_id", task->task_id);
+    pawl__object_text(&object, "title", task->title);
+    pawl__object_text(&object, "status", pawl_view_of(pawl_task_status_name(task->status)));
+    pawl__object_bool(&object, "set_by_user", task->set_by_user);
+    pawl__object_integer(&object, "waiting", (int64_t)task->waiting);
+    pawl__object_integer(&object, "pending", (int64_t)task->pending);
+    pawl__object_integer(&object, "in_progress", (int64_t)task->in_progress);
+    pawl__object_integer(&object, "completed", (int64_t)task->completed);
+    pawl__object_integer(&object, "failed", (int64_t)task->failed);
+    pawl__object_json(&object, "metadata", task->metadata);
+    pawl__object_time(&object, "created_at", task->created_at_us);
+    pawl__object_time(&object, "updated_at", task->updated_at_us);
+    pawl__object_end(&object);
+}
+
+static void add_evidence(struct pawl__buf *buf, const pawl_checkpoint *checkpoint)
+{
+    pawl__buf_add_char(buf, '[');
+    for (size_t i = 0; i < checkpoint->evidence_count; i++) {
+        const pawl_evidence *evidence = &checkpoint->evidence[i];
+        pawl__buf_add_text(buf, i == 0 ? "" : ",");
+        struct pawl__object object = pawl__object_start(buf);
+        pawl__object_text(&object, "kind", pawl_view_of(evidence_kind_name(evidence->kind)));
+        pawl__object_text(&object, "subject", evidence->subject);
+        pawl__object_text(&object, "expected", evidence->expected);
+        pawl__object_end(&object);
+    }
+    pawl__buf_add_char(buf, ']');
+}
+
+static void add_checkpoint(struct pawl__buf *buf, const pawl_checkpoint *checkpoint)
+{
+    if (checkpoint == NULL) {
+        pawl__buf_add_text(buf, "null");
+        return;
+    }
+    struct pawl__object object = pawl__object_start(buf);
+    pawl__object_text(&object, "checkpoint_id", checkpoint->checkpoint_id);
+    pawl__object_text(&object, "task_id", checkpoint->task_id);
+    pawl__object_text(&object, "work_item_id", checkpoint->work_item_id);
+    pawl__object_text(
+        &object, "checkpoint_type", pawl_view_of(pawl_checkpoint_type_name(checkpoint->type)));
+    pawl__object_integer(&object, "sequence_number", checkpoint->sequence_number);
+    pawl__object_json(&object, "snapshot_data", checkpoint->snapshot_data);
+    pawl__object_json(&object, "metadata", checkpoint->metadata);
+    pawl__object_bool(&object, "verified", checkpoint->verified);
+    pawl__object_key(&object, "evidence");
+    add_evidence(buf, checkpoint);
+    pawl__object_time(&object, "created_at", checkpoint->created_at_us);
+    pawl__object_end(&object);
+}
+
+static void add_recovered_items(struct pawl__buf *buf, const pawl_recovery *recovery)
+{
+    pawl__buf_add_char(buf, '[');
+    for (size_t i = 0; i < recovery->item_count; i++) {
+        pawl__buf_add_text(buf, i == 0 ? "" : ",");
+        add_item(buf, &recovery->items[i]);
+    }
+    pawl__buf_add_char(buf, ']');
+}
+
+static void add_answers(struct pawl__buf *buf, const pawl_recovery *recovery)
+{
+    pawl__buf_add_char(buf, '[');
+    for (size_t i = 0; i < recovery->key_count; i++) {
+        pawl__buf_add_text(buf, i == 0 ? "" : ",");
+        struct pawl__object answer = pawl__object_start(buf);
+        pawl__object_text(&answer, "idempotency_key", recovery->keys[i]);
+        pawl__object_json(&answer, "response", recovery->responses[i]);
+        pawl__object_end(&answer);
+    }
+    pawl__buf_add_char(buf, ']');
+}
+
+static void add_recovery(struct pawl__buf *buf, const pawl_recovery *recovery)
+{
+    struct pawl__object object = pawl__object_start(buf);
+
+    pawl__object_key(&object, "task");
+    add_task(buf, recovery->task);
+    pawl__object_key(&object, "resume");
+    add_checkpoint(buf, recovery->resume);
+    pawl__object_key(&object, "iteration_end");
+    add_checkpoint(buf, recovery->iteration_end);
+    pawl__object_integer(&object, "passed_over", (int64_t)recovery->passed_over);
+    pawl__object_key(&object, "items");
+    add_recovered_items(buf, recovery);
+    pawl__object_key(&object, "answers");
+    add_answers(buf, recovery);
+    pawl__object_bool(&object, "more", recovery->more);
+    pawl__object_end(&object);
+}
+
+/* --- the calls --- */
+
+static pawl_status finish(struct pawl__buf *buf,
+                          char **ret_json,
+                          size_t *ret_len,
+                          pawl_error *reterr)
+{
+    size_t len = buf->len;
+    pawl_status status = pawl__buf_check(buf, "the JSON", reterr);
+    char *json = status == PAWL_OK ? pawl__buf_steal(buf) : NULL;
+
+    if (status == PAWL_OK && json == NULL) {
+        status = pawl__fail(reterr, PAWL_NOMEM, "no memory for JSON");
+    }
+    if (status == PAWL_OK) {
+        *ret_json = json;
+        if (ret_len != NULL) {
+            *ret_len = len;
+        }
+    }
+    return status;
+}
+
+/* --- what is given to be shown --- */
+
+struct named_view {
+    const char *name;
+    pawl_view view;
+};
+
+static pawl_status check_views(const struct named_view *views, size_t count, pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        status = pawl__check_view(views[i].view, views[i].name, reterr);
+    }
+    return status;
+}
+
+static pawl_status check_item(const pawl_item *item, pawl_error *reterr)
+{
+    NEED(item, reterr);
+    const struct named_view views[] = {
+        { "work_item_id", item->work_item_id },   { "task_id", item->task_id },
+        { "work_type", item->work_type },         { "lease_holder", item->lease_holder },
+        { "input_data", item->input_data },       { "output_data", item->output_data },
+        { "error_message", item->error_message },
+    };
+
+    return check_views(views, COUNT_OF(views), reterr);
+}
+
+static pawl_status check_task(const pawl_task *task, pawl_error *reterr)
+{
+    NEED(task, reterr);
+    const struct named_view views[] = {
+        { "task_id", task->task_id },
+        { "title", task->title },
+        { "metadata", task->metadata },
+    };
+
+    return check_views(views, COUNT_OF(views), reterr);
+}
+
+static pawl_status check_checkpoint(const pawl_checkpoint *checkpoint, pawl_error *reterr)
+{
+    NEED(checkpoint, reterr);
+    const struct named_view views[] = {
+        { "checkpoint_id", checkpoint->checkpoint_id },
+        { "task_id", checkpoint->task_id },
+        { "work_item_id", checkpoint->work_item_id },
+        { "snapshot_data", checkpoint->snapshot_data },
+        { "metadata", checkpoint->metadata },
+    };
+    pawl_status status = check_views(views, COUNT_OF(views), reterr);
+
+    if (status == PAWL_OK && checkpoint->evidence_count > 0) {
+        NEED(checkpoint->evidence, reterr);
+    }
+    for (size_t i = 0; i < checkpoint->evidence_count && status == PAWL_OK; i++) {
+        const struct named_view of_evidence[] = {
+            { "evidence: subject", checkpoint->evidence[i].subject },
+            { "evidence: expected", checkpoint->evidence[i].expected },
+        };
+        status = check_views(of_evidence, COUNT_OF(of_evidence), reterr);
+    }
+    return status;
+}
+
+static pawl_status check_keys(const pawl_recovery *recovery, pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    if (recovery->key_count > 0) {
+        NEED(recovery->keys, reterr);
+        NEED(recovery->responses, reterr);
+    }
+    for (size_t i = 0; i < recovery->key_count && status == PAWL_OK; i++) {
+        const struct named_view views[] = {
+            { "key", recovery->keys[i] },
+            { "response", recovery->responses[i] },
+        };
+        status = check_views(views, COUNT_OF(views), reterr);
+    }
+    return status;
+}
+
+static pawl_status check_recovery(const pawl_recovery *recovery, pawl_error *reterr)
+{
+    NEED(recovery, reterr);
+    pawl_status status = check_task(recovery->task, reterr);
+
+    if (status == PAWL_OK && recovery->resume != NULL) {
+        status = check_checkpoint(recovery->resume, reterr);
+    }
+    if (status == PAWL_OK && recovery->iteration_end != NULL) {
+        status = check_checkpoint(recovery->iteration_end, reterr);
+    }
+    if (status == PAWL_OK && recovery->item_count > 0) {
+        NEED(recovery->items, reterr);
+    }
+    for (size_t i = 0; i < recovery->item_count && status == PAWL_OK; i++) {
+        status = check_item(&recovery->items[i], reterr);
+    }
+    return status == PAWL_OK ? check_keys(recovery, reterr) : status;
+}
+
+pawl_status pawl_item_to_json(const pawl_item *item,
+                              char **ret_json,
+                              size_t *ret_len,
+                              pawl_error *reterr)
+{
+    NEED(ret_json, reterr);
+    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
+    pawl_status status = check_item(item, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    add_item(&buf, item);
+    return finish(&buf, ret_json, ret_len, reterr);
+}
+
+pawl_status pawl_work_show_json(
+    pawl_work *work, pawl_view work_item_id, char **ret_json, size_t *ret_len, pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(ret_json, reterr);
+    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
+    struct events events = { .buf = &buf };
+    pawl_item *item = NULL;
+    pawl_status status = pawl_work_get(work, work_item_id, &item, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    struct pawl__object object = pawl__object_start(&buf);
+    add_item_fields(&object, item);
+    pawl_item_free(item);
+    pawl__object_key(&object, "history");
+    pawl__buf_add_char(&buf, '[');
+    status = pawl_work_history(work, work_item_id, add_event, &events, reterr);
+    pawl__buf_add_char(&buf, ']');
+    pawl__object_end(&object);
+    return status == PAWL_OK ? finish(&buf, ret_json, ret_len, reterr) : status;
+}
+
+pawl_status pawl_task_to_json(const pawl_task *task,
+                              char **ret_json,
+                              size_t *ret_len,
+                              pawl_error *reterr)
+{
+    NEED(ret_json, reterr);
+    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
+    pawl_status status = check_task(task, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    add_task(&buf, task);
+    return finish(&buf, ret_json, ret_len, reterr);
+}
+
+pawl_status pawl_checkpoint_to_json(const pawl_checkpoint *checkpoint,
+                                    char **ret_json,
+                                    size_t *ret_len,
+                                    pawl_error *reterr)
+{
+    NEED(ret_json, reterr);
+    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
+    pawl_status status = check_checkpoint(checkpoint, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    add_checkpoint(&buf, checkpoint);
+    return finish(&buf, ret_json, ret_len, reterr);
+}
+
+pawl_status pawl_recovery_to_json(const pawl_recovery *recovery,
+                                  char **ret_json,
+                                  size_t *ret_len,
+                                  pawl_error *reterr)
+{
+    NEED(ret_json, reterr);
+    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
+    pawl_status status = check_recovery(recovery, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    add_recovery(&buf, recovery);
+    return finish(&buf, ret_json, ret_len, reterr);
+}

@@ -1,0 +1,435 @@
+/* Statistics and retention as callers see them. */
+#include <stdlib.h>
+
+#include "base/core/argument.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/core/sized.h"
+#include "base/thread/inside.h"
+#include "work/checkpoints/backend.h"
+#include "work/core/backend_maintenance.h"
+#include "work/core/internal.h"
+#include "work/core/retain.h"
+#include "work/keys/backend.h"
+
+enum { BATCH_MAX = 10000, DAYS_MAX = 36500 };
+
+#define US_PER_DAY (86400 * US_PER_S)
+
+pawl_status pawl_work_get_stats(pawl_work *work, pawl_work_stats *ret_stats, pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(ret_stats, reterr);
+    struct work_now now;
+    pawl_status status = work->backend->store->read_now(work->backend, &now, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    const struct work_stats_at at = { now.wall_us,
+                                      now.wall_us - work->options.stale_ms * INT64_C(1000) };
+    return work->backend->care->stats(work->backend, &at, ret_stats, reterr);
+}
+
+pawl_status pawl_work_type_stats(pawl_work *work,
+                                 pawl_type_stats_visit visit,
+                                 void *context,
+                                 pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(visit, reterr);
+    struct work_now now;
+    pawl_status status = work->backend->store->read_now(work->backend, &now, reterr);
+
+    if (status == PAWL_OK) {
+        struct pawl__inside inside;
+        pawl__inside_enter(&inside, work);
+        status = work->backend->care->type_stats(work->backend, &now, visit, context, reterr);
+        pawl__inside_leave(&inside);
+    }
+    return status;
+}
+
+pawl_status pawl_work_checkpoint_growth(pawl_work *work,
+                                        pawl_checkpoint_growth_visit visit,
+                                        void *context,
+                                        pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(visit, reterr);
+    struct pawl__inside inside;
+
+    pawl__inside_enter(&inside, work);
+    pawl_status status = work->backend->care->growth(work->backend, visit, context, reterr);
+    pawl__inside_leave(&inside);
+    return status;
+}
+
+/* --- Retention --- */
+
+/* One run. Ids that were found and are to go next are kept in the arena. */
+struct run {
+    pawl_work *work;
+    pawl_retention rules;
+    int64_t items_before_us;
+    int64_t keys_before_us;
+    pawl_retention_report report;
+    struct pawl__arena arena;
+    pawl_view *ids;
+    uint64_t id_count;
+    bool nomem;
+};
+
+static bool keep_id(struct run *run, pawl_view id)
+{
+    run->nomem = run->nomem || !pawl__arena_copy(&run->arena, id, &run->ids[run->id_count]);
+    if (!run->nomem) {
+        run->id_count++;
+    }
+    return !run->nomem;
+}
+
+static pawl_status no_memory(pawl_error *reterr)
+{
+    return pawl__fail(reterr, PAWL_NOMEM, "retention");
+}
+
+/* --- items --- */
+
+struct items_request {
+    struct work_request request; /* first */
+    const struct run *run;
+    uint64_t items;
+    uint64_t history;
+};
+
+static pawl_status run_items(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
+{
+    struct items_request *items = (struct items_request *)request;
+
+    return tx->backend->care->remove_items(tx->backend,
+                                           items->run->items_before_us,
+                                           items->run->ids,
+                                           items->run->id_count,
+                                           &items->items,
+                                           &items->history,
+                                           reterr);
+}
+
+static bool note_item(void *context, pawl_view id, uint64_t history)
+{
+    struct run *run = context;
+
+    if (run->rules.dry_run) {
+        run->report.items++;
+        run->report.history += history;
+    }
+    return keep_id(run, id);
+}
+
+/* Finds on a reader's handle, which holds nobody up, and removes what is still old. */
+static pawl_status prune_items(struct run *run, pawl_error *reterr)
+{
+    struct work_backend *backend = run->work->backend;
+    char last[PAWL_WORK_NAME_BYTES_MAX + 1] = "";
+    pawl_view after = { last, 0 };
+
+    for (;;) {
+        run->id_count = 0;
+        pawl__arena_clear(&run->arena);
+        pawl_status status = backend->care->old_items(
+            backend, run->items_before_us, after, run->rules.batch, note_item, run, reterr);
+        if (status == PAWL_OK && run->nomem) {
+            status = no_memory(reterr);
+        }
+        if (status != PAWL_OK || run->id_count == 0) {
+            return status;
+        }
+        struct items_request items = { .request = { .kind = WORK_RUN, .run = run_items },
+                                       .run = run };
+        if (!run->rules.dry_run) {
+            status = pawl__work_submit_request(run->work, &items.request, reterr);
+            run->report.items += items.items;
+            run->report.history += items.history;
+        }
+        if (status != PAWL_OK) {
+            return status;
+        }
+        struct pawl__buf copy = BUF_OVER(last);
+        pawl__buf_add(&copy, run->ids[run->id_count - 1]);
+        after = pawl__buf_view(&copy);
+    }
+}
+
+/* --- checkpoints --- */
+
+struct checkpoints_request {
+    struct work_request request; /* first */
+    struct run *run;
+    pawl_view task_id;
+    struct retain retain;
+};
+
+static bool note_checkpoint(void *context,
+                            pawl_view checkpoint_id,
+                            pawl_checkpoint_type type,
+                            bool verified)
+{
+    struct checkpoints_request *request = context;
+
+    if (pawl__retain_keeps(&request->retain, type, verified)) {
+        return true;
+    }
+    return keep_id(request->run, checkpoint_id)
+           && request->run->id_count < request->run->rules.batch;
+}
+
+/* Decided and removed in one transaction: a look at evidence in between could make another one the
+ * newest that is verified. */
+static pawl_status run_checkpoints(struct work_tx *tx,
+                                   struct work_request *request,
+                                   pawl_error *reterr)
+{
+    struct checkpoints_request *checkpoints = (struct checkpoints_request *)request;
+    const struct work_checkpoint_ops *ops = tx->backend->checkpoints;
+    struct run *run = checkpoints->run;
+
+    run->id_count = 0;
+    pawl__arena_clear(&run->arena);
+    checkpoints->retain = (struct retain){ .keep_last = run->rules.checkpoints_per_task };
+    pawl_status status =
+        ops->walk(tx->backend, checkpoints->task_id, note_checkpoint, checkpoints, reterr);
+    if (status == PAWL_OK && run->nomem) {
+        status = no_memory(reterr);
+    }
+    return status == PAWL_OK && run->id_count > 0 ? ops->remove(tx->backend,
+                                                                &tx->now,
+                                                                checkpoints->task_id,
+                                                                run->ids,
+                                                                run->id_count,
+                                                                run->rules.archive,
+                                                                reterr)
+                                                  : status;
+}
+
+static pawl_status prune_task(struct run *run, pawl_view task_id, pawl_error *reterr)
+{
+    for (;;) {
+        struct checkpoints_request request = {
+            .request = { .kind = WORK_RUN, .run = run_checkpoints },
+            .run = run,
+            .task_id = task_id,
+        };
+        pawl_status status = pawl__work_submit_request(run->work, &request.request, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        run->report.checkpoints += run->id_count;
+        run->report.archived += run->rules.archive ? run->id_count : 0;
+        if (run->id_count < run->rules.batch) {
+            return PAWL_OK;
+        }
+    }
+}
+
+struct counting {
+    struct retain retain;
+    uint64_t *removed;
+};
+
+static bool count_checkpoint(void *context, const pawl_checkpoint *checkpoint)
+{
+    struct counting *counting = context;
+
+    *counting->removed +=
+        !pawl__retain_keeps(&counting->retain, checkpoint->type, checkpoint->verified);
+    return true;
+}
+
+static pawl_status count_task(struct run *run, pawl_view task_id, pawl_error *reterr)
+{
+    struct work_backend *backend = run->work->backend;
+    struct checkpoint_query query = { .task_id = task_id, .newest_first = true };
+    struct counting counting = {
+        .retain = { .keep_last = run->rules.checkpoints_per_task },
+        .removed = &run->report.checkpoints,
+    };
+
+    return backend->checkpoints->list(backend, &query, count_checkpoint, &counting, reterr);
+}
+
+/* Tasks that have more than stay. */
+struct crowd {
+    struct pawl__arena arena;
+    struct crowded_task {
+        struct crowded_task *next;
+        pawl_view task_id;
+    } * first;
+    bool nomem;
+};
+
+static bool note_task(void *context, pawl_view task_id, uint64_t count)
+{
+    struct crowd *crowd = context;
+    struct crowded_task *task = pawl__arena_take(&crowd->arena, sizeof(*task));
+
+    (void)count;
+    if (task == NULL || !pawl__arena_copy(&crowd->arena, task_id, &task->task_id)) {
+        crowd->nomem = true;
+        return false;
+    }
+    task->next = crowd->first;
+    crowd->first = task;
+    return true;
+}
+
+static pawl_status prune_checkpoints(struct run *run, pawl_error *reterr)
+{
+    struct work_backend *backend = run->work->backend;
+    struct crowd crowd = { .arena = ARENA_INIT };
+    pawl_status status = backend->checkpoints->crowded(
+        backend, run->rules.checkpoints_per_task, note_task, &crowd, reterr);
+
+    if (status == PAWL_OK && crowd.nomem) {
+        status = no_memory(reterr);
+    }
+    for (const struct crowded_task *at = crowd.first; at != NULL && status == PAWL_OK;
+         at = at->next) {
+        status = run->rules.dry_run ? count_task(run, at->task_id, reterr)
+                                    : prune_task(run, at->task_id, reterr);
+    }
+    if (run->rules.dry_run && run->rules.archive) {
+        run->report.archived = run->report.checkpoints;
+    }
+    pawl__arena_done(&crowd.arena);
+    return status;
+}
+
+/* --- keys and space --- */
+
+struct step_request {
+    struct work_request request; /* first */
+    const struct run *run;
+    uint64_t done;
+};
+
+static pawl_status run_keys(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
+{
+    struct step_request *step = (struct step_request *)request;
+
+    return tx->backend->keys->prune(tx->backend,
+                                    &tx->now,
+                                    step->run->keys_before_us,
+                                    step->run->rules.batch,
+                                    &step->done,
+                                    reterr);
+}
+
+static pawl_status run_space(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
+{
+    struct step_request *step = (struct step_request *)request;
+
+    return tx->backend->care->give_back(tx->backend, step->run->rules.batch, &step->done, reterr);
+}
+
+/* Again and again until a step has nothing more to do. */
+static pawl_status repeat(struct run *run,
+                          pawl_status (*fn)(struct work_tx *, struct work_request *, pawl_error *),
+                          uint64_t *total,
+                          pawl_error *reterr)
+{
+    for (;;) {
+        struct step_request step = { .request = { .kind = WORK_RUN, .run = fn }, .run = run };
+        pawl_status status = pawl__work_submit_request(run->work, &step.request, reterr);
+        if (status != PAWL_OK || step.done == 0) {
+            return status;
+        }
+        *total += step.done;
+    }
+}
+
+static pawl_status prune_keys(struct run *run, const struct work_now *now, pawl_error *reterr)
+{
+    struct work_backend *backend = run->work->backend;
+
+    return run->rules.dry_run ? backend->keys->prunable(
+               backend, now, run->keys_before_us, &run->report.keys, reterr)
+                              : repeat(run, run_keys, &run->report.keys, reterr);
+}
+
+static pawl_status give_back(struct run *run, pawl_error *reterr)
+{
+    struct work_backend *backend = run->work->backend;
+
+    if (backend->care->give_back == NULL) {
+        return PAWL_OK;
+    }
+    return run->rules.dry_run ? backend->care->free_bytes(backend, &run->report.bytes_freed, reterr)
+                              : repeat(run, run_space, &run->report.bytes_freed, reterr);
+}
+
+/* --- all of it --- */
+
+static pawl_status check_rules(const pawl_retention *rules, pawl_error *reterr)
+{
+    if (rules->batch < 1 || rules->batch > BATCH_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "batch: %u is not within 1 to %d",
+                          (unsigned)rules->batch,
+                          (int)BATCH_MAX);
+    }
+    if (rules->item_days > DAYS_MAX || rules->key_days > DAYS_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "%s: more than %d days",
+                          rules->item_days > DAYS_MAX ? "item_days" : "key_days",
+                          (int)DAYS_MAX);
+    }
+    return PAWL_OK;
+}
+
+static pawl_status prune_all(struct run *run, const struct work_now *now, pawl_error *reterr)
+{
+    pawl_status status = prune_items(run, reterr);
+
+    if (status == PAWL_OK) {
+        status = prune_checkpoints(run, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = prune_keys(run, now, reterr);
+    }
+    return status == PAWL_OK ? give_back(run, reterr) : status;
+}
+
+pawl_status pawl_work_retention(pawl_work *work,
+                                const pawl_retention *retention,
+                                pawl_retention_report *ret_report,
+                                pawl_error *reterr)
+{
+    NEED(work, reterr);
+    struct run run = { .work = work, .rules = PAWL_RETENTION_INIT };
+    struct work_now now;
+    pawl_status status =
+        pawl__take_sized("retention", retention, &run.rules, sizeof(run.rules), reterr);
+
+    if (status == PAWL_OK) {
+        status = check_rules(&run.rules, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = work->backend->store->read_now(work->backend, &now, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    run.items_before_us = now.age_us - run.rules.item_days * US_PER_DAY;
+    run.keys_before_us = now.age_us - run.rules.key_days * US_PER_DAY;
+    run.ids = calloc(run.rules.batch, sizeof(*run.ids));
+    status = run.ids == NULL ? no_memory(reterr) : prune_all(&run, &now, reterr);
+    free(run.ids);
+    pawl__arena_done(&run.arena);
+    if (status == PAWL_OK && ret_report != NULL) {
+        *ret_report = run.report;
+    }
+    return status;
+}

@@ -1,0 +1,396 @@
+#include "work/core/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/error.h"
+#include "base/core/sized.h"
+#include "base/thread/inside.h"
+#include "store/location.h"
+
+/* Closing: so long for what was begun, then it is interrupted and has so long to end. */
+#define DRAIN_NS (5 * NS_PER_S)
+#define INTERRUPTED_NS (5 * NS_PER_S)
+enum { WORK_CLAIM_AHEAD_MAX = 1000 };
+#define UNAWAITED_BYTES_MAX ((size_t)64 << 20) /* of calls that nobody waits for: more are BUSY */
+#define WORK_DATA_BYTES_LIMIT (256U << 20)
+
+typedef pawl_status (*backend_open)(const struct pawl__location *location,
+                                    const struct work_setup *setup,
+                                    struct work_backend **ret_backend,
+                                    pawl_error *reterr);
+
+static const backend_open backends[] = {
+    [PAWL__AT_MEMORY] = pawl__work_memory_open,
+    [PAWL__AT_SQLITE] = pawl__work_sqlite_open,
+    [PAWL__AT_POSTGRES] = pawl__work_postgres_open,
+};
+
+/* --- the group commit --- */
+
+static struct work_request *request_of(struct pawl__commit_item *item)
+{
+    return (struct work_request *)((char *)item - offsetof(struct work_request, item));
+}
+
+/* Runs on the committer thread. */
+static pawl_status commit_group(void *context,
+                                struct pawl__commit_item *const *items,
+                                size_t count,
+                                pawl_error *reterr)
+{
+    pawl_work *work = context;
+    struct work_request *requests[WORK_GROUP_MAX];
+    bool wake;
+
+    REQUIRE(count <= WORK_GROUP_MAX);
+    for (size_t i = 0; i < count; i++) {
+        requests[i] = request_of(items[i]);
+    }
+    pawl_status status = pawl__group_run(work->group, requests, count, &wake, reterr);
+    if (status == PAWL_OK && wake) {
+        pawl__watch_bump(&work->watch);
+    }
+    return status;
+}
+
+static void set_share(struct pawl__commit_item *item)
+{
+    item->bytes = MIN(MAX(item->bytes, (size_t)1), WORK_GROUP_BYTES_MAX);
+}
+
+pawl_status pawl__work_check_place(const pawl_work *work, pawl_error *reterr)
+{
+    return pawl__is_inside(work->commit) ? pawl__fail(
+               reterr, PAWL_WRONG_THREAD, "called from inside an answer, which must not wait")
+                                         : PAWL_OK;
+}
+
+pawl_status pawl__work_submit_inside(pawl_work *work,
+                                     struct work_request *request,
+                                     pawl_error *reterr)
+{
+    struct pawl__commit_item *item = &request->item;
+    pawl_status status = pawl__work_check_place(work, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    set_share(item);
+    /* The committer's own waits are bounded (busy_ms_max, the server's timeouts), so this is too.
+     */
+    return pawl__commit_submit(work->commit, &item, INT64_MAX, reterr);
+}
+
+pawl_status pawl__work_submit_until(pawl_work *work,
+                                    struct work_request **request,
+                                    int64_t deadline_ns,
+                                    pawl_error *reterr)
+{
+    struct pawl__commit_item *item = &(*request)->item;
+
+    set_share(item);
+    pawl_status status = pawl__commit_submit(work->commit, &item, deadline_ns, reterr);
+    *request = item == NULL ? NULL : *request;
+    return status;
+}
+
+pawl_status pawl__work_submit_request(pawl_work *work,
+                                      struct work_request *request,
+                                      pawl_error *reterr)
+{
+    pawl__work_enter(work);
+    pawl_status status = pawl__work_submit_inside(work, request, reterr);
+    pawl__work_leave(work);
+    return status;
+}
+
+pawl_status pawl__work_submit_request_async(pawl_work *work,
+                                            struct work_request *request,
+                                            pawl_error *reterr)
+{
+    set_share(&request->item);
+    pawl__work_enter(work);
+    pawl_status status = pawl__commit_submit_async(work->commit, &request->item, reterr);
+    pawl__work_leave(work);
+    return status;
+}
+
+/* --- calls under way --- */
+
+void pawl__work_enter(pawl_work *work)
+{
+    pawl__lock(&work->calls_lock);
+    work->calls++;
+    pawl__unlock(&work->calls_lock);
+}
+
+void pawl__work_leave(pawl_work *work)
+{
+    pawl__lock(&work->calls_lock);
+    work->calls--;
+    if (work->calls == 0) {
+        pawl__cond_signal(&work->calls_gone);
+    }
+    pawl__unlock(&work->calls_lock);
+}
+
+static bool await_calls(pawl_work *work, int64_t deadline_ns)
+{
+    bool in_time = true;
+
+    pawl__lock(&work->calls_lock);
+    while (work->calls > 0 && in_time) {
+        in_time = pawl__cond_wait_until(&work->calls_gone, &work->calls_lock, deadline_ns);
+    }
+    bool gone = work->calls == 0;
+    pawl__unlock(&work->calls_lock);
+    return gone;
+}
+
+static pawl_status init_calls(pawl_work *work, pawl_error *reterr)
+{
+    pawl_status status = pawl__lock_init(&work->calls_lock, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = pawl__cond_init(&work->calls_gone, reterr);
+    if (status != PAWL_OK) {
+        pawl__lock_done(&work->calls_lock);
+        return status;
+    }
+    work->calls_ready = true;
+    return PAWL_OK;
+}
+
+/* --- open and close --- */
+
+static pawl_status open_backend(pawl_work *work, const char *location, pawl_error *reterr)
+{
+    AUTO(pawl__location_done) struct pawl__location parsed = { 0 };
+    struct work_setup setup = {
+        .options = &work->options,
+        .clock = work->clock,
+        .boot_id = work->boot_id,
+    };
+    pawl_status status = pawl__location_parse(location, &parsed, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if ((size_t)parsed.scheme >= COUNT_OF(backends) || backends[parsed.scheme] == NULL) {
+        return pawl__fail(reterr, PAWL_UNSUPPORTED, "work cannot be kept there yet");
+    }
+    parsed.interrupted = &work->interrupted;
+    return backends[parsed.scheme](&parsed, &setup, &work->backend, reterr);
+}
+
+static pawl_status watch_outside(void *context,
+                                 int64_t deadline_ns,
+                                 struct pawl__cancel *cancel,
+                                 pawl_error *reterr)
+{
+    struct work_backend *backend = context;
+
+    return backend->store->watch(backend, deadline_ns, cancel, reterr);
+}
+
+static pawl_status start(pawl_work *work, pawl_error *reterr)
+{
+    struct pawl__commit_options options = {
+        .name = "work",
+        .commit = commit_group,
+        .context = work,
+        .limits = PAWL__COMMIT_LIMITS_DEFAULT,
+    };
+    pawl_status status =
+        pawl__watch_init(&work->watch,
+                         work->backend->store->watch == NULL ? NULL : watch_outside,
+                         work->backend,
+                         reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    work->watch_ready = true;
+    status = pawl__group_new(work->backend, &work->options, &work->group, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    options.limits.linger_ns = work->backend->store->gather_ns;
+    options.limits.only_for_regulars = work->backend->store->gather_ns > 0;
+    options.limits.batch_items_max = WORK_GROUP_MAX;
+    options.limits.batch_bytes_max = WORK_GROUP_BYTES_MAX;
+    options.limits.async_max = options.limits.waiting_max / 2;
+    options.limits.async_bytes_max = UNAWAITED_BYTES_MAX;
+    status = pawl__commit_new(&options, &work->commit, reterr);
+    return status == PAWL_OK && work->options.claim_ahead > 0 ? pawl__ahead_new(
+               work->options.claim_ahead, pawl__work_release_async, work, &work->ahead, reterr)
+                                                              : status;
+}
+
+static pawl_status take_options(const pawl_work_options *given,
+                                pawl_work_options *options,
+                                pawl_error *reterr)
+{
+    *options = (pawl_work_options)PAWL_WORK_OPTIONS_INIT;
+    pawl_status status = pawl__take_sized("options", given, options, sizeof(*options), reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (options->data_bytes_max == 0 || options->data_bytes_max > WORK_DATA_BYTES_LIMIT) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "data_bytes_max: is %u, must be 1 to %u",
+                          options->data_bytes_max,
+                          WORK_DATA_BYTES_LIMIT);
+    }
+    const char *nothing = options->lease_ms == 0         ? "lease_ms"
+                          : options->retry_first_ms == 0 ? "retry_first_ms"
+                          : options->stale_ms == 0       ? "stale_ms"
+                                                         : NULL;
+    if (nothing != NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "%s: is 0, must be 1 or more", nothing);
+    }
+    if (options->retry_max_ms < options->retry_first_ms) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "retry_max_ms: is %u, less than retry_first_ms, which is %u",
+                          options->retry_max_ms,
+                          options->retry_first_ms);
+    }
+    if (options->claim_ahead > WORK_CLAIM_AHEAD_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "claim_ahead: is %u, the limit is %d",
+                          options->claim_ahead,
+                          WORK_CLAIM_AHEAD_MAX);
+    }
+    return PAWL_OK;
+}
+
+/* For messages: a password in a URL is nobody's business. */
+static const char *shown(const char *location)
+{
+    return strncmp(location, "postgres", 8) == 0 ? "postgres" : location;
+}
+
+pawl_status pawl__work_open_at(const char *location,
+                               const pawl_work_options *options,
+                               struct pawl__clock *clock,
+                               const char *boot_id,
+                               pawl_work **ret_work,
+                               pawl_error *reterr)
+{
+    pawl_work *work = calloc(1, sizeof(*work));
+
+    if (work == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a work store");
+    }
+    work->clock = clock;
+    snprintf(work->boot_id, sizeof(work->boot_id), "%s", boot_id);
+    pawl_status status = take_options(options, &work->options, reterr);
+    if (status == PAWL_OK) {
+        status = init_calls(work, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = open_backend(work, location, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = start(work, reterr);
+    }
+    if (status != PAWL_OK) {
+        pawl_work_close(work);
+        return pawl__fail_context(reterr, status, "open work '%s'", shown(location));
+    }
+    *ret_work = work;
+    return PAWL_OK;
+}
+
+pawl_status pawl_work_open(const char *location,
+                           const pawl_work_options *options,
+                           pawl_work **ret_work,
+                           pawl_error *reterr)
+{
+    char boot_id[PAWL__BOOT_ID_SIZE];
+
+    if (ret_work == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "ret_work: is NULL");
+    }
+    if (location == NULL) {
+        location = getenv("DATABASE_URL");
+    }
+    if (location == NULL || location[0] == '\0') {
+        return pawl__fail(
+            reterr, PAWL_INVALID, "no work store named: give a location or set DATABASE_URL");
+    }
+    pawl_status status = pawl__clock_boot_id(boot_id, reterr);
+    return status == PAWL_OK ? pawl__work_open_at(
+               location, options, pawl__clock_real(), boot_id, ret_work, reterr)
+                             : status;
+}
+
+void pawl_work_interrupt(pawl_work *work)
+{
+    if (work != NULL) {
+        atomic_store(&work->interrupted, true);
+        pawl_work_cancel_waits(work);
+    }
+}
+
+/* Calls under way, then the committer. True: both have ended. *gone: the calls have. */
+static bool stop_until(pawl_work *work, bool drain, int64_t deadline_ns, bool *gone)
+{
+    if (!*gone) {
+        *gone = await_calls(work, deadline_ns);
+        if (*gone) {
+            pawl__ahead_stop(work->ahead);
+        }
+    }
+    return pawl__commit_stop(work->commit, drain, deadline_ns, NULL) == PAWL_OK && *gone;
+}
+
+/* False: the store hangs, and its thread still uses everything. */
+static bool stop(pawl_work *work)
+{
+    struct pawl__clock *clock = pawl__clock_real();
+    bool gone = false;
+
+    if (!stop_until(work, true, pawl__monotonic_ns(clock) + DRAIN_NS, &gone)) {
+        pawl_work_interrupt(work);
+        if (!stop_until(work, false, pawl__monotonic_ns(clock) + INTERRUPTED_NS, &gone)) {
+            return false;
+        }
+    }
+    pawl__commit_free(work->commit);
+    pawl__ahead_free(work->ahead);
+    return true;
+}
+
+void pawl_work_close(pawl_work *work)
+{
+    /* Inside one of its callbacks the handle is in use by the caller's caller. */
+    if (work == NULL || pawl__is_inside(work) || pawl__is_inside(work->commit)) {
+        return;
+    }
+    if (work->watch_ready) {
+        pawl_work_cancel_waits(work);
+    }
+    if (work->commit != NULL && !stop(work)) {
+        return; /* left behind: what was acknowledged is on disk */
+    }
+    if (work->watch_ready) {
+        pawl__watch_done(&work->watch);
+    }
+    pawl__group_free(work->group);
+    if (work->backend != NULL) {
+        work->backend->store->close(work->backend);
+    }
+    if (work->calls_ready) {
+        pawl__cond_done(&work->calls_gone);
+        pawl__lock_done(&work->calls_lock);
+    }
+    free(work);
+}

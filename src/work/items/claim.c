@@ -1,0 +1,490 @@
+/* Claims: many that want the same are served by one walk; one that finds nothing may wait. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/argument.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/core/sized.h"
+#include "base/thread/watch.h"
+#include "work/core/copy.h"
+#include "work/core/group.h"
+#include "work/core/internal.h"
+#include "work/items/item.h"
+
+enum { LET_IN_AT_ONCE = 1000 };
+#define AGAIN_NS (250 * NS_PER_MS) /* a waiting claim asks a store that failed again */
+/* How much longer than it was asked for a claim waits for a store that is at it. Less would give up
+ * leases that a slow disk is about to give; a store that hangs is given up by then. */
+#define LATE_NS (5 * NS_PER_S)
+
+/* --- on the committer's thread --- */
+
+pawl_status pawl__tx_let_in(struct work_tx *tx,
+                            uint64_t *ret_count,
+                            int64_t *ret_next_ns,
+                            pawl_error *reterr)
+{
+    struct work_backend *backend = tx->backend;
+    struct work_row **rows = NULL;
+    size_t found = 0;
+
+    *ret_count = 0;
+    do {
+        if (rows == NULL) {
+            rows = pawl__tx_take(tx, LET_IN_AT_ONCE, sizeof(struct work_row *), reterr);
+        }
+        if (rows == NULL) {
+            return PAWL_NOMEM;
+        }
+        size_t let_in = 0;
+        pawl_status status = backend->items->due(
+            backend, &tx->now, LET_IN_AT_ONCE, tx->arena, rows, &found, ret_next_ns, reterr);
+        for (size_t i = 0; i < found && status == PAWL_OK; i++) {
+            if (pawl__decide_due(rows[i], &tx->now)) {
+                rows[let_in++] = rows[i];
+            }
+        }
+        if (status == PAWL_OK) {
+            status = pawl__tx_put(tx, rows, let_in, reterr);
+        }
+        if (status != PAWL_OK) {
+            return status;
+        }
+        *ret_count += let_in;
+    } while (found == LET_IN_AT_ONCE);
+    return PAWL_OK;
+}
+
+bool pawl__same_filter(const struct work_filter *a, const struct work_filter *b)
+{
+    if (a->work_type_count != b->work_type_count || !pawl__view_equal(a->task_id, b->task_id)) {
+        return false;
+    }
+    for (size_t i = 0; i < a->work_type_count; i++) {
+        if (!pawl__view_equal(a->work_types[i], b->work_types[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Claims from `first` on that want what it wants, up to a full batch: they have served[i]
+ * afterwards. */
+static size_t gather(
+    struct work_claiming *const *claims, size_t count, size_t first, bool *served, size_t *ret_last)
+{
+    size_t wanted = 0;
+
+    for (size_t i = first; i < count && wanted < PAWL_WORK_BATCH_MAX; i++) {
+        if (!served[i] && pawl__same_filter(&claims[first]->filter, &claims[i]->filter)) {
+            wanted += claims[i]->claim.count_max + claims[i]->more;
+            served[i] = true;
+            *ret_last = i;
+        }
+    }
+    return wanted;
+}
+
+void pawl__claims_wish(struct work_claiming *const *claims, size_t count, struct work_wish *wish)
+{
+    bool served[WORK_GROUP_MAX] = { false };
+    size_t last;
+
+    wish->filter = &claims[0]->filter;
+    wish->pick_count = gather(claims, count, 0, served, &last);
+}
+
+/* What claims of this filter ask for, without what they lease ahead. */
+static size_t asked_for(struct work_claiming *const *claims,
+                        size_t first,
+                        size_t last,
+                        const struct work_filter *filter)
+{
+    size_t count = 0;
+
+    for (size_t i = first; i <= last; i++) {
+        if (pawl__same_filter(filter, &claims[i]->filter)) {
+            count += claims[i]->claim.count_max;
+        }
+    }
+    return count;
+}
+
+/* Rows that a walk has found, on their way to those who want them: first what everybody asked for, then
+ * what is leased ahead. */
+struct deal {
+    struct work_row **rows;
+    size_t asked;     /* the next of those that were asked for, ... */
+    size_t asked_end; /* ... which end here */
+    size_t ahead;     /* the next of the others */
+    size_t found;
+};
+
+/* Leases to one claim what is its own. */
+static pawl_status deal_out(struct work_tx *tx,
+                            struct deal *deal,
+                            struct work_claiming *claiming,
+                            pawl_error *reterr)
+{
+    size_t share = MIN((size_t)claiming->claim.count_max, deal->asked_end - deal->asked);
+    size_t more = MIN((size_t)claiming->more, deal->found - deal->ahead);
+    struct work_row **rows = pawl__tx_take(tx, share + more + 1, sizeof(struct work_row *), reterr);
+    pawl_status status = rows == NULL ? PAWL_NOMEM : PAWL_OK;
+
+    if (status != PAWL_OK || share == 0) {
+        return status; /* what is ahead begins where everybody has what was asked for */
+    }
+    memcpy(rows, deal->rows + deal->asked, share * sizeof(struct work_row *));
+    memcpy(rows + share, deal->rows + deal->ahead, more * sizeof(struct work_row *));
+    deal->asked += share;
+    deal->ahead += more;
+    for (size_t i = 0; i < share + more && status == PAWL_OK; i++) {
+        status = pawl__decide_claim(rows[i],
+                                    claiming->claim.holder,
+                                    claiming->claim.lease_ms * NS_PER_MS,
+                                    &tx->now,
+                                    reterr);
+    }
+    return status == PAWL_OK ? pawl__copy_claimed(rows, share + more, &claiming->claimed, reterr)
+                             : status;
+}
+
+/* Serves claims[first] and those behind it that want the same, up to a full batch: they have
+ * served[i] afterwards. All before `first` are served. */
+static pawl_status serve(struct work_tx *tx,
+                         struct work_claiming *const *claims,
+                         size_t count,
+                         size_t first,
+                         bool *served,
+                         pawl_error *reterr)
+{
+    struct work_backend *backend = tx->backend;
+    const struct work_filter *filter = &claims[first]->filter;
+    size_t found = 0;
+    size_t last = first;
+    size_t wanted = gather(claims, count, first, served, &last);
+    struct work_row **rows = pawl__tx_take(tx, wanted, sizeof(struct work_row *), reterr);
+    if (rows == NULL) {
+        return PAWL_NOMEM;
+    }
+    pawl_status status =
+        backend->items->pick(backend, filter, wanted, tx->arena, rows, &found, reterr);
+    if (status == PAWL_OK && backend->store->now != NULL) {
+        status = backend->store->now(backend, &tx->now, reterr);
+    }
+    size_t asked_end = MIN(found, asked_for(claims, first, last, filter));
+    struct deal deal = { .rows = rows, .asked_end = asked_end, .ahead = asked_end, .found = found };
+    for (size_t i = first; i <= last && status == PAWL_OK; i++) {
+        if (pawl__same_filter(filter, &claims[i]->filter)) {
+            status = deal_out(tx, &deal, claims[i], reterr);
+        }
+    }
+    return status == PAWL_OK ? pawl__tx_put(tx, rows, deal.ahead, reterr) : status;
+}
+
+pawl_status pawl__group_claims(struct work_tx *tx,
+                               struct work_claiming *const *claims,
+                               size_t count,
+                               pawl_error *reterr)
+{
+    bool *served = pawl__tx_take(tx, count, sizeof(*served), reterr);
+    uint64_t let_in;
+    int64_t next_ns = INT64_MAX;
+
+    if (served == NULL) {
+        return PAWL_NOMEM;
+    }
+    pawl_status status = pawl__tx_let_in(tx, &let_in, &next_ns, reterr);
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        if (!served[i]) {
+            status = serve(tx, claims, count, i, served, reterr);
+        }
+        claims[i]->next_due_ns = next_ns;
+        claims[i]->now_ns = tx->now.ns;
+        if (status == PAWL_OK && claims[i]->claimed == NULL) {
+            pawl__refuse(&claims[i]->request, PAWL_NOT_FOUND, "nothing to claim");
+        }
+    }
+    return status;
+}
+
+/* --- on the caller's --- */
+
+static pawl_status check_claim(const pawl_claim *claim, pawl_error *reterr)
+{
+    pawl_status status = pawl__work_check_name("holder", claim->holder, reterr);
+
+    if (status == PAWL_OK && claim->task_id.len > 0) {
+        status = pawl__work_check_name("task", claim->task_id, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (claim->work_type_count > WORK_CLAIM_TYPES_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "types: are %zu, the limit is %d",
+                          claim->work_type_count,
+                          WORK_CLAIM_TYPES_MAX);
+    }
+    if (claim->work_type_count > 0 && claim->work_types == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "types: is NULL");
+    }
+    for (size_t i = 0; i < claim->work_type_count; i++) {
+        status = pawl__work_check_name("types", claim->work_types[i], reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    if (claim->count_max < 1 || claim->count_max > PAWL_WORK_BATCH_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "count_max: is %u, must be 1 to %d",
+                          claim->count_max,
+                          PAWL_WORK_BATCH_MAX);
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__work_take_claim(pawl_work *work,
+                                  const pawl_claim *given,
+                                  struct work_claiming *claiming,
+                                  pawl_error *reterr)
+{
+    claiming->claim = (pawl_claim)PAWL_CLAIM_INIT;
+    claiming->request.kind = WORK_CLAIM;
+    pawl_status status =
+        pawl__take_sized("claim", given, &claiming->claim, sizeof(claiming->claim), reterr);
+    if (status == PAWL_OK) {
+        status = check_claim(&claiming->claim, reterr);
+    }
+    if (claiming->claim.lease_ms == 0) {
+        claiming->claim.lease_ms = work->options.lease_ms;
+    }
+    claiming->filter = (struct work_filter){
+        .work_types = claiming->claim.work_types,
+        .work_type_count = claiming->claim.work_type_count,
+        .task_id = claiming->claim.task_id,
+    };
+    return status;
+}
+
+/* Until when to wait for news at the most: a waiting item may become due before the deadline. */
+static int64_t wait_until(const struct work_claiming *claiming, int64_t deadline_ns)
+{
+    int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
+
+    if (claiming->next_due_ns == INT64_MAX) {
+        return deadline_ns;
+    }
+    int64_t in_ns = MAX(claiming->next_due_ns - claiming->now_ns, INT64_C(0));
+    return in_ns > deadline_ns - now_ns ? deadline_ns : now_ns + in_ns;
+}
+
+/* A claim that may outlive its caller, with copies of its names. It counts as a call under way. */
+struct lasting_claim {
+    pawl_work *work;
+    struct work_claiming claiming;
+    pawl_view types[]; /* behind them their texts */
+};
+
+static void came_back(void *context, const pawl_error *outcome)
+{
+    (void)context;
+    (void)outcome; /* what could not be given back has a lease that runs out */
+}
+
+/* Leases that nobody was told of. Only those that are stored for sure: the token of one that is not may
+ * be somebody else's by now. */
+static void give_back(pawl_work *work, const struct work_claiming *claiming)
+{
+    const pawl_claimed *claimed = claiming->claimed;
+
+    if (claimed == NULL || claiming->request.item.outcome.status != PAWL_OK) {
+        return;
+    }
+    for (size_t i = 0; i < claimed->count; i++) {
+        pawl_error error = PAWL_ERROR_INIT;
+        const pawl_lease lease = { claimed->items[i].work_item_id, claimed->items[i].token };
+
+        if (pawl__work_release_async(work, &lease, came_back, NULL, &error) != PAWL_OK) {
+            came_back(NULL, &error);
+        }
+    }
+}
+
+static void free_lasting(struct pawl__commit_item *item)
+{
+    struct lasting_claim *lasting =
+        (struct lasting_claim *)((char *)item
+                                 - offsetof(struct lasting_claim, claiming.request.item));
+    pawl_work *work = lasting->work;
+
+    give_back(work, &lasting->claiming);
+    pawl_claimed_free(lasting->claiming.claimed);
+    free(lasting);
+    pawl__work_leave(work); /* not before: closing takes back what is on its way until then */
+}
+
+static pawl_view move_text(pawl_view text, char **at)
+{
+    pawl_view moved = { *at, text.len };
+
+    if (text.len > 0) {
+        memcpy(*at, text.data, text.len);
+    }
+    *at += text.len;
+    return moved;
+}
+
+static struct work_claiming *make_lasting(pawl_work *work, const struct work_claiming *claiming)
+{
+    size_t bytes = claiming->claim.holder.len + claiming->claim.task_id.len;
+
+    for (size_t i = 0; i < claiming->filter.work_type_count; i++) {
+        bytes += claiming->filter.work_types[i].len;
+    }
+    size_t types_bytes = claiming->filter.work_type_count * sizeof(pawl_view);
+    struct lasting_claim *lasting = malloc(sizeof(*lasting) + types_bytes + bytes);
+    if (lasting == NULL) {
+        return NULL;
+    }
+    char *at = (char *)lasting->types + types_bytes;
+    pawl__work_enter(work);
+    lasting->work = work;
+    lasting->claiming = *claiming;
+    lasting->claiming.claimed = NULL;
+    lasting->claiming.request.item = (struct pawl__commit_item){ .free = free_lasting };
+    lasting->claiming.claim.holder = move_text(claiming->claim.holder, &at);
+    lasting->claiming.claim.task_id = move_text(claiming->claim.task_id, &at);
+    for (size_t i = 0; i < claiming->filter.work_type_count; i++) {
+        lasting->types[i] = move_text(claiming->filter.work_types[i], &at);
+    }
+    lasting->claiming.claim.work_types = lasting->types;
+    lasting->claiming.filter.work_types = lasting->types;
+    lasting->claiming.filter.task_id = lasting->claiming.claim.task_id;
+    return &lasting->claiming;
+}
+
+pawl_status pawl__work_claim_until(pawl_work *work,
+                                   struct work_claiming *claiming,
+                                   int64_t deadline_ns,
+                                   pawl_error *reterr)
+{
+    struct work_claiming *lasting = make_lasting(work, claiming);
+
+    if (lasting == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a claim");
+    }
+    struct work_request *request = &lasting->request;
+    pawl_status status = pawl__work_submit_until(work, &request, deadline_ns, reterr);
+    if (request == NULL) {
+        return status;
+    }
+    claiming->claimed = STEAL(lasting->claimed);
+    claiming->next_due_ns = lasting->next_due_ns;
+    claiming->now_ns = lasting->now_ns;
+    free_lasting(&request->item);
+    return status;
+}
+
+/* One look: at what was leased ahead, then at the store. */
+static pawl_status claim_once(pawl_work *work,
+                              struct work_claiming *claiming,
+                              int64_t deadline_ns,
+                              pawl_claimed **ret_claimed,
+                              pawl_error *reterr)
+{
+    pawl_status status = PAWL_NOT_FOUND;
+
+    if (work->ahead != NULL) {
+        status =
+            pawl__ahead_take(work->ahead, &claiming->claim, ret_claimed, &claiming->more, reterr);
+    }
+    if (status != PAWL_NOT_FOUND) {
+        return status;
+    }
+    int64_t asked_ns = pawl__monotonic_ns(pawl__clock_real());
+    claiming->request.item = (struct pawl__commit_item){ 0 };
+    status = claiming->claim.wait_ms > 0
+                 ? pawl__work_claim_until(work, claiming, deadline_ns + LATE_NS, reterr)
+                 : pawl__work_submit_inside(work, &claiming->request, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (work->ahead != NULL) {
+        return pawl__ahead_keep(
+            work->ahead, &claiming->claim, asked_ns, claiming->claimed, ret_claimed, reterr);
+    }
+    *ret_claimed = claiming->claimed;
+    return PAWL_OK;
+}
+
+/* What a store that is locked, or away, says: who waits asks again while there is time. */
+static bool may_pass(pawl_status status)
+{
+    return status == PAWL_BUSY || status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT;
+}
+
+static pawl_status claim_or_wait(pawl_work *work,
+                                 struct work_claiming *claiming,
+                                 pawl_claimed **ret_claimed,
+                                 pawl_error *reterr)
+{
+    int64_t deadline_ns =
+        pawl__monotonic_ns(pawl__clock_real()) + claiming->claim.wait_ms * NS_PER_MS;
+    pawl_status status =
+        claiming->claim.wait_ms > 0 ? pawl__watch_outside(&work->watch, reterr) : PAWL_OK;
+
+    while (status == PAWL_OK) {
+        uint32_t generation = pawl__watch_generation(&work->watch);
+        if (claiming->claim.wait_ms > 0 && atomic_load(&work->waits_cancelled)) {
+            return pawl__fail(reterr, PAWL_CANCELLED, "cancelled");
+        }
+        status = claim_once(work, claiming, deadline_ns, ret_claimed, reterr);
+        int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
+        if ((status != PAWL_NOT_FOUND && !may_pass(status)) || now_ns >= deadline_ns) {
+            return status;
+        }
+        int64_t until_ns = may_pass(status) ? MIN(now_ns + AGAIN_NS, deadline_ns)
+                                            : wait_until(claiming, deadline_ns);
+        status = PAWL_OK;
+        (void)pawl__watch_wait(&work->watch, generation, until_ns);
+    }
+    return status;
+}
+
+pawl_status pawl_work_claim(pawl_work *work,
+                            const pawl_claim *claim,
+                            pawl_claimed **ret_claimed,
+                            pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(claim, reterr);
+    NEED(ret_claimed, reterr);
+    struct work_claiming claiming = { 0 };
+    pawl_status status = pawl__work_take_claim(work, claim, &claiming, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = pawl__work_check_place(work, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__work_enter(work);
+    status = claim_or_wait(work, &claiming, ret_claimed, reterr);
+    pawl__work_leave(work);
+    return status;
+}
+
+void pawl_work_cancel_waits(pawl_work *work)
+{
+    if (work == NULL) {
+        return;
+    }
+    atomic_store(&work->waits_cancelled, true);
+    pawl__watch_bump(&work->watch);
+}

@@ -1,0 +1,249 @@
+/* What follows from a change of items: those that come after an ended one go on, or fail with it. */
+#include <stdlib.h>
+
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "work/core/group.h"
+#include "work/items/item.h"
+
+/* One item that comes after one that has ended. */
+struct follower {
+    pawl_view id;
+    const struct work_row *ended;
+    struct follower *next;
+};
+
+struct followers {
+    struct work_tx *tx;
+    struct work_row *const *ended; /* ascending ids */
+    size_t ended_count;
+    struct follower *first;
+    size_t count;
+    bool nomem;
+};
+
+static int by_row_id(const void *a, const void *b)
+{
+    return pawl__view_order((*(struct work_row *const *)a)->item.work_item_id,
+                            (*(struct work_row *const *)b)->item.work_item_id);
+}
+
+static int by_follower_id(const void *a, const void *b)
+{
+    return pawl__view_order((*(struct follower *const *)a)->id, (*(struct follower *const *)b)->id);
+}
+
+static const struct work_row *find_ended(const struct followers *followers, pawl_view id)
+{
+    struct work_row key = { .item.work_item_id = id };
+    const struct work_row *wanted = &key;
+    struct work_row *const *found = bsearch(
+        &wanted, followers->ended, followers->ended_count, sizeof(struct work_row *), by_row_id);
+
+    return found == NULL ? NULL : *found;
+}
+
+static void note_follower(void *context, const struct work_edge *edge)
+{
+    struct followers *followers = context;
+    const struct work_row *ended = find_ended(followers, edge->after_id);
+    struct follower *follower = pawl__arena_take(followers->tx->arena, sizeof(*follower));
+
+    if (ended == NULL) {
+        return;
+    }
+    if (follower == NULL
+        || !pawl__arena_copy(followers->tx->arena, edge->work_item_id, &follower->id)) {
+        followers->nomem = true;
+        return;
+    }
+    follower->ended = ended;
+    follower->next = followers->first;
+    followers->first = follower;
+    followers->count++;
+}
+
+pawl_status pawl__tx_fail_after(struct work_tx *tx,
+                                struct work_row *row,
+                                pawl_view after_id,
+                                bool *ret_changed,
+                                pawl_error *reterr)
+{
+    char text[PAWL_WORK_NAME_BYTES_MAX + 64];
+    struct pawl__buf message = BUF_OVER(text);
+    pawl_view kept;
+
+    pawl__buf_add_format(
+        &message, "item '%.*s', which it comes after, failed", VIEW_ARGS(after_id));
+    if (!pawl__arena_copy(tx->arena, pawl__buf_view(&message), &kept)) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a message");
+    }
+    *ret_changed = pawl__decide_cancel(row, kept, &tx->now);
+    return PAWL_OK;
+}
+
+static pawl_status follow(struct work_tx *tx,
+                          struct work_row *row,
+                          const struct work_row *ended,
+                          bool *ret_changed,
+                          pawl_error *reterr)
+{
+    *ret_changed = false;
+    if (row->item.status != PAWL_ITEM_WAITING) {
+        return PAWL_OK; /* cancelled meanwhile, or failed because of another one */
+    }
+    if (ended->item.status == PAWL_ITEM_COMPLETED) {
+        (void)pawl__decide_freed(row, &tx->now);
+        *ret_changed = true;
+        return PAWL_OK;
+    }
+    return pawl__tx_fail_after(tx, row, ended->item.work_item_id, ret_changed, reterr);
+}
+
+/* Loads the followers' rows, each once, and changes them. */
+static pawl_status apply(struct work_tx *tx,
+                         struct follower **sorted,
+                         size_t count,
+                         struct work_row ***ret_changed,
+                         size_t *ret_count,
+                         pawl_error *reterr)
+{
+    pawl_view *ids = pawl__tx_take(tx, count, sizeof(*ids), reterr);
+    struct work_row **rows = pawl__tx_take(tx, count, sizeof(struct work_row *), reterr);
+    size_t distinct = 0;
+    size_t changed = 0;
+
+    if (ids == NULL || rows == NULL) {
+        return PAWL_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (distinct == 0 || !pawl__view_equal(ids[distinct - 1], sorted[i]->id)) {
+            ids[distinct++] = sorted[i]->id;
+        }
+    }
+    pawl_status status =
+        tx->backend->items->load(tx->backend, ids, distinct, tx->arena, rows, reterr);
+    for (size_t i = 0, at = 0; i < distinct && status == PAWL_OK; i++) {
+        bool any = false;
+        for (; at < count && pawl__view_equal(sorted[at]->id, ids[i]); at++) {
+            bool one = false;
+            if (rows[i] != NULL && status == PAWL_OK) {
+                status = follow(tx, rows[i], sorted[at]->ended, &one, reterr);
+            }
+            any |= one;
+        }
+        if (any) {
+            rows[changed++] = rows[i]; /* changed <= i */
+        }
+    }
+    *ret_changed = rows;
+    *ret_count = changed;
+    return status;
+}
+
+/* The rows that have ended, in the order of their ids. */
+static pawl_status collect_ended(struct work_tx *tx,
+                                 struct work_row *const *rows,
+                                 size_t count,
+                                 struct followers *followers,
+                                 pawl_view **ret_ids,
+                                 pawl_error *reterr)
+{
+    struct work_row **ended = pawl__tx_take(tx, count, sizeof(struct work_row *), reterr);
+    pawl_view *ids = pawl__tx_take(tx, count, sizeof(*ids), reterr);
+    size_t ended_count = 0;
+
+    if (ended == NULL || ids == NULL) {
+        return PAWL_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (pawl__item_has_ended(rows[i]->item.status)) {
+            ended[ended_count++] = rows[i];
+        }
+    }
+    qsort(ended, ended_count, sizeof(struct work_row *), by_row_id);
+    for (size_t i = 0; i < ended_count; i++) {
+        ids[i] = ended[i]->item.work_item_id;
+    }
+    *followers = (struct followers){ .tx = tx, .ended = ended, .ended_count = ended_count };
+    *ret_ids = ids;
+    return PAWL_OK;
+}
+
+static pawl_status next_generation(struct work_tx *tx,
+                                   struct work_row *const *rows,
+                                   size_t count,
+                                   struct work_row ***ret_rows,
+                                   size_t *ret_count,
+                                   pawl_error *reterr)
+{
+    struct followers followers;
+    pawl_view *ids;
+    pawl_status status = collect_ended(tx, rows, count, &followers, &ids, reterr);
+
+    *ret_count = 0;
+    if (status != PAWL_OK || followers.ended_count == 0) {
+        return status;
+    }
+    status = tx->backend->items->edges(
+        tx->backend, ids, followers.ended_count, note_follower, &followers, reterr);
+    if (status == PAWL_OK && followers.nomem) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for items that come after others");
+    }
+    if (status != PAWL_OK || followers.count == 0) {
+        return status;
+    }
+    struct follower **sorted =
+        pawl__tx_take(tx, followers.count, sizeof(struct follower *), reterr);
+    if (sorted == NULL) {
+        return PAWL_NOMEM;
+    }
+    size_t i = 0;
+    for (struct follower *at = followers.first; at != NULL; at = at->next) {
+        sorted[i++] = at;
+    }
+    qsort(sorted, followers.count, sizeof(struct follower *), by_follower_id);
+    return apply(tx, sorted, followers.count, ret_rows, ret_count, reterr);
+}
+
+static pawl_status note_tasks(struct work_tx *tx,
+                              struct work_row *const *rows,
+                              size_t count,
+                              pawl_error *reterr)
+{
+    for (size_t i = 0; i < count; i++) {
+        pawl_status status = pawl__tx_touch(tx, rows[i]->item.task_id, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        tx->wake |= rows[i]->item.status == PAWL_ITEM_PENDING
+                    || rows[i]->item.status == PAWL_ITEM_WAITING; /* an earlier time to look at */
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__tx_put(struct work_tx *tx,
+                         struct work_row *const *rows,
+                         size_t count,
+                         pawl_error *reterr)
+{
+    /* One generation after the other: an item that fails takes along what comes after it, and so
+     * on. It ends, because an item ends only once. */
+    while (count > 0) {
+        struct work_row **next = NULL;
+        size_t next_count = 0;
+        pawl_status status = tx->backend->items->put(tx->backend, &tx->now, rows, count, reterr);
+        if (status == PAWL_OK) {
+            status = note_tasks(tx, rows, count, reterr);
+        }
+        if (status == PAWL_OK) {
+            status = next_generation(tx, rows, count, &next, &next_count, reterr);
+        }
+        if (status != PAWL_OK) {
+            return status;
+        }
+        rows = next;
+        count = next_count;
+    }
+    return PAWL_OK;
+}

@@ -1,0 +1,126 @@
+/* Reading items and their history, on the caller's thread. */
+#include "base/core/argument.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/core/sized.h"
+#include "base/thread/inside.h"
+#include "work/core/copy.h"
+#include "work/core/internal.h"
+#include "work/items/item.h"
+
+struct item_copy {
+    pawl_item *item;
+    pawl_status status;
+    pawl_error *reterr;
+};
+
+static bool copy_item(void *context, const struct work_row *row)
+{
+    struct item_copy *copy = context;
+
+    copy->status = pawl__copy_item(&row->item, &copy->item, copy->reterr);
+    return false;
+}
+
+pawl_status pawl_work_get(pawl_work *work,
+                          pawl_view work_item_id,
+                          pawl_item **ret_item,
+                          pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(ret_item, reterr);
+    struct item_copy copy = { .reterr = reterr };
+    pawl_status status = pawl__work_check_name("work_item_id", work_item_id, reterr);
+
+    if (status == PAWL_OK) {
+        status = work->backend->items->get(work->backend, work_item_id, copy_item, &copy, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = copy.status;
+    }
+    if (status == PAWL_OK) {
+        *ret_item = copy.item;
+    }
+    return status;
+}
+
+struct item_walk {
+    pawl_item_visit visit;
+    void *context;
+};
+
+static bool show_item(void *context, const struct work_row *row)
+{
+    struct item_walk *walk = context;
+
+    return walk->visit(walk->context, &row->item);
+}
+
+static pawl_status check_filter(const pawl_item_filter *filter, pawl_error *reterr)
+{
+    const struct {
+        const char *field;
+        pawl_view text;
+    } texts[] = {
+        { "filter: task_id", filter->task_id },
+        { "filter: work_type", filter->work_type },
+        { "filter: lease_holder", filter->lease_holder },
+        { "filter: from_id", filter->from_id },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        pawl_status status = texts[i].text.len == 0
+                                 ? PAWL_OK
+                                 : pawl__work_check_name(texts[i].field, texts[i].text, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    if (filter->statuses >> (PAWL_ITEM_WAITING + 1) != 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "filter: statuses: has bits of no status");
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl_work_list(pawl_work *work,
+                           const pawl_item_filter *filter,
+                           pawl_item_visit visit,
+                           void *context,
+                           pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(visit, reterr);
+    pawl_item_filter taken = PAWL_ITEM_FILTER_INIT;
+    struct item_walk walk = { .visit = visit, .context = context };
+    pawl_status status = pawl__take_sized("filter", filter, &taken, sizeof(taken), reterr);
+
+    if (status == PAWL_OK) {
+        status = check_filter(&taken, reterr);
+    }
+    if (status == PAWL_OK) {
+        struct pawl__inside inside;
+        pawl__inside_enter(&inside, work);
+        status = work->backend->items->list(work->backend, &taken, show_item, &walk, reterr);
+        pawl__inside_leave(&inside);
+    }
+    return status;
+}
+
+pawl_status pawl_work_history(pawl_work *work,
+                              pawl_view work_item_id,
+                              pawl_item_event_visit visit,
+                              void *context,
+                              pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(visit, reterr);
+    pawl_status status = pawl__work_check_name("work_item_id", work_item_id, reterr);
+
+    if (status == PAWL_OK) {
+        struct pawl__inside inside;
+        pawl__inside_enter(&inside, work);
+        status = work->backend->items->history(work->backend, work_item_id, visit, context, reterr);
+        pawl__inside_leave(&inside);
+    }
+    return status;
+}

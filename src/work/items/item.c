@@ -1,0 +1,294 @@
+#include "work/items/item.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/argument.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/core/uuid.h"
+#include "base/json/json.h"
+
+static const char *const item_statuses[] = {
+    [PAWL_ITEM_PENDING] = "pending",     [PAWL_ITEM_IN_PROGRESS] = "in_progress",
+    [PAWL_ITEM_COMPLETED] = "completed", [PAWL_ITEM_FAILED] = "failed",
+    [PAWL_ITEM_EXPIRED] = "expired",     [PAWL_ITEM_WAITING] = "waiting",
+};
+
+static const char *const task_statuses[] = {
+    [PAWL_TASK_PENDING] = "pending",     [PAWL_TASK_RUNNING] = "running",
+    [PAWL_TASK_SUCCEEDED] = "succeeded", [PAWL_TASK_FAILED] = "failed",
+    [PAWL_TASK_CANCELLED] = "cancelled",
+};
+
+const char *pawl__item_status_text(pawl_item_status status)
+{
+    REQUIRE((size_t)status < COUNT_OF(item_statuses));
+    return item_statuses[status];
+}
+
+const char *pawl__task_status_text(pawl_task_status status)
+{
+    REQUIRE((size_t)status < COUNT_OF(task_statuses));
+    return task_statuses[status];
+}
+
+bool pawl__item_status_parse(pawl_view text, pawl_item_status *ret_status)
+{
+    for (size_t i = 0; i < COUNT_OF(item_statuses); i++) {
+        if (pawl__view_is(text, item_statuses[i])) {
+            *ret_status = (pawl_item_status)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool pawl__task_status_parse(pawl_view text, pawl_task_status *ret_status)
+{
+    for (size_t i = 0; i < COUNT_OF(task_statuses); i++) {
+        if (pawl__view_is(text, task_statuses[i])) {
+            *ret_status = (pawl_task_status)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool pawl__item_has_ended(pawl_item_status status)
+{
+    return status == PAWL_ITEM_COMPLETED || status == PAWL_ITEM_FAILED;
+}
+
+int pawl__work_claim_order(const struct work_row *a, const struct work_row *b)
+{
+    if (a->item.priority != b->item.priority) {
+        return a->item.priority > b->item.priority ? -1 : 1;
+    }
+    if (a->submission != b->submission) {
+        return a->submission < b->submission ? -1 : 1;
+    }
+    return pawl__view_order(a->item.work_item_id, b->item.work_item_id);
+}
+
+int64_t pawl__work_number_rows(struct work_row *const *rows, size_t count, int64_t last)
+{
+    int64_t newest = last;
+
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i]->home == WORK_NOWHERE) {
+            rows[i]->submission += last + 1;
+            newest = MAX(newest, rows[i]->submission);
+        }
+    }
+    return newest;
+}
+
+bool pawl__filter_is_open(const pawl_item_filter *filter)
+{
+    const uint32_t ended = 1U << PAWL_ITEM_COMPLETED | 1U << PAWL_ITEM_FAILED;
+
+    return filter->statuses != 0 && (filter->statuses & ended) == 0;
+}
+
+bool pawl__filter_is_busy(const pawl_item_filter *filter)
+{
+    return pawl__filter_is_open(filter) && (filter->statuses & 1U << PAWL_ITEM_PENDING) == 0;
+}
+
+int pawl__view_order(pawl_view a, pawl_view b)
+{
+    size_t len = MIN(a.len, b.len);
+    int order = len == 0 ? 0 : memcmp(a.data, b.data, len);
+
+    return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static int by_view(const void *a, const void *b)
+{
+    return pawl__view_order(*(const pawl_view *)a, *(const pawl_view *)b);
+}
+
+size_t pawl__views_distinct(pawl_view *views, size_t count)
+{
+    size_t distinct = 0;
+
+    if (count > 0) {
+        qsort(views, count, sizeof(*views), by_view);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (distinct == 0 || !pawl__view_equal(views[distinct - 1], views[i])) {
+            views[distinct++] = views[i];
+        }
+    }
+    return distinct;
+}
+
+static bool has_control_character(pawl_view text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if ((unsigned char)text.data[i] < 0x20 || text.data[i] == 0x7f) {
+            return true;
+        }
+    }
+    return false;
+}
+
+pawl_status pawl__work_check_name(const char *field, pawl_view text, pawl_error *reterr)
+{
+    if (text.len == 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "%s: is empty", field);
+    }
+    pawl_status status = pawl__check_view(text, field, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (text.len > PAWL_WORK_NAME_BYTES_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "%s: has %zu bytes, the limit is %d",
+                          field,
+                          text.len,
+                          PAWL_WORK_NAME_BYTES_MAX);
+    }
+    if (!pawl__view_is_utf8(text)) {
+        return pawl__fail(reterr, PAWL_INVALID, "%s: is not UTF-8", field);
+    }
+    if (has_control_character(text)) {
+        return pawl__fail(reterr, PAWL_INVALID, "%s: has a control character", field);
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__work_check_json(const char *field,
+                                  pawl_view text,
+                                  size_t bytes_max,
+                                  pawl_error *reterr)
+{
+    pawl_status status = pawl__check_view(text, field, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    status = text.len == 0 ? PAWL_OK : pawl__json_check(text, bytes_max, reterr);
+    return status == PAWL_OK ? PAWL_OK : pawl__fail_context(reterr, status, "%s", field);
+}
+
+pawl_status pawl__work_take_message(const char *field,
+                                    pawl_view text,
+                                    pawl_view *ret_text,
+                                    pawl_error *reterr)
+{
+    pawl_status status = pawl__check_view(text, field, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (text.len > PAWL_WORK_ERROR_BYTES_MAX) {
+        text.len = PAWL_WORK_ERROR_BYTES_MAX;
+        /* Not in the middle of a character: back over its continuation bytes and its first. */
+        while (text.len > 0 && ((unsigned char)text.data[text.len] & 0xC0) == 0x80) {
+            text.len--;
+        }
+    }
+    if (!pawl__view_is_utf8(text)) {
+        return pawl__fail(reterr, PAWL_INVALID, "%s: is not UTF-8", field);
+    }
+    if (text.len > 0 && memchr(text.data, '\0', text.len) != NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "%s: has a NUL byte", field);
+    }
+    *ret_text = text;
+    return PAWL_OK;
+}
+
+static pawl_status check_after(const pawl_submission *submission, pawl_error *reterr)
+{
+    if (submission->after_count > PAWL_WORK_AFTER_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "after: names %zu items, the limit is %d",
+                          submission->after_count,
+                          PAWL_WORK_AFTER_MAX);
+    }
+    if (submission->after_count > 0 && submission->after == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "after: is NULL");
+    }
+    for (size_t i = 0; i < submission->after_count; i++) {
+        pawl_status status = pawl__work_check_name("after", submission->after[i], reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    return PAWL_OK;
+}
+
+static pawl_status check_numbers(const pawl_submission *submission, pawl_error *reterr)
+{
+    if (submission->priority < PAWL_WORK_PRIORITY_MIN
+        || submission->priority > PAWL_WORK_PRIORITY_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "priority: is %d, must be %d to %d",
+                          submission->priority,
+                          PAWL_WORK_PRIORITY_MIN,
+                          PAWL_WORK_PRIORITY_MAX);
+    }
+    if (submission->max_retries > PAWL_WORK_RETRIES_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "max_retries: is %d, the limit is %d",
+                          submission->max_retries,
+                          PAWL_WORK_RETRIES_MAX);
+    }
+    if (submission->delay_ms < 0 || submission->delay_ms > WORK_DELAY_MS_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "delay_ms: is %lld, must be 0 to %lld",
+                          (long long)submission->delay_ms,
+                          (long long)WORK_DELAY_MS_MAX);
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__submission_check(const pawl_submission *submission,
+                                   const pawl_work_options *options,
+                                   pawl_error *reterr)
+{
+    pawl_status status = pawl__work_check_name("work_item_id", submission->work_item_id, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__work_check_name("task_id", submission->task_id, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_check_name("work_type", submission->work_type, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_check_json(
+            "input_data", submission->input_data, options->data_bytes_max, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = check_numbers(submission, reterr);
+    }
+    return status == PAWL_OK ? check_after(submission, reterr) : status;
+}
+
+pawl_status pawl__work_id(pawl_view given,
+                          char ret_id[PAWL_WORK_NAME_BYTES_MAX + 1],
+                          pawl_error *reterr)
+{
+    struct pawl__uuid uuid;
+
+    if (given.len > 0) {
+        pawl_status status = pawl__work_check_name("id", given, reterr);
+        if (status == PAWL_OK) {
+            memcpy(ret_id, given.data, given.len);
+            ret_id[given.len] = '\0';
+        }
+        return status;
+    }
+    pawl_status status = pawl__uuid_next(pawl__uuid_process(), &uuid, reterr);
+    if (status == PAWL_OK) {
+        pawl__uuid_text(&uuid, ret_id);
+    }
+    return status;
+}

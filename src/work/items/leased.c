@@ -1,0 +1,360 @@
+/* Calls of those who hold an item: heartbeat, complete, fail, release. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/argument.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/thread/inside.h"
+#include "work/core/group.h"
+#include "work/core/internal.h"
+#include "work/items/item.h"
+
+/* --- on the committer's thread --- */
+
+struct place {
+    pawl_view id;
+    size_t call;
+};
+
+static int by_id_then_arrival(const void *a, const void *b)
+{
+    const struct place *one = a;
+    const struct place *other = b;
+    int order = pawl__view_order(one->id, other->id);
+
+    return order != 0 ? order : (one->call > other->call) - (one->call < other->call);
+}
+
+static pawl_status no_such_item(pawl_error *reterr, pawl_view id)
+{
+    return pawl__fail(reterr, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(id));
+}
+
+static bool decide_one(struct work_tx *tx, struct work_leased *call, struct work_row *row)
+{
+    bool changed = false;
+
+    if (row == NULL) {
+        no_such_item(&call->request.item.outcome, call->lease.work_item_id);
+        return false;
+    }
+    call->command.random = pawl__prng_next(tx->prng);
+    if (pawl__decide_leased(row, &call->command, &tx->now, &changed, &call->request.item.outcome)
+        == PAWL_OK) {
+        call->status = row->item.status == PAWL_ITEM_PENDING ? PAWL_ITEM_WAITING : row->item.status;
+        call->expires_at_us = row->item.lease_expires_at_us;
+    }
+    return changed;
+}
+
+pawl_status pawl__group_leased(struct work_tx *tx,
+                               struct work_leased *const *calls,
+                               size_t count,
+                               pawl_error *reterr)
+{
+    struct work_backend *backend = tx->backend;
+    struct place *places = pawl__tx_take(tx, count, sizeof(*places), reterr);
+    pawl_view *ids = pawl__tx_take(tx, count, sizeof(*ids), reterr);
+    struct work_row **rows = pawl__tx_take(tx, count, sizeof(struct work_row *), reterr);
+    size_t distinct = 0;
+    size_t changed_count = 0;
+
+    if (places == NULL || ids == NULL || rows == NULL) {
+        return PAWL_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        places[i] = (struct place){ .id = calls[i]->lease.work_item_id, .call = i };
+    }
+    qsort(places, count, sizeof(*places), by_id_then_arrival);
+    for (size_t i = 0; i < count; i++) {
+        if (distinct == 0 || !pawl__view_equal(ids[distinct - 1], places[i].id)) {
+            ids[distinct++] = places[i].id;
+        }
+    }
+    pawl_status status = backend->items->load(backend, ids, distinct, tx->arena, rows, reterr);
+    if (status == PAWL_OK && backend->store->now != NULL) {
+        status = backend->store->now(backend, &tx->now, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    for (size_t i = 0, at = 0; i < distinct; i++) {
+        bool changed = false;
+        for (; at < count && pawl__view_equal(places[at].id, ids[i]); at++) {
+            changed |= decide_one(tx, calls[places[at].call], rows[i]);
+        }
+        if (changed) {
+            rows[changed_count++] = rows[i]; /* changed_count <= i */
+        }
+    }
+    return pawl__tx_put(tx, rows, changed_count, reterr);
+}
+
+pawl_status pawl__tx_lease(struct work_tx *tx,
+                           struct work_request *request,
+                           const pawl_lease *lease,
+                           struct work_row **ret_row,
+                           pawl_error *reterr)
+{
+    struct work_backend *backend = tx->backend;
+    struct work_row *row = NULL;
+    pawl_status status =
+        backend->items->load(backend, &lease->work_item_id, 1, tx->arena, &row, reterr);
+
+    *ret_row = NULL;
+    if (status == PAWL_OK && backend->store->now != NULL) {
+        status = backend->store->now(backend, &tx->now, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (row == NULL) {
+        no_such_item(&request->item.outcome, lease->work_item_id);
+    } else if (pawl__decide_held(row, lease->token, &tx->now, &request->item.outcome) == PAWL_OK) {
+        *ret_row = row;
+    }
+    return PAWL_OK;
+}
+
+/* --- on the caller's --- */
+
+static pawl_status take_lease(const pawl_lease *lease, struct work_leased *call, pawl_error *reterr)
+{
+    if (lease == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "lease: is NULL");
+    }
+    call->request.kind = WORK_LEASED;
+    call->lease = *lease;
+    call->command.token = lease->token;
+    return pawl__work_check_name("work_item_id", lease->work_item_id, reterr);
+}
+
+pawl_status pawl_work_heartbeat(pawl_work *work,
+                                const pawl_lease *lease,
+                                uint32_t lease_ms,
+                                int64_t *ret_expires_at_us,
+                                pawl_error *reterr)
+{
+    NEED(work, reterr);
+    struct work_leased call = { .command.kind = WORK_HEARTBEAT };
+    pawl_status status = take_lease(lease, &call, reterr);
+
+    call.command.lease_ns =
+        (int64_t)(lease_ms == 0 ? work->options.lease_ms : lease_ms) * NS_PER_MS;
+    if (status == PAWL_OK) {
+        status = pawl__work_submit_request(work, &call.request, reterr);
+    }
+    if (status == PAWL_OK && ret_expires_at_us != NULL) {
+        *ret_expires_at_us = call.expires_at_us;
+    }
+    return status;
+}
+
+static pawl_status take_output(pawl_work *work,
+                               pawl_view output_data,
+                               struct work_leased *call,
+                               pawl_error *reterr)
+{
+    call->command.output_data = output_data;
+    call->request.item.bytes += output_data.len;
+    return pawl__work_check_json("output_data", output_data, work->options.data_bytes_max, reterr);
+}
+
+pawl_status pawl_work_complete(pawl_work *work,
+                               const pawl_lease *lease,
+                               pawl_view output_data,
+                               pawl_error *reterr)
+{
+    NEED(work, reterr);
+    struct work_leased call = { .command.kind = WORK_COMPLETE };
+    pawl_status status = take_lease(lease, &call, reterr);
+
+    if (status == PAWL_OK) {
+        status = take_output(work, output_data, &call, reterr);
+    }
+    return status == PAWL_OK ? pawl__work_submit_request(work, &call.request, reterr) : status;
+}
+
+static pawl_status complete_and_claim(pawl_work *work,
+                                      struct work_leased *call,
+                                      struct work_claiming *next,
+                                      const pawl_claim *claim,
+                                      pawl_claimed **ret_claimed,
+                                      pawl_error *reterr)
+{
+    bool ahead = work->ahead != NULL; /* then the next one may be at hand */
+
+    call->next = ahead ? NULL : next;
+    pawl_status status = pawl__work_submit_inside(work, &call->request, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    *ret_claimed = next->claimed;
+    /* What goes wrong from here on is told by the next claim: the item is completed. */
+    if (next->claimed == NULL && (next->claim.wait_ms > 0 || ahead)
+        && pawl_work_claim(work, claim, ret_claimed, NULL) != PAWL_OK) {
+        *ret_claimed = NULL;
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl_work_complete_and_claim(pawl_work *work,
+                                         const pawl_lease *lease,
+                                         pawl_view output_data,
+                                         const pawl_claim *claim,
+                                         pawl_claimed **ret_claimed,
+                                         pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(claim, reterr);
+    NEED(ret_claimed, reterr);
+    struct work_claiming next = { 0 };
+    struct work_leased call = { .command.kind = WORK_COMPLETE };
+    pawl_status status = take_lease(lease, &call, reterr);
+
+    if (status == PAWL_OK) {
+        status = take_output(work, output_data, &call, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_take_claim(work, claim, &next, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    pawl__work_enter(work);
+    status = complete_and_claim(work, &call, &next, claim, ret_claimed, reterr);
+    pawl__work_leave(work);
+    return status;
+}
+
+pawl_status pawl_work_fail(pawl_work *work,
+                           const pawl_lease *lease,
+                           pawl_view error_message,
+                           pawl_view output_data,
+                           bool retryable,
+                           pawl_item_status *ret_status,
+                           pawl_error *reterr)
+{
+    NEED(work, reterr);
+    struct work_leased call = {
+        .command = { .kind = WORK_FAIL,
+                     .retryable = retryable,
+                     .backoff = { .first_ns = work->options.retry_first_ms * NS_PER_MS,
+                                  .max_ns = work->options.retry_max_ms * NS_PER_MS } },
+    };
+    pawl_status status = take_lease(lease, &call, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__work_take_message(
+            "error_message", error_message, &call.command.error_message, reterr);
+    }
+    if (status == PAWL_OK) {
+        call.request.item.bytes = call.command.error_message.len;
+        status = take_output(work, output_data, &call, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__work_submit_request(work, &call.request, reterr);
+    }
+    if (status == PAWL_OK && ret_status != NULL) {
+        *ret_status = call.status;
+    }
+    return status;
+}
+
+pawl_status pawl_work_release(pawl_work *work, const pawl_lease *lease, pawl_error *reterr)
+{
+    NEED(work, reterr);
+    struct work_leased call = { .command.kind = WORK_RELEASE };
+    pawl_status status = take_lease(lease, &call, reterr);
+
+    return status == PAWL_OK ? pawl__work_submit_request(work, &call.request, reterr) : status;
+}
+
+/* --- calls that nobody waits for --- */
+
+struct unawaited {
+    struct work_leased call;
+    const struct pawl__commit *commit; /* whose thread answers */
+    pawl_work_answer answer;
+    void *context;
+    char text[]; /* the id, then the output */
+};
+
+static void answer_unawaited(struct pawl__commit_item *item)
+{
+    struct unawaited *unawaited =
+        (struct unawaited *)((char *)item - offsetof(struct unawaited, call.request.item));
+    struct pawl__inside inside;
+
+    pawl__inside_enter(&inside, unawaited->commit);
+    unawaited->answer(unawaited->context, &item->outcome);
+    pawl__inside_leave(&inside);
+    free(unawaited);
+}
+
+static pawl_view keep_text(char *to, pawl_view text)
+{
+    if (text.len > 0) {
+        memcpy(to, text.data, text.len);
+    }
+    return (pawl_view){ to, text.len };
+}
+
+static pawl_status send_unawaited(pawl_work *work,
+                                  const struct work_leased *call,
+                                  pawl_work_answer answer,
+                                  void *context,
+                                  pawl_error *reterr)
+{
+    pawl_view id = call->lease.work_item_id;
+    pawl_view output = call->command.output_data;
+    struct unawaited *unawaited = malloc(sizeof(*unawaited) + id.len + output.len);
+
+    if (unawaited == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a call");
+    }
+    *unawaited = (struct unawaited){
+        .call = *call,
+        .commit = work->commit,
+        .answer = answer,
+        .context = context,
+    };
+    unawaited->call.lease.work_item_id = keep_text(unawaited->text, id);
+    unawaited->call.command.output_data = keep_text(unawaited->text + id.len, output);
+    unawaited->call.request.item.done = answer_unawaited;
+    pawl_status status = pawl__work_submit_request_async(work, &unawaited->call.request, reterr);
+    if (status != PAWL_OK) {
+        free(unawaited);
+    }
+    return status;
+}
+
+pawl_status pawl_work_complete_async(pawl_work *work,
+                                     const pawl_lease *lease,
+                                     pawl_view output_data,
+                                     pawl_work_answer answer,
+                                     void *context,
+                                     pawl_error *reterr)
+{
+    NEED(work, reterr);
+    struct work_leased call = { .command.kind = WORK_COMPLETE };
+    pawl_status status = take_lease(lease, &call, reterr);
+
+    if (status == PAWL_OK) {
+        status = take_output(work, output_data, &call, reterr);
+    }
+    if (status == PAWL_OK && answer == NULL) {
+        status = pawl__fail(reterr, PAWL_INVALID, "answer: is NULL");
+    }
+    return status == PAWL_OK ? send_unawaited(work, &call, answer, context, reterr) : status;
+}
+
+pawl_status pawl__work_release_async(
+    void *work, const pawl_lease *lease, pawl_work_answer answer, void *context, pawl_error *reterr)
+{
+    struct work_leased call = { .command.kind = WORK_RELEASE };
+    pawl_status status = take_lease(lease, &call, reterr);
+
+    return status == PAWL_OK ? send_unawaited(work, &call, answer, context, reterr) : status;
+}

@@ -1,0 +1,435 @@
+/* Submitting: everything is decided from what is stored before the first row is written, so that it
+ * is all or nothing, and a refusal costs the other callers of the group nothing. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/argument.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/json/json.h"
+#include "work/core/internal.h"
+#include "work/items/item.h"
+#include "work/items/steps.h"
+#include "work/items/submit.h"
+
+enum { MAX_RETRIES_DEFAULT = 3 };
+
+static int32_t max_retries_of(const pawl_submission *given)
+{
+    return given->max_retries < 0 ? MAX_RETRIES_DEFAULT : given->max_retries;
+}
+
+static int by_coming_id(const void *a, const void *b)
+{
+    const struct coming *one = *(struct coming *const *)a;
+    const struct coming *other = *(struct coming *const *)b;
+    int order = pawl__view_order(one->given->work_item_id, other->given->work_item_id);
+
+    return order != 0 ? order : (one->index > other->index) - (one->index < other->index);
+}
+
+static int by_view(const void *a, const void *b)
+{
+    return pawl__view_order(*(const pawl_view *)a, *(const pawl_view *)b);
+}
+
+/* --- what is compared --- */
+
+static pawl_status compare(const struct submit *submit,
+                           const struct coming *coming,
+                           const pawl_item *stored,
+                           pawl_error *reterr)
+{
+    const pawl_submission *given = coming->given;
+    const char *other = NULL;
+    bool same_input = false;
+    pawl_status status =
+        pawl__json_same(given->input_data, stored->input_data, &same_input, reterr);
+
+    if (!pawl__view_equal(given->task_id, stored->task_id)) {
+        other = "task_id";
+    } else if (!pawl__view_equal(given->work_type, stored->work_type)) {
+        other = "work_type";
+    } else if (given->priority != stored->priority) {
+        other = "priority";
+    } else if (max_retries_of(given) != stored->max_retries) {
+        other = "max_retries";
+    } else if (!same_input) {
+        other = "input_data";
+    }
+    if (status == PAWL_OK && other != NULL) {
+        pawl__refuse(submit->request,
+                     PAWL_CONFLICT,
+                     "item %zu: '%.*s' is there with another %s",
+                     coming->index,
+                     VIEW_ARGS(given->work_item_id),
+                     other);
+    }
+    return status;
+}
+
+/* --- looking --- */
+
+struct work_row *pawl__submit_known(const struct submit *submit, pawl_view id)
+{
+    const pawl_view *found =
+        submit->known_count == 0
+            ? NULL
+            : bsearch(&id, submit->known_ids, submit->known_count, sizeof(id), by_view);
+
+    return found == NULL ? NULL : submit->known[found - submit->known_ids];
+}
+
+struct coming *pawl__submit_coming(const struct submit *submit, pawl_view id)
+{
+    size_t low = 0;
+    size_t high = submit->count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (pawl__view_order(submit->by_id[middle]->given->work_item_id, id) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < submit->count && pawl__view_equal(submit->by_id[low]->given->work_item_id, id)
+               ? submit->by_id[low]
+               : NULL;
+}
+
+static pawl_status load_known(struct submit *submit, pawl_error *reterr)
+{
+    struct work_tx *tx = submit->tx;
+    size_t room = 0;
+
+    for (size_t i = 0; i < submit->count; i++) {
+        room += submit->coming[i].given->after_count + !submit->coming[i].fresh;
+    }
+    if (room == 0) {
+        return PAWL_OK;
+    }
+    submit->known_ids = pawl__tx_take(tx, room, sizeof(pawl_view), reterr);
+    submit->known = pawl__tx_take(tx, room, sizeof(struct work_row *), reterr);
+    if (submit->known_ids == NULL || submit->known == NULL) {
+        return PAWL_NOMEM;
+    }
+    room = 0;
+    for (size_t i = 0; i < submit->count; i++) {
+        const pawl_submission *given = submit->coming[i].given;
+        if (!submit->coming[i].fresh) {
+            submit->known_ids[room++] = given->work_item_id;
+        }
+        for (size_t k = 0; k < given->after_count; k++) {
+            submit->known_ids[room++] = given->after[k];
+        }
+    }
+    submit->known_count = pawl__views_distinct(submit->known_ids, room);
+    return tx->backend->items->load(
+        tx->backend, submit->known_ids, submit->known_count, tx->arena, submit->known, reterr);
+}
+
+/* Of several items, the first one of the task is named. */
+static void refuse_task(struct submit *submit, pawl_status status, pawl_view task_id)
+{
+    char which[32] = "";
+    size_t i = 0;
+
+    while (i + 1 < submit->count && !pawl__view_equal(submit->coming[i].given->task_id, task_id)) {
+        i++;
+    }
+    if (submit->count > 1) {
+        (void)snprintf(which, sizeof(which), "item %zu: ", submit->coming[i].index);
+    }
+    pawl__refuse(submit->request,
+                 status,
+                 status == PAWL_CONFLICT ? "%stask '%.*s' is cancelled" : "%sno task '%.*s'",
+                 which,
+                 VIEW_ARGS(task_id));
+}
+
+static pawl_status check_tasks(struct submit *submit, pawl_error *reterr)
+{
+    struct work_tx *tx = submit->tx;
+    pawl_view *ids = pawl__tx_take(tx, submit->count, sizeof(*ids), reterr);
+
+    if (ids == NULL) {
+        return PAWL_NOMEM;
+    }
+    for (size_t i = 0; i < submit->count; i++) {
+        ids[i] = submit->coming[i].given->task_id;
+    }
+    size_t count = pawl__views_distinct(ids, submit->count);
+    struct work_task *tasks = pawl__tx_take(tx, count, sizeof(*tasks), reterr);
+    if (tasks == NULL) {
+        return PAWL_NOMEM;
+    }
+    pawl_status status =
+        tx->backend->items->tasks(tx->backend, ids, count, tx->arena, tasks, reterr);
+    for (size_t i = 0; i < count && status == PAWL_OK && !pawl__submit_refused(submit); i++) {
+        if (!tasks[i].known) {
+            refuse_task(submit, PAWL_NOT_FOUND, ids[i]);
+        } else if (tasks[i].task.status == PAWL_TASK_CANCELLED) {
+            refuse_task(submit, PAWL_CONFLICT, ids[i]);
+        }
+    }
+    return status;
+}
+
+static pawl_status find_duplicates(struct submit *submit, pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < submit->count && status == PAWL_OK && !pawl__submit_refused(submit);
+         i++) {
+        struct coming *coming = &submit->coming[i];
+        const struct work_row *known =
+            coming->fresh ? NULL : pawl__submit_known(submit, coming->given->work_item_id);
+        const struct coming *first = pawl__submit_coming(submit, coming->given->work_item_id);
+        if (known != NULL) {
+            coming->duplicate = true;
+            status = compare(submit, coming, &known->item, reterr);
+        } else if (first != coming) {
+            coming->duplicate = true;
+            status = compare(submit, coming, &first->row.item, reterr);
+        }
+    }
+    return status;
+}
+
+/* --- rows --- */
+
+static void make_row(struct coming *coming, const struct work_now *now)
+{
+    const pawl_submission *given = coming->given;
+
+    coming->row = (struct work_row){
+        .item = { .work_item_id = given->work_item_id,
+                  .task_id = given->task_id,
+                  .work_type = given->work_type,
+                  .status = PAWL_ITEM_PENDING,
+                  .priority = given->priority,
+                  .max_retries = max_retries_of(given),
+                  .input_data = given->input_data,
+                  .created_at_us = now->wall_us,
+                  .updated_at_us = now->wall_us },
+        .home = WORK_NOWHERE,
+        .due_ns = INT64_MIN,
+    };
+    if (given->delay_ms > 0) {
+        coming->row.due_ns = now->ns + given->delay_ms * NS_PER_MS;
+        coming->row.item.due_at_us = now->wall_us + given->delay_ms * (NS_PER_MS / NS_PER_US);
+    }
+}
+
+static void begin_as(struct coming *coming, enum work_step step)
+{
+    bool there = pawl__work_step(WORK_NO_ITEM, step, &coming->row.item.status);
+
+    REQUIRE(there);
+}
+
+static void set_waiting(struct coming *coming)
+{
+    begin_as(coming, WORK_STEP_SUBMIT);
+    if (coming->failed_after.len > 0) {
+        /* Fails as soon as it is stored; what it would have waited for does not matter. */
+        coming->row.waits_for = 0;
+        coming->row.due_ns = INT64_MIN;
+        coming->row.item.due_at_us = 0;
+    } else if (coming->row.waits_for > 0) {
+        begin_as(coming, WORK_STEP_SUBMIT_LATER);
+        coming->row.reason = WORK_DEPENDENCY;
+    } else if (coming->row.due_ns != INT64_MIN) {
+        begin_as(coming, WORK_STEP_SUBMIT_LATER);
+        coming->row.reason = WORK_DELAY;
+    }
+}
+
+static pawl_status fail_doomed(struct submit *submit, pawl_error *reterr)
+{
+    struct work_tx *tx = submit->tx;
+
+    for (size_t i = 0; i < submit->count; i++) {
+        struct coming *coming = &submit->coming[i];
+        bool changed = false;
+        if (coming->failed_after.len == 0 || coming->duplicate) {
+            continue;
+        }
+        struct work_row *row = &coming->row;
+        pawl_status status = pawl__tx_fail_after(tx, row, coming->failed_after, &changed, reterr);
+        if (status == PAWL_OK) {
+            status = pawl__tx_put(tx, &row, 1, reterr);
+        }
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    return PAWL_OK;
+}
+
+static pawl_status store(struct submit *submit, pawl_error *reterr)
+{
+    struct work_tx *tx = submit->tx;
+    struct work_row **rows = pawl__tx_take(tx, submit->count, sizeof(struct work_row *), reterr);
+    size_t count = 0;
+
+    if (rows == NULL) {
+        return PAWL_NOMEM;
+    }
+    /* In the order of the ids: ends of b-trees stay warm, and nodes lock in the same order. */
+    for (size_t i = 0; i < submit->count; i++) {
+        if (!submit->by_id[i]->duplicate) {
+            set_waiting(submit->by_id[i]);
+            submit->by_id[i]->row.submission = (int64_t)submit->by_id[i]->index;
+            rows[count++] = &submit->by_id[i]->row;
+        }
+    }
+    pawl_status status = pawl__tx_put(tx, rows, count, reterr);
+    if (status == PAWL_OK && submit->edge_count > 0) {
+        status =
+            tx->backend->items->add_edges(tx->backend, submit->edges, submit->edge_count, reterr);
+    }
+    return status == PAWL_OK ? fail_doomed(submit, reterr) : status;
+}
+
+static void hand_out(const struct submit *submit, pawl_submit_result *ret_results)
+{
+    for (size_t i = 0; i < submit->count && ret_results != NULL; i++) {
+        pawl_view id = submit->coming[i].given->work_item_id;
+        memcpy(ret_results[i].work_item_id, id.data, id.len);
+        ret_results[i].work_item_id[id.len] = '\0';
+        ret_results[i].duplicate = submit->coming[i].duplicate;
+    }
+}
+
+pawl_status pawl__tx_submit(struct work_tx *tx,
+                            struct work_request *request,
+                            const pawl_submission *submissions,
+                            const bool *fresh,
+                            size_t count,
+                            pawl_submit_result *ret_results,
+                            pawl_error *reterr)
+{
+    struct submit submit = { .tx = tx, .request = request, .count = count };
+    static pawl_status (*const steps[])(struct submit *, pawl_error *) = {
+        load_known,
+        check_tasks,
+        find_duplicates,
+        pawl__submit_compare_edges,
+        pawl__submit_look_at_edges,
+        store,
+    };
+
+    if (count == 0) {
+        return PAWL_OK;
+    }
+    submit.coming = pawl__tx_take(tx, count, sizeof(struct coming), reterr);
+    submit.by_id = pawl__tx_take(tx, count, sizeof(struct coming *), reterr);
+    if (submit.coming == NULL || submit.by_id == NULL) {
+        return PAWL_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        submit.coming[i] = (struct coming){ .given = &submissions[i],
+                                            .index = i,
+                                            .fresh = fresh != NULL && fresh[i] };
+        make_row(&submit.coming[i], &tx->now);
+        submit.by_id[i] = &submit.coming[i];
+    }
+    qsort(submit.by_id, count, sizeof(*submit.by_id), by_coming_id);
+    for (size_t i = 0; i < COUNT_OF(steps) && !pawl__submit_refused(&submit); i++) {
+        pawl_status status = steps[i](&submit, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    if (!pawl__submit_refused(&submit)) {
+        hand_out(&submit, ret_results);
+    }
+    return PAWL_OK;
+}
+
+/* --- on the caller's thread --- */
+
+struct submit_request {
+    struct work_request request;
+    pawl_submission *submissions;
+    bool *fresh;
+    size_t count;
+    pawl_submit_result *results;
+};
+
+static pawl_status run_submit(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
+{
+    struct submit_request *submit = (struct submit_request *)request;
+
+    return pawl__tx_submit(
+        tx, request, submit->submissions, submit->fresh, submit->count, submit->results, reterr);
+}
+
+static pawl_status take_one(const pawl_work *work,
+                            struct submit_request *submit,
+                            size_t i,
+                            char *ret_id,
+                            pawl_error *reterr)
+{
+    pawl_submission *given = &submit->submissions[i];
+
+    submit->fresh[i] = given->work_item_id.len == 0;
+    if (submit->fresh[i]) {
+        pawl_status status = pawl__work_id((pawl_view){ NULL, 0 }, ret_id, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        given->work_item_id = pawl_view_of(ret_id);
+    }
+    submit->request.item.bytes += given->input_data.len + given->work_item_id.len;
+    pawl_status status = pawl__submission_check(given, &work->options, reterr);
+    return status == PAWL_OK ? PAWL_OK : pawl__fail_context(reterr, status, "item %zu", i);
+}
+
+pawl_status pawl_work_submit(pawl_work *work,
+                             const pawl_submission *submissions,
+                             size_t count,
+                             pawl_submit_result *ret_results,
+                             pawl_error *reterr)
+{
+    NEED(work, reterr);
+    if (count > PAWL_WORK_BATCH_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "%zu items in one submit, the limit is %d",
+                          count,
+                          PAWL_WORK_BATCH_MAX);
+    }
+    if (count == 0) {
+        return PAWL_OK;
+    }
+    NEED(submissions, reterr);
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    char(*ids)[PAWL_WORK_NAME_BYTES_MAX + 1] = pawl__arena_take(&arena, count * sizeof(*ids));
+    struct submit_request submit = {
+        .request = { .kind = WORK_RUN, .run = run_submit },
+        .submissions = pawl__arena_take(&arena, count * sizeof(*submissions)),
+        .fresh = pawl__arena_take(&arena, count * sizeof(bool)),
+        .count = count,
+        .results = pawl__arena_take(&arena, count * sizeof(*ret_results)),
+    };
+    if (ids == NULL || submit.submissions == NULL || submit.fresh == NULL
+        || submit.results == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a submit");
+    }
+    memcpy(submit.submissions, submissions, count * sizeof(*submissions));
+    for (size_t i = 0; i < count; i++) {
+        pawl_status status = take_one(work, &submit, i, ids[i], reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+    }
+    pawl_status status = pawl__work_submit_request(work, &submit.request, reterr);
+    if (status == PAWL_OK && ret_results != NULL) {
+        memcpy(ret_results, submit.results, count * sizeof(*ret_results));
+    }
+    return status;
+}

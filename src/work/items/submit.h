@@ -1,0 +1,54 @@
+/* One submit on its way through its transaction, as submit.c and submit_after.c see it. */
+#ifndef PAWL_WORK_ITEMS_SUBMIT_H
+#define PAWL_WORK_ITEMS_SUBMIT_H
+
+#include "work/core/group.h"
+#include "work/items/dag.h"
+
+/* One submission on its way. */
+struct coming {
+    const pawl_submission *given;
+    size_t index;           /* in the call */
+    bool fresh;             /* its id was made for it */
+    bool duplicate;         /* it is stored, or stands earlier in the call */
+    pawl_view failed_after; /* an item it comes after that has failed already; empty: none */
+    struct work_row row;
+};
+
+/* All submissions of a call. */
+struct submit {
+    struct work_tx *tx;
+    struct work_request *request;
+    struct coming *coming; /* in the call's order */
+    struct coming **by_id; /* sorted */
+    size_t count;
+    pawl_view *known_ids; /* stored items that the call names, by id or by `after`: sorted */
+    struct work_row **known;
+    size_t known_count;
+    struct work_edge *edges;
+    size_t edge_count;
+    struct work_arrow *arrows; /* edges among the call's own */
+    size_t arrow_count;
+};
+
+static inline bool pawl__submit_refused(const struct submit *submit)
+{
+    return submit->request->item.outcome.status != PAWL_OK;
+}
+
+/* The stored item of this id, of those that the call names; NULL: none. */
+struct work_row *pawl__submit_known(const struct submit *submit, pawl_view id);
+
+/* The first of this id in the call; NULL: none. */
+struct coming *pawl__submit_coming(const struct submit *submit, pawl_view id);
+
+/* --- submit_after.c: who comes after whom --- */
+
+/* What comes again must come after the same: refuses a repeated submission that names another. */
+PAWL_MUST_USE pawl_status pawl__submit_compare_edges(struct submit *submit, pawl_error *reterr);
+
+/* Lists the edges of what is new, and how many each item waits for. Refuses what is not there, is of
+ * another task, or would come after itself. */
+PAWL_MUST_USE pawl_status pawl__submit_look_at_edges(struct submit *submit, pawl_error *reterr);
+
+#endif

@@ -1,0 +1,204 @@
+/* Submitting: who comes after whom. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "work/items/item.h"
+#include "work/items/submit.h"
+
+/* --- what comes again must come after the same --- */
+
+/* "`edge->work_item_id` comes after `edge->after_id`", as a repeated submission says. */
+struct claimed_edge {
+    struct work_edge edge;
+    size_t index; /* of the submission */
+    bool stored;
+};
+
+struct claimed_edges {
+    struct claimed_edge *list; /* sorted */
+    size_t count;
+};
+
+static int by_edge(const void *a, const void *b)
+{
+    const struct work_edge *one = &((const struct claimed_edge *)a)->edge;
+    const struct work_edge *other = &((const struct claimed_edge *)b)->edge;
+    int order = pawl__view_order(one->work_item_id, other->work_item_id);
+
+    return order != 0 ? order : pawl__view_order(one->after_id, other->after_id);
+}
+
+static void note_stored(void *context, const struct work_edge *edge)
+{
+    const struct claimed_edges *claimed = context;
+    const struct claimed_edge key = { .edge = *edge };
+    struct claimed_edge *found = bsearch(&key, claimed->list, claimed->count, sizeof(key), by_edge);
+
+    if (found != NULL) {
+        found->stored = true;
+    }
+}
+
+/* Those of stored items whose other end is stored, too: of what retention removed nothing is known. */
+static size_t list_claimed(const struct submit *submit,
+                           struct claimed_edge *ret_list,
+                           pawl_view *ret_after_ids)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < submit->count; i++) {
+        const pawl_submission *given = submit->coming[i].given;
+        bool again =
+            !submit->coming[i].fresh && pawl__submit_known(submit, given->work_item_id) != NULL;
+        for (size_t k = 0; again && k < given->after_count; k++) {
+            if (pawl__submit_known(submit, given->after[k]) != NULL) {
+                ret_after_ids[count] = given->after[k];
+                ret_list[count++] = (struct claimed_edge){
+                    .edge = { .work_item_id = given->work_item_id, .after_id = given->after[k] },
+                    .index = i,
+                };
+            }
+        }
+    }
+    return count;
+}
+
+static size_t sort_edges(struct claimed_edge *list, size_t count)
+{
+    size_t kept = 0;
+
+    qsort(list, count, sizeof(*list), by_edge);
+    for (size_t i = 0; i < count; i++) {
+        if (kept == 0 || by_edge(&list[kept - 1], &list[i]) != 0) {
+            list[kept++] = list[i];
+        }
+    }
+    return kept;
+}
+
+pawl_status pawl__submit_compare_edges(struct submit *submit, pawl_error *reterr)
+{
+    struct work_tx *tx = submit->tx;
+    struct claimed_edges claimed = { 0 };
+    size_t room = 0;
+
+    for (size_t i = 0; i < submit->count; i++) {
+        room += submit->coming[i].duplicate ? submit->coming[i].given->after_count : 0;
+    }
+    if (room == 0) {
+        return PAWL_OK;
+    }
+    claimed.list = pawl__tx_take(tx, room, sizeof(*claimed.list), reterr);
+    pawl_view *after_ids = pawl__tx_take(tx, room, sizeof(*after_ids), reterr);
+    if (claimed.list == NULL || after_ids == NULL) {
+        return PAWL_NOMEM;
+    }
+    size_t count = list_claimed(submit, claimed.list, after_ids);
+    claimed.count = sort_edges(claimed.list, count);
+    count = pawl__views_distinct(after_ids, count);
+    pawl_status status =
+        tx->backend->items->edges(tx->backend, after_ids, count, note_stored, &claimed, reterr);
+    for (size_t i = 0; i < claimed.count && status == PAWL_OK && !pawl__submit_refused(submit);
+         i++) {
+        const struct claimed_edge *edge = &claimed.list[i];
+        if (!edge->stored) {
+            pawl__refuse(submit->request,
+                         PAWL_CONFLICT,
+                         "item %zu: '%.*s' is there, and does not come after '%.*s'",
+                         edge->index,
+                         VIEW_ARGS(edge->edge.work_item_id),
+                         VIEW_ARGS(edge->edge.after_id));
+        }
+    }
+    return status;
+}
+
+/* --- who comes after whom --- */
+
+/* Looks at one item that `coming` comes after. */
+static void look_after(struct submit *submit, struct coming *coming, pawl_view after_id)
+{
+    const struct coming *first = pawl__submit_coming(submit, after_id);
+    const struct work_row *known = pawl__submit_known(submit, after_id);
+
+    if (known == NULL && first == NULL) {
+        pawl__refuse(submit->request,
+                     PAWL_NOT_FOUND,
+                     "item %zu: after: no item '%.*s'",
+                     coming->index,
+                     VIEW_ARGS(after_id));
+        return;
+    }
+    if (!pawl__view_equal(known != NULL ? known->item.task_id : first->given->task_id,
+                          coming->given->task_id)) {
+        pawl__refuse(submit->request,
+                     PAWL_INVALID,
+                     "item %zu: after: '%.*s' is an item of another task",
+                     coming->index,
+                     VIEW_ARGS(after_id));
+        return;
+    }
+    if (known == NULL) {
+        submit->arrows[submit->arrow_count++] =
+            (struct work_arrow){ .from = first->index, .to = coming->index };
+        coming->row.waits_for++;
+    } else if (known->item.status == PAWL_ITEM_FAILED) {
+        coming->failed_after = known->item.work_item_id;
+    } else if (known->item.status != PAWL_ITEM_COMPLETED) {
+        coming->row.waits_for++;
+    }
+    submit->edges[submit->edge_count++] =
+        (struct work_edge){ .work_item_id = coming->given->work_item_id, .after_id = after_id };
+}
+
+static pawl_status check_cycles(struct submit *submit, pawl_error *reterr)
+{
+    if (submit->arrow_count == 0) {
+        return PAWL_OK;
+    }
+    size_t *scratch = pawl__tx_take(submit->tx, 3 * submit->count + 1, sizeof(*scratch), reterr);
+    if (scratch == NULL) {
+        return PAWL_NOMEM;
+    }
+    size_t node = pawl__dag_cycle(submit->count, submit->arrows, submit->arrow_count, scratch);
+    if (node < submit->count) {
+        pawl__refuse(submit->request,
+                     PAWL_INVALID,
+                     "item %zu: after: '%.*s' would come after itself",
+                     node,
+                     VIEW_ARGS(submit->coming[node].given->work_item_id));
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__submit_look_at_edges(struct submit *submit, pawl_error *reterr)
+{
+    size_t room = 0;
+
+    for (size_t i = 0; i < submit->count; i++) {
+        room += submit->coming[i].given->after_count;
+    }
+    if (room == 0) {
+        return PAWL_OK;
+    }
+    submit->edges = pawl__tx_take(submit->tx, room, sizeof(struct work_edge), reterr);
+    submit->arrows = pawl__tx_take(submit->tx, room, sizeof(struct work_arrow), reterr);
+    pawl_view *ids = pawl__tx_take(submit->tx, PAWL_WORK_AFTER_MAX, sizeof(*ids), reterr);
+    if (submit->edges == NULL || submit->arrows == NULL || ids == NULL) {
+        return PAWL_NOMEM;
+    }
+    for (size_t i = 0; i < submit->count && !pawl__submit_refused(submit); i++) {
+        struct coming *coming = &submit->coming[i];
+        if (coming->duplicate || coming->given->after_count == 0) {
+            continue; /* what is stored comes after what it came after */
+        }
+        memcpy(ids, coming->given->after, coming->given->after_count * sizeof(*ids));
+        size_t count = pawl__views_distinct(ids, coming->given->after_count);
+        for (size_t k = 0; k < count && !pawl__submit_refused(submit); k++) {
+            look_after(submit, coming, ids[k]);
+        }
+    }
+    return pawl__submit_refused(submit) ? PAWL_OK : check_cycles(submit, reterr);
+}

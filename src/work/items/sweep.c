@@ -1,0 +1,187 @@
+/* The watchdog: takes back leases that ran out. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/core/argument.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/json/json.h"
+#include "work/core/group.h"
+#include "work/core/internal.h"
+#include "work/items/item.h"
+
+enum { SWEEP_AT_ONCE = 1000, SETTLE_AT_ONCE = 1000 };
+
+/* One transaction of a sweep. */
+struct sweep_request {
+    struct work_request request;
+    pawl_sweep_report report; /* answer: what this one did */
+    bool more;                /* answer: there may be another thousand */
+};
+
+/* What the error_boundary checkpoint of an expiry says. `row` is as it was while it was leased. */
+static pawl_status snapshot_of(struct work_tx *tx,
+                               const struct work_row *row,
+                               pawl_view *ret_snapshot,
+                               pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(65536);
+    pawl_view holder = row->item.lease_holder.len > 0 ? row->item.lease_holder : pawl_view_of("");
+    json_auto_t *json = json_pack("{s:s, s:s%, s:s%, s:I, s:I, s:i, s:i}",
+                                  "error",
+                                  WORK_EXPIRED_MESSAGE,
+                                  "work_item_id",
+                                  row->item.work_item_id.data,
+                                  row->item.work_item_id.len,
+                                  "lease_holder",
+                                  holder.data,
+                                  holder.len,
+                                  "token",
+                                  (json_int_t)row->item.token,
+                                  "attempts",
+                                  (json_int_t)row->item.attempts,
+                                  "retry_count",
+                                  (int)row->item.retry_count,
+                                  "max_retries",
+                                  (int)row->item.max_retries);
+
+    if (json == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a checkpoint");
+    }
+    pawl_status status = pawl__json_dump(json, &buf, reterr);
+    if (status == PAWL_OK && !pawl__arena_copy(tx->arena, pawl__buf_view(&buf), ret_snapshot)) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a checkpoint");
+    }
+    return status;
+}
+
+/* The checkpoints of rows that are about to expire: their ids and what they say. */
+static pawl_status write_boundaries(struct work_tx *tx,
+                                    struct work_row *const *rows,
+                                    const pawl_view *snapshots,
+                                    size_t count,
+                                    pawl_error *reterr)
+{
+    pawl_view *ids = pawl__tx_take(tx, count, sizeof(*ids), reterr);
+    char(*texts)[PAWL_WORK_NAME_BYTES_MAX + 1] = pawl__tx_take(tx, count, sizeof(*texts), reterr);
+
+    if (ids == NULL || texts == NULL) {
+        return PAWL_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        pawl_status status = pawl__work_id((pawl_view){ NULL, 0 }, texts[i], reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        ids[i] = pawl_view_of(texts[i]);
+    }
+    return tx->backend->items->boundaries(
+        tx->backend, &tx->now, rows, ids, snapshots, count, reterr);
+}
+
+static int by_deadline(const void *a, const void *b)
+{
+    const struct work_row *left = *(struct work_row *const *)a;
+    const struct work_row *right = *(struct work_row *const *)b;
+
+    return left->deadline_ns != right->deadline_ns
+               ? (left->deadline_ns > right->deadline_ns) - (left->deadline_ns < right->deadline_ns)
+               : pawl__view_order(left->item.work_item_id, right->item.work_item_id);
+}
+
+/* Both steps of each row: expired, then what becomes of it. */
+static pawl_status expire_rows(struct work_tx *tx,
+                               struct work_row **rows,
+                               size_t count,
+                               pawl_sweep_report *report,
+                               pawl_error *reterr)
+{
+    pawl_view *snapshots = pawl__tx_take(tx, count, sizeof(*snapshots), reterr);
+    size_t expired = 0;
+    pawl_status status = snapshots == NULL ? PAWL_NOMEM : PAWL_OK;
+
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        status = snapshot_of(tx, rows[i], &snapshots[expired], reterr);
+        if (status == PAWL_OK && pawl__decide_expire(rows[i], &tx->now)) {
+            rows[expired++] = rows[i];
+        }
+    }
+    if (status == PAWL_OK) {
+        status = tx->backend->items->put(tx->backend, &tx->now, rows, expired, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = write_boundaries(tx, rows, snapshots, expired, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    for (size_t i = 0; i < expired; i++) {
+        pawl__decide_after_expiry(rows[i], &tx->now);
+        report->retried += rows[i]->item.status == PAWL_ITEM_PENDING;
+        report->failed += rows[i]->item.status == PAWL_ITEM_FAILED;
+    }
+    report->expired += expired;
+    return pawl__tx_put(tx, rows, expired, reterr);
+}
+
+static pawl_status run_sweep(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
+{
+    struct sweep_request *sweep = (struct sweep_request *)request;
+    struct work_backend *backend = tx->backend;
+    struct work_row **rows = pawl__tx_take(tx, SWEEP_AT_ONCE, sizeof(struct work_row *), reterr);
+    size_t count = 0;
+    int64_t next_ns;
+
+    if (rows == NULL) {
+        return PAWL_NOMEM;
+    }
+    sweep->report = (pawl_sweep_report){ 0 };
+    pawl_status status =
+        backend->items->expired(backend, &tx->now, SWEEP_AT_ONCE, tx->arena, rows, &count, reterr);
+    if (status == PAWL_OK && backend->store->now != NULL) {
+        status = backend->store->now(backend, &tx->now, reterr);
+    }
+    if (status == PAWL_OK && count > 0) {
+        /* Checkpoints are numbered in an order that does not depend on the store. */
+        qsort(rows, count, sizeof(rows[0]), by_deadline);
+        status = expire_rows(tx, rows, count, &sweep->report, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__tx_let_in(tx, &sweep->report.due, &next_ns, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = backend->items->settle(
+            backend, &tx->now, SETTLE_AT_ONCE, &sweep->report.settled, reterr);
+    }
+    sweep->more = count == SWEEP_AT_ONCE || sweep->report.settled == SETTLE_AT_ONCE;
+    return status;
+}
+
+pawl_status pawl_work_sweep(pawl_work *work, pawl_sweep_report *ret_report, pawl_error *reterr)
+{
+    NEED(work, reterr);
+    pawl_sweep_report sum = { 0 };
+    bool more = true;
+    pawl_status found = pawl__work_free_stranded(work, &sum.due, reterr);
+
+    if (found != PAWL_OK) {
+        return found;
+    }
+    while (more) {
+        struct sweep_request sweep = { .request = { .kind = WORK_RUN, .run = run_sweep } };
+        pawl_status status = pawl__work_submit_request(work, &sweep.request, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        sum.expired += sweep.report.expired;
+        sum.retried += sweep.report.retried;
+        sum.failed += sweep.report.failed;
+        sum.due += sweep.report.due;
+        sum.settled += sweep.report.settled;
+        more = sweep.more;
+    }
+    if (ret_report != NULL) {
+        *ret_report = sum;
+    }
+    return PAWL_OK;
+}

@@ -1,0 +1,188 @@
+#include "work/keys/decide.h"
+
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/decide/lease.h"
+#include "base/json/json.h"
+
+static const char *const state_texts[] = {
+    [IDEM_PENDING] = "pending",
+    [IDEM_COMPLETED] = "completed",
+    [IDEM_FAILED] = "failed",
+};
+
+const char *pawl__idem_state_text(enum idem_state state)
+{
+    return state_texts[state];
+}
+
+bool pawl__idem_state_parse(pawl_view text, enum idem_state *ret_state)
+{
+    for (size_t i = 0; i < COUNT_OF(state_texts); i++) {
+        if (pawl__view_is(text, state_texts[i])) {
+            *ret_state = (enum idem_state)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_live(const struct idem_row *row, const struct work_now *now)
+{
+    return row->state == IDEM_PENDING && row->leased && now->ns < row->deadline_ns;
+}
+
+static bool was_given_up(const struct idem_row *row)
+{
+    return row->state == IDEM_PENDING && !row->leased && row->owner_token > 0;
+}
+
+bool pawl__idem_is_over(const struct idem_row *row, const struct work_now *now)
+{
+    return now->ns >= row->over_ns && !is_live(row, now);
+}
+
+pawl_idem_answer pawl__idem_look(const struct idem_row *row, const struct work_now *now)
+{
+    if (row->state == IDEM_COMPLETED) {
+        return PAWL_IDEM_DONE;
+    }
+    if (row->state == IDEM_FAILED) {
+        return PAWL_IDEM_FAILED;
+    }
+    return is_live(row, now) ? PAWL_IDEM_IN_FLIGHT : PAWL_IDEM_IN_DOUBT;
+}
+
+static pawl_idem_answer answer_of(const struct idem_row *row,
+                                  const struct idem_wish *wish,
+                                  const struct work_now *now)
+{
+    if (!row->known || pawl__idem_is_over(row, now) || was_given_up(row)) {
+        return PAWL_IDEM_NEW;
+    }
+    if (!pawl__view_equal(row->request_hash, wish->request_hash)) {
+        return PAWL_IDEM_HASH_CONFLICT;
+    }
+    pawl_idem_answer answer = pawl__idem_look(row, now);
+    bool open = answer == PAWL_IDEM_IN_DOUBT || answer == PAWL_IDEM_FAILED;
+    return open && wish->take_over ? PAWL_IDEM_NEW : answer;
+}
+
+static int64_t add_capped(int64_t a, int64_t b, int64_t max)
+{
+    return a > max - b ? max : a + b;
+}
+
+pawl_status pawl__idem_decide_begin(struct idem_row *row,
+                                    const struct idem_wish *wish,
+                                    const struct work_now *now,
+                                    pawl_idem_answer *ret_answer,
+                                    pawl_error *reterr)
+{
+    pawl_idem_answer answer = answer_of(row, wish, now);
+
+    if (answer != PAWL_IDEM_NEW) {
+        *ret_answer = answer;
+        return PAWL_OK;
+    }
+    if (row->owner_token >= PAWL__LEASE_TOKEN_MAX) {
+        return pawl__fail(
+            reterr, PAWL_FAILED, "the tokens of key '%.*s' are used up", VIEW_ARGS(wish->key));
+    }
+    struct idem_row taken = {
+        .known = row->known,
+        .key = wish->key,
+        .request_hash = wish->request_hash,
+        .task_id = wish->task_id,
+        .work_item_id = wish->work_item_id,
+        .state = IDEM_PENDING,
+        .owner = wish->owner,
+        .owner_token = row->owner_token + 1,
+        .leased = true,
+        .deadline_ns = add_capped(now->ns, wish->lease_ns, INT64_MAX),
+        .lease_expires_at_us =
+            add_capped(now->wall_us, wish->lease_ns / NS_PER_US, PAWL__WALL_US_MAX),
+        .created_at_us = now->wall_us,
+        .expires_at_us = add_capped(now->wall_us, wish->ttl_us, PAWL__WALL_US_MAX),
+        .over_ns = wish->ttl_us > (INT64_MAX - 1 - now->ns) / NS_PER_US
+                       ? INT64_MAX - 1
+                       : now->ns + wish->ttl_us * NS_PER_US,
+    };
+    *row = taken;
+    *ret_answer = answer;
+    return PAWL_OK;
+}
+
+static pawl_status check_owner(const struct idem_row *row, uint64_t owner_token, pawl_error *reterr)
+{
+    if (!row->known) {
+        return pawl__fail(reterr, PAWL_NOT_FOUND, "no key '%.*s'", VIEW_ARGS(row->key));
+    }
+    if (owner_token == 0 || owner_token != row->owner_token) {
+        return pawl__fail(
+            reterr, PAWL_LEASE_LOST, "key '%.*s' was begun by another owner", VIEW_ARGS(row->key));
+    }
+    return PAWL_OK;
+}
+
+pawl_status pawl__idem_decide_end(struct idem_row *row,
+                                  uint64_t owner_token,
+                                  enum idem_state end,
+                                  pawl_view response,
+                                  const struct work_now *now,
+                                  bool *ret_changed,
+                                  pawl_error *reterr)
+{
+    pawl_status status = check_owner(row, owner_token, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    bool same = row->state == end;
+    if (same) {
+        status = pawl__json_same(row->response, response, &same, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (same) {
+        *ret_changed = false;
+        return PAWL_OK;
+    }
+    if (row->state != IDEM_PENDING || !row->leased) {
+        return pawl__fail(reterr,
+                          PAWL_LEASE_LOST,
+                          "key '%.*s' %s",
+                          VIEW_ARGS(row->key),
+                          row->state == IDEM_COMPLETED ? "is completed, with another response"
+                          : row->state == IDEM_FAILED  ? "has failed for good"
+                                                       : "was given up");
+    }
+    row->state = end;
+    row->response = response;
+    row->completed_at_us = now->wall_us;
+    row->leased = false;
+    row->lease_expires_at_us = 0;
+    *ret_changed = true;
+    return PAWL_OK;
+}
+
+pawl_status pawl__idem_decide_release(struct idem_row *row,
+                                      uint64_t owner_token,
+                                      bool *ret_changed,
+                                      pawl_error *reterr)
+{
+    pawl_status status = check_owner(row, owner_token, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (row->state != IDEM_PENDING) {
+        return pawl__fail(
+            reterr, PAWL_LEASE_LOST, "key '%.*s' is ended already", VIEW_ARGS(row->key));
+    }
+    *ret_changed = row->leased;
+    row->leased = false;
+    row->lease_expires_at_us = 0;
+    return PAWL_OK;
+}

@@ -1,0 +1,84 @@
+/* What becomes of an idempotency key: row, wish and time in, one of six answers and the row out.
+ *
+ * Pure: no clock, no store; texts are pointed to.
+ *
+ * Everything is decided by `now->ns`: a store turns its columns into times on that clock. The TTL of a
+ * key that was begun in this boot runs on the boot clock; after a reboot its date decides.
+ *
+ * The owner token grows with every NEW and is kept in the row when the key is taken anew, so nobody
+ * who began earlier can end it later. */
+#ifndef PAWL_WORK_KEYS_DECIDE_H
+#define PAWL_WORK_KEYS_DECIDE_H
+
+#include "work/core/backend.h"
+
+enum idem_state { IDEM_PENDING, IDEM_COMPLETED, IDEM_FAILED };
+
+const char *pawl__idem_state_text(enum idem_state state);
+PAWL_MUST_USE bool pawl__idem_state_parse(pawl_view text, enum idem_state *ret_state);
+
+struct idem_row {
+    bool known; /* it is stored */
+    pawl_view key;
+    pawl_view request_hash;
+    pawl_view task_id;
+    pawl_view work_item_id;
+    enum idem_state state;
+    pawl_view response; /* empty: NULL in the store */
+    pawl_view owner;
+    uint64_t
+        owner_token;     /* 0: foreign SQL made it. Not known: that of every key that was removed */
+    bool leased;         /* false with a token: its owner gave it up, and nothing happened */
+    int64_t deadline_ns; /* leased: run out from here on */
+    int64_t lease_expires_at_us;
+    int64_t created_at_us;
+    int64_t completed_at_us; /* 0: not yet */
+    int64_t expires_at_us;   /* 0: never; for people */
+    int64_t over_ns;         /* past its TTL from here on; INT64_MAX: never */
+};
+
+/* The caller's wish, checked: lease and TTL are positive. */
+struct idem_wish {
+    pawl_view key;
+    pawl_view request_hash;
+    pawl_view owner;
+    pawl_view task_id;
+    pawl_view work_item_id;
+    int64_t lease_ns;
+    int64_t ttl_us;
+    bool take_over;
+};
+
+/* True: past its TTL, and nobody is at it. What retention may remove. */
+bool pawl__idem_is_over(const struct idem_row *row, const struct work_now *now);
+
+/* The answer for somebody who only looks; the row is known. */
+pawl_idem_answer pawl__idem_look(const struct idem_row *row, const struct work_now *now);
+
+/* NEW: the row is what it should become, to be stored in place of what was there. Any other answer
+ * leaves it alone. FAILED when the tokens are used up. */
+PAWL_MUST_USE pawl_status pawl__idem_decide_begin(struct idem_row *row,
+                                                  const struct idem_wish *wish,
+                                                  const struct work_now *now,
+                                                  pawl_idem_answer *ret_answer,
+                                                  pawl_error *reterr);
+
+/* Ends a key by its owner. PAWL_OK with *ret_changed: store the row; without: it had been done so by
+ * this token before. NOT_FOUND, LEASE_LOST: the row is as it was. A lease that ran out is no reason
+ * as long as nobody took the key over: the work was done, and that is worth knowing. */
+PAWL_MUST_USE pawl_status pawl__idem_decide_end(struct idem_row *row,
+                                                uint64_t owner_token,
+                                                enum idem_state end,
+                                                pawl_view response,
+                                                const struct work_now *now,
+                                                bool *ret_changed,
+                                                pawl_error *reterr);
+
+/* Gives a key up whose work did not happen: the next begin is NEW, for any request. Otherwise as
+ * above. */
+PAWL_MUST_USE pawl_status pawl__idem_decide_release(struct idem_row *row,
+                                                    uint64_t owner_token,
+                                                    bool *ret_changed,
+                                                    pawl_error *reterr);
+
+#endif

@@ -1,0 +1,189 @@
+/* One piece of work under an idempotency key: begin, do it, keep the answer. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/argument.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/core/sized.h"
+#include "base/json/json.h"
+#include "base/thread/inside.h"
+#include "work/core/internal.h"
+
+static bool is_final(pawl_status status)
+{
+    return status == PAWL_INVALID || status == PAWL_CONFLICT || status == PAWL_FAILED;
+}
+
+/* The work was begun, and how it ended is not known: the unknown outcomes of docs/errors.md. */
+static bool may_have_happened(pawl_status status)
+{
+    return status == PAWL_TIMEOUT || status == PAWL_UNAVAILABLE || status == PAWL_IO;
+}
+
+/* {"error": "...", "status": "INVALID"} */
+static pawl_status describe(pawl_status status,
+                            const pawl_error *error,
+                            struct pawl__buf *text,
+                            pawl_error *reterr)
+{
+    json_auto_t *json = json_object();
+    const char *message = error->message[0] != '\0' ? error->message : pawl_status_text(status);
+
+    /* A message cut in the middle of a character is no JSON text. */
+    if (json == NULL
+        || json_object_set_new(json, "status", json_string(pawl_status_name(status))) != 0
+        || (json_object_set_new(json, "error", json_string(message)) != 0
+            && json_object_set_new(json, "error", json_string(pawl_status_text(status))) != 0)) {
+        return pawl__fail(reterr, PAWL_NOMEM, "response");
+    }
+    return pawl__json_dump(json, text, reterr);
+}
+
+/* The work failed with `status` and `error`, which is what the caller gets; what the key does then
+ * is told by the status. */
+static void end_failed(pawl_work *work,
+                       pawl_view key,
+                       uint64_t owner_token,
+                       pawl_status status,
+                       const pawl_error *error)
+{
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT((size_t)8 * PAWL_ERROR_MESSAGE_SIZE);
+    pawl_error ignored = PAWL_ERROR_INIT;
+    pawl_status ended;
+
+    /* When the end itself fails the key stays as it is and is in doubt once its lease runs out. */
+    if (may_have_happened(status)) {
+        return;
+    }
+    if (!is_final(status)) {
+        ended = pawl_idem_release(work, key, owner_token, &ignored);
+    } else {
+        ended = describe(status, error, &text, &ignored);
+        if (ended == PAWL_OK) {
+            ended = pawl_idem_fail(work, key, owner_token, pawl__buf_view(&text), &ignored);
+        }
+    }
+    (void)ended;
+}
+
+static pawl_status do_it(pawl_work *work,
+                         pawl_view key,
+                         uint64_t owner_token,
+                         pawl_idem_work fn,
+                         void *context,
+                         char **ret_response,
+                         pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *response = NULL;
+    pawl_error error = PAWL_ERROR_INIT;
+    struct pawl__inside inside;
+
+    pawl__inside_enter(&inside, work);
+    pawl_status status = fn(context, &response, &error);
+    pawl__inside_leave(&inside);
+
+    if (status != PAWL_OK) {
+        end_failed(work, key, owner_token, status, &error);
+        if (reterr != NULL) {
+            *reterr = error;
+            reterr->status = status;
+        }
+        return status;
+    }
+    if (response == NULL) {
+        response = strdup("null");
+    }
+    if (response == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "response");
+    }
+    status = pawl_idem_complete(work, key, owner_token, pawl_view_of(response), reterr);
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "it was done, but its response is not stored");
+    }
+    *ret_response = STEAL(response);
+    return PAWL_OK;
+}
+
+static pawl_status give_stored(const pawl_idem *idem, char **ret_response, pawl_error *reterr)
+{
+    char *response = pawl__view_dup(idem->response);
+
+    if (response == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "response");
+    }
+    *ret_response = response;
+    return PAWL_OK;
+}
+
+/* Why nothing was done. */
+static pawl_status explain(const pawl_idem *idem, pawl_view key, pawl_error *reterr)
+{
+    switch (idem->answer) {
+    case PAWL_IDEM_IN_FLIGHT:
+        return pawl__fail(reterr,
+                          PAWL_BUSY,
+                          "key '%.*s' is in flight, by '%.*s'",
+                          VIEW_ARGS(key),
+                          VIEW_ARGS(idem->owner));
+    case PAWL_IDEM_FAILED:
+        return pawl__fail(reterr,
+                          PAWL_FAILED,
+                          "key '%.*s' failed for good: %.*s",
+                          VIEW_ARGS(key),
+                          (int)MIN(idem->response.len, (size_t)200),
+                          idem->response.data);
+    case PAWL_IDEM_HASH_CONFLICT:
+        return pawl__fail(
+            reterr, PAWL_CONFLICT, "key '%.*s' stands for another request", VIEW_ARGS(key));
+    default:
+        return pawl__fail(reterr,
+                          PAWL_CONFLICT,
+                          "key '%.*s' is in doubt: its owner '%.*s' has not ended it in time, and "
+                          "it may have happened; look, then take it over",
+                          VIEW_ARGS(key),
+                          VIEW_ARGS(idem->owner));
+    }
+}
+
+pawl_status pawl_execute_with_idempotency(pawl_work *work,
+                                          const pawl_idem_request *request,
+                                          pawl_idem_work fn,
+                                          void *context,
+                                          char **ret_response,
+                                          bool *ret_cached,
+                                          pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(request, reterr);
+    NEED(fn, reterr);
+    NEED(ret_response, reterr);
+    pawl_idem_request taken = PAWL_IDEM_REQUEST_INIT;
+    pawl_idem *idem = NULL;
+    char *response = NULL;
+    pawl_status status = pawl__take_sized("request", request, &taken, sizeof(taken), reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl_idem_begin(work, request, &idem, reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    bool cached = idem->answer == PAWL_IDEM_DONE;
+    if (cached) {
+        status = give_stored(idem, &response, reterr);
+    } else if (idem->answer == PAWL_IDEM_NEW) {
+        status = do_it(work, taken.key, idem->owner_token, fn, context, &response, reterr);
+    } else {
+        status = explain(idem, taken.key, reterr);
+    }
+    pawl_idem_free(idem);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    *ret_response = response;
+    if (ret_cached != NULL) {
+        *ret_cached = cached;
+    }
+    return PAWL_OK;
+}

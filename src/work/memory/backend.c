@@ -1,0 +1,132 @@
+#include <stdlib.h>
+
+#include "base/core/error.h"
+#include "store/location.h"
+#include "work/core/age.h"
+#include "work/memory/backend.h"
+
+enum { ENTRIES_MAX = 100000000 };
+
+static struct work_memory *of(struct work_backend *base)
+{
+    return pawl__work_memory_of(base);
+}
+
+void pawl__work_memory_remember(struct work_memory *backend, struct work_undo *step)
+{
+    step->next = backend->undo;
+    backend->undo = step;
+}
+
+static pawl_status memory_read_now(struct work_backend *base,
+                                   struct work_now *ret_now,
+                                   pawl_error *reterr)
+{
+    (void)reterr;
+    *ret_now = pawl__work_now(of(base)->clock, &of(base)->lowest_us);
+    return PAWL_OK;
+}
+
+/* The lock is held until the commit or the rollback. */
+static pawl_status memory_begin(struct work_backend *base,
+                                struct work_now *ret_now,
+                                pawl_error *reterr) NO_LOCK_ANALYSIS
+{
+    struct work_memory *backend = of(base);
+
+    pawl__lock(&backend->lock);
+    backend->open = true;
+    backend->history_before = backend->history_count;
+    backend->edges_before = backend->edge_count;
+    return memory_read_now(base, ret_now, reterr);
+}
+
+static pawl_status memory_commit(struct work_backend *base, pawl_error *reterr) NO_LOCK_ANALYSIS
+{
+    struct work_memory *backend = of(base);
+
+    (void)reterr;
+    while (backend->undo != NULL) {
+        struct work_undo *step = backend->undo;
+        backend->undo = step->next;
+        step->forget(step);
+    }
+    backend->open = false;
+    pawl__unlock(&backend->lock);
+    return PAWL_OK;
+}
+
+static void memory_rollback(struct work_backend *base) NO_LOCK_ANALYSIS
+{
+    struct work_memory *backend = of(base);
+
+    if (!backend->open) {
+        return;
+    }
+    while (backend->undo != NULL) {
+        struct work_undo *step = backend->undo;
+        backend->undo = step->next;
+        step->undo(step);
+    }
+    pawl__work_memory_cut(backend, backend->history_before, backend->edges_before);
+    backend->open = false;
+    pawl__unlock(&backend->lock);
+}
+
+static void memory_close(struct work_backend *base)
+{
+    struct work_memory *backend = of(base);
+    size_t cursor = 0;
+    void *task;
+
+    pawl__work_memory_free_items(backend);
+    pawl__work_memory_care_done(backend);
+    while (backend->tasks != NULL && pawl__map_next(backend->tasks, &cursor, NULL, &task)) {
+        pawl_task_free(task);
+    }
+    pawl__map_free(backend->tasks);
+    pawl__lock_done(&backend->lock);
+    free(backend);
+}
+
+static const struct work_store_ops memory_store = {
+    .name = "memory",
+    .close = memory_close,
+    .begin = memory_begin,
+    .commit = memory_commit,
+    .rollback = memory_rollback,
+    .read_now = memory_read_now,
+};
+
+pawl_status pawl__work_memory_open(const struct pawl__location *location,
+                                   const struct work_setup *setup,
+                                   struct work_backend **ret_backend,
+                                   pawl_error *reterr)
+{
+    struct work_memory *backend = calloc(1, sizeof(*backend));
+
+    (void)location;
+    if (backend == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a work store");
+    }
+    backend->base.store = &memory_store;
+    backend->base.items = &pawl__work_memory_items;
+    pawl__work_memory_set_up(backend);
+    backend->clock = setup->clock;
+    atomic_init(&backend->lowest_us, WORK_AGE_UNKNOWN);
+    pawl_status status = pawl__lock_init(&backend->lock, reterr);
+    if (status != PAWL_OK) {
+        free(backend);
+        return status;
+    }
+    status = pawl__map_new(ENTRIES_MAX, &backend->items, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__map_new(ENTRIES_MAX, &backend->tasks, reterr);
+    }
+    if (status != PAWL_OK) {
+        memory_close(&backend->base);
+        return status;
+    }
+    *ret_backend = &backend->base;
+    return PAWL_OK;
+}

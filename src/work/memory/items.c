@@ -1,0 +1,271 @@
+/* Items in memory: every question is a walk over all of them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "work/checkpoints/backend.h"
+#include "work/items/item.h"
+#include "work/memory/backend.h"
+
+static struct work_memory *of(struct work_backend *base)
+{
+    return pawl__work_memory_of(base);
+}
+
+/* A row to be changed; its texts stay where they are until the transaction ends. */
+static struct work_row *take_row(const struct work_memory_item *item, struct pawl__arena *arena)
+{
+    struct work_row *row = pawl__arena_take(arena, sizeof(*row));
+
+    if (row != NULL) {
+        *row = item->row;
+    }
+    return row;
+}
+
+static pawl_status no_memory(pawl_error *reterr)
+{
+    return pawl__fail(reterr, PAWL_NOMEM, "no memory for an item");
+}
+
+static pawl_status memory_load(struct work_backend *base,
+                               const pawl_view *ids,
+                               size_t count,
+                               struct pawl__arena *arena,
+                               struct work_row **ret_rows,
+                               pawl_error *reterr)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct work_memory_item *item = pawl__map_get(of(base)->items, ids[i]);
+        ret_rows[i] = item == NULL ? NULL : take_row(item, arena);
+        if (item != NULL && ret_rows[i] == NULL) {
+            return no_memory(reterr);
+        }
+    }
+    return PAWL_OK;
+}
+
+/* A question: which rows, in which order. */
+struct question {
+    bool (*matches)(const struct question *question, const struct work_row *row);
+    int (*order)(const void *a, const void *b); /* of pointers to pointers to stored items */
+    const struct work_filter *filter;
+    const struct work_now *now;
+    pawl_view task_id;
+};
+
+static pawl_status answer(struct work_memory *backend,
+                          const struct question *question,
+                          size_t room,
+                          struct pawl__arena *arena,
+                          struct work_row **ret_rows,
+                          size_t *ret_count,
+                          pawl_error *reterr)
+{
+    size_t all = pawl__map_count(backend->items);
+    const struct work_memory_item **found = calloc(all + 1, sizeof(*found));
+    pawl_status status = found == NULL ? no_memory(reterr) : PAWL_OK;
+    size_t count = 0;
+    size_t cursor = 0;
+    void *item;
+
+    while (status == PAWL_OK && pawl__map_next(backend->items, &cursor, NULL, &item)) {
+        if (question->matches(question, &((struct work_memory_item *)item)->row)) {
+            found[count++] = item;
+        }
+    }
+    if (count > 1) {
+        qsort((void *)found, count, sizeof(*found), question->order);
+    }
+    count = MIN(count, room);
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        ret_rows[i] = take_row(found[i], arena);
+        status = ret_rows[i] == NULL ? no_memory(reterr) : PAWL_OK;
+    }
+    free((void *)found);
+    if (status == PAWL_OK) {
+        *ret_count = count;
+    }
+    return status;
+}
+
+static const struct work_row *row_at(const void *pointer)
+{
+    return &(*(const struct work_memory_item *const *)pointer)->row;
+}
+
+static int by_claim_order(const void *a, const void *b)
+{
+    return pawl__work_claim_order(row_at(a), row_at(b));
+}
+
+static int by_id(const void *a, const void *b)
+{
+    return pawl__view_order(row_at(a)->item.work_item_id, row_at(b)->item.work_item_id);
+}
+
+static bool is_claimable(const struct question *question, const struct work_row *row)
+{
+    const struct work_filter *filter = question->filter;
+    bool type_fits = filter->work_type_count == 0;
+
+    for (size_t i = 0; i < filter->work_type_count && !type_fits; i++) {
+        type_fits = pawl__view_equal(filter->work_types[i], row->item.work_type);
+    }
+    return row->item.status == PAWL_ITEM_PENDING && type_fits
+           && (filter->task_id.len == 0 || pawl__view_equal(filter->task_id, row->item.task_id));
+}
+
+static pawl_status memory_pick(struct work_backend *base,
+                               const struct work_filter *filter,
+                               size_t count,
+                               struct pawl__arena *arena,
+                               struct work_row **ret_rows,
+                               size_t *ret_count,
+                               pawl_error *reterr)
+{
+    struct question question = { .matches = is_claimable,
+                                 .order = by_claim_order,
+                                 .filter = filter };
+    pawl_status status = answer(of(base), &question, count, arena, ret_rows, ret_count, reterr);
+
+    for (size_t i = 0; status == PAWL_OK && i < *ret_count; i++) {
+        ret_rows[i]->item.token = MAX(ret_rows[i]->item.token, of(base)->token_floor);
+    }
+    return status;
+}
+
+static bool has_run_out(const struct question *question, const struct work_row *row)
+{
+    return row->item.status == PAWL_ITEM_IN_PROGRESS && row->deadline_ns <= question->now->ns;
+}
+
+static pawl_status memory_expired(struct work_backend *base,
+                                  const struct work_now *now,
+                                  size_t count,
+                                  struct pawl__arena *arena,
+                                  struct work_row **ret_rows,
+                                  size_t *ret_count,
+                                  pawl_error *reterr)
+{
+    struct question question = { .matches = has_run_out, .order = by_id, .now = now };
+
+    return answer(of(base), &question, count, arena, ret_rows, ret_count, reterr);
+}
+
+static bool is_due(const struct question *question, const struct work_row *row)
+{
+    return row->item.status == PAWL_ITEM_WAITING && row->waits_for == 0
+           && row->due_ns <= question->now->ns;
+}
+
+static pawl_status memory_due(struct work_backend *base,
+                              const struct work_now *now,
+                              size_t count,
+                              struct pawl__arena *arena,
+                              struct work_row **ret_rows,
+                              size_t *ret_count,
+                              int64_t *ret_next_ns,
+                              pawl_error *reterr)
+{
+    struct question question = { .matches = is_due, .order = by_id, .now = now };
+    size_t cursor = 0;
+    void *item;
+
+    *ret_next_ns = INT64_MAX;
+    while (pawl__map_next(of(base)->items, &cursor, NULL, &item)) {
+        const struct work_row *row = &((struct work_memory_item *)item)->row;
+        if (row->item.status == PAWL_ITEM_WAITING && row->waits_for == 0) {
+            *ret_next_ns = MIN(*ret_next_ns, row->due_ns);
+        }
+    }
+    return answer(of(base), &question, count, arena, ret_rows, ret_count, reterr);
+}
+
+static bool is_unfinished(const struct question *question, const struct work_row *row)
+{
+    return pawl__view_equal(question->task_id, row->item.task_id)
+           && !pawl__item_has_ended(row->item.status);
+}
+
+static pawl_status memory_unfinished(struct work_backend *base,
+                                     pawl_view task_id,
+                                     size_t count,
+                                     struct pawl__arena *arena,
+                                     struct work_row **ret_rows,
+                                     size_t *ret_count,
+                                     pawl_error *reterr)
+{
+    struct question question = { .matches = is_unfinished, .order = by_id, .task_id = task_id };
+
+    return answer(of(base), &question, count, arena, ret_rows, ret_count, reterr);
+}
+
+static pawl_status memory_edges(struct work_backend *base,
+                                const pawl_view *after_ids,
+                                size_t count,
+                                void (*visit)(void *context, const struct work_edge *edge),
+                                void *context,
+                                pawl_error *reterr)
+{
+    const struct work_memory *backend = of(base);
+
+    (void)reterr;
+    for (size_t i = 0; i < backend->edge_count; i++) {
+        struct work_edge edge = { .work_item_id = pawl_view_of(backend->edges[i].work_item_id),
+                                  .after_id = pawl_view_of(backend->edges[i].after_id) };
+        for (size_t k = 0; k < count; k++) {
+            if (pawl__view_equal(after_ids[k], edge.after_id)) {
+                visit(context, &edge);
+            }
+        }
+    }
+    return PAWL_OK;
+}
+
+static pawl_status memory_boundaries(struct work_backend *base,
+                                     const struct work_now *now,
+                                     struct work_row *const *rows,
+                                     const pawl_view *ids,
+                                     const pawl_view *snapshots,
+                                     size_t count,
+                                     pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        pawl_checkpoint checkpoint = {
+            .checkpoint_id = ids[i],
+            .task_id = rows[i]->item.task_id,
+            .work_item_id = rows[i]->item.work_item_id,
+            .type = PAWL_CHECKPOINT_ERROR_BOUNDARY,
+            .snapshot_data = snapshots[i],
+            .verified = true,
+        };
+        int64_t sequence;
+        status = base->checkpoints->add(base, now, &checkpoint, &sequence, reterr);
+    }
+    return status;
+}
+
+const struct work_item_ops pawl__work_memory_items = {
+    .load = memory_load,
+    .pick = memory_pick,
+    .expired = memory_expired,
+    .due = memory_due,
+    .unfinished = memory_unfinished,
+    .put = pawl__work_memory_put,
+    .edges = memory_edges,
+    .add_edges = pawl__work_memory_add_edges,
+    .boundaries = memory_boundaries,
+    .tasks = pawl__work_memory_tasks,
+    .task_insert = pawl__work_memory_task_insert,
+    .task_set = pawl__work_memory_task_set,
+    .derive = pawl__work_memory_derive,
+    .settle = pawl__work_memory_settle,
+    .get = pawl__work_memory_get,
+    .list = pawl__work_memory_list,
+    .history = pawl__work_memory_history,
+    .task_read = pawl__work_memory_task_read,
+};

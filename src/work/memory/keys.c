@@ -1,0 +1,237 @@
+/* Idempotency keys in memory. */
+#include <stdlib.h>
+
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "work/core/keep.h"
+#include "work/items/item.h"
+#include "work/keys/backend.h"
+#include "work/memory/list.h"
+
+struct memory_key {
+    struct idem_row row;
+    struct pawl__arena arena;
+};
+
+static struct work_memory *of(struct work_backend *base)
+{
+    return pawl__work_memory_of(base);
+}
+
+static pawl_status no_memory(pawl_error *reterr)
+{
+    return pawl__fail(reterr, PAWL_NOMEM, "no memory for a key");
+}
+
+static void free_key(void *row)
+{
+    struct memory_key *key = row;
+
+    pawl__arena_done(&key->arena);
+    free(key);
+}
+
+static size_t place_of(const struct work_memory *backend, pawl_view key)
+{
+    const struct work_memory_list *list = &backend->keys;
+
+    for (size_t i = 0; i < list->count; i++) {
+        const struct memory_key *row = list->rows[i];
+        if (row != NULL && pawl__view_equal(row->row.key, key)) {
+            return i;
+        }
+    }
+    return list->count;
+}
+
+static pawl_status memory_load(struct work_backend *base,
+                               const struct work_now *now,
+                               pawl_view key,
+                               struct pawl__arena *arena,
+                               struct idem_row *ret_row,
+                               pawl_error *reterr)
+{
+    size_t place = place_of(of(base), key);
+
+    (void)now;
+    if (place == of(base)->keys.count) {
+        *ret_row = (struct idem_row){ .key = key, .owner_token = of(base)->owner_token_floor };
+        return PAWL_OK;
+    }
+    const struct memory_key *row = of(base)->keys.rows[place];
+    return pawl__keep_key(arena, &row->row, ret_row) ? PAWL_OK : no_memory(reterr);
+}
+
+static pawl_status memory_put(struct work_backend *base,
+                              const struct work_now *now,
+                              const struct idem_row *row,
+                              pawl_error *reterr)
+{
+    struct work_memory_list *list = &of(base)->keys;
+    size_t place = place_of(of(base), row->key);
+    struct memory_key *key = calloc(1, sizeof(*key));
+
+    (void)now;
+    if (key == NULL || !pawl__keep_key(&key->arena, row, &key->row)) {
+        if (key != NULL) {
+            free_key(key);
+        }
+        return no_memory(reterr);
+    }
+    key->row.known = true;
+    return place < list->count ? pawl__memory_replace(of(base), list, place, key, reterr)
+                               : pawl__memory_add(of(base), list, key, reterr);
+}
+
+static bool may_go(const struct idem_row *row,
+                   const struct work_now *now,
+                   int64_t completed_before_us)
+{
+    return pawl__idem_is_over(row, now)
+           || (row->state == IDEM_COMPLETED && row->completed_at_us < completed_before_us);
+}
+
+static pawl_status memory_prune(struct work_backend *base,
+                                const struct work_now *now,
+                                int64_t completed_before_us,
+                                size_t count,
+                                uint64_t *ret_removed,
+                                pawl_error *reterr)
+{
+    struct work_memory_list *list = &of(base)->keys;
+    uint64_t removed = 0;
+
+    for (size_t i = 0; i < list->count && removed < count; i++) {
+        const struct memory_key *key = list->rows[i];
+        if (key != NULL && may_go(&key->row, now, completed_before_us)) {
+            uint64_t token = key->row.owner_token;
+            pawl_status status = pawl__memory_remove(of(base), list, i, reterr);
+            if (status != PAWL_OK) {
+                return status;
+            }
+            /* A rollback leaves it as it is: tokens have gaps. */
+            of(base)->owner_token_floor = MAX(of(base)->owner_token_floor, token);
+            removed++;
+        }
+    }
+    *ret_removed = removed;
+    return PAWL_OK;
+}
+
+/* --- Reading: copies, so that `visit` may call whatever it likes --- */
+
+static pawl_status memory_get(struct work_backend *base,
+                              const struct work_now *now,
+                              pawl_view key,
+                              work_key_visit visit,
+                              void *context,
+                              pawl_error *reterr)
+{
+    struct pawl__arena arena = ARENA_INIT;
+    struct idem_row row;
+
+    pawl__lock(&of(base)->lock);
+    pawl_status status = memory_load(base, now, key, &arena, &row, reterr);
+    pawl__unlock(&of(base)->lock);
+    if (status == PAWL_OK && !row.known) {
+        status = pawl__fail(reterr, PAWL_NOT_FOUND, "no key '%.*s'", VIEW_ARGS(key));
+    }
+    if (status == PAWL_OK) {
+        (void)visit(context, &row);
+    }
+    pawl__arena_done(&arena);
+    return status;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return pawl__view_order(((const struct idem_row *)a)->key, ((const struct idem_row *)b)->key);
+}
+
+static bool is_cached(const struct idem_row *row, const struct work_now *now, pawl_view task_id)
+{
+    return pawl__view_equal(row->task_id, task_id) && row->state == IDEM_COMPLETED
+           && row->over_ns > now->ns;
+}
+
+static pawl_status copy_cached(struct work_memory *backend,
+                               const struct work_now *now,
+                               pawl_view task_id,
+                               struct pawl__arena *arena,
+                               struct idem_row **ret_rows,
+                               size_t *ret_count,
+                               pawl_error *reterr)
+{
+    struct work_memory_list *list = &backend->keys;
+    struct idem_row *rows = pawl__arena_take(arena, (list->count + 1) * sizeof(*rows));
+    size_t count = 0;
+
+    for (size_t i = 0; rows != NULL && i < list->count; i++) {
+        const struct memory_key *key = list->rows[i];
+        if (key != NULL && is_cached(&key->row, now, task_id)
+            && !pawl__keep_key(arena, &key->row, &rows[count++])) {
+            rows = NULL;
+        }
+    }
+    *ret_rows = rows;
+    *ret_count = count;
+    return rows == NULL ? no_memory(reterr) : PAWL_OK;
+}
+
+static pawl_status memory_cached(struct work_backend *base,
+                                 const struct work_now *now,
+                                 pawl_view task_id,
+                                 work_key_visit visit,
+                                 void *context,
+                                 pawl_error *reterr)
+{
+    struct pawl__arena arena = ARENA_INIT;
+    struct idem_row *rows;
+    size_t count;
+
+    pawl__lock(&of(base)->lock);
+    pawl_status status = copy_cached(of(base), now, task_id, &arena, &rows, &count, reterr);
+    pawl__unlock(&of(base)->lock);
+    if (status == PAWL_OK) {
+        qsort(rows, count, sizeof(*rows), by_key);
+        for (size_t i = 0; i < count && visit(context, &rows[i]); i++) {
+        }
+    }
+    pawl__arena_done(&arena);
+    return status;
+}
+
+static pawl_status memory_prunable(struct work_backend *base,
+                                   const struct work_now *now,
+                                   int64_t completed_before_us,
+                                   uint64_t *ret_count,
+                                   pawl_error *reterr)
+{
+    struct work_memory *backend = of(base);
+    uint64_t count = 0;
+
+    (void)reterr;
+    pawl__lock(&backend->lock);
+    for (size_t i = 0; i < backend->keys.count; i++) {
+        const struct memory_key *key = backend->keys.rows[i];
+        count += key != NULL && may_go(&key->row, now, completed_before_us);
+    }
+    pawl__unlock(&backend->lock);
+    *ret_count = count;
+    return PAWL_OK;
+}
+
+static const struct work_key_ops memory_keys = {
+    .load = memory_load,
+    .put = memory_put,
+    .prune = memory_prune,
+    .get = memory_get,
+    .cached = memory_cached,
+    .prunable = memory_prunable,
+};
+
+void pawl__work_memory_keys_set_up(struct work_memory *backend)
+{
+    backend->base.keys = &memory_keys;
+    backend->keys.free_row = free_key;
+}

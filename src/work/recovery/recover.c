@@ -1,0 +1,345 @@
+/* Where a task goes on after its workers died. */
+#include <stdlib.h>
+
+#include "base/core/argument.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/core/sized.h"
+#include "work/checkpoints/checkpoint.h"
+#include "work/core/keep.h"
+#include "work/items/item.h"
+#include "work/keys/backend.h"
+
+struct copy {
+    pawl_recovery recovery; /* first: what the caller holds */
+    struct pawl__arena arena;
+};
+
+/* What is being put together. Lists grow as chains and become arrays at the end. */
+struct building {
+    struct copy *copy;
+    pawl_recover_options options;
+    pawl_checkpoint *checkpoint; /* the one that was just taken */
+    struct item_link {
+        struct item_link *next;
+        pawl_item item;
+    } * items, **items_end;
+    struct key_link {
+        struct key_link *next;
+        pawl_view key;
+        pawl_view response;
+    } * keys, **keys_end;
+    size_t item_bytes;
+    size_t key_bytes;
+    bool nomem;
+};
+
+void pawl_recovery_free(pawl_recovery *recovery)
+{
+    struct copy *copy = (struct copy *)recovery;
+
+    if (copy != NULL) {
+        pawl__arena_done(&copy->arena);
+        free(copy);
+    }
+}
+
+static pawl_status no_memory(pawl_error *reterr)
+{
+    return pawl__fail(reterr, PAWL_NOMEM, "recovery");
+}
+
+static bool take_task(void *context, const pawl_task *task)
+{
+    struct building *building = context;
+    struct pawl__arena *arena = &building->copy->arena;
+    pawl_task *kept = pawl__arena_take(arena, sizeof(*kept));
+
+    building->nomem = kept == NULL || !pawl__keep_task(arena, task, kept);
+    building->copy->recovery.task = kept;
+    return false;
+}
+
+static bool take_checkpoint(void *context, const pawl_checkpoint *checkpoint)
+{
+    struct building *building = context;
+    struct pawl__arena *arena = &building->copy->arena;
+    pawl_checkpoint *kept = pawl__arena_take(arena, sizeof(*kept));
+
+    building->nomem = kept == NULL || !pawl__keep_checkpoint(arena, checkpoint, kept);
+    building->checkpoint = kept;
+    return false;
+}
+
+/* The first of the query, or NULL. */
+static pawl_status first_of(pawl_work *work,
+                            struct building *building,
+                            const struct checkpoint_query *query,
+                            pawl_error *reterr)
+{
+    building->checkpoint = NULL;
+    pawl_status status =
+        work->backend->checkpoints->list(work->backend, query, take_checkpoint, building, reterr);
+    return status == PAWL_OK && building->nomem ? no_memory(reterr) : status;
+}
+
+static pawl_status holds_now(pawl_work *work,
+                             const struct building *building,
+                             bool *ret_holds,
+                             pawl_error *reterr)
+{
+    const pawl_checkpoint *checkpoint = building->checkpoint;
+
+    if (building->options.as_recorded) {
+        *ret_holds = checkpoint->verified;
+        return PAWL_OK;
+    }
+    pawl_status status = pawl__checkpoint_look(work, checkpoint, ret_holds, NULL, reterr);
+    return status == PAWL_OK
+               ? PAWL_OK
+               : pawl__fail_context(
+                   reterr, status, "checkpoint %lld", (long long)checkpoint->sequence_number);
+}
+
+/* From the newest on until one holds. One after the other, because evidence takes its time and
+ * nobody may wait for it. */
+static pawl_status find_resume(pawl_work *work,
+                               pawl_view task_id,
+                               struct building *building,
+                               pawl_error *reterr)
+{
+    pawl_recovery *recovery = &building->copy->recovery;
+    struct checkpoint_query query = { .task_id = task_id, .newest_first = true, .limit = 1 };
+
+    for (;;) {
+        bool holds = false;
+        pawl_status status = first_of(work, building, &query, reterr);
+        pawl_checkpoint *checkpoint = building->checkpoint;
+        if (status != PAWL_OK || checkpoint == NULL) {
+            return status;
+        }
+        query.below = checkpoint->sequence_number;
+        if (checkpoint->type == PAWL_CHECKPOINT_ERROR_BOUNDARY) {
+            continue;
+        }
+        status = holds_now(work, building, &holds, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        if (holds) {
+            checkpoint->verified = true;
+            recovery->resume = checkpoint;
+            return PAWL_OK;
+        }
+        recovery->passed_over++;
+    }
+}
+
+static pawl_status find_iteration_end(pawl_work *work,
+                                      pawl_view task_id,
+                                      struct building *building,
+                                      pawl_error *reterr)
+{
+    pawl_checkpoint_type type = PAWL_CHECKPOINT_ITERATION_END;
+    struct checkpoint_query query = {
+        .task_id = task_id,
+        .type = &type,
+        .newest_first = true,
+        .limit = 1,
+    };
+    pawl_status status = first_of(work, building, &query, reterr);
+
+    building->copy->recovery.iteration_end = building->checkpoint;
+    return status;
+}
+
+/* One more than is wanted tells that there are more. At least one is let in, however long it is. */
+static bool is_full(const struct building *building, size_t count, size_t bytes, size_t more_bytes)
+{
+    const pawl_recover_options *options = &building->options;
+    bool full = (options->list_max > 0 && count == options->list_max)
+                || (options->bytes_max > 0 && count > 0
+                    && more_bytes > options->bytes_max - MIN(bytes, options->bytes_max));
+
+    building->copy->recovery.more |= full;
+    return full;
+}
+
+static size_t bytes_of(const pawl_item *item)
+{
+    return item->input_data.len + item->output_data.len + item->error_message.len;
+}
+
+static bool take_item(void *context, const struct work_row *row)
+{
+    struct building *building = context;
+    struct pawl__arena *arena = &building->copy->arena;
+
+    size_t bytes = bytes_of(&row->item);
+
+    if (is_full(building, building->copy->recovery.item_count, building->item_bytes, bytes)) {
+        return false;
+    }
+    building->item_bytes += bytes;
+    struct item_link *link = pawl__arena_take(arena, sizeof(*link));
+    if (link == NULL || !pawl__keep_item(arena, &row->item, &link->item)) {
+        building->nomem = true;
+        return false;
+    }
+    link->next = NULL;
+    *building->items_end = link;
+    building->items_end = &link->next;
+    building->copy->recovery.item_count++;
+    return true;
+}
+
+static pawl_status list_items(pawl_work *work,
+                              pawl_view task_id,
+                              struct building *building,
+                              pawl_error *reterr)
+{
+    pawl_recovery *recovery = &building->copy->recovery;
+    pawl_item_filter filter = PAWL_ITEM_FILTER_INIT;
+    size_t i = 0;
+
+    filter.task_id = task_id;
+    filter.statuses = 1U << PAWL_ITEM_PENDING | 1U << PAWL_ITEM_IN_PROGRESS
+                      | 1U << PAWL_ITEM_EXPIRED | 1U << PAWL_ITEM_WAITING;
+    filter.limit = building->options.list_max == 0 ? 0 : (uint64_t)building->options.list_max + 1;
+    pawl_status status =
+        work->backend->items->list(work->backend, &filter, take_item, building, reterr);
+    if (status != PAWL_OK || recovery->item_count == 0) {
+        return status;
+    }
+    pawl_item *items =
+        pawl__arena_take(&building->copy->arena, recovery->item_count * sizeof(*items));
+    if (items == NULL || building->nomem) {
+        return no_memory(reterr);
+    }
+    for (const struct item_link *at = building->items; at != NULL; at = at->next) {
+        items[i++] = at->item;
+    }
+    recovery->items = items;
+    return PAWL_OK;
+}
+
+static bool take_key(void *context, const struct idem_row *row)
+{
+    struct building *building = context;
+    struct pawl__arena *arena = &building->copy->arena;
+    pawl_view response = row->response.len > 0 ? row->response : pawl_view_of("null");
+
+    if (is_full(building, building->copy->recovery.key_count, building->key_bytes, response.len)) {
+        return false;
+    }
+    building->key_bytes += response.len;
+    struct key_link *link = pawl__arena_take(arena, sizeof(*link));
+    if (link == NULL || !pawl__arena_copy(arena, row->key, &link->key)
+        || !pawl__arena_copy(arena, response, &link->response)) {
+        building->nomem = true;
+        return false;
+    }
+    link->next = NULL;
+    *building->keys_end = link;
+    building->keys_end = &link->next;
+    building->copy->recovery.key_count++;
+    return true;
+}
+
+static pawl_status list_keys(pawl_work *work,
+                             pawl_view task_id,
+                             struct building *building,
+                             pawl_error *reterr)
+{
+    struct work_backend *backend = work->backend;
+    pawl_recovery *recovery = &building->copy->recovery;
+    struct work_now now;
+    size_t i = 0;
+    pawl_status status = backend->store->read_now(backend, &now, reterr);
+
+    if (status == PAWL_OK) {
+        status = backend->keys->cached(backend, &now, task_id, take_key, building, reterr);
+    }
+    if (status != PAWL_OK || recovery->key_count == 0) {
+        return status;
+    }
+    pawl_view *views =
+        pawl__arena_take(&building->copy->arena, 2 * recovery->key_count * sizeof(*views));
+    if (views == NULL || building->nomem) {
+        return no_memory(reterr);
+    }
+    for (const struct key_link *at = building->keys; at != NULL; at = at->next, i++) {
+        views[i] = at->key;
+        views[recovery->key_count + i] = at->response;
+    }
+    recovery->keys = views;
+    recovery->responses = &views[recovery->key_count];
+    return PAWL_OK;
+}
+
+static pawl_status build(pawl_work *work,
+                         pawl_view task_id,
+                         struct building *building,
+                         pawl_error *reterr)
+{
+    pawl_status status = find_resume(work, task_id, building, reterr);
+
+    if (status == PAWL_OK) {
+        status = find_iteration_end(work, task_id, building, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = list_items(work, task_id, building, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = list_keys(work, task_id, building, reterr);
+    }
+    return status == PAWL_OK && building->nomem ? no_memory(reterr) : status;
+}
+
+pawl_status pawl_work_recover(pawl_work *work,
+                              pawl_view task_id,
+                              pawl_recovery **ret_recovery,
+                              pawl_error *reterr)
+{
+    return pawl_work_recover_with(work, task_id, NULL, ret_recovery, reterr);
+}
+
+pawl_status pawl_work_recover_with(pawl_work *work,
+                                   pawl_view task_id,
+                                   const pawl_recover_options *options,
+                                   pawl_recovery **ret_recovery,
+                                   pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(ret_recovery, reterr);
+    struct building building = { .options = PAWL_RECOVER_OPTIONS_INIT };
+    pawl_status status = pawl__work_check_name("task_id", task_id, reterr);
+
+    if (status == PAWL_OK && options != NULL) {
+        status = pawl__take_sized(
+            "options", options, &building.options, sizeof(building.options), reterr);
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    building.copy = calloc(1, sizeof(*building.copy));
+    if (building.copy == NULL) {
+        return no_memory(reterr);
+    }
+    building.items_end = &building.items;
+    building.keys_end = &building.keys;
+    const struct work_task_query query = { .id = task_id };
+    status = work->backend->items->task_read(work->backend, &query, take_task, &building, reterr);
+    if (status == PAWL_OK && building.copy->recovery.task == NULL && !building.nomem) {
+        status = pawl__fail(reterr, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(task_id));
+    }
+    if (status == PAWL_OK) {
+        status = building.nomem ? no_memory(reterr) : build(work, task_id, &building, reterr);
+    }
+    if (status != PAWL_OK) {
+        pawl_recovery_free(&building.copy->recovery);
+        return status;
+    }
+    *ret_recovery = &building.copy->recovery;
+    return PAWL_OK;
+}

@@ -1,0 +1,379 @@
+/* Schedules: what is due is submitted, once a slot.
+ *
+ * A slot is due by the wall clock, as people mean it. That it fires once does not depend on any
+ * clock: its row is stored in the transaction of its item, whose id is made of schedule and slot. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/argument.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/thread/inside.h"
+#include "work/core/internal.h"
+#include "work/core/keep.h"
+#include "work/items/item.h"
+#include "work/schedules/backend.h"
+#include "work/schedules/cron.h"
+
+enum { RETRIES_DEFAULT = 3 };
+
+/* How long it is known which slots have fired. Nothing looks for an old slot but a wall clock that
+ * was set back: a year of that (a wrong date, an image of last year's) and a month on top find all of
+ * it, and the table stays as long as the schedule fires in that time. */
+#define FIRES_KEPT_US (400 * INT64_C(86400) * US_PER_S)
+
+/* --- Put and remove --- */
+
+struct put_request {
+    struct work_request request; /* first */
+    const pawl_schedule *given;
+    struct cron cron;
+};
+
+static pawl_status check_task(struct work_tx *tx, struct put_request *put, pawl_error *reterr)
+{
+    struct work_task task = { .known = true };
+    pawl_view id = put->given->task_id;
+    pawl_status status =
+        id.len == 0 ? PAWL_OK
+                    : tx->backend->items->tasks(tx->backend, &id, 1, tx->arena, &task, reterr);
+
+    return status == PAWL_OK && !task.known
+               ? pawl__refuse(&put->request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(id))
+               : status;
+}
+
+static pawl_status run_put(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
+{
+    struct put_request *put = (struct put_request *)request;
+    const struct work_schedule_ops *schedules = tx->backend->schedules;
+    pawl_schedule *stored = NULL;
+    pawl_schedule whole = *put->given;
+    pawl_status status = check_task(tx, put, reterr);
+
+    if (status == PAWL_OK && request->item.outcome.status == PAWL_OK) {
+        status = schedules->load(tx->backend, whole.schedule_id, tx->arena, &stored, reterr);
+    }
+    if (status != PAWL_OK || request->item.outcome.status != PAWL_OK) {
+        return status;
+    }
+    if (stored != NULL && pawl__view_equal(stored->cron, whole.cron)) {
+        whole.next_slot_us = stored->next_slot_us; /* a slot that is due stays due */
+    } else if (!pawl__cron_next(&put->cron, tx->now.wall_us, &whole.next_slot_us)) {
+        return pawl__refuse(request, PAWL_INVALID, "cron: no slot comes any more");
+    }
+    return schedules->put(tx->backend, &tx->now, &whole, reterr);
+}
+
+/* The item that a slot would submit, without its slot. */
+static pawl_submission submission_of(const pawl_schedule *schedule, pawl_view item_id)
+{
+    pawl_submission submission = PAWL_SUBMISSION_INIT;
+
+    submission.work_item_id = item_id;
+    submission.task_id = schedule->task_id.len > 0 ? schedule->task_id : item_id;
+    submission.work_type = schedule->work_type;
+    submission.input_data = schedule->input_data;
+    submission.priority = schedule->priority;
+    submission.max_retries = schedule->max_retries;
+    return submission;
+}
+
+static pawl_status check_schedule(const pawl_work *work,
+                                  const pawl_schedule *schedule,
+                                  struct cron *ret_cron,
+                                  pawl_error *reterr)
+{
+    pawl_submission item = submission_of(schedule, pawl_view_of("item"));
+    pawl_status status = pawl__work_check_name("schedule_id", schedule->schedule_id, reterr);
+
+    if (status == PAWL_OK && schedule->schedule_id.len > PAWL_SCHEDULE_ID_BYTES_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "schedule_id: %zu bytes, the limit is %d",
+                          schedule->schedule_id.len,
+                          PAWL_SCHEDULE_ID_BYTES_MAX);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__cron_parse(schedule->cron, ret_cron, reterr);
+        if (status != PAWL_OK) {
+            return pawl__fail_context(reterr, status, "cron");
+        }
+    }
+    return status == PAWL_OK ? pawl__submission_check(&item, &work->options, reterr) : status;
+}
+
+pawl_status pawl_schedule_put(pawl_work *work, const pawl_schedule *schedule, pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(schedule, reterr);
+    NEED_VIEW(schedule->cron, reterr);
+    pawl_schedule given = *schedule;
+    struct put_request put = {
+        .request = { .item = { .bytes = schedule->input_data.len },
+                     .kind = WORK_RUN,
+                     .run = run_put },
+        .given = &given,
+    };
+
+    given.max_retries = schedule->max_retries < 0 ? RETRIES_DEFAULT : schedule->max_retries;
+    pawl_status status = check_schedule(work, &given, &put.cron, reterr);
+    return status == PAWL_OK ? pawl__work_submit_request(work, &put.request, reterr) : status;
+}
+
+struct remove_request {
+    struct work_request request; /* first */
+    pawl_view schedule_id;
+};
+
+static pawl_status run_remove(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
+{
+    pawl_view id = ((struct remove_request *)request)->schedule_id;
+    bool removed = false;
+    pawl_status status = tx->backend->schedules->remove(tx->backend, id, &removed, reterr);
+
+    return status == PAWL_OK && !removed
+               ? pawl__refuse(request, PAWL_NOT_FOUND, "no schedule '%.*s'", VIEW_ARGS(id))
+               : status;
+}
+
+pawl_status pawl_schedule_remove(pawl_work *work, pawl_view schedule_id, pawl_error *reterr)
+{
+    NEED(work, reterr);
+    struct remove_request remove = {
+        .request = { .kind = WORK_RUN, .run = run_remove },
+        .schedule_id = schedule_id,
+    };
+    pawl_status status = pawl__work_check_name("schedule_id", schedule_id, reterr);
+
+    return status == PAWL_OK ? pawl__work_submit_request(work, &remove.request, reterr) : status;
+}
+
+pawl_status pawl_schedule_list(pawl_work *work,
+                               pawl_schedule_visit visit,
+                               void *context,
+                               pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(visit, reterr);
+    struct pawl__inside inside;
+
+    pawl__inside_enter(&inside, work);
+    pawl_status status = work->backend->schedules->list(work->backend, visit, context, reterr);
+    pawl__inside_leave(&inside);
+    return status;
+}
+
+/* --- Firing --- */
+
+/* What is to be done about a schedule now. */
+struct turn {
+    bool move;       /* next_slot_us is not where it should be */
+    bool fire;       /* slot_us is due */
+    int64_t slot_us; /* the newest of those that are */
+    int64_t next_us; /* INT64_MAX: never again */
+};
+
+/* Pure. A next slot that lies behind the one that comes next belongs to a clock that was ahead: the
+ * schedule goes back, and what had fired then is known by its rows. */
+static struct turn decide_turn(const struct cron *cron, int64_t next_slot_us, int64_t wall_us)
+{
+    struct turn turn = { .next_us = PAWL__WALL_US_MAX };
+
+    if (!pawl__cron_next(cron, wall_us, &turn.next_us)) {
+        turn.next_us = PAWL__WALL_US_MAX;
+    }
+    turn.move = next_slot_us != turn.next_us;
+    /* 0: foreign SQL put it there and left it to us. */
+    turn.fire = next_slot_us != 0 && next_slot_us <= wall_us
+                && pawl__cron_newest(cron, next_slot_us, wall_us, &turn.slot_us);
+    return turn;
+}
+
+static void item_id_of(pawl_view schedule_id,
+                       int64_t slot_us,
+                       char ret_id[PAWL_WORK_NAME_BYTES_MAX + 1])
+{
+    char time[PAWL__TIME_SIZE];
+
+    pawl__time_rfc3339(slot_us, time);
+    (void)snprintf(
+        ret_id, PAWL_WORK_NAME_BYTES_MAX + 1, "%.*s@%.16sZ", VIEW_ARGS(schedule_id), time);
+}
+
+struct fire_request {
+    struct work_request request; /* first */
+    pawl_view schedule_id;
+    bool fired; /* answer */
+};
+
+/* Without a task of the schedule's, the slot's has the id of its item. */
+static pawl_status make_task(struct work_tx *tx,
+                             const pawl_schedule *schedule,
+                             const pawl_submission *item,
+                             pawl_error *reterr)
+{
+    struct work_task known = { .known = true };
+    pawl_task task = { .task_id = item->task_id, .title = schedule->schedule_id };
+    pawl_status status =
+        schedule->task_id.len > 0
+            ? PAWL_OK
+            : tx->backend->items->tasks(tx->backend, &item->task_id, 1, tx->arena, &known, reterr);
+
+    return status == PAWL_OK && !known.known
+               ? tx->backend->items->task_insert(tx->backend, &tx->now, &task, reterr)
+               : status;
+}
+
+static pawl_status fire_slot(struct work_tx *tx,
+                             struct fire_request *fire,
+                             const pawl_schedule *schedule,
+                             int64_t slot_us,
+                             pawl_error *reterr)
+{
+    char id[PAWL_WORK_NAME_BYTES_MAX + 1];
+    pawl_view item_id;
+    bool fired = false;
+    pawl_status status =
+        tx->backend->schedules->fired(tx->backend, schedule->schedule_id, slot_us, &fired, reterr);
+
+    if (status != PAWL_OK || fired) {
+        return status;
+    }
+    item_id_of(schedule->schedule_id, slot_us, id);
+    if (!pawl__arena_copy(tx->arena, pawl_view_of(id), &item_id)) {
+        return pawl__fail(reterr, PAWL_NOMEM, "slot");
+    }
+    pawl_submission item = submission_of(schedule, item_id);
+    struct work_row *there = NULL; /* left by a schedule of this name that was removed */
+    status = tx->backend->items->load(tx->backend, &item_id, 1, tx->arena, &there, reterr);
+    if (status == PAWL_OK && there == NULL) {
+        status = make_task(tx, schedule, &item, reterr);
+    }
+    if (status == PAWL_OK && there == NULL) {
+        status = pawl__tx_submit(tx, &fire->request, &item, NULL, 1, NULL, reterr);
+    }
+    if (status != PAWL_OK || fire->request.item.outcome.status != PAWL_OK) {
+        return status;
+    }
+    fire->fired = there == NULL;
+    status =
+        tx->backend->schedules->fire(tx->backend, schedule->schedule_id, slot_us, item_id, reterr);
+    return status == PAWL_OK ? tx->backend->schedules->forget(
+               tx->backend, schedule->schedule_id, tx->now.age_us - FIRES_KEPT_US, reterr)
+                             : status;
+}
+
+static pawl_status run_fire(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
+{
+    struct fire_request *fire = (struct fire_request *)request;
+    const struct work_schedule_ops *schedules = tx->backend->schedules;
+    pawl_schedule *schedule = NULL;
+    struct cron cron;
+    pawl_status status =
+        schedules->load(tx->backend, fire->schedule_id, tx->arena, &schedule, reterr);
+
+    fire->fired = false;
+    if (status != PAWL_OK || schedule == NULL) {
+        return status;
+    }
+    if (pawl__cron_parse(schedule->cron, &cron, &request->item.outcome) != PAWL_OK) {
+        return PAWL_OK; /* foreign SQL put it there */
+    }
+    struct turn turn = decide_turn(&cron, schedule->next_slot_us, tx->now.wall_us);
+    if (turn.fire) {
+        status = fire_slot(tx, fire, schedule, turn.slot_us, reterr);
+    }
+    return status == PAWL_OK && request->item.outcome.status == PAWL_OK && turn.move
+               ? schedules->move(tx->backend, &tx->now, fire->schedule_id, turn.next_us, reterr)
+               : status;
+}
+
+/* Schedules that want something now, by a look that holds nobody up. */
+struct wanting {
+    int64_t wall_us;
+    struct pawl__arena arena;
+    struct wanted {
+        struct wanted *next;
+        pawl_view schedule_id;
+    } * first, **end;
+    bool nomem;
+};
+
+static bool note_wanting(void *context, const pawl_schedule *schedule)
+{
+    struct wanting *wanting = context;
+    struct cron cron;
+
+    if (pawl__cron_parse(schedule->cron, &cron, NULL) == PAWL_OK) {
+        struct turn turn = decide_turn(&cron, schedule->next_slot_us, wanting->wall_us);
+        if (!turn.fire && !turn.move) {
+            return true;
+        }
+    }
+    struct wanted *wanted = pawl__arena_take(&wanting->arena, sizeof(*wanted));
+    if (wanted == NULL
+        || !pawl__arena_copy(&wanting->arena, schedule->schedule_id, &wanted->schedule_id)) {
+        wanting->nomem = true;
+        return false;
+    }
+    wanted->next = NULL;
+    *wanting->end = wanted;
+    wanting->end = &wanted->next;
+    return true;
+}
+
+static pawl_status fire_all(pawl_work *work,
+                            const struct wanted *first,
+                            uint64_t *ret_fired,
+                            pawl_error *reterr)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status worst = PAWL_OK;
+
+    for (const struct wanted *at = first; at != NULL; at = at->next) {
+        struct fire_request fire = {
+            .request = { .kind = WORK_RUN, .run = run_fire },
+            .schedule_id = at->schedule_id,
+        };
+        pawl_status status = pawl__work_submit_request(work, &fire.request, &error);
+        if (status == PAWL_OK) {
+            *ret_fired += fire.fired;
+        } else if (worst == PAWL_OK) {
+            worst =
+                pawl__fail_context(&error, status, "schedule '%.*s'", VIEW_ARGS(at->schedule_id));
+            if (reterr != NULL) {
+                *reterr = error;
+            }
+        }
+    }
+    return worst;
+}
+
+pawl_status pawl_schedule_fire(pawl_work *work, uint64_t *ret_fired, pawl_error *reterr)
+{
+    NEED(work, reterr);
+    struct work_backend *backend = work->backend;
+    struct wanting wanting = { .arena = ARENA_INIT };
+    struct work_now now;
+    uint64_t fired = 0;
+    pawl_status status = backend->store->read_now(backend, &now, reterr);
+
+    wanting.end = &wanting.first;
+    if (status == PAWL_OK) {
+        wanting.wall_us = now.wall_us;
+        status = backend->schedules->list(backend, note_wanting, &wanting, reterr);
+    }
+    if (status == PAWL_OK && wanting.nomem) {
+        status = pawl__fail(reterr, PAWL_NOMEM, "schedules");
+    }
+    if (status == PAWL_OK) {
+        status = fire_all(work, wanting.first, &fired, reterr);
+    }
+    pawl__arena_done(&wanting.arena);
+    if (status == PAWL_OK && ret_fired != NULL) {
+        *ret_fired = fired;
+    }
+    return status;
+}

@@ -1,0 +1,298 @@
+/* Work in one SQLite file, open in any number of processes.
+ *
+ * One handle writes and belongs to the committer. Readers take a handle of their own from a small
+ * pool, so that in WAL mode nobody waits for anybody. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/os/fs.h"
+#include "store/layout.h"
+#include "store/location.h"
+#include "store/schemas.h"
+#include "work/core/age.h"
+#include "work/sqlite/backend.h"
+
+/* The indexes of items are written all over: what SQLite keeps by itself is too little. */
+enum { WRITER_CACHE_KIB = 32 << 10, WAL_PAGES_MAX = 4000 };
+/* A group writes and syncs some thirty pages, however small it is: it is worth the time that the
+ * threads of this machine need to wake up. */
+#define GATHER_NS (200 * NS_PER_US)
+
+static struct work_sqlite *of(struct work_backend *base)
+{
+    return pawl__work_sqlite_of(base);
+}
+
+/* --- columns --- */
+
+int64_t pawl__work_sqlite_deadline(const struct work_sqlite *backend,
+                                   const struct work_now *now,
+                                   pawl_view boot_id,
+                                   int64_t deadline_ns,
+                                   int64_t wall_us)
+{
+    if (boot_id.len == 0) {
+        int64_t ns;
+        bool over = __builtin_mul_overflow(wall_us - now->wall_us, NS_PER_US, &ns)
+                    || __builtin_add_overflow(ns, now->ns, &ns);
+        return over ? wall_us > now->wall_us ? INT64_MAX : INT64_MIN : ns;
+    }
+    return pawl__view_is(boot_id, backend->boot_id) ? deadline_ns : INT64_MIN;
+}
+
+void pawl__work_bind_time(struct pawl__sqlite_stmt *stmt, int parameter, int64_t wall_us)
+{
+    char text[PAWL__TIME_SIZE];
+
+    if (wall_us == 0) {
+        pawl__sqlite_bind_null(stmt, parameter);
+        return;
+    }
+    pawl__time_store(wall_us, text);
+    pawl__sqlite_bind_copy(stmt, parameter, pawl_view_of(text));
+}
+
+int64_t pawl__work_time(struct pawl__sqlite_stmt *stmt, int column)
+{
+    int64_t wall_us = 0;
+    pawl_view text = pawl__sqlite_text(stmt, column);
+
+    return text.len > 0 && pawl__time_parse(text, &wall_us, NULL) == PAWL_OK ? wall_us : 0;
+}
+
+void pawl__work_bind_optional(struct pawl__sqlite_stmt *stmt, int parameter, pawl_view text)
+{
+    if (text.len == 0) {
+        pawl__sqlite_bind_null(stmt, parameter);
+    } else {
+        pawl__sqlite_bind_text(stmt, parameter, text);
+    }
+}
+
+/* --- handles --- */
+
+pawl_status pawl__work_reader_take(struct work_sqlite *backend,
+                                   struct pawl__sqlite **ret_db,
+                                   pawl_error *reterr)
+{
+    struct pawl__sqlite *db = NULL;
+
+    pawl__lock(&backend->lock);
+    if (backend->reader_count > 0) {
+        db = backend->readers[--backend->reader_count];
+    }
+    pawl__unlock(&backend->lock);
+    if (db != NULL) {
+        *ret_db = db;
+        return PAWL_OK;
+    }
+    struct pawl__sqlite_options options = backend->options;
+    options.mode = PAWL__SQLITE_READ_ONLY;
+    options.schema_unchecked = true; /* the writer's business */
+    return pawl__sqlite_open(backend->path, &options, ret_db, reterr);
+}
+
+void pawl__work_reader_return(struct work_sqlite *backend, struct pawl__sqlite *db)
+{
+    pawl__lock(&backend->lock);
+    if (backend->reader_count < WORK_READERS_KEPT) {
+        backend->readers[backend->reader_count++] = STEAL(db);
+    }
+    pawl__unlock(&backend->lock);
+    pawl__sqlite_close(db);
+}
+
+/* --- transactions --- */
+
+static pawl_status sqlite_read_now(struct work_backend *base,
+                                   struct work_now *ret_now,
+                                   pawl_error *reterr)
+{
+    (void)reterr;
+    *ret_now = pawl__work_now(of(base)->clock, &of(base)->lowest_us);
+    return PAWL_OK;
+}
+
+static pawl_status sqlite_begin(struct work_backend *base,
+                                struct work_now *ret_now,
+                                pawl_error *reterr)
+{
+    /* IMMEDIATE: the write lock before the time is read and anything decided by it. */
+    pawl_status status = pawl__sqlite_begin(of(base)->writer, PAWL__SQLITE_IMMEDIATE, reterr);
+
+    of(base)->numbers = false;
+    if (status == PAWL_OK) {
+        status = sqlite_read_now(base, &of(base)->now, reterr);
+        *ret_now = of(base)->now;
+    }
+    return status;
+}
+
+static pawl_status sqlite_commit(struct work_backend *base, pawl_error *reterr)
+{
+    pawl_status status = pawl__work_sqlite_store_numbers(of(base), reterr);
+
+    return status == PAWL_OK ? pawl__sqlite_commit(of(base)->writer, reterr) : status;
+}
+
+static void sqlite_rollback(struct work_backend *base)
+{
+    pawl__sqlite_rollback(of(base)->writer);
+}
+
+static pawl_status sqlite_watch(struct work_backend *base,
+                                int64_t deadline_ns,
+                                struct pawl__cancel *cancel,
+                                pawl_error *reterr)
+{
+    struct work_sqlite *backend = of(base);
+
+    if (backend->watch.db == NULL) {
+        struct pawl__sqlite *db;
+        pawl_status status = pawl__work_reader_take(backend, &db, reterr);
+        if (status != PAWL_OK) {
+            return status;
+        }
+        pawl__sqlite_watch_start(&backend->watch, backend->path, db);
+    }
+    return pawl__sqlite_watch(&backend->watch, deadline_ns, cancel, reterr);
+}
+
+static void sqlite_close(struct work_backend *base)
+{
+    struct work_sqlite *backend = of(base);
+
+    for (size_t i = 0; i < backend->reader_count; i++) {
+        pawl__sqlite_close(backend->readers[i]);
+    }
+    pawl__sqlite_watch_done(&backend->watch);
+    pawl__sqlite_close(backend->writer);
+    pawl__lock_done(&backend->lock);
+    free(backend->path);
+    free(backend);
+}
+
+static const struct work_store_ops sqlite_store = {
+    .name = "sqlite",
+    .gather_ns = GATHER_NS,
+    .close = sqlite_close,
+    .begin = sqlite_begin,
+    .commit = sqlite_commit,
+    .rollback = sqlite_rollback,
+    .read_now = sqlite_read_now,
+    .watch = sqlite_watch,
+};
+
+/* --- opening --- */
+
+#define CLOCK_SLACK_US US_PER_S /* what the wall clock may drift before it is worth a write */
+
+static pawl_status read_clock(struct work_sqlite *backend, int64_t *ret_lowest_us)
+{
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_CLOCK);
+    bool row = false;
+
+    *ret_lowest_us = WORK_AGE_UNKNOWN;
+    pawl__sqlite_bind_text(&stmt, 1, pawl_view_of(backend->boot_id));
+    pawl_status status = pawl__sqlite_next(&stmt, &row, NULL);
+    if (status == PAWL_OK && row) {
+        *ret_lowest_us = pawl__sqlite_i64(&stmt, 0);
+    }
+    return status;
+}
+
+static pawl_status write_clock(struct work_sqlite *backend, int64_t lowest_us)
+{
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_CLOCK_SET);
+
+    pawl__sqlite_bind_text(&stmt, 1, pawl_view_of(backend->boot_id));
+    pawl__sqlite_bind_i64(&stmt, 2, lowest_us);
+    return pawl__sqlite_run(&stmt, NULL);
+}
+
+/* Learns what other processes of this boot saw of the clocks, and tells them. A store that is busy or
+ * cannot be written is opened all the same: it is only the next step that may go unnoticed. */
+static void share_clock(struct work_sqlite *backend)
+{
+    int64_t stored_us;
+
+    (void)pawl__work_now(backend->clock, &backend->lowest_us);
+    int64_t seen_us = atomic_load(&backend->lowest_us);
+    if (read_clock(backend, &stored_us) != PAWL_OK) {
+        return;
+    }
+    if (seen_us > stored_us) {
+        atomic_store(&backend->lowest_us, stored_us);
+    } else if (stored_us == WORK_AGE_UNKNOWN || stored_us - seen_us > CLOCK_SLACK_US) {
+        (void)!write_clock(backend, seen_us);
+    }
+}
+
+static pawl_status open_at(struct work_sqlite *backend,
+                           const char *path,
+                           const pawl_work_options *options,
+                           pawl_error *reterr)
+{
+    struct pawl__sqlite_options writing = backend->options;
+
+    writing.mode = options->must_exist ? PAWL__SQLITE_MUST_EXIST : PAWL__SQLITE_CREATE;
+    writing.cache_kib = WRITER_CACHE_KIB;
+    pawl_status status = pawl__sqlite_open(path, &writing, &backend->writer, reterr);
+    if (status != PAWL_OK) {
+        return status;
+    }
+    share_clock(backend);
+    backend->path = realpath(path, NULL);
+    return backend->path != NULL ? PAWL_OK
+                                 : pawl__fail(reterr, PAWL_IO, "'%s' cannot be found again", path);
+}
+
+pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
+                                   const struct work_setup *setup,
+                                   struct work_backend **ret_backend,
+                                   pawl_error *reterr)
+{
+    struct work_sqlite *backend = calloc(1, sizeof(*backend));
+
+    if (backend == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a work store");
+    }
+    backend->base.store = &sqlite_store;
+    backend->base.items = &pawl__work_sqlite_items;
+    backend->base.checkpoints = &pawl__work_sqlite_checkpoints;
+    backend->base.keys = &pawl__work_sqlite_keys;
+    backend->base.schedules = &pawl__work_sqlite_schedules;
+    backend->base.care = &pawl__work_sqlite_care;
+    backend->clock = setup->clock;
+    backend->boot_id = setup->boot_id;
+    atomic_init(&backend->lowest_us, WORK_AGE_UNKNOWN);
+    backend->watch = (struct pawl__sqlite_watch)PAWL__SQLITE_WATCH_INIT;
+    backend->options = (struct pawl__sqlite_options)PAWL__SQLITE_OPTIONS_INIT;
+    backend->options.application_id = PAWL__WORK_APPLICATION_ID;
+    backend->options.schema = &pawl__schema_sqlite_work;
+    backend->options.temp_schema = WORK_SQL_TEMP_SCHEMA;
+    backend->options.temp_in_memory = true; /* every statement that fires triggers has a journal */
+    backend->options.statements = pawl__work_sqlite_statements;
+    backend->options.statement_count = WORK_SQL_COUNT;
+    backend->options.busy_ms_max = setup->options->busy_ms_max;
+    backend->options.sync_normal = location->durability_normal;
+    backend->options.interrupted = location->interrupted;
+    backend->options.wal_pages_max = WAL_PAGES_MAX;
+    backend->options.incremental_vacuum = true;
+    pawl_status status = pawl__lock_init(&backend->lock, reterr);
+    if (status != PAWL_OK) {
+        free(backend);
+        return status;
+    }
+    status = open_at(backend, location->path, setup->options, reterr);
+    if (status != PAWL_OK) {
+        sqlite_close(&backend->base);
+        return status;
+    }
+    *ret_backend = &backend->base;
+    return PAWL_OK;
+}

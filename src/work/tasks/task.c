@@ -1,0 +1,402 @@
+/* Tasks: made, looked at, set and cancelled. */
+#include <string.h>
+
+#include "base/core/argument.h"
+#include "base/core/buf.h"
+#include "base/core/error.h"
+#include "base/json/json.h"
+#include "base/thread/inside.h"
+#include "work/core/copy.h"
+#include "work/core/group.h"
+#include "work/core/internal.h"
+#include "work/items/item.h"
+
+enum { CANCEL_AT_ONCE = 1000 };
+
+static pawl_status no_such_task(pawl_error *reterr, pawl_view id)
+{
+    return pawl__fail(reterr, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(id));
+}
+
+/* One task as it is stored; `known` false: there is none. */
+static pawl_status load_task(struct work_tx *tx,
+                             pawl_view id,
+                             struct work_task *ret_task,
+                             pawl_error *reterr)
+{
+    return tx->backend->items->tasks(tx->backend, &id, 1, tx->arena, ret_task, reterr);
+}
+
+/* --- making --- */
+
+struct create_request {
+    struct work_request request;
+    pawl_task task;
+};
+
+static pawl_status run_create(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
+{
+    pawl_task *task = &((struct create_request *)request)->task;
+    struct work_task stored = { .known = false };
+    pawl_status status = load_task(tx, task->task_id, &stored, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (!stored.known) {
+        return tx->backend->items->task_insert(tx->backend, &tx->now, task, reterr);
+    }
+    bool same_title = pawl__view_equal(stored.task.title, task->title);
+    bool same_metadata = false;
+    status = pawl__json_same(stored.task.metadata, task->metadata, &same_metadata, reterr);
+    if (status == PAWL_OK && !(same_title && same_metadata)) {
+        pawl__refuse(request,
+                     PAWL_CONFLICT,
+                     "task '%.*s' is there with another %s",
+                     VIEW_ARGS(task->task_id),
+                     same_title ? "metadata" : "title");
+    }
+    return status;
+}
+
+static pawl_status check_task(const pawl_work *work, const pawl_task *task, pawl_error *reterr)
+{
+    json_auto_t *metadata = NULL;
+
+    if (task->title.len > PAWL_WORK_TITLE_BYTES_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "title: has %zu bytes, the limit is %d",
+                          task->title.len,
+                          PAWL_WORK_TITLE_BYTES_MAX);
+    }
+    if (!pawl__view_is_utf8(task->title)
+        || (task->title.len > 0 && memchr(task->title.data, '\0', task->title.len) != NULL)) {
+        return pawl__fail(reterr, PAWL_INVALID, "title: is not UTF-8 without NUL bytes");
+    }
+    if (task->metadata.len == 0) {
+        return PAWL_OK;
+    }
+    pawl_status status =
+        pawl__json_parse(task->metadata, work->options.data_bytes_max, &metadata, reterr);
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "metadata");
+    }
+    return json_is_object(metadata)
+               ? PAWL_OK
+               : pawl__fail(reterr, PAWL_INVALID, "metadata: must be a JSON object");
+}
+
+pawl_status pawl_task_create(pawl_work *work,
+                             const pawl_task *task,
+                             char *ret_id,
+                             pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(task, reterr);
+    NEED_VIEW(task->task_id, reterr);
+    NEED_VIEW(task->title, reterr);
+    NEED_VIEW(task->metadata, reterr);
+    struct create_request create = { .request = { .kind = WORK_RUN, .run = run_create } };
+    char id[PAWL_WORK_NAME_BYTES_MAX + 1];
+    pawl_status status = pawl__work_id(task->task_id, id, reterr);
+
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "task_id");
+    }
+    create.task = (pawl_task){ .task_id = pawl_view_of(id),
+                               .title = task->title,
+                               .metadata = task->metadata,
+                               .status = PAWL_TASK_PENDING };
+    create.request.item.bytes = task->title.len + task->metadata.len;
+    status = check_task(work, task, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__work_submit_request(work, &create.request, reterr);
+    }
+    if (status == PAWL_OK && ret_id != NULL) {
+        memcpy(ret_id, id, strlen(id) + 1);
+    }
+    return status;
+}
+
+/* --- looking --- */
+
+struct task_copy {
+    pawl_task *task;
+    pawl_status status;
+    pawl_error *reterr;
+};
+
+static bool copy_task(void *context, const pawl_task *task)
+{
+    struct task_copy *copy = context;
+
+    copy->status = pawl__copy_task(task, &copy->task, copy->reterr);
+    return false;
+}
+
+pawl_status pawl_task_get(pawl_work *work,
+                          pawl_view task_id,
+                          pawl_task **ret_task,
+                          pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(ret_task, reterr);
+    struct task_copy copy = { .reterr = reterr };
+    pawl_status status = pawl__work_check_name("task_id", task_id, reterr);
+
+    if (status == PAWL_OK) {
+        const struct work_task_query query = { .id = task_id };
+        status = work->backend->items->task_read(work->backend, &query, copy_task, &copy, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = copy.status;
+    }
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (copy.task == NULL) {
+        return no_such_task(reterr, task_id);
+    }
+    *ret_task = copy.task;
+    return PAWL_OK;
+}
+
+static pawl_status list_tasks(pawl_work *work,
+                              const struct work_task_query *query,
+                              pawl_task_visit visit,
+                              void *context,
+                              pawl_error *reterr)
+{
+    if (query->status != NULL && (unsigned)*query->status > PAWL_TASK_CANCELLED) {
+        return pawl__fail(reterr, PAWL_INVALID, "status: %d is none", (int)*query->status);
+    }
+    struct pawl__inside inside;
+    pawl__inside_enter(&inside, work);
+    pawl_status status =
+        work->backend->items->task_read(work->backend, query, visit, context, reterr);
+    pawl__inside_leave(&inside);
+    return status;
+}
+
+pawl_status pawl_task_list(pawl_work *work,
+                           const pawl_task_status *status,
+                           pawl_task_visit visit,
+                           void *context,
+                           pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(visit, reterr);
+    const struct work_task_query query = { .status = status };
+
+    return list_tasks(work, &query, visit, context, reterr);
+}
+
+pawl_status pawl_task_page(pawl_work *work,
+                           const pawl_task_status *status,
+                           pawl_view from_id,
+                           uint64_t limit,
+                           pawl_task_visit visit,
+                           void *context,
+                           pawl_error *reterr)
+{
+    NEED(work, reterr);
+    NEED(visit, reterr);
+    const struct work_task_query query = {
+        .status = status, .by_id = true, .from_id = from_id, .limit = limit
+    };
+    pawl_status checked =
+        from_id.len == 0 ? PAWL_OK : pawl__work_check_name("from_id", from_id, reterr);
+
+    return checked == PAWL_OK ? list_tasks(work, &query, visit, context, reterr) : checked;
+}
+
+/* --- setting --- */
+
+struct task_request {
+    struct work_request request;
+    pawl_view task_id;
+    pawl_task_status status;
+    uint64_t items; /* answer: how many were cancelled */
+};
+
+static pawl_status run_set(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
+{
+    struct task_request *set = (struct task_request *)request;
+    struct work_task stored = { .known = false };
+    pawl_status status = load_task(tx, set->task_id, &stored, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (!stored.known) {
+        no_such_task(&request->item.outcome, set->task_id);
+        return PAWL_OK;
+    }
+    if (stored.task.status == PAWL_TASK_CANCELLED) {
+        return pawl__refuse(
+            request, PAWL_CONFLICT, "task '%.*s' is cancelled", VIEW_ARGS(set->task_id));
+    }
+    return tx->backend->items->task_set(
+        tx->backend, &tx->now, set->task_id, set->status, true, reterr);
+}
+
+pawl_status pawl_task_set_status(pawl_work *work,
+                                 pawl_view task_id,
+                                 pawl_task_status status,
+                                 pawl_error *reterr)
+{
+    NEED(work, reterr);
+    struct task_request set = {
+        .request = { .kind = WORK_RUN, .run = run_set },
+        .task_id = task_id,
+        .status = status,
+    };
+    pawl_status checked = pawl__work_check_name("task_id", task_id, reterr);
+
+    if (checked != PAWL_OK) {
+        return checked;
+    }
+    if ((unsigned)status >= PAWL_TASK_CANCELLED) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          status == PAWL_TASK_CANCELLED
+                              ? "status: a task is cancelled with pawl_task_cancel"
+                              : "status: is none");
+    }
+    return pawl__work_submit_request(work, &set.request, reterr);
+}
+
+/* --- cancelling --- */
+
+static pawl_status cancel_items(struct work_tx *tx,
+                                pawl_view task_id,
+                                uint64_t *ret_items,
+                                pawl_error *reterr)
+{
+    struct work_backend *backend = tx->backend;
+    struct work_row **rows = pawl__tx_take(tx, CANCEL_AT_ONCE, sizeof(struct work_row *), reterr);
+    size_t count = 0;
+
+    if (rows == NULL) {
+        return PAWL_NOMEM;
+    }
+    *ret_items = 0;
+    do {
+        pawl_status status = backend->items->unfinished(
+            backend, task_id, CANCEL_AT_ONCE, tx->arena, rows, &count, reterr);
+        for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+            (void)pawl__decide_cancel(rows[i], pawl_view_of(WORK_CANCELLED_MESSAGE), &tx->now);
+        }
+        /* Straight to the store: all that could follow is cancelled here, too. */
+        if (status == PAWL_OK) {
+            status = backend->items->put(backend, &tx->now, rows, count, reterr);
+        }
+        if (status != PAWL_OK) {
+            return status;
+        }
+        *ret_items += count;
+    } while (count > 0);
+    return PAWL_OK;
+}
+
+static pawl_status run_task_cancel(struct work_tx *tx,
+                                   struct work_request *request,
+                                   pawl_error *reterr)
+{
+    struct task_request *cancel = (struct task_request *)request;
+    struct work_task stored = { .known = false };
+    pawl_status status = load_task(tx, cancel->task_id, &stored, reterr);
+
+    cancel->items = 0;
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (!stored.known) {
+        no_such_task(&request->item.outcome, cancel->task_id);
+        return PAWL_OK;
+    }
+    if (stored.task.status == PAWL_TASK_SUCCEEDED || stored.task.status == PAWL_TASK_FAILED) {
+        return pawl__refuse(request,
+                            PAWL_CONFLICT,
+                            "task '%.*s' has %s already",
+                            VIEW_ARGS(cancel->task_id),
+                            pawl__task_status_text(stored.task.status));
+    }
+    if (stored.task.status != PAWL_TASK_CANCELLED) {
+        status = tx->backend->items->task_set(
+            tx->backend, &tx->now, cancel->task_id, PAWL_TASK_CANCELLED, true, reterr);
+    }
+    return status == PAWL_OK ? cancel_items(tx, cancel->task_id, &cancel->items, reterr) : status;
+}
+
+pawl_status pawl_task_cancel(pawl_work *work,
+                             pawl_view task_id,
+                             uint64_t *ret_items,
+                             pawl_error *reterr)
+{
+    NEED(work, reterr);
+    struct task_request cancel = {
+        .request = { .kind = WORK_RUN, .run = run_task_cancel },
+        .task_id = task_id,
+    };
+    pawl_status status = pawl__work_check_name("task_id", task_id, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__work_submit_request(work, &cancel.request, reterr);
+    }
+    if (status == PAWL_OK) {
+        pawl__ahead_withdraw(work->ahead, task_id, (pawl_view){ NULL, 0 });
+    }
+    if (status == PAWL_OK && ret_items != NULL) {
+        *ret_items = cancel.items;
+    }
+    return status;
+}
+
+struct item_request {
+    struct work_request request;
+    pawl_view work_item_id;
+};
+
+static pawl_status run_item_cancel(struct work_tx *tx,
+                                   struct work_request *request,
+                                   pawl_error *reterr)
+{
+    pawl_view id = ((struct item_request *)request)->work_item_id;
+    struct work_row *row = NULL;
+    pawl_status status = tx->backend->items->load(tx->backend, &id, 1, tx->arena, &row, reterr);
+
+    if (status != PAWL_OK) {
+        return status;
+    }
+    if (row == NULL) {
+        return pawl__refuse(request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(id));
+    }
+    if (!pawl__decide_cancel(row, pawl_view_of(WORK_CANCELLED_MESSAGE), &tx->now)) {
+        return pawl__refuse(request,
+                            PAWL_CONFLICT,
+                            "item '%.*s' is %s already",
+                            VIEW_ARGS(id),
+                            pawl__item_status_text(row->item.status));
+    }
+    return pawl__tx_put(tx, &row, 1, reterr);
+}
+
+pawl_status pawl_work_cancel(pawl_work *work, pawl_view work_item_id, pawl_error *reterr)
+{
+    NEED(work, reterr);
+    struct item_request cancel = {
+        .request = { .kind = WORK_RUN, .run = run_item_cancel },
+        .work_item_id = work_item_id,
+    };
+    pawl_status status = pawl__work_check_name("work_item_id", work_item_id, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__work_submit_request(work, &cancel.request, reterr);
+    }
+    if (status == PAWL_OK) {
+        pawl__ahead_withdraw(work->ahead, (pawl_view){ NULL, 0 }, work_item_id);
+    }
+    return status;
+}
