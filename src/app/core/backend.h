@@ -142,6 +142,12 @@ PAWL_MUST_USE pawl_status pawl__app_postgres_open(const char *url,
                                                   struct app_store **ret_store,
                                                   pawl_error *reterr);
 
+/* Calls `visitor` with the name of every application in the database, in order. */
+PAWL_MUST_USE pawl_status pawl__app_postgres_list(const char *url,
+                                                  pawl_app_name_visitor visitor,
+                                                  void *context,
+                                                  pawl_error *reterr);
+
 /* One key. */
 PAWL_MUST_USE pawl_status pawl__app_store_get(struct app_store *store,
                                               enum app_family family,

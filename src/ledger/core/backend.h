@@ -231,6 +231,10 @@ pawl_status pawl__ledger_sqlite_open(const struct pawl__location *location,
                                      const pawl_ledger_options *options,
                                      struct ledger_backend **ret_backend,
                                      pawl_error *reterr);
+/* Moves the log into the file and empties it, so that the file alone is everything. Of a backend
+ * that nobody else has open. */
+PAWL_MUST_USE pawl_status pawl__ledger_sqlite_flush(struct ledger_backend *base,
+                                                    pawl_error *reterr);
 pawl_status pawl__ledger_postgres_open(const struct pawl__location *location,
                                        const pawl_ledger_options *options,
                                        struct ledger_backend **ret_backend,

@@ -6,10 +6,10 @@
 
 #include "base/core/argument.h"
 #include "base/os/fs.h"
+#include "ledger/core/backend.h"
 #include "ledger/core/chain.h"
 #include "ledger/core/internal.h"
 #include "ledger/snapshot/snapshot.h"
-#include "ledger/sqlite/backend.h"
 #include "ledger/verify/verify.h"
 
 enum {

@@ -12,8 +12,8 @@
 #include "base/core/error.h"
 #include "base/os/failpoint.h"
 #include "base/os/fs.h"
+#include "ledger/core/backend.h"
 #include "ledger/core/internal.h"
-#include "ledger/sqlite/backend.h"
 #include "ledger/verify/verify.h"
 
 const char *const pawl__ledger_side_suffixes[LEDGER_SIDE_FILES] = { "-wal", "-shm", ".anchor" };

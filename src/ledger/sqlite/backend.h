@@ -73,11 +73,6 @@ PAWL_MUST_USE pawl_status pawl__ledger_sqlite_head(struct pawl__sqlite *db,
                                                    pawl_ledger_head *ret_head,
                                                    pawl_error *reterr);
 
-/* Moves the log into the file and empties it, so that the file alone is everything. Of a backend
- * that nobody else has open. */
-PAWL_MUST_USE pawl_status pawl__ledger_sqlite_flush(struct ledger_backend *base,
-                                                    pawl_error *reterr);
-
 /* The row that `stmt` stands on. CORRUPT when a column is not what the ledger writes. */
 PAWL_MUST_USE pawl_status pawl__ledger_sqlite_row(struct pawl__sqlite_stmt *stmt,
                                                   pawl_event *ret_event,

@@ -1,0 +1,79 @@
+/* Which applications a database has. */
+#include <stdlib.h>
+
+#include "app/core/backend.h"
+#include "base/core/error.h"
+#include "store/location.h"
+#include "store/postgres/postgres.h"
+#include "store/schemas.h"
+
+enum { CONNECT_MS_MAX = 3000 };
+
+static const struct pawl__pg_statement names_statement = { "SELECT name FROM apps ORDER BY name",
+                                                           "",
+                                                           "t" };
+
+/* The tables may not be there yet, and then nothing that names them can be prepared. */
+static pawl_status has_tables(const char *url,
+                              const struct pawl__pg_options *options,
+                              bool *ret_has,
+                              pawl_error *reterr)
+{
+    AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
+    const struct pawl__schema *schema = &pawl__schema_postgres_app;
+    size_t pending = 0;
+    pawl_status status = pawl__pg_open(url, options, &pg, reterr);
+
+    if (status == PAWL_OK) {
+        status = pawl__migrate_pending(&pawl__pg_migrate_ops, pg, schema, &pending, reterr);
+    }
+    if (status == PAWL_OK) {
+        *ret_has = pending < schema->count;
+    }
+    return status;
+}
+
+static pawl_status visit_names(const struct pawl__pg_rows *rows,
+                               pawl_app_name_visitor visitor,
+                               void *context,
+                               pawl_error *reterr)
+{
+    pawl_status status = PAWL_OK;
+
+    for (size_t i = 0; i < rows->count && status == PAWL_OK; i++) {
+        AUTO(pawl__text_free) char *name = pawl__view_dup(pawl__pg_get_text(rows, i, 0));
+
+        status = name == NULL
+                     ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a name")
+                     : pawl__fail_settled(reterr, visitor(context, name, reterr), "the visitor");
+    }
+    return status;
+}
+
+pawl_status pawl__app_postgres_list(const char *url,
+                                    pawl_app_name_visitor visitor,
+                                    void *context,
+                                    pawl_error *reterr)
+{
+    AUTO(pawl__location_done) struct pawl__location location = { 0 };
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+    struct pawl__pg_options options = { .application_name = "pawl app",
+                                        .connect_ms_max = CONNECT_MS_MAX };
+    bool has = false;
+    pawl_status status = pawl__location_parse(url, &location, reterr);
+
+    if (status == PAWL_OK) {
+        status = has_tables(location.path, &options, &has, reterr);
+    }
+    if (status != PAWL_OK || !has) {
+        return status;
+    }
+    AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
+    options.statements = &names_statement;
+    options.statement_count = 1;
+    status = pawl__pg_open(location.path, &options, &pg, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__pg_exec(pg, 0, NULL, 0, &rows, reterr);
+    }
+    return status == PAWL_OK ? visit_names(&rows, visitor, context, reterr) : status;
+}
