@@ -73,14 +73,15 @@ typedef enum pawl_status {
 typedef struct pawl_error {
     pawl_status status;
     bool retryable;   /* the same call may succeed later, unchanged */
+    bool advised;     /* the message ends with what to do next */
     int native;       /* errno, sqlite3 extended code, ...; 0: none */
     char sqlstate[6]; /* NUL-terminated; empty when the store has none */
     char message[PAWL_ERROR_MESSAGE_SIZE];
 } pawl_error;
 
-#define PAWL_ERROR_INIT           \
-    {                             \
-        PAWL_OK, false, 0, "", "" \
+#define PAWL_ERROR_INIT                  \
+    {                                    \
+        PAWL_OK, false, false, 0, "", "" \
     }
 
 /* Bytes that belong to somebody else; not NUL-terminated. An empty view may have NULL data. */

@@ -44,6 +44,19 @@ static pawl_status refuse_group(const struct pawl__run *run, pawl_error *reterr)
         reterr, PAWL_INVALID, "'%s' needs a command", pawl__path_text(&run->args->path, path));
 }
 
+/* Every message of exit code 6 ends with what to do next. */
+static pawl_status advise(const struct pawl__path *path, pawl_status status, pawl_error *reterr)
+{
+    const char *advice = NULL;
+
+    for (size_t i = path->depth; i > 0 && advice == NULL; i--) {
+        advice = path->commands[i - 1]->when_damaged;
+    }
+    return status != PAWL_CORRUPT || advice == NULL
+               ? status
+               : pawl__fail_advise_default(reterr, status, "%s", advice);
+}
+
 static pawl_status run_args(struct pawl__run *run, pawl_error *reterr)
 {
     const struct pawl__command *leaf = pawl__path_leaf(&run->args->path);
@@ -69,7 +82,7 @@ static pawl_status run_args(struct pawl__run *run, pawl_error *reterr)
     if (config != NULL) {
         pawl__log_start(config);
     }
-    return leaf->run(run, reterr);
+    return advise(&run->args->path, leaf->run(run, reterr), reterr);
 }
 
 static pawl_status run_line(int argc, const char *const *argv, bool json, pawl_error *reterr)

@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
-from command import PAWL, SHOP, environment, new_database, powerless, wants_postgres  # noqa: E402
+from command import PAWL, SHOP, check_advice, environment, new_database, powerless, wants_postgres  # noqa: E402
 from tap import done, it  # noqa: E402
 
 POSTGRES = wants_postgres()
@@ -31,7 +31,7 @@ def run(*args, code=0, text="", env=ENV):
     result = subprocess.run([PAWL, *args], input=text, env=env, cwd=TOP, timeout=WAIT_S, text=True,
                             capture_output=True, check=False)
     assert result.returncode == code, (args, result.returncode, result.stdout[-500:], result.stderr[-500:])
-    return result
+    return check_advice(result)
 
 
 def rows(result):

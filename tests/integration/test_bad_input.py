@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
-from command import PAWL, environment, powerless as without_power  # noqa: E402
+from command import PAWL, check_advice, environment, powerless as without_power  # noqa: E402
 from tap import done, it, skip  # noqa: E402
 
 ROOT = os.geteuid() == 0
@@ -54,6 +54,7 @@ def run(*args, code, env=None, cwd=TOP, powerless=False, unchanged=TOP):
     result = subprocess.run(command, env={**ENV, **(env or {})}, cwd=cwd, capture_output=True,
                             check=False, timeout=60)
     assert result.returncode == code, (args, result.returncode, result.stdout, result.stderr)
+    check_advice(result)
     after = listing(unchanged)
     assert before == after, {path: (before.get(path), after.get(path))
                              for path in before.keys() | after.keys()

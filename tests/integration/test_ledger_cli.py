@@ -15,7 +15,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
-from command import PAWL, environment, powerless  # noqa: E402
+from command import PAWL, check_advice, environment, powerless  # noqa: E402
 from tap import done, it, skip  # noqa: E402
 
 ROOT = os.geteuid() == 0
@@ -40,7 +40,7 @@ def run(*args, code=0, text=b"", env=None):
                             timeout=WAIT_S, capture_output=True, check=False)
     assert result.returncode == code, (args, result.returncode, result.stdout[-500:],
                                        result.stderr[-500:])
-    return result
+    return check_advice(result)
 
 
 def rows(result):
@@ -446,7 +446,10 @@ def sabotaged():
     # The anchor is at 10, which is gone, and 5 was changed before: the walk says so.
     database(data, "UPDATE events SET payload = '{}' WHERE offset = 5")
     database(data, "DELETE FROM events WHERE offset = 10")
-    says(run("stats", "--data", data, code=6), "cut off: the log ends at offset 9, its anchor is at 10")
+    says(run("stats", "--data", data, code=6), "cut off: the log ends at offset 9, its anchor is at 10; to see",
+         "run `pawl ledger verify`", "run `pawl ledger restore DIR`")
+    says(run("verify", "--data", data, code=6), "its content does not give its hash; stop the writers",
+         "`--tail LEDGER --accept-older`")
     result = run("verify", "--data", data, "--json", code=6)
     assert rows(result)[0]["first_bad_offset"] == 5, result.stdout
     with open(f"{data}/ledger.sqlite.anchor", "w", encoding="ascii") as anchor:
@@ -456,7 +459,9 @@ def sabotaged():
     data = place()
     append(data, event("e-0"))
     database(data, "CREATE TRIGGER eve AFTER INSERT ON events BEGIN DELETE FROM events; END")
-    says(append(data, event("e-1"), code=6), "'eve' on 'events'", "DROP TRIGGER")
+    result = append(data, event("e-1"), code=6)
+    says(result, "'eve' on 'events'", "; to go on, run DROP TRIGGER \"eve\"")
+    assert b"restore" not in result.stderr, result.stderr
     result = run("verify", "--data", data, "--json", code=6)
     assert rows(result)[0]["first_bad_offset"] is None and "eve" in rows(result)[0]["what"], result.stdout
     database(data, "DROP TRIGGER eve")

@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.environ["PAWL_SOURCE"], "tests", "lib"))
-from command import PAWL, environment, wait_until  # noqa: E402
+from command import PAWL, check_advice, environment, wait_until  # noqa: E402
 from tap import done, it  # noqa: E402
 
 LINES = int(os.environ.get("PAWL_WORK_LINES", "600"))
@@ -34,7 +34,7 @@ def work(data, *args, code=0, text=b"", env=None):
                             timeout=WAIT_S, capture_output=True, check=False)
     assert result.returncode == code, (args, result.returncode, result.stdout[-500:],
                                        result.stderr[-800:])
-    return result
+    return check_advice(result)
 
 
 def rows(data, *args, **more):
@@ -668,6 +668,17 @@ def progress():
     assert b"run" in seen and b"%" in seen and b"left" in seen, seen
 
 
+def foreign_trigger():
+    data = place()
+    work(data, "submit", "--type", "a")
+    with sqlite3.connect(os.path.join(data, "work.sqlite")) as connection:
+        connection.execute("CREATE TRIGGER eve BEFORE INSERT ON work_items BEGIN SELECT RAISE(IGNORE); END")
+    connection.close()
+    result = work(data, "submit", "--type", "a", code=6)
+    assert b"'eve' on 'work_items'" in result.stderr and b"; to go on, run DROP TRIGGER" in result.stderr, result
+    assert b"verify" not in result.stderr, result.stderr  # 'pawl work' has no such command
+
+
 def stays():
     data = place()
     work(data, "submit", "--type", "a")
@@ -705,5 +716,6 @@ it("lets no command outlive its runner", no_command_outlives_its_runner)
 it("shares the items between two runs", two_at_once)
 it("keeps the order of output", in_order)
 it("shows progress on a terminal", progress)
+it("names a trigger that is not its own, and how to remove it", foreign_trigger)
 it("stays for more with --wait", stays)
 done()

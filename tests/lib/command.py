@@ -6,6 +6,7 @@
     ENV = environment(TOP)
 """
 import os
+import re
 import select
 import subprocess
 import sys
@@ -32,6 +33,16 @@ def powerless(command):
     caps = "-dac_override,-dac_read_search"
     drop = ["setpriv", f"--bounding-set={caps}", f"--inh-caps={caps}"] if os.geteuid() == 0 else []
     return [*drop, *command]
+
+
+def check_advice(result):
+    """Exit code 6 stops a person: its message ends with what to do next, once."""
+    if result.returncode == 6:
+        error = result.stderr if isinstance(result.stderr, str) else result.stderr.decode(errors="replace")
+        advice = re.search(r"[;:] [^;]*\b(run|restore|remove|repairs|add|create|reset|go on|look for|fix)\b", error)
+        assert advice, f"exit code 6 without advice: {error}"
+        assert error.count("restore DIR") <= 1, f"advice twice: {error}"
+    return result
 
 
 def wants_postgres():

@@ -158,6 +158,28 @@ static void test_advice_stays_whole_behind_a_long_message_and_a_long_context(voi
     assert_int_equal(pawl__fail_advise(NULL, PAWL_CORRUPT, "x"), PAWL_CORRUPT);
 }
 
+static void test_general_advice_gives_way_to_what_the_message_says_already(void **state)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+
+    (void)state;
+    pawl__fail(&error, PAWL_CORRUPT, "cut off");
+    assert_false(error.advised);
+    pawl__fail_advise_default(&error, PAWL_CORRUPT, "restore a %s", "copy");
+    assert_string_equal(error.message, "cut off; restore a copy");
+    assert_true(error.advised);
+    pawl__fail_advise_default(&error, PAWL_CORRUPT, "remove it");
+    assert_string_equal(error.message, "cut off; restore a copy");
+    pawl__fail_advised(&error, PAWL_CORRUPT, "a trigger; drop %s", "it");
+    pawl__fail_context(&error, PAWL_CORRUPT, "open 'x'");
+    pawl__fail_advise_default(&error, PAWL_CORRUPT, "restore a copy");
+    assert_string_equal(error.message, "open 'x': a trigger; drop it");
+    pawl__fail(&error, PAWL_CORRUPT, "cut off"); /* another error begins without */
+    assert_false(error.advised);
+    assert_int_equal(pawl__fail_advise_default(NULL, PAWL_CORRUPT, "x"), PAWL_CORRUPT);
+    assert_int_equal(pawl__fail_advised(NULL, PAWL_CORRUPT, "x"), PAWL_CORRUPT);
+}
+
 static void test_an_error_that_was_kept_aside_is_handed_on_with_its_status(void **state)
 {
     pawl_error kept = PAWL_ERROR_INIT;
@@ -186,6 +208,7 @@ int main(void)
         cmocka_unit_test(test_a_long_message_ends_in_dots_on_a_whole_character),
         cmocka_unit_test(test_a_missing_argument_is_refused_by_its_name),
         cmocka_unit_test(test_advice_stays_whole_behind_a_long_message_and_a_long_context),
+        cmocka_unit_test(test_general_advice_gives_way_to_what_the_message_says_already),
         cmocka_unit_test(test_an_error_that_was_kept_aside_is_handed_on_with_its_status),
         cmocka_unit_test(test_min_and_max_evaluate_each_argument_once),
     };

@@ -174,13 +174,14 @@ pawl_status pawl__app_anchor_check_new(const struct app_anchor *anchor,
 
     return longest == UINT16_MAX
                ? PAWL_OK
-               : pawl__fail(reterr,
-                            PAWL_CORRUPT,
-                            "cut off: there is no application '%s', but its anchor is at offset "
-                            "%" PRIu64 " of partition %u; restore it, or to begin anew remove the "
-                            "anchor (%s)",
-                            anchor->name,
-                            anchor->ends[longest].offset,
-                            longest,
-                            where);
+               : pawl__fail_advised(
+                   reterr,
+                   PAWL_CORRUPT,
+                   "cut off: there is no application '%s', but its anchor is at offset "
+                   "%" PRIu64 " of partition %u; restore it, or to begin anew remove the "
+                   "anchor (%s)",
+                   anchor->name,
+                   anchor->ends[longest].offset,
+                   longest,
+                   where);
 }

@@ -179,7 +179,7 @@ static pawl_status fail_without_definition(struct app_store *store, pawl_error *
     if (status != PAWL_OK) {
         return status;
     }
-    return anchor.len > 0 ? pawl__fail(
+    return anchor.len > 0 ? pawl__fail_advised(
                reterr,
                PAWL_CORRUPT,
                "the stored descriptor is missing, its anchor is not: restore it from a backup")

@@ -17,7 +17,7 @@ static pawl_status check_format_may_be_absent(struct app_store *store, pawl_erro
     AUTO(pawl__buf_done) struct pawl__buf anchor = BUF_INIT(APP_ANCHOR_BYTES_MAX);
     pawl_status status = store->ops->read_anchor(store, &anchor, reterr);
 
-    return status == PAWL_OK && anchor.len > 0 ? pawl__fail(
+    return status == PAWL_OK && anchor.len > 0 ? pawl__fail_advised(
                reterr, PAWL_CORRUPT, "the stored format is missing: restore it from a backup")
                                                : status;
 }
@@ -231,7 +231,7 @@ static pawl_status check_logs(struct pawl_app *app, pawl_error *reterr)
     return report.wrong[PAWL_APP_PART_PLOG] == 0 && report.wrong[PAWL_APP_PART_ANCHOR] == 0
                    && report.unaccounted == 0
                ? PAWL_OK
-               : pawl__fail(
+               : pawl__fail_advised(
                    reterr,
                    PAWL_CORRUPT,
                    "the logs themselves are not whole, and numbers made from them could be "

@@ -142,15 +142,16 @@ pawl_status pawl__app_anchor_compare(const struct pawl_app *app,
     }
     return status != PAWL_OK
                ? status
-               : pawl__fail(reterr,
-                            PAWL_CORRUPT,
-                            "cut off: the log of partition %u ends at offset %" PRIu64
-                            ", its anchor is at %" PRIu64
-                            "; restore it, or to go on with what is left remove the anchor (%s)",
-                            partition,
-                            last,
-                            end->offset,
-                            app->store->anchor_name);
+               : pawl__fail_advised(
+                   reterr,
+                   PAWL_CORRUPT,
+                   "cut off: the log of partition %u ends at offset %" PRIu64
+                   ", its anchor is at %" PRIu64
+                   "; restore it, or to go on with what is left remove the anchor (%s)",
+                   partition,
+                   last,
+                   end->offset,
+                   app->store->anchor_name);
 }
 
 static pawl_status compare_all(const struct pawl_app *app, bool found, pawl_error *reterr)

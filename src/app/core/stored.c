@@ -41,7 +41,7 @@ static pawl_status fail_damaged(enum app_family family,
     struct pawl__buf place = BUF_OVER(space);
 
     pawl__app_key_describe(family, key, &place);
-    return pawl__fail(
+    return pawl__fail_advised(
         reterr,
         PAWL_CORRUPT,
         "%s: what is stored %s; 'pawl seq verify --all' lists all that is wrong, 'pawl "

@@ -532,14 +532,18 @@ static pawl_status conclude(const struct check *check, pawl_error *reterr)
     for (size_t i = 0; i < PAWL_APP_PARTS; i++) {
         wrong += check->report.wrong[i];
     }
-    return wrong == 0 ? PAWL_OK
-                      : pawl__fail(reterr,
-                                   PAWL_CORRUPT,
-                                   "application '%s': %" PRIu64 " things are wrong: 'pawl seq "
-                                   "verify --all' lists them, 'pawl seq rebuild' repairs numbers, "
-                                   "all else is to be restored from a backup",
-                                   check->app->definition.descriptor.name,
-                                   wrong);
+    if (wrong == 0) {
+        return PAWL_OK;
+    }
+    return pawl__fail_advised(reterr,
+                              PAWL_CORRUPT,
+                              "application '%s': %" PRIu64
+                              " %s wrong: 'pawl seq verify --all' lists %s, "
+                              "'pawl seq rebuild' repairs numbers; restore all else from a backup",
+                              check->app->definition.descriptor.name,
+                              wrong,
+                              wrong == 1 ? "thing is" : "things are",
+                              wrong == 1 ? "it" : "them");
 }
 
 pawl_status pawl_app_verify(pawl_app *app,

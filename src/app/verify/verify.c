@@ -143,10 +143,11 @@ static pawl_status conclude(struct verify *verify, pawl_error *reterr)
                : pawl__fail(reterr,
                             PAWL_CORRUPT,
                             "sequence %u of workspace %" PRIu64 ": %" PRIu64
-                            " things are wrong with its numbers",
+                            " %s wrong with its numbers",
                             verify->sequence,
                             verify->workspace,
-                            verify->certificate.findings);
+                            verify->certificate.findings,
+                            verify->certificate.findings == 1 ? "thing is" : "things are");
 }
 
 pawl_status pawl_app_verify_sequence(pawl_app *app,

@@ -77,6 +77,7 @@ static void error_reset(pawl_error *error, pawl_status status)
 {
     error->status = status;
     error->retryable = status_is_retryable(status);
+    error->advised = false;
     error->native = 0;
     error->sqlstate[0] = '\0';
 }
@@ -202,6 +203,20 @@ pawl_status pawl__fail_context(pawl_error *reterr, pawl_status status, const cha
     return status;
 }
 
+static void add_advice(pawl_error *error, pawl_status status, const char *advice)
+{
+    size_t room = sizeof(error->message) - strlen(advice) - strlen("; ");
+    size_t len = strlen(error->message);
+
+    if (len >= room) {
+        mark_cut(error->message, room);
+        len = strlen(error->message);
+    }
+    snprintf(error->message + len, sizeof(error->message) - len, "; %s", advice);
+    set_status(error, status);
+    error->advised = true;
+}
+
 pawl_status pawl__fail_advise(pawl_error *reterr, pawl_status status, const char *format, ...)
 {
     REQUIRE(status != PAWL_OK);
@@ -212,14 +227,42 @@ pawl_status pawl__fail_advise(pawl_error *reterr, pawl_status status, const char
         va_start(args, format);
         format_message(advice, sizeof(advice), format, args);
         va_end(args);
-        size_t room = sizeof(reterr->message) - strlen(advice) - strlen("; ");
-        size_t len = strlen(reterr->message);
-        if (len >= room) {
-            mark_cut(reterr->message, room);
-            len = strlen(reterr->message);
-        }
-        snprintf(reterr->message + len, sizeof(reterr->message) - len, "; %s", advice);
+        add_advice(reterr, status, advice);
+    }
+    return status;
+}
+
+pawl_status pawl__fail_advise_default(pawl_error *reterr,
+                                      pawl_status status,
+                                      const char *format,
+                                      ...)
+{
+    REQUIRE(status != PAWL_OK);
+    if (reterr != NULL && !reterr->advised) {
+        char advice[PAWL_ERROR_MESSAGE_SIZE / 2];
+        va_list args;
+
+        va_start(args, format);
+        format_message(advice, sizeof(advice), format, args);
+        va_end(args);
+        add_advice(reterr, status, advice);
+    } else if (reterr != NULL) {
         set_status(reterr, status);
+    }
+    return status;
+}
+
+pawl_status pawl__fail_advised(pawl_error *reterr, pawl_status status, const char *format, ...)
+{
+    REQUIRE(status != PAWL_OK);
+    if (reterr != NULL) {
+        va_list args;
+
+        error_reset(reterr, status);
+        va_start(args, format);
+        format_message(reterr->message, sizeof(reterr->message), format, args);
+        va_end(args);
+        reterr->advised = true;
     }
     return status;
 }

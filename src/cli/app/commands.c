@@ -118,6 +118,9 @@ const struct pawl__command pawl__cmd_app = {
         "and updates, in one atomic write. Numbers go up by one, without a gap, and are never "
         "given out twice.\n\n" APP_WHERE,
     .flags = FLAGS(APP_FLAG),
+    .when_damaged =
+        "to see what is damaged, run `pawl seq verify --all`; restore the application from a "
+        "backup, or if only numbers are wrong, run `pawl seq rebuild`",
     .commands = COMMANDS(&pawl__cmd_app_create,
                          &pawl__cmd_app_exec,
                          &pawl__cmd_app_records,

@@ -284,7 +284,7 @@ static pawl_status numbers_run(struct pawl__run *run, bool prove, pawl_error *re
                ? pawl__fail(reterr,
                             PAWL_CORRUPT,
                             "numbers or entries of the workspace are missing, doubled or not what "
-                            "its log says: the findings are above")
+                            "its log says, as listed")
                : status;
 }
 
@@ -380,6 +380,7 @@ const struct pawl__command pawl__cmd_seq = {
     .description = "Numbers are served from memory, written behind the scenes and rebuilt from the "
                    "log; see 'pawl app'.\n\n" APP_WHERE,
     .flags = FLAGS(APP_FLAG),
+    .when_damaged = "`pawl seq rebuild` repairs numbers; restore all else from a backup",
     .commands = COMMANDS(&pawl__cmd_seq_status, &pawl__cmd_seq_verify, &pawl__cmd_seq_rebuild),
     .examples = EXAMPLES({ .line = "pawl seq verify --data ./data orders --workspace 7",
                            .says = "a certificate for a workspace" }),

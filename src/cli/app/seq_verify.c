@@ -77,7 +77,7 @@ pawl_status pawl__seq_verify_all(struct pawl__run *run, pawl_error *reterr)
     pawl__table_init(&table, columns, COUNT_OF(columns), &options);
     pawl_status verdict = pawl_app_verify(app, 0, add_finding, &findings, &report, &wrong);
     if (verdict != PAWL_OK && verdict != PAWL_CORRUPT) {
-        return pawl__fail(reterr, verdict, "%s", wrong.message); /* it could not be checked */
+        return pawl__fail_with(reterr, verdict, &wrong); /* it could not be checked */
     }
     status = findings.status == PAWL_OK
                  ? add_whole(&table, &findings, &report, reterr)
@@ -85,9 +85,8 @@ pawl_status pawl__seq_verify_all(struct pawl__run *run, pawl_error *reterr)
     if (status == PAWL_OK) {
         status = pawl__table_end(&table, reterr);
     }
-    return status == PAWL_OK && verdict != PAWL_OK
-               ? pawl__fail(reterr, verdict, "%s", wrong.message)
-               : status;
+    return status == PAWL_OK && verdict != PAWL_OK ? pawl__fail_with(reterr, verdict, &wrong)
+                                                   : status;
 }
 
 /* --- anew --- */

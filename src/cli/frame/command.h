@@ -81,8 +81,11 @@ struct pawl__command {
     const struct pawl__operand *operands;
     const struct pawl__example *examples;
     pawl_status (*run)(struct pawl__run *run, pawl_error *reterr);
-    bool hidden;      /* not in help, man pages and completion */
-    bool no_settings; /* runs even when the configuration is wrong: run->config is NULL */
+    const char
+        *when_damaged; /* what to do next when it ends with 6 and the error does not say; NULL:
+                               * that of the command above */
+    bool hidden;       /* not in help, man pages and completion */
+    bool no_settings;  /* runs even when the configuration is wrong: run->config is NULL */
 };
 
 #define COMMANDS(...) ((const struct pawl__command *const[]){ __VA_ARGS__, NULL })

@@ -17,6 +17,9 @@ const struct pawl__command pawl__cmd_ledger = {
                      .value = "LOCATION",
                      .help = "Which ledger: a path, sqlite:PATH or postgres://...",
                      .kind = VALUE_FILE }),
+    .when_damaged =
+        "to see what is damaged, run `pawl ledger verify`; to go back to the newest good "
+        "snapshot, run `pawl ledger restore DIR`",
     .commands = COMMANDS(&pawl__cmd_ledger_append,
                          &pawl__cmd_ledger_tail,
                          &pawl__cmd_ledger_show,

@@ -136,5 +136,8 @@ const struct pawl__command pawl__cmd_ledger_verify = {
                  { .line = "pawl ledger verify --data ./data --expect 12:2c26b46b68ffc68ff99b"
                            "453c1d30413413422d706483bfa0f98a5e886266e7ae",
                    .says = "everything, and what was noted earlier" }),
+    .when_damaged = "stop the writers, then go back to the newest good snapshot with `pawl ledger "
+                    "restore DIR`; if the log was only cut off, add `--tail LEDGER "
+                    "--accept-older` to keep its events",
     .run = verify_run,
 };

@@ -177,6 +177,7 @@ const struct pawl__command pawl__cmd_doctor = {
         { .line = "pawl doctor --data ./data", .says = "look at a directory", .runs = true },
         { .line = "pawl doctor --strict", .says = "before going into production" },
         { .line = "pawl doctor --data ./data --json", .says = "for a program", .runs = true }),
+    .when_damaged = "each finding says how to fix it",
     .run = doctor_run,
     .no_settings = true, /* they are the first thing it checks */
 };

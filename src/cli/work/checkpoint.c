@@ -461,6 +461,8 @@ static const struct pawl__command verify = {
     .summary = "look at a checkpoint's evidence again",
     .description = "Records what it finds. Exit code 6 when something does not hold; a checkpoint "
                    "without evidence always does.",
+    .when_damaged =
+        "go on from an earlier checkpoint: `pawl work checkpoint latest TASK --verified`",
     .operands = OPERANDS({ .name = "ID", .help = "The checkpoint's id." }),
     .examples = EXAMPLES({ .line = ADD "pawl work checkpoint verify --data ./data c-1",
                            .says = "is it still true?",

@@ -12,6 +12,7 @@ const struct pawl__command pawl__cmd_work = {
         "nothing. 'pawl work run' is such a worker for shell commands: a durable "
         "xargs.\n\n" WORK_WHERE,
     .flags = FLAGS(WORK_FLAG),
+    .when_damaged = "stop the workers, keep a copy of the store, and restore a backup of it",
     .commands = COMMANDS(&pawl__cmd_work_submit,
                          &pawl__cmd_work_run,
                          &pawl__cmd_work_list,

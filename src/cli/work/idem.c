@@ -374,6 +374,7 @@ const struct pawl__command pawl__cmd_idem = {
         "A key stands for one request. Whoever is about to do something asks with begin, "
         "and stores with complete what came of it.\n\n" WORK_WHERE,
     .flags = FLAGS(WORK_FLAG),
+    .when_damaged = "stop the workers, keep a copy of the store, and restore a backup of it",
     .commands = COMMANDS(&begin, &complete, &fail, &release, &get, &hash),
     .examples =
         EXAMPLES({ .line = BEGIN_NEW

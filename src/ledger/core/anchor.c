@@ -90,5 +90,10 @@ pawl_status pawl__anchor_read(const char *path, pawl_ledger_head *ret_head, pawl
             return PAWL_OK;
         }
     }
-    return pawl__fail(reterr, PAWL_CORRUPT, "'%s' is damaged: it is not what pawl wrote", path);
+    return pawl__fail_advised(
+        reterr,
+        PAWL_CORRUPT,
+        "'%s' is damaged: it is not what pawl wrote; if `pawl ledger verify` finds nothing "
+        "else, remove it",
+        path);
 }

@@ -155,8 +155,7 @@ static pawl_status check_position(const pawl_reader *reader, uint64_t end, pawl_
     }
     return pawl__fail(reterr,
                       PAWL_CORRUPT,
-                      "cut off: offset %llu was %s, now the ledger ends at %llu; run `pawl ledger "
-                      "verify`",
+                      "cut off: offset %llu was %s, now the ledger ends at %llu",
                       (unsigned long long)(was_read ? reader->position : reader->head),
                       was_read ? "read" : "there",
                       (unsigned long long)end);
@@ -194,10 +193,7 @@ static pawl_status start_round(pawl_reader *reader, pawl_error *reterr)
 /* Offsets have no holes. A reader that passed over one would lose an event silently. */
 static pawl_status fail_missing(uint64_t offset, pawl_error *reterr)
 {
-    return pawl__fail(reterr,
-                      PAWL_CORRUPT,
-                      "offset %llu is missing; 'pawl ledger verify' says what else is",
-                      (unsigned long long)offset);
+    return pawl__fail(reterr, PAWL_CORRUPT, "offset %llu is missing", (unsigned long long)offset);
 }
 
 /* Any other status than PAWL_OK ends the store's walk; `full` tells this one from errors. */

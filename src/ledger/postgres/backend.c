@@ -204,13 +204,13 @@ static pawl_status check_written(void *context,
                && is_hash(pawl__pg_get_bytes(rows, 0, 3), written->last)
                && !pawl__pg_get_bool(rows, 0, 4);
     }
-    return good
-               ? PAWL_OK
-               : pawl__fail(reterr,
-                            PAWL_CORRUPT,
-                            "%zu events were written, and reading them back shows others: look for "
-                            "a trigger or rule that is not pawl's; nothing was appended",
-                            written->count);
+    return good ? PAWL_OK
+                : pawl__fail_advised(
+                    reterr,
+                    PAWL_CORRUPT,
+                    "%zu events were written, and reading them back shows others: look for "
+                    "a trigger or rule that is not pawl's; nothing was appended",
+                    written->count);
 }
 
 /* One round trip: the events, the new head, the notification that goes out with the commit, and the
@@ -290,11 +290,12 @@ static pawl_status postgres_turn_put(struct ledger_backend *base,
     if (status != PAWL_OK || rows.affected == 1) {
         return status;
     }
-    return pawl__fail(reterr,
-                      PAWL_CORRUPT,
-                      "one row was written to 'turns' and %lld were stored: look for a trigger or "
-                      "rule that is not pawl's; nothing was appended",
-                      (long long)rows.affected);
+    return pawl__fail_advised(
+        reterr,
+        PAWL_CORRUPT,
+        "one row was written to 'turns' and %lld were stored: look for a trigger or "
+        "rule that is not pawl's; nothing was appended",
+        (long long)rows.affected);
 }
 
 static pawl_status postgres_commit(struct ledger_backend *base, pawl_error *reterr)
@@ -569,12 +570,9 @@ pawl_status pawl__ledger_postgres_open(const struct pawl__location *location,
                                   : connect_all(backend, options, reterr);
     if (status != PAWL_OK) {
         postgres_close(&backend->base);
-        return status == PAWL_CORRUPT
-                   ? pawl__fail_advise(reterr,
-                                       status,
-                                       "a part of the ledger's schema is missing or was changed: "
-                                       "restore the database, or a snapshot of this ledger")
-                   : status;
+        return status == PAWL_CORRUPT ? pawl__fail_advise_default(
+                   reterr, status, "restore the database, or a snapshot of this ledger")
+                                      : status;
     }
     *ret_backend = &backend->base;
     return PAWL_OK;

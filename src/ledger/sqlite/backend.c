@@ -196,13 +196,14 @@ static pawl_status check_changed(struct pawl__sqlite *db, const char *table, paw
 {
     int64_t changed = pawl__sqlite_changes(db);
 
-    return changed == 1 ? PAWL_OK
-                        : pawl__fail(reterr,
-                                     PAWL_CORRUPT,
-                                     "one row was written to '%s' and %lld were stored: look for a "
-                                     "trigger on it; nothing was appended",
-                                     table,
-                                     (long long)changed);
+    return changed == 1
+               ? PAWL_OK
+               : pawl__fail_advised(reterr,
+                                    PAWL_CORRUPT,
+                                    "one row was written to '%s' and %lld were stored: look for a "
+                                    "trigger on it; nothing was appended",
+                                    table,
+                                    (long long)changed);
 }
 
 static pawl_status insert_one(struct pawl__sqlite *db, const pawl_event *event, pawl_error *reterr)
@@ -246,13 +247,13 @@ static pawl_status read_back(struct pawl__sqlite *db,
     bool same = row && pawl__sqlite_i64(&stmt, 0) == (int64_t)last->offset
                 && pawl__sqlite_i64(&stmt, 2) == (int64_t)count && hash.len == sizeof(last->hash)
                 && memcmp(hash.data, last->hash, hash.len) == 0;
-    return same
-               ? PAWL_OK
-               : pawl__fail(reterr,
-                            PAWL_CORRUPT,
-                            "%zu events were written, and reading them back shows others: look for "
-                            "a trigger on 'events'; nothing was appended",
-                            count);
+    return same ? PAWL_OK
+                : pawl__fail_advised(
+                    reterr,
+                    PAWL_CORRUPT,
+                    "%zu events were written, and reading them back shows others: look for "
+                    "a trigger on 'events'; nothing was appended",
+                    count);
 }
 
 static pawl_status sqlite_insert(struct ledger_backend *base,
@@ -516,12 +517,14 @@ static pawl_status check_paths(struct sqlite_backend *backend, pawl_error *reter
     pawl_status status = pawl__anchor_read(backend->anchor_path, &anchor, reterr);
 
     if (status == PAWL_OK && anchor.offset > 0 && !has_content(backend->path)) {
-        return pawl__fail(reterr,
-                          PAWL_CORRUPT,
-                          "cut off: there is no log, but its anchor is at offset %llu; to begin "
-                          "anew, remove '%s'",
-                          (unsigned long long)anchor.offset,
-                          backend->anchor_path);
+        return pawl__fail_advised(
+            reterr,
+            PAWL_CORRUPT,
+            "cut off: there is no log, but its anchor is at offset %llu; restore the "
+            "newest snapshot with `pawl ledger restore`, or to begin anew, remove "
+            "'%s'",
+            (unsigned long long)anchor.offset,
+            backend->anchor_path);
     }
     return status == PAWL_NOT_FOUND ? PAWL_OK : status;
 }
@@ -560,8 +563,7 @@ static pawl_status explain(const struct sqlite_backend *backend,
         && pawl__anchor_read(backend->anchor_path, &anchor, NULL) == PAWL_OK && anchor.offset > 0) {
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
-                          "cut off: the log is empty, but its anchor is at offset %llu; restore a "
-                          "snapshot",
+                          "cut off: the log is empty, but its anchor is at offset %llu",
                           (unsigned long long)anchor.offset);
     }
     /* With an anchor beside it, it was a ledger once. */

@@ -293,8 +293,7 @@ static pawl_status check_highest(struct pawl__sqlite *db, uint64_t *ret_bad, paw
     *ret_bad = head.offset + 1;
     return pawl__fail(reterr,
                       PAWL_CORRUPT,
-                      "cut off: the log ends at offset %llu, but had events up to %lld; restore it "
-                      "from a snapshot",
+                      "cut off: the log ends at offset %llu, but had events up to %lld",
                       (unsigned long long)head.offset,
                       (long long)highest);
 }
@@ -310,11 +309,12 @@ static pawl_status check_last(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_e
 
     if (status == PAWL_OK && row) {
         *ret_bad = (uint64_t)pawl__sqlite_i64(&stmt, 0);
-        return pawl__fail(reterr,
-                          PAWL_CORRUPT,
-                          "not indexed: the id of the newest event, at %lld, does not lead to it; "
-                          "see 'damaged indexes' in the documentation of the ledger",
-                          (long long)pawl__sqlite_i64(&stmt, 0));
+        return pawl__fail_advised(
+            reterr,
+            PAWL_CORRUPT,
+            "not indexed: the id of the newest event, at %lld, does not lead to it; stop "
+            "the writers and run `sqlite3 FILE REINDEX`",
+            (long long)pawl__sqlite_i64(&stmt, 0));
     }
     return status;
 }

@@ -50,6 +50,19 @@ static pawl_status bad_at(
         reterr, PAWL_CORRUPT, "offset %llu: %s", (unsigned long long)offset, walk->report.what);
 }
 
+/* The same for an error that another part found there. */
+static pawl_status bad_as(struct walk *walk,
+                          uint64_t offset,
+                          const pawl_error *error,
+                          pawl_error *reterr)
+{
+    (void)bad_at(walk, offset, reterr, "%s", error->message);
+    if (reterr != NULL) {
+        reterr->advised = error->advised;
+    }
+    return PAWL_CORRUPT;
+}
+
 static pawl_status hand_on(const pawl_error *error, pawl_error *reterr)
 {
     if (reterr != NULL) {
@@ -131,7 +144,7 @@ pawl_status pawl__verify_contains(struct ledger_backend *backend,
     return status != PAWL_OK ? status
                              : pawl__fail(reterr,
                                           PAWL_CORRUPT,
-                                          "replaced: offset %llu, or events before it; %s has "
+                                          "replaced: offset %llu or events before it, %s has "
                                           "another hash",
                                           (unsigned long long)head->offset,
                                           whose);
@@ -187,7 +200,7 @@ static pawl_status check_outside(struct walk *walk, bool before, pawl_error *ret
         pawl_status status =
             pawl__verify_contains(walk->backend, &witness->head, witness->whose, &bad, &error);
         if (status == PAWL_CORRUPT) {
-            return bad_at(walk, bad, reterr, "%s", error.message);
+            return bad_as(walk, bad, &error, reterr);
         }
         if (status != PAWL_OK) {
             return hand_on(&error, reterr);
@@ -307,7 +320,7 @@ static pawl_status walk_page(struct walk *walk, pawl_error *reterr)
         return find_out(walk, reterr);
     }
     if (status == PAWL_CORRUPT && walk->report.first_bad_offset == 0) {
-        return bad_at(walk, walk->report.verified.offset + 1, reterr, "%s", error.message);
+        return bad_as(walk, walk->report.verified.offset + 1, &error, reterr);
     }
     if (status != PAWL_OK) {
         return hand_on(&error, reterr);
@@ -341,7 +354,7 @@ static pawl_status check_turns(struct walk *walk, pawl_error *reterr)
         walk->backend, &walk->turns, walk->options.from.offset, walk->end.offset, &bad, &error);
 
     if (status == PAWL_CORRUPT) {
-        return bad_at(walk, bad, reterr, "%s", error.message);
+        return bad_as(walk, bad, &error, reterr);
     }
     return status == PAWL_OK ? PAWL_OK : hand_on(&error, reterr);
 }
@@ -361,7 +374,11 @@ static pawl_status check_indexes(struct walk *walk, pawl_error *reterr)
     pawl_status status = pawl__verify_indexes(&check, &bad, &error);
 
     if (status == PAWL_CORRUPT) {
-        return bad_at(walk, bad, reterr, "%s", error.message);
+        status = bad_as(walk, bad, &error, reterr);
+        return pawl__fail_advise(reterr,
+                                 status,
+                                 "stop the writers, run `sqlite3 FILE REINDEX`, "
+                                 "then `pawl ledger verify` again");
     }
     if (status == PAWL_CANCELLED) { /* nothing behind the beginning was compared in full */
         walk->report.verified = walk->options.from;
@@ -428,7 +445,7 @@ static pawl_status check_ends(struct walk *walk, pawl_error *reterr)
         if (bad == 1) {
             walk->report.verified = (pawl_ledger_head){ 0 };
         }
-        return bad_at(walk, bad, reterr, "%s", error.message);
+        return bad_as(walk, bad, &error, reterr);
     }
     return status == PAWL_OK ? PAWL_OK : hand_on(&error, reterr);
 }

@@ -266,7 +266,7 @@ static pawl_status check_role(pawl_view role, pawl_error *reterr)
 {
     return !pawl__view_is(role, "replica")
                ? PAWL_OK
-               : pawl__fail(
+               : pawl__fail_advised(
                    reterr,
                    PAWL_CORRUPT,
                    "session_replication_role is 'replica' for this user or database, so no "

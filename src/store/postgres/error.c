@@ -90,11 +90,11 @@ pawl_status pawl__pg_fail_result(struct pawl__pg *pg, const PGresult *result, pa
     pawl_status status =
         is_gone(pg, sqlstate) ? PAWL_CORRUPT : pawl__pg_status_of(sqlstate, pg->gave_up);
     if (is_short(pg, sqlstate)) {
-        status =
-            pawl__fail(reterr,
-                       PAWL_CORRUPT,
-                       "the server dropped rows that it was sent, so none was stored: a trigger "
-                       "that is not pawl's; remove it, then verify");
+        status = pawl__fail_advised(
+            reterr,
+            PAWL_CORRUPT,
+            "the server dropped rows that it was sent, so none was stored: look for a "
+            "trigger or rule that is not pawl's, and remove it");
     } else if (status == PAWL_CONFLICT && constraint != NULL) {
         /* The message without the row's values: those belong to the user, not into a log. */
         pawl__fail(reterr, status, "constraint '%s': %s", constraint, message);

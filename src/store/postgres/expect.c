@@ -96,7 +96,7 @@ static pawl_status refuse(const struct pawl__pg_rows *rows, pawl_error *reterr)
         return pawl__fail(reterr, PAWL_CORRUPT, "table '%.*s' does not exist", VIEW_ARGS(name));
     }
     if (pawl__view_is(what, "no log")) {
-        return pawl__fail(
+        return pawl__fail_advised(
             reterr,
             PAWL_CORRUPT,
             "table '%.*s' is UNLOGGED: a crash of the server empties it; run ALTER TABLE "
@@ -105,17 +105,19 @@ static pawl_status refuse(const struct pawl__pg_rows *rows, pawl_error *reterr)
             VIEW_ARGS(table));
     }
     if (pawl__view_is(what, "no index") || pawl__view_is(what, "no trigger")) {
-        return pawl__fail(reterr,
-                          PAWL_CORRUPT,
-                          "there is %.*s '%.*s', or it was changed: create it as pawl did",
-                          VIEW_ARGS(what),
-                          VIEW_ARGS(name));
+        return pawl__fail_advised(
+            reterr,
+            PAWL_CORRUPT,
+            "there is %.*s '%.*s', or it was changed; create it as pawl did, or restore "
+            "the database",
+            VIEW_ARGS(what),
+            VIEW_ARGS(name));
     }
-    return pawl__fail(
+    return pawl__fail_advised(
         reterr,
         PAWL_CORRUPT,
         "%.*s that is not pawl's, '%.*s' on '%.*s': it can drop, change or hide what is "
-        "written; remove it, then verify",
+        "written; to go on, remove it",
         VIEW_ARGS(what),
         VIEW_ARGS(name),
         VIEW_ARGS(table));

@@ -172,15 +172,15 @@ static pawl_status check_foreign(sqlite3 *expected, const struct objects *found,
     if (is_ours(expected, table, &ours) != PAWL_OK) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory to check the schema");
     }
-    return ours
-               ? pawl__fail(reterr,
-                            PAWL_CORRUPT,
-                            "a trigger that is not pawl's, '%.*s' on '%.*s': it can drop or change "
-                            "what is written; to go on, run DROP TRIGGER \"%.*s\", then verify",
-                            VIEW_ARGS(name),
-                            VIEW_ARGS(table),
-                            VIEW_ARGS(name))
-               : PAWL_OK;
+    return ours ? pawl__fail_advised(
+               reterr,
+               PAWL_CORRUPT,
+               "a trigger that is not pawl's, '%.*s' on '%.*s': it can drop or change "
+               "what is written; to go on, run DROP TRIGGER \"%.*s\"",
+               VIEW_ARGS(name),
+               VIEW_ARGS(table),
+               VIEW_ARGS(name))
+                : PAWL_OK;
 }
 
 /* What is known of two objects of one name. */
@@ -232,19 +232,21 @@ static pawl_status check_same(struct pawl__sqlite *db,
         return PAWL_OK;
     }
     if (pair.has_ours) {
-        return pawl__fail(reterr,
-                          PAWL_CORRUPT,
-                          "the table '%.*s' is not the one that pawl made: it has a column or a "
-                          "constraint more, which can refuse or remove what is written; to go on, "
-                          "drop it, then verify",
-                          VIEW_ARGS(column(found, NAME)));
+        return pawl__fail_advised(
+            reterr,
+            PAWL_CORRUPT,
+            "the table '%.*s' is not the one that pawl made: it has a column or a "
+            "constraint more, which can refuse or remove what is written; to go on, "
+            "remove that",
+            VIEW_ARGS(column(found, NAME)));
     }
-    return pawl__fail(reterr,
-                      PAWL_CORRUPT,
-                      "a table or an index is missing or was changed: the %.*s '%.*s' is not "
-                      "the one that pawl made; restore the store from a copy",
-                      VIEW_ARGS(column(found, TYPE)),
-                      VIEW_ARGS(column(found, NAME)));
+    return pawl__fail_advised(
+        reterr,
+        PAWL_CORRUPT,
+        "a table or an index is missing or was changed: the %.*s '%.*s' is not "
+        "the one that pawl made; restore the store from a copy",
+        VIEW_ARGS(column(found, TYPE)),
+        VIEW_ARGS(column(found, NAME)));
 }
 
 static pawl_status check_row(struct pawl__sqlite *db,
@@ -260,12 +262,13 @@ static pawl_status check_row(struct pawl__sqlite *db,
     if (order > 0) {
         return check_foreign(native, found, reterr);
     }
-    return pawl__fail(reterr,
-                      PAWL_CORRUPT,
-                      "a table or an index is missing or was changed: there is no %.*s '%.*s'; "
-                      "restore the store from a copy",
-                      VIEW_ARGS(column(expected, TYPE)),
-                      VIEW_ARGS(column(expected, NAME)));
+    return pawl__fail_advised(
+        reterr,
+        PAWL_CORRUPT,
+        "a table or an index is missing or was changed: there is no %.*s '%.*s'; "
+        "restore the store from a copy",
+        VIEW_ARGS(column(expected, TYPE)),
+        VIEW_ARGS(column(expected, NAME)));
 }
 
 static pawl_status compare_all(struct pawl__sqlite *db, sqlite3 *native, pawl_error *reterr)

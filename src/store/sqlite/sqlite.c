@@ -78,12 +78,13 @@ static pawl_status check_file(const char *path, pawl_error *reterr)
         return pawl__fail(reterr, PAWL_CORRUPT, "'%s': file is not a database", path);
     }
     if (info.st_size == 0 && log) {
-        return pawl__fail(reterr,
-                          PAWL_CORRUPT,
-                          "'%s' is empty, but '%s-wal' is not: the store was cut off; restore it "
-                          "from a copy, or move both away",
-                          path,
-                          path);
+        return pawl__fail_advised(
+            reterr,
+            PAWL_CORRUPT,
+            "'%s' is empty, but '%s-wal' is not: the store was cut off; restore it "
+            "from a copy, or move both away",
+            path,
+            path);
     }
     return PAWL_OK;
 }
@@ -389,7 +390,7 @@ static pawl_status check_recorded(struct pawl__sqlite *db,
     status = pawl__sqlite_schema_recorded(db, &recorded, reterr);
     return status != PAWL_OK || recorded
                ? status
-               : pawl__fail(
+               : pawl__fail_advised(
                    reterr,
                    PAWL_CORRUPT,
                    "it has tables, but the record of them, schema_version, is empty or gone: "
