@@ -55,4 +55,14 @@ __attribute__((noreturn, cold)) void pawl__require_failed(const char *condition,
                                                           int line,
                                                           const char *function);
 
+/* Returns what failed: the happy path runs straight down, and scope (AUTO) cleans up. Of a function that
+ * returns pawl_status. */
+#define TRY(call)                         \
+    do {                                  \
+        pawl_status try_status_ = (call); \
+        if (try_status_ != PAWL_OK) {     \
+            return try_status_;           \
+        }                                 \
+    } while (0)
+
 #endif
