@@ -481,6 +481,51 @@ static void test_a_store_that_is_not_in_its_place_is_not_written(void **state)
     pawl__sqlite_close(db);
 }
 
+static void remove_beside(const struct probe *probe, const char *suffix)
+{
+    char path[128];
+
+    snprintf(path, sizeof(path), "%s%s", probe->path, suffix);
+    assert_int_equal(unlink(path), 0);
+}
+
+static void test_a_store_whose_log_was_removed_is_not_written(void **state)
+{
+    static const char *const suffixes[] = { "-wal", "-shm" };
+    struct probe *probe = *state;
+
+    for (size_t i = 0; i < COUNT_OF(suffixes); i++) {
+        struct pawl__sqlite *db = probe_open(probe);
+        pawl_error error = PAWL_ERROR_INIT;
+
+        assert_ok(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), &error);
+        assert_ok(pawl__sqlite_commit(db, &error), &error);
+        remove_beside(probe, suffixes[i]);
+        assert_status(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), PAWL_IO, &error);
+        assert_message(&error, suffixes[i]);
+        assert_message(&error, "was moved, replaced or deleted");
+        pawl__sqlite_close(db);
+    }
+}
+
+static void test_what_went_into_a_log_that_was_removed_is_not_acknowledged(void **state)
+{
+    struct probe *probe = *state;
+    struct pawl__sqlite *db = probe_open(probe);
+    pawl_error error = PAWL_ERROR_INIT;
+
+    assert_ok(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, &error), &error);
+    assert_ok(probe_put(db, "a", &error), &error);
+    remove_beside(probe, "-wal");
+    assert_status(pawl__sqlite_commit(db, &error), PAWL_IO, &error);
+    assert_message(&error, "-wal' was moved, replaced or deleted");
+    assert_false(pawl__sqlite_in_transaction(db));
+    pawl__sqlite_close(db); /* and does not put it over what others may have stored since */
+    db = probe_open(probe);
+    assert_rows(db, 1); /* that of the schema */
+    pawl__sqlite_close(db);
+}
+
 static void test_a_full_store_takes_the_transaction_back_as_a_whole(void **state)
 {
     struct pawl__sqlite *db = probe_open(*state);
@@ -1066,6 +1111,8 @@ int main(void)
         CASE(test_a_broken_constraint_is_a_conflict_that_names_it),
         CASE(test_a_transaction_is_all_or_nothing),
         CASE(test_a_store_that_is_not_in_its_place_is_not_written),
+        CASE(test_a_store_whose_log_was_removed_is_not_written),
+        CASE(test_what_went_into_a_log_that_was_removed_is_not_acknowledged),
         CASE(test_a_full_store_takes_the_transaction_back_as_a_whole),
         CASE(test_a_writer_waits_as_long_as_it_was_told),
         CASE(test_a_waiter_asks_as_often_as_it_was_told),

@@ -3,6 +3,7 @@
 #define PAWL_STORE_SQLITE_INTERNAL_H
 
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include <sqlite3.h>
 
@@ -27,6 +28,16 @@ enum {
     OWN_COUNT
 };
 
+/* A file beside the store: its log (-wal) or the log's index (-shm). */
+struct sqlite_side {
+    char *path;
+    bool known;
+    dev_t device;
+    ino_t inode;
+};
+
+enum { SQLITE_SIDES = 2 };
+
 struct pawl__sqlite {
     sqlite3 *native;
     char *path;
@@ -34,6 +45,7 @@ struct pawl__sqlite {
     atomic_uint stop;
     const atomic_bool *interrupted; /* of the options */
     bool in_transaction;            /* between our begin and our commit or rollback */
+    bool writes;                    /* that transaction took the write lock at its begin */
     bool shielded;                  /* COMMIT or ROLLBACK runs: an interrupt waits */
     int wal_pages;                  /* in the log after the last commit */
     int wal_pages_max;
@@ -45,6 +57,7 @@ struct pawl__sqlite {
     const struct pawl__schema *schema;
     bool schema_checked;    /* and every transaction that writes compares the version */
     int64_t schema_version; /* SQLite's own count of changes, as of the check */
+    struct sqlite_side sides[SQLITE_SIDES];
     sqlite3_stmt *own[OWN_COUNT];
     size_t statement_count;
     sqlite3_stmt *statements[]; /* the store's table */
@@ -99,6 +112,15 @@ PAWL_MUST_USE pawl_status pawl__sqlite_has_fingerprint(struct pawl__sqlite *db,
  * holds until the end of the transaction. */
 PAWL_MUST_USE pawl_status pawl__sqlite_check_schema_change(struct pawl__sqlite *db,
                                                            pawl_error *reterr);
+
+/* --- sqlite_place.c --- */
+
+void pawl__sqlite_note_sides(struct pawl__sqlite *db); /* at open, when SQLite has opened them */
+void pawl__sqlite_forget_sides(struct pawl__sqlite *db);
+
+/* IO when the log or its index is not in its place any more. */
+PAWL_MUST_USE pawl_status pawl__sqlite_check_sides(const struct pawl__sqlite *db,
+                                                   pawl_error *reterr);
 
 /* --- sqlite_extend.c --- */
 

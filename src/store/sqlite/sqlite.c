@@ -539,6 +539,7 @@ pawl_status pawl__sqlite_open(const char *path,
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "open '%s'", path);
     }
+    pawl__sqlite_note_sides(db);
     *ret_db = STEAL(db);
     return PAWL_OK;
 }
@@ -554,12 +555,16 @@ void pawl__sqlite_close(struct pawl__sqlite *db)
     for (size_t i = 0; i < db->statement_count; i++) {
         sqlite3_finalize(db->statements[i]);
     }
-    if (db->native != NULL && (atomic_load(&db->stop) & STOP_POISONED)) {
+    if (db->native != NULL
+        && ((atomic_load(&db->stop) & STOP_POISONED)
+            || pawl__sqlite_check_sides(db, NULL) != PAWL_OK)) {
         /* The last one to close moves the log into the file and removes it. After a failed fsync
-         * the log is what the next open recovers from. */
+         * the log is what the next open recovers from, and a log that is not in its place any more
+         * must not be written over what others have stored since. */
         sqlite3_db_config(db->native, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     }
     REQUIRE(sqlite3_close(db->native) == SQLITE_OK); /* a statement in use would keep it open */
+    pawl__sqlite_forget_sides(db);
     free(db->path);
     free(db);
 }

@@ -145,8 +145,8 @@ enum pawl__sqlite_begin {
                             */
 };
 
-/* IO when the file is not in its place any more: moved, replaced or deleted. CORRUPT when the schema
- * was changed to one that is not ours. Nothing was done then.
+/* IO when the file, its log or the log's index is not in its place any more: moved, replaced or
+ * deleted. CORRUPT when the schema was changed to one that is not ours. Nothing was done then.
  * Transactions do not nest. An error that made SQLite take the transaction back (no space, no
  * memory, I/O, interrupt) fails every later statement until pawl__sqlite_rollback: nothing slips
  * out of it one by one. */
@@ -155,7 +155,8 @@ PAWL_MUST_USE pawl_status pawl__sqlite_begin(struct pawl__sqlite *db,
                                              pawl_error *reterr);
 
 /* PAWL_OK: survives a power cut (unless the options say otherwise). Anything else has taken the
- * transaction back; after IO it may yet be there when the store is opened again. */
+ * transaction back; after IO it may yet be there when the store is opened again. IO also when the log
+ * was removed meanwhile: nobody else sees then what was written to it. */
 PAWL_MUST_USE pawl_status pawl__sqlite_commit(struct pawl__sqlite *db, pawl_error *reterr);
 void pawl__sqlite_rollback(struct pawl__sqlite *db); /* nothing without a transaction */
 bool pawl__sqlite_in_transaction(const struct pawl__sqlite *db);
@@ -224,7 +225,10 @@ PAWL_MUST_USE pawl_status pawl__sqlite_backup(struct pawl__sqlite *db,
  * Done at open and when a writer finds the schema changed. */
 PAWL_MUST_USE pawl_status pawl__sqlite_check_schema(struct pawl__sqlite *db, pawl_error *reterr);
 
-/* IO when the file is not in its place any more: moved, replaced or deleted. */
+/* --- sqlite_place.c --- */
+
+/* IO when the file, its log or the log's index is not in its place any more: moved, replaced or
+ * deleted. */
 PAWL_MUST_USE pawl_status pawl__sqlite_check_place(struct pawl__sqlite *db, pawl_error *reterr);
 
 /* --- sqlite_ask.c --- */

@@ -274,27 +274,14 @@ bool pawl__sqlite_in_transaction(const struct pawl__sqlite *db)
     return db->in_transaction;
 }
 
-/* What is written to a file that is no longer in its place is lost when it is closed, and somebody
- * else may be writing to another one there. */
-pawl_status pawl__sqlite_check_place(struct pawl__sqlite *db, pawl_error *reterr)
-{
-    int moved = 0;
-    int rc = sqlite3_file_control(db->native, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
-
-    return rc == SQLITE_OK && moved != 0
-               ? pawl__fail(reterr,
-                            PAWL_IO,
-                            "'%s' was moved, replaced or deleted while it was open: open it again",
-                            db->path)
-               : PAWL_OK;
-}
-
 pawl_status pawl__sqlite_begin(struct pawl__sqlite *db,
                                enum pawl__sqlite_begin kind,
                                pawl_error *reterr)
 {
     REQUIRE(!db->in_transaction);
     pawl_status status = pawl__sqlite_check_stop(db, reterr);
+    /* What is written to a file that is no longer in its place is lost when it is closed, and
+     * somebody else may be writing to another one there. */
     if (status == PAWL_OK && kind == PAWL__SQLITE_IMMEDIATE) {
         status = pawl__sqlite_check_place(db, reterr);
     }
@@ -306,6 +293,7 @@ pawl_status pawl__sqlite_begin(struct pawl__sqlite *db,
         return pawl__sqlite_fail(db, rc, reterr);
     }
     db->in_transaction = true;
+    db->writes = kind == PAWL__SQLITE_IMMEDIATE;
     if (kind == PAWL__SQLITE_IMMEDIATE) {
         status = pawl__sqlite_check_schema_change(db, reterr);
     }
@@ -331,7 +319,7 @@ static pawl_status commit(struct pawl__sqlite *db, pawl_error *reterr)
         return pawl__sqlite_fail(db, rc, reterr);
     }
     FAILPOINT("sqlite.commit.after", reterr);
-    return PAWL_OK;
+    return db->writes ? pawl__sqlite_check_sides(db, reterr) : PAWL_OK; /* it went into the log */
 }
 
 pawl_status pawl__sqlite_commit(struct pawl__sqlite *db, pawl_error *reterr)
