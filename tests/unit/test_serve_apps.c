@@ -3,6 +3,7 @@
 #include "lib/node_fixture.h"
 
 #include <poll.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -303,6 +304,50 @@ static void test_a_database_that_stalls_is_noticed_and_so_is_its_return(void **s
     assert_served(f, COMMAND("orders"));
 }
 
+static sqlite3 *lock_work(struct node_fixture *f)
+{
+    sqlite3 *other = NULL;
+
+    assert_int_equal(sqlite3_open(f->work, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    return other;
+}
+
+static void test_a_work_store_that_stays_locked_is_noticed_and_so_is_the_end_of_it(void **state)
+{
+    struct node_fixture *f = *state;
+
+    free(node_ask(f, "POST /v1/work/tasks", "{\"task_id\":\"t\"}", 201));
+    await(f, "GET /readyz", NULL, 200, "\"ready\":true");
+    int64_t began_ms = now_ms();
+    sqlite3 *other = lock_work(f);
+    await(f, "GET /readyz", NULL, 503, "{\"store\":\"work\",\"why\":\"");
+    assert_true(now_ms() - began_ms < 15000);     /* 4 s when nothing else runs */
+    free(node_ask(f, "GET /metrics", NULL, 200)); /* reading goes on, and changes nothing */
+    free(node_ask(f, "GET /readyz", NULL, 503));
+    assert_int_equal(sqlite3_close(other), SQLITE_OK);
+    await(f, "GET /readyz", NULL, 200, "\"ready\":true");
+    free(node_ask(f, "POST /v1/work/tasks", "{\"task_id\":\"u\"}", 201));
+}
+
+static void test_a_work_store_that_was_replaced_is_noticed(void **state)
+{
+    struct node_fixture *f = *state;
+    char aside[sizeof(f->work) + 8];
+
+    free(node_ask(f, "POST /v1/work/tasks", "{\"task_id\":\"t\"}", 201));
+    await(f, "GET /readyz", NULL, 200, "\"ready\":true");
+    (void)snprintf(aside, sizeof(aside), "%s.aside", f->work);
+    assert_int_equal(rename(f->work, aside), 0);
+    FILE *file = fopen(f->work, "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    await(f, "GET /readyz", NULL, 503, "{\"store\":\"work\",\"why\":\"IO\"}");
+    free(node_ask(f, "POST /v1/work/tasks", "{\"task_id\":\"u\"}", 500));
+    assert_int_equal(rename(aside, f->work), 0);
+    await(f, "GET /readyz", NULL, 200, "\"ready\":true");
+}
+
 #define APPS_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(int argc, char **argv)
@@ -315,6 +360,8 @@ int main(int argc, char **argv)
         APPS_TEST(test_a_node_without_any_application_waits_for_them),
         APPS_TEST(test_a_damaged_application_stops_none_of_the_others),
         APPS_TEST(test_what_does_not_fit_is_not_opened_and_named),
+        APPS_TEST(test_a_work_store_that_stays_locked_is_noticed_and_so_is_the_end_of_it),
+        APPS_TEST(test_a_work_store_that_was_replaced_is_noticed),
     };
     const struct CMUnitTest database[] = {
         APPS_TEST(test_the_node_listens_before_its_applications_are_open),

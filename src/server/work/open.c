@@ -59,8 +59,42 @@ static pawl_status init_locks(struct node_work *work, pawl_error *reterr)
     return PAWL_OK;
 }
 
-/* Reads one item that is not there. What the store says of it is the store's health, so that the probe
- * itself only has to tell that it does not answer. */
+static pawl_status health_of(const pawl_error *error)
+{
+    return error->status == PAWL_NOT_FOUND ? PAWL_OK : error->status;
+}
+
+static void set_health(struct node_work *work, const pawl_error *error)
+{
+    pawl_status health = health_of(error);
+
+    pawl__lock(&work->lock);
+    bool new = health != PAWL_OK && work->health == PAWL_OK;
+    work->health = health;
+    pawl__unlock(&work->lock);
+    if (new) {
+        LOG_WARNING(health == PAWL_IO ? "the work store cannot be used; if its file was moved or "
+                                        "replaced, not until the node is started again"
+                                      : "the work store cannot be used",
+                    LOG_TEXT("error", error->message));
+    }
+}
+
+/* A heartbeat of a lease that nobody can have: it changes nothing and yet takes the way of every write,
+ * which a locked or replaced file has closed. */
+static pawl_status try_to_write(pawl_work *store, pawl_error *reterr)
+{
+    const pawl_lease nobodys = { pawl_view_of("pawl-probe"), INT64_MAX };
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pawl_work_heartbeat(store, &nobodys, 0, NULL, &error);
+
+    return status == PAWL_NOT_FOUND || status == PAWL_LEASE_LOST
+               ? PAWL_OK
+               : pawl__fail_with(reterr, status, &error);
+}
+
+/* Reads one item that is not there, and writes nothing. What the store says of it is the store's health,
+ * so that the probe itself only has to tell that it does not answer. */
 static pawl_status ask(void *context, pawl_error *reterr)
 {
     struct node_work *work = context;
@@ -72,8 +106,12 @@ static pawl_status ask(void *context, pawl_error *reterr)
     if (pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, &error) == PAWL_OK) {
         error.status = pawl_work_get(store, pawl_view_of("pawl-probe"), &item, &error);
         pawl_item_free(item);
+        if (error.status == PAWL_OK || error.status == PAWL_NOT_FOUND) {
+            error = (pawl_error)PAWL_ERROR_INIT;
+            error.status = try_to_write(store, &error);
+        }
     }
-    pawl__node_work_say(work, &error);
+    set_health(work, &error);
     return PAWL_OK;
 }
 
@@ -282,7 +320,7 @@ pawl_status pawl__node_work_find(struct node_work *work,
         options.must_exist = wish == NODE_WORK_THAT_EXISTS;
         status = pawl_work_open(work->location, &options, &store, &error);
         set_opened(work, status == PAWL_OK ? store : NULL);
-        pawl__node_work_say(work, &error);
+        set_health(work, &error);
     } else if (store == NULL) {
         store = atomic_load(&work->store);
         status = store != NULL ? PAWL_OK
@@ -299,14 +337,8 @@ pawl_status pawl__node_work_find(struct node_work *work,
 
 void pawl__node_work_say(struct node_work *work, const pawl_error *error)
 {
-    pawl_status health = error->status == PAWL_NOT_FOUND ? PAWL_OK : error->status;
-
-    pawl__lock(&work->lock);
-    bool new = health != PAWL_OK && work->health == PAWL_OK;
-    work->health = health;
-    pawl__unlock(&work->lock);
-    if (new) {
-        LOG_WARNING("the work store cannot be read", LOG_TEXT("error", error->message));
+    if (health_of(error) != PAWL_OK) {
+        set_health(work, error);
     }
 }
 

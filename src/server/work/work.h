@@ -54,7 +54,7 @@ PAWL_MUST_USE bool pawl__node_work_wait(struct node_work *work,
  * long. pawl_work_up is set to that. Takes as long as the store does, for one at a time. */
 char *pawl__node_work_metrics(struct node_work *work);
 
-/* What an attempt to use the store said: that it fails is logged once, until it works again. */
+/* That an attempt to use the store failed, which is logged once; only the probe knows that it works again. */
 void pawl__node_work_say(struct node_work *work, const pawl_error *error);
 
 /* What the newest attempt said, or TIMEOUT when it does not come back: PAWL_OK also when there is no store.
