@@ -502,6 +502,40 @@ static void test_a_second_application_with_the_same_id_is_refused_by_name(void *
     app_reopen(f); /* who was there first is not touched */
 }
 
+static void test_the_id_of_an_application_without_an_anchor_is_refused_by_name(void **state)
+{
+    struct app_fixture *f = *state;
+    pawl_app_descriptor other = f->descriptor;
+    pawl_app *second = NULL;
+
+    if (!in_a_directory(f)) {
+        return;
+    }
+    app_open(f);
+    pawl_app_close(STEAL(f->app));
+    AUTO(pawl__text_free) char *path = beside(f, "orders.anchor");
+    AUTO(pawl__text_free) char *bills = beside(f, "bills");
+    other.name = "bills";
+    for (int i = 0; i < 2; i++) { /* damaged, then missing */
+        assert_int_equal(i == 0 ? truncate(path, 5) : unlink(path), 0);
+        assert_status(
+            pawl_app_open(bills, &other, NULL, &second, &f->error), PAWL_CONFLICT, &f->error);
+        assert_message(&f->error, "application 'bills' has id 1, which application 'orders'");
+        assert_int_not_equal(access(bills, F_OK), 0); /* nothing was made */
+    }
+    AUTO(pawl__text_free) char *current = pawl__fs_join(f->location, "CURRENT");
+    assert_int_equal(truncate(current, 0), 0);
+    assert_int_not_equal(pawl_app_open(bills, &other, NULL, &second, &f->error), PAWL_OK);
+    assert_message(&f->error, "whether 'orders' has id 1 already");
+    assert_message(&f->error, "move it out of the directory");
+    assert_int_equal(unlink(current), 0); /* what is left of it is a store's */
+    assert_status(pawl_app_open(bills, &other, NULL, &second, &f->error), PAWL_CORRUPT, &f->error);
+    assert_message(&f->error, "whether 'orders' has id 1 already");
+    tempdir_remove(f->location);
+    assert_ok(pawl_app_open(bills, &other, NULL, &second, &f->error), &f->error);
+    pawl_app_close(second);
+}
+
 static void test_an_application_that_is_gone_is_not_begun_anew(void **state)
 {
     struct app_fixture *f = *state;
@@ -570,6 +604,7 @@ int main(int argc, char **argv)
         APP_TEST(test_an_anchor_that_cannot_be_written_is_told_once),
         APP_TEST(test_a_copy_under_another_name_is_refused_by_name),
         APP_TEST(test_a_second_application_with_the_same_id_is_refused_by_name),
+        APP_TEST(test_the_id_of_an_application_without_an_anchor_is_refused_by_name),
         APP_TEST(test_an_anchor_that_cannot_be_read_is_not_taken_for_none),
         APP_TEST(test_an_application_that_is_gone_is_not_begun_anew),
         /* The last one: what it leaves behind keeps its application. */

@@ -303,7 +303,11 @@ static pawl_status check_new(struct rocksdb_store *self,
     }
     snprintf(anchor.name, sizeof(anchor.name), "%s", options->app_name);
     status = pawl__app_place_check(self->path, &anchor, reterr);
-    return status == PAWL_OK ? pawl__app_place_check_new(self->anchor_path, reterr) : status;
+    if (status == PAWL_OK) {
+        status = pawl__app_place_check_new(self->anchor_path, reterr);
+    }
+    return status == PAWL_OK ? pawl__app_place_check_unanchored(self->path, &anchor, reterr)
+                             : status;
 }
 
 static pawl_status open_engine(struct rocksdb_store *self,

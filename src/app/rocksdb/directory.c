@@ -7,9 +7,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "app/core/backend.h"
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "base/os/fs.h"
+#include "store/rocksdb/rocksdb.h"
 
 pawl_status pawl__app_anchor_file(const char *path, struct pawl__buf *text, pawl_error *reterr)
 {
@@ -64,10 +66,23 @@ static bool is_neighbour(const char *place, const char *file, char *ret_name, si
     return path != NULL && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+static pawl_status fail_taken(const struct app_anchor *mine, const char *name, pawl_error *reterr)
+{
+    return pawl__fail(reterr,
+                      PAWL_CONFLICT,
+                      "application '%s' has id %" PRIu32 ", which application '%s' in the same "
+                      "directory has already",
+                      mine->name,
+                      mine->id,
+                      name);
+}
+
 static bool was_before(const struct app_anchor *a, const struct app_anchor *b)
 {
     return a->born_us != b->born_us ? a->born_us < b->born_us : strcmp(a->name, b->name) < 0;
 }
+
+/* --- by their anchors --- */
 
 /* An anchor that cannot be read is for its own application to complain about. */
 static pawl_status check_neighbour(const char *place,
@@ -89,18 +104,86 @@ static pawl_status check_neighbour(const char *place,
         || other.id != mine->id || !was_before(&other, mine)) {
         return PAWL_OK;
     }
-    return pawl__fail(reterr,
-                      PAWL_CONFLICT,
-                      "application '%s' has id %" PRIu32 ", which application '%s' in the same "
-                      "directory has already",
-                      mine->name,
-                      mine->id,
-                      name);
+    return fail_taken(mine, name, reterr);
 }
 
-pawl_status pawl__app_place_check(const char *path,
-                                  const struct app_anchor *anchor,
-                                  pawl_error *reterr)
+/* --- without an anchor --- */
+
+/* *ret_id 0: it was never made whole. */
+static pawl_status read_id(const char *path, uint32_t *ret_id, pawl_error *reterr)
+{
+    const struct app_store_options options = { .must_exist = true, .read_only = true };
+    const struct app_range range = { .family = APP_META, .limit = 1, .bytes_max = SIZE_MAX };
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    AUTO(pawl__app_store_close_p) struct app_store *store = NULL;
+    struct app_entry entry;
+    struct app_key_parts parts = { .app = 0 };
+    size_t count = 0;
+    pawl_status status = pawl__app_rocksdb_open(path, &options, &store, reterr);
+
+    if (status == PAWL_OK) {
+        status = store->ops->scan(store, &range, &arena, &entry, &count, reterr);
+    }
+    if (status == PAWL_OK && count > 0 && !pawl__app_key_take(APP_META, entry.key, &parts)) {
+        status = pawl__fail(reterr, PAWL_CORRUPT, "the key of its descriptor is none");
+    }
+    *ret_id = parts.app;
+    return status;
+}
+
+static bool has_anchor(const char *path)
+{
+    AUTO(pawl__text_free) char *anchor_path = pawl__fs_with_suffix(path, APP_ANCHOR_SUFFIX);
+    AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_ANCHOR_BYTES_MAX);
+    struct app_anchor anchor;
+
+    return anchor_path != NULL && pawl__app_anchor_file(anchor_path, &text, NULL) == PAWL_OK
+           && pawl__app_anchor_parse(pawl__buf_view(&text), &anchor, NULL) == PAWL_OK;
+}
+
+/* What cannot be read may have the id. */
+static pawl_status check_unanchored(const char *place,
+                                    const char *file,
+                                    const struct app_anchor *mine,
+                                    pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *path = pawl__fs_join(place, file);
+    bool exists = false;
+    uint32_t id = 0;
+
+    if (path == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+    }
+    if (strcmp(file, mine->name) == 0 || pawl_app_check_name(file, NULL) != PAWL_OK
+        || has_anchor(path)) {
+        return PAWL_OK;
+    }
+    pawl_status status = pawl__rocks_look(path, &exists, reterr);
+    if (status == PAWL_INVALID || (status == PAWL_OK && !exists)) { /* a file, another directory */
+        return PAWL_OK;
+    }
+    if (status == PAWL_OK) {
+        status = read_id(path, &id, reterr);
+    }
+    if (status == PAWL_OK) {
+        return id == mine->id ? fail_taken(mine, file, reterr) : PAWL_OK;
+    }
+    pawl__fail_context(reterr, status, "whether '%s' has id %" PRIu32 " already", file, mine->id);
+    return pawl__fail_advise(
+        reterr, status, "it has no anchor to ask: repair it, or move it out of the directory");
+}
+
+/* --- all of a directory --- */
+
+typedef pawl_status (*neighbour_check)(const char *place,
+                                       const char *file,
+                                       const struct app_anchor *mine,
+                                       pawl_error *reterr);
+
+static pawl_status check_neighbours(const char *path,
+                                    const struct app_anchor *anchor,
+                                    neighbour_check check,
+                                    pawl_error *reterr)
 {
     const char *slash = strrchr(path, '/');
     AUTO(pawl__text_free)
@@ -119,10 +202,24 @@ pawl_status pawl__app_place_check(const char *path,
     }
     for (int i = 0; i < count; i++) {
         if (status == PAWL_OK) {
-            status = check_neighbour(place, entries[i]->d_name, anchor, reterr);
+            status = check(place, entries[i]->d_name, anchor, reterr);
         }
         free(entries[i]);
     }
     free(entries);
     return status;
+}
+
+pawl_status pawl__app_place_check(const char *path,
+                                  const struct app_anchor *anchor,
+                                  pawl_error *reterr)
+{
+    return check_neighbours(path, anchor, check_neighbour, reterr);
+}
+
+pawl_status pawl__app_place_check_unanchored(const char *path,
+                                             const struct app_anchor *anchor,
+                                             pawl_error *reterr)
+{
+    return check_neighbours(path, anchor, check_unanchored, reterr);
 }

@@ -17,6 +17,12 @@ PAWL_MUST_USE pawl_status pawl__app_place_check(const char *path,
                                                 const struct app_anchor *anchor,
                                                 pawl_error *reterr);
 
+/* The same, before an application is made, for those of the directory that have no anchor, or one that cannot be
+ * read: it looks into each of them. Any other status: one cannot be read either, and may have the id. */
+PAWL_MUST_USE pawl_status pawl__app_place_check_unanchored(const char *path,
+                                                           const struct app_anchor *anchor,
+                                                           pawl_error *reterr);
+
 /* CORRUPT: there is no application here, but there was, says its anchor. One that is damaged is told later. */
 PAWL_MUST_USE pawl_status pawl__app_place_check_new(const char *anchor_path, pawl_error *reterr);
 
