@@ -452,12 +452,13 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_app_read_plog(pawl_app *app,
 
 /* What is wrong with the numbers of a workspace. */
 typedef enum pawl_app_fault {
-    PAWL_APP_MISSING, /* first .. last were never used */
-    PAWL_APP_DOUBLED, /* `first` was used again, in the event at plog_offset */
-    PAWL_APP_AHEAD,   /* the store has `first` as the last number; the log ends at `last` */
-    PAWL_APP_BEHIND,  /* the store has `first` as the last number, and does not read those events
+    PAWL_APP_MISSING,  /* first .. last were never used */
+    PAWL_APP_DOUBLED,  /* `first` was used again, in the event at plog_offset */
+    PAWL_APP_AHEAD,    /* the store has `first` as the last number; the log ends at `last` */
+    PAWL_APP_BEHIND,   /* the store has `first` as the last number, and does not read those events
                          of the log again that go on to `last`: numbers would be given out twice */
-    PAWL_APP_NO_EVENT /* the partition's log lacks its offsets first .. last, whoever's they were */
+    PAWL_APP_NO_EVENT, /* the partition's log lacks its offsets first .. last, whoever's they were */
+    PAWL_APP_DAMAGED   /* what is stored of it, or of its partition's offset, cannot be read */
 } pawl_app_fault;
 
 typedef struct pawl_app_finding {

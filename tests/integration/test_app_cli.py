@@ -197,6 +197,16 @@ def shows_what_is_damaged():
         if all(row["stored_offset"] == row["next_offset"]
                for row in rows(run("seq", "status", *data, "orders", "--json"))):
             break
+    row = "family = 4 AND key = '\\x00000001000100000000000000070010'"
+    sql(f"UPDATE pawl.app_entries SET value = set_byte(value, 7, get_byte(value, 7) - 1) WHERE {row}")
+    damaged = run("seq", "verify", *data, "orders", "--workspace", "7", "--json", code=6)
+    found = {row["sequence"]: row["findings"] for row in rows(damaged)}
+    assert found == {"wlog_offset": None, "c_record": None, "ow_record": None,
+                     "invoice": "what is stored of it is damaged"}, found
+    assert "pawl seq rebuild" in damaged.stderr, damaged.stderr
+    refused = run("app", "exec", *data, "orders", "--command", json.dumps(order(7)), code=6)
+    assert "sequence 'invoice' of workspace 7: what is stored is damaged" in refused.stderr, refused.stderr
+    sql(f"UPDATE pawl.app_entries SET value = set_byte(value, 7, get_byte(value, 7) + 1) WHERE {row}")
     lose(2)
     found = run("seq", "verify", *data, "orders", "--workspace", "7", "--sequence", "invoice", "--json", code=6)
     assert "no event at PLog offsets 2-2" in rows(found)[0]["findings"], found.stdout
@@ -374,6 +384,10 @@ def refuses_copies():
     second = run("app", "create", *data, "--descriptor", json.dumps({**SHOP, "name": "bills"}), code=4)
     assert "application 'orders'" in second.stderr and not os.path.exists(f"{apps}/bills"), second.stderr
     assert rows(run("app", "exec", *data, "orders", text=lines(order(7))))[0]["plog_offset"] == 2
+    os.rename(f"{apps}/orders.anchor", f"{apps}/anchor")
+    second = run("app", "create", *data, "--descriptor", json.dumps({**SHOP, "name": "bills"}), code=4)
+    assert "in the same directory" in second.stderr and not os.path.exists(f"{apps}/bills"), second.stderr
+    os.rename(f"{apps}/anchor", f"{apps}/orders.anchor")
     shutil.rmtree(f"{apps}/orders")
     again = run("app", "create", *data, "--descriptor", json.dumps(SHOP), code=6)
     assert f"{apps}/orders.anchor" in again.stderr, again.stderr

@@ -274,7 +274,7 @@ static void test_SequencesTrustLevel2_believes_a_lowered_row(void **state)
     assert_int_equal(f->response->numbers[0].number, 1001);
 }
 
-#define DAMAGED "sequence 16 of workspace 7 in partition 1 (application 1): what is stored is"
+#define DAMAGED "sequence 'invoice' of workspace 7: what is stored is"
 
 static void test_a_stored_number_with_a_flipped_bit_is_not_used(void **state)
 {

@@ -98,7 +98,8 @@ static void test_any_order_gives_what_counting_gives(void **state)
 
 static void add_finding(void *context, const pawl_app_finding *finding)
 {
-    static const char *const names[] = { "missing", "doubled", "ahead", "behind", "no event" };
+    static const char *const names[] = { "missing", "doubled",  "ahead",
+                                         "behind",  "no event", "damaged" };
 
     pawl__buf_add_format(context,
                          "%s %" PRIu64 "-%" PRIu64 " at %" PRIu64 "\n",
@@ -208,6 +209,23 @@ static void test_a_stored_number_ahead_of_the_log_is_named(void **state)
 static void store_offset(struct app_fixture *f, uint64_t offset)
 {
     app_sabotage_number(f, APP_OFFSETS, pawl__app_key_offset(1, 1), offset, offset);
+}
+
+/* The rest of what there is to say is said all the same. */
+static void test_a_damaged_row_is_a_finding_beside_others(void **state)
+{
+    struct app_fixture *f = *state;
+    const struct app_key key = pawl__app_key_seq(1, 1, 7, PAWL_APP_SEQ_WLOG_OFFSET);
+
+    fill(f);
+    put_event(f, 3, 9);
+    app_sabotage(f, APP_SEQ, key, pawl_view_of("junk"));
+    expect_certificate(
+        f, PAWL_APP_SEQ_WLOG_OFFSET, "damaged 0-0 at 0\nmissing 3-3 at 0\nmissing 5-8 at 0\n");
+    assert_message(&f->error, "sequence 'wlog_offset' of workspace 7: 3 things are wrong");
+    expect_certificate(f, PAWL_APP_SEQ_C_RECORD, "");
+    app_sabotage(f, APP_OFFSETS, pawl__app_key_offset(1, 1), pawl_view_of("junk"));
+    expect_certificate(f, PAWL_APP_SEQ_C_RECORD, "damaged 0-0 at 0\n");
 }
 
 /* Events that are not read again have numbers that are not stored: they would be given out twice. */
@@ -341,6 +359,7 @@ int main(int argc, char **argv)
         APP_TEST(test_a_number_that_was_used_twice_is_named),
         APP_TEST(test_a_stored_number_ahead_of_the_log_is_named),
         APP_TEST(test_a_stored_number_behind_the_log_is_named),
+        APP_TEST(test_a_damaged_row_is_a_finding_beside_others),
         APP_TEST(test_events_that_the_log_lacks_are_named),
         APP_TEST(test_a_log_that_lost_its_end_is_not_gone_on_with),
         APP_TEST(test_a_log_that_cannot_be_read_has_none),

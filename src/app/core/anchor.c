@@ -143,13 +143,14 @@ pawl_status pawl__app_anchor_check_descriptor(const struct app_anchor *anchor,
 {
     return !anchor->has_descriptor || pawl__sha256_equal(&anchor->descriptor, stored)
                ? PAWL_OK
-               : pawl__fail(reterr,
-                            PAWL_CORRUPT,
-                            "the stored descriptor of application '%s' was altered: it is not the "
-                            "one that the anchor knows; restore it from a backup, or to accept it "
-                            "as it is remove the anchor (%s)",
-                            anchor->name,
-                            where);
+               : pawl__fail_advised(
+                   reterr,
+                   PAWL_CORRUPT,
+                   "the stored descriptor of application '%s' was altered: it is not the "
+                   "one that the anchor knows; restore it from a backup, or to accept it "
+                   "as it is remove the anchor (%s)",
+                   anchor->name,
+                   where);
 }
 
 /* The partition with the longest log; UINT16_MAX: there are no events. */

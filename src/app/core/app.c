@@ -193,11 +193,11 @@ static pawl_status check_id(const struct pawl_app *app, pawl_view stored_key, pa
 
     return pawl__view_equal(pawl__app_key_view(&key), stored_key)
                ? PAWL_OK
-               : pawl__fail(reterr,
-                            PAWL_CORRUPT,
-                            "the stored descriptor has id %" PRIu32
-                            ", which is not that of its key: restore it from a backup",
-                            app->definition.descriptor.id);
+               : pawl__fail_advised(reterr,
+                                    PAWL_CORRUPT,
+                                    "the stored descriptor has id %" PRIu32
+                                    ", which is not that of its key: restore it from a backup",
+                                    app->definition.descriptor.id);
 }
 
 static pawl_status read_definition(struct pawl_app *app,
@@ -316,6 +316,7 @@ static pawl_status make_partitions(struct pawl_app *app, pawl_error *reterr)
             (struct app_seq){ .store = app->store,
                               .app = descriptor->id,
                               .partition = i,
+                              .descriptor = descriptor,
                               .short_too =
                                   app->format == APP_FORMAT_BARE, /* only read, or to be rebuilt */
                               .numbered = pawl__app_is_numbered(descriptor->trust) };

@@ -112,7 +112,8 @@ static pawl_status rewrite_number(void *context, const struct app_entry *entry, 
 
     if (!pawl__app_key_take(entry->family, entry->key, &parts)
         || parts.partition >= bringing->app->definition.descriptor.partitions
-        || pawl__app_stored_decode(entry->family, entry->key, entry->value, true, &stored, NULL)
+        || pawl__app_stored_decode(
+               entry->family, entry->key, entry->value, true, NULL, &stored, NULL)
                != PAWL_OK
         || entry->value.len == APP_STORED_BYTES) {
         return PAWL_OK;

@@ -308,21 +308,9 @@ static void add_text(struct pawl__buf *buf, pawl_view text)
 /* An application's own sequences have names, the others are known by these. */
 const char *pawl_app_sequence_name(const pawl_app *app, uint16_t sequence)
 {
-    const char *common = pawl__app_common_sequence(sequence);
+    const pawl_app_descriptor none = { .kind_count = 0 };
 
-    if (common != NULL || app == NULL) {
-        return common == NULL ? "" : common;
-    }
-    const pawl_app_descriptor *descriptor = &app->definition.descriptor;
-    for (size_t i = 0; i < descriptor->kind_count; i++) {
-        const pawl_app_kind *kind = &descriptor->kinds[i];
-        for (size_t k = 0; k < kind->sequence_count; k++) {
-            if (kind->sequences[k].id == sequence) {
-                return kind->sequences[k].name;
-            }
-        }
-    }
-    return "";
+    return pawl__app_sequence_name(app == NULL ? &none : &app->definition.descriptor, sequence);
 }
 
 static void add_numbers(const pawl_app *app,

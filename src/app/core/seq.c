@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "app/core/batch.h"
+#include "app/definition/descriptor.h"
 #include "base/core/error.h"
 
 /* --- numbers --- */
@@ -15,17 +16,18 @@ static struct app_key key_of(const struct app_seq *seq, const pawl_seq_value *va
 
 /* 0 where none is. */
 static pawl_status number_of(const struct app_seq *seq,
-                             enum app_family family,
+                             uint16_t sequence,
                              pawl_view key,
                              const struct app_value *value,
                              uint64_t *ret_number,
                              pawl_error *reterr)
 {
     struct app_stored stored = { 0, 0 };
-    pawl_status status =
-        value->found
-            ? pawl__app_stored_decode(family, key, value->bytes, seq->short_too, &stored, reterr)
-            : PAWL_OK;
+    const char *name =
+        seq->descriptor == NULL ? NULL : pawl__app_sequence_name(seq->descriptor, sequence);
+    pawl_status status = value->found ? pawl__app_stored_decode(
+                             APP_SEQ, key, value->bytes, seq->short_too, name, &stored, reterr)
+                                      : PAWL_OK;
 
     if (status == PAWL_OK) {
         *ret_number = stored.number;
@@ -49,7 +51,7 @@ pawl_status pawl__app_seq_stored(const struct app_seq *seq,
         return PAWL_OK;
     }
     return status == PAWL_OK ? pawl__app_stored_decode(
-               family, view, value.bytes, seq->short_too, ret_stored, reterr)
+               family, view, value.bytes, seq->short_too, NULL, ret_stored, reterr)
                              : status;
 }
 
@@ -81,8 +83,12 @@ static pawl_status read_stored(const struct app_seq *seq,
     pawl_status status = seq->store->ops->get_many(seq->store, &lookup, &arena, found, reterr);
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         ret_numbers[i] = 0;
-        status = number_of(
-            seq, APP_SEQ, keys[i], &found[i], &ret_numbers[i], damaged_too ? NULL : reterr);
+        status = number_of(seq,
+                           values[i].sequence,
+                           keys[i],
+                           &found[i],
+                           &ret_numbers[i],
+                           damaged_too ? NULL : reterr);
         status = status == PAWL_CORRUPT && damaged_too ? PAWL_OK : status;
     }
     return status;

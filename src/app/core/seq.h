@@ -10,8 +10,9 @@ struct app_seq {
     struct app_store *store;
     uint32_t app;
     uint16_t partition;
-    bool short_too; /* a store of format 1 that is only read: see stored.h */
-    bool numbered;  /* each number of an own sequence is a key (NUMBERS) */
+    bool short_too;                        /* a store of format 1 that is only read: see stored.h */
+    const pawl_app_descriptor *descriptor; /* for names in messages; NULL: there are numbers */
+    bool numbered;                         /* each number of an own sequence is a key (NUMBERS) */
 };
 
 /* `seq` outlives the sequencer. */

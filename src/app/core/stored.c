@@ -1,5 +1,7 @@
 #include "app/core/stored.h"
 
+#include <inttypes.h>
+
 #include <string.h>
 
 #include "base/core/crc32c.h"
@@ -32,15 +34,18 @@ void pawl__app_stored_encode(const struct app_key *key,
     memcpy(ret_bytes, space, APP_STORED_BYTES);
 }
 
-static pawl_status fail_damaged(enum app_family family,
-                                pawl_view key,
-                                const char *what,
-                                pawl_error *reterr)
+static pawl_status fail_damaged(
+    enum app_family family, pawl_view key, const char *name, const char *what, pawl_error *reterr)
 {
     char space[192];
     struct pawl__buf place = BUF_OVER(space);
+    struct app_key_parts parts;
 
-    pawl__app_key_describe(family, key, &place);
+    if (name != NULL && family == APP_SEQ && pawl__app_key_take(family, key, &parts)) {
+        pawl__buf_add_format(&place, "sequence '%s' of workspace %" PRIu64, name, parts.workspace);
+    } else {
+        pawl__app_key_describe(family, key, &place);
+    }
     return pawl__fail_advised(
         reterr,
         PAWL_CORRUPT,
@@ -54,6 +59,7 @@ pawl_status pawl__app_stored_decode(enum app_family family,
                                     pawl_view key,
                                     pawl_view bytes,
                                     bool short_too,
+                                    const char *name,
                                     struct app_stored *ret_stored,
                                     pawl_error *reterr)
 {
@@ -68,10 +74,10 @@ pawl_status pawl__app_stored_decode(enum app_family family,
     }
     if (bytes.len != APP_STORED_BYTES || !pawl__view_take_u64be(&rest, &stored.number)
         || !pawl__view_take_u64be(&rest, &stored.offset) || !pawl__view_take_u32be(&rest, &crc)) {
-        return fail_damaged(family, key, "is too short or too long", reterr);
+        return fail_damaged(family, key, name, "is too short or too long", reterr);
     }
     if (crc != checksum(key, (pawl_view){ bytes.data, NUMBERS_BYTES })) {
-        return fail_damaged(family, key, "is damaged: its checksum is wrong", reterr);
+        return fail_damaged(family, key, name, "is damaged: its checksum is wrong", reterr);
     }
     *ret_stored = stored;
     return PAWL_OK;

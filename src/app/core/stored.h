@@ -23,11 +23,12 @@ void pawl__app_stored_encode(const struct app_key *key,
                              const struct app_stored *stored,
                              char ret_bytes[APP_STORED_BYTES]);
 
-/* CORRUPT names the key, and what to do about it. */
+/* CORRUPT names the key, and what to do about it; by `name` when it is that of a sequence (else NULL). */
 PAWL_MUST_USE pawl_status pawl__app_stored_decode(enum app_family family,
                                                   pawl_view key,
                                                   pawl_view bytes,
                                                   bool short_too,
+                                                  const char *name,
                                                   struct app_stored *ret_stored,
                                                   pawl_error *reterr);
 

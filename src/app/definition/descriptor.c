@@ -67,6 +67,19 @@ const char *pawl__app_common_sequence(uint16_t sequence)
     return NULL;
 }
 
+const char *pawl__app_sequence_name(const pawl_app_descriptor *descriptor, uint16_t sequence)
+{
+    const char *name = pawl__app_common_sequence(sequence);
+
+    for (size_t i = 0; i < descriptor->kind_count && name == NULL; i++) {
+        const pawl_app_kind *kind = &descriptor->kinds[i];
+        for (size_t k = 0; k < kind->sequence_count && name == NULL; k++) {
+            name = kind->sequences[k].id == sequence ? kind->sequences[k].name : NULL;
+        }
+    }
+    return name == NULL ? "" : name;
+}
+
 static bool is_common(const char *name)
 {
     for (size_t i = 0; i < COUNT_OF(common); i++) {

@@ -37,6 +37,9 @@ const pawl_app_sequence *pawl__app_find_sequence(const pawl_app_kind *kind, pawl
 /* The name of a sequence that every kind has; NULL: it is none of them. */
 const char *pawl__app_common_sequence(uint16_t sequence);
 
+/* The name of any sequence; "": there is no such one. */
+const char *pawl__app_sequence_name(const pawl_app_descriptor *descriptor, uint16_t sequence);
+
 /* The first number of a sequence, one of every kind or of the application's own; 0: unknown. */
 uint64_t pawl__app_initial_of(const pawl_app_descriptor *descriptor, uint16_t sequence);
 

@@ -201,7 +201,7 @@ pawl_status pawl__check_events(struct check *check,
     return status;
 }
 
-/* Behind the last partition nothing may be. */
+/* Before the first partition and behind the last one nothing may be. */
 static pawl_status take_stray(void *context, const struct app_entry *entry, pawl_error *reterr)
 {
     struct check *check = context;
@@ -221,13 +221,19 @@ static pawl_status check_strays(struct check *check, pawl_error *reterr)
 {
     static const enum app_family families[] = { APP_PLOG, APP_SEQ };
     uint32_t app = check->app->definition.descriptor.id;
+    struct app_key first = pawl__app_key_offset(app, 0);
     struct app_key behind = pawl__app_key_offset(app, (uint16_t)check->app->partition_count);
     pawl_status status = PAWL_OK;
 
     for (size_t i = 0; check->workspace == 0 && i < COUNT_OF(families) && status == PAWL_OK; i++) {
-        const struct app_range range = { .family = families[i],
+        const struct app_range before = { .family = families[i],
+                                          .until = pawl__app_key_view(&first) };
+        const struct app_range after = { .family = families[i],
                                          .from = pawl__app_key_view(&behind) };
-        status = pawl__app_store_walk(check->app->store, &range, take_stray, check, reterr);
+        status = pawl__app_store_walk(check->app->store, &before, take_stray, check, reterr);
+        if (status == PAWL_OK) {
+            status = pawl__app_store_walk(check->app->store, &after, take_stray, check, reterr);
+        }
     }
     return status;
 }

@@ -111,6 +111,7 @@ struct check_rows {
     size_t at; /* the next one */
     struct app_key from;
     struct app_key until;
+    uint16_t partition;
     bool ended;
 };
 PAWL_MUST_USE pawl_status pawl__check_rows_open(const struct check *check,
@@ -119,7 +120,8 @@ PAWL_MUST_USE pawl_status pawl__check_rows_open(const struct check *check,
                                                 pawl_error *reterr);
 void pawl__check_rows_done(struct check_rows *rows);
 
-/* The workspace of entries[at]; 0: there are no more. Rows whose key is none are told and left out. */
+/* The workspace of entries[at]; 0: there are no more. Rows whose key is none, or of a workspace that is not in this
+ * partition, are told and left out. */
 PAWL_MUST_USE pawl_status pawl__check_rows_next(struct check *check,
                                                 struct check_rows *rows,
                                                 uint64_t *ret_workspace,

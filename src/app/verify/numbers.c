@@ -89,7 +89,7 @@ static pawl_status take_row(const struct check *check,
         sequence->stored = true;
         sequence->damaged =
             pawl__app_stored_decode(
-                APP_SEQ, entry->key, entry->value, seq->short_too, &sequence->row, NULL)
+                APP_SEQ, entry->key, entry->value, seq->short_too, NULL, &sequence->row, NULL)
             != PAWL_OK;
     }
     return status;

@@ -1,4 +1,5 @@
 /* What is stored of the sequences, in order of workspaces; and up to where the logs are in it. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ pawl_status pawl__check_rows_open(const struct check *check,
     uint32_t app = check->app->definition.descriptor.id;
     uint64_t workspace = check->workspace;
 
-    rows->ended = workspace != 0 && pawl_app_partition_of(check->app, workspace) != partition;
+    rows->partition = partition;
     rows->from = pawl__app_key_seq(app, partition, workspace, 0);
     rows->until = workspace == 0 ? pawl__app_key_offset(app, (uint16_t)(partition + 1))
                                  : pawl__app_key_seq(app, partition, workspace + 1, 0);
@@ -45,6 +46,19 @@ static pawl_status read_page(const struct check *check, struct check_rows *rows,
     return status;
 }
 
+/* Nobody reads it, so a number in it is one that is missing elsewhere. */
+static void tell_astray(struct check *check, const struct app_key_parts *parts)
+{
+    pawl__check_tell(check,
+                     PAWL_APP_PART_SEQUENCES,
+                     "sequence %u '%s' of workspace %" PRIu64 " is stored in partition %u, which "
+                     "does not have that workspace",
+                     parts->sequence,
+                     pawl_app_sequence_name(check->app, parts->sequence),
+                     parts->workspace,
+                     parts->partition);
+}
+
 pawl_status pawl__check_rows_next(struct check *check,
                                   struct check_rows *rows,
                                   uint64_t *ret_workspace,
@@ -66,11 +80,15 @@ pawl_status pawl__check_rows_next(struct check *check,
         memcpy(rows->from.bytes, entry->key.data, len);
         rows->from.bytes[len] = 0; /* the next possible key */
         rows->from.len = len + 1;
-        if (pawl__app_key_take(APP_SEQ, entry->key, &parts)) {
+        if (!pawl__app_key_take(APP_SEQ, entry->key, &parts)) {
+            pawl__check_tell(check, PAWL_APP_PART_SEQUENCES, "a key of %zu bytes is none", len);
+        } else if (pawl_app_partition_of(check->app, parts.workspace) != rows->partition) {
+            tell_astray(check, &parts);
+        } else {
             *ret_workspace = parts.workspace;
             return PAWL_OK;
         }
-        pawl__check_tell(check, PAWL_APP_PART_SEQUENCES, "a key of %zu bytes is none", len);
+        check->report.entries[PAWL_APP_PART_SEQUENCES]++;
         rows->at++;
     }
     return PAWL_OK;
@@ -95,6 +113,7 @@ static pawl_status take_offset(void *context, const struct app_entry *entry, paw
                                        entry->key,
                                        entry->value,
                                        check->app->format != APP_FORMAT,
+                                       NULL,
                                        &stored,
                                        &error)
                != PAWL_OK) {

@@ -16,6 +16,7 @@ struct verify {
     uint64_t stored;         /* the last number as it is stored, which covers the log... */
     uint64_t covered_before; /* ...before this offset */
     uint64_t covered_last;   /* the highest number of those events */
+    bool damaged;            /* one of the first two cannot be read: neither is compared */
     uint64_t next_offset;    /* of the log */
     pawl_app_finding_visitor visitor;
     void *context;
@@ -89,21 +90,32 @@ static pawl_status read_stored(struct verify *verify,
                                pawl_error *reterr)
 {
     pawl_seq_storage storage = pawl__app_seq_storage(&partition->seq);
-    pawl_status status = storage.read_next_offset(storage.context, &verify->covered_before, reterr);
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = storage.read_next_offset(storage.context, &verify->covered_before, &error);
 
-    return status != PAWL_OK ? status
-                             : storage.read_numbers(storage.context,
-                                                    verify->workspace,
-                                                    &verify->sequence,
-                                                    1,
-                                                    INT64_MAX,
-                                                    &verify->stored,
-                                                    reterr);
+    if (status == PAWL_OK) {
+        status = storage.read_numbers(storage.context,
+                                      verify->workspace,
+                                      &verify->sequence,
+                                      1,
+                                      INT64_MAX,
+                                      &verify->stored,
+                                      &error);
+    }
+    if (status == PAWL_CORRUPT) { /* a finding like others: the log is there all the same */
+        verify->damaged = true;
+        report(verify, (pawl_app_finding){ .fault = PAWL_APP_DAMAGED });
+        return PAWL_OK;
+    }
+    return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
 }
 
 /* What is stored may be behind the log where the log will be read again, and never ahead of it. */
 static void compare_with_stored(struct verify *verify)
 {
+    if (verify->damaged) {
+        return;
+    }
     if (verify->covered_before > verify->next_offset) {
         report(verify,
                (pawl_app_finding){ .fault = PAWL_APP_NO_EVENT,
@@ -142,9 +154,9 @@ static pawl_status conclude(struct verify *verify, pawl_error *reterr)
                ? PAWL_OK
                : pawl__fail(reterr,
                             PAWL_CORRUPT,
-                            "sequence %u of workspace %" PRIu64 ": %" PRIu64
+                            "sequence '%s' of workspace %" PRIu64 ": %" PRIu64
                             " %s wrong with its numbers",
-                            verify->sequence,
+                            pawl_app_sequence_name(verify->app, verify->sequence),
                             verify->workspace,
                             verify->certificate.findings,
                             verify->certificate.findings == 1 ? "thing is" : "things are");

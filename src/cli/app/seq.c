@@ -105,6 +105,7 @@ struct numbers {
     struct pawl__table table;
 
     uint64_t findings;
+    bool told;          /* a sequence has some */
     pawl_status status; /* of rows that were added on the way */
     pawl_error error;
 };
@@ -139,6 +140,9 @@ static void add_finding(void *context, const pawl_app_finding *finding)
         pawl__buf_add_format(
             text, "%" PRIu64 " is stored, the log ends at %" PRIu64, finding->first, finding->last);
         break;
+    case PAWL_APP_DAMAGED:
+        pawl__buf_add_text(text, "what is stored of it is damaged");
+        break;
     }
 }
 
@@ -159,6 +163,7 @@ static pawl_status add_sequence(struct numbers *numbers, uint16_t sequence, pawl
         return status; /* the log cannot be read */
     }
     numbers->findings += certificate.findings;
+    numbers->told = numbers->told || certificate.findings > 0;
     const struct pawl__cell cells[] = {
         pawl__cell_text(pawl_view_of(pawl_app_sequence_name(numbers->app, sequence))),
         pawl__cell_integer((int64_t)certificate.initial),
@@ -238,7 +243,7 @@ static void add_part(void *context, pawl_app_part part, const char *what)
     };
 
     numbers->findings++;
-    if (numbers->status == PAWL_OK && part != PAWL_APP_PART_SEQUENCES) {
+    if (numbers->status == PAWL_OK && (part != PAWL_APP_PART_SEQUENCES || !numbers->told)) {
         numbers->status = pawl__table_add(&numbers->table, cells, &numbers->error);
     }
 }

@@ -112,6 +112,19 @@ DESCRIPTOR_EDITS = {
 }
 
 
+def astray(copy):
+    """The last stored number of each partition in another one, where nobody looks for it."""
+    def edit(entries, older, _):
+        changes = []
+        for key, value in entries.get("seq", {}).items():
+            other = key[:4] + bytes([key[4], key[5] ^ 1]) + key[6:]
+            changes.append(("put", "seq", other, value))
+            if not copy:
+                changes.append(("delete", "seq", key, None))
+        return changes
+    return edit
+
+
 def together(families, all_of_it):
     """Families cut at once: deleted, or put back to the older copy."""
     def edit(entries, older, _):
@@ -129,6 +142,8 @@ def kinds(entries, older):
             found.append((f"{family}: {name}", edit(entries, older, family)))
     for name, edit in DESCRIPTOR_EDITS.items():
         found.append((f"descriptor: {name}", edit(entries, older, None)))
+    found.append(("seq: copy all into the other partition", astray(True)(entries, older, None)))
+    found.append(("seq: move all into the other partition", astray(False)(entries, older, None)))
     every = sorted(entries)
     groups = [["plog", "seq", "offsets"], ["seq", "offsets"], ["plog", "wlog"], ["wlog", "records"],
               [f for f in every if f != "meta"], [f for f in every if f not in ("meta", "plog")]]
