@@ -29,6 +29,25 @@ it "refuses a public header including a private one" planted include/pawl/bad.h 
 unlisted() { mkdir "$tree/src/extra"; ! "$tree/scripts/check-layers"; }
 it "refuses a folder without a place" unlisted
 
+# Two functions of 4 and 6 lines and a struct in one room, SQL apart; the commit has the first alone.
+sized=$tap_dir/sized
+mkdir -p "$sized/scripts" "$sized/src/ledger/core" "$sized/sql"
+cp "$PAWL_SOURCE/scripts/size" "$sized/scripts/"
+printf 'static int a(void)\n{\n    return 1;\n}\n' >"$sized/src/ledger/core/a.c"
+printf 'SELECT 1;\nSELECT 2;\n' >"$sized/sql/0001_first.sql"
+git -C "$sized" init -q && git -C "$sized" add . &&
+    git -C "$sized" -c user.name=a -c user.email=a@b commit -q -m first
+printf 'struct b {\n    int c;\n};\n\nstatic int b(int c,\n             int d)\n{\n    a();\n    return c;\n}\n' \
+    >"$sized/src/ledger/core/b.c"
+size_says() { # line of the table, blanks made one
+    "$sized/scripts/size" "${@:2}" | tr -s ' ' | grep -qxF -- "$1"
+}
+it "size counts the lines of a room" size_says " core 14"
+it "size counts SQL apart" size_says "all SQL 2"
+it "size measures functions" size_says "pawl, here 10 / 10 6 / 6"
+it "size puts a commit beside the tree" size_says "all C 4 14 +250.0 %" HEAD
+it "size names a commit it does not know" grep -q "no commit 'nowhere'" <("$sized/scripts/size" nowhere 2>&1)
+
 it "bootstrap lists without installing" grep -q '^libsqlite3-dev$' <("$PAWL_SOURCE/scripts/bootstrap" --list)
 it "bootstrap names an unknown argument" \
     grep -q "unknown argument '--al'" <("$PAWL_SOURCE/scripts/bootstrap" --al 2>&1)
@@ -73,4 +92,6 @@ END
         sed -n '/^FAILED: plain: dies/,$p' "$tap_dir/said" | grep -q 'last words'
 }
 it "a program that died is named with its last words" dies_silently
+times_shown() { grep -qE '^plain +[0-9]+ s +[0-9]+ s +all [0-9]+ s$' "$tap_dir/said" && grep -qE '^slowest: plain: dies [0-9]+ s$' "$tap_dir/said"; }
+it "the time of each build and of the slowest programs is shown" times_shown
 tap_done
