@@ -11,6 +11,7 @@
 #include "app/verify/sketch.h"
 #include "base/core/buf.h"
 #include "base/core/macros.h"
+#include "base/os/failpoint.h"
 
 enum { SHOP = 7, NEIGHBOUR = 9, OTHER = 8, PARTITION = 1 };
 
@@ -642,8 +643,10 @@ static void test_a_rebuild_repairs_an_older_store_that_cannot_be_brought_up(void
         return;
     }
     fill(f, PAWL_APP_TRUST_0);
-    app_sabotage(f, APP_META, pawl__app_key_format(1), pawl_view_of("1"));
+    app_delete(f, APP_META, pawl__app_key_format(1));
     app_sabotage(f, OFFSET, pawl_view_of("junk"));
+    app_remove_anchor(f); /* such a store has none */
+    f->app->settler.started = false;
     pawl_app_close(STEAL(f->app));
     assert_status(
         pawl_app_open(f->location, NULL, &f->options, &app, &f->error), PAWL_CORRUPT, &f->error);
@@ -656,6 +659,58 @@ static void test_a_rebuild_repairs_an_older_store_that_cannot_be_brought_up(void
     assert_false(f->app->partitions[PARTITION].seq.short_too);
     f->options.rebuild = false;
     app_reopen(f);
+    assert_int_equal(app_invoice(f, SHOP), 1003);
+}
+
+/* At the first, the second, ... write, until one is not interrupted any more. */
+static bool interrupt_rebuild(struct app_fixture *f, int at)
+{
+    char point[64];
+
+    snprintf(point, sizeof(point), "app.format.write.before=error:IO@%d", at);
+    assert_ok(pawl__failpoint_set(point, &f->error), &f->error);
+    f->options.rebuild = true;
+    pawl_status status = pawl_app_open(f->location, NULL, &f->options, &f->app, &f->error);
+    assert_ok(pawl__failpoint_set(NULL, &f->error), &f->error);
+    f->options.rebuild = false;
+    assert_true(status == PAWL_OK || status == PAWL_IO);
+    return status != PAWL_OK;
+}
+
+static void test_an_interrupted_rebuild_is_told_as_that_and_resumed_by_the_next_open(void **state)
+{
+    struct app_fixture *f = *state;
+    int interrupted = 0;
+
+    if (f->in_memory) {
+        return;
+    }
+    fill(f, PAWL_APP_TRUST_0);
+    pawl_app_close(STEAL(f->app));
+    while (interrupt_rebuild(f, interrupted + 1)) {
+        f->options.read_only = true;
+        assert_ok(pawl_app_open(f->location, NULL, &f->options, &f->app, &f->error), &f->error);
+        if (interrupted > 0) { /* before that, nothing was written */
+            app_assert_text(verify(f, 0),
+                            "sequences: a rebuild of the numbers was interrupted: run 'pawl seq "
+                            "rebuild' again; until then numbers, offsets and keys of numbers are "
+                            "not compared\n");
+        }
+        pawl_app_close(STEAL(f->app));
+        f->options.read_only = false;
+        interrupted++;
+    }
+    assert_true(interrupted >= 3);
+    assert_ok(pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error), &f->error);
+    app_await_written(f, PARTITION);
+    app_sabotage_number(f, ROW(PAWL_APP_SEQ_OW_RECORD), 999999, 2);
+    pawl_app_close(STEAL(f->app));
+    assert_true(interrupt_rebuild(f, 2)); /* what is to be forgotten is still there */
+    assert_ok(pawl_app_open(f->location, NULL, &f->options, &f->app, &f->error), &f->error);
+    assert_ok(pawl_app_wait(f->app, APP_PATIENCE_MS, &f->error), &f->error);
+    app_await_written(f, PARTITION);
+    app_await_written(f, 0);
+    expect_whole(f);
     assert_int_equal(app_invoice(f, SHOP), 1003);
 }
 
@@ -730,6 +785,7 @@ int main(int argc, char **argv)
         APP_TEST(test_a_number_that_was_given_twice_is_named),
         APP_TEST(test_a_rebuild_makes_the_numbers_anew_from_the_log),
         APP_TEST(test_a_rebuild_repairs_an_older_store_that_cannot_be_brought_up),
+        APP_TEST(test_an_interrupted_rebuild_is_told_as_that_and_resumed_by_the_next_open),
         APP_TEST(test_a_rebuild_from_a_log_that_lost_events_is_refused),
         APP_TEST(test_more_updated_records_than_fit_are_compared_in_parts),
         APP_TEST(test_more_wrong_workspaces_than_are_listed_are_said_to_be_more),

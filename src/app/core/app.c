@@ -278,8 +278,11 @@ static pawl_status settle_store(struct pawl_app *app, bool found, pawl_error *re
 
     app->format = APP_FORMAT;
     if (found) {
-        status =
-            pawl__app_format_read(app->store, app->definition.descriptor.id, &app->format, reterr);
+        status = pawl__app_format_read(
+            app->store, app->definition.descriptor.id, &app->format, &app->rebuilding, reterr);
+    }
+    if (app->rebuilding && !app->options.read_only) {
+        app->options.rebuild = true; /* it was interrupted, and is done again */
     }
     if (status == PAWL_OK) {
         status = pawl__app_anchor_look(app, found, reterr);

@@ -25,6 +25,7 @@ static pawl_status check_format_may_be_absent(struct app_store *store, pawl_erro
 pawl_status pawl__app_format_read(struct app_store *store,
                                   uint32_t app,
                                   int *ret_format,
+                                  bool *ret_rebuilding,
                                   pawl_error *reterr)
 {
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
@@ -58,6 +59,8 @@ pawl_status pawl__app_format_read(struct app_store *store,
                           APP_FORMAT);
     }
     *ret_format = (int)format;
+    /* Stores of format 1 never said so: only a rebuild writes that. */
+    *ret_rebuilding = value.found && format == APP_FORMAT_BARE;
     return PAWL_OK;
 }
 
@@ -214,6 +217,7 @@ pawl_status pawl__app_format_bring(struct pawl_app *app, pawl_error *reterr)
         return pawl__fail_context(reterr, status, "from format %d to %d", app->format, APP_FORMAT);
     }
     app->format = APP_FORMAT;
+    app->rebuilding = false;
     return PAWL_OK;
 }
 
@@ -259,7 +263,8 @@ static pawl_status forget_family(struct bringing *bringing,
     return pawl__app_store_walk(bringing->app->store, &range, forget_entry, bringing, reterr);
 }
 
-/* The offsets first, with the format: from then on whoever opens it begins where we were interrupted. */
+/* The offsets first, with the format, which says that this has begun: whoever opens it from then on to write does it
+ * again, and whoever verifies it is told. */
 pawl_status pawl__app_format_rebuild(struct pawl_app *app, pawl_error *reterr)
 {
     AUTO(bringing_done) struct bringing bringing = { .app = app };

@@ -49,7 +49,8 @@ struct pawl_app {
     size_t type_count;
     pawl_app_options options;
     struct app_store *store;
-    int format; /* of the store */
+    int format;      /* of the store */
+    bool rebuilding; /* of the store, too: see pawl__app_format_read */
     struct pawl__sha256 stored_descriptor;
     struct app_settler settler;
     struct app_partition *partitions;
@@ -95,10 +96,12 @@ void pawl__app_settle_written(struct app_partition *partition, uint64_t offset);
  * and the schema of PostgreSQL keep a program that knows only 1 away from 2. */
 enum { APP_FORMAT_BARE = 1, APP_FORMAT = 2 };
 
-/* UNSUPPORTED: a newer one. */
+/* UNSUPPORTED: a newer one. *ret_rebuilding: a rebuild has begun and not ended. Who finds that must do it again
+ * before anything else: what is stored of the sequences is half forgotten. */
 PAWL_MUST_USE pawl_status pawl__app_format_read(struct app_store *store,
                                                 uint32_t app,
                                                 int *ret_format,
+                                                bool *ret_rebuilding,
                                                 pawl_error *reterr);
 
 /* Adds the format to a batch. */

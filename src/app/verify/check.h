@@ -45,6 +45,7 @@ struct check {
     pawl_app_wrong_visitor visitor;
     void *context;
     pawl_app_report report;
+    bool quiet[PAWL_APP_PARTS]; /* findings in these are left out */
     struct sketch *sketch;
     struct check_records records;
     struct check_partition partitions[PAWL_APP_PARTITIONS_MAX];

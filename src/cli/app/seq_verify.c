@@ -115,7 +115,8 @@ const struct pawl__command pawl__cmd_seq_rebuild = {
         "themselves; "
         "when events are missing in them, or their anchor says that they were cut, it is refused "
         "with exit code 6 and nothing is changed: numbers made from such a log would be given out "
-        "again. Interrupted, it goes on when the application is opened next. It prints the rows of "
+        "again. If it is interrupted, run it again; opening the application to write does so, too. "
+        "It prints the rows of "
         "'pawl seq status'.",
     .operands = OPERANDS(APP_OPERAND),
     .examples = EXAMPLES({ .line = APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC
