@@ -460,6 +460,9 @@ typedef struct pawl_restored {
     char passed_over[PAWL_LEDGER_PATH_SIZE]; /* with accept_older: the newest snapshot of the
                                                 directory, which could not be used; empty */
     pawl_ledger_head head;
+    uint64_t
+        lost; /* with accept_older: so many events after `head` are known to have been there, by
+                      the tail's anchor or the name of the snapshot that was passed over */
 } pawl_restored;
 
 /* Copies a snapshot into a new ledger file, never writing into the snapshot, and appends the tail.
@@ -470,7 +473,7 @@ typedef struct pawl_restored {
  *
  * CORRUPT: the snapshot or the tail is damaged; or a directory's newest snapshot is, or a tail is
  * shorter than its anchor says. In the last two cases accept_older restores what is left, and logs
- * a warning. A newest snapshot that cannot be looked at gives the status of that look (DENIED,
+ * how much is lost. A newest snapshot that cannot be looked at gives the status of that look (DENIED,
  * UNSUPPORTED, ...), unless accept_older. CONFLICT: the target exists, or the tail is of another
  * ledger: the snapshot's last event is not in it. CANCELLED by `progress`. Whatever fails, no half
  * of a ledger stays behind. */

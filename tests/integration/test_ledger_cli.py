@@ -446,10 +446,10 @@ def sabotaged():
     # The anchor is at 10, which is gone, and 5 was changed before: the walk says so.
     database(data, "UPDATE events SET payload = '{}' WHERE offset = 5")
     database(data, "DELETE FROM events WHERE offset = 10")
-    says(run("stats", "--data", data, code=6), "cut off: the log ends at offset 9, its anchor is at 10; to see",
-         "run `pawl ledger verify`", "run `pawl ledger restore DIR`")
+    says(run("stats", "--data", data, code=6), "cut off: the log ends at offset 9, its anchor is at 10; ",
+         "; to go on with what is left, run `pawl ledger restore DIR --tail LEDGER --accept-older`")
     says(run("verify", "--data", data, code=6), "its content does not give its hash; stop the writers",
-         "`--tail LEDGER --accept-older`")
+         "`pawl ledger restore DIR`")
     result = run("verify", "--data", data, "--json", code=6)
     assert rows(result)[0]["first_bad_offset"] == 5, result.stdout
     with open(f"{data}/ledger.sqlite.anchor", "w", encoding="ascii") as anchor:
@@ -784,6 +784,14 @@ def a_damaged_newest_snapshot():
     assert answer["path"] == target and answer["snapshot"].endswith(older), answer
     assert answer["passed_over"].endswith(newest) and answer["head"].startswith("1:"), answer
     assert newest.encode() in result.stderr and b"warning" in result.stderr, result.stderr
+    assert answer["lost"] == 1 and b'"first_lost_offset":2' in result.stderr, result
+    append(data, event("e-2"), event("e-3"))
+    database(data, "DELETE FROM events WHERE offset = 4")  # the tail is cut, and its anchor knows of 4
+    cut = ("restore", f"{data}/snapshots/{older}", "--tail", f"{data}/ledger.sqlite")
+    says(run(*cut, code=6), "it ends at offset 3, its anchor is at 4", "add --accept-older")
+    result = run(*cut, "--accept-older", "--json")
+    assert rows(result)[0]["lost"] == 1 and rows(result)[0]["head"].startswith("3:"), result.stdout
+    assert b'"lost":1,"first_lost_offset":4,"last_known_offset":4' in result.stderr, result.stderr
     wrong = f"{data}/snapshots/snapshot-{77:020}.db"
     shutil.copy(f"{data}/snapshots/{older}", wrong)
     says(run("restore", wrong, code=6), "it ends at offset 1, its name says 77")

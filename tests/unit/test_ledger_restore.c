@@ -120,6 +120,7 @@ static void test_a_damaged_newest_snapshot_is_named_and_an_older_one_must_be_acc
     assert_string_equal(restored.snapshot, r.older);
     assert_string_equal(restored.passed_over, r.newest);
     assert_int_equal(restored.head.offset, SAMPLE_EVENTS);
+    assert_int_equal(restored.lost, 3); /* 31 to 33 */
     assert_good_copy(r.sample, r.target, NULL, SAMPLE_EVENTS);
 }
 
@@ -133,6 +134,7 @@ static void test_what_is_good_needs_no_acceptance_and_says_what_it_restored(void
     assert_string_equal(restored.snapshot, r.newest);
     assert_string_equal(restored.passed_over, "");
     assert_int_equal(restored.head.offset, 33);
+    assert_int_equal(restored.lost, 0);
     assert_good_copy(r.sample, restored.path, NULL, 33);
 }
 
@@ -224,13 +226,19 @@ static void test_a_newest_snapshot_of_a_newer_version_is_unsupported_in_so_many_
 static void test_a_tail_that_was_cut_off_must_be_accepted(void **state)
 {
     struct restoring r = begin(state);
+    pawl_restore_options options = PAWL_RESTORE_OPTIONS_INIT;
+    pawl_restored restored;
 
     append(&r, 34, 40);
     sample_sql(r.sample->path, "DELETE FROM events WHERE offset > 35");
     assert_refused(&r, r.newest, r.sample->path, PAWL_CORRUPT, "ends at offset 35");
     assert_message(r.err, "its anchor is at 40");
     assert_ends_with(r.err, "add --accept-older");
-    assert_ok(sample_restore_older(r.newest, r.target, r.sample->path, NULL, r.err), r.err);
+    options.target = r.target;
+    options.tail_location = r.sample->path;
+    options.accept_older = true;
+    assert_ok(pawl_snapshot_restore(r.newest, &options, &restored, r.err), r.err);
+    assert_int_equal(restored.lost, 5); /* 36 to 40, which the anchor knows of */
     assert_good_copy(r.sample, r.target, NULL, 35);
 }
 

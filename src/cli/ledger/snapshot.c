@@ -230,7 +230,7 @@ static pawl_status print_restored(const struct pawl__run *run,
         return pawl__out_add(&out, reterr);
     }
     pawl__ledger_head_text(&restored->head, head);
-    return print_row(json_pack("{s:o, s:o, s:o, s:s}",
+    return print_row(json_pack("{s:o, s:o, s:o, s:s, s:I}",
                                "path",
                                pawl__out_text(restored->path),
                                "snapshot",
@@ -240,7 +240,9 @@ static pawl_status print_restored(const struct pawl__run *run,
                                    ? json_null()
                                    : pawl__out_text(restored->passed_over),
                                "head",
-                               head),
+                               head,
+                               "lost",
+                               (json_int_t)restored->lost),
                      reterr);
 }
 
@@ -270,7 +272,8 @@ const struct pawl__command pawl__cmd_ledger_restore = {
         "after the snapshot. The result is verified, and its path printed.\n\n"
         "Given a directory, it restores the newest good snapshot. If a newer one is damaged, it "
         "names both and ends with exit code 6: --accept-older restores the older one. The same "
-        "holds for a --tail that is shorter than its anchor says.",
+        "holds for a --tail that is shorter than its anchor says. How many events are lost is then "
+        "said on standard error, and with --json as 'lost'.",
     .flags = FLAGS(
         { .name = "to", .value = "FILE", .help = "The new file.", .kind = VALUE_FILE },
         { .name = "tail",

@@ -137,7 +137,6 @@ const struct pawl__command pawl__cmd_ledger_verify = {
                            "453c1d30413413422d706483bfa0f98a5e886266e7ae",
                    .says = "everything, and what was noted earlier" }),
     .when_damaged = "stop the writers, then go back to the newest good snapshot with `pawl ledger "
-                    "restore DIR`; if the log was only cut off, add `--tail LEDGER "
-                    "--accept-older` to keep its events",
+                    "restore DIR`",
     .run = verify_run,
 };

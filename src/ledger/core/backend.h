@@ -53,6 +53,10 @@ struct ledger_query {
     const pawl_event_filter *filter; /* NULL: all */
 };
 
+/* What to do with a log whose end is gone. */
+#define LEDGER_CUT_ADVICE \
+    "to go on with what is left, run `pawl ledger restore DIR --tail LEDGER --accept-older`"
+
 struct ledger_backend {
     const struct ledger_backend_ops *ops;
 };

@@ -61,6 +61,7 @@ static pawl_status look_at(struct snapshot_choice *choice,
         return pawl__fail_with(reterr, status, &error);
     } else if (choice->passed_over == NULL && !is_gone(*path)) { /* a prune may have been quicker */
         choice->passed_over = STEAL(*path);
+        choice->newest = offset;
         choice->problem = error;
     }
     return PAWL_OK;

@@ -283,12 +283,12 @@ pawl_status pawl_ledger_prove(pawl_ledger *ledger,
     if (status != PAWL_OK) {
         pawl__fail_context(
             reterr, status, "prove '%s'", proof.snapshot[0] == '\0' ? directory : proof.snapshot);
-        return status == PAWL_CORRUPT
-                   ? pawl__fail_advise(reterr,
-                                       status,
-                                       "run `pawl ledger verify`; when the ledger is whole, move "
-                                       "this snapshot away and take a new one")
-                   : status;
+        return status == PAWL_CORRUPT ? pawl__fail_advise_default(
+                   reterr,
+                   status,
+                   "run `pawl ledger verify`; when the ledger is whole, move "
+                   "this snapshot away and take a new one")
+                                      : status;
     }
     if (ret_proof != NULL) {
         *ret_proof = proof;

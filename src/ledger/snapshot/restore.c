@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/core/argument.h"
+#include "base/log/log.h"
 #include "base/os/fs.h"
 #include "ledger/core/backend.h"
 #include "ledger/core/chain.h"
@@ -127,22 +128,27 @@ static pawl_status check_tail_end(const struct ledger_restore *restore,
 {
     struct ledger_backend *tail = restore->tail;
     pawl_ledger_head anchor = { 0 };
+    pawl_error error = PAWL_ERROR_INIT;
 
-    if (restore->accept_cut_tail || tail->ops->anchor == NULL) {
+    if (tail->ops->anchor == NULL) {
         return PAWL_OK;
     }
-    pawl_status status = tail->ops->anchor(tail, &anchor, reterr);
+    pawl_status status = tail->ops->anchor(tail, &anchor, &error);
+    if (status == PAWL_OK) {
+        restored->known_end = anchor.offset;
+    }
     if (status == PAWL_OK && anchor.offset > MAX(tail_end, restored->snapshot.offset)) {
-        status = pawl__fail(reterr,
+        status = pawl__fail(&error,
                             PAWL_CORRUPT,
                             "cut off: it ends at offset %llu, its anchor is at %llu",
                             (unsigned long long)tail_end,
                             (unsigned long long)anchor.offset);
     }
-    if (status == PAWL_OK || status == PAWL_NOT_FOUND) {
+    if (status == PAWL_OK || status == PAWL_NOT_FOUND || restore->accept_cut_tail) {
         return PAWL_OK;
     }
     restored->advice = accept_cut;
+    (void)pawl__fail_with(reterr, status, &error);
     return pawl__fail_context(reterr, status, "the tail");
 }
 
@@ -291,7 +297,18 @@ static void fill_restored(const struct snapshot_choice *choice,
                           const struct ledger_restored *restored,
                           pawl_restored *ret_restored)
 {
+    uint64_t known_end = MAX(restored->known_end, choice->newest);
+
     *ret_restored = (pawl_restored){ .head = restored->head };
+    if (known_end > restored->head.offset) {
+        ret_restored->lost = known_end - restored->head.offset;
+        LOG_WARNING(
+            "events are lost: they were there, and neither the snapshot nor the tail has them",
+            LOG_TEXT("restored", path),
+            LOG_NATURAL("lost", ret_restored->lost),
+            LOG_NATURAL("first_lost_offset", restored->head.offset + 1),
+            LOG_NATURAL("last_known_offset", known_end));
+    }
     snprintf(ret_restored->path, sizeof(ret_restored->path), "%s", path);
     snprintf(ret_restored->snapshot, sizeof(ret_restored->snapshot), "%s", choice->path);
     snprintf(ret_restored->passed_over,

@@ -254,12 +254,12 @@ pawl_status pawl__snapshot_make(struct ledger_backend *source,
 
 pawl_status pawl__snapshot_advise(pawl_error *reterr, pawl_status status)
 {
-    return status == PAWL_CORRUPT
-               ? pawl__fail_advise(reterr,
-                                   status,
-                                   "the ledger itself is damaged: run `pawl ledger verify`, then "
-                                   "`pawl ledger restore` the newest good snapshot")
-               : status;
+    return status == PAWL_CORRUPT ? pawl__fail_advise_default(
+               reterr,
+               status,
+               "the ledger itself is damaged: run `pawl ledger verify`, then "
+               "`pawl ledger restore` the newest good snapshot")
+                                  : status;
 }
 
 static pawl_status take(struct ledger_backend *source,

@@ -137,6 +137,7 @@ PAWL_MUST_USE pawl_status pawl__snapshot_publish(struct ledger_scratch *scratch,
 struct snapshot_choice {
     char *path; /* the newest good one */
     uint64_t offset;
+    uint64_t newest;    /* the offset in the name of the newest of all */
     char *passed_over;  /* the newest of all, when that is another one; NULL */
     pawl_error problem; /* why */
 };
@@ -166,6 +167,7 @@ struct ledger_restore {
 struct ledger_restored {
     pawl_ledger_head snapshot;
     pawl_ledger_head head; /* of the whole */
+    uint64_t known_end;    /* the tail's anchor: so many events there were at least; 0: unknown */
     const char *advice;    /* set when it is CORRUPT: what to do */
 };
 

@@ -291,11 +291,12 @@ static pawl_status check_highest(struct pawl__sqlite *db, uint64_t *ret_bad, paw
         return status;
     }
     *ret_bad = head.offset + 1;
-    return pawl__fail(reterr,
-                      PAWL_CORRUPT,
-                      "cut off: the log ends at offset %llu, but had events up to %lld",
-                      (unsigned long long)head.offset,
-                      (long long)highest);
+    return pawl__fail_advised(
+        reterr,
+        PAWL_CORRUPT,
+        "cut off: the log ends at offset %llu, but had events up to %lld; " LEDGER_CUT_ADVICE,
+        (unsigned long long)head.offset,
+        (long long)highest);
 }
 
 /* Whoever writes relies on the index of ids to know duplicates. All of it is verify's to read; that

@@ -282,11 +282,12 @@ static pawl_status check_past_end(struct ledger_backend *backend,
             reterr, PAWL_CORRUPT, "changed: a turn's row is about an offset before the first");
     }
     *ret_bad = head.offset + 1;
-    return pawl__fail(reterr,
-                      PAWL_CORRUPT,
-                      "cut off: the log ends at offset %llu, a turn's row is about %llu",
-                      (unsigned long long)head.offset,
-                      (unsigned long long)highest);
+    return pawl__fail_advised(
+        reterr,
+        PAWL_CORRUPT,
+        "cut off: the log ends at offset %llu, a turn's row is about %llu; " LEDGER_CUT_ADVICE,
+        (unsigned long long)head.offset,
+        (unsigned long long)highest);
 }
 
 pawl_status pawl__verify_turn_rows(struct ledger_backend *backend,

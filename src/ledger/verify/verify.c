@@ -56,11 +56,12 @@ static pawl_status bad_as(struct walk *walk,
                           const pawl_error *error,
                           pawl_error *reterr)
 {
-    (void)bad_at(walk, offset, reterr, "%s", error->message);
-    if (reterr != NULL) {
-        reterr->advised = error->advised;
-    }
-    return PAWL_CORRUPT;
+    const char *advice = error->advised ? strstr(error->message, "; ") : NULL;
+    int len = advice == NULL ? PAWL_ERROR_MESSAGE_SIZE : (int)(advice - error->message);
+
+    (void)bad_at(walk, offset, reterr, "%.*s", len, error->message);
+    return advice == NULL ? PAWL_CORRUPT
+                          : pawl__fail_advise(reterr, PAWL_CORRUPT, "%s", advice + strlen("; "));
 }
 
 static pawl_status hand_on(const pawl_error *error, pawl_error *reterr)
@@ -111,12 +112,13 @@ static pawl_status cut_off(struct ledger_backend *backend,
                           whose,
                           (unsigned long long)head->offset);
     }
-    return pawl__fail(reterr,
-                      PAWL_CORRUPT,
-                      "cut off: the log ends at offset %llu, %s is at %llu",
-                      (unsigned long long)end.offset,
-                      whose,
-                      (unsigned long long)head->offset);
+    return pawl__fail_advised(
+        reterr,
+        PAWL_CORRUPT,
+        "cut off: the log ends at offset %llu, %s is at %llu; " LEDGER_CUT_ADVICE,
+        (unsigned long long)end.offset,
+        whose,
+        (unsigned long long)head->offset);
 }
 
 pawl_status pawl__verify_contains(struct ledger_backend *backend,
@@ -326,12 +328,13 @@ static pawl_status walk_page(struct walk *walk, pawl_error *reterr)
         return hand_on(&error, reterr);
     }
     if (walk->report.verified.offset == query.from) {
-        return bad_at(walk,
-                      query.from + 1,
-                      reterr,
-                      "cut off: the log ends at offset %llu, its head is at %llu",
-                      (unsigned long long)query.from,
-                      (unsigned long long)walk->end.offset);
+        pawl_status cut = bad_at(walk,
+                                 query.from + 1,
+                                 reterr,
+                                 "cut off: the log ends at offset %llu, its head is at %llu",
+                                 (unsigned long long)query.from,
+                                 (unsigned long long)walk->end.offset);
+        return pawl__fail_advise(reterr, cut, "%s", LEDGER_CUT_ADVICE);
     }
     return report_progress(walk, reterr);
 }
