@@ -5,7 +5,7 @@
  * holds the owner's lock from its first moment on, so a connection that was lost and made again has
  * either the lock or the news that another process took the application over: then every call is
  * LEASE_LOST, and whoever wants to go on opens it again. What becomes of an owner that stands still is
- * in app_lease.h. */
+ * in lease.h. */
 #include "app/postgres/backend.h"
 
 #include <inttypes.h>
@@ -16,14 +16,12 @@
 #include <unistd.h>
 
 #include "base/core/error.h"
-#include "base/log/log.h"
 #include "base/os/clock.h"
 #include "store/location.h"
 #include "store/schemas.h"
 
 enum {
-    CONNECTIONS_DEFAULT = 8,
-    TAKE_MS_MAX = 10000, /* for a connection that others have */
+    BORROW_MS_MAX = 10000, /* for a connection that others have */
     /* After a crash of the process that had it, the server needs a moment to notice. */
     OWNER_MS_MAX = 2000,
     CONNECT_MS_MAX = 3000, /* less than an application gives its threads to end */
@@ -91,30 +89,28 @@ static pawl_status settle_locked(struct app_postgres *self, struct pawl__pg *pg,
 
 pawl_status pawl__app_pg_borrow(struct app_postgres *self,
                                 int64_t deadline_ns,
-                                struct pawl__pg **ret_pg,
+                                struct pawl__pg_borrowed *ret_borrowed,
                                 pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
-    struct pawl__pg *pg = NULL;
-    int64_t take_ns = pawl__monotonic_ns(pawl__clock_real()) + TAKE_MS_MAX * NS_PER_MS;
+    int64_t borrow_ns = pawl__monotonic_ns(pawl__clock_real()) + BORROW_MS_MAX * NS_PER_MS;
     pawl_status status = PAWL_LEASE_LOST;
 
     if (!atomic_load(&self->lost)) {
-        status = pawl__pg_pool_take(self->pool, MIN(take_ns, deadline_ns), &pg, &error);
+        status = pawl__pg_store_borrow_until(
+            &self->pg, MIN(borrow_ns, deadline_ns), ret_borrowed, &error);
     }
     if (status == PAWL_OK) {
-        pawl__pg_set_deadline(pg, deadline_ns == INT64_MAX ? 0 : deadline_ns);
+        pawl__pg_set_deadline(ret_borrowed->pg, deadline_ns == INT64_MAX ? 0 : deadline_ns);
         pawl__lock(&self->lock);
-        status = settle_locked(self, pg, &error);
+        status = settle_locked(self, ret_borrowed->pg, &error);
         pawl__unlock(&self->lock);
     } else if (status == PAWL_TIMEOUT) {
         status = pawl__fail(&error, PAWL_BUSY, "all connections to the database are in use");
     }
     if (status == PAWL_OK) {
-        *ret_pg = pg;
         return PAWL_OK;
     }
-    pawl__pg_pool_give(self->pool, pg);
     if (reterr != NULL) {
         *reterr = error;
     }
@@ -261,92 +257,41 @@ static pawl_status take_ownership(struct app_postgres *self,
 
 /* --- open and close --- */
 
-static void warn_of_promises(const struct pawl__pg_server *server)
-{
-    if (!server->fsync || !server->full_page_writes
-        || strcmp(server->synchronous_commit, "off") == 0) {
-        LOG_WARNING("this PostgreSQL server may lose answered commands in a power cut",
-                    LOG_TEXT("server", server->location),
-                    LOG_BOOLEAN("fsync", server->fsync),
-                    LOG_BOOLEAN("full_page_writes", server->full_page_writes),
-                    LOG_TEXT("synchronous_commit", server->synchronous_commit));
-    }
-}
-
-static pawl_status bring_schema(struct pawl__pg *pg,
-                                const struct app_store_options *options,
-                                pawl_error *reterr)
-{
-    const struct pawl__schema *schema = &pawl__schema_postgres_app;
-    size_t pending = 0;
-    pawl_status status = pawl__migrate_pending(&pawl__pg_migrate_ops, pg, schema, &pending, reterr);
-
-    if (status == PAWL_OK && pending == schema->count && options->must_exist) {
-        return pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application");
-    }
-    return status == PAWL_OK && pending > 0
-               ? pawl__migrate(&pawl__pg_migrate_ops, pg, schema, reterr)
-               : status;
-}
-
-/* The tables, before statements can be prepared. */
-static pawl_status set_up(struct app_postgres *self,
-                          const struct app_store_options *options,
-                          pawl_error *reterr)
-{
-    AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
-    struct pawl__pg_options bare = self->options;
-
-    bare.statements = NULL;
-    bare.statement_count = 0;
-    pawl_status status = pawl__pg_open(self->url, &bare, &pg, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
-    if (!options->unsafe_no_sync) {
-        warn_of_promises(pawl__pg_server_of(pg));
-    }
-    status = bring_schema(pg, options, reterr);
-    return status == PAWL_OK ? pawl__pg_check_schema(pg, &pawl__schema_postgres_app, reterr)
-                             : status;
-}
-
 static pawl_status connect_all(struct app_postgres *self,
                                const struct app_store_options *options,
-                               size_t connections,
                                pawl_error *reterr)
 {
+    const struct pawl__pg_setup setup = {
+        .schema = &pawl__schema_postgres_app,
+        .missing = "there is no application",
+        .warning = options->unsafe_no_sync
+                       ? NULL
+                       : "this PostgreSQL server may lose answered commands in a power cut",
+        .must_exist = options->must_exist,
+    };
     AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
-    struct pawl__pg_options setup = self->options;
-    pawl_status status = set_up(self, options, reterr);
+    struct pawl__pg_options owning = self->pg.options;
 
-    setup.statements = setup_statements;
-    setup.statement_count = COUNT_OF(setup_statements);
-    if (status == PAWL_OK) {
-        status = pawl__pg_open(self->url, &setup, &pg, reterr);
-    }
-    if (status == PAWL_OK && options->app_id != 0) {
+    TRY(pawl__pg_store_set_up(&self->pg, &setup, NULL, reterr));
+    owning.statements = setup_statements;
+    owning.statement_count = COUNT_OF(setup_statements);
+    TRY(pawl__pg_open(self->pg.url, &owning, &pg, reterr));
+    if (options->app_id != 0) {
         self->app = options->app_id;
         snprintf(self->name, sizeof(self->name), "%s", options->app_name);
-        status = define(pg, options, reterr);
-    } else if (status == PAWL_OK) {
-        const char *name = options->app_name == NULL ? "" : options->app_name;
-        status = find(self, pg, name, reterr);
+        TRY(define(pg, options, reterr));
+    } else {
+        TRY(find(self, pg, options->app_name == NULL ? "" : options->app_name, reterr));
     }
-    if (status == PAWL_OK) {
-        status = take_ownership(self, pg, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(take_ownership(self, pg, reterr));
     snprintf(self->settings,
              sizeof(self->settings),
              SESSION_SETTINGS "; SELECT app_hold(%" PRIu32 ", %" PRId64 ")",
              self->app,
              self->lease.epoch);
-    self->options.settings = self->settings;
-    status = pawl__pg_pool_open(self->url, &self->options, connections, &self->pool, reterr);
-    return status == PAWL_OK ? pawl__app_lease_start(self, reterr) : status;
+    self->pg.options.settings = self->settings;
+    TRY(pawl__pg_store_open_pool(&self->pg, self->pg.connections_max, reterr));
+    return pawl__app_lease_start(self, reterr);
 }
 
 static void interrupt_store(struct app_store *store)
@@ -359,12 +304,11 @@ static void close_store(struct app_store *store)
     struct app_postgres *self = (struct app_postgres *)store;
 
     pawl__app_lease_stop(&self->lease);
-    pawl__pg_pool_close(self->pool);
+    pawl__pg_store_done(&self->pg);
     pawl__app_lease_done(&self->lease);
     if (self->lock_ready) {
         pawl__lock_done(&self->lock);
     }
-    free(self->url);
     free(self);
 }
 
@@ -373,7 +317,7 @@ static pawl_status open_at(struct app_postgres *self,
                            const struct app_store_options *options,
                            pawl_error *reterr)
 {
-    self->options = (struct pawl__pg_options){
+    const struct pawl__pg_options connections = {
         .application_name = "pawl app",
         .statements = pawl__app_pg_statements,
         .statement_count = APP_PG_COUNT,
@@ -382,21 +326,12 @@ static pawl_status open_at(struct app_postgres *self,
         .unsafe_async_commit = options->unsafe_no_sync,
         .cancel = &self->lease.stop,
     };
-    self->url = strdup(location->path);
-    if (self->url == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a URL");
-    }
-    pawl_status status = pawl__app_lease_init(&self->lease, options->lease_ms, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__lock_init(&self->lock, reterr);
-        self->lock_ready = status == PAWL_OK;
-    }
-    return status == PAWL_OK ? connect_all(self,
-                                           options,
-                                           location->connections == 0 ? CONNECTIONS_DEFAULT
-                                                                      : location->connections,
-                                           reterr)
-                             : status;
+
+    TRY(pawl__pg_store_init(&self->pg, location, &connections, reterr));
+    TRY(pawl__app_lease_init(&self->lease, options->lease_ms, reterr));
+    TRY(pawl__lock_init(&self->lock, reterr));
+    self->lock_ready = true;
+    return connect_all(self, options, reterr);
 }
 
 pawl_status pawl__app_postgres_open(const char *url,

@@ -1,5 +1,5 @@
-/* An application in a PostgreSQL database, between opening it (app_postgres.c) and using it
- * (app_postgres_rows.c). */
+/* An application in a PostgreSQL database, between opening it (backend.c) and using it
+ * (rows.c). */
 #ifndef PAWL_APP_POSTGRES_BACKEND_H
 #define PAWL_APP_POSTGRES_BACKEND_H
 
@@ -8,7 +8,7 @@
 #include "app/core/backend.h"
 #include "app/postgres/lease.h"
 #include "base/thread/thread.h"
-#include "store/postgres/pool.h"
+#include "store/postgres/store.h"
 
 enum app_pg_statement {
     APP_PG_GET,
@@ -35,20 +35,18 @@ struct app_postgres {
     size_t stray_count;
     atomic_bool lost; /* another process has it now */
     struct app_lease lease;
-    char *url;
     uint32_t app;
     char name[PAWL_APP_NAME_BYTES_MAX + 1];
     char settings[512];
-    struct pawl__pg_options options;
-    struct pawl__pg_pool *pool;
+    struct pawl__pg_store pg; /* its options hold the owner's lock, once the application is taken */
 };
 
 /* A connection for one question or one write. No session of ours is left behind whose outcome nobody
  * knows: what is read is what will be. BUSY: all are in use. LEASE_LOST for ever once another process
- * has taken the application over. Give it back. */
+ * has taken the application over. For AUTO(pawl__pg_return). */
 PAWL_MUST_USE pawl_status pawl__app_pg_borrow(struct app_postgres *self,
                                               int64_t deadline_ns,
-                                              struct pawl__pg **ret_pg,
+                                              struct pawl__pg_borrowed *ret_borrowed,
                                               pawl_error *reterr);
 
 /* What a failed call with a connection means: LEASE_LOST where the server said so, else `status`. */

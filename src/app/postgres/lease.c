@@ -76,7 +76,7 @@ static void renew_main(void *context)
 
 pawl_status pawl__app_lease_start(struct app_postgres *self, pawl_error *reterr)
 {
-    pawl_status status = pawl__pg_open(self->url, &self->options, &self->lease.pg, reterr);
+    pawl_status status = pawl__pg_open(self->pg.url, &self->pg.options, &self->lease.pg, reterr);
 
     return status == PAWL_OK
                ? pawl__thread_start(&self->lease.thread, "pawl-lease", renew_main, self, reterr)

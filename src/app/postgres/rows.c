@@ -53,16 +53,6 @@ const struct pawl__pg_statement pawl__app_pg_statements[APP_PG_COUNT] = {
     [APP_PG_SET_ANCHOR] = { "UPDATE apps SET anchor = $2 WHERE id = $1", "it", NULL },
 };
 
-struct borrowed {
-    struct app_postgres *self;
-    struct pawl__pg *pg;
-};
-
-static void give_back(struct borrowed *borrowed)
-{
-    pawl__pg_pool_give(borrowed->self->pool, borrowed->pg);
-}
-
 /* --- reading --- */
 
 static pawl_status ask(struct app_postgres *self,
@@ -73,9 +63,9 @@ static pawl_status ask(struct app_postgres *self,
                        struct pawl__pg_rows *ret_rows,
                        pawl_error *reterr)
 {
-    AUTO(give_back) struct borrowed borrowed = { self, NULL };
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = pawl__app_pg_borrow(self, deadline_ns, &borrowed.pg, &error);
+    pawl_status status = pawl__app_pg_borrow(self, deadline_ns, &borrowed, &error);
 
     if (status == PAWL_OK) {
         status = pawl__pg_exec(borrowed.pg, statement, values, count, ret_rows, &error);
@@ -397,7 +387,7 @@ pawl_status pawl__app_pg_write(struct app_store *store,
                                pawl_error *reterr)
 {
     struct app_postgres *self = (struct app_postgres *)store;
-    AUTO(give_back) struct borrowed borrowed = { self, NULL };
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     pawl_error error = PAWL_ERROR_INIT;
 
     if (count == 0) {
@@ -408,7 +398,7 @@ pawl_status pawl__app_pg_write(struct app_store *store,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu entries", count);
     }
     count = make_rows(entries, count, rows);
-    pawl_status status = pawl__app_pg_borrow(self, INT64_MAX, &borrowed.pg, &error);
+    pawl_status status = pawl__app_pg_borrow(self, INT64_MAX, &borrowed, &error);
     if (status == PAWL_OK) {
         status = write_rows(self, borrowed.pg, rows, count, &error);
         status = status == PAWL_OK ? PAWL_OK : pawl__app_pg_failed(self, status, &error);

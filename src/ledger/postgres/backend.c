@@ -12,13 +12,10 @@
 #include <string.h>
 
 #include "base/core/error.h"
-#include "base/log/log.h"
-#include "base/os/clock.h"
 #include "ledger/core/chain.h"
 #include "store/schemas.h"
 
 enum {
-    CONNECTIONS_DEFAULT = 8,
     STATEMENT_MS_MAX = 300000, /* counting a long log takes a while */
     /* A writer that stopped (a suspended machine) holds the others up for no longer than this; it
      * finds its transaction gone and its caller appends again. */
@@ -29,38 +26,19 @@ enum {
 #define INSERT_BYTES_MAX ((size_t)4 << 20) /* ... unless they have more bytes than this */
 #define ARRAY_BYTES_SPARE 64U              /* what an array needs beside its one element */
 
-/* --- the writer's connection --- */
-
-static pawl_status take_writer(struct postgres_backend *backend, pawl_error *reterr)
-{
-    int64_t deadline_ns =
-        pawl__monotonic_ns(pawl__clock_real()) + backend->options.lock_ms_max * NS_PER_MS;
-
-    return backend->writer != NULL
-               ? PAWL_OK
-               : pawl__pg_pool_take(backend->pool, deadline_ns, &backend->writer, reterr);
-}
-
-static void release_writer(struct postgres_backend *backend)
-{
-    if (backend->connections_max == 1) {
-        pawl__pg_pool_give(backend->pool, STEAL(backend->writer));
-    }
-}
-
 /* --- writing --- */
 
 static pawl_status lock_head(struct postgres_backend *backend,
                              pawl_ledger_head *ret_head,
                              pawl_error *reterr)
 {
-    pawl_status status = take_writer(backend, reterr);
+    pawl_status status = pawl__pg_store_take_writer(&backend->pg, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl__pg_begin(backend->writer, PAWL__PG_READ_COMMITTED, reterr);
+        status = pawl__pg_begin(backend->pg.writer, PAWL__PG_READ_COMMITTED, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__ledger_pg_head(backend->writer, PG_HEAD_LOCK, ret_head, reterr);
+        status = pawl__ledger_pg_head(backend->pg.writer, PG_HEAD_LOCK, ret_head, reterr);
     }
     return status == PAWL_BUSY ? pawl__fail_context(reterr, status, "another process is writing")
                                : status;
@@ -70,8 +48,8 @@ static void postgres_rollback(struct ledger_backend *base)
 {
     struct postgres_backend *backend = pawl__ledger_pg_of(base);
 
-    pawl__pg_rollback(backend->writer);
-    release_writer(backend);
+    pawl__pg_rollback(backend->pg.writer);
+    pawl__pg_store_release_writer(&backend->pg);
 }
 
 static pawl_status postgres_begin(struct ledger_backend *base,
@@ -97,7 +75,7 @@ static pawl_status postgres_lookup(struct ledger_backend *base,
                                    pawl_error *reterr)
 {
     return pawl__ledger_pg_lookup(
-        pawl__ledger_pg_of(base)->writer, ids, count, sink, context, reterr);
+        pawl__ledger_pg_of(base)->pg.writer, ids, count, sink, context, reterr);
 }
 
 /* How many of the events go into one statement; at least one. */
@@ -146,7 +124,7 @@ static pawl_status add_chunk(struct postgres_backend *backend,
     for (size_t i = 0; i < PG_INSERT_ARRAYS; i++) {
         values[1 + i] = pawl__pg_array_value(&arrays[i]);
     }
-    return pawl__pg_pipeline_add(backend->writer, PG_INSERT, values, COUNT_OF(values), reterr);
+    return pawl__pg_pipeline_add(backend->pg.writer, PG_INSERT, values, COUNT_OF(values), reterr);
 }
 
 static pawl_status add_head(struct pawl__pg *pg,
@@ -221,7 +199,7 @@ static pawl_status postgres_insert(struct ledger_backend *base,
                                    pawl_error *reterr)
 {
     struct postgres_backend *backend = pawl__ledger_pg_of(base);
-    struct pawl__pg *pg = backend->writer;
+    struct pawl__pg *pg = backend->pg.writer;
     struct written written = { .last = &events[count - 1], .count = count };
 
     for (size_t done = 0; done < count; written.inserts++) {
@@ -253,7 +231,7 @@ static pawl_status postgres_turn_get(struct ledger_backend *base,
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     struct ledger_turn found = { .run_id = run_id, .turn = turn };
 
-    pawl_status status = pawl__pg_exec(pawl__ledger_pg_of(base)->writer,
+    pawl_status status = pawl__pg_exec(pawl__ledger_pg_of(base)->pg.writer,
                                        PG_TURN_GET,
                                        PG_ARGS(pawl__pg_text(run_id), pawl__pg_i64(turn)),
                                        &rows,
@@ -276,7 +254,7 @@ static pawl_status postgres_turn_put(struct ledger_backend *base,
                                      pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    pawl_status status = pawl__pg_exec(pawl__ledger_pg_of(base)->writer,
+    pawl_status status = pawl__pg_exec(pawl__ledger_pg_of(base)->pg.writer,
                                        PG_TURN_PUT,
                                        PG_ARGS(pawl__pg_text(turn->run_id),
                                                pawl__pg_i64(turn->turn),
@@ -301,9 +279,9 @@ static pawl_status postgres_turn_put(struct ledger_backend *base,
 static pawl_status postgres_commit(struct ledger_backend *base, pawl_error *reterr)
 {
     struct postgres_backend *backend = pawl__ledger_pg_of(base);
-    pawl_status status = pawl__pg_commit(backend->writer, reterr);
+    pawl_status status = pawl__pg_commit(backend->pg.writer, reterr);
 
-    release_writer(backend);
+    pawl__pg_store_release_writer(&backend->pg);
     return status;
 }
 
@@ -315,7 +293,7 @@ static pawl_status postgres_check(struct ledger_backend *base,
                                   uint64_t *ret_bad,
                                   pawl_error *reterr)
 {
-    AUTO(pawl__ledger_pg_give_back) struct pg_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
     pawl_status status = pawl__ledger_pg_borrow(base, &borrowed, reterr);
@@ -359,9 +337,17 @@ static pawl_status postgres_check(struct ledger_backend *base,
     return PAWL_OK;
 }
 
+static pawl_status postgres_watch(struct ledger_backend *base,
+                                  int64_t deadline_ns,
+                                  struct pawl__cancel *cancel,
+                                  pawl_error *reterr)
+{
+    return pawl__pg_store_watch(&pawl__ledger_pg_of(base)->pg, deadline_ns, cancel, reterr);
+}
+
 static pawl_status postgres_schema(struct ledger_backend *base, pawl_error *reterr)
 {
-    AUTO(pawl__ledger_pg_give_back) struct pg_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     pawl_status status = pawl__ledger_pg_borrow(base, &borrowed, reterr);
 
     return status == PAWL_OK
@@ -373,16 +359,10 @@ static void postgres_close(struct ledger_backend *base)
 {
     struct postgres_backend *backend = pawl__ledger_pg_of(base);
 
-    pawl__pg_close(backend->watcher);
-    if (backend->stop_ready) {
-        pawl__cancel_done(&backend->stop);
-    }
-    pawl__pg_pool_give(backend->pool, backend->writer);
-    pawl__pg_pool_close(backend->pool);
+    pawl__pg_store_done(&backend->pg);
     for (size_t i = 0; i < PG_INSERT_ARRAYS; i++) {
         pawl__pg_array_done(&backend->arrays[i]);
     }
-    free(backend->url);
     free(backend);
 }
 
@@ -407,7 +387,7 @@ static const struct ledger_backend_ops postgres_ops = {
     .unfinished = pawl__ledger_pg_unfinished,
     .last_complete_turn = pawl__ledger_pg_last_complete_turn,
     .embeddings = pawl__ledger_pg_embeddings,
-    .watch = pawl__ledger_pg_watch,
+    .watch = postgres_watch,
     .check = postgres_check,
     .schema = postgres_schema,
     .nearest = pawl__ledger_pg_nearest,
@@ -415,110 +395,28 @@ static const struct ledger_backend_ops postgres_ops = {
 
 /* --- open --- */
 
-enum { SETUP_ENCODING };
-
-static const struct pawl__pg_statement setup_statements[] = {
-    [SETUP_ENCODING] = { "SELECT current_setting('server_encoding')", NULL, "t" },
-};
-
-/* In another encoding the server would refuse some texts and change others. */
-static pawl_status check_encoding(struct pawl__pg *pg, pawl_error *reterr)
-{
-    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    pawl_status status = pawl__pg_exec(pg, SETUP_ENCODING, PG_NO_ARGS, &rows, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
-    pawl_view encoding = pawl__pg_get_text(&rows, 0, 0);
-    return pawl__view_is(encoding, "UTF8") ? PAWL_OK
-                                           : pawl__fail(reterr,
-                                                        PAWL_UNSUPPORTED,
-                                                        "the database's encoding is '%.*s', a "
-                                                        "ledger needs UTF8",
-                                                        VIEW_ARGS(encoding));
-}
-
-static pawl_status bring_schema(struct pawl__pg *pg,
-                                const pawl_ledger_options *options,
-                                pawl_error *reterr)
-{
-    const struct pawl__schema *schema = &pawl__schema_postgres_ledger;
-    size_t pending = 0;
-
-    pawl_status status = pawl__migrate_pending(&pawl__pg_migrate_ops, pg, schema, &pending, reterr);
-    if (status != PAWL_OK || pending == 0) {
-        return status;
-    }
-    if (pending == schema->count && (options->must_exist || options->read_only)) {
-        return pawl__fail(reterr, PAWL_NOT_FOUND, "there is no ledger in this database");
-    }
-    if (options->read_only) {
-        return pawl__fail(
-            reterr, PAWL_UNSUPPORTED, "made by an older pawl: open it for writing once");
-    }
-    return pawl__migrate(&pawl__pg_migrate_ops, pg, schema, reterr);
-}
-
-/* A server that does not sync loses acknowledged events when its machine does; it is the
- * administrator's choice, but nobody shall make it without knowing. */
-static void warn_of_promises(const struct pawl__pg_server *server)
-{
-    if (!server->fsync || !server->full_page_writes
-        || strcmp(server->synchronous_commit, "off") == 0) {
-        LOG_WARNING("this PostgreSQL server may lose acknowledged events in a power cut",
-                    LOG_TEXT("server", server->location),
-                    LOG_BOOLEAN("fsync", server->fsync),
-                    LOG_BOOLEAN("full_page_writes", server->full_page_writes),
-                    LOG_TEXT("synchronous_commit", server->synchronous_commit));
-    }
-}
-
-/* What has to be there before the statements can be prepared. */
-static pawl_status set_up(struct postgres_backend *backend,
-                          const pawl_ledger_options *options,
-                          pawl_error *reterr)
-{
-    AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
-    struct pawl__pg_options setup = backend->options;
-
-    setup.statements = setup_statements;
-    setup.statement_count = COUNT_OF(setup_statements);
-    pawl_status status = pawl__pg_open(backend->url, &setup, &pg, reterr);
-    if (status == PAWL_OK) {
-        warn_of_promises(pawl__pg_server_of(pg));
-        status = check_encoding(pg, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = bring_schema(pg, options, reterr);
-    }
-    if (status == PAWL_OK && !options->accept_damage) {
-        status = pawl__pg_check_schema(pg, &pawl__schema_postgres_ledger, reterr);
-    }
-    return status == PAWL_OK ? pawl__ledger_pg_vector_setup(backend, pg, options->read_only, reterr)
-                             : status;
-}
-
 static pawl_status connect_all(struct postgres_backend *backend,
                                const pawl_ledger_options *options,
                                pawl_error *reterr)
 {
-    pawl_status status = pawl__cancel_init(&backend->stop, NULL, reterr);
+    const struct pawl__pg_setup setup = {
+        .schema = &pawl__schema_postgres_ledger,
+        .missing = "there is no ledger in this database",
+        .warning = "this PostgreSQL server may lose acknowledged events in a power cut",
+        .needs_utf8 = "a ledger",
+        .must_exist = options->must_exist,
+        .read_only = options->read_only,
+        .unchecked = options->accept_damage,
+    };
+    AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
 
-    backend->stop_ready = status == PAWL_OK;
-    if (status == PAWL_OK) {
-        status = set_up(backend, options, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
-    backend->options.statement_count = backend->has_vector ? PG_COUNT : PG_COUNT_PLAIN;
-    status = pawl__pg_pool_open(
-        backend->url, &backend->options, backend->connections_max, &backend->pool, reterr);
-    if (status == PAWL_OK && backend->has_vector && !options->read_only) {
-        status = pawl__ledger_pg_vector_fill(backend, reterr);
-    }
-    return status;
+    TRY(pawl__pg_store_set_up(&backend->pg, &setup, &pg, reterr));
+    TRY(pawl__ledger_pg_vector_setup(backend, pg, options->read_only, reterr));
+    pawl__pg_close(STEAL(pg));
+    backend->pg.options.statement_count = backend->has_vector ? PG_COUNT : PG_COUNT_PLAIN;
+    TRY(pawl__pg_store_open_pool(&backend->pg, backend->pg.connections_max, reterr));
+    return backend->has_vector && !options->read_only ? pawl__ledger_pg_vector_fill(backend, reterr)
+                                                      : PAWL_OK;
 }
 
 static pawl_status check_options(const pawl_ledger_options *options, pawl_error *reterr)
@@ -539,19 +437,7 @@ pawl_status pawl__ledger_postgres_open(const struct pawl__location *location,
                                        struct ledger_backend **ret_backend,
                                        pawl_error *reterr)
 {
-    pawl_status status = check_options(options, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
-    struct postgres_backend *backend = calloc(1, sizeof(*backend));
-    if (backend == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a ledger");
-    }
-    backend->base.ops = &postgres_ops;
-    backend->connections_max =
-        location->connections == 0 ? CONNECTIONS_DEFAULT : location->connections;
-    backend->options = (struct pawl__pg_options){
+    const struct pawl__pg_options connections = {
         .application_name = "pawl ledger",
         .statements = pawl__ledger_pg_statements,
         .statement_ms_max = STATEMENT_MS_MAX,
@@ -561,13 +447,23 @@ pawl_status pawl__ledger_postgres_open(const struct pawl__location *location,
         /* 0 would be the wrapper's default, and the server's "for ever". */
         .lock_ms_max = (int)MIN(MAX(options->busy_ms_max, 1U), (uint32_t)INT32_MAX),
     };
+
+    TRY(check_options(options, reterr));
+    struct postgres_backend *backend = calloc(1, sizeof(*backend));
+    if (backend == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a ledger");
+    }
+    backend->base.ops = &postgres_ops;
+    backend->pg.listener_name = "pawl ledger watch";
+    backend->pg.channel = PAWL__LEDGER_CHANNEL;
     atomic_init(&backend->page_rows, FIRST_PAGE_ROWS);
     for (size_t i = 0; i < PG_INSERT_ARRAYS; i++) {
         backend->arrays[i] = (struct pawl__pg_array)PG_ARRAY_INIT;
     }
-    backend->url = strdup(location->path);
-    status = backend->url == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a URL")
-                                  : connect_all(backend, options, reterr);
+    pawl_status status = pawl__pg_store_init(&backend->pg, location, &connections, reterr);
+    if (status == PAWL_OK) {
+        status = connect_all(backend, options, reterr);
+    }
     if (status != PAWL_OK) {
         postgres_close(&backend->base);
         return status == PAWL_CORRUPT ? pawl__fail_advise_default(

@@ -1,5 +1,4 @@
-/* Shared by the files of the PostgreSQL backend: backend_postgres.c (open, write), postgres_read.c
- * (the reading side), postgres_watch.c (news from other processes) and postgres_vector.c
+/* Shared by the files of the PostgreSQL backend: backend.c (open, write), read.c and vector.c
  * (embeddings, and the extension pgvector where the server has it). */
 #ifndef PAWL_LEDGER_POSTGRES_BACKEND_H
 #define PAWL_LEDGER_POSTGRES_BACKEND_H
@@ -7,8 +6,7 @@
 #include <stdatomic.h>
 
 #include "ledger/core/backend.h"
-#include "store/postgres/pool.h"
-#include "store/postgres/postgres.h"
+#include "store/postgres/store.h"
 
 #define PAWL__LEDGER_CHANNEL "pawl_ledger" /* NOTIFY: the payload is the new head's offset */
 
@@ -57,21 +55,10 @@ enum { PG_INSERT_ARRAYS = 9 };
 
 struct postgres_backend {
     struct ledger_backend base;
-    char *url; /* holds the password: never shown */
-    struct pawl__pg_options options;
-    size_t connections_max;
+    struct pawl__pg_store pg; /* its writer is the committer's */
     bool has_vector;
-    struct pawl__pg_pool *pool;
     atomic_uint page_rows; /* how many rows make a page of good size, as far as one knows */
-
-    /* The committer's. With a single connection it is taken from the pool for each transaction,
-     * otherwise kept. */
-    struct pawl__pg *writer;
-    struct pawl__pg_array arrays[PG_INSERT_ARRAYS];
-
-    struct pawl__pg *watcher; /* the watcher thread's */
-    struct pawl__cancel stop; /* ends what the watcher waits for, also a connection being made */
-    bool stop_ready;
+    struct pawl__pg_array arrays[PG_INSERT_ARRAYS]; /* the committer's */
 };
 
 static inline struct postgres_backend *pawl__ledger_pg_of(struct ledger_backend *base)
@@ -79,16 +66,12 @@ static inline struct postgres_backend *pawl__ledger_pg_of(struct ledger_backend 
     return (struct postgres_backend *)base; /* base is its first member */
 }
 
-/* A connection of the pool for one function, given back at the end of its scope. */
-struct pg_borrowed {
-    struct postgres_backend *backend;
-    struct pawl__pg *pg;
-};
-
-void pawl__ledger_pg_give_back(struct pg_borrowed *borrowed); /* for AUTO */
-PAWL_MUST_USE pawl_status pawl__ledger_pg_borrow(struct ledger_backend *base,
-                                                 struct pg_borrowed *ret_borrowed,
-                                                 pawl_error *reterr);
+static inline pawl_status pawl__ledger_pg_borrow(struct ledger_backend *base,
+                                                 struct pawl__pg_borrowed *ret_borrowed,
+                                                 pawl_error *reterr)
+{
+    return pawl__pg_store_borrow(&pawl__ledger_pg_of(base)->pg, ret_borrowed, reterr);
+}
 
 /* Seven parameters from `values` on: run, kind, actor, two turns, two times. */
 enum { PG_FILTER_VALUES = 7 };
@@ -179,9 +162,4 @@ pawl_status pawl__ledger_pg_nearest(struct ledger_backend *base,
                                     size_t count,
                                     size_t *ret_count,
                                     pawl_error *reterr);
-pawl_status pawl__ledger_pg_watch(struct ledger_backend *base,
-                                  int64_t deadline_ns,
-                                  struct pawl__cancel *cancel,
-                                  pawl_error *reterr);
-
 #endif

@@ -8,26 +8,8 @@ enum {
     TURNS_PAGE = 1000,
     PAGE_ROWS_MIN = 16,
     PAGE_ROWS_MAX = 4096,
-    TAKE_MS_MAX = 30000, /* all connections of the pool are in use for this long: something hangs */
 };
 #define PAGE_BYTES ((size_t)1 << 20) /* what one statement should bring */
-
-void pawl__ledger_pg_give_back(struct pg_borrowed *borrowed)
-{
-    if (borrowed->pg != NULL) {
-        pawl__pg_pool_give(borrowed->backend->pool, borrowed->pg);
-    }
-}
-
-pawl_status pawl__ledger_pg_borrow(struct ledger_backend *base,
-                                   struct pg_borrowed *ret_borrowed,
-                                   pawl_error *reterr)
-{
-    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + TAKE_MS_MAX * NS_PER_MS;
-
-    ret_borrowed->backend = pawl__ledger_pg_of(base);
-    return pawl__pg_pool_take(ret_borrowed->backend->pool, deadline_ns, &ret_borrowed->pg, reterr);
-}
 
 static struct pawl__pg_value name_or_null(pawl_view name)
 {
@@ -181,7 +163,7 @@ pawl_status pawl__ledger_pg_read(struct ledger_backend *base,
                                  void *context,
                                  pawl_error *reterr)
 {
-    AUTO(pawl__ledger_pg_give_back) struct pg_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     struct event_walk walk = { .sink = sink, .context = context, .last = query->from };
     struct postgres_backend *backend = pawl__ledger_pg_of(base);
 
@@ -225,7 +207,7 @@ pawl_status pawl__ledger_pg_get(struct ledger_backend *base,
                                 void *context,
                                 pawl_error *reterr)
 {
-    AUTO(pawl__ledger_pg_give_back) struct pg_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     struct event_walk walk = { .sink = sink, .context = context };
     struct pawl__pg_value value = id.len > 0 ? pawl__pg_text(id) : pawl__pg_i64(clamped(offset));
 
@@ -276,7 +258,7 @@ pawl_status pawl__ledger_pg_get_head(struct ledger_backend *base,
                                      pawl_ledger_head *ret_head,
                                      pawl_error *reterr)
 {
-    AUTO(pawl__ledger_pg_give_back) struct pg_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     pawl_status status = pawl__ledger_pg_borrow(base, &borrowed, reterr);
 
     return status == PAWL_OK ? pawl__ledger_pg_head(borrowed.pg, PG_HEAD, ret_head, reterr)
@@ -290,7 +272,7 @@ static pawl_status one_turn(struct ledger_backend *base,
                             int64_t *ret_turn,
                             pawl_error *reterr)
 {
-    AUTO(pawl__ledger_pg_give_back) struct pg_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
     pawl_status status = pawl__ledger_pg_borrow(base, &borrowed, reterr);
@@ -333,7 +315,7 @@ static pawl_status ask(struct ledger_backend *base,
                        struct pawl__pg_rows *ret_rows,
                        pawl_error *reterr)
 {
-    AUTO(pawl__ledger_pg_give_back) struct pg_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     pawl_status status = pawl__ledger_pg_borrow(base, &borrowed, reterr);
 
     return status == PAWL_OK
@@ -425,7 +407,7 @@ pawl_status pawl__ledger_pg_open_turns(struct ledger_backend *base,
                                        pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    pawl_status status = pawl__pg_exec(pawl__ledger_pg_of(base)->writer,
+    pawl_status status = pawl__pg_exec(pawl__ledger_pg_of(base)->pg.writer,
                                        PG_TURNS_UNFINISHED,
                                        PG_ARGS(pawl__pg_i64(INT64_MAX)),
                                        &rows,

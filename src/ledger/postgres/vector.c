@@ -124,7 +124,7 @@ static pawl_status fill_page(struct pawl__pg *pg, size_t *ret_filled, pawl_error
 
 pawl_status pawl__ledger_pg_vector_fill(struct postgres_backend *backend, pawl_error *reterr)
 {
-    AUTO(pawl__ledger_pg_give_back) struct pg_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     pawl_status status = pawl__ledger_pg_borrow(&backend->base, &borrowed, reterr);
 
     for (size_t filled = FILL_PAGE; status == PAWL_OK && filled == FILL_PAGE;) {
@@ -165,13 +165,13 @@ static pawl_status insert_embedding(struct postgres_backend *backend,
 
     if (!backend->has_vector) {
         return pawl__pg_exec(
-            backend->writer, PG_EMBED, PG_ARGS(at, pawl__pg_bytes(vector)), ret_rows, reterr);
+            backend->pg.writer, PG_EMBED, PG_ARGS(at, pawl__pg_bytes(vector)), ret_rows, reterr);
     }
     pawl_status status = vector_text(vector, &text, reterr);
     return status != PAWL_OK
                ? status
                : pawl__pg_exec(
-                   backend->writer,
+                   backend->pg.writer,
                    PG_VECTOR_EMBED,
                    PG_ARGS(at, pawl__pg_bytes(vector), pawl__pg_text(pawl__buf_view(&text))),
                    ret_rows,
@@ -186,10 +186,13 @@ pawl_status pawl__ledger_pg_embed(struct ledger_backend *base,
     struct postgres_backend *backend = pawl__ledger_pg_of(base);
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
-    pawl_status status = check_dimensions(backend->writer, vector.len / sizeof(float), reterr);
+    pawl_status status = check_dimensions(backend->pg.writer, vector.len / sizeof(float), reterr);
     if (status == PAWL_OK && offset <= INT64_MAX) {
-        status = pawl__pg_exec(
-            backend->writer, PG_EMBED_DELETE, PG_ARGS(pawl__pg_i64((int64_t)offset)), NULL, reterr);
+        status = pawl__pg_exec(backend->pg.writer,
+                               PG_EMBED_DELETE,
+                               PG_ARGS(pawl__pg_i64((int64_t)offset)),
+                               NULL,
+                               reterr);
         if (status == PAWL_OK) {
             status = insert_embedding(backend, offset, vector, &rows, reterr);
         }
@@ -228,7 +231,7 @@ pawl_status pawl__ledger_pg_embeddings(struct ledger_backend *base,
                                        void *context,
                                        pawl_error *reterr)
 {
-    AUTO(pawl__ledger_pg_give_back) struct pg_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     struct vector_walk walk = { visit, context };
     struct pawl__pg_value values[PG_FILTER_VALUES];
 
@@ -293,7 +296,7 @@ pawl_status pawl__ledger_pg_nearest(struct ledger_backend *base,
                                     size_t *ret_count,
                                     pawl_error *reterr)
 {
-    AUTO(pawl__ledger_pg_give_back) struct pg_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     pawl_view query = { (const char *)values, dimensions * sizeof(*values) };
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/core/error.h"
-#include "base/log/log.h"
 #include "base/os/clock.h"
 #include "store/location.h"
 #include "store/schemas.h"
@@ -15,7 +14,6 @@
 #include "work/postgres/backend.h"
 
 enum {
-    CONNECTIONS_DEFAULT = 8,
     CONNECTIONS_OF_TWO_WRITERS = 4, /* two of them, the watcher's and one for readers */
     STATEMENT_MS_MAX = 300000,      /* counting a long list takes a while */
     /* A node that stopped (a suspended machine) holds rows up for no longer than this; it finds its
@@ -42,35 +40,18 @@ static struct work_postgres *of(struct work_backend *base)
 
 /* --- transactions --- */
 
-pawl_status pawl__work_pg_take_writer(struct work_postgres *backend, pawl_error *reterr)
-{
-    if (backend->writer != NULL) {
-        return PAWL_OK;
-    }
-    int64_t deadline_ns =
-        pawl__monotonic_ns(pawl__clock_real()) + backend->options.lock_ms_max * NS_PER_MS;
-    return pawl__pg_pool_take(backend->pool, deadline_ns, &backend->writer, reterr);
-}
-
-void pawl__work_pg_release_writer(struct work_postgres *backend)
-{
-    if (backend->connections_max == 1) {
-        pawl__pg_pool_give(backend->pool, STEAL(backend->writer));
-    }
-}
-
 struct pawl__pg *pawl__work_pg_leaser(struct work_postgres *backend)
 {
-    struct pawl__pg_options writing = backend->options;
+    struct pawl__pg_options writing = backend->pg.options;
     int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
 
-    if (backend->leaser != NULL || backend->connections_max < CONNECTIONS_OF_TWO_WRITERS
+    if (backend->leaser != NULL || backend->pg.connections_max < CONNECTIONS_OF_TWO_WRITERS
         || now_ns < backend->leaser_again_ns) {
         return backend->leaser;
     }
     writing.settings = WRITER_SETTINGS;
     writing.application_name = "pawl work, leasing";
-    if (pawl__pg_open(backend->url, &writing, &backend->leaser, NULL) != PAWL_OK) {
+    if (pawl__pg_open(backend->pg.url, &writing, &backend->leaser, NULL) != PAWL_OK) {
         backend->leaser = NULL; /* one after the other, then */
         backend->leaser_again_ns = now_ns + LEASER_AGAIN_NS;
     }
@@ -85,7 +66,7 @@ static void pg_wish(struct work_backend *base, const struct work_wish *wish)
 static pawl_status begin_once(struct work_postgres *backend, pawl_error *reterr)
 {
     struct work_pg_trip trip;
-    pawl_status status = pawl__work_pg_take_writer(backend, reterr);
+    pawl_status status = pawl__pg_store_take_writer(&backend->pg, reterr);
 
     if (status != PAWL_OK) {
         return status;
@@ -112,8 +93,8 @@ static void pg_rollback(struct work_backend *base)
     backend->put_new = 0;
     backend->brought.wish = NULL;
     backend->front.known = false; /* what was picked is pending again */
-    pawl__pg_rollback(backend->writer);
-    pawl__work_pg_release_writer(backend);
+    pawl__pg_rollback(backend->pg.writer);
+    pawl__pg_store_release_writer(&backend->pg);
 }
 
 static pawl_status pg_begin(struct work_backend *base, struct work_now *ret_now, pawl_error *reterr)
@@ -157,7 +138,7 @@ static pawl_status commit_trip(struct work_postgres *backend,
                                         reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__pg_pipeline_commit(backend->writer, reterr);
+        status = pawl__pg_pipeline_commit(backend->pg.writer, reterr);
     }
     if (status != PAWL_OK) {
         return pawl__work_pg_trip_end(&trip, status, reterr);
@@ -186,7 +167,7 @@ static pawl_status pg_commit(struct work_backend *base, pawl_error *reterr)
     } else if (backend->touched_count > 0) {
         pawl__work_pg_settle_touched(backend);
     }
-    pawl__work_pg_release_writer(backend);
+    pawl__pg_store_release_writer(&backend->pg);
     return PAWL_OK;
 }
 
@@ -194,7 +175,7 @@ static pawl_status pg_read_now(struct work_backend *base,
                                struct work_now *ret_now,
                                pawl_error *reterr)
 {
-    AUTO(pawl__work_pg_give_back) struct work_pg_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     pawl_status status = pawl__work_pg_borrow(base, &borrowed, reterr);
 
@@ -208,17 +189,20 @@ static pawl_status pg_read_now(struct work_backend *base,
     return status;
 }
 
+static pawl_status pg_watch(struct work_backend *base,
+                            int64_t deadline_ns,
+                            struct pawl__cancel *cancel,
+                            pawl_error *reterr)
+{
+    return pawl__pg_store_watch(&of(base)->pg, deadline_ns, cancel, reterr);
+}
+
 static void pg_close(struct work_backend *base)
 {
     struct work_postgres *backend = of(base);
 
-    pawl__pg_close(backend->watcher);
-    if (backend->stop_ready) {
-        pawl__cancel_done(&backend->stop);
-    }
-    pawl__pg_close(backend->writer);
     pawl__pg_close(backend->leaser);
-    pawl__pg_pool_close(backend->pool);
+    pawl__pg_store_done(&backend->pg);
     for (size_t i = 0; i < WORK_PG_ARRAYS; i++) {
         pawl__pg_array_done(&backend->arrays[i]);
     }
@@ -229,7 +213,6 @@ static void pg_close(struct work_backend *base)
     pawl__arena_done(&backend->touched_arena);
     free(backend->touched);
     free(backend->puts);
-    free(backend->url);
     free(backend);
 }
 
@@ -244,114 +227,36 @@ static const struct work_store_ops pg_store = {
     .commit = pg_commit,
     .rollback = pg_rollback,
     .read_now = pg_read_now,
-    .watch = pawl__work_pg_watch,
+    .watch = pg_watch,
 };
 
 /* --- open --- */
-
-enum { SETUP_ENCODING };
-
-static const struct pawl__pg_statement setup_statements[] = {
-    [SETUP_ENCODING] = { "SELECT current_setting('server_encoding')", NULL, "t" },
-};
-
-/* In another encoding the server would refuse some texts and change others. */
-static pawl_status check_encoding(struct pawl__pg *pg, pawl_error *reterr)
-{
-    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    pawl_status status = pawl__pg_exec(pg, SETUP_ENCODING, PG_NO_ARGS, &rows, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
-    pawl_view encoding = pawl__pg_get_text(&rows, 0, 0);
-    return pawl__view_is(encoding, "UTF8") ? PAWL_OK
-                                           : pawl__fail(reterr,
-                                                        PAWL_UNSUPPORTED,
-                                                        "the database's encoding is '%.*s', work "
-                                                        "needs UTF8",
-                                                        VIEW_ARGS(encoding));
-}
-
-static pawl_status bring_schema(struct pawl__pg *pg,
-                                const pawl_work_options *options,
-                                pawl_error *reterr)
-{
-    const struct pawl__schema *schema = &pawl__schema_postgres_work;
-    size_t pending = 0;
-
-    pawl_status status = pawl__migrate_pending(&pawl__pg_migrate_ops, pg, schema, &pending, reterr);
-    if (status != PAWL_OK || pending == 0) {
-        return status;
-    }
-    if (pending == schema->count && options->must_exist) {
-        return pawl__fail(reterr, PAWL_NOT_FOUND, "there is no work store in this database");
-    }
-    return pawl__migrate(&pawl__pg_migrate_ops, pg, schema, reterr);
-}
-
-/* A server that does not sync loses acknowledged work when its machine does; it is the
- * administrator's choice, but nobody shall make it without knowing. */
-static void warn_of_promises(const struct pawl__pg_server *server)
-{
-    if (!server->fsync || !server->full_page_writes
-        || strcmp(server->synchronous_commit, "off") == 0) {
-        LOG_WARNING("this PostgreSQL server may lose acknowledged work in a power cut",
-                    LOG_TEXT("server", server->location),
-                    LOG_BOOLEAN("fsync", server->fsync),
-                    LOG_BOOLEAN("full_page_writes", server->full_page_writes),
-                    LOG_TEXT("synchronous_commit", server->synchronous_commit));
-    }
-}
-
-static pawl_status set_up(struct work_postgres *backend,
-                          const pawl_work_options *options,
-                          pawl_error *reterr)
-{
-    AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
-    struct pawl__pg_options setup = backend->options;
-
-    setup.statements = setup_statements;
-    setup.statement_count = COUNT_OF(setup_statements);
-    pawl_status status = pawl__pg_open(backend->url, &setup, &pg, reterr);
-    if (status == PAWL_OK) {
-        warn_of_promises(pawl__pg_server_of(pg));
-        status = check_encoding(pg, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = bring_schema(pg, options, reterr);
-    }
-    return status == PAWL_OK ? pawl__pg_check_schema(pg, &pawl__schema_postgres_work, reterr)
-                             : status;
-}
 
 static pawl_status connect_all(struct work_postgres *backend,
                                const pawl_work_options *options,
                                pawl_error *reterr)
 {
-    pawl_status status = pawl__cancel_init(&backend->stop, NULL, reterr);
-    struct pawl__pg_options writing = backend->options;
+    const struct pawl__pg_setup setup = {
+        .schema = &pawl__schema_postgres_work,
+        .missing = "there is no work store in this database",
+        .warning = "this PostgreSQL server may lose acknowledged work in a power cut",
+        .needs_utf8 = "work",
+        .must_exist = options->must_exist,
+    };
+    struct pawl__pg_options writing = backend->pg.options;
+    size_t connections = backend->pg.connections_max;
 
-    backend->stop_ready = status == PAWL_OK;
-    if (status == PAWL_OK) {
-        status = set_up(backend, options, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__pg_store_set_up(&backend->pg, &setup, NULL, reterr));
     writing.settings = WRITER_SETTINGS;
-    if (backend->connections_max == 1) {
-        return pawl__pg_pool_open(backend->url, &writing, 1, &backend->pool, reterr);
+    if (connections == 1) {
+        backend->pg.options = writing;
+        return pawl__pg_store_open_pool(&backend->pg, 1, reterr);
     }
-    size_t writers = backend->connections_max >= CONNECTIONS_OF_TWO_WRITERS ? 2 : 1;
-    status = pawl__pg_open(backend->url, &writing, &backend->writer, reterr);
-    return status == PAWL_OK
-               ? pawl__pg_pool_open(backend->url,
-                                    &backend->options,
-                                    MAX(backend->connections_max, (size_t)3) - 1 - writers,
-                                    &backend->pool,
-                                    reterr)
-               : status;
+    TRY(pawl__pg_open(backend->pg.url, &writing, &backend->pg.writer, reterr));
+    backend->pg.writer_is_apart = true;
+    size_t writers = connections >= CONNECTIONS_OF_TWO_WRITERS ? 2 : 1;
+    return pawl__pg_store_open_pool(
+        &backend->pg, MAX(connections, (size_t)3) - 1 - writers, reterr);
 }
 
 static pawl_status check_options(const pawl_work_options *options, pawl_error *reterr)
@@ -372,11 +277,20 @@ pawl_status pawl__work_postgres_open(const struct pawl__location *location,
                                      struct work_backend **ret_backend,
                                      pawl_error *reterr)
 {
-    pawl_status status = check_options(setup->options, reterr);
+    const pawl_work_options *options = setup->options;
+    const struct pawl__pg_options connections = {
+        .application_name = "pawl work",
+        .statements = pawl__work_pg_statements,
+        .statement_count = WORK_PG_COUNT,
+        .statement_ms_max = STATEMENT_MS_MAX,
+        .idle_ms_max = IDLE_MS_MAX,
+        .interrupted = location->interrupted,
+        .answer_ms_max = (int)MIN(options->answer_ms_max, (uint32_t)INT32_MAX),
+        /* 0 would be the wrapper's default, and the server's "for ever". */
+        .lock_ms_max = (int)MIN(MAX(options->busy_ms_max, 1U), (uint32_t)INT32_MAX),
+    };
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_options(options, reterr));
     struct work_postgres *backend = calloc(1, sizeof(*backend));
     if (backend == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a work store");
@@ -389,30 +303,21 @@ pawl_status pawl__work_postgres_open(const struct pawl__location *location,
     backend->base.care = &pawl__work_pg_care;
     backend->clock = setup->clock;
     backend->clock_zero_us = pawl__wall_us(setup->clock) - pawl__boot_ns(setup->clock) / NS_PER_US;
-    backend->connections_max =
-        location->connections == 0 ? CONNECTIONS_DEFAULT : location->connections;
-    backend->options = (struct pawl__pg_options){
-        .application_name = "pawl work",
-        .statements = pawl__work_pg_statements,
-        .statement_count = WORK_PG_COUNT,
-        .statement_ms_max = STATEMENT_MS_MAX,
-        .idle_ms_max = IDLE_MS_MAX,
-        .interrupted = location->interrupted,
-        .answer_ms_max = (int)MIN(setup->options->answer_ms_max, (uint32_t)INT32_MAX),
-        /* 0 would be the wrapper's default, and the server's "for ever". */
-        .lock_ms_max = (int)MIN(MAX(setup->options->busy_ms_max, 1U), (uint32_t)INT32_MAX),
-    };
+    backend->pg.listener_name = "pawl work watch";
+    backend->pg.channel = WORK_CHANNEL;
+    backend->pg.own_payload = backend->sender;
     for (size_t i = 0; i < WORK_PG_ARRAYS; i++) {
         backend->arrays[i] = (struct pawl__pg_array)PG_ARRAY_INIT;
     }
     for (size_t i = 0; i < WORK_PG_ASKED; i++) {
         backend->asked[i] = (struct pawl__pg_array)PG_ARRAY_INIT;
     }
-    backend->url = strdup(location->path);
-    status = backend->url == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a URL")
-                                  : pawl__work_id((pawl_view){ NULL, 0 }, backend->sender, reterr);
+    pawl_status status = pawl__pg_store_init(&backend->pg, location, &connections, reterr);
     if (status == PAWL_OK) {
-        status = connect_all(backend, setup->options, reterr);
+        status = pawl__work_id((pawl_view){ NULL, 0 }, backend->sender, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = connect_all(backend, options, reterr);
     }
     if (status != PAWL_OK) {
         pg_close(&backend->base);

@@ -8,8 +8,7 @@
 #define PAWL_WORK_POSTGRES_BACKEND_H
 
 #include "base/thread/cancel.h"
-#include "store/postgres/pool.h"
-#include "store/postgres/postgres.h"
+#include "store/postgres/store.h"
 #include "work/core/backend.h"
 #include "work/postgres/statements.h"
 
@@ -73,16 +72,12 @@ struct work_pg_calm {
 
 struct work_postgres {
     struct work_backend base;
-    char *url;                 /* holds the password: never shown */
     struct pawl__clock *clock; /* the real one; a test's stands in for the server's, ... */
     int64_t clock_zero_us;     /* ... which does not step with this machine's wall clock */
-    struct pawl__pg_options options;
-    size_t connections_max;
     char sender[PAWL_WORK_NAME_BYTES_MAX + 1]; /* tells our own notifications from others' */
-    struct pawl__pg_pool *pool;                /* the readers' */
+    struct pawl__pg_store pg;                  /* its pool is the readers' */
 
-    /* The committer's. With a single connection it is taken from the pool for each transaction. */
-    struct pawl__pg *writer;
+    /* The committer's, as is the writer of `pg`. */
     struct pawl__pg *leaser;  /* leases while the writer completes; NULL: not wanted yet, or none */
     int64_t leaser_again_ns;  /* no other try to get one before this */
     struct pawl__arena arena; /* cleared when a transaction begins */
@@ -105,10 +100,6 @@ struct work_postgres {
     pawl_view *touched;
     size_t touched_count;
     size_t touched_room;
-
-    struct pawl__pg *watcher; /* the watcher thread's */
-    struct pawl__cancel stop; /* ends what the watcher waits for, also a connection being made */
-    bool stop_ready;
 };
 
 static inline struct work_postgres *pawl__work_pg_of(struct work_backend *base)
@@ -252,11 +243,6 @@ pawl_status pawl__work_pg_quick(struct work_backend *base,
                                 struct pawl__arena *arena,
                                 pawl_error *reterr);
 
-/* The writer's connection, also where it is the only one. */
-PAWL_MUST_USE pawl_status pawl__work_pg_take_writer(struct work_postgres *backend,
-                                                    pawl_error *reterr);
-void pawl__work_pg_release_writer(struct work_postgres *backend);
-
 /* --- tasks --- */
 
 /* Adds the look at the touched tasks behind a COMMIT, and what came of it. */
@@ -280,16 +266,12 @@ void pawl__work_pg_forget_touched(struct work_postgres *backend);
 
 /* --- reading --- */
 
-/* A connection of the pool for one function, given back at the end of its scope. */
-struct work_pg_borrowed {
-    struct work_postgres *backend;
-    struct pawl__pg *pg;
-};
-
-void pawl__work_pg_give_back(struct work_pg_borrowed *borrowed); /* for AUTO */
-PAWL_MUST_USE pawl_status pawl__work_pg_borrow(struct work_backend *base,
-                                               struct work_pg_borrowed *ret_borrowed,
-                                               pawl_error *reterr);
+static inline pawl_status pawl__work_pg_borrow(struct work_backend *base,
+                                               struct pawl__pg_borrowed *ret_borrowed,
+                                               pawl_error *reterr)
+{
+    return pawl__pg_store_borrow(&pawl__work_pg_of(base)->pg, ret_borrowed, reterr);
+}
 
 /* Shows the rows of one statement one after the other, on a borrowed connection. False ends it. */
 typedef bool work_pg_visit(void *context, const struct pawl__pg_rows *rows);
@@ -383,10 +365,6 @@ pawl_status pawl__work_pg_task_read(struct work_backend *base,
                                     pawl_task_visit visit,
                                     void *context,
                                     pawl_error *reterr);
-pawl_status pawl__work_pg_watch(struct work_backend *base,
-                                int64_t deadline_ns,
-                                struct pawl__cancel *cancel,
-                                pawl_error *reterr);
 
 /* Adds a walk that picks rows; and says what follows from what it found. */
 PAWL_MUST_USE pawl_status pawl__work_pg_add_pick(struct work_pg_trip *trip,

@@ -508,7 +508,7 @@ static pawl_status pg_row_exists(struct work_backend *base,
                                  bool *ret_exists,
                                  pawl_error *reterr)
 {
-    AUTO(pawl__work_pg_give_back) struct work_pg_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     pawl_status status = pawl__work_pg_borrow(base, &borrowed, reterr);
 
     return status == PAWL_OK

@@ -33,7 +33,7 @@ static pawl_status look_at_tasks(struct work_postgres *backend, pawl_error *rete
     struct work_pg_look look = { .backend = backend };
     pawl_view first = backend->touched[0];
     pawl_status status = pawl__pg_exec(
-        backend->writer,
+        backend->pg.writer,
         WORK_PG_TASK_FACTS,
         PG_ARGS(pawl__work_pg_ids(backend, 0, backend->touched, backend->touched_count)),
         &rows,
@@ -229,7 +229,7 @@ static pawl_status run_part(const struct quick_part *part, pawl_error *reterr)
     struct quick_statement statement = make_statement(part);
 
     FAILPOINT("work.commit.before", reterr);
-    pawl_status status = pawl__pg_exec(part->walk->backend->writer,
+    pawl_status status = pawl__pg_exec(part->walk->backend->pg.writer,
                                        statement.number,
                                        statement.values,
                                        statement.value_count,
@@ -405,7 +405,7 @@ pawl_status pawl__work_pg_quick(struct work_backend *base,
     if (filter != NULL && !pawl__work_pg_has_more(&backend->front, filter)) {
         return PAWL_OK;
     }
-    pawl_status status = pawl__work_pg_take_writer(backend, reterr);
+    pawl_status status = pawl__pg_store_take_writer(&backend->pg, reterr);
     if (status != PAWL_OK) {
         return status;
     }
@@ -417,6 +417,6 @@ pawl_status pawl__work_pg_quick(struct work_backend *base,
     if (status == PAWL_OK) {
         look_after_tasks(&walk);
     }
-    pawl__work_pg_release_writer(backend);
+    pawl__pg_store_release_writer(&backend->pg);
     return is_for_the_long_way(pawl__work_pg_outcome(status, reterr)) ? PAWL_OK : status;
 }

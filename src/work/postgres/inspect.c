@@ -1,29 +1,8 @@
 /* Items in PostgreSQL: what readers see, each question on a connection of the pool. */
 #include "base/core/buf.h"
 #include "base/core/error.h"
-#include "base/os/clock.h"
 #include "work/items/item.h"
 #include "work/postgres/backend.h"
-
-/* All connections of the pool are in use for this long: something hangs. */
-enum { TAKE_MS_MAX = 30000 };
-
-void pawl__work_pg_give_back(struct work_pg_borrowed *borrowed)
-{
-    if (borrowed->pg != NULL) {
-        pawl__pg_pool_give(borrowed->backend->pool, borrowed->pg);
-    }
-}
-
-pawl_status pawl__work_pg_borrow(struct work_backend *base,
-                                 struct work_pg_borrowed *ret_borrowed,
-                                 pawl_error *reterr)
-{
-    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + TAKE_MS_MAX * NS_PER_MS;
-
-    ret_borrowed->backend = pawl__work_pg_of(base);
-    return pawl__pg_pool_take(ret_borrowed->backend->pool, deadline_ns, &ret_borrowed->pg, reterr);
-}
 
 struct walk {
     work_pg_visit *visit;
@@ -52,7 +31,7 @@ pawl_status pawl__work_pg_walk(struct work_backend *base,
                                void *context,
                                pawl_error *reterr)
 {
-    AUTO(pawl__work_pg_give_back) struct work_pg_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     struct walk walk = { .visit = visit, .context = context };
     pawl_status status = pawl__work_pg_borrow(base, &borrowed, reterr);
 

@@ -127,7 +127,7 @@ static pawl_status pg_stats(struct work_backend *base,
         { WORK_PG_STATS_LEASES, count_rest },
         { WORK_PG_STATS_KEYS, count_keys },
     };
-    AUTO(pawl__work_pg_give_back) struct work_pg_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     pawl_work_stats stats = { 0 };
     pawl_status status = pawl__work_pg_borrow(base, &borrowed, reterr);
 

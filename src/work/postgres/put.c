@@ -193,7 +193,7 @@ static pawl_status send_arrays(struct puts_walk *walk, size_t statement, pawl_er
         values[i] = pawl__pg_array_value(&backend->arrays[i]);
     }
     walk->statements++;
-    return pawl__pg_pipeline_add(backend->writer, statement, values, count, reterr);
+    return pawl__pg_pipeline_add(backend->pg.writer, statement, values, count, reterr);
 }
 
 static void add_updates(struct puts_walk *walk)
@@ -335,7 +335,7 @@ pawl_status pawl__work_pg_add_puts(struct work_postgres *backend,
     }
     if (backend->put_new > 0) {
         walk.statements++;
-        status = pawl__pg_pipeline_add(backend->writer, WORK_PG_NUMBER, PG_NO_ARGS, reterr);
+        status = pawl__pg_pipeline_add(backend->pg.writer, WORK_PG_NUMBER, PG_NO_ARGS, reterr);
     }
     for (size_t i = 0; i < COUNT_OF(sendings); i++) {
         walk.at = 0;

@@ -264,7 +264,7 @@ static pawl_status settle_now(struct work_postgres *backend, pawl_error *reterr)
     }
     status = pawl__work_pg_trip_end(&trip, status, reterr);
     if (status == PAWL_OK && settling.changes > 0) {
-        status = pawl__pg_exec(backend->writer,
+        status = pawl__pg_exec(backend->pg.writer,
                                WORK_PG_TASKS_SETTLE,
                                PG_ARGS(pawl__pg_array_value(&backend->arrays[0]),
                                        pawl__pg_array_value(&backend->arrays[1]),
@@ -273,10 +273,10 @@ static pawl_status settle_now(struct work_postgres *backend, pawl_error *reterr)
                                reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__pg_commit(backend->writer, reterr);
+        status = pawl__pg_commit(backend->pg.writer, reterr);
     }
     if (status != PAWL_OK) {
-        pawl__pg_rollback(backend->writer);
+        pawl__pg_rollback(backend->pg.writer);
     }
     return pawl__work_pg_outcome(status, reterr);
 }

@@ -26,9 +26,9 @@ pawl_status pawl__work_pg_trip_start(struct work_pg_trip *trip,
 {
     *trip = (struct work_pg_trip){ .backend = backend };
     pawl_status status =
-        pawl__pg_in_transaction(backend->writer)
-            ? pawl__pg_pipeline_begin(backend->writer, on_step, trip, reterr)
-            : pawl__pg_pipeline_begin_transaction(backend->writer, on_step, trip, reterr);
+        pawl__pg_in_transaction(backend->pg.writer)
+            ? pawl__pg_pipeline_begin(backend->pg.writer, on_step, trip, reterr)
+            : pawl__pg_pipeline_begin_transaction(backend->pg.writer, on_step, trip, reterr);
     if (status != PAWL_OK) {
         return status;
     }
@@ -53,7 +53,7 @@ pawl_status pawl__work_pg_trip_add(struct work_pg_trip *trip,
     trip->steps[trip->count].on_rows = on_rows;
     trip->steps[trip->count].context = context;
     trip->count++;
-    return pawl__pg_pipeline_add(trip->backend->writer, statement, values, value_count, reterr);
+    return pawl__pg_pipeline_add(trip->backend->pg.writer, statement, values, value_count, reterr);
 }
 
 pawl_status pawl__work_pg_trip_end(struct work_pg_trip *trip,
@@ -62,10 +62,10 @@ pawl_status pawl__work_pg_trip_end(struct work_pg_trip *trip,
 {
     if (status != PAWL_OK) {
         if (trip->open) {
-            pawl__pg_pipeline_abandon(trip->backend->writer);
+            pawl__pg_pipeline_abandon(trip->backend->pg.writer);
         }
     } else {
-        status = pawl__pg_pipeline_end(trip->backend->writer, reterr);
+        status = pawl__pg_pipeline_end(trip->backend->pg.writer, reterr);
     }
     trip->open = false;
     return pawl__work_pg_outcome(status, reterr);

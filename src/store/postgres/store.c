@@ -1,0 +1,183 @@
+#include "store/postgres/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/core/error.h"
+#include "base/log/log.h"
+#include "base/os/clock.h"
+
+enum {
+    CONNECTIONS_DEFAULT = 8,
+    BORROW_MS_MAX = 30000, /* all connections are in use for this long: something hangs */
+};
+
+static int64_t now_ns(void)
+{
+    return pawl__monotonic_ns(pawl__clock_real());
+}
+
+pawl_status pawl__pg_store_init(struct pawl__pg_store *store,
+                                const struct pawl__location *location,
+                                const struct pawl__pg_options *options,
+                                pawl_error *reterr)
+{
+    store->options = *options;
+    store->connections_max =
+        location->connections == 0 ? CONNECTIONS_DEFAULT : location->connections;
+    store->url = strdup(location->path);
+    if (store->url == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a URL");
+    }
+    TRY(pawl__cancel_init(&store->stop, NULL, reterr));
+    store->stop_ready = true;
+    return PAWL_OK;
+}
+
+void pawl__pg_store_done(struct pawl__pg_store *store)
+{
+    pawl__pg_close(store->listener);
+    if (store->stop_ready) {
+        pawl__cancel_done(&store->stop);
+    }
+    if (store->writer_is_apart) {
+        pawl__pg_close(store->writer);
+    } else {
+        pawl__pg_pool_give(store->pool, store->writer);
+    }
+    pawl__pg_pool_close(store->pool);
+    free(store->url);
+}
+
+/* --- set-up --- */
+
+enum { SETUP_ENCODING };
+
+static const struct pawl__pg_statement setup_statements[] = {
+    [SETUP_ENCODING] = { "SELECT current_setting('server_encoding')", NULL, "t" },
+};
+
+/* In another encoding the server would refuse some texts and change others. */
+static pawl_status check_encoding(struct pawl__pg *pg, const char *who, pawl_error *reterr)
+{
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+
+    TRY(pawl__pg_exec(pg, SETUP_ENCODING, PG_NO_ARGS, &rows, reterr));
+    pawl_view encoding = pawl__pg_get_text(&rows, 0, 0);
+    return pawl__view_is(encoding, "UTF8") ? PAWL_OK
+                                           : pawl__fail(reterr,
+                                                        PAWL_UNSUPPORTED,
+                                                        "the database's encoding is '%.*s', %s "
+                                                        "needs UTF8",
+                                                        VIEW_ARGS(encoding),
+                                                        who);
+}
+
+static pawl_status migrate(struct pawl__pg *pg,
+                           const struct pawl__pg_setup *setup,
+                           pawl_error *reterr)
+{
+    const struct pawl__schema *schema = setup->schema;
+    size_t pending = 0;
+
+    TRY(pawl__migrate_pending(&pawl__pg_migrate_ops, pg, schema, &pending, reterr));
+    if (pending == 0) {
+        return PAWL_OK;
+    }
+    if (pending == schema->count && (setup->must_exist || setup->read_only)) {
+        return pawl__fail(reterr, PAWL_NOT_FOUND, "%s", setup->missing);
+    }
+    if (setup->read_only) {
+        return pawl__fail(
+            reterr, PAWL_UNSUPPORTED, "made by an older pawl: open it for writing once");
+    }
+    return pawl__migrate(&pawl__pg_migrate_ops, pg, schema, reterr);
+}
+
+/* A server that does not sync loses what it acknowledged when its machine stops. That is the
+ * administrator's choice, but nobody should make it without knowing. */
+static void warn_of_losses(const struct pawl__pg_server *server, const char *warning)
+{
+    if (!server->fsync || !server->full_page_writes
+        || strcmp(server->synchronous_commit, "off") == 0) {
+        LOG_WARNING(warning,
+                    LOG_TEXT("server", server->location),
+                    LOG_BOOLEAN("fsync", server->fsync),
+                    LOG_BOOLEAN("full_page_writes", server->full_page_writes),
+                    LOG_TEXT("synchronous_commit", server->synchronous_commit));
+    }
+}
+
+pawl_status pawl__pg_store_set_up(struct pawl__pg_store *store,
+                                  const struct pawl__pg_setup *setup,
+                                  struct pawl__pg **ret_pg,
+                                  pawl_error *reterr)
+{
+    AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
+    struct pawl__pg_options options = store->options;
+
+    options.statements = setup_statements;
+    options.statement_count = COUNT_OF(setup_statements);
+    TRY(pawl__pg_open(store->url, &options, &pg, reterr));
+    if (setup->warning != NULL) {
+        warn_of_losses(pawl__pg_server_of(pg), setup->warning);
+    }
+    if (setup->needs_utf8 != NULL) {
+        TRY(check_encoding(pg, setup->needs_utf8, reterr));
+    }
+    TRY(migrate(pg, setup, reterr));
+    if (!setup->unchecked) {
+        TRY(pawl__pg_check_schema(pg, setup->schema, reterr));
+    }
+    if (ret_pg != NULL) {
+        *ret_pg = STEAL(pg);
+    }
+    return PAWL_OK;
+}
+
+/* --- connections --- */
+
+pawl_status pawl__pg_store_open_pool(struct pawl__pg_store *store, size_t size, pawl_error *reterr)
+{
+    return pawl__pg_pool_open(store->url, &store->options, size, &store->pool, reterr);
+}
+
+pawl_status pawl__pg_store_take_writer(struct pawl__pg_store *store, pawl_error *reterr)
+{
+    int64_t deadline_ns = now_ns() + store->options.lock_ms_max * NS_PER_MS;
+
+    return store->writer != NULL
+               ? PAWL_OK
+               : pawl__pg_pool_take(store->pool, deadline_ns, &store->writer, reterr);
+}
+
+void pawl__pg_store_release_writer(struct pawl__pg_store *store)
+{
+    if (store->connections_max == 1) {
+        pawl__pg_pool_give(store->pool, STEAL(store->writer));
+    }
+}
+
+pawl_status pawl__pg_store_borrow(struct pawl__pg_store *store,
+                                  struct pawl__pg_borrowed *ret_borrowed,
+                                  pawl_error *reterr)
+{
+    return pawl__pg_store_borrow_until(
+        store, now_ns() + BORROW_MS_MAX * NS_PER_MS, ret_borrowed, reterr);
+}
+
+pawl_status pawl__pg_store_borrow_until(struct pawl__pg_store *store,
+                                        int64_t deadline_ns,
+                                        struct pawl__pg_borrowed *ret_borrowed,
+                                        pawl_error *reterr)
+{
+    ret_borrowed->pool = store->pool;
+    return pawl__pg_pool_take(store->pool, deadline_ns, &ret_borrowed->pg, reterr);
+}
+
+void pawl__pg_return(struct pawl__pg_borrowed *borrowed)
+{
+    if (borrowed->pg != NULL) {
+        pawl__pg_pool_give(borrowed->pool, borrowed->pg);
+    }
+}
