@@ -196,6 +196,29 @@ static void test_an_error_that_was_kept_aside_is_handed_on_with_its_status(void 
     assert_int_equal(pawl__fail_with(NULL, PAWL_BUSY, &kept), PAWL_BUSY);
 }
 
+static void test_what_a_callback_returns_is_settled_to_a_status_with_a_message(void **state)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+
+    (void)state;
+    assert_int_equal(pawl__fail_settled(&error, PAWL_OK, "it"), PAWL_OK);
+    assert_int_equal(pawl__fail_settled(&error, PAWL_BUSY, "step %d", 7), PAWL_BUSY);
+    assert_string_equal(error.message, "step 7 returned BUSY (6) and did not say why");
+    pawl__fail(&error, PAWL_BUSY, "later");
+    assert_int_equal(pawl__fail_settled(&error, PAWL_BUSY, "it"), PAWL_BUSY);
+    assert_string_equal(error.message, "later");
+    error.status = (pawl_status)9999;
+    assert_int_equal(pawl__fail_settled(&error, (pawl_status)9999, "it"), PAWL_FAILED);
+    assert_string_equal(error.message, "it returned 9999, which is no pawl_status");
+    assert_int_equal(pawl__fail_settled(&error, (pawl_status)-1, "it"), PAWL_FAILED);
+    assert_int_equal(error.status, PAWL_FAILED);
+    assert_int_equal(pawl__fail_settled(NULL, (pawl_status)9999, "it"), PAWL_FAILED);
+    assert_true(pawl__status_may_pass(PAWL_BUSY) && pawl__status_may_pass(PAWL_UNAVAILABLE)
+                && pawl__status_may_pass(PAWL_TIMEOUT));
+    assert_false(pawl__status_may_pass(PAWL_OK) || pawl__status_may_pass(PAWL_IO)
+                 || pawl__status_may_pass((pawl_status)9999));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +233,7 @@ int main(void)
         cmocka_unit_test(test_advice_stays_whole_behind_a_long_message_and_a_long_context),
         cmocka_unit_test(test_general_advice_gives_way_to_what_the_message_says_already),
         cmocka_unit_test(test_an_error_that_was_kept_aside_is_handed_on_with_its_status),
+        cmocka_unit_test(test_what_a_callback_returns_is_settled_to_a_status_with_a_message),
         cmocka_unit_test(test_min_and_max_evaluate_each_argument_once),
     };
     return cmocka_run_group_tests_name("error", tests, NULL, NULL);

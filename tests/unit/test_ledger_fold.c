@@ -98,6 +98,7 @@ static void test_a_step_that_fails_without_a_word_is_given_one(void **state)
 {
     struct ledger_fixture *f = *state;
     pawl_status statuses[] = { PAWL_NOT_FOUND, PAWL_CANCELLED, PAWL_FAILED };
+    pawl_status none[] = { (pawl_status)9999, (pawl_status)-1 };
 
     make_history(f);
     for (size_t i = 0; i < COUNT_OF(statuses); i++) {
@@ -105,7 +106,15 @@ static void test_a_step_that_fails_without_a_word_is_given_one(void **state)
             pawl_ledger_fold(f->ledger, NULL, fail_without_a_word, &statuses[i], NULL, &f->err),
             statuses[i],
             &f->err);
-        assert_message(&f->err, pawl_status_text(statuses[i]));
+        assert_message(&f->err, "the step of the fold returned");
+        assert_message(&f->err, pawl_status_name(statuses[i]));
+    }
+    for (size_t i = 0; i < COUNT_OF(none); i++) {
+        assert_status(
+            pawl_ledger_fold(f->ledger, NULL, fail_without_a_word, &none[i], NULL, &f->err),
+            PAWL_FAILED,
+            &f->err);
+        assert_message(&f->err, "which is no pawl_status");
     }
 }
 

@@ -486,6 +486,19 @@ static void test_work_that_fails_for_good_is_not_repeated(void **state)
     assert_ok(execute(f, &request, &errand, "1", false), &f->err);
 }
 
+static void test_work_that_returns_no_status_has_failed_for_good(void **state)
+{
+    struct care_fixture *f = *state;
+    pawl_idem_request request = request_of("k", HASH_A);
+    struct errand errand = { .status = (pawl_status)9999, .response = "1" };
+
+    assert_status(execute(f, &request, &errand, "", false), PAWL_FAILED, &f->err);
+    assert_message(&f->err, "the work under key 'k' returned 9999, which is no pawl_status");
+    assert_status(execute(f, &request, &errand, "", false), PAWL_FAILED, &f->err);
+    assert_message(&f->err, "returned 9999");
+    assert_int_equal(errand.runs, 1);
+}
+
 static void test_work_that_did_not_happen_is_done_again(void **state)
 {
     struct care_fixture *f = *state;
@@ -570,6 +583,7 @@ int main(int argc, char **argv)
         CARE_TEST(test_a_hash_is_that_of_the_value),
         CARE_TEST(test_work_is_done_once),
         CARE_TEST(test_work_that_fails_for_good_is_not_repeated),
+        CARE_TEST(test_work_that_returns_no_status_has_failed_for_good),
         CARE_TEST(test_work_that_did_not_happen_is_done_again),
         CARE_TEST(test_work_that_may_have_happened_is_in_doubt),
         CARE_TEST(test_work_in_flight_or_in_doubt_is_not_done),

@@ -45,7 +45,7 @@ pawl_view pawl_view_of(const char *text)
     return (pawl_view){ .data = text, .len = text == NULL ? 0 : strlen(text) };
 }
 
-static bool status_is_retryable(pawl_status status)
+bool pawl__status_may_pass(pawl_status status)
 {
     return status == PAWL_BUSY || status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT;
 }
@@ -76,7 +76,7 @@ static void format_message(char *message, size_t size, const char *format, va_li
 static void error_reset(pawl_error *error, pawl_status status)
 {
     error->status = status;
-    error->retryable = status_is_retryable(status);
+    error->retryable = pawl__status_may_pass(status);
     error->advised = false;
     error->native = 0;
     error->sqlstate[0] = '\0';
@@ -177,7 +177,7 @@ static void set_status(pawl_error *error, pawl_status status)
 {
     if (error->status != status) {
         error->status = status;
-        error->retryable = status_is_retryable(status);
+        error->retryable = pawl__status_may_pass(status);
     }
 }
 
@@ -273,13 +273,17 @@ pawl_status pawl__fail_settled(pawl_error *reterr, pawl_status status, const cha
         return PAWL_OK;
     }
     pawl_status settled = is_status(status) ? status : PAWL_FAILED;
-    if (reterr != NULL && reterr->status != settled) {
+    if (reterr != NULL && (reterr->status != settled || settled != status)) {
         char who[PAWL_ERROR_MESSAGE_SIZE];
         va_list args;
 
         va_start(args, format);
         format_message(who, sizeof(who), format, args);
         va_end(args);
+        if (settled != status) {
+            return pawl__fail(
+                reterr, settled, "%s returned %d, which is no pawl_status", who, (int)status);
+        }
         pawl__fail(reterr,
                    settled,
                    "%s returned %s (%d) and did not say why",

@@ -28,7 +28,8 @@ PRINTF_LIKE(3, 4)
 pawl_status pawl__fail_context(pawl_error *reterr, pawl_status status, const char *format, ...);
 
 /* After a callback: returns its status, or FAILED if it is not a pawl_status, and makes the error agree. When
- * the callback filled none in, the message says who returned the status. PAWL_OK is returned as it is. */
+ * the callback filled none in, or returned no status at all, the message says who returned what. PAWL_OK is returned
+ * as it is. Every callback of a caller's goes through this: no status that is none leaves the library. */
 PRINTF_LIKE(3, 4)
 pawl_status pawl__fail_settled(pawl_error *reterr, pawl_status status, const char *format, ...);
 
@@ -53,6 +54,9 @@ pawl_status pawl__fail_advised(pawl_error *reterr, pawl_status status, const cha
  * and this one might still have. Returns `status`; an error that says something else (a callback
  * did not fill it) is replaced by the text of the status. */
 pawl_status pawl__fail_with(pawl_error *reterr, pawl_status status, const pawl_error *error);
+
+/* BUSY, UNAVAILABLE and TIMEOUT: the same call may succeed in a moment, without anybody who mends something. */
+bool pawl__status_may_pass(pawl_status status);
 
 /* ENOSPC and EDQUOT are NO_SPACE, EACCES, EPERM and EROFS are DENIED, and so on; else IO. */
 pawl_status pawl__status_of_errno(int error_number);

@@ -156,11 +156,6 @@ static pawl_status on_nothing(struct runner *runner, bool *ret_end, pawl_error *
     return PAWL_OK;
 }
 
-static bool is_passing(pawl_status status)
-{
-    return status == PAWL_BUSY || status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT;
-}
-
 /* Ends with everything given back or finished that was claimed. */
 static void run_all(struct runner *runner)
 {
@@ -182,7 +177,7 @@ static void run_all(struct runner *runner)
             pawl__lock(&runner->lock);
             pawl__runner_stop_locked(runner); /* the watcher says why */
             pawl__unlock(&runner->lock);
-        } else if (is_passing(status)
+        } else if (pawl__status_may_pass(status)
                    && (runner->plan.stays || runner_now() - answered_ns < FAILING_NS_MAX)) {
             LOG_WARNING("the store cannot be asked now", LOG_TEXT("error", error.message));
             wait_for_change(runner, WAIT_MS);
@@ -410,7 +405,7 @@ static pawl_status run_opened(struct runner *runner, pawl_error *reterr)
         return status;
     }
     status = begin(runner, reterr);
-    while (runner->plan.stays && is_passing(status)) {
+    while (runner->plan.stays && pawl__status_may_pass(status)) {
         LOG_WARNING("the store cannot be asked now", LOG_TEXT("error", reterr->message));
         pawl__sleep_until(pawl__clock_real(), runner_now() + WAIT_MS * NS_PER_MS);
         status = begin(runner, reterr);

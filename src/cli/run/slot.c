@@ -238,11 +238,6 @@ static pawl_status tell(struct runner_slot *slot, struct ended *ended, pawl_erro
     return PAWL_OK;
 }
 
-static bool may_be_repeated(pawl_status status)
-{
-    return status == PAWL_BUSY || status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT;
-}
-
 /* False: the store is not asked any more. */
 static bool rest_until(struct runner_slot *slot, int64_t until_ns)
 {
@@ -265,7 +260,7 @@ static pawl_status tell_until(struct runner_slot *slot, struct ended *ended, paw
                                                   .max_ns = 5 * NS_PER_S };
     pawl_status status = tell(slot, ended, reterr);
 
-    for (uint64_t attempt = 1; may_be_repeated(status); attempt++) {
+    for (uint64_t attempt = 1; pawl__status_may_pass(status); attempt++) {
         int64_t until_ns = runner_now() + pawl__backoff_ceiling_ns(&backoff, attempt);
         if (until_ns >= slot->beat.until_ns || !rest_until(slot, until_ns)) {
             break;

@@ -118,7 +118,8 @@ static pawl_status take_step(pawl_fold_step step,
                              pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = step(context, event, &error);
+    pawl_status status =
+        pawl__fail_settled(&error, step(context, event, &error), "the step of the fold");
 
     return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
 }

@@ -363,16 +363,13 @@ static bool is_no_application(const pawl_error *error)
 static bool may_pass(const pawl_error *error)
 {
     switch (error->status) {
-    case PAWL_BUSY:
-    case PAWL_UNAVAILABLE:
-    case PAWL_TIMEOUT:
     case PAWL_LEASE_LOST:
     case PAWL_CANCELLED:
     case PAWL_NO_SPACE:
     case PAWL_NOMEM:
         return true;
     default:
-        return error->retryable;
+        return error->retryable || pawl__status_may_pass(error->status);
     }
 }
 

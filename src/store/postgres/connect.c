@@ -399,11 +399,6 @@ static uint64_t any_bits(void)
                : (uint64_t)now_ns();
 }
 
-static bool is_worth_another_try(pawl_status status)
-{
-    return status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT || status == PAWL_BUSY;
-}
-
 pawl_status pawl__pg_reconnect_until(struct pawl__pg *pg,
                                      int64_t again_ns,
                                      int64_t deadline_ns,
@@ -414,7 +409,7 @@ pawl_status pawl__pg_reconnect_until(struct pawl__pg *pg,
         int64_t until_ns = MIN(deadline_ns, start_ns + pg->options.connect_ms_max * NS_PER_MS);
         pawl_error error = PAWL_ERROR_INIT;
         pawl_status status = connect_once(pg, until_ns, &error);
-        if (!is_worth_another_try(status)) {
+        if (!pawl__status_may_pass(status)) {
             return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
         }
         int64_t wait_ns = pawl__backoff_ns(&reconnect_backoff, attempt, any_bits());

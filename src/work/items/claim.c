@@ -422,12 +422,6 @@ static pawl_status claim_once(pawl_work *work,
     return PAWL_OK;
 }
 
-/* What a store that is locked, or away, says: who waits asks again while there is time. */
-static bool may_pass(pawl_status status)
-{
-    return status == PAWL_BUSY || status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT;
-}
-
 static pawl_status claim_or_wait(pawl_work *work,
                                  struct work_claiming *claiming,
                                  pawl_claimed **ret_claimed,
@@ -445,11 +439,11 @@ static pawl_status claim_or_wait(pawl_work *work,
         }
         status = claim_once(work, claiming, deadline_ns, ret_claimed, reterr);
         int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
-        if ((status != PAWL_NOT_FOUND && !may_pass(status)) || now_ns >= deadline_ns) {
+        if ((status != PAWL_NOT_FOUND && !pawl__status_may_pass(status)) || now_ns >= deadline_ns) {
             return status;
         }
-        int64_t until_ns = may_pass(status) ? MIN(now_ns + AGAIN_NS, deadline_ns)
-                                            : wait_until(claiming, deadline_ns);
+        int64_t until_ns = pawl__status_may_pass(status) ? MIN(now_ns + AGAIN_NS, deadline_ns)
+                                                         : wait_until(claiming, deadline_ns);
         status = PAWL_OK;
         (void)pawl__watch_wait(&work->watch, generation, until_ns);
     }

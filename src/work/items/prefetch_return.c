@@ -43,8 +43,8 @@ static int64_t now_ns(void)
 /* Whether another try may help. */
 static bool is_passing(pawl_status status)
 {
-    return status == PAWL_BUSY || status == PAWL_TIMEOUT || status == PAWL_UNAVAILABLE
-           || status == PAWL_IO || status == PAWL_NOMEM || status == PAWL_NO_SPACE;
+    return pawl__status_may_pass(status) || status == PAWL_IO || status == PAWL_NOMEM
+           || status == PAWL_NO_SPACE;
 }
 
 static void wake_keeper_locked(struct work_ahead *ahead, int64_t at_ns) REQUIRES_LOCK(ahead->lock)

@@ -83,13 +83,10 @@ static pawl_status do_it(pawl_work *work,
     pawl_status status = fn(context, &response, &error);
     pawl__inside_leave(&inside);
 
+    status = pawl__fail_settled(&error, status, "the work under key '%.*s'", VIEW_ARGS(key));
     if (status != PAWL_OK) {
         end_failed(work, key, owner_token, status, &error);
-        if (reterr != NULL) {
-            *reterr = error;
-            reterr->status = status;
-        }
-        return status;
+        return pawl__fail_with(reterr, status, &error);
     }
     if (response == NULL) {
         response = strdup("null");
