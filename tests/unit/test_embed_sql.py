@@ -15,6 +15,8 @@ CASES = [
      {"sqlite/work/0001_a.sql": GOOD, "sqlite/work/0002_b.sql": GOOD, "duckdb/work/0001_a.sql": GOOD}, None),
     ("a trigger's BEGIN is no transaction",
      {"sqlite/w/0001_a.sql": GOOD + "CREATE TRIGGER x AFTER INSERT ON t\nBEGIN\n  SELECT 1;\nEND;\n"}, None),
+    ("named statements and shared fragments are no migrations",
+     {"sqlite/work/0001_a.sql": GOOD, "sqlite/work/statements/items.sql": "x", "sqlite/fragments.sql": "x"}, None),
     ("an upper case name is refused", {"sqlite/work/0001_A.sql": GOOD}, "0001_A.sql: a migration is called NNNN_name.sql"),
     ("a short number is refused", {"sqlite/work/1_a.sql": GOOD}, "1_a.sql: a migration is called"),
     ("a stray file is refused", {"sqlite/work/0001_a.sql": GOOD, "sqlite/work/notes.txt": "x"}, "notes.txt: a migration"),

@@ -636,7 +636,7 @@ static void test_pages_are_read_in_order(void **state)
         AUTO(pawl__buf_done) struct pawl__buf sql = BUF_INIT(1 << 16);
         sqlite3_stmt *stmt = NULL;
 
-        pawl__buf_add_format(&sql, "EXPLAIN QUERY PLAN %s", pawl__work_sqlite_statements[pages[i]]);
+        pawl__buf_add_format(&sql, "EXPLAIN QUERY PLAN %s", pawl__work_sql_statements[pages[i]]);
         assert_int_equal(sqlite3_prepare_v2(scene->db, sql.data, -1, &stmt, NULL), SQLITE_OK);
         while (sqlite3_step(stmt) == SQLITE_ROW) {
             const char *step = (const char *)sqlite3_column_text(stmt, 3);

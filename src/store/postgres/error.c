@@ -55,7 +55,7 @@ static bool is_gone(const struct pawl__pg *pg, const char *sqlstate)
     return pg->answers_table && (strcmp(sqlstate, "42P01") == 0 || strcmp(sqlstate, "42703") == 0);
 }
 
-/* See PG_ALL_OR_NONE; nothing else in the statements of the table divides. */
+/* See all_or_none in sql/postgres/fragments.sql; nothing else in the statements of the table divides. */
 static bool is_short(const struct pawl__pg *pg, const char *sqlstate)
 {
     return pg->answers_table && strcmp(sqlstate, "22012") == 0;

@@ -132,7 +132,8 @@ static pawl_status commit_trip(struct work_postgres *backend,
     if (status == PAWL_OK && backend->notify) {
         status = pawl__work_pg_trip_add(&trip,
                                         WORK_PG_NOTIFY,
-                                        PG_ARGS(pawl__pg_text(pawl_view_of(backend->sender))),
+                                        PG_ARGS(pawl__pg_text(pawl_view_of(WORK_CHANNEL)),
+                                                pawl__pg_text(pawl_view_of(backend->sender))),
                                         NULL,
                                         NULL,
                                         reterr);

@@ -12,6 +12,8 @@
 #include "work/core/backend.h"
 #include "work/postgres/statements.h"
 
+#define WORK_CHANNEL "pawl_work" /* NOTIFY: the payload is the sender's name */
+
 enum {
     WORK_PG_ARRAYS = 18, /* of the statement that has the most */
     WORK_PG_ASKED = 2,

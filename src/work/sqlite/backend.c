@@ -274,9 +274,9 @@ pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
     backend->options = (struct pawl__sqlite_options)PAWL__SQLITE_OPTIONS_INIT;
     backend->options.application_id = PAWL__WORK_APPLICATION_ID;
     backend->options.schema = &pawl__schema_sqlite_work;
-    backend->options.temp_schema = WORK_SQL_TEMP_SCHEMA;
+    backend->options.temp_schema = pawl__work_sql_temp_schema;
     backend->options.temp_in_memory = true; /* every statement that fires triggers has a journal */
-    backend->options.statements = pawl__work_sqlite_statements;
+    backend->options.statements = pawl__work_sql_statements;
     backend->options.statement_count = WORK_SQL_COUNT;
     backend->options.busy_ms_max = setup->options->busy_ms_max;
     backend->options.sync_normal = location->durability_normal;
