@@ -175,21 +175,21 @@ int main(void)
     char place[TEMPDIR_SIZE + 16];
     double served_s[ROUNDS];
     double submitted_s[ROUNDS];
-    struct pawl__node *node = NULL;
-    struct pawl__node_options options = { .place = place,
-                                          .app = PAWL_APP_OPTIONS_INIT,
-                                          .http = PAWL__HTTP_OPTIONS_INIT,
-                                          .stop_ms_max = 10000,
-                                          .partitions_max = NODE_PARTITIONS_MAX };
+    struct pawl__serve_node *node = NULL;
+    struct pawl__serve_options options = { .location = place,
+                                           .app = PAWL_APP_OPTIONS_INIT,
+                                           .http = PAWL__HTTP_OPTIONS_INIT,
+                                           .stop_ms_max = 10000,
+                                           .partitions_max = NODE_PARTITIONS_MAX };
 
     MUST(tempdir_make(dir, "bench-http", err));
     snprintf(place, sizeof(place), "%s/apps", dir);
     options.app.busy_ms_max = 10000;
-    MUST(pawl__node_open(&options, &node, err));
+    MUST(pawl__serve_node_open(&options, &node, err));
     pawl_app *app = open_app(dir, &options.app);
-    create_served(pawl__node_listens_on(node));
+    create_served(pawl__serve_listens_on(node));
     for (size_t i = 0; i < CLIENTS; i++) {
-        clients[i].fd = connect_to(pawl__node_listens_on(node));
+        clients[i].fd = connect_to(pawl__serve_listens_on(node));
     }
     for (size_t i = 0; i < ROUNDS; i++) {
         served_s[i] = run_served(clients);
@@ -204,7 +204,7 @@ int main(void)
     for (size_t i = 0; i < CLIENTS; i++) {
         close(clients[i].fd);
     }
-    MUST(pawl__node_close(node, err));
+    MUST(pawl__serve_node_close(node, err));
     pawl_app_close(app);
     tempdir_remove(dir);
     return 0;

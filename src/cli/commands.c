@@ -6,7 +6,7 @@
 #include "cli/frame/run.h"
 #include "cli/frame/settings.h"
 
-static const struct pawl__command root = {
+static const struct pawl__cli_command root = {
     .name = "pawl",
     .summary = "events that are neither lost nor processed twice",
     .description =
@@ -19,20 +19,20 @@ static const struct pawl__command root = {
         "lost; 5 busy, unavailable or could not check; 6 checked and found wrong.\n\n"
         "A setting is a key of pawl.yaml, a variable of the environment or a flag; 'pawl help "
         "settings' lists them.",
-    .commands = COMMANDS(&pawl__cmd_ledger,
-                         &pawl__cmd_work,
-                         &pawl__cmd_idem,
-                         &pawl__cmd_app,
-                         &pawl__cmd_seq,
-                         &pawl__cmd_serve,
-                         &pawl__cmd_doctor,
-                         &pawl__cmd_config,
-                         &pawl__cmd_help,
-                         &pawl__cmd_version,
-                         &pawl__cmd_completion,
-                         &pawl__cmd_complete,
-                         &pawl__cmd_man,
-                         &pawl__cmd_examples),
+    .commands = COMMANDS(&pawl__cli_cmd_ledger,
+                         &pawl__cli_cmd_work,
+                         &pawl__cli_cmd_idem,
+                         &pawl__cli_cmd_app,
+                         &pawl__cli_cmd_seq,
+                         &pawl__cli_cmd_serve,
+                         &pawl__cli_cmd_doctor,
+                         &pawl__cli_cmd_config,
+                         &pawl__cli_cmd_help,
+                         &pawl__cli_cmd_version,
+                         &pawl__cli_cmd_completion,
+                         &pawl__cli_cmd_complete,
+                         &pawl__cli_cmd_man,
+                         &pawl__cli_cmd_examples),
     .examples = EXAMPLES(
         { .line = "pawl doctor --data ./data",
           .says = "is this machine fit, and what works today?",
@@ -44,7 +44,7 @@ static const struct pawl__command root = {
  * settings` does. */
 static const enum pawl__setting_id shown_settings[] = { PAWL__DATA, PAWL__LOG_LEVEL };
 
-static const struct pawl__flag own_flags[] = {
+static const struct pawl__cli_flag own_flags[] = {
     { .name = "config",
       .value = "FILE",
       .help = "Read the settings from this file.",
@@ -54,13 +54,13 @@ static const struct pawl__flag own_flags[] = {
     { .name = "version", .help = "Print the version and that of every part, and do nothing." },
 };
 
-static struct pawl__setting_flags settings;
-static struct pawl__flag common[COUNT_OF(shown_settings) + COUNT_OF(own_flags) + 1];
+static struct pawl__cli_setting_flags settings;
+static struct pawl__cli_flag common[COUNT_OF(shown_settings) + COUNT_OF(own_flags) + 1];
 static const struct pawl__cli cli = { .root = &root, .common = common, .settings = settings.flags };
 
 pawl_status pawl__cli_init(const struct pawl__cli **ret_cli, pawl_error *reterr)
 {
-    pawl_status status = pawl__setting_flags_init(&settings, reterr);
+    pawl_status status = pawl__cli_setting_flags_init(&settings, reterr);
 
     if (status != PAWL_OK) {
         return status;
@@ -75,5 +75,5 @@ pawl_status pawl__cli_init(const struct pawl__cli **ret_cli, pawl_error *reterr)
 
 void pawl__cli_done(void)
 {
-    pawl__setting_flags_done(&settings);
+    pawl__cli_setting_flags_done(&settings);
 }

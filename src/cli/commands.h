@@ -5,19 +5,19 @@
 
 #include "cli/frame/command.h"
 
-extern const struct pawl__command pawl__cmd_app;
-extern const struct pawl__command pawl__cmd_complete;
-extern const struct pawl__command pawl__cmd_completion;
-extern const struct pawl__command pawl__cmd_config;
-extern const struct pawl__command pawl__cmd_doctor;
-extern const struct pawl__command pawl__cmd_examples;
-extern const struct pawl__command pawl__cmd_help;
-extern const struct pawl__command pawl__cmd_idem;
-extern const struct pawl__command pawl__cmd_ledger;
-extern const struct pawl__command pawl__cmd_man;
-extern const struct pawl__command pawl__cmd_seq;
-extern const struct pawl__command pawl__cmd_serve;
-extern const struct pawl__command pawl__cmd_version;
-extern const struct pawl__command pawl__cmd_work;
+extern const struct pawl__cli_command pawl__cli_cmd_app;
+extern const struct pawl__cli_command pawl__cli_cmd_complete;
+extern const struct pawl__cli_command pawl__cli_cmd_completion;
+extern const struct pawl__cli_command pawl__cli_cmd_config;
+extern const struct pawl__cli_command pawl__cli_cmd_doctor;
+extern const struct pawl__cli_command pawl__cli_cmd_examples;
+extern const struct pawl__cli_command pawl__cli_cmd_help;
+extern const struct pawl__cli_command pawl__cli_cmd_idem;
+extern const struct pawl__cli_command pawl__cli_cmd_ledger;
+extern const struct pawl__cli_command pawl__cli_cmd_man;
+extern const struct pawl__cli_command pawl__cli_cmd_seq;
+extern const struct pawl__cli_command pawl__cli_cmd_serve;
+extern const struct pawl__cli_command pawl__cli_cmd_version;
+extern const struct pawl__cli_command pawl__cli_cmd_work;
 
 #endif

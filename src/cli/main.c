@@ -22,30 +22,30 @@ static bool wants_json(int argc, const char *const *argv)
     return false;
 }
 
-static pawl_status print_help(const struct pawl__run *run, pawl_error *reterr)
+static pawl_status print_help(const struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(HELP_BYTES_MAX);
 
-    pawl__help_full(&text, run->args->cli, &run->args->path, run->term.width);
-    return pawl__out_add(&text, reterr);
+    pawl__cli_help_full(&text, run->args->cli, &run->args->path, run->term.width);
+    return pawl__cli_out_add(&text, reterr);
 }
 
 /* A group without one of its commands: what there is, on standard error. */
-static pawl_status refuse_group(const struct pawl__run *run, pawl_error *reterr)
+static pawl_status refuse_group(const struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(HELP_BYTES_MAX);
     char path[COMMAND_PATH_SIZE];
 
     if (!run->json) {
-        pawl__help_short(&text, &run->args->path, run->term.width);
+        pawl__cli_help_short(&text, &run->args->path, run->term.width);
         (void)fwrite(text.data == NULL ? "" : text.data, 1, text.len, stderr);
     }
     return pawl__fail(
-        reterr, PAWL_INVALID, "'%s' needs a command", pawl__path_text(&run->args->path, path));
+        reterr, PAWL_INVALID, "'%s' needs a command", pawl__cli_path_text(&run->args->path, path));
 }
 
 /* Every message of exit code 6 ends with what to do next. */
-static pawl_status advise(const struct pawl__path *path, pawl_status status, pawl_error *reterr)
+static pawl_status advise(const struct pawl__cli_path *path, pawl_status status, pawl_error *reterr)
 {
     const char *advice = NULL;
 
@@ -57,30 +57,30 @@ static pawl_status advise(const struct pawl__path *path, pawl_status status, paw
                : pawl__fail_advise_default(reterr, status, "%s", advice);
 }
 
-static pawl_status run_args(struct pawl__run *run, pawl_error *reterr)
+static pawl_status run_args(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    const struct pawl__command *leaf = pawl__path_leaf(&run->args->path);
+    const struct pawl__cli_command *leaf = pawl__cli_path_leaf(&run->args->path);
 
     if (run->args->help) {
         return print_help(run, reterr);
     }
-    if (pawl__args_has(run->args, "version")) {
-        return pawl__cmd_version.run(run, reterr);
+    if (pawl__cli_args_has(run->args, "version")) {
+        return pawl__cli_cmd_version.run(run, reterr);
     }
     if (leaf->run == NULL) {
         return refuse_group(run, reterr);
     }
     AUTO(pawl__config_free_p) struct pawl__config *config = NULL;
     if (!leaf->no_settings) {
-        pawl_status status =
-            pawl__settings_load(run->args, (struct pawl__problem_sink){ 0 }, &config, reterr);
+        pawl_status status = pawl__cli_settings_load(
+            run->args, (struct pawl__cli_problem_sink){ 0 }, &config, reterr);
         if (status != PAWL_OK) {
             return status;
         }
     }
     run->config = config;
     if (config != NULL) {
-        pawl__log_start(config);
+        pawl__cli_log_start(config);
     }
     return advise(&run->args->path, leaf->run(run, reterr), reterr);
 }
@@ -88,8 +88,8 @@ static pawl_status run_args(struct pawl__run *run, pawl_error *reterr)
 static pawl_status run_line(int argc, const char *const *argv, bool json, pawl_error *reterr)
 {
     const struct pawl__cli *cli = NULL;
-    AUTO(pawl__args_done) struct pawl__args args = { 0 };
-    struct pawl__run run = {
+    AUTO(pawl__cli_args_done) struct pawl__cli_args args = { 0 };
+    struct pawl__cli_run run = {
         .args = &args,
         .json = json,
         .term = pawl__term_look(STDOUT_FILENO, (const char *const *)environ),
@@ -97,7 +97,7 @@ static pawl_status run_line(int argc, const char *const *argv, bool json, pawl_e
 
     pawl_status status = pawl__cli_init(&cli, reterr);
     if (status == PAWL_OK) {
-        status = pawl__args_parse(cli, argc, argv, &args, reterr);
+        status = pawl__cli_args_parse(cli, argc, argv, &args, reterr);
     }
     return status == PAWL_OK ? run_args(&run, reterr) : status;
 }
@@ -108,9 +108,9 @@ int main(int argc, char **argv)
     bool json = wants_json(argc, words);
     pawl_error error = PAWL_ERROR_INIT;
 
-    pawl__out_start();
+    pawl__cli_out_start();
     pawl_status status = run_line(argc, words, json, &error);
-    int code = pawl__out_finish(status, &error, json);
+    int code = pawl__cli_out_finish(status, &error, json);
     pawl__cli_done();
     return code;
 }

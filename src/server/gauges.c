@@ -41,9 +41,9 @@ struct node_gauges {
     struct pawl__metric *metrics[GAUGE_COUNT];
 };
 
-pawl_status pawl__node_gauges_new(struct pawl__metrics *metrics,
-                                  struct node_gauges **ret_gauges,
-                                  pawl_error *reterr)
+pawl_status pawl__serve_gauges_new(struct pawl__metrics *metrics,
+                                   struct node_gauges **ret_gauges,
+                                   pawl_error *reterr)
 {
     struct node_gauges *gauges = calloc(1, sizeof(*gauges));
     pawl_status status =
@@ -60,7 +60,7 @@ pawl_status pawl__node_gauges_new(struct pawl__metrics *metrics,
     return PAWL_OK;
 }
 
-void pawl__node_gauges_free(struct node_gauges *gauges)
+void pawl__serve_gauges_free(struct node_gauges *gauges)
 {
     free(gauges);
 }
@@ -97,12 +97,12 @@ static pawl_status update_partition(struct node_gauges *gauges,
     return status;
 }
 
-pawl_status pawl__node_gauges_update(struct pawl__node *node, pawl_error *reterr)
+pawl_status pawl__serve_gauges_update(struct pawl__serve_node *node, pawl_error *reterr)
 {
     struct node_app_state *apps = calloc(NODE_APPS_MAX, sizeof(apps[0]));
     pawl_status status =
         apps == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for metrics") : PAWL_OK;
-    size_t count = apps == NULL ? 0 : pawl__node_apps(node, apps, NODE_APPS_MAX);
+    size_t count = apps == NULL ? 0 : pawl__serve_apps(node, apps, NODE_APPS_MAX);
 
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         uint16_t partitions =

@@ -58,7 +58,7 @@ static const char *comma(struct report *report)
 
 static void add_open(struct report *report, const struct node_app_state *state)
 {
-    pawl_status says = pawl__node_probe_says(state->probe);
+    pawl_status says = pawl__serve_probe_status(state->probe);
 
     if (says != PAWL_OK) {
         pawl__buf_add_format(report->body,
@@ -117,7 +117,7 @@ static void add_apps(struct report *report, const struct node_app_state *apps, s
 /* Begins the answer: {"degraded": [...], "waiting": [...] without the end. Whether it is ready. Nothing that
  * is asked here waits for a store: each is asked on a thread of its own, and this is what it said. Without
  * memory the buffer is broken: nobody knows. */
-static bool write_report(struct pawl__node *node, struct pawl__buf *body)
+static bool write_report(struct pawl__serve_node *node, struct pawl__buf *body)
 {
     struct node_app_state *apps = calloc(NODE_APPS_MAX, sizeof(apps[0]));
     struct report report = { .body = body };
@@ -127,9 +127,9 @@ static bool write_report(struct pawl__node *node, struct pawl__buf *body)
         body->nomem = true;
         return false;
     }
-    add_apps(&report, apps, pawl__node_apps(node, apps, NODE_APPS_MAX));
+    add_apps(&report, apps, pawl__serve_apps(node, apps, NODE_APPS_MAX));
     free(apps);
-    pawl_status health = pawl__node_work_health(node->work);
+    pawl_status health = pawl__serve_work_health(node->work);
     if (health != PAWL_OK) {
         pawl__buf_add_format(body,
                              "%s{\"store\":\"work\",\"why\":\"%s\"}",
@@ -154,7 +154,7 @@ void pawl__serve_readyz(struct pawl__http_request *request, void *context)
 
 void pawl__serve_healthz(struct pawl__http_request *request, void *context)
 {
-    struct pawl__node *node = context;
+    struct pawl__serve_node *node = context;
     struct pawl__buf body = BUF_INIT(METRICS_BYTES_MAX);
     int64_t up_ns = pawl__monotonic_ns(pawl__clock_real()) - node->started_ns;
     bool ready = write_report(node, &body);
@@ -164,18 +164,18 @@ void pawl__serve_healthz(struct pawl__http_request *request, void *context)
                          "\"up_seconds\":%lld}\n",
                          ready ? "ok" : "waiting",
                          pawl_version(),
-                         pawl__node_app_count(node),
+                         pawl__serve_app_count(node),
                          (long long)(up_ns / NS_PER_S));
     pawl__http_answer_buf(request, 200, HTTP_JSON, &body);
 }
 
 void pawl__serve_metrics(struct pawl__http_request *request, void *context)
 {
-    struct pawl__node *node = context;
+    struct pawl__serve_node *node = context;
     struct pawl__buf body = BUF_INIT(METRICS_BYTES_MAX);
     pawl_error error = PAWL_ERROR_INIT;
-    AUTO(pawl__text_free) char *work = pawl__node_work_metrics(node->work);
-    pawl_status status = pawl__node_gauges_update(node, &error);
+    AUTO(pawl__text_free) char *work = pawl__serve_work_metrics(node->work);
+    pawl_status status = pawl__serve_gauges_update(node, &error);
 
     if (status == PAWL_OK) {
         status = pawl__metrics_write(node->metrics, &body, &error);

@@ -79,27 +79,27 @@ static pawl_status blame_store(const char *name, pawl_status status, pawl_error 
     return ours ? status : pawl__fail_context(reterr, status, "create application '%s'", name);
 }
 
-static pawl_status create_new(struct pawl__node *node,
+static pawl_status create_new(struct pawl__serve_node *node,
                               const struct wanted *wanted,
                               pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *location = NULL;
     pawl_view json = { wanted->json, wanted->len };
     pawl_app *app = NULL;
-    pawl_status status = pawl__node_check_room(node, wanted->partitions, reterr);
+    pawl_status status = pawl__serve_apps_check_room(node, wanted->partitions, reterr);
 
     if (status != PAWL_OK) {
         return status;
     }
-    status = pawl_app_locate(node->place, wanted->name, &location, reterr);
+    status = pawl_app_locate(node->location, wanted->name, &location, reterr);
     if (status == PAWL_OK) { /* which makes the directory, unless there is no room */
         status = pawl_app_open_json(location, json, &node->options.app, &app, reterr);
     }
-    return status == PAWL_OK ? pawl__node_add(node, wanted->name, app, reterr)
+    return status == PAWL_OK ? pawl__serve_node_add(node, wanted->name, app, reterr)
                              : blame_store(wanted->name, status, reterr);
 }
 
-static pawl_status create_or_find(struct pawl__node *node,
+static pawl_status create_or_find(struct pawl__serve_node *node,
                                   const struct wanted *wanted,
                                   struct node_app_state *ret_state,
                                   bool *ret_created,
@@ -108,21 +108,21 @@ static pawl_status create_or_find(struct pawl__node *node,
     pawl_view name = pawl_view_of(wanted->name);
     pawl_status status = PAWL_OK;
 
-    *ret_created = !pawl__node_find(node, name, ret_state);
+    *ret_created = !pawl__serve_node_find(node, name, ret_state);
     if (*ret_created) {
         status = create_new(node, wanted, reterr);
-        REQUIRE(status != PAWL_OK || pawl__node_find(node, name, ret_state));
+        REQUIRE(status != PAWL_OK || pawl__serve_node_find(node, name, ret_state));
         return status;
     }
     return ret_state->app == NULL ? PAWL_OK : compare(wanted, ret_state->app, reterr);
 }
 
-pawl_status pawl__node_create(struct pawl__node *node,
-                              pawl_view name,
-                              pawl_view descriptor,
-                              struct node_app_state *ret_state,
-                              bool *ret_created,
-                              pawl_error *reterr)
+pawl_status pawl__serve_node_create(struct pawl__serve_node *node,
+                                    pawl_view name,
+                                    pawl_view descriptor,
+                                    struct node_app_state *ret_state,
+                                    bool *ret_created,
+                                    pawl_error *reterr)
 {
     AUTO(wanted_done) struct wanted wanted = { .json = NULL }; /* what is refused leaves nothing */
     pawl_status status = read_wanted(descriptor, &wanted, reterr);
@@ -143,7 +143,7 @@ pawl_status pawl__node_create(struct pawl__node *node,
 
 /* --- opening --- */
 
-pawl_status pawl__node_check_address(const char *listen, pawl_error *reterr)
+pawl_status pawl__serve_check_address(const char *listen, pawl_error *reterr)
 {
     struct pawl__http_address address;
     pawl_status status = pawl__http_address_parse(listen, &address, reterr);
@@ -158,16 +158,17 @@ pawl_status pawl__node_check_address(const char *listen, pawl_error *reterr)
     return status;
 }
 
-static pawl_status take_place(struct pawl__node *node, pawl_error *reterr)
+static pawl_status claim_location(struct pawl__serve_node *node, pawl_error *reterr)
 {
     if (node->is_database) {
         return PAWL_OK; /* each application there has an owner of its own */
     }
-    pawl_status status = pawl__fs_make_dir(node->place, reterr);
-    return status == PAWL_OK ? pawl__store_lock_inside(node->place, &node->owner, reterr) : status;
+    pawl_status status = pawl__fs_make_dir(node->location, reterr);
+    return status == PAWL_OK ? pawl__store_lock_inside(node->location, &node->owner, reterr)
+                             : status;
 }
 
-static pawl_status init_lock(struct pawl__node *node, pawl_error *reterr)
+static pawl_status init_lock(struct pawl__serve_node *node, pawl_error *reterr)
 {
     pawl_status status = pawl__lock_init(&node->create_lock, reterr);
 
@@ -175,12 +176,12 @@ static pawl_status init_lock(struct pawl__node *node, pawl_error *reterr)
     return status;
 }
 
-static pawl_status listen_on(struct pawl__node *node, pawl_error *reterr)
+static pawl_status listen_on(struct pawl__serve_node *node, pawl_error *reterr)
 {
     struct pawl__http_options options = node->options.http;
 
-    options.routes = pawl__node_routes;
-    options.route_count = pawl__node_route_count;
+    options.routes = pawl__serve_routes;
+    options.route_count = pawl__serve_route_count;
     options.context = node;
     options.metrics = node->metrics;
     options.loopback_hosts = true;
@@ -188,79 +189,81 @@ static pawl_status listen_on(struct pawl__node *node, pawl_error *reterr)
 }
 
 /* Listens before applications are opened: whoever asks for one meanwhile is told so. */
-static pawl_status open_parts(struct pawl__node *node, pawl_error *reterr)
+static pawl_status open_parts(struct pawl__serve_node *node, pawl_error *reterr)
 {
-    pawl_status status = pawl__node_check_address(node->options.http.listen, reterr);
+    pawl_status status = pawl__serve_check_address(node->options.http.listen, reterr);
 
     if (status == PAWL_OK) {
         status = init_lock(node, reterr);
     }
     if (status == PAWL_OK) {
-        status = take_place(node, reterr);
+        status = claim_location(node, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl__metrics_new(&node->metrics, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__node_gauges_new(node->metrics, &node->gauges, reterr);
+        status = pawl__serve_gauges_new(node->metrics, &node->gauges, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__node_work_new(&node->options, node->metrics, &node->work, reterr);
+        status = pawl__serve_work_new(&node->options, node->metrics, &node->work, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__node_apps_new(node, reterr);
+        status = pawl__serve_apps_new(node, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__node_apps_list(node, reterr);
+        status = pawl__serve_apps_list(node, reterr);
     }
     if (status == PAWL_OK) {
         status = listen_on(node, reterr);
     }
-    return status == PAWL_OK ? pawl__node_apps_start(node, reterr) : status;
+    return status == PAWL_OK ? pawl__serve_apps_start(node, reterr) : status;
 }
 
-pawl_status pawl__node_open(const struct pawl__node_options *options,
-                            struct pawl__node **ret_node,
-                            pawl_error *reterr)
+pawl_status pawl__serve_node_open(const struct pawl__serve_options *options,
+                                  struct pawl__serve_node **ret_node,
+                                  pawl_error *reterr)
 {
-    struct pawl__node *node = calloc(1, sizeof(*node));
+    struct pawl__serve_node *node = calloc(1, sizeof(*node));
 
     if (node == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a node");
     }
     node->options = *options;
     node->started_ns = pawl__monotonic_ns(pawl__clock_real());
-    node->place = strdup(options->place);
-    node->is_database = pawl__location_is_postgres(options->place);
-    pawl_status status = node->place == NULL
+    node->location = strdup(options->location);
+    node->is_database = pawl__location_is_postgres(options->location);
+    pawl_status status = node->location == NULL
                              ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a node")
                              : open_parts(node, reterr);
     if (status != PAWL_OK) {
-        (void)!pawl__node_close(node, NULL);
+        (void)!pawl__serve_node_close(node, NULL);
         return status;
     }
-    pawl__node_apps_await(node, node->started_ns + options->open_ms * NS_PER_MS);
+    pawl__serve_apps_await(node, node->started_ns + options->open_ms * NS_PER_MS);
     *ret_node = node;
     return PAWL_OK;
 }
 
-const char *pawl__node_listens_on(const struct pawl__node *node)
+const char *pawl__serve_listens_on(const struct pawl__serve_node *node)
 {
     return pawl__http_listens_on(node->http);
 }
 
 /* Nobody asks any more when this begins; the first of them that does not come back ends it. */
-static pawl_status close_parts(struct pawl__node *node, int64_t deadline_ns, pawl_error *reterr)
+static pawl_status close_parts(struct pawl__serve_node *node,
+                               int64_t deadline_ns,
+                               pawl_error *reterr)
 {
-    pawl_status status = pawl__node_apps_stop(node, deadline_ns, reterr);
+    pawl_status status = pawl__serve_apps_stop(node, deadline_ns, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl__node_close_apps(node, reterr);
+        status = pawl__serve_apps_close(node, reterr);
     }
-    return status == PAWL_OK ? pawl__node_work_close(STEAL(node->work), reterr) : status;
+    return status == PAWL_OK ? pawl__serve_work_close(STEAL(node->work), reterr) : status;
 }
 
-pawl_status pawl__node_close(struct pawl__node *node, pawl_error *reterr)
+pawl_status pawl__serve_node_close(struct pawl__serve_node *node, pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
 
@@ -269,10 +272,10 @@ pawl_status pawl__node_close(struct pawl__node *node, pawl_error *reterr)
     }
     int64_t deadline_ns =
         pawl__monotonic_ns(pawl__clock_real()) + node->options.stop_ms_max * NS_PER_MS;
-    pawl__node_work_cancel_waits(node->work);
+    pawl__serve_work_cancel_waits(node->work);
     pawl_status status = pawl__http_stop(node->http, deadline_ns, &error);
     if (status == PAWL_TIMEOUT) { /* a thread of it may be waiting for the work store */
-        pawl__node_work_interrupt(node->work);
+        pawl__serve_work_interrupt(node->work);
         status = pawl__http_stop(node->http, deadline_ns + INTERRUPTED_MS_MAX * NS_PER_MS, &error);
     }
     if (status == PAWL_OK) { /* also when requests have taken up all the time */
@@ -288,14 +291,14 @@ pawl_status pawl__node_close(struct pawl__node *node, pawl_error *reterr)
         }
         return status;
     }
-    pawl__node_gauges_free(node->gauges);
+    pawl__serve_gauges_free(node->gauges);
     pawl__metrics_free(node->metrics);
     pawl__store_lock_release(node->owner);
     if (node->lock_ready) {
         pawl__lock_done(&node->create_lock);
     }
-    pawl__node_apps_free(node);
-    free(node->place);
+    pawl__serve_apps_free(node);
+    free(node->location);
     free(node);
     return PAWL_OK;
 }

@@ -1,4 +1,4 @@
-/* The node: every application of a place, open in this process, behind HTTP.
+/* The node: every application of a location, open in this process, behind HTTP.
  *
  * Applications are opened in the background after the node listens, or when they are created through it. An
  * open one stays open until the node ends: a pointer to it is good for as long. One that cannot be opened
@@ -17,8 +17,8 @@
 
 enum { NODE_APPS_MAX = 1000, NODE_PARTITIONS_MAX = 256 /* when nothing else is said */ };
 
-struct pawl__node_options {
-    const char *place; /* of applications: a directory, which is made, or postgres://... */
+struct pawl__serve_options {
+    const char *location; /* of applications: a directory, which is made, or postgres://... */
     pawl_app_options app;
     const char *work; /* where the work store is, or would be once somebody submits; NULL: none */
     pawl_work_options work_options;
@@ -26,26 +26,27 @@ struct pawl__node_options {
     struct pawl__http_options http; /* listen and limits; the rest is the node's */
     uint32_t stop_ms_max;           /* for requests that have begun, when it is closed */
     uint32_t partitions_max;        /* of all applications together: each has threads and a cache */
-    uint32_t open_ms; /* so long does pawl__node_open wait for applications, while it listens */
+    uint32_t
+        open_ms; /* so long does pawl__serve_node_open wait for applications, while it listens */
 };
 
 /* Whether a node may listen there: INVALID when it is no address, or not of this machine alone. */
-PAWL_MUST_USE pawl_status pawl__node_check_address(const char *listen, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__serve_check_address(const char *listen, pawl_error *reterr);
 
-struct pawl__node;
+struct pawl__serve_node;
 
 /* Listens, and opens the applications, each of which has been tried once when this returns, or open_ms have
- * passed. BUSY: another process has the place, or the address is in use. INVALID: the address is none, or
+ * passed. BUSY: another process has the location, or the address is in use. INVALID: the address is none, or
  * not of this machine alone. UNAVAILABLE: the database cannot be asked which applications it has. */
-PAWL_MUST_USE pawl_status pawl__node_open(const struct pawl__node_options *options,
-                                          struct pawl__node **ret_node,
-                                          pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__serve_node_open(const struct pawl__serve_options *options,
+                                                struct pawl__serve_node **ret_node,
+                                                pawl_error *reterr);
 
-const char *pawl__node_listens_on(const struct pawl__node *node);
-size_t pawl__node_app_count(struct pawl__node *node); /* those too that are not open */
+const char *pawl__serve_listens_on(const struct pawl__serve_node *node);
+size_t pawl__serve_app_count(struct pawl__serve_node *node); /* those too that are not open */
 
 /* Answers what has begun, then closes the applications, in bounded time. TIMEOUT: something does not come
  * back, and the log names it; it is still there, so end the process. NULL is fine. */
-PAWL_MUST_USE pawl_status pawl__node_close(struct pawl__node *node, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__serve_node_close(struct pawl__serve_node *node, pawl_error *reterr);
 
 #endif

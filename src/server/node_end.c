@@ -25,12 +25,12 @@ static void end_app(void *context)
     int64_t deadline_ns = pawl__monotonic_ns(clock) + ending->timeout_ms * NS_PER_MS;
 
     /* One whose probe hangs in the store is not closed below it. */
-    if (pawl__node_probe_stop(ending->state.probe, deadline_ns, &ending->error) == PAWL_OK) {
+    if (pawl__serve_probe_stop(ending->state.probe, deadline_ns, &ending->error) == PAWL_OK) {
         int64_t left_ms = MAX((deadline_ns - pawl__monotonic_ns(clock)) / NS_PER_MS, 1);
 
         if (pawl_app_close_within(ending->state.app, (uint32_t)left_ms, &ending->error)
             == PAWL_OK) {
-            pawl__node_probe_free(ending->state.probe); /* its commands are answered */
+            pawl__serve_probe_free(ending->state.probe); /* its commands are answered */
         }
     }
 }
@@ -67,26 +67,26 @@ static pawl_status name_late(const struct ending *endings, size_t count, pawl_er
     return status;
 }
 
-static void begin_all(struct pawl__node *node,
+static void begin_all(struct pawl__serve_node *node,
                       const struct node_app_state *states,
                       struct ending *endings,
                       size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        pawl__node_probe_cancel(states[i].probe);
+        pawl__serve_probe_cancel(states[i].probe);
     }
     for (size_t i = 0; i < count; i++) {
         begin(&endings[i], &states[i], node->options.app.close_ms_max);
     }
 }
 
-pawl_status pawl__node_close_apps(struct pawl__node *node, pawl_error *reterr)
+pawl_status pawl__serve_apps_close(struct pawl__serve_node *node, pawl_error *reterr)
 {
     if (node->apps == NULL) {
         return PAWL_OK;
     }
     size_t count = 0;
-    struct node_app_state *states = pawl__node_handles(node, &count);
+    struct node_app_state *states = pawl__serve_app_handles(node, &count);
     struct ending *endings = calloc(count + 1, sizeof(*endings));
     struct pawl__stop *stops = calloc(count + 1, sizeof(*stops));
     int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real())

@@ -11,15 +11,15 @@ struct node_apps;   /* the applications: server/apps/open.c */
 struct node_gauges; /* metrics of the applications: server/gauges.c */
 struct node_work;   /* the work store: server/work/work.h */
 
-struct pawl__node {
+struct pawl__serve_node {
     struct pawl__lock create_lock; /* one application is created at a time */
     bool lock_ready;
     struct node_apps *apps;
 
-    struct pawl__node_options options;
-    char *place;
+    struct pawl__serve_options options;
+    char *location;
     bool is_database;
-    struct pawl__store_lock *owner; /* of a place that is a directory */
+    struct pawl__store_lock *owner; /* of a location that is a directory */
     struct pawl__metrics *metrics;
     struct node_gauges *gauges;
     struct node_work *work;
@@ -38,68 +38,73 @@ struct node_app_state {
 };
 
 /* False: there is none of that name. */
-bool pawl__node_find(struct pawl__node *node, pawl_view name, struct node_app_state *ret_state);
+bool pawl__serve_node_find(struct pawl__serve_node *node,
+                           pawl_view name,
+                           struct node_app_state *ret_state);
 
 /* Those that there are now: at most `max` into `ret_states`, and how many. */
-size_t pawl__node_apps(struct pawl__node *node, struct node_app_state *ret_states, size_t max);
+size_t pawl__serve_apps(struct pawl__serve_node *node,
+                        struct node_app_state *ret_states,
+                        size_t max);
 
 /* All handles that are to be closed, those of applications that another process has taken over too: one
  * block to free. NULL: no memory. */
-struct node_app_state *pawl__node_handles(struct pawl__node *node, size_t *ret_count);
+struct node_app_state *pawl__serve_app_handles(struct pawl__serve_node *node, size_t *ret_count);
 
-size_t pawl__node_open_count(struct pawl__node *node); /* those that are open */
+size_t pawl__serve_apps_open_count(struct pawl__serve_node *node); /* those that are open */
 
 /* Whether one of so many partitions fits in: else CONFLICT. */
-PAWL_MUST_USE pawl_status pawl__node_check_room(struct pawl__node *node,
-                                                unsigned partitions,
-                                                pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__serve_apps_check_room(struct pawl__serve_node *node,
+                                                      unsigned partitions,
+                                                      pawl_error *reterr);
 
 /* One that is open, which is the node's from here on, or closed. CONFLICT: there is no room any more. */
-PAWL_MUST_USE pawl_status pawl__node_add(struct pawl__node *node,
-                                         const char *name,
-                                         pawl_app *opened,
-                                         pawl_error *reterr);
-
-PAWL_MUST_USE pawl_status pawl__node_apps_new(struct pawl__node *node, pawl_error *reterr);
-/* Finds those of the place. */
-PAWL_MUST_USE pawl_status pawl__node_apps_list(struct pawl__node *node, pawl_error *reterr);
-/* Begins to open them. */
-PAWL_MUST_USE pawl_status pawl__node_apps_start(struct pawl__node *node, pawl_error *reterr);
-/* Until each has been tried once. */
-void pawl__node_apps_await(struct pawl__node *node, int64_t deadline_ns);
-/* Opens no more. TIMEOUT: one that is being opened does not come back. */
-PAWL_MUST_USE pawl_status pawl__node_apps_stop(struct pawl__node *node,
-                                               int64_t deadline_ns,
+PAWL_MUST_USE pawl_status pawl__serve_node_add(struct pawl__serve_node *node,
+                                               const char *name,
+                                               pawl_app *opened,
                                                pawl_error *reterr);
+
+PAWL_MUST_USE pawl_status pawl__serve_apps_new(struct pawl__serve_node *node, pawl_error *reterr);
+/* Finds those of the location. */
+PAWL_MUST_USE pawl_status pawl__serve_apps_list(struct pawl__serve_node *node, pawl_error *reterr);
+/* Begins to open them. */
+PAWL_MUST_USE pawl_status pawl__serve_apps_start(struct pawl__serve_node *node, pawl_error *reterr);
+/* Until each has been tried once. */
+void pawl__serve_apps_await(struct pawl__serve_node *node, int64_t deadline_ns);
+/* Opens no more. TIMEOUT: one that is being opened does not come back. */
+PAWL_MUST_USE pawl_status pawl__serve_apps_stop(struct pawl__serve_node *node,
+                                                int64_t deadline_ns,
+                                                pawl_error *reterr);
 /* When they are closed. */
-void pawl__node_apps_free(struct pawl__node *node);
+void pawl__serve_apps_free(struct pawl__serve_node *node);
 
 /* Creates an application, or finds the one of that name: ret_state->app is NULL when it is there and not
  * open. CONFLICT: it has another descriptor, or there is no room for it. INVALID: the descriptor is none, or
  * of another name. May take as long as the store does. (node.c) */
-PAWL_MUST_USE pawl_status pawl__node_create(struct pawl__node *node,
-                                            pawl_view name,
-                                            pawl_view descriptor,
-                                            struct node_app_state *ret_state,
-                                            bool *ret_created,
-                                            pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__serve_node_create(struct pawl__serve_node *node,
+                                                  pawl_view name,
+                                                  pawl_view descriptor,
+                                                  struct node_app_state *ret_state,
+                                                  bool *ret_created,
+                                                  pawl_error *reterr);
 
 /* Closes all applications together, in app.close_ms_max. TIMEOUT: a store does not come back. (node_end.c) */
-PAWL_MUST_USE pawl_status pawl__node_close_apps(struct pawl__node *node, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__serve_apps_close(struct pawl__serve_node *node, pawl_error *reterr);
 
 /* --- metrics of the applications (gauges.c) --- */
 
-PAWL_MUST_USE pawl_status pawl__node_gauges_new(struct pawl__metrics *metrics,
-                                                struct node_gauges **ret_gauges,
-                                                pawl_error *reterr);
-void pawl__node_gauges_free(struct node_gauges *gauges);
+PAWL_MUST_USE pawl_status pawl__serve_gauges_new(struct pawl__metrics *metrics,
+                                                 struct node_gauges **ret_gauges,
+                                                 pawl_error *reterr);
+void pawl__serve_gauges_free(struct node_gauges *gauges);
 /* Sets them to what the applications say now. */
-PAWL_MUST_USE pawl_status pawl__node_gauges_update(struct pawl__node *node, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__serve_gauges_update(struct pawl__serve_node *node,
+                                                    pawl_error *reterr);
 
 /* --- handlers; their context is the node --- */
 
-extern const struct pawl__http_route pawl__node_routes[];
-extern const size_t pawl__node_route_count;
+extern const struct pawl__http_route pawl__serve_routes[];
+extern const size_t pawl__serve_route_count;
 
 /* apps.c */
 void pawl__serve_app_list(struct pawl__http_request *request, void *context);
@@ -126,14 +131,14 @@ void pawl__serve_add_not_open(struct pawl__buf *body,
 
 /* Answers with why an application is not open. */
 void pawl__serve_not_open(struct pawl__http_request *request,
-                          struct pawl__node *node,
+                          struct pawl__serve_node *node,
                           const struct node_app_state *state);
 
 /* The application that the address names; else NULL, and it is answered. */
-pawl_app *pawl__serve_find(struct pawl__http_request *request, struct pawl__node *node);
+pawl_app *pawl__serve_find(struct pawl__http_request *request, struct pawl__serve_node *node);
 /* The same with its probe; false: it is answered. */
 PAWL_MUST_USE bool pawl__serve_find_state(struct pawl__http_request *request,
-                                          struct pawl__node *node,
+                                          struct pawl__serve_node *node,
                                           struct node_app_state *ret_state);
 
 #endif

@@ -93,11 +93,11 @@ static pawl_status start(struct node_probe *probe, pawl_error *reterr)
     return status;
 }
 
-pawl_status pawl__node_probe_start(const char *name,
-                                   pawl_status (*ask)(void *context, pawl_error *reterr),
-                                   void *context,
-                                   struct node_probe **ret_probe,
-                                   pawl_error *reterr)
+pawl_status pawl__serve_probe_start(const char *name,
+                                    pawl_status (*ask)(void *context, pawl_error *reterr),
+                                    void *context,
+                                    struct node_probe **ret_probe,
+                                    pawl_error *reterr)
 {
     struct node_probe *probe = calloc(1, sizeof(*probe));
 
@@ -117,7 +117,7 @@ pawl_status pawl__node_probe_start(const char *name,
     return PAWL_OK;
 }
 
-pawl_status pawl__node_probe_says(struct node_probe *probe)
+pawl_status pawl__serve_probe_status(struct node_probe *probe)
 {
     if (probe == NULL) {
         return PAWL_OK;
@@ -130,7 +130,7 @@ pawl_status pawl__node_probe_says(struct node_probe *probe)
     return says;
 }
 
-void pawl__node_probe_begins(struct node_probe *probe)
+void pawl__serve_probe_begins(struct node_probe *probe)
 {
     if (atomic_load(&probe->under_way) == 0) { /* before it counts */
         atomic_store(&probe->moved_ns, now_ns());
@@ -138,13 +138,13 @@ void pawl__node_probe_begins(struct node_probe *probe)
     atomic_fetch_add(&probe->under_way, 1);
 }
 
-void pawl__node_probe_ends(struct node_probe *probe)
+void pawl__serve_probe_ends(struct node_probe *probe)
 {
     atomic_store(&probe->moved_ns, now_ns());
     atomic_fetch_sub(&probe->under_way, 1);
 }
 
-void pawl__node_probe_cancel(struct node_probe *probe)
+void pawl__serve_probe_cancel(struct node_probe *probe)
 {
     if (probe != NULL) {
         pawl__lock(&probe->lock);
@@ -154,18 +154,20 @@ void pawl__node_probe_cancel(struct node_probe *probe)
     }
 }
 
-pawl_status pawl__node_probe_stop(struct node_probe *probe, int64_t deadline_ns, pawl_error *reterr)
+pawl_status pawl__serve_probe_stop(struct node_probe *probe,
+                                   int64_t deadline_ns,
+                                   pawl_error *reterr)
 {
     if (probe == NULL) {
         return PAWL_OK;
     }
     const struct pawl__stop stop = { probe->name, &probe->thread };
 
-    pawl__node_probe_cancel(probe);
+    pawl__serve_probe_cancel(probe);
     return pawl__stop_threads(NULL, &stop, 1, deadline_ns, reterr);
 }
 
-void pawl__node_probe_free(struct node_probe *probe)
+void pawl__serve_probe_free(struct node_probe *probe)
 {
     if (probe != NULL) {
         pawl__cond_done(&probe->changed);

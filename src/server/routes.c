@@ -18,7 +18,7 @@ static const char no_work_key[] =
 #define TASKS "/v1/work/tasks"
 #define TASK TASKS "/{task}"
 
-const struct pawl__http_route pawl__node_routes[] = {
+const struct pawl__http_route pawl__serve_routes[] = {
     { .method = PAWL__HTTP_POST,
       .pattern = WORKSPACE "/commands",
       .handle = pawl__serve_command,
@@ -179,4 +179,4 @@ const struct pawl__http_route pawl__node_routes[] = {
       .handle = pawl__serve_metrics,
       .blocks = true },
 };
-const size_t pawl__node_route_count = COUNT_OF(pawl__node_routes);
+const size_t pawl__serve_route_count = COUNT_OF(pawl__serve_routes);

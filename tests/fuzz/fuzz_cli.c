@@ -11,14 +11,14 @@
 #define WORDS_MAX 64
 #define BYTES_MAX 4096
 
-static void check_accepted(const struct pawl__args *args)
+static void check_accepted(const struct pawl__cli_args *args)
 {
     for (size_t i = 0; i < args->given_count; i++) {
-        const struct pawl__given *given = &args->given[i];
+        const struct pawl__cli_given *given = &args->given[i];
 
         CHECK((given->flag->value == NULL) == (given->value == NULL));
         int64_t number;
-        CHECK(given->flag->kind != VALUE_NUMBER || pawl__parse_number(given->value, &number));
+        CHECK(given->flag->kind != VALUE_NUMBER || pawl__cli_parse_number(given->value, &number));
     }
 }
 
@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *words[WORDS_MAX] = { "pawl" };
     size_t count = 1;
     pawl_error error = PAWL_ERROR_INIT;
-    struct pawl__args args;
+    struct pawl__cli_args args;
 
     size = MIN(size, (size_t)BYTES_MAX);
     for (size_t i = 0; i < size; i++) {
@@ -38,14 +38,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
     }
     text[size] = '\0';
-    if (pawl__args_parse(&table_cli, (int)count, words, &args, &error) == PAWL_OK) {
+    if (pawl__cli_args_parse(&table_cli, (int)count, words, &args, &error) == PAWL_OK) {
         check_accepted(&args);
-        pawl__args_done(&args);
+        pawl__cli_args_done(&args);
     } else {
         CHECK(pawl__view_is_utf8(pawl_view_of(error.message)));
     }
     struct pawl__buf answers = BUF_INIT(COMPLETE_BYTES_MAX);
-    pawl__complete(&answers, &table_cli, count - 1, words + 1);
+    pawl__cli_complete(&answers, &table_cli, count - 1, words + 1);
     pawl__buf_done(&answers);
     return 0;
 }

@@ -20,7 +20,7 @@ static void check_text(pawl_view text)
 
 static void check_route(const struct pawl__http_url *url)
 {
-    const struct pawl__http_routes routes = { pawl__node_routes, pawl__node_route_count };
+    const struct pawl__http_routes routes = { pawl__serve_routes, pawl__serve_route_count };
     static const char *const methods[] = { "GET", "HEAD", "POST", "PUT", "BREW" };
 
     for (size_t i = 0; i < COUNT_OF(methods); i++) {
@@ -78,7 +78,7 @@ static void check_key(const char *header)
     char bytes[2 * PAWL_APP_KEY_BYTES_MAX + 4];
     struct pawl__buf key = BUF_OVER(bytes);
 
-    if (pawl__idempotency_key(header, &key, NULL) == PAWL_OK) {
+    if (pawl__serve_idempotency_key(header, &key, NULL) == PAWL_OK) {
         CHECK(key.len >= 1 && key.len <= PAWL_APP_KEY_BYTES_MAX);
         check_text(pawl__buf_view(&key));
     }

@@ -6,14 +6,14 @@
 
 #include "cli/frame/command.h"
 
-static pawl_status table_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status table_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     (void)run;
     (void)reterr;
     return PAWL_OK;
 }
 
-static const struct pawl__command table_append = {
+static const struct pawl__cli_command table_append = {
     .name = "append",
     .summary = "append events",
     .description = "Appends one event, or one a line from standard input.\n\nAn event that is "
@@ -35,7 +35,7 @@ static const struct pawl__command table_append = {
     .run = table_run,
 };
 
-static const struct pawl__command table_tail = {
+static const struct pawl__cli_command table_tail = {
     .name = "tail",
     .summary = "print events from an offset on",
     .flags = FLAGS({ .name = "follow", .letter = 'f', .help = "Wait for more." },
@@ -49,7 +49,7 @@ static const struct pawl__command table_tail = {
     .run = table_run,
 };
 
-static const struct pawl__command table_work_run = {
+static const struct pawl__cli_command table_work_run = {
     .name = "run",
     .summary = "run a command for each item",
     .flags = FLAGS({ .name = "type", .value = "TYPE", .help = "Of the items.", .required = true },
@@ -67,33 +67,33 @@ static const struct pawl__command table_work_run = {
     .run = table_run,
 };
 
-static const struct pawl__command table_checkpoint_add = {
+static const struct pawl__cli_command table_checkpoint_add = {
     .name = "add",
     .summary = "store a checkpoint",
     .operands = OPERANDS({ .name = "ID", .help = "Of the task.", .repeats = true }),
     .run = table_run,
 };
 
-static const struct pawl__command table_checkpoint = {
+static const struct pawl__cli_command table_checkpoint = {
     .name = "checkpoint",
     .summary = "checkpoints of a task",
     .commands = COMMANDS(&table_checkpoint_add),
 };
 
-static const struct pawl__command table_work = {
+static const struct pawl__cli_command table_work = {
     .name = "work",
     .summary = "leased work items",
     .flags = FLAGS({ .name = "queue", .value = "NAME", .help = "Which queue." }),
     .commands = COMMANDS(&table_work_run, &table_checkpoint),
 };
 
-static const struct pawl__command table_ledger = {
+static const struct pawl__cli_command table_ledger = {
     .name = "ledger",
     .summary = "an append-only event log",
     .commands = COMMANDS(&table_append, &table_tail),
 };
 
-static const struct pawl__command table_help = {
+static const struct pawl__cli_command table_help = {
     .name = "help",
     .summary = "explain a command",
     .operands = OPERANDS({ .name = "COMMAND",
@@ -104,14 +104,14 @@ static const struct pawl__command table_help = {
     .run = table_run,
 };
 
-static const struct pawl__command table_secret = {
+static const struct pawl__cli_command table_secret = {
     .name = "__secret",
     .summary = "for nobody",
     .run = table_run,
     .hidden = true,
 };
 
-static const struct pawl__command table_root = {
+static const struct pawl__cli_command table_root = {
     .name = "pawl",
     .summary = "loses nothing and does nothing twice",
     .commands = COMMANDS(&table_ledger, &table_work, &table_help, &table_secret),

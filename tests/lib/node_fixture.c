@@ -49,13 +49,13 @@ bool node_is(const char *backend)
 
 void node_start(struct node_fixture *f)
 {
-    assert_ok(pawl__node_open(&f->options, &f->node, &f->error), &f->error);
-    (void)snprintf(f->address, sizeof(f->address), "%s", pawl__node_listens_on(f->node));
+    assert_ok(pawl__serve_node_open(&f->options, &f->node, &f->error), &f->error);
+    (void)snprintf(f->address, sizeof(f->address), "%s", pawl__serve_listens_on(f->node));
 }
 
 void node_stop(struct node_fixture *f)
 {
-    assert_ok(pawl__node_close(STEAL(f->node), &f->error), &f->error);
+    assert_ok(pawl__serve_node_close(STEAL(f->node), &f->error), &f->error);
 }
 
 void node_break_store(struct node_fixture *f)
@@ -113,8 +113,8 @@ int node_fixture_setup(void **state)
     } else {
         (void)snprintf(f->work, sizeof(f->work), "memory:");
     }
-    f->options = (struct pawl__node_options){
-        .place = f->place,
+    f->options = (struct pawl__serve_options){
+        .location = f->place,
         .app = PAWL_APP_OPTIONS_INIT,
         .work = f->work,
         .work_options = PAWL_WORK_OPTIONS_INIT,

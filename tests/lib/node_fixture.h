@@ -12,8 +12,8 @@ struct node_fixture {
     char dir[TEMPDIR_SIZE];
     char place[TEMPDIR_SIZE + 8];
     char work[TEMPDIR_SIZE + 64];
-    struct pawl__node_options options;
-    struct pawl__node *node;
+    struct pawl__serve_options options;
+    struct pawl__serve_node *node;
     char address[64];
     pawl_error error;
 };

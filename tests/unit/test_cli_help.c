@@ -20,10 +20,10 @@ static int teardown(void **state)
     return 0;
 }
 
-static const char *help_of(struct pawl__path path, size_t width)
+static const char *help_of(struct pawl__cli_path path, size_t width)
 {
     pawl__buf_clear(&out);
-    pawl__help_full(&out, &table_cli, &path, width);
+    pawl__cli_help_full(&out, &table_cli, &path, width);
     assert_false(out.broken);
     return out.data;
 }
@@ -37,7 +37,7 @@ static void assert_has(const char *text, const char *part)
 
 static void test_help_shows_usage_flags_notes_and_examples(void **state)
 {
-    struct pawl__path path = { { &table_root, &table_ledger, &table_append }, 3 };
+    struct pawl__cli_path path = { { &table_root, &table_ledger, &table_append }, 3 };
 
     (void)state;
     assert_string_equal(
@@ -68,20 +68,20 @@ static void test_help_shows_usage_flags_notes_and_examples(void **state)
 
 static void test_help_of_a_group_lists_its_commands_but_not_hidden_ones(void **state)
 {
-    struct pawl__path path = { { &table_root }, 1 };
+    struct pawl__cli_path path = { { &table_root }, 1 };
 
     (void)state;
     assert_has(help_of(path, 80), "  ledger  an append-only event log\n");
     assert_null(strstr(out.data, "__secret"));
     pawl__buf_clear(&out);
-    pawl__help_short(&out, &path, 80);
+    pawl__cli_help_short(&out, &path, 80);
     assert_has(out.data, "Usage: pawl COMMAND [flags]\n\nCommands:\n");
     assert_has(out.data, "'pawl --help' says more");
 }
 
 static void test_help_of_a_command_shows_the_flags_of_its_groups(void **state)
 {
-    struct pawl__path path = { { &table_root, &table_work, &table_work_run }, 3 };
+    struct pawl__cli_path path = { { &table_root, &table_work, &table_work_run }, 3 };
 
     (void)state;
     assert_has(help_of(path, 80), "Usage: pawl work run [flags] COMMAND [ARGUMENT...]\n");
@@ -92,7 +92,7 @@ static void test_help_of_a_command_shows_the_flags_of_its_groups(void **state)
 
 static void test_no_line_is_wider_than_the_terminal(void **state)
 {
-    struct pawl__path path = { { &table_root, &table_ledger, &table_append }, 3 };
+    struct pawl__cli_path path = { { &table_root, &table_ledger, &table_append }, 3 };
 
     (void)state;
     for (size_t width = HELP_WIDTH_MIN; width <= HELP_WIDTH_MAX; width++) {
@@ -111,13 +111,13 @@ static void test_no_line_is_wider_than_the_terminal(void **state)
 static void test_a_page_describes_every_command_below_it(void **state)
 {
     (void)state;
-    pawl__man_page(&out, &table_cli, &table_work);
+    pawl__cli_man_page(&out, &table_cli, &table_work);
     assert_has(out.data, ".TH \"pawl\\-work\" 1");
     assert_has(out.data, ".SH NAME\npawl\\-work \\- leased work items\n");
     assert_has(out.data, ".SS pawl work checkpoint add [flags] ID...\n");
     assert_has(out.data, "\\fB\\-j\\fR, \\fB\\-\\-jobs\\fR \\fIN\\fR\n");
     pawl__buf_clear(&out);
-    pawl__man_page(&out, &table_cli, &table_root);
+    pawl__cli_man_page(&out, &table_cli, &table_root);
     assert_has(out.data, ".BR pawl\\-ledger (1)");
     assert_has(out.data, "\\fB\\-\\-log\\-level\\fR");
     assert_null(strstr(out.data, "__secret"));
@@ -137,7 +137,7 @@ static const char *complete_words(size_t count, const char *const *words)
     pawl_view word;
 
     pawl__buf_clear(&out);
-    pawl__complete(&out, &table_cli, count, words);
+    pawl__cli_complete(&out, &table_cli, count, words);
     rest = pawl__buf_view(&out);
     while (pawl__view_split(&rest, '\n', &line)) {
         assert_true(pawl__view_split(&line, '\t', &word));
@@ -184,41 +184,41 @@ static void test_completion_survives_wrong_words(void **state)
     assert_string_equal(COMPLETE("nonsense", "--what", "le"), "ledger :none");
     assert_string_equal(COMPLETE("-", "-zz", "--=", "le"), "ledger :none");
     pawl__buf_clear(&out);
-    pawl__complete(&out, &table_cli, 0, NULL);
+    pawl__cli_complete(&out, &table_cli, 0, NULL);
     assert_int_equal(out.len, 0);
 }
 
 static void test_every_shell_has_a_script(void **state)
 {
     (void)state;
-    assert_has(pawl__completion_script("bash"), "complete -F _pawl pawl");
-    assert_has(pawl__completion_script("zsh"), "#compdef pawl");
-    assert_has(pawl__completion_script("fish"), "complete -c pawl");
-    assert_null(pawl__completion_script("tcsh"));
+    assert_has(pawl__cli_completion_script("bash"), "complete -F _pawl pawl");
+    assert_has(pawl__cli_completion_script("zsh"), "#compdef pawl");
+    assert_has(pawl__cli_completion_script("fish"), "complete -c pawl");
+    assert_null(pawl__cli_completion_script("tcsh"));
 }
 
 static void test_quoted_text_is_harmless_on_a_terminal(void **state)
 {
     (void)state;
-    assert_string_equal(pawl__quote("a\tb\x7f").text, "'a\\tb\\x7F'");
-    assert_string_equal(pawl__quote("gr\xc3\xbc\xc3\x9f").text, "'gr\xc3\xbc\xc3\x9f'");
-    assert_string_equal(pawl__quote("\xc2\x9b"
-                                    "2J")
+    assert_string_equal(pawl__cli_quote("a\tb\x7f").text, "'a\\tb\\x7F'");
+    assert_string_equal(pawl__cli_quote("gr\xc3\xbc\xc3\x9f").text, "'gr\xc3\xbc\xc3\x9f'");
+    assert_string_equal(pawl__cli_quote("\xc2\x9b"
+                                        "2J")
                             .text,
                         "'\\u{009B}2J'"); /* CSI */
-    assert_string_equal(pawl__quote("\xc3").text, "'\\xC3'");
+    assert_string_equal(pawl__cli_quote("\xc3").text, "'\\xC3'");
 }
 
 static void test_memory_that_runs_out_breaks_the_buffer(void **state)
 {
-    struct pawl__path path = { { &table_root, &table_ledger, &table_append }, 3 };
+    struct pawl__cli_path path = { { &table_root, &table_ledger, &table_append }, 3 };
 
     (void)state;
     FAULT_WALK (walk) {
         struct pawl__buf buf = BUF_INIT(HELP_BYTES_MAX);
 
-        pawl__help_full(&buf, &table_cli, &path, 80);
-        pawl__man_page(&buf, &table_cli, &table_work);
+        pawl__cli_help_full(&buf, &table_cli, &path, 80);
+        pawl__cli_man_page(&buf, &table_cli, &table_work);
         assert_int_equal(buf.broken, fault_fired());
         pawl__buf_done(&buf);
     }

@@ -16,7 +16,7 @@ static int child_with_closed_streams(void)
     close(STDIN_FILENO);
     close(STDOUT_FILENO);
     close(STDERR_FILENO);
-    pawl__out_start();
+    pawl__cli_out_start();
     /* cppcheck-suppress leakReturnValNotUsed ; the child ends at once */
     if (open("/dev/null", O_RDWR) <= STDERR_FILENO) {
         return 1;

@@ -9,19 +9,19 @@
     parse_words(COUNT_OF(((const char *[]){ "pawl", __VA_ARGS__ })), \
                 (const char *const[]){ "pawl", __VA_ARGS__ })
 
-static struct pawl__args args;
+static struct pawl__cli_args args;
 static pawl_error error;
 
 static pawl_status parse_words(size_t count, const char *const *words)
 {
-    pawl__args_done(&args);
-    return pawl__args_parse(&table_cli, (int)count, words, &args, &error);
+    pawl__cli_args_done(&args);
+    return pawl__cli_args_parse(&table_cli, (int)count, words, &args, &error);
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    pawl__args_done(&args);
+    pawl__cli_args_done(&args);
     return 0;
 }
 
@@ -29,7 +29,7 @@ static void assert_path(const char *expected)
 {
     char text[COMMAND_PATH_SIZE];
 
-    assert_string_equal(pawl__path_text(&args.path, text), expected);
+    assert_string_equal(pawl__cli_path_text(&args.path, text), expected);
 }
 
 /* Refused as bad usage, with these words somewhere in the message. */
@@ -45,8 +45,8 @@ static void test_words_lead_to_a_command_three_deep(void **state)
     assert_ok(PARSE("work", "checkpoint", "add", "task-1", "task-2"), &error);
     assert_path("pawl work checkpoint add");
     assert_int_equal(args.operand_count, 2);
-    assert_string_equal(pawl__args_operand(&args, 1), "task-2");
-    assert_null(pawl__args_operand(&args, 2));
+    assert_string_equal(pawl__cli_args_operand(&args, 1), "task-2");
+    assert_null(pawl__cli_args_operand(&args, 2));
 }
 
 static void test_a_group_alone_parses_to_the_group(void **state)
@@ -64,10 +64,10 @@ static void test_values_come_behind_a_space_or_an_equals_sign(void **state)
 {
     (void)state;
     assert_ok(PARSE("ledger", "append", "--format", "text", "--tag=a=b"), &error);
-    assert_string_equal(pawl__args_value(&args, "format"), "text");
-    assert_string_equal(pawl__args_value(&args, "tag"), "a=b");
+    assert_string_equal(pawl__cli_args_value(&args, "format"), "text");
+    assert_string_equal(pawl__cli_args_value(&args, "tag"), "a=b");
     assert_ok(PARSE("ledger", "append", "--tag="), &error);
-    assert_string_equal(pawl__args_value(&args, "tag"), "");
+    assert_string_equal(pawl__cli_args_value(&args, "tag"), "");
 }
 
 static void test_common_flags_and_settings_stand_anywhere(void **state)
@@ -75,38 +75,38 @@ static void test_common_flags_and_settings_stand_anywhere(void **state)
     (void)state;
     assert_ok(PARSE("--json", "ledger", "--data", "d", "tail", "--log-level=debug"), &error);
     assert_path("pawl ledger tail");
-    assert_true(pawl__args_has(&args, "json"));
-    assert_string_equal(pawl__args_value(&args, "data"), "d");
-    assert_string_equal(pawl__args_value(&args, "log-level"), "debug");
+    assert_true(pawl__cli_args_has(&args, "json"));
+    assert_string_equal(pawl__cli_args_value(&args, "data"), "d");
+    assert_string_equal(pawl__cli_args_value(&args, "log-level"), "debug");
 }
 
 static void test_flags_of_a_group_reach_the_commands_below(void **state)
 {
     (void)state;
     assert_ok(PARSE("work", "--queue", "q", "checkpoint", "add", "x"), &error);
-    assert_string_equal(pawl__args_value(&args, "queue"), "q");
+    assert_string_equal(pawl__cli_args_value(&args, "queue"), "q");
     assert_ok(PARSE("work", "checkpoint", "add", "x", "--queue", "q"), &error);
-    assert_string_equal(pawl__args_value(&args, "queue"), "q");
+    assert_string_equal(pawl__cli_args_value(&args, "queue"), "q");
 }
 
 static void test_letters_bundle_and_take_a_value_attached_or_next(void **state)
 {
     (void)state;
     assert_ok(PARSE("ledger", "tail", "-fqn7"), &error);
-    assert_true(pawl__args_has(&args, "follow"));
-    assert_true(pawl__args_has(&args, "quiet"));
-    assert_int_equal(pawl__args_number(&args, "from"), 7);
+    assert_true(pawl__cli_args_has(&args, "follow"));
+    assert_true(pawl__cli_args_has(&args, "quiet"));
+    assert_int_equal(pawl__cli_args_number(&args, "from"), 7);
     assert_ok(PARSE("ledger", "tail", "-n", "-8"), &error);
-    assert_int_equal(pawl__args_number(&args, "from"), -8);
+    assert_int_equal(pawl__cli_args_number(&args, "from"), -8);
 }
 
 static void test_a_missing_flag_has_its_fallback(void **state)
 {
     (void)state;
     assert_ok(PARSE("ledger", "append"), &error);
-    assert_string_equal(pawl__args_value(&args, "format"), "json");
-    assert_null(pawl__args_value(&args, "tag"));
-    assert_false(pawl__args_has(&args, "format"));
+    assert_string_equal(pawl__cli_args_value(&args, "format"), "json");
+    assert_null(pawl__cli_args_value(&args, "tag"));
+    assert_false(pawl__cli_args_has(&args, "format"));
 }
 
 static void test_the_last_value_wins_unless_the_flag_repeats(void **state)
@@ -115,10 +115,10 @@ static void test_the_last_value_wins_unless_the_flag_repeats(void **state)
 
     (void)state;
     assert_ok(PARSE("ledger", "append", "--data", "a", "-t", "1", "--data", "b", "-t2"), &error);
-    assert_string_equal(pawl__args_value(&args, "data"), "b");
-    assert_string_equal(pawl__args_next(&args, "tag", &index), "1");
-    assert_string_equal(pawl__args_next(&args, "tag", &index), "2");
-    assert_null(pawl__args_next(&args, "tag", &index));
+    assert_string_equal(pawl__cli_args_value(&args, "data"), "b");
+    assert_string_equal(pawl__cli_args_next(&args, "tag", &index), "1");
+    assert_string_equal(pawl__cli_args_next(&args, "tag", &index), "2");
+    assert_null(pawl__cli_args_next(&args, "tag", &index));
 }
 
 static void test_two_dashes_end_the_flags_and_one_is_a_value(void **state)
@@ -126,12 +126,12 @@ static void test_two_dashes_end_the_flags_and_one_is_a_value(void **state)
     (void)state;
     assert_ok(PARSE("work", "run", "--type", "t", "--", "ls", "--json", "-x"), &error);
     assert_int_equal(args.operand_count, 3);
-    assert_string_equal(pawl__args_operand(&args, 1), "--json");
-    assert_false(pawl__args_has(&args, "json"));
+    assert_string_equal(pawl__cli_args_operand(&args, 1), "--json");
+    assert_false(pawl__cli_args_has(&args, "json"));
     assert_ok(PARSE("ledger", "append", "-"), &error);
-    assert_string_equal(pawl__args_operand(&args, 0), "-");
+    assert_string_equal(pawl__cli_args_operand(&args, 0), "-");
     assert_ok(PARSE("--data", "-", "ledger", "tail"), &error);
-    assert_string_equal(pawl__args_value(&args, "data"), "-");
+    assert_string_equal(pawl__cli_args_value(&args, "data"), "-");
 }
 
 static void test_help_asks_for_nothing_else(void **state)
@@ -210,20 +210,20 @@ static void test_bytes_that_are_not_utf8_are_refused_except_in_paths(void **stat
     assert_refused("no command '\\x1B[31m'", "\x1b[31m");
     assert_refused("no flag '--\\xC0\\xAF'", "--\xc0\xaf");
     assert_ok(PARSE("--data", "d\xff", "ledger", "append", "\xff"), &error);
-    assert_string_equal(pawl__args_operand(&args, 0), "\xff");
+    assert_string_equal(pawl__cli_args_operand(&args, 0), "\xff");
 }
 
 static void test_a_refused_line_leaves_the_result_alone(void **state)
 {
-    struct pawl__args untouched = { .operand_count = 42 };
+    struct pawl__cli_args untouched = { .operand_count = 42 };
 
     (void)state;
-    assert_status(
-        pawl__args_parse(&table_cli, 2, (const char *const[]){ "pawl", "x" }, &untouched, &error),
-        PAWL_INVALID,
-        &error);
+    assert_status(pawl__cli_args_parse(
+                      &table_cli, 2, (const char *const[]){ "pawl", "x" }, &untouched, &error),
+                  PAWL_INVALID,
+                  &error);
     assert_int_equal(untouched.operand_count, 42);
-    assert_status(pawl__args_parse(&table_cli, ARGS_COUNT_MAX + 1, NULL, &untouched, &error),
+    assert_status(pawl__cli_args_parse(&table_cli, ARGS_COUNT_MAX + 1, NULL, &untouched, &error),
                   PAWL_INVALID,
                   &error);
     assert_message(&error, "the limit is 100000");

@@ -8,7 +8,7 @@
 #include "lib/pg_server.h"
 
 /* Lets doctor look at a server with these settings; `doctor->findings` has room for two. */
-static void look_at(const char *settings, struct pawl__doctor *doctor)
+static void look_at(const char *settings, struct pawl__cli_doctor *doctor)
 {
     pawl_error error = PAWL_ERROR_INIT;
     struct pg_server *server = NULL;
@@ -28,15 +28,15 @@ static void look_at(const char *settings, struct pawl__doctor *doctor)
     };
     assert_ok(pawl__config_load(&sources, &doctor->config, &error), &error);
     doctor->postgres = true;
-    pawl__look_at_postgres(doctor);
+    pawl__cli_inspect_postgres(doctor);
     pawl__config_free(doctor->config);
     pg_server_free(server);
 }
 
 static void test_a_server_as_it_comes_is_fine(void **state)
 {
-    struct pawl__finding findings[FINDINGS_MAX];
-    struct pawl__doctor doctor = { .findings = findings };
+    struct pawl__cli_finding findings[FINDINGS_MAX];
+    struct pawl__cli_doctor doctor = { .findings = findings };
 
     (void)state;
     look_at(NULL, &doctor);
@@ -49,8 +49,8 @@ static void test_a_server_as_it_comes_is_fine(void **state)
 
 static void test_a_server_that_may_lose_everything_is_a_warning(void **state)
 {
-    struct pawl__finding findings[FINDINGS_MAX];
-    struct pawl__doctor doctor = { .findings = findings };
+    struct pawl__cli_finding findings[FINDINGS_MAX];
+    struct pawl__cli_doctor doctor = { .findings = findings };
 
     (void)state;
     look_at("fsync = off\nsynchronous_commit = off\n", &doctor);

@@ -19,8 +19,8 @@ static const char *filled(const char *command, const char *input)
     struct pawl__buf buf = BUF_OVER(text);
     pawl_view mark = pawl_view_of("{}");
 
-    assert_int_equal(pawl__template_check(pawl_view_of(command), mark, NULL), PAWL_OK);
-    pawl__template_fill(&buf, pawl_view_of(command), mark, pawl_view_of(input));
+    assert_int_equal(pawl__cli_template_check(pawl_view_of(command), mark, NULL), PAWL_OK);
+    pawl__cli_template_fill(&buf, pawl_view_of(command), mark, pawl_view_of(input));
     assert_false(buf.broken);
     return text;
 }
@@ -68,7 +68,7 @@ static void test_a_mark_where_input_could_become_a_command_is_refused(void **sta
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         pawl_error error = PAWL_ERROR_INIT;
         assert_status(
-            pawl__template_check(pawl_view_of(cases[i].command), pawl_view_of("{}"), &error),
+            pawl__cli_template_check(pawl_view_of(cases[i].command), pawl_view_of("{}"), &error),
             PAWL_INVALID,
             &error);
         assert_message(&error, cases[i].says);
@@ -83,9 +83,9 @@ static void test_another_mark_leaves_braces_alone(void **state)
     pawl_error error = PAWL_ERROR_INIT;
 
     (void)state;
-    assert_ok(pawl__template_check(command, pawl_view_of("@"), &error), &error);
-    assert_ok(pawl__template_check(command, pawl_view_of(""), &error), &error);
-    pawl__template_fill(&buf, command, pawl_view_of("@"), pawl_view_of("f"));
+    assert_ok(pawl__cli_template_check(command, pawl_view_of("@"), &error), &error);
+    assert_ok(pawl__cli_template_check(command, pawl_view_of(""), &error), &error);
+    pawl__cli_template_fill(&buf, command, pawl_view_of("@"), pawl_view_of("f"));
     assert_string_equal(text, "awk '{}' 'f'");
 }
 
@@ -99,7 +99,7 @@ static void happens(struct trace *trace,
                     const char *what,
                     enum runner_event event)
 {
-    enum runner_action action = pawl__step(step, event, trace_now_ns(trace));
+    enum runner_action action = pawl__cli_step(step, event, trace_now_ns(trace));
 
     trace_add(trace, "%s -> %s", what, action_names[action]);
 }
@@ -108,14 +108,14 @@ static void ends(struct trace *trace, const struct runner_step *step, struct run
 {
     char message[RUNNER_MESSAGE_SIZE];
 
-    pawl__step_message(step, &exit, message);
-    trace_add(trace, "%s -> %s", message, verdict_names[pawl__step_verdict(step, &exit, true)]);
+    pawl__cli_step_message(step, &exit, message);
+    trace_add(trace, "%s -> %s", message, verdict_names[pawl__cli_step_verdict(step, &exit, true)]);
 }
 
 static void test_a_command_is_asked_then_killed_and_given_back(void **state)
 {
     struct trace trace = trace_start();
-    struct runner_step step = pawl__step_start(trace_now_ns(&trace), INT64_MAX, 5 * NS_PER_S);
+    struct runner_step step = pawl__cli_step_start(trace_now_ns(&trace), INT64_MAX, 5 * NS_PER_S);
 
     (void)state;
     happens(&trace, &step, "tick", RUNNER_TICK);
@@ -125,10 +125,10 @@ static void test_a_command_is_asked_then_killed_and_given_back(void **state)
     trace_at(&trace, 14);
     happens(&trace, &step, "tick", RUNNER_TICK);
     trace_at(&trace, 15);
-    assert_int_equal(pawl__step_wake_ns(&step), trace_now_ns(&trace));
+    assert_int_equal(pawl__cli_step_wake_ns(&step), trace_now_ns(&trace));
     happens(&trace, &step, "tick", RUNNER_TICK);
     happens(&trace, &step, "tick", RUNNER_TICK);
-    assert_int_equal(pawl__step_wake_ns(&step), INT64_MAX);
+    assert_int_equal(pawl__cli_step_wake_ns(&step), INT64_MAX);
     happens(&trace, &step, "exit", RUNNER_EXITED);
     ends(&trace, &step, (struct runner_exit){ true, 0, SIGKILL });
     assert_trace(&trace,
@@ -146,7 +146,8 @@ static void test_a_command_is_asked_then_killed_and_given_back(void **state)
 static void test_a_lost_lease_outweighs_everything(void **state)
 {
     struct trace trace = trace_start();
-    struct runner_step step = pawl__step_start(trace_now_ns(&trace), 20 * NS_PER_S, 5 * NS_PER_S);
+    struct runner_step step =
+        pawl__cli_step_start(trace_now_ns(&trace), 20 * NS_PER_S, 5 * NS_PER_S);
 
     (void)state;
     trace_at(&trace, 20);
@@ -165,12 +166,12 @@ static void test_a_lost_lease_outweighs_everything(void **state)
 
 static void test_the_exit_code_decides(void **state)
 {
-    struct runner_step runs = pawl__step_start(0, INT64_MAX, 0);
+    struct runner_step runs = pawl__cli_step_start(0, INT64_MAX, 0);
     struct runner_step stopped = runs;
     struct runner_step late = runs;
 
     (void)state;
-    (void)pawl__step(&stopped, RUNNER_STOP, 0);
+    (void)pawl__cli_step(&stopped, RUNNER_STOP, 0);
     late.reason = RUNNER_TIMED_OUT;
     const struct {
         const struct runner_step *step;
@@ -193,7 +194,7 @@ static void test_the_exit_code_decides(void **state)
         { &late, { true, 0, SIGTERM }, false, RUNNER_FAIL },
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        assert_int_equal(pawl__step_verdict(cases[i].step, &cases[i].exit, cases[i].may_retry),
+        assert_int_equal(pawl__cli_step_verdict(cases[i].step, &cases[i].exit, cases[i].may_retry),
                          cases[i].verdict);
     }
 }
@@ -202,32 +203,32 @@ static void test_the_exit_code_decides(void **state)
 
 static void test_a_store_that_is_away_costs_the_lease_only_when_it_has_run_out(void **state)
 {
-    struct runner_beat beat = pawl__beat_start(0, 30 * NS_PER_S, 5 * NS_PER_S);
+    struct runner_beat beat = pawl__cli_beat_start(0, 30 * NS_PER_S, 5 * NS_PER_S);
 
     (void)state;
     assert_int_equal(beat.next_ns, 5 * NS_PER_S);
-    assert_int_equal(pawl__beat_answered(&beat, PAWL_OK, 10 * NS_PER_S, 11 * NS_PER_S),
+    assert_int_equal(pawl__cli_beat_answered(&beat, PAWL_OK, 10 * NS_PER_S, 11 * NS_PER_S),
                      RUNNER_BEAT_FINE);
     assert_int_equal(beat.until_ns, 40 * NS_PER_S); /* from before it was asked for */
     assert_int_equal(beat.next_ns, 15 * NS_PER_S);
-    assert_int_equal(pawl__beat_answered(&beat, PAWL_UNAVAILABLE, 20 * NS_PER_S, 39 * NS_PER_S),
+    assert_int_equal(pawl__cli_beat_answered(&beat, PAWL_UNAVAILABLE, 20 * NS_PER_S, 39 * NS_PER_S),
                      RUNNER_BEAT_FINE);
     assert_int_equal(beat.next_ns, 40 * NS_PER_S);
-    assert_int_equal(pawl__beat_answered(&beat, PAWL_UNAVAILABLE, 39 * NS_PER_S, 40 * NS_PER_S),
+    assert_int_equal(pawl__cli_beat_answered(&beat, PAWL_UNAVAILABLE, 39 * NS_PER_S, 40 * NS_PER_S),
                      RUNNER_BEAT_LOST);
-    assert_int_equal(pawl__beat_answered(&beat, PAWL_LEASE_LOST, 20 * NS_PER_S, 20 * NS_PER_S),
+    assert_int_equal(pawl__cli_beat_answered(&beat, PAWL_LEASE_LOST, 20 * NS_PER_S, 20 * NS_PER_S),
                      RUNNER_BEAT_LOST);
-    assert_int_equal(pawl__beat_answered(&beat, PAWL_NOT_FOUND, 20 * NS_PER_S, 20 * NS_PER_S),
+    assert_int_equal(pawl__cli_beat_answered(&beat, PAWL_NOT_FOUND, 20 * NS_PER_S, 20 * NS_PER_S),
                      RUNNER_BEAT_LOST);
 }
 
 static void test_what_nobody_chose_fits_the_lease(void **state)
 {
     (void)state;
-    assert_int_equal(pawl__beat_fitting_ms(60000, 300000), 60000);
-    assert_int_equal(pawl__beat_fitting_ms(60000, 6000), 2000);
-    assert_int_equal(pawl__sweep_fitting_ms(60000, 300000), 60000);
-    assert_int_equal(pawl__sweep_fitting_ms(60000, 6000), 3000);
+    assert_int_equal(pawl__cli_beat_fitting_ms(60000, 300000), 60000);
+    assert_int_equal(pawl__cli_beat_fitting_ms(60000, 6000), 2000);
+    assert_int_equal(pawl__cli_sweep_fitting_ms(60000, 300000), 60000);
+    assert_int_equal(pawl__cli_sweep_fitting_ms(60000, 6000), 3000);
 }
 
 /* --- the run --- */
@@ -237,18 +238,18 @@ static void test_as_many_are_claimed_as_may_run(void **state)
     struct runner_plan plan = { .jobs = 4, .threads = 8, .limit = UINT64_MAX };
 
     (void)state;
-    assert_int_equal(pawl__plan_want(&plan), 4);
+    assert_int_equal(pawl__cli_plan_want(&plan), 4);
     plan.running = 3;
-    assert_int_equal(pawl__plan_want(&plan), 1);
+    assert_int_equal(pawl__cli_plan_want(&plan), 1);
     plan.finishing = 5;
-    assert_int_equal(pawl__plan_want(&plan), 0);
+    assert_int_equal(pawl__cli_plan_want(&plan), 0);
     plan.finishing = 0;
     plan.limit = 10;
     plan.taken = 10;
-    assert_int_equal(pawl__plan_want(&plan), 0);
+    assert_int_equal(pawl__cli_plan_want(&plan), 0);
     plan.taken = 0;
     plan.stopping = true;
-    assert_int_equal(pawl__plan_want(&plan), 0);
+    assert_int_equal(pawl__cli_plan_want(&plan), 0);
 }
 
 static void test_the_run_ends_when_nothing_is_left(void **state)
@@ -263,15 +264,17 @@ static void test_the_run_ends_when_nothing_is_left(void **state)
     const struct runner_left none = { 0 };
 
     (void)state;
-    assert_int_equal(pawl__plan_next(&idle, &none), RUNNER_END);
-    assert_int_equal(pawl__plan_next(&full, &(struct runner_left){ .pending = 9 }), RUNNER_END);
-    assert_int_equal(pawl__plan_next(&stays, &none), RUNNER_WAIT);
-    assert_int_equal(pawl__plan_next(&stops, &none), RUNNER_END);
-    assert_int_equal(pawl__plan_next(&busy, &none), RUNNER_GO_ON);
-    assert_int_equal(pawl__plan_next(&idle, &(struct runner_left){ .delayed = 1 }), RUNNER_WAIT);
-    assert_int_equal(pawl__plan_next(&idle, &(struct runner_left){ .in_progress = 1 }),
+    assert_int_equal(pawl__cli_plan_next(&idle, &none), RUNNER_END);
+    assert_int_equal(pawl__cli_plan_next(&full, &(struct runner_left){ .pending = 9 }), RUNNER_END);
+    assert_int_equal(pawl__cli_plan_next(&stays, &none), RUNNER_WAIT);
+    assert_int_equal(pawl__cli_plan_next(&stops, &none), RUNNER_END);
+    assert_int_equal(pawl__cli_plan_next(&busy, &none), RUNNER_GO_ON);
+    assert_int_equal(pawl__cli_plan_next(&idle, &(struct runner_left){ .delayed = 1 }),
                      RUNNER_WAIT);
-    assert_int_equal(pawl__plan_next(&idle, &(struct runner_left){ .held_back = 1 }), RUNNER_STUCK);
+    assert_int_equal(pawl__cli_plan_next(&idle, &(struct runner_left){ .in_progress = 1 }),
+                     RUNNER_WAIT);
+    assert_int_equal(pawl__cli_plan_next(&idle, &(struct runner_left){ .held_back = 1 }),
+                     RUNNER_STUCK);
 }
 
 /* --- who holds --- */
@@ -286,11 +289,11 @@ static void test_a_holder_is_read_back(void **state)
     char text[RUNNER_HOLDER_SIZE];
 
     (void)state;
-    pawl__holder_text(&holder, 0xFFFF00000001, text);
+    pawl__cli_holder_text(&holder, 0xFFFF00000001, text);
     assert_string_equal(text,
                         "run:1:a2debe59-2506-4395-8e7d-345df2e4a567:4026531836:"
                         "4194304.123456789:4194303.123456790:00000001");
-    assert_true(pawl__holder_parse(pawl_view_of(text), &read));
+    assert_true(pawl__cli_holder_parse(pawl_view_of(text), &read));
     assert_memory_equal(&read, &holder, sizeof(read));
 }
 
@@ -310,7 +313,7 @@ static void test_other_names_are_no_holders(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(others); i++) {
-        assert_false(pawl__holder_parse(pawl_view_of(others[i]), &holder));
+        assert_false(pawl__cli_holder_parse(pawl_view_of(others[i]), &holder));
     }
 }
 
@@ -320,19 +323,19 @@ static void test_a_start_time_is_found_behind_any_name(void **state)
     bool alive = false;
 
     (void)state;
-    assert_true(pawl__holder_parse_stat(
+    assert_true(pawl__cli_holder_parse_stat(
         pawl_view_of("7 (a) b (c)) S 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 3917 5 6 7\n"),
         &start,
         &alive));
     assert_int_equal(start, 3917);
     assert_true(alive);
-    assert_true(pawl__holder_parse_stat(
+    assert_true(pawl__cli_holder_parse_stat(
         pawl_view_of("7 (a) Z 1 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 3917 5 6 7\n"),
         &start,
         &alive));
     assert_false(alive);
-    assert_false(pawl__holder_parse_stat(pawl_view_of("7 (a) S 1 7"), &start, &alive));
-    assert_false(pawl__holder_parse_stat(pawl_view_of(""), &start, &alive));
+    assert_false(pawl__cli_holder_parse_stat(pawl_view_of("7 (a) S 1 7"), &start, &alive));
+    assert_false(pawl__cli_holder_parse_stat(pawl_view_of(""), &start, &alive));
 }
 
 int main(void)

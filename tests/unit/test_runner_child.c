@@ -28,8 +28,8 @@ struct ran {
 
 static void ran_done(struct ran *ran)
 {
-    pawl__capture_done(&ran->captures[0]);
-    pawl__capture_done(&ran->captures[1]);
+    pawl__cli_capture_done(&ran->captures[0]);
+    pawl__cli_capture_done(&ran->captures[1]);
 }
 
 static void wait_for_end(struct runner_child *child, struct runner_capture *captures)
@@ -41,7 +41,7 @@ static void wait_for_end(struct runner_child *child, struct runner_capture *capt
         assert_true(poll(fds, 3, WAIT_MS) > 0);
         for (int i = 0; i < 2; i++) {
             if (fds[i + 1].revents != 0) {
-                pawl__child_read(child, i, &captures[i]);
+                pawl__cli_child_read(child, i, &captures[i]);
             }
         }
         if (fds[0].revents != 0) {
@@ -60,16 +60,16 @@ static struct ran run(const char *script, const char *input)
     struct runner_child child;
     pawl_error error = PAWL_ERROR_INIT;
 
-    assert_ok(pawl__guard_start(&guard, &error), &error);
+    assert_ok(pawl__cli_guard_start(&guard, &error), &error);
     struct runner_command command = { .script = script,
                                       .environment = environment,
                                       .input = pawl_view_of(input),
                                       .guard_fd = guard.fd };
-    if (pawl__child_start(&command, &child, &ran.exit.code)) {
+    if (pawl__cli_child_start(&command, &child, &ran.exit.code)) {
         wait_for_end(&child, ran.captures);
-        ran.exit = pawl__child_end(&child, ran.captures);
+        ran.exit = pawl__cli_child_end(&child, ran.captures);
     }
-    pawl__guard_done(&guard);
+    pawl__cli_guard_done(&guard);
     return ran;
 }
 
@@ -77,7 +77,7 @@ static void assert_json(const struct runner_capture *capture, const char *expect
 {
     AUTO(pawl__buf_done) struct pawl__buf json = BUF_INIT(1 << 20);
 
-    assert_int_equal(pawl__capture_add_json(capture, &json), cut);
+    assert_int_equal(pawl__cli_capture_add_json(capture, &json), cut);
     assert_string_equal(json.data, expected);
 }
 
@@ -156,11 +156,11 @@ static void test_long_output_is_whole_for_readers_and_cut_for_the_store(void **s
 
     (void)state;
     assert_int_equal(ran.captures[0].total, 588895);
-    assert_ok(pawl__capture_copy(&ran.captures[0], &sink, &error), &error);
+    assert_ok(pawl__cli_capture_copy(&ran.captures[0], &sink, &error), &error);
     assert_int_equal(whole.len, 588895);
     assert_memory_equal(whole.data, "1\n2\n3\n", 6);
     assert_memory_equal(whole.data + whole.len - 7, "100000\n", 7);
-    assert_true(pawl__capture_add_json(&ran.captures[0], &json));
+    assert_true(pawl__cli_capture_add_json(&ran.captures[0], &json));
     assert_true(json.len > RUNNER_KEPT_BYTES && json.len < (size_t)2 * RUNNER_KEPT_BYTES);
     assert_memory_equal(json.data + json.len - 9, "100000\\n\"", 9);
     ran_done(&ran);
@@ -172,14 +172,14 @@ static void test_a_cut_never_leaves_half_a_character(void **state)
     AUTO(pawl__buf_done) struct pawl__buf json = BUF_INIT(1 << 20);
 
     (void)state;
-    pawl__capture_add(&capture, pawl_view_of("\xC3\xA4"));
+    pawl__cli_capture_add(&capture, pawl_view_of("\xC3\xA4"));
     for (size_t i = 0; i < RUNNER_KEPT_BYTES - 1; i++) {
-        pawl__capture_add(&capture, pawl_view_of("x"));
+        pawl__cli_capture_add(&capture, pawl_view_of("x"));
     }
-    assert_true(pawl__capture_add_json(&capture, &json));
+    assert_true(pawl__cli_capture_add_json(&capture, &json));
     assert_int_equal(json.len, RUNNER_KEPT_BYTES - 1 + 2);
     assert_int_equal(json.data[1], 'x');
-    pawl__capture_done(&capture);
+    pawl__cli_capture_done(&capture);
 }
 
 static void test_what_a_command_leaves_running_is_ended(void **state)
@@ -199,7 +199,7 @@ static void test_what_a_command_leaves_running_is_ended(void **state)
     for (int64_t end = pawl__monotonic_ns(pawl__clock_real()) + 60 * NS_PER_S;
          alive && pawl__monotonic_ns(pawl__clock_real()) < end;) {
         alive = pawl__fs_read_small(path, text, sizeof(text), &len, NULL) == PAWL_OK
-                && pawl__holder_parse_stat((pawl_view){ text, len }, &start, &alive) && alive;
+                && pawl__cli_holder_parse_stat((pawl_view){ text, len }, &start, &alive) && alive;
     }
     assert_false(alive);
     ran_done(&ran);
@@ -207,17 +207,17 @@ static void test_what_a_command_leaves_running_is_ended(void **state)
 
 static void test_names_of_logs_hold_any_id(void **state)
 {
-    AUTO(pawl__text_free) char *plain = pawl__capture_name(pawl_view_of("a-1"), 2, "out");
-    AUTO(pawl__text_free) char *odd = pawl__capture_name(pawl_view_of("../a b\n"), 1, "err");
+    AUTO(pawl__text_free) char *plain = pawl__cli_capture_name(pawl_view_of("a-1"), 2, "out");
+    AUTO(pawl__text_free) char *odd = pawl__cli_capture_name(pawl_view_of("../a b\n"), 1, "err");
     char id[201] = "";
 
     (void)state;
     assert_string_equal(plain, "a-1.2.out");
     assert_string_equal(odd, "%2E.%2Fa%20b%0A.1.err");
     memset(id, '/', 200);
-    AUTO(pawl__text_free) char *one = pawl__capture_name(pawl_view_of(id), 1, "out");
+    AUTO(pawl__text_free) char *one = pawl__cli_capture_name(pawl_view_of(id), 1, "out");
     id[199] = '.';
-    AUTO(pawl__text_free) char *other = pawl__capture_name(pawl_view_of(id), 1, "out");
+    AUTO(pawl__text_free) char *other = pawl__cli_capture_name(pawl_view_of(id), 1, "out");
     assert_true(strlen(one) < 200);
     assert_string_not_equal(one, other);
 }
@@ -235,8 +235,8 @@ static int run_runner(void)
     char line[100];
     int failed = 0;
 
-    if (pawl__guard_start(&guard, NULL) != PAWL_OK
-        || pawl__holder_look(guard.pid, &holder, NULL) != PAWL_OK) {
+    if (pawl__cli_guard_start(&guard, NULL) != PAWL_OK
+        || pawl__cli_holder_inspect(guard.pid, &holder, NULL) != PAWL_OK) {
         return 1;
     }
     struct runner_command command = {
@@ -244,14 +244,14 @@ static int run_runner(void)
         .environment = environment,
         .guard_fd = guard.fd,
     };
-    if (!pawl__child_start(&command, &child, &failed)) {
+    if (!pawl__cli_child_start(&command, &child, &failed)) {
         return 1;
     }
     struct pollfd fd = { .fd = child.streams[0], .events = POLLIN };
     poll(&fd, 1, WAIT_MS);
     ssize_t got = read(child.streams[0], line, sizeof(line) - 1);
     line[got > 0 ? got - 1 : 0] = '\0';
-    pawl__holder_text(&holder, 7, text);
+    pawl__cli_holder_text(&holder, 7, text);
     child_say("%s", line);
     child_say("%s", text);
     pause();
@@ -269,7 +269,7 @@ static bool runs(long pid)
     (void)probe;
     snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
     return pawl__fs_read_small(path, text, sizeof(text), &len, NULL) == PAWL_OK
-           && pawl__holder_parse_stat((pawl_view){ text, len }, &probe.pid_namespace, &alive)
+           && pawl__cli_holder_parse_stat((pawl_view){ text, len }, &probe.pid_namespace, &alive)
            && alive;
 }
 
@@ -291,22 +291,22 @@ static void test_when_a_holder_is_gone_so_is_everything_it_ran(void **state)
     long below = strtol(rest, NULL, 10);
     assert_true(command > 1 && below > 1);
     assert_true(child_line(&child, line, sizeof(line)));
-    assert_true(pawl__holder_parse(pawl_view_of(line), &holder));
-    assert_ok(pawl__guard_start(&guard, &error), &error);
-    assert_ok(pawl__holder_look(guard.pid, &we, &error), &error);
-    assert_false(pawl__holder_is_gone(&we, &we));
-    assert_false(pawl__holder_is_gone(&holder, &we));
+    assert_true(pawl__cli_holder_parse(pawl_view_of(line), &holder));
+    assert_ok(pawl__cli_guard_start(&guard, &error), &error);
+    assert_ok(pawl__cli_holder_inspect(guard.pid, &we, &error), &error);
+    assert_false(pawl__cli_holder_is_gone(&we, &we));
+    assert_false(pawl__cli_holder_is_gone(&holder, &we));
     assert_true(runs(command) && runs(below));
     child_end(&child, SIGKILL);
     int64_t end = pawl__monotonic_ns(pawl__clock_real()) + 60 * NS_PER_S;
-    while (!pawl__holder_is_gone(&holder, &we)) {
+    while (!pawl__cli_holder_is_gone(&holder, &we)) {
         assert_true(pawl__monotonic_ns(pawl__clock_real()) < end);
     }
     assert_false(runs(command));
     assert_false(runs(below));
     we.pid_namespace++;
-    assert_false(pawl__holder_is_gone(&holder, &we)); /* elsewhere nobody knows */
-    pawl__guard_done(&guard);
+    assert_false(pawl__cli_holder_is_gone(&holder, &we)); /* elsewhere nobody knows */
+    pawl__cli_guard_done(&guard);
 }
 
 int main(int argc, char **argv)

@@ -31,21 +31,21 @@ struct fixture {
     char dir[TEMPDIR_SIZE];
     char place[TEMPDIR_SIZE + 8];
     char work[TEMPDIR_SIZE + 16];
-    struct pawl__node_options options;
-    struct pawl__node *node;
+    struct pawl__serve_options options;
+    struct pawl__serve_node *node;
     char address[64];
     pawl_error error;
 };
 
 static void start(struct fixture *f)
 {
-    assert_ok(pawl__node_open(&f->options, &f->node, &f->error), &f->error);
-    (void)snprintf(f->address, sizeof(f->address), "%s", pawl__node_listens_on(f->node));
+    assert_ok(pawl__serve_node_open(&f->options, &f->node, &f->error), &f->error);
+    (void)snprintf(f->address, sizeof(f->address), "%s", pawl__serve_listens_on(f->node));
 }
 
 static void stop(struct fixture *f)
 {
-    assert_ok(pawl__node_close(STEAL(f->node), &f->error), &f->error);
+    assert_ok(pawl__serve_node_close(STEAL(f->node), &f->error), &f->error);
 }
 
 static int setup(void **state)
@@ -56,8 +56,8 @@ static int setup(void **state)
     assert_ok(tempdir_make(f->dir, "serve", &f->error), &f->error);
     (void)snprintf(f->place, sizeof(f->place), "%s/apps", f->dir);
     (void)snprintf(f->work, sizeof(f->work), "%s/work.sqlite", f->dir);
-    f->options = (struct pawl__node_options){
-        .place = f->place,
+    f->options = (struct pawl__serve_options){
+        .location = f->place,
         .app = PAWL_APP_OPTIONS_INIT,
         .work = f->work,
         .work_options = PAWL_WORK_OPTIONS_INIT,
@@ -152,7 +152,7 @@ static void test_applications_are_there_again_after_a_restart(void **state)
     (void)snprintf(path, sizeof(path), "%s/half-made", f->place);
     assert_ok(pawl__fs_make_dir(path, &f->error), &f->error);
     start(f);
-    assert_int_equal(pawl__node_app_count(f->node), 1);
+    assert_int_equal(pawl__serve_app_count(f->node), 1);
     expect(f, COMMANDS_OF_7, ORDER, 200, "\"number\":1001");
 }
 
@@ -186,19 +186,19 @@ static void test_partitions_have_a_limit_together(void **state)
 static void test_a_place_has_one_node(void **state)
 {
     struct fixture *f = *state;
-    struct pawl__node *second = NULL;
+    struct pawl__serve_node *second = NULL;
 
-    assert_status(pawl__node_open(&f->options, &second, &f->error), PAWL_BUSY, &f->error);
+    assert_status(pawl__serve_node_open(&f->options, &second, &f->error), PAWL_BUSY, &f->error);
     assert_null(second);
 }
 
 static void test_other_machines_cannot_reach_it(void **state)
 {
     struct fixture *f = *state;
-    struct pawl__node *second = NULL;
+    struct pawl__serve_node *second = NULL;
 
     f->options.http.listen = "0.0.0.0:0";
-    assert_status(pawl__node_open(&f->options, &second, &f->error), PAWL_INVALID, &f->error);
+    assert_status(pawl__serve_node_open(&f->options, &second, &f->error), PAWL_INVALID, &f->error);
     assert_message(&f->error, "no tokens yet");
     expect(f, "GET /livez", NULL, 200, "true");
 }
@@ -313,18 +313,18 @@ static void test_keys_of_headers_are_checked(void **state)
     for (size_t i = 0; i < COUNT_OF(bad); i++) {
         struct pawl__buf key = BUF_OVER(bytes);
 
-        assert_status(pawl__idempotency_key(bad[i], &key, &error), PAWL_INVALID, &error);
+        assert_status(pawl__serve_idempotency_key(bad[i], &key, &error), PAWL_INVALID, &error);
         assert_message(&error, "Idempotency-Key");
     }
     memset(long_key, 'k', sizeof(long_key));
     long_key[sizeof(long_key) - 1] = '\0';
     struct pawl__buf over = BUF_OVER(bytes);
-    assert_status(pawl__idempotency_key(long_key, &over, &error), PAWL_INVALID, &error);
+    assert_status(pawl__serve_idempotency_key(long_key, &over, &error), PAWL_INVALID, &error);
     struct pawl__buf most = BUF_OVER(bytes);
-    assert_ok(pawl__idempotency_key(long_key + 1, &most, &error), &error);
+    assert_ok(pawl__serve_idempotency_key(long_key + 1, &most, &error), &error);
     assert_int_equal(most.len, PAWL_APP_KEY_BYTES_MAX);
     struct pawl__buf quoted = BUF_OVER(bytes);
-    assert_ok(pawl__idempotency_key("\"a \\\"b\\\\\"", &quoted, &error), &error);
+    assert_ok(pawl__serve_idempotency_key("\"a \\\"b\\\\\"", &quoted, &error), &error);
     assert_true(pawl__view_is(pawl__buf_view(&quoted), "a \"b\\"));
 }
 

@@ -40,7 +40,7 @@ static int setup(void **state)
 
     if (node_is("postgres")) {
         node_stop(f);
-        f->options.place = f->work;
+        f->options.location = f->work;
         f->options.app.answer_ms_max = 2000;
         f->options.work_options.answer_ms_max = 2000;
         node_start(f);
@@ -99,8 +99,8 @@ static void test_a_copy_is_refused_by_name_and_the_original_is_served(void **sta
     snprintf(command,
              sizeof(command),
              "cp -r '%s/orders' '%s/backup-orders'",
-             f->options.place,
-             f->options.place);
+             f->options.location,
+             f->options.location);
     assert_int_equal(system(command), 0);
     node_start(f);
     await(f, COMMAND("orders"), ORDER, 200, "\"plog_offset\":2");
@@ -158,7 +158,7 @@ static void test_a_busy_application_comes_when_it_is_free(void **state)
     pawl_app *held = NULL;
 
     node_stop(f);
-    assert_ok(pawl_app_locate(f->options.place, "orders", &location, &f->error), &f->error);
+    assert_ok(pawl_app_locate(f->options.location, "orders", &location, &f->error), &f->error);
     assert_ok(pawl_app_open(location, NULL, &f->options.app, &held, &f->error), &f->error);
     node_start(f);
     assert_served(f, COMMAND("others"));
@@ -180,7 +180,7 @@ static void test_a_node_without_any_application_waits_for_them(void **state)
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         AUTO(pawl__text_free) char *location = NULL;
 
-        assert_ok(pawl_app_locate(f->options.place, names[i], &location, &f->error), &f->error);
+        assert_ok(pawl_app_locate(f->options.location, names[i], &location, &f->error), &f->error);
         assert_ok(pawl_app_open(location, NULL, &f->options.app, &held[i], &f->error), &f->error);
     }
     node_start(f);
@@ -268,7 +268,7 @@ static void test_an_application_that_was_lost_is_opened_again_when_it_is_free(vo
     int64_t deadline_ms = now_ms() + PATIENCE_MS;
 
     assert_served(f, COMMAND("orders"));
-    assert_ok(pawl_app_locate(f->options.place, "orders", &location, &f->error), &f->error);
+    assert_ok(pawl_app_locate(f->options.location, "orders", &location, &f->error), &f->error);
     while (taken == NULL) { /* the node is there first, most of the time */
         assert_true(now_ms() < deadline_ms);
         node_end_sessions();

@@ -8,15 +8,15 @@
 #include "cli/frame/command.h"
 #include "cli/frame/run.h"
 
-extern const struct pawl__command pawl__cmd_app_create;
-extern const struct pawl__command pawl__cmd_app_exec;
-extern const struct pawl__command pawl__cmd_app_plog;
-extern const struct pawl__command pawl__cmd_app_records;
-extern const struct pawl__command pawl__cmd_app_seq;
-extern const struct pawl__command pawl__cmd_app_wlog;
-extern const struct pawl__command pawl__cmd_seq_rebuild;
-extern const struct pawl__command pawl__cmd_seq_status;
-extern const struct pawl__command pawl__cmd_seq_verify;
+extern const struct pawl__cli_command pawl__cli_cmd_app_create;
+extern const struct pawl__cli_command pawl__cli_cmd_app_exec;
+extern const struct pawl__cli_command pawl__cli_cmd_app_plog;
+extern const struct pawl__cli_command pawl__cli_cmd_app_records;
+extern const struct pawl__cli_command pawl__cli_cmd_app_seq;
+extern const struct pawl__cli_command pawl__cli_cmd_app_wlog;
+extern const struct pawl__cli_command pawl__cli_cmd_seq_rebuild;
+extern const struct pawl__cli_command pawl__cli_cmd_seq_status;
+extern const struct pawl__cli_command pawl__cli_cmd_seq_verify;
 
 #define APP_OPERAND                                      \
     {                                                    \
@@ -64,43 +64,43 @@ extern const struct pawl__command pawl__cmd_seq_verify;
     "{\"class\": \"c\", \"raw_id\": 1, \"table\": \"order\", \"data\": {}}]}'"
 
 /* Where applications are, a directory or postgres://...; malloc'ed. */
-PAWL_MUST_USE pawl_status pawl__app_place(const struct pawl__run *run,
-                                          char **ret_place,
-                                          pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_apps_location(const struct pawl__cli_run *run,
+                                                  char **ret_location,
+                                                  pawl_error *reterr);
 
 /* As pawl_app_open takes it. INVALID for a name that no application has. malloc'ed. */
-PAWL_MUST_USE pawl_status pawl__app_location(const struct pawl__run *run,
-                                             const char *name,
-                                             char **ret_location,
-                                             pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_app_location(const struct pawl__cli_run *run,
+                                                 const char *name,
+                                                 char **ret_location,
+                                                 pawl_error *reterr);
 
 /* What the settings say. */
-pawl_app_options pawl__app_options(const struct pawl__run *run);
+pawl_app_options pawl__cli_app_options(const struct pawl__cli_run *run);
 
 /* Opens the application that the operand APP names, with these options. */
-PAWL_MUST_USE pawl_status pawl__app_open_with(const struct pawl__run *run,
-                                              const pawl_app_options *options,
-                                              pawl_app **ret_app,
-                                              pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_app_open_with(const struct pawl__cli_run *run,
+                                                  const pawl_app_options *options,
+                                                  pawl_app **ret_app,
+                                                  pawl_error *reterr);
 
 /* The same with those of the settings. Whoever only reads writes nothing, and works on a
  * full disk. */
-PAWL_MUST_USE pawl_status pawl__app_open_named(const struct pawl__run *run,
-                                               pawl_app **ret_app,
-                                               pawl_error *reterr);
-PAWL_MUST_USE pawl_status pawl__app_open_to_read(const struct pawl__run *run,
-                                                 pawl_app **ret_app,
-                                                 pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_app_open_named(const struct pawl__cli_run *run,
+                                                   pawl_app **ret_app,
+                                                   pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_app_open_to_read(const struct pawl__cli_run *run,
+                                                     pawl_app **ret_app,
+                                                     pawl_error *reterr);
 /* Waits until the sequences are actualized; the error of a log that does not allow it. */
-PAWL_MUST_USE pawl_status pawl__app_await_numbers(pawl_app *app, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_app_await_numbers(pawl_app *app, pawl_error *reterr);
 
-void pawl__app_close_p(pawl_app **app); /* for AUTO */
+void pawl__cli_app_close_p(pawl_app **app); /* for AUTO */
 
 /* A row a partition (cmd_seq.c). */
-PAWL_MUST_USE pawl_status pawl__seq_print_status(struct pawl__run *run,
-                                                 pawl_app *app,
-                                                 pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_seq_print_status(struct pawl__cli_run *run,
+                                                     pawl_app *app,
+                                                     pawl_error *reterr);
 /* `pawl seq verify --all` (cmd_seq_verify.c). */
-PAWL_MUST_USE pawl_status pawl__seq_verify_all(struct pawl__run *run, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_seq_verify_all(struct pawl__cli_run *run, pawl_error *reterr);
 
 #endif

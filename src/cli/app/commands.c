@@ -34,7 +34,7 @@ static pawl_status name_of(const char *descriptor, char **ret_name, pawl_error *
     return *ret_name == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a name") : PAWL_OK;
 }
 
-static pawl_status print_created(const struct pawl__run *run,
+static pawl_status print_created(const struct pawl__cli_run *run,
                                  const pawl_app *app,
                                  pawl_error *reterr)
 {
@@ -44,7 +44,7 @@ static pawl_status print_created(const struct pawl__run *run,
     };
     const pawl_app_descriptor *descriptor = pawl_app_get_descriptor(app);
     AUTO(pawl__table_done) struct pawl__table table = { 0 };
-    struct pawl__table_options options = pawl__out_table(run);
+    struct pawl__table_options options = pawl__cli_out_table(run);
     const struct pawl__cell cells[] = {
         pawl__cell_text(pawl_view_of(descriptor->name)),     pawl__cell_integer(descriptor->id),
         pawl__cell_integer(descriptor->partitions),          pawl__cell_integer(descriptor->trust),
@@ -56,25 +56,25 @@ static pawl_status print_created(const struct pawl__run *run,
     return status == PAWL_OK ? pawl__table_end(&table, reterr) : status;
 }
 
-static pawl_status create_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status create_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *descriptor = NULL;
     AUTO(pawl__text_free) char *name = NULL;
     AUTO(pawl__text_free) char *location = NULL;
-    AUTO(pawl__app_close_p) pawl_app *app = NULL;
-    const pawl_app_options options = pawl__app_options(run);
+    AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
+    const pawl_app_options options = pawl__cli_app_options(run);
     pawl_app *trial = NULL;
-    pawl_status status = pawl__input_read("descriptor",
-                                          pawl__args_value(run->args, "descriptor"),
-                                          DESCRIPTOR_BYTES_MAX,
-                                          &descriptor,
-                                          reterr);
+    pawl_status status = pawl__cli_input_read("descriptor",
+                                              pawl__cli_args_value(run->args, "descriptor"),
+                                              DESCRIPTOR_BYTES_MAX,
+                                              &descriptor,
+                                              reterr);
 
     if (status == PAWL_OK) {
         status = name_of(descriptor, &name, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__app_location(run, name, &location, reterr);
+        status = pawl__cli_app_location(run, name, &location, reterr);
     }
     if (status == PAWL_OK) { /* what is refused must leave no directory behind */
         status = pawl_app_open_json("memory:", pawl_view_of(descriptor), NULL, &trial, reterr);
@@ -86,7 +86,7 @@ static pawl_status create_run(struct pawl__run *run, pawl_error *reterr)
     return status == PAWL_OK ? print_created(run, app, reterr) : status;
 }
 
-const struct pawl__command pawl__cmd_app_create = {
+const struct pawl__cli_command pawl__cli_cmd_app_create = {
     .name = "create",
     .summary = "create an application from its descriptor",
     .description =
@@ -109,7 +109,7 @@ const struct pawl__command pawl__cmd_app_create = {
     .run = create_run,
 };
 
-const struct pawl__command pawl__cmd_app = {
+const struct pawl__cli_command pawl__cli_cmd_app = {
     .name = "app",
     .summary = "applications whose events and records have numbers",
     .description =
@@ -121,12 +121,12 @@ const struct pawl__command pawl__cmd_app = {
     .when_damaged =
         "to see what is damaged, run `pawl seq verify --all`; restore the application from a "
         "backup, or if only numbers are wrong, run `pawl seq rebuild`",
-    .commands = COMMANDS(&pawl__cmd_app_create,
-                         &pawl__cmd_app_exec,
-                         &pawl__cmd_app_records,
-                         &pawl__cmd_app_wlog,
-                         &pawl__cmd_app_plog,
-                         &pawl__cmd_app_seq),
+    .commands = COMMANDS(&pawl__cli_cmd_app_create,
+                         &pawl__cli_cmd_app_exec,
+                         &pawl__cli_cmd_app_records,
+                         &pawl__cli_cmd_app_wlog,
+                         &pawl__cli_cmd_app_plog,
+                         &pawl__cli_cmd_app_seq),
     .examples = EXAMPLES({ .line = APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC,
                            .says = "an application and its first command",
                            .runs = true },

@@ -15,16 +15,18 @@ enum { COMMAND_BYTES_MAX = 8 << 20, AHEAD_MAX = 256 };
 
 /* --- one --- */
 
-static pawl_status print_answer(const struct pawl__run *run, const char *json, pawl_error *reterr)
+static pawl_status print_answer(const struct pawl__cli_run *run,
+                                const char *json,
+                                pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(SIZE_MAX / 2);
 
-    pawl__out_add_value(run, &out, pawl_view_of(json));
+    pawl__cli_out_add_value(run, &out, pawl_view_of(json));
     pawl__buf_add_char(&out, '\n');
-    return pawl__out_add(&out, reterr);
+    return pawl__cli_out_add(&out, reterr);
 }
 
-static pawl_status exec_one(const struct pawl__run *run,
+static pawl_status exec_one(const struct pawl__cli_run *run,
                             pawl_app *app,
                             pawl_view command,
                             pawl_error *reterr)
@@ -36,7 +38,7 @@ static pawl_status exec_one(const struct pawl__run *run,
     if (status == PAWL_OK) {
         status = print_answer(run, json, reterr);
     }
-    return status == PAWL_OK ? pawl__out_check(reterr) : status;
+    return status == PAWL_OK ? pawl__cli_out_check(reterr) : status;
 }
 
 /* --- many: those that are on their way, answered in the order of the input ---
@@ -56,7 +58,7 @@ struct line {
 struct lines_ahead {
     struct pawl__lock lock; /* covers what answers write: answered, response, error */
     struct pawl__cond changed;
-    const struct pawl__run *run;
+    const struct pawl__cli_run *run;
     pawl_app *app;
     struct line lines[AHEAD_MAX]; /* a ring */
     size_t first;
@@ -104,7 +106,7 @@ static void lines_ahead_free(struct lines_ahead *ahead)
 }
 DEFINE_AUTO(struct lines_ahead *, lines_ahead_free)
 
-static pawl_status lines_ahead_new(const struct pawl__run *run,
+static pawl_status lines_ahead_new(const struct pawl__cli_run *run,
                                    pawl_app *app,
                                    struct lines_ahead **ret_ahead,
                                    pawl_error *reterr)
@@ -158,7 +160,7 @@ static pawl_status print_all(struct lines_ahead *ahead, pawl_error *reterr)
     while (ahead->count > 0 && status == PAWL_OK) {
         status = print_first(ahead, reterr);
     }
-    return status == PAWL_OK ? pawl__out_check(reterr) : status;
+    return status == PAWL_OK ? pawl__cli_out_check(reterr) : status;
 }
 
 static pawl_status send_line(struct lines_ahead *ahead,
@@ -218,7 +220,7 @@ static bool is_blank(pawl_view line)
     return true;
 }
 
-static pawl_status exec_lines(const struct pawl__run *run, pawl_app *app, pawl_error *reterr)
+static pawl_status exec_lines(const struct pawl__cli_run *run, pawl_app *app, pawl_error *reterr)
 {
     AUTO(pawl__lines_done)
     struct pawl__lines lines = pawl__lines_of(STDIN_FILENO, COMMAND_BYTES_MAX);
@@ -249,21 +251,23 @@ static pawl_status exec_lines(const struct pawl__run *run, pawl_app *app, pawl_e
     return pawl__fail_context(reterr, read, "standard input");
 }
 
-static pawl_status exec_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status exec_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__app_close_p) pawl_app *app = NULL;
+    AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
     AUTO(pawl__text_free) char *command = NULL;
-    bool one = pawl__args_has(run->args, "command");
-    pawl_status status =
-        one ? pawl__input_read(
-            "command", pawl__args_value(run->args, "command"), COMMAND_BYTES_MAX, &command, reterr)
-            : PAWL_OK;
+    bool one = pawl__cli_args_has(run->args, "command");
+    pawl_status status = one ? pawl__cli_input_read("command",
+                                                    pawl__cli_args_value(run->args, "command"),
+                                                    COMMAND_BYTES_MAX,
+                                                    &command,
+                                                    reterr)
+                             : PAWL_OK;
 
     if (status == PAWL_OK) {
-        status = pawl__app_open_named(run, &app, reterr);
+        status = pawl__cli_app_open_named(run, &app, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__app_await_numbers(app, reterr);
+        status = pawl__cli_app_await_numbers(app, reterr);
     }
     if (status != PAWL_OK) {
         return status;
@@ -271,7 +275,7 @@ static pawl_status exec_run(struct pawl__run *run, pawl_error *reterr)
     return one ? exec_one(run, app, pawl_view_of(command), reterr) : exec_lines(run, app, reterr);
 }
 
-const struct pawl__command pawl__cmd_app_exec = {
+const struct pawl__cli_command pawl__cli_cmd_app_exec = {
     .name = "exec",
     .summary = "execute commands",
     .description =

@@ -6,33 +6,35 @@
 #include "base/os/clock.h"
 #include "base/os/fs.h"
 #include "cli/app/app.h"
-#include "cli/frame/place.h"
+#include "cli/frame/location.h"
 #include "cli/frame/settings.h"
 #include "config/config.h"
 #include "store/location.h"
 
 enum { ACTUALIZE_MS_MAX = 600000, LOOK_AGAIN_NS = 20 * NS_PER_MS };
 
-void pawl__app_close_p(pawl_app **app)
+void pawl__cli_app_close_p(pawl_app **app)
 {
     pawl_app_close(*app);
 }
 
 /* What was said, and by whom: --apps, or DATABASE_URL when it is PostgreSQL and no --data is given. NULL:
  * nobody. */
-static const char *place_of(const struct pawl__run *run)
+static const char *place_of(const struct pawl__cli_run *run)
 {
-    const char *given = pawl__args_value(run->args, "apps");
+    const char *given = pawl__cli_args_value(run->args, "apps");
     const char *database = pawl__config_text(run->config, PAWL__DATABASE_URL);
 
-    if (given == NULL && pawl__settings_use_database(run->config)
+    if (given == NULL && pawl__cli_settings_use_database(run->config)
         && pawl__location_is_postgres(database)) {
         given = database;
     }
     return given;
 }
 
-pawl_status pawl__app_place(const struct pawl__run *run, char **ret_place, pawl_error *reterr)
+pawl_status pawl__cli_apps_location(const struct pawl__cli_run *run,
+                                    char **ret_location,
+                                    pawl_error *reterr)
 {
     const char *given = place_of(run);
 
@@ -49,33 +51,35 @@ pawl_status pawl__app_place(const struct pawl__run *run, char **ret_place, pawl_
                           "postgres://...",
                           given);
     }
-    *ret_place = given == NULL ? pawl__fs_join(pawl__config_text(run->config, PAWL__DATA), "apps")
-                               : strdup(given);
-    return *ret_place == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path") : PAWL_OK;
+    *ret_location = given == NULL
+                        ? pawl__fs_join(pawl__config_text(run->config, PAWL__DATA), "apps")
+                        : strdup(given);
+    return *ret_location == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path") : PAWL_OK;
 }
 
-pawl_status pawl__app_location(const struct pawl__run *run,
-                               const char *name,
-                               char **ret_location,
-                               pawl_error *reterr)
+pawl_status pawl__cli_app_location(const struct pawl__cli_run *run,
+                                   const char *name,
+                                   char **ret_location,
+                                   pawl_error *reterr)
 {
-    AUTO(pawl__text_free) char *place = NULL;
-    pawl_status status = pawl_app_check_name(name, reterr); /* before the place: it is nearer */
+    AUTO(pawl__text_free) char *apps = NULL;
+    pawl_status status =
+        pawl_app_check_name(name, reterr); /* first: the name is what the user typed */
 
     if (status == PAWL_OK) {
-        status = pawl__app_place(run, &place, reterr);
+        status = pawl__cli_apps_location(run, &apps, reterr);
     }
-    return status == PAWL_OK ? pawl_app_locate(place, name, ret_location, reterr) : status;
+    return status == PAWL_OK ? pawl_app_locate(apps, name, ret_location, reterr) : status;
 }
 
-pawl_app_options pawl__app_options(const struct pawl__run *run)
+pawl_app_options pawl__cli_app_options(const struct pawl__cli_run *run)
 {
     pawl_app_options options = PAWL_APP_OPTIONS_INIT;
 
     options.free_space_min = (uint64_t)pawl__config_number(run->config, PAWL__STORE_FREE_SPACE_MIN);
     options.memory_max = (uint64_t)pawl__config_number(run->config, PAWL__STORE_MEMORY_MAX);
-    options.busy_ms_max = pawl__place_busy_ms(run);
-    options.answer_ms_max = pawl__place_answer_ms(run);
+    options.busy_ms_max = pawl__cli_busy_ms(run);
+    options.answer_ms_max = pawl__cli_answer_ms(run);
     return options;
 }
 
@@ -97,38 +101,38 @@ static pawl_status open_patiently(const char *location,
     return status;
 }
 
-pawl_status pawl__app_open_with(const struct pawl__run *run,
-                                const pawl_app_options *options,
-                                pawl_app **ret_app,
-                                pawl_error *reterr)
+pawl_status pawl__cli_app_open_with(const struct pawl__cli_run *run,
+                                    const pawl_app_options *options,
+                                    pawl_app **ret_app,
+                                    pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *location = NULL;
     pawl_status status =
-        pawl__app_location(run, pawl__args_operand(run->args, 0), &location, reterr);
+        pawl__cli_app_location(run, pawl__cli_args_operand(run->args, 0), &location, reterr);
 
     return status == PAWL_OK ? open_patiently(location, options, ret_app, reterr) : status;
 }
 
-pawl_status pawl__app_open_named(const struct pawl__run *run,
-                                 pawl_app **ret_app,
-                                 pawl_error *reterr)
+pawl_status pawl__cli_app_open_named(const struct pawl__cli_run *run,
+                                     pawl_app **ret_app,
+                                     pawl_error *reterr)
 {
-    const pawl_app_options options = pawl__app_options(run);
+    const pawl_app_options options = pawl__cli_app_options(run);
 
-    return pawl__app_open_with(run, &options, ret_app, reterr);
+    return pawl__cli_app_open_with(run, &options, ret_app, reterr);
 }
 
-pawl_status pawl__app_open_to_read(const struct pawl__run *run,
-                                   pawl_app **ret_app,
-                                   pawl_error *reterr)
+pawl_status pawl__cli_app_open_to_read(const struct pawl__cli_run *run,
+                                       pawl_app **ret_app,
+                                       pawl_error *reterr)
 {
-    pawl_app_options options = pawl__app_options(run);
+    pawl_app_options options = pawl__cli_app_options(run);
 
     options.read_only = true;
-    return pawl__app_open_with(run, &options, ret_app, reterr);
+    return pawl__cli_app_open_with(run, &options, ret_app, reterr);
 }
 
-pawl_status pawl__app_await_numbers(pawl_app *app, pawl_error *reterr)
+pawl_status pawl__cli_app_await_numbers(pawl_app *app, pawl_error *reterr)
 {
     return pawl_app_wait(app, ACTUALIZE_MS_MAX, reterr);
 }

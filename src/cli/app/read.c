@@ -7,7 +7,7 @@
 
 /* A table that visitors fill; with --json lines instead. */
 struct rows {
-    const struct pawl__run *run;
+    const struct pawl__cli_run *run;
     const pawl_app *app;
     struct pawl__table table;
 };
@@ -17,14 +17,14 @@ static void rows_done(struct rows *rows)
     pawl__table_done(&rows->table);
 }
 
-static pawl_status print_json(const struct pawl__run *run, const char *json, pawl_error *reterr)
+static pawl_status print_json(const struct pawl__cli_run *run, const char *json, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(SIZE_MAX / 2);
 
-    pawl__out_add_value(run, &out, pawl_view_of(json));
+    pawl__cli_out_add_value(run, &out, pawl_view_of(json));
     pawl__buf_add_char(&out, '\n');
-    pawl_status status = pawl__out_add(&out, reterr);
-    return status == PAWL_OK ? pawl__out_check(reterr) : status;
+    pawl_status status = pawl__cli_out_add(&out, reterr);
+    return status == PAWL_OK ? pawl__cli_out_check(reterr) : status;
 }
 
 static pawl_status add_record(void *context, const pawl_app_record *record, pawl_error *reterr)
@@ -78,44 +78,44 @@ static const struct pawl__column event_columns[] = {
 };
 
 static void start(struct rows *rows,
-                  const struct pawl__run *run,
+                  const struct pawl__cli_run *run,
                   const struct pawl__column *columns,
                   size_t count)
 {
-    struct pawl__table_options options = pawl__out_table(run);
+    struct pawl__table_options options = pawl__cli_out_table(run);
 
     rows->run = run;
     pawl__table_init(&rows->table, columns, count, &options);
 }
 
-static uint64_t number(const struct pawl__run *run, const char *flag)
+static uint64_t number(const struct pawl__cli_run *run, const char *flag)
 {
-    return (uint64_t)pawl__args_number(run->args, flag);
+    return (uint64_t)pawl__cli_args_number(run->args, flag);
 }
 
-static pawl_status records_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status records_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__app_close_p) pawl_app *app = NULL;
+    AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
     AUTO(rows_done) struct rows rows = { .app = NULL };
-    pawl_status status = pawl__app_open_to_read(run, &app, reterr);
+    pawl_status status = pawl__cli_app_open_to_read(run, &app, reterr);
 
     if (status != PAWL_OK) {
         return status;
     }
     start(&rows, run, record_columns, COUNT_OF(record_columns));
-    status = pawl__args_has(run->args, "id") ? pawl_app_read_record(
+    status = pawl__cli_args_has(run->args, "id") ? pawl_app_read_record(
                  app, number(run, "workspace"), number(run, "id"), add_record, &rows, reterr)
-                                             : pawl_app_read_c_records(app,
-                                                                       number(run, "workspace"),
-                                                                       number(run, "from"),
-                                                                       number(run, "limit"),
-                                                                       add_record,
-                                                                       &rows,
-                                                                       reterr);
+                                                 : pawl_app_read_c_records(app,
+                                                                           number(run, "workspace"),
+                                                                           number(run, "from"),
+                                                                           number(run, "limit"),
+                                                                           add_record,
+                                                                           &rows,
+                                                                           reterr);
     return status == PAWL_OK ? pawl__table_end(&rows.table, reterr) : status;
 }
 
-const struct pawl__command pawl__cmd_app_records = {
+const struct pawl__cli_command pawl__cli_cmd_app_records = {
     .name = "records",
     .summary = "list the C-records of a workspace, or show one record",
     .description = "Only C-records are listed; there may be too many of the others, which are read "
@@ -139,11 +139,11 @@ const struct pawl__command pawl__cmd_app_records = {
     .run = records_run,
 };
 
-static pawl_status log_run(struct pawl__run *run, bool of_workspace, pawl_error *reterr)
+static pawl_status log_run(struct pawl__cli_run *run, bool of_workspace, pawl_error *reterr)
 {
-    AUTO(pawl__app_close_p) pawl_app *app = NULL;
+    AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
     AUTO(rows_done) struct rows rows = { .app = NULL };
-    pawl_status status = pawl__app_open_to_read(run, &app, reterr);
+    pawl_status status = pawl__cli_app_open_to_read(run, &app, reterr);
 
     if (status != PAWL_OK) {
         return status;
@@ -171,17 +171,17 @@ static pawl_status log_run(struct pawl__run *run, bool of_workspace, pawl_error 
     "The columns are plog_offset, workspace, wlog_offset, records (how many) and key. With " \
     "--json the events are whole, with their records and numbers."
 
-static pawl_status wlog_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status wlog_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     return log_run(run, true, reterr);
 }
 
-static pawl_status plog_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status plog_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     return log_run(run, false, reterr);
 }
 
-const struct pawl__command pawl__cmd_app_wlog = {
+const struct pawl__cli_command pawl__cli_cmd_app_wlog = {
     .name = "wlog",
     .summary = "show the events of a workspace",
     .description = LOG_COLUMNS,
@@ -195,7 +195,7 @@ const struct pawl__command pawl__cmd_app_wlog = {
     .run = wlog_run,
 };
 
-const struct pawl__command pawl__cmd_app_plog = {
+const struct pawl__cli_command pawl__cli_cmd_app_plog = {
     .name = "plog",
     .summary = "show the events of a partition",
     .description = LOG_COLUMNS,

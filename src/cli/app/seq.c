@@ -44,7 +44,7 @@ static pawl_status add_partition(struct pawl__table *table,
     return pawl__table_add(table, cells, reterr);
 }
 
-pawl_status pawl__seq_print_status(struct pawl__run *run, pawl_app *app, pawl_error *reterr)
+pawl_status pawl__cli_seq_print_status(struct pawl__cli_run *run, pawl_app *app, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = {
         { "partition", true },     { "log_end", true },         { "next_offset", true },
@@ -53,7 +53,7 @@ pawl_status pawl__seq_print_status(struct pawl__run *run, pawl_app *app, pawl_er
         { "flushes", false },      { "flush_failures", false }, { "last_error", false },
     };
     AUTO(pawl__table_done) struct pawl__table table = { 0 };
-    struct pawl__table_options options = pawl__out_table(run);
+    struct pawl__table_options options = pawl__cli_out_table(run);
     pawl_status status = PAWL_OK;
 
     pawl__table_init(&table, columns, COUNT_OF(columns), &options);
@@ -63,24 +63,24 @@ pawl_status pawl__seq_print_status(struct pawl__run *run, pawl_app *app, pawl_er
     return status == PAWL_OK ? pawl__table_end(&table, reterr) : status;
 }
 
-static pawl_status status_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status status_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__app_close_p) pawl_app *app = NULL;
-    pawl_status status = pawl__app_open_named(run, &app, reterr);
+    AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
+    pawl_status status = pawl__cli_app_open_named(run, &app, reterr);
 
     if (status != PAWL_OK) {
         return status;
     }
     /* A partition whose log is damaged is a row that says so, and decides the exit code. */
     pawl_error broken = PAWL_ERROR_INIT;
-    pawl_status numbers = pawl__app_await_numbers(app, &broken);
-    status = pawl__seq_print_status(run, app, reterr);
+    pawl_status numbers = pawl__cli_app_await_numbers(app, &broken);
+    status = pawl__cli_seq_print_status(run, app, reterr);
     return status == PAWL_OK && numbers != PAWL_OK
                ? pawl__fail(reterr, numbers, "%s", broken.message)
                : status;
 }
 
-const struct pawl__command pawl__cmd_seq_status = {
+const struct pawl__cli_command pawl__cli_cmd_seq_status = {
     .name = "status",
     .summary = "show the sequences of each partition",
     .description =
@@ -100,7 +100,7 @@ const struct pawl__command pawl__cmd_seq_status = {
 /* --- the numbers of a workspace --- */
 
 struct numbers {
-    const struct pawl__run *run;
+    const struct pawl__cli_run *run;
     pawl_app *app;
     struct pawl__table table;
 
@@ -152,7 +152,7 @@ static pawl_status add_sequence(struct numbers *numbers, uint16_t sequence, pawl
     pawl_app_certificate certificate = { 0 };
     pawl_status status =
         pawl_app_verify_sequence(numbers->app,
-                                 (uint64_t)pawl__args_number(numbers->run->args, "workspace"),
+                                 (uint64_t)pawl__cli_args_number(numbers->run->args, "workspace"),
                                  sequence,
                                  add_finding,
                                  &findings,
@@ -193,7 +193,7 @@ static pawl_status add_wanted(struct numbers *numbers,
                               bool *found,
                               pawl_error *reterr)
 {
-    const char *wanted = pawl__args_value(numbers->run->args, "sequence");
+    const char *wanted = pawl__cli_args_value(numbers->run->args, "sequence");
 
     if (wanted != NULL && strcmp(wanted, pawl_app_sequence_name(numbers->app, sequence)) != 0) {
         return PAWL_OK;
@@ -225,7 +225,7 @@ static pawl_status add_sequences(struct numbers *numbers, pawl_error *reterr)
                             PAWL_UNKNOWN_SEQUENCE,
                             "application '%s' has no sequence '%s'",
                             descriptor->name,
-                            pawl__args_value(numbers->run->args, "sequence"))
+                            pawl__cli_args_value(numbers->run->args, "sequence"))
                : status;
 }
 
@@ -250,7 +250,7 @@ static void add_part(void *context, pawl_app_part part, const char *what)
 
 static pawl_status add_parts(struct numbers *numbers, pawl_error *reterr)
 {
-    uint64_t workspace = (uint64_t)pawl__args_number(numbers->run->args, "workspace");
+    uint64_t workspace = (uint64_t)pawl__cli_args_number(numbers->run->args, "workspace");
     pawl_app_report report;
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status =
@@ -264,22 +264,22 @@ static pawl_status add_parts(struct numbers *numbers, pawl_error *reterr)
                : pawl__fail(reterr, numbers->status, "%s", numbers->error.message);
 }
 
-static pawl_status numbers_run(struct pawl__run *run, bool prove, pawl_error *reterr)
+static pawl_status numbers_run(struct pawl__cli_run *run, bool prove, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = {
         { "sequence", true }, { "initial", true }, { "last", true },
         { "used", true },     { "whole", false },  { "findings", true },
     };
     AUTO(numbers_done) struct numbers numbers = { .run = run };
-    struct pawl__table_options options = pawl__out_table(run);
-    pawl_status status = pawl__app_open_to_read(run, &numbers.app, reterr);
+    struct pawl__table_options options = pawl__cli_out_table(run);
+    pawl_status status = pawl__cli_app_open_to_read(run, &numbers.app, reterr);
 
     if (status != PAWL_OK) {
         return status;
     }
     pawl__table_init(&numbers.table, columns, COUNT_OF(columns), &options);
     status = add_sequences(&numbers, reterr);
-    if (status == PAWL_OK && prove && !pawl__args_has(run->args, "sequence")) {
+    if (status == PAWL_OK && prove && !pawl__cli_args_has(run->args, "sequence")) {
         status = add_parts(&numbers, reterr);
     }
     if (status == PAWL_OK) {
@@ -293,24 +293,25 @@ static pawl_status numbers_run(struct pawl__run *run, bool prove, pawl_error *re
                : status;
 }
 
-static pawl_status seq_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status seq_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     return numbers_run(run, false, reterr);
 }
 
 /* An event of a newer version is neither good nor bad: nobody here can tell. */
-static pawl_status verify_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status verify_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    bool all = pawl__args_has(run->args, "all");
-    bool one = pawl__args_has(run->args, "workspace");
+    bool all = pawl__cli_args_has(run->args, "all");
+    bool one = pawl__cli_args_has(run->args, "workspace");
 
-    if (all == one || (all && pawl__args_has(run->args, "sequence"))) {
+    if (all == one || (all && pawl__cli_args_has(run->args, "sequence"))) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           all == one ? "give '--workspace N' or '--all'"
                                      : "'--sequence' is for one workspace");
     }
-    pawl_status status = all ? pawl__seq_verify_all(run, reterr) : numbers_run(run, true, reterr);
+    pawl_status status =
+        all ? pawl__cli_seq_verify_all(run, reterr) : numbers_run(run, true, reterr);
     return status == PAWL_UNSUPPORTED
                ? pawl__fail_context(reterr, PAWL_UNAVAILABLE, "could not check")
                : status;
@@ -326,7 +327,7 @@ static pawl_status verify_run(struct pawl__run *run, pawl_error *reterr)
     "sequence, initial (the first number), last (the last one that was used), used (how many " \
     "were), whole and findings; --json names them."
 
-const struct pawl__command pawl__cmd_app_seq = {
+const struct pawl__cli_command pawl__cli_cmd_app_seq = {
     .name = "seq",
     .summary = "show the numbers of a workspace",
     .description =
@@ -342,7 +343,7 @@ const struct pawl__command pawl__cmd_app_seq = {
     .run = seq_run,
 };
 
-const struct pawl__command pawl__cmd_seq_verify = {
+const struct pawl__cli_command pawl__cli_cmd_seq_verify = {
     .name = "verify",
     .summary = "prove that numbers have no gap and none was used twice",
     .description =
@@ -379,14 +380,15 @@ const struct pawl__command pawl__cmd_seq_verify = {
     .run = verify_run,
 };
 
-const struct pawl__command pawl__cmd_seq = {
+const struct pawl__cli_command pawl__cli_cmd_seq = {
     .name = "seq",
     .summary = "the sequences behind applications",
     .description = "Numbers are served from memory, written behind the scenes and rebuilt from the "
                    "log; see 'pawl app'.\n\n" APP_WHERE,
     .flags = FLAGS(APP_FLAG),
     .when_damaged = "`pawl seq rebuild` repairs numbers; restore all else from a backup",
-    .commands = COMMANDS(&pawl__cmd_seq_status, &pawl__cmd_seq_verify, &pawl__cmd_seq_rebuild),
+    .commands =
+        COMMANDS(&pawl__cli_cmd_seq_status, &pawl__cli_cmd_seq_verify, &pawl__cli_cmd_seq_rebuild),
     .examples = EXAMPLES({ .line = "pawl seq verify --data ./data orders --workspace 7",
                            .says = "a certificate for a workspace" }),
 };

@@ -55,7 +55,7 @@ static pawl_status add_whole(struct pawl__table *table,
     return status;
 }
 
-pawl_status pawl__seq_verify_all(struct pawl__run *run, pawl_error *reterr)
+pawl_status pawl__cli_seq_verify_all(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = {
         { "part", true },
@@ -63,13 +63,13 @@ pawl_status pawl__seq_verify_all(struct pawl__run *run, pawl_error *reterr)
         { "whole", true },
         { "finding", true },
     };
-    AUTO(pawl__app_close_p) pawl_app *app = NULL;
+    AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
     AUTO(pawl__table_done) struct pawl__table table = { 0 };
-    struct pawl__table_options options = pawl__out_table(run);
+    struct pawl__table_options options = pawl__cli_out_table(run);
     struct findings findings = { .table = &table, .error = PAWL_ERROR_INIT };
     pawl_app_report report = { .unaccounted = 0 };
     pawl_error wrong = PAWL_ERROR_INIT;
-    pawl_status status = pawl__app_open_to_read(run, &app, reterr);
+    pawl_status status = pawl__cli_app_open_to_read(run, &app, reterr);
 
     if (status != PAWL_OK) {
         return status;
@@ -91,20 +91,20 @@ pawl_status pawl__seq_verify_all(struct pawl__run *run, pawl_error *reterr)
 
 /* --- anew --- */
 
-static pawl_status rebuild_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status rebuild_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__app_close_p) pawl_app *app = NULL;
-    pawl_app_options options = pawl__app_options(run);
+    AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
+    pawl_app_options options = pawl__cli_app_options(run);
 
     options.rebuild = true;
-    pawl_status status = pawl__app_open_with(run, &options, &app, reterr);
+    pawl_status status = pawl__cli_app_open_with(run, &options, &app, reterr);
     if (status == PAWL_OK) {
-        status = pawl__app_await_numbers(app, reterr);
+        status = pawl__cli_app_await_numbers(app, reterr);
     }
-    return status == PAWL_OK ? pawl__seq_print_status(run, app, reterr) : status;
+    return status == PAWL_OK ? pawl__cli_seq_print_status(run, app, reterr) : status;
 }
 
-const struct pawl__command pawl__cmd_seq_rebuild = {
+const struct pawl__cli_command pawl__cli_cmd_seq_rebuild = {
     .name = "rebuild",
     .summary = "make the stored numbers anew from the log",
     .description =

@@ -8,14 +8,14 @@
 #include "base/core/error.h"
 #include "base/core/macros.h"
 
-void pawl__args_done(struct pawl__args *args)
+void pawl__cli_args_done(struct pawl__cli_args *args)
 {
     free(args->given);
     free(args->operands);
-    *args = (struct pawl__args){ 0 };
+    *args = (struct pawl__cli_args){ 0 };
 }
 
-bool pawl__parse_number(const char *text, int64_t *ret_number)
+bool pawl__cli_parse_number(const char *text, int64_t *ret_number)
 {
     const char *digits = text[0] == '-' ? text + 1 : text;
     char *end = NULL;
@@ -32,17 +32,18 @@ bool pawl__parse_number(const char *text, int64_t *ret_number)
     return true;
 }
 
-static const struct pawl__flag *flag_of(const struct pawl__args *args, const char *name)
+static const struct pawl__cli_flag *flag_of(const struct pawl__cli_args *args, const char *name)
 {
-    const struct pawl__flag *flag = pawl__flag_named(args->cli, &args->path, pawl_view_of(name));
+    const struct pawl__cli_flag *flag =
+        pawl__cli_flag_named(args->cli, &args->path, pawl_view_of(name));
 
     REQUIRE(flag != NULL); /* a command asks only for flags of its own table */
     return flag;
 }
 
-const char *pawl__args_value(const struct pawl__args *args, const char *name)
+const char *pawl__cli_args_value(const struct pawl__cli_args *args, const char *name)
 {
-    const struct pawl__flag *flag = flag_of(args, name);
+    const struct pawl__cli_flag *flag = flag_of(args, name);
 
     for (size_t i = args->given_count; i > 0; i--) {
         if (args->given[i - 1].flag == flag) {
@@ -52,9 +53,9 @@ const char *pawl__args_value(const struct pawl__args *args, const char *name)
     return flag->fallback;
 }
 
-bool pawl__args_has(const struct pawl__args *args, const char *name)
+bool pawl__cli_args_has(const struct pawl__cli_args *args, const char *name)
 {
-    const struct pawl__flag *flag = flag_of(args, name);
+    const struct pawl__cli_flag *flag = flag_of(args, name);
 
     for (size_t i = 0; i < args->given_count; i++) {
         if (args->given[i].flag == flag) {
@@ -64,23 +65,23 @@ bool pawl__args_has(const struct pawl__args *args, const char *name)
     return false;
 }
 
-int64_t pawl__args_number(const struct pawl__args *args, const char *name)
+int64_t pawl__cli_args_number(const struct pawl__cli_args *args, const char *name)
 {
-    const char *value = pawl__args_value(args, name);
+    const char *value = pawl__cli_args_value(args, name);
     int64_t number = 0;
 
     REQUIRE(value != NULL);
-    bool is_number = pawl__parse_number(value, &number);
+    bool is_number = pawl__cli_parse_number(value, &number);
     REQUIRE(is_number); /* the parser let nothing else through */
     return number;
 }
 
-const char *pawl__args_next(const struct pawl__args *args, const char *name, size_t *index)
+const char *pawl__cli_args_next(const struct pawl__cli_args *args, const char *name, size_t *index)
 {
-    const struct pawl__flag *flag = flag_of(args, name);
+    const struct pawl__cli_flag *flag = flag_of(args, name);
 
     while (*index < args->given_count) {
-        const struct pawl__given *given = &args->given[(*index)++];
+        const struct pawl__cli_given *given = &args->given[(*index)++];
 
         if (given->flag == flag) {
             return flag->value == NULL ? "" : given->value;
@@ -89,7 +90,7 @@ const char *pawl__args_next(const struct pawl__args *args, const char *name, siz
     return NULL;
 }
 
-const char *pawl__args_operand(const struct pawl__args *args, size_t index)
+const char *pawl__cli_args_operand(const struct pawl__cli_args *args, size_t index)
 {
     return index < args->operand_count ? args->operands[index] : NULL;
 }

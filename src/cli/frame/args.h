@@ -15,15 +15,15 @@
 
 #define ARGS_COUNT_MAX 100000
 
-struct pawl__given {
-    const struct pawl__flag *flag;
+struct pawl__cli_given {
+    const struct pawl__cli_flag *flag;
     const char *value; /* NULL for a switch */
 };
 
-struct pawl__args {
+struct pawl__cli_args {
     const struct pawl__cli *cli;
-    struct pawl__path path;
-    struct pawl__given *given; /* in the order they were typed */
+    struct pawl__cli_path path;
+    struct pawl__cli_given *given; /* in the order they were typed */
     size_t given_count;
     const char **operands;
     size_t operand_count;
@@ -32,28 +32,28 @@ struct pawl__args {
 
 /* argv as main() gets it, the program's name first. The strings are borrowed and must outlive the
  * result. INVALID says what is wrong and what would be right. */
-PAWL_MUST_USE pawl_status pawl__args_parse(const struct pawl__cli *cli,
-                                           int argc,
-                                           const char *const *argv,
-                                           struct pawl__args *ret_args,
-                                           pawl_error *reterr);
-void pawl__args_done(struct pawl__args *args);
+PAWL_MUST_USE pawl_status pawl__cli_args_parse(const struct pawl__cli *cli,
+                                               int argc,
+                                               const char *const *argv,
+                                               struct pawl__cli_args *ret_args,
+                                               pawl_error *reterr);
+void pawl__cli_args_done(struct pawl__cli_args *args);
 
 /* The last value given for a flag, its fallback, or NULL. Asking for a flag that the command does
  * not have is our mistake. A switch gives "" when it was given. */
-const char *pawl__args_value(const struct pawl__args *args, const char *name);
-bool pawl__args_has(const struct pawl__args *args, const char *name);
+const char *pawl__cli_args_value(const struct pawl__cli_args *args, const char *name);
+bool pawl__cli_args_has(const struct pawl__cli_args *args, const char *name);
 
 /* The value of a VALUE_NUMBER flag that was given or has a fallback. */
-int64_t pawl__args_number(const struct pawl__args *args, const char *name);
+int64_t pawl__cli_args_number(const struct pawl__cli_args *args, const char *name);
 
 /* Every value of a flag that repeats: NULL behind the last. Start with *index = 0. */
-const char *pawl__args_next(const struct pawl__args *args, const char *name, size_t *index);
+const char *pawl__cli_args_next(const struct pawl__cli_args *args, const char *name, size_t *index);
 
 /* The operand at `index`, or NULL. */
-const char *pawl__args_operand(const struct pawl__args *args, size_t index);
+const char *pawl__cli_args_operand(const struct pawl__cli_args *args, size_t index);
 
 /* A whole decimal number with optional minus; false for anything else or beyond int64_t. */
-PAWL_MUST_USE bool pawl__parse_number(const char *text, int64_t *ret_number);
+PAWL_MUST_USE bool pawl__cli_parse_number(const char *text, int64_t *ret_number);
 
 #endif

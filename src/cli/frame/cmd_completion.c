@@ -8,15 +8,15 @@
 #include "cli/frame/complete.h"
 #include "cli/frame/run.h"
 
-static pawl_status completion_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status completion_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    const char *script = pawl__completion_script(pawl__args_operand(run->args, 0));
+    const char *script = pawl__cli_completion_script(pawl__cli_args_operand(run->args, 0));
 
     REQUIRE(script != NULL); /* the table allows no other shell */
-    return fputs(script, stdout) < 0 ? pawl__out_check(reterr) : PAWL_OK;
+    return fputs(script, stdout) < 0 ? pawl__cli_out_check(reterr) : PAWL_OK;
 }
 
-const struct pawl__command pawl__cmd_completion = {
+const struct pawl__cli_command pawl__cli_cmd_completion = {
     .name = "completion",
     .summary = "print the completion script of a shell",
     .description = "Prints what a shell loads to complete commands, flags and their values. 'make "
@@ -32,15 +32,15 @@ const struct pawl__command pawl__cmd_completion = {
     .no_settings = true,
 };
 
-static pawl_status complete_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status complete_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf answers = BUF_INIT(COMPLETE_BYTES_MAX);
 
-    pawl__complete(&answers, run->args->cli, run->args->operand_count, run->args->operands);
-    return pawl__out_add(&answers, reterr);
+    pawl__cli_complete(&answers, run->args->cli, run->args->operand_count, run->args->operands);
+    return pawl__cli_out_add(&answers, reterr);
 }
 
-const struct pawl__command pawl__cmd_complete = {
+const struct pawl__cli_command pawl__cli_cmd_complete = {
     .name = "__complete",
     .summary = "answer a shell's question",
     .operands = OPERANDS({ .name = "WORD", .help = "The words so far.", .repeats = true }),

@@ -11,16 +11,16 @@
 #include "cli/frame/unknown.h"
 
 /* The words of `pawl help work run` as a path. */
-static pawl_status find_path(const struct pawl__args *args,
-                             struct pawl__path *path,
+static pawl_status find_path(const struct pawl__cli_args *args,
+                             struct pawl__cli_path *path,
                              pawl_error *reterr)
 {
     for (size_t i = 0; i < args->operand_count; i++) {
-        const struct pawl__command *leaf = pawl__path_leaf(path);
-        const struct pawl__command *next = pawl__command_find(leaf, args->operands[i]);
+        const struct pawl__cli_command *leaf = pawl__cli_path_leaf(path);
+        const struct pawl__cli_command *next = pawl__cli_command_find(leaf, args->operands[i]);
 
         if (next == NULL) {
-            return pawl__unknown_command(path, args->operands[i], reterr);
+            return pawl__cli_unknown_command(path, args->operands[i], reterr);
         }
         REQUIRE(path->depth < COMMAND_DEPTH_MAX);
         path->commands[path->depth++] = next;
@@ -28,26 +28,26 @@ static pawl_status find_path(const struct pawl__args *args,
     return PAWL_OK;
 }
 
-static pawl_status help_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status help_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     const struct pawl__cli *cli = run->args->cli;
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(HELP_BYTES_MAX);
-    struct pawl__path path = { .commands = { cli->root }, .depth = 1 };
-    const char *first = pawl__args_operand(run->args, 0);
+    struct pawl__cli_path path = { .commands = { cli->root }, .depth = 1 };
+    const char *first = pawl__cli_args_operand(run->args, 0);
 
     if (first != NULL && strcmp(first, "settings") == 0) {
-        pawl__help_settings(&text, cli, run->term.width);
-        return pawl__out_add(&text, reterr);
+        pawl__cli_help_settings(&text, cli, run->term.width);
+        return pawl__cli_out_add(&text, reterr);
     }
     pawl_status status = find_path(run->args, &path, reterr);
     if (status != PAWL_OK) {
         return status;
     }
-    pawl__help_full(&text, cli, &path, run->term.width);
-    return pawl__out_add(&text, reterr);
+    pawl__cli_help_full(&text, cli, &path, run->term.width);
+    return pawl__cli_out_add(&text, reterr);
 }
 
-const struct pawl__command pawl__cmd_help = {
+const struct pawl__cli_command pawl__cli_cmd_help = {
     .name = "help",
     .summary = "explain a command, or the settings",
     .description = "Explains a command as its --help does. 'pawl help settings' lists every "
@@ -64,12 +64,12 @@ const struct pawl__command pawl__cmd_help = {
     .no_settings = true,
 };
 
-static pawl_status man_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status man_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    return pawl__man_write(run->args->cli, pawl__args_operand(run->args, 0), reterr);
+    return pawl__cli_man_write(run->args->cli, pawl__cli_args_operand(run->args, 0), reterr);
 }
 
-const struct pawl__command pawl__cmd_man = {
+const struct pawl__cli_command pawl__cli_cmd_man = {
     .name = "__man",
     .summary = "write the manual pages",
     .operands = OPERANDS({ .name = "DIR", .help = "Where to.", .kind = VALUE_DIR }),
@@ -78,26 +78,28 @@ const struct pawl__command pawl__cmd_man = {
     .no_settings = true,
 };
 
-static pawl_status add_examples(struct pawl__buf *out, struct pawl__path *path, pawl_error *reterr)
+static pawl_status add_examples(struct pawl__buf *out,
+                                struct pawl__cli_path *path,
+                                pawl_error *reterr)
 {
-    const struct pawl__command *leaf = pawl__path_leaf(path);
-    const struct pawl__example *example = leaf->examples;
+    const struct pawl__cli_command *leaf = pawl__cli_path_leaf(path);
+    const struct pawl__cli_example *example = leaf->examples;
     char text[COMMAND_PATH_SIZE];
     pawl_status status = PAWL_OK;
 
     for (; status == PAWL_OK && example != NULL && example->line != NULL; example++) {
         json_t *row = json_pack("{s:s, s:s, s:b}",
                                 "command",
-                                pawl__path_text(path, text),
+                                pawl__cli_path_text(path, text),
                                 "line",
                                 example->line,
                                 "runs",
                                 (int)example->runs);
-        status = pawl__out_add_json(out, row, reterr);
+        status = pawl__cli_out_add_json(out, row, reterr);
     }
     if (status == PAWL_OK && leaf->examples == NULL) { /* the test complains about it */
-        json_t *row = json_pack("{s:s, s:n}", "command", pawl__path_text(path, text), "line");
-        status = pawl__out_add_json(out, row, reterr);
+        json_t *row = json_pack("{s:s, s:n}", "command", pawl__cli_path_text(path, text), "line");
+        status = pawl__cli_out_add_json(out, row, reterr);
     }
     for (size_t i = 0; status == PAWL_OK && leaf->commands != NULL && leaf->commands[i] != NULL;
          i++) {
@@ -110,16 +112,16 @@ static pawl_status add_examples(struct pawl__buf *out, struct pawl__path *path, 
     return status;
 }
 
-static pawl_status examples_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status examples_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(HELP_BYTES_MAX);
-    struct pawl__path path = { .commands = { run->args->cli->root }, .depth = 1 };
+    struct pawl__cli_path path = { .commands = { run->args->cli->root }, .depth = 1 };
     pawl_status status = add_examples(&out, &path, reterr);
 
-    return status == PAWL_OK ? pawl__out_add(&out, reterr) : status;
+    return status == PAWL_OK ? pawl__cli_out_add(&out, reterr) : status;
 }
 
-const struct pawl__command pawl__cmd_examples = {
+const struct pawl__cli_command pawl__cli_cmd_examples = {
     .name = "__examples",
     .summary = "list every example as JSON",
     .run = examples_run,

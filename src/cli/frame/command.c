@@ -6,13 +6,13 @@
 #include "base/core/buf.h"
 #include "base/core/macros.h"
 
-const struct pawl__command *pawl__path_leaf(const struct pawl__path *path)
+const struct pawl__cli_command *pawl__cli_path_leaf(const struct pawl__cli_path *path)
 {
     REQUIRE(path->depth > 0);
     return path->commands[path->depth - 1];
 }
 
-const char *pawl__path_text(const struct pawl__path *path, char ret_text[COMMAND_PATH_SIZE])
+const char *pawl__cli_path_text(const struct pawl__cli_path *path, char ret_text[COMMAND_PATH_SIZE])
 {
     size_t len = 0;
 
@@ -27,8 +27,8 @@ const char *pawl__path_text(const struct pawl__path *path, char ret_text[COMMAND
     return ret_text;
 }
 
-const struct pawl__command *pawl__command_find(const struct pawl__command *command,
-                                               const char *name)
+const struct pawl__cli_command *pawl__cli_command_find(const struct pawl__cli_command *command,
+                                                       const char *name)
 {
     for (size_t i = 0; command->commands != NULL && command->commands[i] != NULL; i++) {
         if (strcmp(command->commands[i]->name, name) == 0) {
@@ -39,9 +39,9 @@ const struct pawl__command *pawl__command_find(const struct pawl__command *comma
 }
 
 /* List 0 belongs to the leaf, `depth` is the common one, depth + 1 the settings. */
-static const struct pawl__flag *flag_list(const struct pawl__cli *cli,
-                                          const struct pawl__path *path,
-                                          size_t list)
+static const struct pawl__cli_flag *flag_list(const struct pawl__cli *cli,
+                                              const struct pawl__cli_path *path,
+                                              size_t list)
 {
     if (list < path->depth) {
         return path->commands[path->depth - 1 - list]->flags;
@@ -50,9 +50,9 @@ static const struct pawl__flag *flag_list(const struct pawl__cli *cli,
 }
 
 /* A setting that is shown among the common flags is not met a second time. */
-static bool is_common(const struct pawl__cli *cli, const struct pawl__flag *flag)
+static bool is_common(const struct pawl__cli *cli, const struct pawl__cli_flag *flag)
 {
-    const struct pawl__flag *common = cli->common;
+    const struct pawl__cli_flag *common = cli->common;
 
     while (common != NULL && common->name != NULL && strcmp(common->name, flag->name) != 0) {
         common++;
@@ -60,15 +60,15 @@ static bool is_common(const struct pawl__cli *cli, const struct pawl__flag *flag
     return common != NULL && common->name != NULL;
 }
 
-const struct pawl__flag *pawl__flag_next(const struct pawl__cli *cli,
-                                         const struct pawl__path *path,
-                                         struct pawl__flag_walk *walk)
+const struct pawl__cli_flag *pawl__cli_flag_next(const struct pawl__cli *cli,
+                                                 const struct pawl__cli_path *path,
+                                                 struct pawl__cli_flag_walk *walk)
 {
     for (; walk->list < path->depth + 2; walk->list++, walk->index = 0) {
-        const struct pawl__flag *flags = flag_list(cli, path, walk->list);
+        const struct pawl__cli_flag *flags = flag_list(cli, path, walk->list);
 
         while (flags != NULL && flags[walk->index].name != NULL) {
-            const struct pawl__flag *flag = &flags[walk->index++];
+            const struct pawl__cli_flag *flag = &flags[walk->index++];
 
             if (walk->list <= path->depth || !is_common(cli, flag)) {
                 return flag;
@@ -78,35 +78,37 @@ const struct pawl__flag *pawl__flag_next(const struct pawl__cli *cli,
     return NULL;
 }
 
-const struct pawl__flag *pawl__flag_named(const struct pawl__cli *cli,
-                                          const struct pawl__path *path,
-                                          pawl_view name)
+const struct pawl__cli_flag *pawl__cli_flag_named(const struct pawl__cli *cli,
+                                                  const struct pawl__cli_path *path,
+                                                  pawl_view name)
 {
-    struct pawl__flag_walk walk = { 0 };
-    const struct pawl__flag *flag = pawl__flag_next(cli, path, &walk);
+    struct pawl__cli_flag_walk walk = { 0 };
+    const struct pawl__cli_flag *flag = pawl__cli_flag_next(cli, path, &walk);
 
     while (flag != NULL && !pawl__view_is(name, flag->name)) {
-        flag = pawl__flag_next(cli, path, &walk);
+        flag = pawl__cli_flag_next(cli, path, &walk);
     }
     return flag;
 }
 
-const struct pawl__flag *pawl__flag_lettered(const struct pawl__cli *cli,
-                                             const struct pawl__path *path,
-                                             char letter)
+const struct pawl__cli_flag *pawl__cli_flag_lettered(const struct pawl__cli *cli,
+                                                     const struct pawl__cli_path *path,
+                                                     char letter)
 {
-    struct pawl__flag_walk walk = { 0 };
-    const struct pawl__flag *flag = letter == '\0' ? NULL : pawl__flag_next(cli, path, &walk);
+    struct pawl__cli_flag_walk walk = { 0 };
+    const struct pawl__cli_flag *flag =
+        letter == '\0' ? NULL : pawl__cli_flag_next(cli, path, &walk);
 
     while (flag != NULL && flag->letter != letter) {
-        flag = pawl__flag_next(cli, path, &walk);
+        flag = pawl__cli_flag_next(cli, path, &walk);
     }
     return flag;
 }
 
-const struct pawl__operand *pawl__operand_at(const struct pawl__command *command, size_t index)
+const struct pawl__cli_operand *pawl__cli_operand_at(const struct pawl__cli_command *command,
+                                                     size_t index)
 {
-    const struct pawl__operand *operand = command->operands;
+    const struct pawl__cli_operand *operand = command->operands;
 
     if (operand == NULL || operand->name == NULL) {
         return NULL;

@@ -5,9 +5,9 @@
 #include "base/core/macros.h"
 
 /* Where the words before the last one lead. */
-struct place {
-    struct pawl__path path;
-    const struct pawl__flag *awaits; /* the flag whose value comes next */
+struct cursor {
+    struct pawl__cli_path path;
+    const struct pawl__cli_flag *awaits; /* the flag whose value comes next */
     size_t operand_count;
     bool flags_ended;
 };
@@ -17,32 +17,32 @@ static bool starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-static const struct pawl__flag *flag_of_word(const struct pawl__cli *cli,
-                                             const struct pawl__path *path,
-                                             const char *word)
+static const struct pawl__cli_flag *flag_of_word(const struct pawl__cli *cli,
+                                                 const struct pawl__cli_path *path,
+                                                 const char *word)
 {
-    return word[1] == '-' ? pawl__flag_named(cli, path, pawl_view_of(word + 2))
-                          : pawl__flag_lettered(cli, path, word[2] == '\0' ? word[1] : '\0');
+    return word[1] == '-' ? pawl__cli_flag_named(cli, path, pawl_view_of(word + 2))
+                          : pawl__cli_flag_lettered(cli, path, word[2] == '\0' ? word[1] : '\0');
 }
 
-static void pass_word(struct place *place, const struct pawl__cli *cli, const char *word)
+static void pass_word(struct cursor *cursor, const struct pawl__cli *cli, const char *word)
 {
-    const struct pawl__command *leaf = pawl__path_leaf(&place->path);
+    const struct pawl__cli_command *leaf = pawl__cli_path_leaf(&cursor->path);
 
-    if (place->awaits != NULL) {
-        place->awaits = NULL;
-    } else if (!place->flags_ended && word[0] == '-' && word[1] != '\0') {
-        const struct pawl__flag *flag = flag_of_word(cli, &place->path, word);
+    if (cursor->awaits != NULL) {
+        cursor->awaits = NULL;
+    } else if (!cursor->flags_ended && word[0] == '-' && word[1] != '\0') {
+        const struct pawl__cli_flag *flag = flag_of_word(cli, &cursor->path, word);
 
-        place->flags_ended = strcmp(word, "--") == 0;
-        place->awaits = flag != NULL && flag->value != NULL ? flag : NULL;
+        cursor->flags_ended = strcmp(word, "--") == 0;
+        cursor->awaits = flag != NULL && flag->value != NULL ? flag : NULL;
     } else if (leaf->commands == NULL) {
-        place->operand_count++;
+        cursor->operand_count++;
     } else {
-        const struct pawl__command *next = pawl__command_find(leaf, word);
+        const struct pawl__cli_command *next = pawl__cli_command_find(leaf, word);
 
-        if (next != NULL && place->path.depth < COMMAND_DEPTH_MAX) {
-            place->path.commands[place->path.depth++] = next;
+        if (next != NULL && cursor->path.depth < COMMAND_DEPTH_MAX) {
+            cursor->path.commands[cursor->path.depth++] = next;
         }
     }
 }
@@ -52,10 +52,12 @@ static void offer(struct pawl__buf *buf, const char *prefix, const char *word, c
     pawl__buf_add_format(buf, "%s%s\t%s\n", prefix, word, help == NULL ? "" : help);
 }
 
-static void offer_commands(struct pawl__buf *buf, const struct pawl__command *in, const char *word)
+static void offer_commands(struct pawl__buf *buf,
+                           const struct pawl__cli_command *in,
+                           const char *word)
 {
     for (size_t i = 0; in->commands != NULL && in->commands[i] != NULL; i++) {
-        const struct pawl__command *command = in->commands[i];
+        const struct pawl__cli_command *command = in->commands[i];
 
         if (!command->hidden && starts_with(command->name, word)) {
             offer(buf, "", command->name, command->summary);
@@ -66,15 +68,16 @@ static void offer_commands(struct pawl__buf *buf, const struct pawl__command *in
 /* Settings are many: they are offered once their first letter is there. */
 static void offer_flags(struct pawl__buf *buf,
                         const struct pawl__cli *cli,
-                        const struct place *place,
+                        const struct cursor *cursor,
                         const char *word)
 {
-    struct pawl__flag_walk walk = { 0 };
+    struct pawl__cli_flag_walk walk = { 0 };
     const char *name = starts_with(word, "--") ? word + 2 : "";
 
-    for (const struct pawl__flag *flag = pawl__flag_next(cli, &place->path, &walk); flag != NULL;
-         flag = pawl__flag_next(cli, &place->path, &walk)) {
-        bool setting = walk.list > place->path.depth;
+    for (const struct pawl__cli_flag *flag = pawl__cli_flag_next(cli, &cursor->path, &walk);
+         flag != NULL;
+         flag = pawl__cli_flag_next(cli, &cursor->path, &walk)) {
+        bool setting = walk.list > cursor->path.depth;
 
         if (starts_with(flag->name, name) && (!setting || name[0] != '\0')) {
             offer(buf, "--", flag->name, flag->help);
@@ -82,7 +85,7 @@ static void offer_flags(struct pawl__buf *buf,
     }
 }
 
-static const char *file_rule(enum pawl__value_kind kind)
+static const char *file_rule(enum pawl__cli_value_kind kind)
 {
     switch (kind) {
     case VALUE_FILE:
@@ -117,17 +120,19 @@ static void offer_help_words(struct pawl__buf *buf,
                              size_t count,
                              const char *word)
 {
-    const struct pawl__command *command = cli->root;
+    const struct pawl__cli_command *command = cli->root;
 
     for (size_t i = 0; i < count && command != NULL; i++) {
-        command = pawl__command_find(command, operands[i]);
+        command = pawl__cli_command_find(command, operands[i]);
     }
     if (command != NULL) {
         offer_commands(buf, command, word);
     }
 }
 
-static void complete_value(struct pawl__buf *buf, const struct pawl__flag *flag, const char *word)
+static void complete_value(struct pawl__buf *buf,
+                           const struct pawl__cli_flag *flag,
+                           const char *word)
 {
     offer_choices(buf, "", flag->choices, word);
     pawl__buf_add_text(buf, file_rule(flag->kind));
@@ -136,7 +141,7 @@ static void complete_value(struct pawl__buf *buf, const struct pawl__flag *flag,
 /* --flag=VALUE. */
 static bool complete_inline_value(struct pawl__buf *buf,
                                   const struct pawl__cli *cli,
-                                  const struct place *place,
+                                  const struct cursor *cursor,
                                   const char *word)
 {
     pawl_view rest = pawl_view_of(word);
@@ -147,8 +152,8 @@ static bool complete_inline_value(struct pawl__buf *buf,
         || name.len == strlen(word)) {
         return false;
     }
-    const struct pawl__flag *flag = pawl__flag_named(
-        cli, &place->path, (pawl_view){ .data = name.data + 2, .len = name.len - 2 });
+    const struct pawl__cli_flag *flag = pawl__cli_flag_named(
+        cli, &cursor->path, (pawl_view){ .data = name.data + 2, .len = name.len - 2 });
     if (flag != NULL && flag->value != NULL) {
         pawl__buf_add_format(&prefix, "--%s=", flag->name);
         offer_choices(
@@ -160,12 +165,12 @@ static bool complete_inline_value(struct pawl__buf *buf,
 
 static void complete_operand(struct pawl__buf *buf,
                              const struct pawl__cli *cli,
-                             const struct place *place,
+                             const struct cursor *cursor,
                              size_t count,
                              const char *const *words)
 {
-    const struct pawl__operand *operand =
-        pawl__operand_at(pawl__path_leaf(&place->path), place->operand_count);
+    const struct pawl__cli_operand *operand =
+        pawl__cli_operand_at(pawl__cli_path_leaf(&cursor->path), cursor->operand_count);
     const char *word = words[count - 1];
 
     if (operand == NULL) {
@@ -174,37 +179,37 @@ static void complete_operand(struct pawl__buf *buf,
     }
     offer_choices(buf, "", operand->choices, word);
     if (operand->kind == VALUE_COMMAND) {
-        size_t before = place->operand_count;
+        size_t before = cursor->operand_count;
         offer_help_words(buf, cli, words + (count - 1 - before), before, word);
     }
     pawl__buf_add_text(buf, file_rule(operand->kind));
 }
 
-void pawl__complete(struct pawl__buf *buf,
-                    const struct pawl__cli *cli,
-                    size_t count,
-                    const char *const *words)
+void pawl__cli_complete(struct pawl__buf *buf,
+                        const struct pawl__cli *cli,
+                        size_t count,
+                        const char *const *words)
 {
-    struct place place = { .path = { .commands = { cli->root }, .depth = 1 } };
+    struct cursor cursor = { .path = { .commands = { cli->root }, .depth = 1 } };
 
     if (count == 0) {
         return;
     }
     for (size_t i = 0; i + 1 < count; i++) {
-        pass_word(&place, cli, words[i]);
+        pass_word(&cursor, cli, words[i]);
     }
     const char *word = words[count - 1];
-    if (place.awaits != NULL) {
-        complete_value(buf, place.awaits, word);
-    } else if (!place.flags_ended && complete_inline_value(buf, cli, &place, word)) {
+    if (cursor.awaits != NULL) {
+        complete_value(buf, cursor.awaits, word);
+    } else if (!cursor.flags_ended && complete_inline_value(buf, cli, &cursor, word)) {
         return;
-    } else if (!place.flags_ended && word[0] == '-') {
-        offer_flags(buf, cli, &place, word);
+    } else if (!cursor.flags_ended && word[0] == '-') {
+        offer_flags(buf, cli, &cursor, word);
         pawl__buf_add_text(buf, ":none\n");
-    } else if (pawl__path_leaf(&place.path)->commands != NULL) {
-        offer_commands(buf, pawl__path_leaf(&place.path), word);
+    } else if (pawl__cli_path_leaf(&cursor.path)->commands != NULL) {
+        offer_commands(buf, pawl__cli_path_leaf(&cursor.path), word);
         pawl__buf_add_text(buf, ":none\n");
     } else {
-        complete_operand(buf, cli, &place, count, words);
+        complete_operand(buf, cli, &cursor, count, words);
     }
 }

@@ -12,12 +12,12 @@
 /* Adds a line "WORD<TAB>what it is" for everything that may replace the last of `words` (which
  * stand behind the program's name, and may be empty), then a line of what the shell should add by
  * itself: ":none", ":file" or ":dir". Wrong words before the last are passed over. */
-void pawl__complete(struct pawl__buf *buf,
-                    const struct pawl__cli *cli,
-                    size_t count,
-                    const char *const *words);
+void pawl__cli_complete(struct pawl__buf *buf,
+                        const struct pawl__cli *cli,
+                        size_t count,
+                        const char *const *words);
 
 /* The script for "bash", "zsh" or "fish"; NULL for another name. */
-const char *pawl__completion_script(const char *shell);
+const char *pawl__cli_completion_script(const char *shell);
 
 #endif

@@ -87,7 +87,7 @@ static const struct {
     { "fish", fish_script },
 };
 
-const char *pawl__completion_script(const char *shell)
+const char *pawl__cli_completion_script(const char *shell)
 {
     for (size_t i = 0; i < COUNT_OF(scripts); i++) {
         if (strcmp(scripts[i].shell, shell) == 0) {

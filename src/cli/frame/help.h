@@ -10,25 +10,25 @@
 #define HELP_WIDTH_MAX 100 /* longer lines are hard to read, however wide the terminal is */
 
 /* Everything about one command: usage, what it does, arguments, flags, examples. */
-void pawl__help_full(struct pawl__buf *buf,
-                     const struct pawl__cli *cli,
-                     const struct pawl__path *path,
-                     size_t width);
+void pawl__cli_help_full(struct pawl__buf *buf,
+                         const struct pawl__cli *cli,
+                         const struct pawl__cli_path *path,
+                         size_t width);
 
 /* Usage and the list of commands, for somebody who typed too little. */
-void pawl__help_short(struct pawl__buf *buf, const struct pawl__path *path, size_t width);
+void pawl__cli_help_short(struct pawl__buf *buf, const struct pawl__cli_path *path, size_t width);
 
 /* The settings: every flag of `cli->settings`. */
-void pawl__help_settings(struct pawl__buf *buf, const struct pawl__cli *cli, size_t width);
+void pawl__cli_help_settings(struct pawl__buf *buf, const struct pawl__cli *cli, size_t width);
 
 /* "pawl config show [flags] [NAME...]" */
-void pawl__help_usage(struct pawl__buf *buf, const struct pawl__path *path);
+void pawl__cli_help_usage(struct pawl__buf *buf, const struct pawl__cli_path *path);
 
 /* "-j, --jobs N" */
-void pawl__help_flag(struct pawl__buf *buf, const struct pawl__flag *flag);
+void pawl__cli_help_flag(struct pawl__buf *buf, const struct pawl__cli_flag *flag);
 
 /* What the table says beyond the text, as sentences: allowed values, bounds, required, default. */
-void pawl__help_flag_notes(struct pawl__buf *buf, const struct pawl__flag *flag);
-void pawl__help_operand_notes(struct pawl__buf *buf, const struct pawl__operand *operand);
+void pawl__cli_help_flag_notes(struct pawl__buf *buf, const struct pawl__cli_flag *flag);
+void pawl__cli_help_operand_notes(struct pawl__buf *buf, const struct pawl__cli_operand *operand);
 
 #endif

@@ -13,7 +13,7 @@ static pawl_status no_memory(const char *name, pawl_error *reterr)
     return pawl__fail(reterr, PAWL_NOMEM, "no memory for the %s", name);
 }
 
-pawl_status pawl__input_read(
+pawl_status pawl__cli_input_read(
     const char *name, const char *given, size_t bytes_max, char **ret_text, pawl_error *reterr)
 {
     const char *path = strcmp(given, "-") == 0 ? "/dev/stdin" : given + 1;

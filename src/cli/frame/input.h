@@ -6,7 +6,7 @@
 
 /* malloc'ed. A line end at the end is an editor's and dropped. INVALID: a NUL byte in it, or more
  * than `bytes_max` bytes; `name` is what messages call it. */
-PAWL_MUST_USE pawl_status pawl__input_read(
+PAWL_MUST_USE pawl_status pawl__cli_input_read(
     const char *name, const char *given, size_t bytes_max, char **ret_text, pawl_error *reterr);
 
 #endif

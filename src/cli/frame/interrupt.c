@@ -6,12 +6,12 @@
 
 static volatile sig_atomic_t interrupted;
 /* Lock-free, so the handler may look at it. */
-static _Atomic(const struct pawl__woken *) woken;
-static _Atomic(const struct pawl__woken *) hurried;
+static _Atomic(const struct pawl__cli_wakeable *) woken;
+static _Atomic(const struct pawl__cli_wakeable *) hurried;
 
 static void on_alarm(int number)
 {
-    const struct pawl__woken *target = atomic_load(&hurried);
+    const struct pawl__cli_wakeable *target = atomic_load(&hurried);
 
     (void)number;
     if (target != NULL) {
@@ -21,7 +21,7 @@ static void on_alarm(int number)
 
 static void on_signal(int number)
 {
-    const struct pawl__woken *target = atomic_load(&woken);
+    const struct pawl__cli_wakeable *target = atomic_load(&woken);
 
     (void)number;
     interrupted = 1;
@@ -31,7 +31,7 @@ static void on_signal(int number)
     alarm(1);
 }
 
-void pawl__interrupt_catch(void)
+void pawl__cli_interrupt_catch(void)
 {
     struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
     struct sigaction late = { .sa_handler = on_alarm };
@@ -42,30 +42,31 @@ void pawl__interrupt_catch(void)
     sigaction(SIGALRM, &late, NULL);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) { /* nohup's wish */
+    if (sigaction(SIGHUP, NULL, &before) == 0
+        && before.sa_handler != SIG_IGN) { /* nohup ignores it */
         sigaction(SIGHUP, &action, NULL);
     }
 }
 
-bool pawl__interrupted(void)
+bool pawl__cli_interrupted(void)
 {
     return interrupted != 0;
 }
 
-void pawl__interrupt_wakes(const struct pawl__woken *target)
+void pawl__cli_interrupt_wakes(const struct pawl__cli_wakeable *target)
 {
     atomic_store(&woken, target);
 }
 
-void pawl__interrupt_hurries(const struct pawl__woken *target)
+void pawl__cli_interrupt_escalates(const struct pawl__cli_wakeable *target)
 {
     atomic_store(&hurried, target);
 }
 
-struct pawl__long pawl__long_start(const char *label, bool bytes)
+struct pawl__cli_progress pawl__cli_progress_start(const char *label, bool bytes)
 {
-    pawl__interrupt_catch();
-    return (struct pawl__long){
+    pawl__cli_interrupt_catch();
+    return (struct pawl__cli_progress){
         .options = { .term = pawl__term_look(STDERR_FILENO, (const char *const *)environ),
                      .clock = pawl__clock_real(),
                      .label = label,
@@ -74,9 +75,9 @@ struct pawl__long pawl__long_start(const char *label, bool bytes)
     };
 }
 
-bool pawl__long_step(void *context, uint64_t done, uint64_t total)
+bool pawl__cli_progress_step(void *context, uint64_t done, uint64_t total)
 {
-    struct pawl__long *work = context;
+    struct pawl__cli_progress *work = context;
 
     if (!work->started) {
         work->started = true;
@@ -88,10 +89,10 @@ bool pawl__long_step(void *context, uint64_t done, uint64_t total)
     }
     work->progress.options.total = total;
     pawl__progress_update(&work->progress, done);
-    return !pawl__interrupted();
+    return !pawl__cli_interrupted();
 }
 
-void pawl__long_done(struct pawl__long *work)
+void pawl__cli_progress_done(struct pawl__cli_progress *work)
 {
     if (work->started) {
         pawl__progress_done(&work->progress);

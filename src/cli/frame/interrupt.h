@@ -7,32 +7,32 @@
 
 /* From here on Ctrl-C, SIGTERM and SIGHUP are noticed instead of ending the process, once; the second
  * one ends it. */
-void pawl__interrupt_catch(void);
-bool pawl__interrupted(void);
+void pawl__cli_interrupt_catch(void);
+bool pawl__cli_interrupted(void);
 
 /* What waits, and is to be woken by a function that is fit for a signal handler. */
-struct pawl__woken {
+struct pawl__cli_wakeable {
     void (*wake)(void *object);
     void *object;
 };
 
 /* Borrowed until it is replaced; NULL: nothing any more. */
-void pawl__interrupt_wakes(const struct pawl__woken *target);
+void pawl__cli_interrupt_wakes(const struct pawl__cli_wakeable *target);
 
 /* What is woken a second later, when it is still there then: a store that does not answer, whose calls
  * are ended in the middle. */
-void pawl__interrupt_hurries(const struct pawl__woken *target);
+void pawl__cli_interrupt_escalates(const struct pawl__cli_wakeable *target);
 
-/* Progress of a call that may take long, on standard error. Hand pawl__long_step to the call, the
+/* Progress of a call that may take long, on standard error. Hand pawl__cli_progress_step to the call, the
  * struct as its context. Ctrl-C stops it. */
-struct pawl__long {
+struct pawl__cli_progress {
     struct pawl__progress progress;
     struct pawl__progress_options options;
     int fd;
     bool started;
 };
-struct pawl__long pawl__long_start(const char *label, bool bytes);
-bool pawl__long_step(void *context, uint64_t done, uint64_t total);
-void pawl__long_done(struct pawl__long *work); /* for AUTO, too */
+struct pawl__cli_progress pawl__cli_progress_start(const char *label, bool bytes);
+bool pawl__cli_progress_step(void *context, uint64_t done, uint64_t total);
+void pawl__cli_progress_done(struct pawl__cli_progress *work); /* for AUTO, too */
 
 #endif

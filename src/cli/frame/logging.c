@@ -12,7 +12,7 @@ static struct pawl__log_writer writer;
 static_assert(PAWL_LOG_DEBUG == 0 && PAWL_LOG_ERROR == 3, "log.level: debug|info|warning|error");
 enum { FORMAT_AUTO, FORMAT_LOGFMT, FORMAT_JSON }; /* log.format: auto|logfmt|json */
 
-void pawl__log_start(const struct pawl__config *config)
+void pawl__cli_log_start(const struct pawl__config *config)
 {
     int64_t format = pawl__config_number(config, PAWL__LOG_FORMAT);
     int64_t level = pawl__config_number(config, PAWL__LOG_LEVEL);

@@ -60,14 +60,14 @@ static void add_prose(struct pawl__buf *buf, const char *text)
     }
 }
 
-static void add_flags(struct pawl__buf *buf, const struct pawl__flag *flags)
+static void add_flags(struct pawl__buf *buf, const struct pawl__cli_flag *flags)
 {
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(MAN_BYTES_MAX);
 
     for (; flags != NULL && flags->name != NULL; flags++) {
         pawl__buf_clear(&text);
         pawl__buf_add_text(&text, flags->help);
-        pawl__help_flag_notes(&text, flags);
+        pawl__cli_help_flag_notes(&text, flags);
         pawl__buf_add_text(buf, ".TP\n");
         if (flags->letter != '\0') {
             pawl__buf_add_format(buf, "\\fB\\-%c\\fR, ", flags->letter);
@@ -86,19 +86,19 @@ static void add_flags(struct pawl__buf *buf, const struct pawl__flag *flags)
     }
 }
 
-static void add_operands(struct pawl__buf *buf, const struct pawl__operand *operands)
+static void add_operands(struct pawl__buf *buf, const struct pawl__cli_operand *operands)
 {
     for (; operands != NULL && operands->name != NULL; operands++) {
         pawl__buf_add_text(buf, ".TP\n\\fI");
         add_roff(buf, operands->name);
         pawl__buf_add_text(buf, "\\fR\n");
         add_roff(buf, operands->help);
-        pawl__help_operand_notes(buf, operands);
+        pawl__cli_help_operand_notes(buf, operands);
         pawl__buf_add_char(buf, '\n');
     }
 }
 
-static void add_examples(struct pawl__buf *buf, const struct pawl__example *examples)
+static void add_examples(struct pawl__buf *buf, const struct pawl__cli_example *examples)
 {
     for (size_t i = 0; examples != NULL && examples->line != NULL; examples++, i++) {
         pawl__buf_add_text(buf, i > 0 ? ".PP\n" : "");
@@ -109,30 +109,30 @@ static void add_examples(struct pawl__buf *buf, const struct pawl__example *exam
     }
 }
 
-static void add_usage(struct pawl__buf *buf, const struct pawl__path *path)
+static void add_usage(struct pawl__buf *buf, const struct pawl__cli_path *path)
 {
     AUTO(pawl__buf_done) struct pawl__buf usage = BUF_INIT(MAN_BYTES_MAX);
 
-    pawl__help_usage(&usage, path);
+    pawl__cli_help_usage(&usage, path);
     add_roff(buf, usage.data == NULL ? "" : usage.data);
     pawl__buf_add_char(buf, '\n');
     buf->broken = buf->broken || usage.broken;
 }
 
-static bool has_examples(const struct pawl__path *path)
+static bool has_examples(const struct pawl__cli_path *path)
 {
-    const struct pawl__command *leaf = pawl__path_leaf(path);
+    const struct pawl__cli_command *leaf = pawl__cli_path_leaf(path);
 
     return leaf->examples != NULL && leaf->examples->line != NULL;
 }
 
 /* A command below the page's own: a subsection with everything in it, then those below. */
-static void add_below(struct pawl__buf *buf, struct pawl__path *path)
+static void add_below(struct pawl__buf *buf, struct pawl__cli_path *path)
 {
-    const struct pawl__command *leaf = pawl__path_leaf(path);
+    const struct pawl__cli_command *leaf = pawl__cli_path_leaf(path);
 
     for (size_t i = 0; leaf->commands != NULL && leaf->commands[i] != NULL; i++) {
-        const struct pawl__command *command = leaf->commands[i];
+        const struct pawl__cli_command *command = leaf->commands[i];
 
         if (command->hidden) {
             continue;
@@ -175,7 +175,7 @@ static void add_exit_codes(struct pawl__buf *buf)
 /* pawl.1 lists the other pages; each of those points back. */
 static void add_see_also(struct pawl__buf *buf,
                          const struct pawl__cli *cli,
-                         const struct pawl__command *command)
+                         const struct pawl__cli_command *command)
 {
     pawl__buf_add_text(buf, ".SH SEE ALSO\n");
     if (command != cli->root) {
@@ -196,7 +196,7 @@ static void add_root_parts(struct pawl__buf *buf, const struct pawl__cli *cli)
 {
     pawl__buf_add_text(buf, ".SH COMMANDS\n");
     for (size_t i = 0; cli->root->commands[i] != NULL; i++) {
-        const struct pawl__command *command = cli->root->commands[i];
+        const struct pawl__cli_command *command = cli->root->commands[i];
 
         if (!command->hidden) {
             pawl__buf_add_format(buf, ".TP\n\\fB%s\\fR\n", command->name);
@@ -213,9 +213,9 @@ static void add_root_parts(struct pawl__buf *buf, const struct pawl__cli *cli)
     }
 }
 
-static void add_own_parts(struct pawl__buf *buf, struct pawl__path *path)
+static void add_own_parts(struct pawl__buf *buf, struct pawl__cli_path *path)
 {
-    const struct pawl__command *leaf = pawl__path_leaf(path);
+    const struct pawl__cli_command *leaf = pawl__cli_path_leaf(path);
 
     if (leaf->commands != NULL) {
         pawl__buf_add_text(buf, ".SH COMMANDS\n");
@@ -228,12 +228,12 @@ static void add_own_parts(struct pawl__buf *buf, struct pawl__path *path)
     }
 }
 
-void pawl__man_page(struct pawl__buf *buf,
-                    const struct pawl__cli *cli,
-                    const struct pawl__command *command)
+void pawl__cli_man_page(struct pawl__buf *buf,
+                        const struct pawl__cli *cli,
+                        const struct pawl__cli_command *command)
 {
-    struct pawl__path path = { .commands = { cli->root, command },
-                               .depth = command == cli->root ? 1 : 2 };
+    struct pawl__cli_path path = { .commands = { cli->root, command },
+                                   .depth = command == cli->root ? 1 : 2 };
     bool root = command == cli->root;
     const char *separator = root ? "" : "\\-";
     const char *name = root ? "" : command->name;
@@ -264,7 +264,7 @@ void pawl__man_page(struct pawl__buf *buf,
 }
 
 static pawl_status write_page(const struct pawl__cli *cli,
-                              const struct pawl__command *command,
+                              const struct pawl__cli_command *command,
                               const char *dir,
                               pawl_error *reterr)
 {
@@ -272,7 +272,7 @@ static pawl_status write_page(const struct pawl__cli *cli,
     AUTO(pawl__buf_done) struct pawl__buf path = BUF_INIT(MAN_BYTES_MAX);
     bool root = command == cli->root;
 
-    pawl__man_page(&page, cli, command);
+    pawl__cli_man_page(&page, cli, command);
     pawl__buf_add_format(
         &path, "%s/%s%s%s.1", dir, cli->root->name, root ? "" : "-", root ? "" : command->name);
     if (page.broken || path.broken) {
@@ -297,8 +297,8 @@ static void close_dir(DIR **dir)
     }
 }
 
-/* An empty place for the pages: one that is left over from an older table would be installed. */
-static pawl_status clear_place(const char *path, const char *name, pawl_error *reterr)
+/* An empty directory for the pages: one that is left over from an older table would be installed. */
+static pawl_status clear_pages(const char *path, const char *name, pawl_error *reterr)
 {
     if (mkdir(path, 0755) != 0 && errno != EEXIST) {
         return pawl__fail_errno(reterr, errno, "create directory '%s'", path);
@@ -317,9 +317,9 @@ static pawl_status clear_place(const char *path, const char *name, pawl_error *r
     return PAWL_OK;
 }
 
-pawl_status pawl__man_write(const struct pawl__cli *cli, const char *dir, pawl_error *reterr)
+pawl_status pawl__cli_man_write(const struct pawl__cli *cli, const char *dir, pawl_error *reterr)
 {
-    pawl_status status = clear_place(dir, cli->root->name, reterr);
+    pawl_status status = clear_pages(dir, cli->root->name, reterr);
 
     if (status == PAWL_OK) {
         status = write_page(cli, cli->root, dir, reterr);

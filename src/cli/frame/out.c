@@ -24,7 +24,7 @@ static void reopen_closed(int fd, int flags)
     }
 }
 
-void pawl__out_start(void)
+void pawl__cli_out_start(void)
 {
     reopen_closed(STDIN_FILENO, O_WRONLY);
     reopen_closed(STDOUT_FILENO, O_RDONLY);
@@ -49,12 +49,12 @@ static pawl_status fail_output(int error_number, pawl_error *reterr)
     return PAWL_IO;
 }
 
-pawl_status pawl__out_fail_gone(pawl_error *reterr)
+pawl_status pawl__cli_out_fail_gone(pawl_error *reterr)
 {
     return fail_output(EPIPE, reterr);
 }
 
-pawl_status pawl__out_check(pawl_error *reterr)
+pawl_status pawl__cli_out_check(pawl_error *reterr)
 {
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
@@ -73,19 +73,19 @@ static pawl_status write_output(void *context, pawl_view bytes, pawl_error *rete
     return PAWL_OK;
 }
 
-struct pawl__sink pawl__out_sink(void)
+struct pawl__sink pawl__cli_out_sink(void)
 {
     return (struct pawl__sink){ .write = write_output };
 }
 
-pawl_status pawl__out_add(const struct pawl__buf *buf, pawl_error *reterr)
+pawl_status pawl__cli_out_add(const struct pawl__buf *buf, pawl_error *reterr)
 {
     pawl_status status = pawl__buf_check(buf, "output", reterr);
 
     return status == PAWL_OK ? write_output(NULL, pawl__buf_view(buf), reterr) : status;
 }
 
-struct pawl__table_options pawl__out_table(const struct pawl__run *run)
+struct pawl__table_options pawl__cli_out_table(const struct pawl__cli_run *run)
 {
     return (struct pawl__table_options){
         .form = run->json               ? PAWL__TABLE_JSON
@@ -93,11 +93,11 @@ struct pawl__table_options pawl__out_table(const struct pawl__run *run)
                                         : PAWL__TABLE_PLAIN,
         .width = run->term.width,
         .colour = run->term.colour,
-        .sink = pawl__out_sink(),
+        .sink = pawl__cli_out_sink(),
     };
 }
 
-pawl_status pawl__out_add_json(struct pawl__buf *buf, json_t *json, pawl_error *reterr)
+pawl_status pawl__cli_out_add_json(struct pawl__buf *buf, json_t *json, pawl_error *reterr)
 {
     json_auto_t *owned = json;
 
@@ -131,7 +131,7 @@ static void add_harmless(struct pawl__buf *buf, pawl_view json)
     }
 }
 
-void pawl__out_add_value(const struct pawl__run *run, struct pawl__buf *buf, pawl_view json)
+void pawl__cli_out_add_value(const struct pawl__cli_run *run, struct pawl__buf *buf, pawl_view json)
 {
     if (run->term.is_terminal) {
         add_harmless(buf, json);
@@ -140,7 +140,7 @@ void pawl__out_add_value(const struct pawl__run *run, struct pawl__buf *buf, paw
     }
 }
 
-json_t *pawl__out_text(const char *text)
+json_t *pawl__cli_out_text(const char *text)
 {
     AUTO(pawl__buf_done) struct pawl__buf safe = BUF_INIT(SIZE_MAX / 2);
 
@@ -154,7 +154,7 @@ json_t *pawl__out_text(const char *text)
 /* close() is the last chance to hear of a write that failed (network file systems). */
 static pawl_status close_output(pawl_error *reterr)
 {
-    pawl_status status = pawl__out_check(reterr);
+    pawl_status status = pawl__cli_out_check(reterr);
 
     errno = 0;
     if (fclose(stdout) != 0 && status == PAWL_OK) {
@@ -163,7 +163,7 @@ static pawl_status close_output(pawl_error *reterr)
     return status;
 }
 
-int pawl__out_finish(pawl_status status, const pawl_error *error, bool json)
+int pawl__cli_out_finish(pawl_status status, const pawl_error *error, bool json)
 {
     pawl_error late = PAWL_ERROR_INIT;
     /* What was printed before a failure still belongs to its reader. */
@@ -175,7 +175,7 @@ int pawl__out_finish(pawl_status status, const pawl_error *error, bool json)
     }
     bool reader_left = status == PAWL_CLOSED && error->native == EPIPE;
     if (status != PAWL_OK && !reader_left) {
-        pawl__report(stderr, error, json);
+        pawl__cli_report(stderr, error, json);
     }
     return pawl_status_exit_code(status);
 }

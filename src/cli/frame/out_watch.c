@@ -12,7 +12,7 @@
  * closed it, a socket and a terminal POLLHUP. A file says nothing, ever. */
 static void watch_main(void *context)
 {
-    struct pawl__out_watch *watch = context;
+    struct pawl__cli_out_watch *watch = context;
     struct pollfd fds[] = {
         { .fd = STDOUT_FILENO },
         { .fd = watch->stop_fd, .events = POLLIN },
@@ -26,9 +26,10 @@ static void watch_main(void *context)
     }
 }
 
-void pawl__out_watch_start(struct pawl__out_watch *watch, const struct pawl__woken *woken)
+void pawl__cli_out_watch_start(struct pawl__cli_out_watch *watch,
+                               const struct pawl__cli_wakeable *woken)
 {
-    *watch = (struct pawl__out_watch){ .stop_fd = eventfd(0, EFD_CLOEXEC), .woken = woken };
+    *watch = (struct pawl__cli_out_watch){ .stop_fd = eventfd(0, EFD_CLOEXEC), .woken = woken };
     atomic_init(&watch->gone, false);
     if (watch->stop_fd < 0
         || pawl__thread_start(&watch->thread, "pawl-output", watch_main, watch, NULL) != PAWL_OK) {
@@ -36,7 +37,7 @@ void pawl__out_watch_start(struct pawl__out_watch *watch, const struct pawl__wok
     }
 }
 
-void pawl__out_watch_stop(struct pawl__out_watch *watch)
+void pawl__cli_out_watch_stop(struct pawl__cli_out_watch *watch)
 {
     if (watch->stop_fd >= 0) {
         uint64_t one = 1;
@@ -46,7 +47,7 @@ void pawl__out_watch_stop(struct pawl__out_watch *watch)
     }
 }
 
-bool pawl__out_watch_gone(struct pawl__out_watch *watch)
+bool pawl__cli_out_watch_gone(struct pawl__cli_out_watch *watch)
 {
     return atomic_load(&watch->gone);
 }

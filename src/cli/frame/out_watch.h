@@ -8,18 +8,19 @@
 #include "base/thread/thread.h"
 #include "cli/frame/interrupt.h"
 
-struct pawl__out_watch {
+struct pawl__cli_out_watch {
     struct pawl__thread thread;
     int stop_fd; /* ends the thread */
-    const struct pawl__woken *woken;
+    const struct pawl__cli_wakeable *woken;
     atomic_bool gone;
 };
 
 /* Calls woken->wake on a thread of its own when the reader of standard output goes away. What keeps it
  * from starting is no failure: then the next write notices. `watch` must not move. */
-void pawl__out_watch_start(struct pawl__out_watch *watch, const struct pawl__woken *woken);
-void pawl__out_watch_stop(struct pawl__out_watch *watch); /* for AUTO, too */
+void pawl__cli_out_watch_start(struct pawl__cli_out_watch *watch,
+                               const struct pawl__cli_wakeable *woken);
+void pawl__cli_out_watch_stop(struct pawl__cli_out_watch *watch); /* for AUTO, too */
 
-bool pawl__out_watch_gone(struct pawl__out_watch *watch);
+bool pawl__cli_out_watch_gone(struct pawl__cli_out_watch *watch);
 
 #endif

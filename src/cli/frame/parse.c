@@ -1,4 +1,4 @@
-/* Arguments into struct pawl__args: one pass, left to right. */
+/* Arguments into struct pawl__cli_args: one pass, left to right. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "cli/frame/unknown.h"
 
 struct parse {
-    struct pawl__args args;
+    struct pawl__cli_args args;
     const char *const *argv;
     int argc;
     int at;           /* the argument that comes next */
@@ -33,8 +33,12 @@ static pawl_status refuse_choice(const char *what,
     for (size_t i = 0; choices[i] != NULL; i++) {
         pawl__buf_add_format(&list, "%s%s", i == 0 ? "" : ", ", choices[i]);
     }
-    return pawl__fail(
-        reterr, PAWL_INVALID, "%s is %s; allowed: %s", what, pawl__quote(value).text, list_text);
+    return pawl__fail(reterr,
+                      PAWL_INVALID,
+                      "%s is %s; allowed: %s",
+                      what,
+                      pawl__cli_quote(value).text,
+                      list_text);
 }
 
 static bool all_digits(const char *value)
@@ -50,13 +54,13 @@ static pawl_status check_number(
     int64_t number = 0;
     bool bounded = min != 0 || max != 0;
 
-    if (!pawl__parse_number(value, &number)) {
+    if (!pawl__cli_parse_number(value, &number)) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           all_digits(value) ? "%s is %s, which is out of range (64 bits)"
                                             : "%s is %s, which is not a whole number",
                           what,
-                          pawl__quote(value).text);
+                          pawl__cli_quote(value).text);
     }
     if (bounded && (number < min || number > max)) {
         return pawl__fail(reterr,
@@ -73,7 +77,7 @@ static pawl_status check_number(
 /* The part of a flag or an operand that says which values it takes. */
 struct rule {
     const char *const *choices;
-    enum pawl__value_kind kind;
+    enum pawl__cli_value_kind kind;
     int64_t min;
     int64_t max;
 };
@@ -89,7 +93,7 @@ static pawl_status check_value(const char *what,
     }
     if (!pawl__view_is_utf8(pawl_view_of(value))) {
         return pawl__fail(
-            reterr, PAWL_INVALID, "%s is not UTF-8: %s", what, pawl__quote(value).text);
+            reterr, PAWL_INVALID, "%s is not UTF-8: %s", what, pawl__cli_quote(value).text);
     }
     if (rule.kind == VALUE_NUMBER) {
         return check_number(what, value, rule.min, rule.max, reterr);
@@ -106,7 +110,7 @@ static pawl_status check_value(const char *what,
 }
 
 static pawl_status give(struct parse *parse,
-                        const struct pawl__flag *flag,
+                        const struct pawl__cli_flag *flag,
                         const char *value,
                         pawl_error *reterr)
 {
@@ -120,7 +124,7 @@ static pawl_status give(struct parse *parse,
             return status;
         }
     }
-    parse->args.given[parse->args.given_count++] = (struct pawl__given){ flag, value };
+    parse->args.given[parse->args.given_count++] = (struct pawl__cli_given){ flag, value };
     parse->args.help = parse->args.help || strcmp(flag->name, "help") == 0;
     return PAWL_OK;
 }
@@ -131,11 +135,13 @@ static bool may_be_value(const char *argument)
 {
     int64_t number;
 
-    return argument[0] != '-' || argument[1] == '\0' || pawl__parse_number(argument, &number);
+    return argument[0] != '-' || argument[1] == '\0' || pawl__cli_parse_number(argument, &number);
 }
 
 /* The value of a flag that came without '=': the next argument. */
-static pawl_status give_next(struct parse *parse, const struct pawl__flag *flag, pawl_error *reterr)
+static pawl_status give_next(struct parse *parse,
+                             const struct pawl__cli_flag *flag,
+                             pawl_error *reterr)
 {
     const char *next = parse->at < parse->argc ? parse->argv[parse->at] : NULL;
 
@@ -152,7 +158,7 @@ static pawl_status give_next(struct parse *parse, const struct pawl__flag *flag,
                           PAWL_INVALID,
                           "'--%s' needs a value before %s; a value with a dash is written --%s=%s",
                           flag->name,
-                          pawl__quote(next).text,
+                          pawl__cli_quote(next).text,
                           flag->name,
                           flag->value);
     }
@@ -165,10 +171,11 @@ static pawl_status take_long(struct parse *parse, const char *argument, pawl_err
     const char *equals = strchr(argument, '=');
     pawl_view name = { argument + 2,
                        equals == NULL ? strlen(argument + 2) : (size_t)(equals - argument - 2) };
-    const struct pawl__flag *flag = pawl__flag_named(parse->args.cli, &parse->args.path, name);
+    const struct pawl__cli_flag *flag =
+        pawl__cli_flag_named(parse->args.cli, &parse->args.path, name);
 
     if (flag == NULL) {
-        return pawl__unknown_flag(parse->args.cli, &parse->args.path, name, reterr);
+        return pawl__cli_unknown_flag(parse->args.cli, &parse->args.path, name, reterr);
     }
     if (flag->value == NULL) {
         return equals == NULL ? give(parse, flag, NULL, reterr)
@@ -176,7 +183,7 @@ static pawl_status take_long(struct parse *parse, const char *argument, pawl_err
                                            PAWL_INVALID,
                                            "'--%s' takes no value, but got %s",
                                            flag->name,
-                                           pawl__quote(equals + 1).text);
+                                           pawl__cli_quote(equals + 1).text);
     }
     return equals == NULL ? give_next(parse, flag, reterr) : give(parse, flag, equals + 1, reterr);
 }
@@ -185,10 +192,10 @@ static pawl_status take_long(struct parse *parse, const char *argument, pawl_err
 static pawl_status take_letters(struct parse *parse, const char *argument, pawl_error *reterr)
 {
     for (const char *letter = argument + 1; *letter != '\0'; letter++) {
-        const struct pawl__flag *flag =
-            pawl__flag_lettered(parse->args.cli, &parse->args.path, *letter);
+        const struct pawl__cli_flag *flag =
+            pawl__cli_flag_lettered(parse->args.cli, &parse->args.path, *letter);
         if (flag == NULL) {
-            return pawl__unknown_letter(&parse->args.path, letter, argument, reterr);
+            return pawl__cli_unknown_letter(&parse->args.path, letter, argument, reterr);
         }
         if (flag->value != NULL) {
             return letter[1] == '\0' ? give_next(parse, flag, reterr)
@@ -207,13 +214,13 @@ static pawl_status refuse_operand(const struct parse *parse, const char *word, p
     char path[COMMAND_PATH_SIZE];
     size_t count = parse->args.operand_count;
 
-    pawl__path_text(&parse->args.path, path);
+    pawl__cli_path_text(&parse->args.path, path);
     if (count == 0) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "'%s' takes no arguments, but got %s",
                           path,
-                          pawl__quote(word).text);
+                          pawl__cli_quote(word).text);
     }
     return pawl__fail(reterr,
                       PAWL_INVALID,
@@ -221,27 +228,27 @@ static pawl_status refuse_operand(const struct parse *parse, const char *word, p
                       path,
                       count,
                       count == 1 ? "" : "s",
-                      pawl__quote(word).text);
+                      pawl__cli_quote(word).text);
 }
 
 /* A word is the next command while the path is not at its end, and an operand behind it. */
 static pawl_status take_word(struct parse *parse, const char *word, pawl_error *reterr)
 {
-    struct pawl__args *args = &parse->args;
-    const struct pawl__command *leaf = pawl__path_leaf(&args->path);
+    struct pawl__cli_args *args = &parse->args;
+    const struct pawl__cli_command *leaf = pawl__cli_path_leaf(&args->path);
     char what[WHAT_SIZE];
 
     if (leaf->commands != NULL) {
-        const struct pawl__command *next = pawl__command_find(leaf, word);
+        const struct pawl__cli_command *next = pawl__cli_command_find(leaf, word);
 
         if (next == NULL) {
-            return pawl__unknown_command(&args->path, word, reterr);
+            return pawl__cli_unknown_command(&args->path, word, reterr);
         }
         REQUIRE(args->path.depth < COMMAND_DEPTH_MAX);
         args->path.commands[args->path.depth++] = next;
         return PAWL_OK;
     }
-    const struct pawl__operand *operand = pawl__operand_at(leaf, args->operand_count);
+    const struct pawl__cli_operand *operand = pawl__cli_operand_at(leaf, args->operand_count);
     if (operand == NULL) {
         return refuse_operand(parse, word, reterr);
     }
@@ -270,22 +277,23 @@ static pawl_status take_argument(struct parse *parse, pawl_error *reterr)
 }
 
 /* The operand that is required and missing, or NULL. */
-static const struct pawl__operand *missing_operand(const struct pawl__command *leaf, size_t count)
+static const struct pawl__cli_operand *missing_operand(const struct pawl__cli_command *leaf,
+                                                       size_t count)
 {
-    const struct pawl__operand *next = pawl__operand_at(leaf, count);
-    bool repeated = count > 0 && pawl__operand_at(leaf, count - 1) == next;
+    const struct pawl__cli_operand *next = pawl__cli_operand_at(leaf, count);
+    bool repeated = count > 0 && pawl__cli_operand_at(leaf, count - 1) == next;
 
     return next == NULL || next->optional || repeated ? NULL : next;
 }
 
-static pawl_status check_complete(const struct pawl__args *args, pawl_error *reterr)
+static pawl_status check_complete(const struct pawl__cli_args *args, pawl_error *reterr)
 {
-    const struct pawl__operand *operand =
-        missing_operand(pawl__path_leaf(&args->path), args->operand_count);
-    struct pawl__flag_walk walk = { 0 };
+    const struct pawl__cli_operand *operand =
+        missing_operand(pawl__cli_path_leaf(&args->path), args->operand_count);
+    struct pawl__cli_flag_walk walk = { 0 };
     char path[COMMAND_PATH_SIZE];
 
-    pawl__path_text(&args->path, path);
+    pawl__cli_path_text(&args->path, path);
     if (operand != NULL) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
@@ -294,10 +302,10 @@ static pawl_status check_complete(const struct pawl__args *args, pawl_error *ret
                           operand->name,
                           path);
     }
-    for (const struct pawl__flag *flag = pawl__flag_next(args->cli, &args->path, &walk);
+    for (const struct pawl__cli_flag *flag = pawl__cli_flag_next(args->cli, &args->path, &walk);
          flag != NULL;
-         flag = pawl__flag_next(args->cli, &args->path, &walk)) {
-        if (flag->required && !pawl__args_has(args, flag->name)) {
+         flag = pawl__cli_flag_next(args->cli, &args->path, &walk)) {
+        if (flag->required && !pawl__cli_args_has(args, flag->name)) {
             return pawl__fail(
                 reterr, PAWL_INVALID, "'%s' needs --%s %s", path, flag->name, flag->value);
         }
@@ -316,14 +324,14 @@ static pawl_status parse_all(struct parse *parse, pawl_error *reterr)
     return parse->args.help ? PAWL_OK : check_complete(&parse->args, reterr);
 }
 
-pawl_status pawl__args_parse(const struct pawl__cli *cli,
-                             int argc,
-                             const char *const *argv,
-                             struct pawl__args *ret_args,
-                             pawl_error *reterr)
+pawl_status pawl__cli_args_parse(const struct pawl__cli *cli,
+                                 int argc,
+                                 const char *const *argv,
+                                 struct pawl__cli_args *ret_args,
+                                 pawl_error *reterr)
 {
     struct parse parse = { .argv = argv, .argc = argc, .at = 1 };
-    struct pawl__args *args = &parse.args;
+    struct pawl__cli_args *args = &parse.args;
 
     if (argc > ARGS_COUNT_MAX) {
         return pawl__fail(
@@ -342,7 +350,7 @@ pawl_status pawl__args_parse(const struct pawl__cli *cli,
                              ? pawl__fail(reterr, PAWL_NOMEM, "no memory for the arguments")
                              : parse_all(&parse, reterr);
     if (status != PAWL_OK) {
-        pawl__args_done(args);
+        pawl__cli_args_done(args);
         return status;
     }
     *ret_args = *args;

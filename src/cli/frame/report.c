@@ -25,7 +25,7 @@ static void add_text(struct pawl__buf *line, const pawl_error *error)
     pawl__buf_add_char(line, '\n');
 }
 
-void pawl__report(FILE *file, const pawl_error *error, bool json)
+void pawl__cli_report(FILE *file, const pawl_error *error, bool json)
 {
     char text[REPORT_SIZE]; /* not from the heap: memory may be what ran out */
     struct pawl__buf line = BUF_OVER(text);

@@ -8,6 +8,6 @@
 
 /* "pawl: <message>", or as JSON. One write, so that lines of several processes do not mix. What
  * cannot be written is lost: there is nobody left to tell. */
-void pawl__report(FILE *file, const pawl_error *error, bool json);
+void pawl__cli_report(FILE *file, const pawl_error *error, bool json);
 
 #endif

@@ -13,7 +13,7 @@
 
 static const struct {
     const char *value;
-    enum pawl__value_kind kind;
+    enum pawl__cli_value_kind kind;
 } kinds[] = {
     [PAWL__SETTING_TEXT] = { "TEXT", VALUE_TEXT },
     [PAWL__SETTING_BOOL] = { "YES|NO", VALUE_TEXT },
@@ -69,7 +69,7 @@ static char *describe(const struct pawl__setting *setting, const char *flag)
     return pawl__buf_steal(&text);
 }
 
-static pawl_status init_one(struct pawl__setting_flags *flags, size_t index, pawl_error *reterr)
+static pawl_status init_one(struct pawl__cli_setting_flags *flags, size_t index, pawl_error *reterr)
 {
     const struct pawl__setting *setting = &pawl__settings[index];
     char name[PAWL__SETTING_NAME_SIZE];
@@ -86,7 +86,7 @@ static pawl_status init_one(struct pawl__setting_flags *flags, size_t index, paw
     if (flags->texts[index] == NULL || (chooses && flags->choices[index] == NULL)) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for the flags of settings");
     }
-    flags->flags[index] = (struct pawl__flag){
+    flags->flags[index] = (struct pawl__cli_flag){
         .name = flags->texts[index],
         .value = kinds[setting->type].value,
         .help = flags->texts[index] + strlen(bare) + 1,
@@ -97,21 +97,21 @@ static pawl_status init_one(struct pawl__setting_flags *flags, size_t index, paw
     return PAWL_OK;
 }
 
-pawl_status pawl__setting_flags_init(struct pawl__setting_flags *flags, pawl_error *reterr)
+pawl_status pawl__cli_setting_flags_init(struct pawl__cli_setting_flags *flags, pawl_error *reterr)
 {
-    *flags = (struct pawl__setting_flags){ 0 };
+    *flags = (struct pawl__cli_setting_flags){ 0 };
     for (size_t i = 0; i < PAWL__SETTING_COUNT; i++) {
         pawl_status status = init_one(flags, i, reterr);
 
         if (status != PAWL_OK) {
-            pawl__setting_flags_done(flags);
+            pawl__cli_setting_flags_done(flags);
             return status;
         }
     }
     return PAWL_OK;
 }
 
-void pawl__setting_flags_done(struct pawl__setting_flags *flags)
+void pawl__cli_setting_flags_done(struct pawl__cli_setting_flags *flags)
 {
     for (size_t i = 0; i < PAWL__SETTING_COUNT; i++) {
         free(flags->texts[i]);
@@ -122,11 +122,11 @@ void pawl__setting_flags_done(struct pawl__setting_flags *flags)
         } choices = { .shown = flags->choices[i] };
         free(choices.owned);
     }
-    *flags = (struct pawl__setting_flags){ 0 };
+    *flags = (struct pawl__cli_setting_flags){ 0 };
 }
 
 /* Which setting a flag stands for; PAWL__SETTING_COUNT when it is none. */
-static size_t setting_of(const struct pawl__flag *flag)
+static size_t setting_of(const struct pawl__cli_flag *flag)
 {
     char name[PAWL__SETTING_NAME_SIZE];
     size_t index = 0;
@@ -140,10 +140,10 @@ static size_t setting_of(const struct pawl__flag *flag)
     return index;
 }
 
-pawl_status pawl__settings_load(const struct pawl__args *args,
-                                struct pawl__problem_sink sink,
-                                struct pawl__config **ret_config,
-                                pawl_error *reterr)
+pawl_status pawl__cli_settings_load(const struct pawl__cli_args *args,
+                                    struct pawl__cli_problem_sink sink,
+                                    struct pawl__config **ret_config,
+                                    pawl_error *reterr)
 {
     struct pawl__config_flag *flags = calloc(args->given_count + 1, sizeof(flags[0]));
     size_t count = 0;
@@ -160,7 +160,7 @@ pawl_status pawl__settings_load(const struct pawl__args *args,
         }
     }
     struct pawl__config_sources sources = {
-        .file = pawl__args_value(args, "config"),
+        .file = pawl__cli_args_value(args, "config"),
         .environment = (const char *const *)environ,
         .flags = flags,
         .flags_count = count,
@@ -172,7 +172,7 @@ pawl_status pawl__settings_load(const struct pawl__args *args,
     return status;
 }
 
-bool pawl__settings_use_database(const struct pawl__config *config)
+bool pawl__cli_settings_use_database(const struct pawl__config *config)
 {
     return pawl__config_text(config, PAWL__DATABASE_URL)[0] != '\0'
            && pawl__config_origin(config, PAWL__DATA).kind != PAWL__ORIGIN_FLAG;

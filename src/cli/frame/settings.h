@@ -8,28 +8,28 @@
 #include "config/settings.h"
 
 /* The flags of all settings, in their order, ended as the list of a table. */
-struct pawl__setting_flags {
-    struct pawl__flag flags[PAWL__SETTING_COUNT + 1];
+struct pawl__cli_setting_flags {
+    struct pawl__cli_flag flags[PAWL__SETTING_COUNT + 1];
     const char *const *choices[PAWL__SETTING_COUNT]; /* what the flags point to */
     char *texts[PAWL__SETTING_COUNT];
 };
 
-PAWL_MUST_USE pawl_status pawl__setting_flags_init(struct pawl__setting_flags *flags,
-                                                   pawl_error *reterr);
-void pawl__setting_flags_done(struct pawl__setting_flags *flags);
+PAWL_MUST_USE pawl_status pawl__cli_setting_flags_init(struct pawl__cli_setting_flags *flags,
+                                                       pawl_error *reterr);
+void pawl__cli_setting_flags_done(struct pawl__cli_setting_flags *flags);
 
 /* Loads the configuration: the file, the environment and the settings among `args`. `problem` as in
  * config/config.h; NULL: none. */
-struct pawl__problem_sink {
+struct pawl__cli_problem_sink {
     void (*problem)(void *context, const pawl_error *problem);
     void *context;
 };
-PAWL_MUST_USE pawl_status pawl__settings_load(const struct pawl__args *args,
-                                              struct pawl__problem_sink sink,
-                                              struct pawl__config **ret_config,
-                                              pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_settings_load(const struct pawl__cli_args *args,
+                                                  struct pawl__cli_problem_sink sink,
+                                                  struct pawl__config **ret_config,
+                                                  pawl_error *reterr);
 
 /* Whether ledger and work live in PostgreSQL: it is configured, and no --data says otherwise. */
-bool pawl__settings_use_database(const struct pawl__config *config);
+bool pawl__cli_settings_use_database(const struct pawl__config *config);
 
 #endif

@@ -4,9 +4,9 @@
 
 #include "base/os/display.h"
 
-struct pawl__quoted pawl__quote(const char *text)
+struct pawl__cli_quoted pawl__cli_quote(const char *text)
 {
-    struct pawl__quoted quoted;
+    struct pawl__cli_quoted quoted;
     struct pawl__buf buf = BUF_OVER(quoted.text);
 
     quoted.text[0] = '\0';
@@ -17,12 +17,12 @@ struct pawl__quoted pawl__quote(const char *text)
     return quoted;
 }
 
-void pawl__text_pad(struct pawl__buf *buf, size_t from_column, size_t column)
+void pawl__cli_text_pad(struct pawl__buf *buf, size_t from_column, size_t column)
 {
     pawl__display_add_spaces(buf, column > from_column ? column - from_column : 0);
 }
 
-static void wrap_line(struct pawl__buf *buf, pawl_view line, struct pawl__wrap wrap)
+static void wrap_line(struct pawl__buf *buf, pawl_view line, struct pawl__cli_wrap wrap)
 {
     size_t column = wrap.column;
     bool fresh = true; /* no word on this line yet */
@@ -33,7 +33,7 @@ static void wrap_line(struct pawl__buf *buf, pawl_view line, struct pawl__wrap w
 
         if (!fresh && column + 1 + columns > wrap.width) {
             pawl__buf_add_char(buf, '\n');
-            pawl__text_pad(buf, 0, wrap.indent);
+            pawl__cli_text_pad(buf, 0, wrap.indent);
             column = wrap.indent;
             fresh = true;
         }
@@ -48,7 +48,7 @@ static void wrap_line(struct pawl__buf *buf, pawl_view line, struct pawl__wrap w
     pawl__buf_add_char(buf, '\n');
 }
 
-void pawl__text_wrap(struct pawl__buf *buf, const char *text, struct pawl__wrap wrap)
+void pawl__cli_text_wrap(struct pawl__buf *buf, const char *text, struct pawl__cli_wrap wrap)
 {
     pawl_view rest = pawl_view_of(text);
     pawl_view line;
@@ -56,7 +56,7 @@ void pawl__text_wrap(struct pawl__buf *buf, const char *text, struct pawl__wrap 
     while (pawl__view_split(&rest, '\n', &line)) {
         wrap_line(buf, line, wrap);
         if (rest.len > 0 && rest.data[0] != '\n') {
-            pawl__text_pad(buf, 0, wrap.indent);
+            pawl__cli_text_pad(buf, 0, wrap.indent);
         }
         wrap.column = wrap.indent;
     }

@@ -11,11 +11,11 @@
 
 #define HINT_SIZE 300
 
-pawl_status pawl__unknown_command(const struct pawl__path *path,
-                                  const char *word,
-                                  pawl_error *reterr)
+pawl_status pawl__cli_unknown_command(const struct pawl__cli_path *path,
+                                      const char *word,
+                                      pawl_error *reterr)
 {
-    const struct pawl__command *leaf = pawl__path_leaf(path);
+    const struct pawl__cli_command *leaf = pawl__cli_path_leaf(path);
     struct pawl__nearest nearest = pawl__nearest_to(pawl_view_of(word));
     char hint_text[HINT_SIZE] = "";
     struct pawl__buf hint = BUF_OVER(hint_text);
@@ -30,17 +30,18 @@ pawl_status pawl__unknown_command(const struct pawl__path *path,
     if (leaf->commands == NULL) {
         pawl__buf_add_text(&hint, ", which has no commands");
     } else if (hint.len == 0) {
-        pawl__buf_add_format(&hint, "; '%s --help' lists them all", pawl__path_text(path, text));
+        pawl__buf_add_format(
+            &hint, "; '%s --help' lists them all", pawl__cli_path_text(path, text));
     }
     return pawl__fail(reterr,
                       PAWL_INVALID,
                       "no command %s in '%s'%s",
-                      pawl__quote(word).text,
-                      pawl__path_text(path, text),
+                      pawl__cli_quote(word).text,
+                      pawl__cli_path_text(path, text),
                       hint_text);
 }
 
-static bool has_flag(const struct pawl__command *command, pawl_view name)
+static bool has_flag(const struct pawl__cli_command *command, pawl_view name)
 {
     for (size_t i = 0; command->flags != NULL && command->flags[i].name != NULL; i++) {
         if (pawl__view_is(name, command->flags[i].name)) {
@@ -52,9 +53,9 @@ static bool has_flag(const struct pawl__command *command, pawl_view name)
 
 /* Extends `path` to the first command below its leaf that has a flag called `name`. The tree is
  * at most COMMAND_DEPTH_MAX deep. */
-static bool find_owner(struct pawl__path *path, pawl_view name)
+static bool find_owner(struct pawl__cli_path *path, pawl_view name)
 {
-    const struct pawl__command *leaf = pawl__path_leaf(path);
+    const struct pawl__cli_command *leaf = pawl__cli_path_leaf(path);
 
     if (leaf->hidden || path->depth == COMMAND_DEPTH_MAX) {
         return false;
@@ -70,16 +71,16 @@ static bool find_owner(struct pawl__path *path, pawl_view name)
 }
 
 static void add_flag_hint(const struct pawl__cli *cli,
-                          const struct pawl__path *path,
+                          const struct pawl__cli_path *path,
                           pawl_view name,
                           struct pawl__buf *hint)
 {
     struct pawl__nearest nearest = pawl__nearest_to(name);
-    struct pawl__flag_walk walk = { 0 };
+    struct pawl__cli_flag_walk walk = { 0 };
     char text[COMMAND_PATH_SIZE];
 
-    for (const struct pawl__flag *flag = pawl__flag_next(cli, path, &walk); flag != NULL;
-         flag = pawl__flag_next(cli, path, &walk)) {
+    for (const struct pawl__cli_flag *flag = pawl__cli_flag_next(cli, path, &walk); flag != NULL;
+         flag = pawl__cli_flag_next(cli, path, &walk)) {
         pawl__nearest_offer(&nearest, flag->name);
     }
     for (size_t i = 0; i < nearest.count; i++) {
@@ -90,39 +91,39 @@ static void add_flag_hint(const struct pawl__cli *cli,
     pawl__buf_add_format(hint,
                          "%s '%s --help' lists them all",
                          nearest.count > 0 ? "?" : ";",
-                         pawl__path_text(path, text));
+                         pawl__cli_path_text(path, text));
 }
 
-pawl_status pawl__unknown_flag(const struct pawl__cli *cli,
-                               const struct pawl__path *path,
-                               pawl_view name,
-                               pawl_error *reterr)
+pawl_status pawl__cli_unknown_flag(const struct pawl__cli *cli,
+                                   const struct pawl__cli_path *path,
+                                   pawl_view name,
+                                   pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf word = BUF_INIT(name.len + sizeof("--"));
     char hint_text[HINT_SIZE] = "";
     struct pawl__buf hint = BUF_OVER(hint_text);
-    struct pawl__path owner = { .commands = { cli->root }, .depth = 1 };
+    struct pawl__cli_path owner = { .commands = { cli->root }, .depth = 1 };
     char text[COMMAND_PATH_SIZE];
 
     pawl__buf_add_text(&word, "--");
     pawl__buf_add(&word, name);
     if (find_owner(&owner, name)) {
-        pawl__buf_add_format(&hint, "; it belongs behind '%s'", pawl__path_text(&owner, text));
+        pawl__buf_add_format(&hint, "; it belongs behind '%s'", pawl__cli_path_text(&owner, text));
     } else {
         add_flag_hint(cli, path, name, &hint);
     }
     return pawl__fail(reterr,
                       PAWL_INVALID,
                       "no flag %s in '%s'%s",
-                      pawl__quote(word.data == NULL ? "--" : word.data).text,
-                      pawl__path_text(path, text),
+                      pawl__cli_quote(word.data == NULL ? "--" : word.data).text,
+                      pawl__cli_path_text(path, text),
                       hint_text);
 }
 
-pawl_status pawl__unknown_letter(const struct pawl__path *path,
-                                 const char *letter,
-                                 const char *argument,
-                                 pawl_error *reterr)
+pawl_status pawl__cli_unknown_letter(const struct pawl__cli_path *path,
+                                     const char *letter,
+                                     const char *argument,
+                                     pawl_error *reterr)
 {
     char text[COMMAND_PATH_SIZE];
     char word[] = { '-', *letter, '\0' };
@@ -131,9 +132,9 @@ pawl_status pawl__unknown_letter(const struct pawl__path *path,
     return pawl__fail(reterr,
                       PAWL_INVALID,
                       "no flag %s%s%s in '%s'%s",
-                      pawl__quote(word).text,
+                      pawl__cli_quote(word).text,
                       bundled ? " of " : "",
-                      bundled ? pawl__quote(argument).text : "",
-                      pawl__path_text(path, text),
+                      bundled ? pawl__cli_quote(argument).text : "",
+                      pawl__cli_path_text(path, text),
                       bundled ? "; a long flag has two dashes" : "");
 }

@@ -8,20 +8,20 @@
 #include "cli/frame/command.h"
 
 /* Also for a path that has no commands at all. */
-pawl_status pawl__unknown_command(const struct pawl__path *path,
-                                  const char *word,
-                                  pawl_error *reterr);
+pawl_status pawl__cli_unknown_command(const struct pawl__cli_path *path,
+                                      const char *word,
+                                      pawl_error *reterr);
 
 /* Names the nearest flags at `path`, or the command that has a flag of exactly this name. */
-pawl_status pawl__unknown_flag(const struct pawl__cli *cli,
-                               const struct pawl__path *path,
-                               pawl_view name,
-                               pawl_error *reterr);
+pawl_status pawl__cli_unknown_flag(const struct pawl__cli *cli,
+                                   const struct pawl__cli_path *path,
+                                   pawl_view name,
+                                   pawl_error *reterr);
 
 /* `letter` points into `argument`, "-qx". */
-pawl_status pawl__unknown_letter(const struct pawl__path *path,
-                                 const char *letter,
-                                 const char *argument,
-                                 pawl_error *reterr);
+pawl_status pawl__cli_unknown_letter(const struct pawl__cli_path *path,
+                                     const char *letter,
+                                     const char *argument,
+                                     pawl_error *reterr);
 
 #endif

@@ -33,7 +33,7 @@ struct held {
 };
 
 struct append {
-    const struct pawl__run *run;
+    const struct pawl__cli_run *run;
     pawl_ledger *ledger; /* NULL: there is none yet; made when there is something to append */
     pawl_turn *turn;     /* NULL: outside turns */
     pawl_event defaults;
@@ -64,7 +64,7 @@ static void append_done(struct append *append)
     free(append->events);
     free(append->results);
     pawl_turn_free(append->turn);
-    pawl__ledger_close_p(&append->ledger);
+    pawl__cli_ledger_close_p(&append->ledger);
 }
 
 static pawl_status make_room(struct append *append, pawl_error *reterr)
@@ -97,14 +97,14 @@ static pawl_status answer(const struct append *append,
                                derived ? pawl_view_of(result->derived_id) : append->events[i].id);
         pawl__buf_add_format(&out, ",\"duplicate\":%s}\n", result->duplicate ? "true" : "false");
     }
-    pawl_status status = pawl__out_add(&out, reterr);
-    return status == PAWL_OK ? pawl__out_check(reterr) : status;
+    pawl_status status = pawl__cli_out_add(&out, reterr);
+    return status == PAWL_OK ? pawl__cli_out_check(reterr) : status;
 }
 
 /* What would be refused must not leave a new ledger behind that is empty: so it is tried out first. */
 static pawl_status try_out(const pawl_event *events, size_t count, pawl_error *reterr)
 {
-    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
     pawl_status status = pawl_ledger_open("memory:", NULL, &ledger, reterr);
 
     return status == PAWL_OK ? pawl_ledger_append_many(ledger, events, count, NULL, reterr)
@@ -119,7 +119,7 @@ static pawl_status create_for(struct append *append,
     pawl_status status = append->ledger == NULL ? try_out(events, count, reterr) : PAWL_OK;
 
     return status == PAWL_OK && append->ledger == NULL
-               ? pawl__ledger_open(append->run, LEDGER_TO_CREATE, &append->ledger, reterr)
+               ? pawl__cli_ledger_open(append->run, LEDGER_TO_CREATE, &append->ledger, reterr)
                : status;
 }
 
@@ -317,17 +317,17 @@ static pawl_status append_lines(struct append *append, pawl_error *reterr)
 /* --- one event --- */
 
 static pawl_status append_one(struct append *append,
-                              const struct pawl__run *run,
+                              const struct pawl__cli_run *run,
                               pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *payload = NULL;
-    const char *id = pawl__args_value(run->args, "id");
+    const char *id = pawl__cli_args_value(run->args, "id");
     char text[PAWL__UUID_TEXT_SIZE];
     struct pawl__uuid uuid;
     pawl_event *event = &append->events[0];
 
-    pawl_status status = pawl__input_read(
-        "payload", pawl__args_value(run->args, "payload"), PAYLOAD_BYTES_MAX, &payload, reterr);
+    pawl_status status = pawl__cli_input_read(
+        "payload", pawl__cli_args_value(run->args, "payload"), PAYLOAD_BYTES_MAX, &payload, reterr);
     if (status == PAWL_OK && append->new_ids) {
         status = pawl__uuid_next(pawl__uuid_process(), &uuid, reterr);
     }
@@ -350,36 +350,37 @@ static pawl_status append_one(struct append *append,
 /* --- the command --- */
 
 static pawl_status take_flags(struct append *append,
-                              const struct pawl__run *run,
+                              const struct pawl__cli_run *run,
                               pawl_error *reterr)
 {
-    const struct pawl__args *args = run->args;
-    const char *id = pawl__args_value(args, "id");
-    const char *created_at = pawl__args_value(args, "created-at");
+    const struct pawl__cli_args *args = run->args;
+    const char *id = pawl__cli_args_value(args, "id");
+    const char *created_at = pawl__cli_args_value(args, "created-at");
     pawl_event *defaults = &append->defaults;
     pawl_status status = PAWL_OK;
 
-    defaults->run_id = pawl_view_of(pawl__args_value(args, "run"));
-    defaults->kind = pawl_view_of(pawl__args_value(args, "kind"));
-    defaults->actor = pawl_view_of(pawl__args_value(args, "actor"));
-    defaults->turn = pawl__args_has(args, "turn") ? pawl__args_number(args, "turn") : -1;
-    defaults->schema_version = pawl__args_number(args, "schema-version");
+    defaults->run_id = pawl_view_of(pawl__cli_args_value(args, "run"));
+    defaults->kind = pawl_view_of(pawl__cli_args_value(args, "kind"));
+    defaults->actor = pawl_view_of(pawl__cli_args_value(args, "actor"));
+    defaults->turn = pawl__cli_args_has(args, "turn") ? pawl__cli_args_number(args, "turn") : -1;
+    defaults->schema_version = pawl__cli_args_number(args, "schema-version");
     append->new_ids = id != NULL && strcmp(id, "new") == 0;
-    append->atomic = pawl__args_has(args, "atomic");
-    if (id != NULL && !append->new_ids && !pawl__args_has(args, "payload")) {
+    append->atomic = pawl__cli_args_has(args, "atomic");
+    if (id != NULL && !append->new_ids && !pawl__cli_args_has(args, "payload")) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "'--id' is for one event, with --payload; lines bring their own, or all "
                           "get a random one with --id new");
     }
     if (created_at != NULL) {
-        status = pawl__ledger_time("created-at", created_at, &defaults->created_at_us, reterr);
+        status = pawl__cli_ledger_time("created-at", created_at, &defaults->created_at_us, reterr);
     }
-    if (status == PAWL_OK && pawl__args_has(args, "attempt")
+    if (status == PAWL_OK && pawl__cli_args_has(args, "attempt")
         && (defaults->run_id.len == 0 || defaults->turn < 0)) {
         return pawl__fail(reterr, PAWL_INVALID, "'--attempt' needs --run and --turn beside it");
     }
-    if (status == PAWL_OK && pawl__args_has(args, "ordinal") && !pawl__args_has(args, "attempt")) {
+    if (status == PAWL_OK && pawl__cli_args_has(args, "ordinal")
+        && !pawl__cli_args_has(args, "attempt")) {
         return pawl__fail(reterr, PAWL_INVALID, "'--ordinal' needs --attempt beside it");
     }
     return status;
@@ -387,16 +388,17 @@ static pawl_status take_flags(struct append *append,
 
 /* Only one that is there. A turn that is gone on with is in one. */
 static pawl_status open_existing(struct append *append,
-                                 const struct pawl__run *run,
+                                 const struct pawl__cli_run *run,
                                  pawl_error *reterr)
 {
     pawl_error missing = PAWL_ERROR_INIT;
 
-    if (pawl__ledger_is_memory(run)) {
-        return pawl__ledger_open(run, LEDGER_TO_CREATE, &append->ledger, reterr);
+    if (pawl__cli_ledger_is_memory(run)) {
+        return pawl__cli_ledger_open(run, LEDGER_TO_CREATE, &append->ledger, reterr);
     }
-    pawl_status status = pawl__ledger_open(run, LEDGER_TO_WRITE, &append->ledger, &missing);
-    if (status == PAWL_OK || (status == PAWL_NOT_FOUND && !pawl__args_has(run->args, "attempt"))) {
+    pawl_status status = pawl__cli_ledger_open(run, LEDGER_TO_WRITE, &append->ledger, &missing);
+    if (status == PAWL_OK
+        || (status == PAWL_NOT_FOUND && !pawl__cli_args_has(run->args, "attempt"))) {
         return PAWL_OK;
     }
     *reterr = missing;
@@ -404,24 +406,24 @@ static pawl_status open_existing(struct append *append,
 }
 
 static pawl_status resume_turn(struct append *append,
-                               const struct pawl__run *run,
+                               const struct pawl__cli_run *run,
                                pawl_error *reterr)
 {
-    if (!pawl__args_has(run->args, "attempt")) {
+    if (!pawl__cli_args_has(run->args, "attempt")) {
         return PAWL_OK;
     }
     return pawl_turn_resume(append->ledger,
                             append->defaults.run_id,
                             append->defaults.turn,
-                            (uint32_t)pawl__args_number(run->args, "attempt"),
-                            pawl__args_has(run->args, "ordinal")
-                                ? (uint64_t)pawl__args_number(run->args, "ordinal")
+                            (uint32_t)pawl__cli_args_number(run->args, "attempt"),
+                            pawl__cli_args_has(run->args, "ordinal")
+                                ? (uint64_t)pawl__cli_args_number(run->args, "ordinal")
                                 : PAWL_ORDINAL_FIRST,
                             &append->turn,
                             reterr);
 }
 
-static pawl_status append_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status append_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(append_done) struct append append = { .run = run };
 
@@ -438,15 +440,15 @@ static pawl_status append_run(struct pawl__run *run, pawl_error *reterr)
     if (status != PAWL_OK) {
         return status;
     }
-    status = pawl__args_has(run->args, "payload") ? append_one(&append, run, reterr)
-                                                  : append_lines(&append, reterr);
+    status = pawl__cli_args_has(run->args, "payload") ? append_one(&append, run, reterr)
+                                                      : append_lines(&append, reterr);
     /* No lines at all: an empty ledger is what was asked for. */
     return status == PAWL_OK && append.ledger == NULL
-               ? pawl__ledger_open(run, LEDGER_TO_CREATE, &append.ledger, reterr)
+               ? pawl__cli_ledger_open(run, LEDGER_TO_CREATE, &append.ledger, reterr)
                : status;
 }
 
-const struct pawl__command pawl__cmd_ledger_append = {
+const struct pawl__cli_command pawl__cli_cmd_ledger_append = {
     .name = "append",
     .summary = "append events, each once",
     .description =

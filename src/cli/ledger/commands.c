@@ -2,7 +2,7 @@
 #include "cli/commands.h"
 #include "cli/ledger/ledger.h"
 
-const struct pawl__command pawl__cmd_ledger = {
+const struct pawl__cli_command pawl__cli_cmd_ledger = {
     .name = "ledger",
     .summary = "an append-only event log that proves itself",
     .description =
@@ -20,22 +20,22 @@ const struct pawl__command pawl__cmd_ledger = {
     .when_damaged =
         "to see what is damaged, run `pawl ledger verify`; to go back to the newest good "
         "snapshot, run `pawl ledger restore DIR`",
-    .commands = COMMANDS(&pawl__cmd_ledger_append,
-                         &pawl__cmd_ledger_tail,
-                         &pawl__cmd_ledger_show,
-                         &pawl__cmd_ledger_stats,
-                         &pawl__cmd_ledger_turn,
-                         &pawl__cmd_ledger_turns,
-                         &pawl__cmd_ledger_replay,
-                         &pawl__cmd_ledger_verify,
-                         &pawl__cmd_ledger_snapshot,
-                         &pawl__cmd_ledger_prune,
-                         &pawl__cmd_ledger_prove,
-                         &pawl__cmd_ledger_restore,
-                         &pawl__cmd_ledger_import,
-                         &pawl__cmd_ledger_export,
-                         &pawl__cmd_ledger_embed,
-                         &pawl__cmd_ledger_recall),
+    .commands = COMMANDS(&pawl__cli_cmd_ledger_append,
+                         &pawl__cli_cmd_ledger_tail,
+                         &pawl__cli_cmd_ledger_show,
+                         &pawl__cli_cmd_ledger_stats,
+                         &pawl__cli_cmd_ledger_turn,
+                         &pawl__cli_cmd_ledger_turns,
+                         &pawl__cli_cmd_ledger_replay,
+                         &pawl__cli_cmd_ledger_verify,
+                         &pawl__cli_cmd_ledger_snapshot,
+                         &pawl__cli_cmd_ledger_prune,
+                         &pawl__cli_cmd_ledger_prove,
+                         &pawl__cli_cmd_ledger_restore,
+                         &pawl__cli_cmd_ledger_import,
+                         &pawl__cli_cmd_ledger_export,
+                         &pawl__cli_cmd_ledger_embed,
+                         &pawl__cli_cmd_ledger_recall),
     .examples = EXAMPLES(
         { .line = "echo '{\"id\":\"e-1\",\"run_id\":\"village\",\"turn\":1,\"kind\":\"say\","
                   "\"actor\":\"ada\",\"payload\":{\"text\":\"hello\"}}' | pawl ledger append "

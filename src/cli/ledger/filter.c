@@ -9,10 +9,10 @@
 #include "cli/frame/text.h"
 #include "cli/ledger/ledger.h"
 
-pawl_status pawl__ledger_time(const char *flag,
-                              const char *text,
-                              int64_t *ret_us,
-                              pawl_error *reterr)
+pawl_status pawl__cli_ledger_time(const char *flag,
+                                  const char *text,
+                                  int64_t *ret_us,
+                                  pawl_error *reterr)
 {
     int64_t ago_ns;
 
@@ -27,7 +27,7 @@ pawl_status pawl__ledger_time(const char *flag,
                             "'--%s' is %s, which is no time; write 2026-01-29T10:20:30Z, or 1h30m "
                             "for that long ago",
                             flag,
-                            pawl__quote(text).text);
+                            pawl__cli_quote(text).text);
 }
 
 /* "7" or "3..9"; both ends belong to it. */
@@ -47,33 +47,33 @@ static pawl_status parse_turns(const char *text, pawl_event_filter *filter, pawl
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "'--turn' is %s, which is no turn; write 7, or 3..9 for several",
-                          pawl__quote(text).text);
+                          pawl__cli_quote(text).text);
     }
     return PAWL_OK;
 }
 
-pawl_status pawl__ledger_filter(const struct pawl__run *run,
-                                pawl_event_filter *ret_filter,
-                                pawl_error *reterr)
+pawl_status pawl__cli_ledger_filter(const struct pawl__cli_run *run,
+                                    pawl_event_filter *ret_filter,
+                                    pawl_error *reterr)
 {
-    const struct pawl__args *args = run->args;
+    const struct pawl__cli_args *args = run->args;
     pawl_event_filter filter = PAWL_EVENT_FILTER_INIT;
-    const char *turns = pawl__args_value(args, "turn");
-    const char *since = pawl__args_value(args, "since");
-    const char *until = pawl__args_value(args, "until");
+    const char *turns = pawl__cli_args_value(args, "turn");
+    const char *since = pawl__cli_args_value(args, "since");
+    const char *until = pawl__cli_args_value(args, "until");
     pawl_status status = PAWL_OK;
 
-    filter.run_id = pawl_view_of(pawl__args_value(args, "run"));
-    filter.kind = pawl_view_of(pawl__args_value(args, "kind"));
-    filter.actor = pawl_view_of(pawl__args_value(args, "actor"));
+    filter.run_id = pawl_view_of(pawl__cli_args_value(args, "run"));
+    filter.kind = pawl_view_of(pawl__cli_args_value(args, "kind"));
+    filter.actor = pawl_view_of(pawl__cli_args_value(args, "actor"));
     if (turns != NULL) {
         status = parse_turns(turns, &filter, reterr);
     }
     if (status == PAWL_OK && since != NULL) {
-        status = pawl__ledger_time("since", since, &filter.time_min_us, reterr);
+        status = pawl__cli_ledger_time("since", since, &filter.time_min_us, reterr);
     }
     if (status == PAWL_OK && until != NULL) {
-        status = pawl__ledger_time("until", until, &filter.time_max_us, reterr);
+        status = pawl__cli_ledger_time("until", until, &filter.time_max_us, reterr);
     }
     if (status == PAWL_OK) {
         *ret_filter = filter;
@@ -81,10 +81,10 @@ pawl_status pawl__ledger_filter(const struct pawl__run *run,
     return status;
 }
 
-pawl_status pawl__ledger_head_parse(const char *flag,
-                                    const char *text,
-                                    pawl_ledger_head *ret_head,
-                                    pawl_error *reterr)
+pawl_status pawl__cli_ledger_head_parse(const char *flag,
+                                        const char *text,
+                                        pawl_ledger_head *ret_head,
+                                        pawl_error *reterr)
 {
     pawl_view hash = pawl_view_of(text);
     pawl_view offset = { NULL, 0 };
@@ -98,14 +98,14 @@ pawl_status pawl__ledger_head_parse(const char *flag,
                           PAWL_INVALID,
                           "'--%s' is %s; write OFFSET:HASH, as 'pawl ledger stats' shows the head",
                           flag,
-                          pawl__quote(text).text);
+                          pawl__cli_quote(text).text);
     }
     ret_head->offset = (uint64_t)number;
     memcpy(ret_head->hash, digest.bytes, sizeof(ret_head->hash));
     return PAWL_OK;
 }
 
-void pawl__ledger_head_text(const pawl_ledger_head *head, char ret_text[LEDGER_HEAD_SIZE])
+void pawl__cli_ledger_head_text(const pawl_ledger_head *head, char ret_text[LEDGER_HEAD_SIZE])
 {
     char hex[2 * PAWL_LEDGER_HASH_BYTES + 1] = "";
 

@@ -8,26 +8,26 @@
 #include "cli/frame/interrupt.h"
 #include "cli/frame/run.h"
 
-extern const struct pawl__command pawl__cmd_ledger_append;
-extern const struct pawl__command pawl__cmd_ledger_embed;
-extern const struct pawl__command pawl__cmd_ledger_export;
-extern const struct pawl__command pawl__cmd_ledger_import;
-extern const struct pawl__command pawl__cmd_ledger_prove;
-extern const struct pawl__command pawl__cmd_ledger_prune;
-extern const struct pawl__command pawl__cmd_ledger_recall;
-extern const struct pawl__command pawl__cmd_ledger_replay;
-extern const struct pawl__command pawl__cmd_ledger_restore;
-extern const struct pawl__command pawl__cmd_ledger_show;
-extern const struct pawl__command pawl__cmd_ledger_snapshot;
-extern const struct pawl__command pawl__cmd_ledger_stats;
-extern const struct pawl__command pawl__cmd_ledger_tail;
-extern const struct pawl__command pawl__cmd_ledger_turn;
-extern const struct pawl__command pawl__cmd_ledger_turns;
-extern const struct pawl__command pawl__cmd_ledger_verify;
+extern const struct pawl__cli_command pawl__cli_cmd_ledger_append;
+extern const struct pawl__cli_command pawl__cli_cmd_ledger_embed;
+extern const struct pawl__cli_command pawl__cli_cmd_ledger_export;
+extern const struct pawl__cli_command pawl__cli_cmd_ledger_import;
+extern const struct pawl__cli_command pawl__cli_cmd_ledger_prove;
+extern const struct pawl__cli_command pawl__cli_cmd_ledger_prune;
+extern const struct pawl__cli_command pawl__cli_cmd_ledger_recall;
+extern const struct pawl__cli_command pawl__cli_cmd_ledger_replay;
+extern const struct pawl__cli_command pawl__cli_cmd_ledger_restore;
+extern const struct pawl__cli_command pawl__cli_cmd_ledger_show;
+extern const struct pawl__cli_command pawl__cli_cmd_ledger_snapshot;
+extern const struct pawl__cli_command pawl__cli_cmd_ledger_stats;
+extern const struct pawl__cli_command pawl__cli_cmd_ledger_tail;
+extern const struct pawl__cli_command pawl__cli_cmd_ledger_turn;
+extern const struct pawl__cli_command pawl__cli_cmd_ledger_turns;
+extern const struct pawl__cli_command pawl__cli_cmd_ledger_verify;
 
 /* --- ledger_open.c --- */
 
-enum pawl__ledger_wish {
+enum pawl__cli_ledger_access {
     LEDGER_TO_READ,
     LEDGER_TO_VERIFY, /* to read, also a damaged one */
     LEDGER_TO_WRITE,  /* one that exists */
@@ -35,28 +35,28 @@ enum pawl__ledger_wish {
 };
 
 /* Opens what --ledger, --data or the settings say, in this order. */
-PAWL_MUST_USE pawl_status pawl__ledger_open(const struct pawl__run *run,
-                                            enum pawl__ledger_wish wish,
-                                            pawl_ledger **ret_ledger,
-                                            pawl_error *reterr);
-
-/* Whether that is in this process only. */
-bool pawl__ledger_is_memory(const struct pawl__run *run);
-
-/* Where that is, as pawl_ledger_open takes it; malloc'ed. */
-PAWL_MUST_USE pawl_status pawl__ledger_location(const struct pawl__run *run,
-                                                char **ret_location,
+PAWL_MUST_USE pawl_status pawl__cli_ledger_open(const struct pawl__cli_run *run,
+                                                enum pawl__cli_ledger_access access,
+                                                pawl_ledger **ret_ledger,
                                                 pawl_error *reterr);
 
+/* Whether that is in this process only. */
+bool pawl__cli_ledger_is_memory(const struct pawl__cli_run *run);
+
+/* Where that is, as pawl_ledger_open takes it; malloc'ed. */
+PAWL_MUST_USE pawl_status pawl__cli_ledger_location(const struct pawl__cli_run *run,
+                                                    char **ret_location,
+                                                    pawl_error *reterr);
+
 /* --dir, or the snapshots of the data directory; malloc'ed. */
-PAWL_MUST_USE pawl_status pawl__ledger_snapshots(const struct pawl__run *run,
-                                                 char **ret_directory,
-                                                 pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_ledger_snapshots(const struct pawl__cli_run *run,
+                                                     char **ret_directory,
+                                                     pawl_error *reterr);
 
 /* For AUTO. */
-void pawl__ledger_close_p(pawl_ledger **ledger);
-void pawl__reader_close_p(pawl_reader **reader);
-void pawl__event_free_p(pawl_event **event);
+void pawl__cli_ledger_close_p(pawl_ledger **ledger);
+void pawl__cli_reader_close_p(pawl_reader **reader);
+void pawl__cli_event_free_p(pawl_event **event);
 
 /* --- ledger_filter.c --- */
 
@@ -72,36 +72,36 @@ void pawl__event_free_p(pawl_event **event);
     }
 
 /* What those flags say. The texts are the arguments'. */
-PAWL_MUST_USE pawl_status pawl__ledger_filter(const struct pawl__run *run,
-                                              pawl_event_filter *ret_filter,
-                                              pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_ledger_filter(const struct pawl__cli_run *run,
+                                                  pawl_event_filter *ret_filter,
+                                                  pawl_error *reterr);
 
 /* A time as people write it: RFC 3339, or how long ago. */
-PAWL_MUST_USE pawl_status pawl__ledger_time(const char *flag,
-                                            const char *text,
-                                            int64_t *ret_us,
-                                            pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_ledger_time(const char *flag,
+                                                const char *text,
+                                                int64_t *ret_us,
+                                                pawl_error *reterr);
 
 /* OFFSET:HASH, as `stats` and `verify` print it. */
 #define LEDGER_HEAD_SIZE 96
-PAWL_MUST_USE pawl_status pawl__ledger_head_parse(const char *flag,
-                                                  const char *text,
-                                                  pawl_ledger_head *ret_head,
-                                                  pawl_error *reterr);
-void pawl__ledger_head_text(const pawl_ledger_head *head, char ret_text[LEDGER_HEAD_SIZE]);
+PAWL_MUST_USE pawl_status pawl__cli_ledger_head_parse(const char *flag,
+                                                      const char *text,
+                                                      pawl_ledger_head *ret_head,
+                                                      pawl_error *reterr);
+void pawl__cli_ledger_head_text(const pawl_ledger_head *head, char ret_text[LEDGER_HEAD_SIZE]);
 
 /* --- ledger_print.c --- */
 
 /* Prints an event as a line: JSON with --json or into a pipe, otherwise one that fits the terminal.
  */
-PAWL_MUST_USE pawl_status pawl__ledger_print(const struct pawl__run *run,
-                                             const pawl_event *event,
-                                             pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_ledger_print(const struct pawl__cli_run *run,
+                                                 const pawl_event *event,
+                                                 pawl_error *reterr);
 
 /* Adds an event as JSON; on a terminal with what it would act on escaped. */
-PAWL_MUST_USE pawl_status pawl__ledger_add_json(const struct pawl__run *run,
-                                                const pawl_event *event,
-                                                struct pawl__buf *buf,
-                                                pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_ledger_add_json(const struct pawl__cli_run *run,
+                                                    const pawl_event *event,
+                                                    struct pawl__buf *buf,
+                                                    pawl_error *reterr);
 
 #endif

@@ -6,49 +6,49 @@
 #include "base/log/log.h"
 #include "base/os/fs.h"
 #include "cli/frame/interrupt.h"
-#include "cli/frame/place.h"
+#include "cli/frame/location.h"
 #include "cli/ledger/ledger.h"
 #include "config/config.h"
 
-void pawl__ledger_close_p(pawl_ledger **ledger)
+void pawl__cli_ledger_close_p(pawl_ledger **ledger)
 {
-    pawl__interrupt_hurries(NULL);
+    pawl__cli_interrupt_escalates(NULL);
     pawl_ledger_close(*ledger);
 }
 
-void pawl__reader_close_p(pawl_reader **reader)
+void pawl__cli_reader_close_p(pawl_reader **reader)
 {
     pawl_reader_close(*reader);
 }
 
-void pawl__event_free_p(pawl_event **event)
+void pawl__cli_event_free_p(pawl_event **event)
 {
     pawl_event_free(*event);
 }
 
-static const struct pawl__place place = { .flag = "ledger", .file = "ledger.sqlite" };
+static const struct pawl__cli_location store = { .flag = "ledger", .file = "ledger.sqlite" };
 
-pawl_status pawl__ledger_location(const struct pawl__run *run,
-                                  char **ret_location,
-                                  pawl_error *reterr)
+pawl_status pawl__cli_ledger_location(const struct pawl__cli_run *run,
+                                      char **ret_location,
+                                      pawl_error *reterr)
 {
-    return pawl__place_location(run, &place, ret_location, reterr);
+    return pawl__cli_location_of(run, &store, ret_location, reterr);
 }
 
-bool pawl__ledger_is_memory(const struct pawl__run *run)
+bool pawl__cli_ledger_is_memory(const struct pawl__cli_run *run)
 {
-    const char *given = pawl__args_value(run->args, place.flag);
+    const char *given = pawl__cli_args_value(run->args, store.flag);
 
     return given != NULL && strcmp(given, "memory:") == 0;
 }
 
 static pawl_status check_memory(const char *location,
-                                enum pawl__ledger_wish wish,
+                                enum pawl__cli_ledger_access access,
                                 pawl_error *reterr)
 {
     bool is_memory = strcmp(location, "memory:") == 0;
 
-    return is_memory && wish != LEDGER_TO_CREATE
+    return is_memory && access != LEDGER_TO_CREATE
                ? pawl__fail(reterr,
                             PAWL_INVALID,
                             "'--ledger' is 'memory:', which is empty in every new process; it is "
@@ -61,35 +61,35 @@ static void hurry(void *ledger)
     pawl_ledger_interrupt(ledger);
 }
 
-static struct pawl__woken hurried; /* a command has one ledger open at a time */
+static struct pawl__cli_wakeable hurried; /* a command has one ledger open at a time */
 
-pawl_status pawl__ledger_open(const struct pawl__run *run,
-                              enum pawl__ledger_wish wish,
-                              pawl_ledger **ret_ledger,
-                              pawl_error *reterr)
+pawl_status pawl__cli_ledger_open(const struct pawl__cli_run *run,
+                                  enum pawl__cli_ledger_access access,
+                                  pawl_ledger **ret_ledger,
+                                  pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *location = NULL;
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
 
-    options.busy_ms_max = pawl__place_busy_ms(run);
-    options.answer_ms_max = pawl__place_answer_ms(run);
-    options.must_exist = wish != LEDGER_TO_CREATE;
-    options.read_only = wish == LEDGER_TO_READ || wish == LEDGER_TO_VERIFY;
-    options.accept_damage = wish == LEDGER_TO_VERIFY;
-    pawl_status status = pawl__ledger_location(run, &location, reterr);
+    options.busy_ms_max = pawl__cli_busy_ms(run);
+    options.answer_ms_max = pawl__cli_answer_ms(run);
+    options.must_exist = access != LEDGER_TO_CREATE;
+    options.read_only = access == LEDGER_TO_READ || access == LEDGER_TO_VERIFY;
+    options.accept_damage = access == LEDGER_TO_VERIFY;
+    pawl_status status = pawl__cli_ledger_location(run, &location, reterr);
     if (status == PAWL_OK) {
-        status = check_memory(location, wish, reterr);
+        status = check_memory(location, access, reterr);
     }
-    if (status == PAWL_OK && wish == LEDGER_TO_CREATE) {
-        status = pawl__place_make(run, &place, reterr);
+    if (status == PAWL_OK && access == LEDGER_TO_CREATE) {
+        status = pawl__cli_location_make(run, &store, reterr);
     }
     if (status != PAWL_OK) {
         return status;
     }
     status = pawl_ledger_open(location, &options, ret_ledger, reterr);
     if (status == PAWL_OK) {
-        hurried = (struct pawl__woken){ hurry, *ret_ledger };
-        pawl__interrupt_hurries(&hurried);
+        hurried = (struct pawl__cli_wakeable){ hurry, *ret_ledger };
+        pawl__cli_interrupt_escalates(&hurried);
     }
     if (status == PAWL_OK && !options.read_only && strstr(location, "durability=normal") != NULL) {
         LOG_WARNING("durability is normal: a power cut can take the last events that were answered",
@@ -98,11 +98,11 @@ pawl_status pawl__ledger_open(const struct pawl__run *run,
     return status;
 }
 
-pawl_status pawl__ledger_snapshots(const struct pawl__run *run,
-                                   char **ret_directory,
-                                   pawl_error *reterr)
+pawl_status pawl__cli_ledger_snapshots(const struct pawl__cli_run *run,
+                                       char **ret_directory,
+                                       pawl_error *reterr)
 {
-    const char *given = pawl__args_value(run->args, "dir");
+    const char *given = pawl__cli_args_value(run->args, "dir");
 
     *ret_directory = given != NULL
                          ? strdup(given)

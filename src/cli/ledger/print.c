@@ -6,10 +6,10 @@
 #include "base/os/display.h"
 #include "cli/ledger/ledger.h"
 
-pawl_status pawl__ledger_add_json(const struct pawl__run *run,
-                                  const pawl_event *event,
-                                  struct pawl__buf *buf,
-                                  pawl_error *reterr)
+pawl_status pawl__cli_ledger_add_json(const struct pawl__cli_run *run,
+                                      const pawl_event *event,
+                                      struct pawl__buf *buf,
+                                      pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *json = NULL;
     size_t len = 0;
@@ -18,12 +18,14 @@ pawl_status pawl__ledger_add_json(const struct pawl__run *run,
     if (status != PAWL_OK) {
         return status;
     }
-    pawl__out_add_value(run, buf, (pawl_view){ json, len });
+    pawl__cli_out_add_value(run, buf, (pawl_view){ json, len });
     return PAWL_OK;
 }
 
 /* 12  2026-01-29T10:20:30.123456Z  village/7  ada  say  {"text":"hello"} */
-static void add_line(const struct pawl__run *run, const pawl_event *event, struct pawl__buf *buf)
+static void add_line(const struct pawl__cli_run *run,
+                     const pawl_event *event,
+                     struct pawl__buf *buf)
 {
     AUTO(pawl__buf_done) struct pawl__buf whole = BUF_INIT(SIZE_MAX / 2);
     char time[PAWL__TIME_SIZE];
@@ -41,18 +43,18 @@ static void add_line(const struct pawl__run *run, const pawl_event *event, struc
     buf->broken = buf->broken || whole.broken;
 }
 
-pawl_status pawl__ledger_print(const struct pawl__run *run,
-                               const pawl_event *event,
-                               pawl_error *reterr)
+pawl_status pawl__cli_ledger_print(const struct pawl__cli_run *run,
+                                   const pawl_event *event,
+                                   pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf line = BUF_INIT(SIZE_MAX / 2);
     pawl_status status = PAWL_OK;
 
     if (run->json || !run->term.is_terminal) {
-        status = pawl__ledger_add_json(run, event, &line, reterr);
+        status = pawl__cli_ledger_add_json(run, event, &line, reterr);
     } else {
         add_line(run, event, &line);
     }
     pawl__buf_add_char(&line, '\n');
-    return status == PAWL_OK ? pawl__out_add(&line, reterr) : status;
+    return status == PAWL_OK ? pawl__cli_out_add(&line, reterr) : status;
 }

@@ -65,7 +65,7 @@ static pawl_status find_offset(pawl_ledger *ledger,
                                uint64_t *ret_offset,
                                pawl_error *reterr)
 {
-    AUTO(pawl__event_free_p) pawl_event *event = NULL;
+    AUTO(pawl__cli_event_free_p) pawl_event *event = NULL;
     pawl_view id = { NULL, 0 };
     int64_t offset = 0;
 
@@ -117,16 +117,16 @@ static pawl_status embed_line(pawl_ledger *ledger, pawl_view text, pawl_error *r
                : status;
 }
 
-static pawl_status embed_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status embed_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(4096);
     AUTO(pawl__lines_done)
     struct pawl__lines lines = pawl__lines_of(STDIN_FILENO, VECTOR_BYTES_MAX);
     pawl_view line;
     uint64_t count = 0;
 
-    pawl_status status = pawl__ledger_open(run, LEDGER_TO_WRITE, &ledger, reterr);
+    pawl_status status = pawl__cli_ledger_open(run, LEDGER_TO_WRITE, &ledger, reterr);
     while (status == PAWL_OK && (status = pawl__lines_next(&lines, &line, reterr)) == PAWL_OK) {
         status = embed_line(ledger, line, reterr);
         if (status != PAWL_OK) {
@@ -139,7 +139,7 @@ static pawl_status embed_run(struct pawl__run *run, pawl_error *reterr)
         return status;
     }
     pawl__buf_add_format(&out, "{\"embedded\":%llu}\n", (unsigned long long)count);
-    return pawl__out_add(&out, reterr);
+    return pawl__cli_out_add(&out, reterr);
 }
 
 #define APPEND                                                                                 \
@@ -147,7 +147,7 @@ static pawl_status embed_run(struct pawl__run *run, pawl_error *reterr)
     "--payload '\"hello\"' && "
 #define EMBED "echo '{\"id\":\"e-1\",\"embedding\":[0.6,0.8]}' | pawl ledger embed --data ./data"
 
-const struct pawl__command pawl__cmd_ledger_embed = {
+const struct pawl__cli_command pawl__cli_cmd_ledger_embed = {
     .name = "embed",
     .summary = "attach embeddings to events",
     .description =
@@ -184,12 +184,12 @@ static pawl_status parse_vector(const char *given, struct vector *ret_vector, pa
                              : pawl__fail_context(reterr, status, "vector");
 }
 
-static pawl_status print_found(const struct pawl__run *run,
+static pawl_status print_found(const struct pawl__cli_run *run,
                                pawl_ledger *ledger,
                                const pawl_recalled *found,
                                pawl_error *reterr)
 {
-    AUTO(pawl__event_free_p) pawl_event *event = NULL;
+    AUTO(pawl__cli_event_free_p) pawl_event *event = NULL;
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(SIZE_MAX / 2);
     pawl_status status = pawl_ledger_get(ledger, pawl_view_of(NULL), found->offset, &event, reterr);
 
@@ -198,15 +198,15 @@ static pawl_status print_found(const struct pawl__run *run,
     }
     if (!run->json && run->term.is_terminal) {
         pawl__buf_add_format(&out, "%6.3f ", found->similarity);
-        status = pawl__out_add(&out, reterr);
-        return status == PAWL_OK ? pawl__ledger_print(run, event, reterr) : status;
+        status = pawl__cli_out_add(&out, reterr);
+        return status == PAWL_OK ? pawl__cli_ledger_print(run, event, reterr) : status;
     }
     pawl__buf_add_text(&out, "{\"similarity\":");
     pawl__buf_add_real(&out, found->similarity);
     pawl__buf_add_text(&out, ",\"event\":");
-    status = pawl__ledger_add_json(run, event, &out, reterr);
+    status = pawl__cli_ledger_add_json(run, event, &out, reterr);
     pawl__buf_add_text(&out, "}\n");
-    return status == PAWL_OK ? pawl__out_add(&out, reterr) : status;
+    return status == PAWL_OK ? pawl__cli_out_add(&out, reterr) : status;
 }
 
 static void free_found(pawl_recalled **found)
@@ -214,13 +214,13 @@ static void free_found(pawl_recalled **found)
     free(*found);
 }
 
-static pawl_status recall(const struct pawl__run *run,
+static pawl_status recall(const struct pawl__cli_run *run,
                           pawl_ledger *ledger,
                           const struct vector *vector,
                           const pawl_event_filter *filter,
                           pawl_error *reterr)
 {
-    size_t wanted = (size_t)pawl__args_number(run->args, "count");
+    size_t wanted = (size_t)pawl__cli_args_number(run->args, "count");
     AUTO(free_found) pawl_recalled *found = calloc(wanted, sizeof(*found));
     size_t count = 0;
 
@@ -235,7 +235,7 @@ static pawl_status recall(const struct pawl__run *run,
     return status;
 }
 
-static pawl_status take_like(const struct pawl__run *run,
+static pawl_status take_like(const struct pawl__cli_run *run,
                              pawl_ledger *ledger,
                              struct vector *ret_vector,
                              pawl_error *reterr)
@@ -245,30 +245,30 @@ static pawl_status take_like(const struct pawl__run *run,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an embedding");
     }
     return pawl_ledger_get_embedding(ledger,
-                                     (uint64_t)pawl__args_number(run->args, "like"),
+                                     (uint64_t)pawl__cli_args_number(run->args, "like"),
                                      ret_vector->values,
                                      PAWL_EMBEDDING_DIMENSIONS_MAX,
                                      &ret_vector->count,
                                      reterr);
 }
 
-static pawl_status recall_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status recall_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
     AUTO(vector_done) struct vector vector = { .values = NULL };
-    const char *given = pawl__args_value(run->args, "vector");
-    bool like = pawl__args_has(run->args, "like");
+    const char *given = pawl__cli_args_value(run->args, "vector");
+    bool like = pawl__cli_args_has(run->args, "like");
     pawl_event_filter filter;
 
     if (like == (given != NULL)) {
         return pawl__fail(reterr, PAWL_INVALID, "near to what? Give --vector or --like");
     }
-    pawl_status status = pawl__ledger_filter(run, &filter, reterr);
+    pawl_status status = pawl__cli_ledger_filter(run, &filter, reterr);
     if (status == PAWL_OK && given != NULL) {
         status = parse_vector(given, &vector, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
+        status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
     }
     if (status == PAWL_OK && like) {
         status = take_like(run, ledger, &vector, reterr);
@@ -276,7 +276,7 @@ static pawl_status recall_run(struct pawl__run *run, pawl_error *reterr)
     return status == PAWL_OK ? recall(run, ledger, &vector, &filter, reterr) : status;
 }
 
-const struct pawl__command pawl__cmd_ledger_recall = {
+const struct pawl__cli_command pawl__cli_cmd_ledger_recall = {
     .name = "recall",
     .summary = "find the events nearest to an embedding",
     .description =

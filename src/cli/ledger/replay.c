@@ -13,7 +13,7 @@ enum { NAMES_MAX = 1000000 }; /* kinds and actors that a projection of counts te
 
 static pawl_status print_event(void *context, const pawl_event *event, pawl_error *reterr)
 {
-    return pawl__ledger_print(context, event, reterr);
+    return pawl__cli_ledger_print(context, event, reterr);
 }
 
 /* --- counts: the smallest projection that is one --- */
@@ -123,7 +123,7 @@ static pawl_status print_counts(const struct counts *counts,
     return status;
 }
 
-static pawl_status print_projection(const struct pawl__run *run,
+static pawl_status print_projection(const struct pawl__cli_run *run,
                                     const struct projection *projection,
                                     pawl_error *reterr)
 {
@@ -131,7 +131,7 @@ static pawl_status print_projection(const struct pawl__run *run,
                                                    { "name", true },
                                                    { "value", false } };
     AUTO(pawl__table_done) struct pawl__table table = { 0 };
-    struct pawl__table_options options = pawl__out_table(run);
+    struct pawl__table_options options = pawl__cli_out_table(run);
 
     pawl__table_init(&table, columns, COUNT_OF(columns), &options);
     pawl_status status = print_counts(&projection->kinds, &table, reterr);
@@ -141,7 +141,7 @@ static pawl_status print_projection(const struct pawl__run *run,
     return status == PAWL_OK ? pawl__table_end(&table, reterr) : status;
 }
 
-static pawl_status fold_counts(const struct pawl__run *run,
+static pawl_status fold_counts(const struct pawl__cli_run *run,
                                pawl_ledger *ledger,
                                const pawl_fold_options *options,
                                pawl_error *reterr)
@@ -176,38 +176,38 @@ static pawl_status check_at_offset(pawl_ledger *ledger, uint64_t at_offset, pawl
                : status;
 }
 
-static pawl_status replay_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status replay_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
     pawl_fold_options options = PAWL_FOLD_OPTIONS_INIT;
-    const char *at_time = pawl__args_value(run->args, "at-time");
+    const char *at_time = pawl__cli_args_value(run->args, "at-time");
     pawl_event_filter filter;
 
-    pawl_status status = pawl__ledger_filter(run, &filter, reterr);
+    pawl_status status = pawl__cli_ledger_filter(run, &filter, reterr);
     if (status == PAWL_OK && at_time != NULL) {
-        status = pawl__ledger_time("at-time", at_time, &options.up_to_time_us, reterr);
+        status = pawl__cli_ledger_time("at-time", at_time, &options.up_to_time_us, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
+        status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
     }
     if (status != PAWL_OK) {
         return status;
     }
-    options.from = (uint64_t)pawl__args_number(run->args, "from");
-    options.up_to = pawl__args_has(run->args, "at-offset")
-                        ? (uint64_t)pawl__args_number(run->args, "at-offset")
+    options.from = (uint64_t)pawl__cli_args_number(run->args, "from");
+    options.up_to = pawl__cli_args_has(run->args, "at-offset")
+                        ? (uint64_t)pawl__cli_args_number(run->args, "at-offset")
                         : 0;
     options.filter = &filter;
     status = check_at_offset(ledger, options.up_to, reterr);
     if (status != PAWL_OK) {
         return status;
     }
-    return pawl__args_has(run->args, "count")
+    return pawl__cli_args_has(run->args, "count")
                ? fold_counts(run, ledger, &options, reterr)
                : pawl_ledger_fold(ledger, &options, print_event, run, NULL, reterr);
 }
 
-const struct pawl__command pawl__cmd_ledger_replay = {
+const struct pawl__cli_command pawl__cli_cmd_ledger_replay = {
     .name = "replay",
     .summary = "print the events that count, up to any moment",
     .description =

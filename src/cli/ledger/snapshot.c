@@ -27,42 +27,43 @@
 static pawl_status print_row(json_t *row, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(1 << 20);
-    pawl_status status = pawl__out_add_json(&out, row, reterr);
+    pawl_status status = pawl__cli_out_add_json(&out, row, reterr);
 
-    return status == PAWL_OK ? pawl__out_add(&out, reterr) : status;
+    return status == PAWL_OK ? pawl__cli_out_add(&out, reterr) : status;
 }
 
 /* --- snapshot --- */
 
 static pawl_status snapshot_to(pawl_ledger *ledger, const char *path, pawl_error *reterr)
 {
-    AUTO(pawl__long_done) struct pawl__long work = pawl__long_start("snapshot", false);
+    AUTO(pawl__cli_progress_done)
+    struct pawl__cli_progress work = pawl__cli_progress_start("snapshot", false);
     char text[LEDGER_HEAD_SIZE];
     pawl_ledger_head head;
     pawl_status status =
-        pawl_ledger_snapshot_to(ledger, path, pawl__long_step, &work, &head, reterr);
+        pawl_ledger_snapshot_to(ledger, path, pawl__cli_progress_step, &work, &head, reterr);
 
-    pawl__long_done(&work);
+    pawl__cli_progress_done(&work);
     if (status != PAWL_OK) {
         return status;
     }
-    pawl__ledger_head_text(&head, text);
+    pawl__cli_ledger_head_text(&head, text);
     return print_row(
-        json_pack("{s:b, s:o, s:s}", "taken", 1, "path", pawl__out_text(path), "head", text),
+        json_pack("{s:b, s:o, s:s}", "taken", 1, "path", pawl__cli_out_text(path), "head", text),
         reterr);
 }
 
-static pawl_status snapshot_into(const struct pawl__run *run,
+static pawl_status snapshot_into(const struct pawl__cli_run *run,
                                  pawl_ledger *ledger,
                                  pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *directory = NULL;
-    bool scheduled = pawl__args_has(run->args, "schedule");
-    int64_t every = scheduled ? pawl__args_number(run->args, "every") : 0;
-    int64_t keep = pawl__args_number(run->args, "keep");
+    bool scheduled = pawl__cli_args_has(run->args, "schedule");
+    int64_t every = scheduled ? pawl__cli_args_number(run->args, "every") : 0;
+    int64_t keep = pawl__cli_args_number(run->args, "keep");
     bool taken = false;
 
-    pawl_status status = pawl__ledger_snapshots(run, &directory, reterr);
+    pawl_status status = pawl__cli_ledger_snapshots(run, &directory, reterr);
     if (status == PAWL_OK) {
         status = pawl__fs_make_dir(directory, reterr);
     }
@@ -71,28 +72,29 @@ static pawl_status snapshot_into(const struct pawl__run *run,
             ledger, directory, (uint32_t)every, (uint32_t)keep, &taken, reterr);
     }
     return status == PAWL_OK ? print_row(
-               json_pack("{s:b, s:o}", "taken", (int)taken, "directory", pawl__out_text(directory)),
+               json_pack(
+                   "{s:b, s:o}", "taken", (int)taken, "directory", pawl__cli_out_text(directory)),
                reterr)
                              : status;
 }
 
-static pawl_status snapshot_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status snapshot_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
-    const char *path = pawl__args_operand(run->args, 0);
+    AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
+    const char *path = pawl__cli_args_operand(run->args, 0);
 
     if (path != NULL
-        && (pawl__args_has(run->args, "schedule") || pawl__args_has(run->args, "dir"))) {
+        && (pawl__cli_args_has(run->args, "schedule") || pawl__cli_args_has(run->args, "dir"))) {
         return pawl__fail(reterr, PAWL_INVALID, "a FILE and --schedule or --dir: choose one");
     }
-    pawl_status status = pawl__ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
+    pawl_status status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
     if (status != PAWL_OK) {
         return status;
     }
     return path != NULL ? snapshot_to(ledger, path, reterr) : snapshot_into(run, ledger, reterr);
 }
 
-const struct pawl__command pawl__cmd_ledger_snapshot = {
+const struct pawl__cli_command pawl__cli_cmd_ledger_snapshot = {
     .name = "snapshot",
     .summary = "copy the ledger as it is now, while it is used",
     .description =
@@ -126,21 +128,21 @@ const struct pawl__command pawl__cmd_ledger_snapshot = {
 
 /* --- prune --- */
 
-static pawl_status prune_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status prune_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *directory = NULL;
     uint32_t removed = 0;
-    pawl_status status = pawl__ledger_snapshots(run, &directory, reterr);
+    pawl_status status = pawl__cli_ledger_snapshots(run, &directory, reterr);
 
     if (status == PAWL_OK) {
         status = pawl_snapshot_prune(
-            directory, (uint32_t)pawl__args_number(run->args, "keep"), &removed, reterr);
+            directory, (uint32_t)pawl__cli_args_number(run->args, "keep"), &removed, reterr);
     }
     return status == PAWL_OK ? print_row(json_pack("{s:I}", "removed", (json_int_t)removed), reterr)
                              : status;
 }
 
-const struct pawl__command pawl__cmd_ledger_prune = {
+const struct pawl__cli_command pawl__cli_cmd_ledger_prune = {
     .name = "prune",
     .summary = "remove old snapshots",
     .description = "Removes all but the newest good snapshots of the directory.",
@@ -164,10 +166,10 @@ static pawl_status print_proof(const pawl_proof *proof, pawl_error *reterr)
 
     pawl__time_rfc3339(proof->proven_at_us, proven_at);
     pawl__time_rfc3339(proof->snapshot_taken_at_us, taken_at);
-    pawl__ledger_head_text(&proof->head, head);
+    pawl__cli_ledger_head_text(&proof->head, head);
     return print_row(json_pack("{s:o, s:I, s:s, s:I, s:s, s:s, s:I}",
                                "snapshot",
-                               pawl__out_text(proof->snapshot),
+                               pawl__cli_out_text(proof->snapshot),
                                "snapshot_offset",
                                (json_int_t)proof->snapshot_offset,
                                "snapshot_taken_at",
@@ -183,17 +185,17 @@ static pawl_status print_proof(const pawl_proof *proof, pawl_error *reterr)
                      reterr);
 }
 
-static pawl_status prove_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status prove_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
     AUTO(pawl__text_free) char *directory = NULL;
     pawl_proof proof;
 
-    pawl_status status = pawl__ledger_snapshots(run, &directory, reterr);
-    if (status == PAWL_OK && pawl__args_has(run->args, "last")) {
+    pawl_status status = pawl__cli_ledger_snapshots(run, &directory, reterr);
+    if (status == PAWL_OK && pawl__cli_args_has(run->args, "last")) {
         status = pawl_ledger_last_proof(directory, &proof, reterr);
     } else if (status == PAWL_OK) {
-        status = pawl__ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
+        status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
         if (status == PAWL_OK) {
             status = pawl_ledger_prove(ledger, directory, &proof, reterr);
         }
@@ -201,7 +203,7 @@ static pawl_status prove_run(struct pawl__run *run, pawl_error *reterr)
     return status == PAWL_OK ? print_proof(&proof, reterr) : status;
 }
 
-const struct pawl__command pawl__cmd_ledger_prove = {
+const struct pawl__cli_command pawl__cli_cmd_ledger_prove = {
     .name = "prove",
     .summary = "prove that the newest snapshot restores",
     .description =
@@ -218,7 +220,7 @@ const struct pawl__command pawl__cmd_ledger_prove = {
 
 /* --- restore --- */
 
-static pawl_status print_restored(const struct pawl__run *run,
+static pawl_status print_restored(const struct pawl__cli_run *run,
                                   const pawl_restored *restored,
                                   pawl_error *reterr)
 {
@@ -227,18 +229,18 @@ static pawl_status print_restored(const struct pawl__run *run,
 
     if (!run->json) {
         pawl__buf_add_format(&out, "%s\n", restored->path);
-        return pawl__out_add(&out, reterr);
+        return pawl__cli_out_add(&out, reterr);
     }
-    pawl__ledger_head_text(&restored->head, head);
+    pawl__cli_ledger_head_text(&restored->head, head);
     return print_row(json_pack("{s:o, s:o, s:o, s:s, s:I}",
                                "path",
-                               pawl__out_text(restored->path),
+                               pawl__cli_out_text(restored->path),
                                "snapshot",
-                               pawl__out_text(restored->snapshot),
+                               pawl__cli_out_text(restored->snapshot),
                                "passed_over",
                                restored->passed_over[0] == '\0'
                                    ? json_null()
-                                   : pawl__out_text(restored->passed_over),
+                                   : pawl__cli_out_text(restored->passed_over),
                                "head",
                                head,
                                "lost",
@@ -246,24 +248,25 @@ static pawl_status print_restored(const struct pawl__run *run,
                      reterr);
 }
 
-static pawl_status restore_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status restore_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__long_done) struct pawl__long work = pawl__long_start("restore", false);
+    AUTO(pawl__cli_progress_done)
+    struct pawl__cli_progress work = pawl__cli_progress_start("restore", false);
     pawl_restore_options options = PAWL_RESTORE_OPTIONS_INIT;
     pawl_restored restored;
 
-    options.target = pawl__args_value(run->args, "to");
-    options.tail_location = pawl__args_value(run->args, "tail");
-    options.accept_older = pawl__args_has(run->args, "accept-older");
-    options.progress = pawl__long_step;
+    options.target = pawl__cli_args_value(run->args, "to");
+    options.tail_location = pawl__cli_args_value(run->args, "tail");
+    options.accept_older = pawl__cli_args_has(run->args, "accept-older");
+    options.progress = pawl__cli_progress_step;
     options.progress_context = &work;
     pawl_status status =
-        pawl_snapshot_restore(pawl__args_operand(run->args, 0), &options, &restored, reterr);
-    pawl__long_done(&work);
+        pawl_snapshot_restore(pawl__cli_args_operand(run->args, 0), &options, &restored, reterr);
+    pawl__cli_progress_done(&work);
     return status == PAWL_OK ? print_restored(run, &restored, reterr) : status;
 }
 
-const struct pawl__command pawl__cmd_ledger_restore = {
+const struct pawl__cli_command pawl__cli_cmd_ledger_restore = {
     .name = "restore",
     .summary = "copy a snapshot into a ledger to go on with",
     .description =

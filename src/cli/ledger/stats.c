@@ -82,7 +82,9 @@ static uint64_t bytes_of(const char *location)
     return bytes;
 }
 
-static pawl_status add_facts(const struct pawl__run *run, struct rows *rows, pawl_ledger *ledger)
+static pawl_status add_facts(const struct pawl__cli_run *run,
+                             struct rows *rows,
+                             pawl_ledger *ledger)
 {
     AUTO(pawl__text_free) char *location = NULL;
     char text[LEDGER_HEAD_SIZE];
@@ -90,12 +92,12 @@ static pawl_status add_facts(const struct pawl__run *run, struct rows *rows, paw
     pawl_status status = pawl_ledger_get_head(ledger, &head, rows->reterr);
 
     if (status == PAWL_OK) {
-        status = pawl__ledger_location(run, &location, rows->reterr);
+        status = pawl__cli_ledger_location(run, &location, rows->reterr);
     }
     if (status != PAWL_OK) {
         return status;
     }
-    pawl__ledger_head_text(&head, text);
+    pawl__cli_ledger_head_text(&head, text);
     status =
         add_row(rows, "latest_offset", pawl__cell_none(), pawl__cell_integer((int64_t)head.offset));
     if (status == PAWL_OK && head.offset > 0) {
@@ -108,19 +110,19 @@ static pawl_status add_facts(const struct pawl__run *run, struct rows *rows, paw
     return status;
 }
 
-static pawl_status stats_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status stats_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "what", false },
                                                    { "name", true },
                                                    { "value", false } };
-    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
     AUTO(rows_done) struct rows rows = { .reterr = reterr };
-    struct pawl__table_options options = pawl__out_table(run);
+    struct pawl__table_options options = pawl__cli_out_table(run);
     pawl_event_filter filter;
 
-    pawl_status status = pawl__ledger_filter(run, &filter, reterr);
+    pawl_status status = pawl__cli_ledger_filter(run, &filter, reterr);
     if (status == PAWL_OK) {
-        status = pawl__ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
+        status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
     }
     if (status != PAWL_OK) {
         return status;
@@ -133,7 +135,7 @@ static pawl_status stats_run(struct pawl__run *run, pawl_error *reterr)
     return status == PAWL_OK ? pawl__table_end(&rows.table, reterr) : status;
 }
 
-const struct pawl__command pawl__cmd_ledger_stats = {
+const struct pawl__cli_command pawl__cli_cmd_ledger_stats = {
     .name = "stats",
     .summary = "count events by run, kind and actor",
     .description =
@@ -177,18 +179,18 @@ static bool add_turn(void *context, const pawl_turn_info *info)
     return rows->status == PAWL_OK;
 }
 
-static pawl_status turns_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status turns_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = {
         { "run_id", true }, { "turn", false },         { "attempt", false },
         { "state", false }, { "begin_offset", false }, { "end_offset", false },
     };
-    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
     AUTO(rows_done) struct rows rows = { .reterr = reterr };
-    struct pawl__table_options options = pawl__out_table(run);
-    pawl_view run_id = pawl_view_of(pawl__args_value(run->args, "run"));
+    struct pawl__table_options options = pawl__cli_out_table(run);
+    pawl_view run_id = pawl_view_of(pawl__cli_args_value(run->args, "run"));
 
-    pawl_status status = pawl__ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
+    pawl_status status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
     if (status != PAWL_OK) {
         return status;
     }
@@ -198,7 +200,7 @@ static pawl_status turns_run(struct pawl__run *run, pawl_error *reterr)
     return status == PAWL_OK ? pawl__table_end(&rows.table, reterr) : status;
 }
 
-const struct pawl__command pawl__cmd_ledger_turns = {
+const struct pawl__cli_command pawl__cli_cmd_ledger_turns = {
     .name = "turns",
     .summary = "list the attempts of every turn",
     .description = "Prints every attempt at every turn, in the order in which they began: open, "

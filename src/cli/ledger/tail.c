@@ -15,7 +15,7 @@ enum {
                           * is away is named after it */
 
 /* Prints what there is, at most *left events. NOT_FOUND: nothing more for now. */
-static pawl_status print_there(const struct pawl__run *run,
+static pawl_status print_there(const struct pawl__cli_run *run,
                                pawl_reader *reader,
                                uint64_t *left,
                                pawl_error *reterr)
@@ -23,9 +23,9 @@ static pawl_status print_there(const struct pawl__run *run,
     pawl_status status = PAWL_OK;
     const pawl_event *event;
 
-    while (*left > 0 && !pawl__interrupted()
+    while (*left > 0 && !pawl__cli_interrupted()
            && (status = pawl_reader_next(reader, &event, reterr)) == PAWL_OK) {
-        status = pawl__ledger_print(run, event, reterr);
+        status = pawl__cli_ledger_print(run, event, reterr);
         if (status != PAWL_OK) {
             return status;
         }
@@ -51,7 +51,7 @@ static void note_away(bool is_away, const pawl_error *error, bool *away)
 }
 
 /* Prints all there is; OK as well when the server is away. */
-static pawl_status print_more(const struct pawl__run *run,
+static pawl_status print_more(const struct pawl__cli_run *run,
                               pawl_reader *reader,
                               uint64_t *left,
                               bool *away,
@@ -73,7 +73,7 @@ static pawl_status wait_for_more(pawl_reader *reader, bool *away, pawl_error *re
     return status == PAWL_UNAVAILABLE || status == PAWL_TIMEOUT ? PAWL_OK : status;
 }
 
-static pawl_status follow_on(const struct pawl__run *run,
+static pawl_status follow_on(const struct pawl__cli_run *run,
                              pawl_reader *reader,
                              uint64_t left,
                              pawl_error *reterr)
@@ -81,67 +81,68 @@ static pawl_status follow_on(const struct pawl__run *run,
     pawl_status status = PAWL_OK;
     bool away = false;
 
-    while (status == PAWL_OK && left > 0 && !pawl__interrupted()) {
+    while (status == PAWL_OK && left > 0 && !pawl__cli_interrupted()) {
         status = print_more(run, reader, &left, &away, reterr);
         if (status == PAWL_OK) {
-            status = pawl__out_check(reterr); /* whoever reads sees it before we wait */
+            status = pawl__cli_out_check(reterr); /* whoever reads sees it before we wait */
         }
         if (status == PAWL_OK && left > 0) {
             status = wait_for_more(reader, &away, reterr);
         }
     }
-    return pawl__interrupted() ? PAWL_OK : status;
+    return pawl__cli_interrupted() ? PAWL_OK : status;
 }
 
-static pawl_status follow(const struct pawl__run *run,
+static pawl_status follow(const struct pawl__cli_run *run,
                           pawl_reader *reader,
                           uint64_t left,
                           pawl_error *reterr)
 {
-    const struct pawl__woken woken = { wake_reader, reader };
-    struct pawl__out_watch output;
+    const struct pawl__cli_wakeable woken = { wake_reader, reader };
+    struct pawl__cli_out_watch output;
 
-    pawl__interrupt_catch();
-    pawl__interrupt_wakes(&woken);
-    pawl__out_watch_start(&output, &woken);
+    pawl__cli_interrupt_catch();
+    pawl__cli_interrupt_wakes(&woken);
+    pawl__cli_out_watch_start(&output, &woken);
     pawl_status status = follow_on(run, reader, left, reterr);
-    pawl__out_watch_stop(&output);
-    pawl__interrupt_wakes(NULL);
-    return status == PAWL_CANCELLED && pawl__out_watch_gone(&output) ? pawl__out_fail_gone(reterr)
-                                                                     : status;
+    pawl__cli_out_watch_stop(&output);
+    pawl__cli_interrupt_wakes(NULL);
+    return status == PAWL_CANCELLED && pawl__cli_out_watch_gone(&output)
+               ? pawl__cli_out_fail_gone(reterr)
+               : status;
 }
 
-static pawl_status tail_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status tail_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
-    AUTO(pawl__reader_close_p) pawl_reader *reader = NULL;
+    AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(pawl__cli_reader_close_p) pawl_reader *reader = NULL;
     pawl_event_filter filter;
     pawl_reader_options options = PAWL_READER_OPTIONS_INIT;
-    uint64_t left = pawl__args_has(run->args, "limit")
-                        ? (uint64_t)pawl__args_number(run->args, "limit")
+    uint64_t left = pawl__cli_args_has(run->args, "limit")
+                        ? (uint64_t)pawl__cli_args_number(run->args, "limit")
                         : UINT64_MAX;
 
-    pawl_status status = pawl__ledger_filter(run, &filter, reterr);
+    pawl_status status = pawl__cli_ledger_filter(run, &filter, reterr);
     if (status == PAWL_OK) {
-        status = pawl__ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
+        status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
     }
     if (status == PAWL_OK) {
-        options.from = (uint64_t)pawl__args_number(run->args, "from");
-        options.complete_turns = pawl__args_has(run->args, "complete-turns");
+        options.from = (uint64_t)pawl__cli_args_number(run->args, "from");
+        options.complete_turns = pawl__cli_args_has(run->args, "complete-turns");
         options.filter = &filter;
         status = pawl_reader_open(ledger, &options, &reader, reterr);
     }
     if (status != PAWL_OK) {
         return status;
     }
-    if (pawl__args_has(run->args, "follow")) {
+    if (pawl__cli_args_has(run->args, "follow")) {
         return follow(run, reader, left, reterr);
     }
     status = print_there(run, reader, &left, reterr);
     return status == PAWL_NOT_FOUND ? PAWL_OK : status;
 }
 
-const struct pawl__command pawl__cmd_ledger_tail = {
+const struct pawl__cli_command pawl__cli_cmd_ledger_tail = {
     .name = "tail",
     .summary = "print events in order, and wait for more",
     .description =
@@ -197,29 +198,31 @@ static pawl_status find(pawl_ledger *ledger,
     if (status == PAWL_NOT_FOUND) {
         status = pawl_ledger_get(ledger, pawl_view_of(text), 0, ret_event, reterr);
     }
-    return status == PAWL_NOT_FOUND ? pawl__fail(
-               reterr, PAWL_NOT_FOUND, "no event has the offset or id %s", pawl__quote(text).text)
+    return status == PAWL_NOT_FOUND ? pawl__fail(reterr,
+                                                 PAWL_NOT_FOUND,
+                                                 "no event has the offset or id %s",
+                                                 pawl__cli_quote(text).text)
                                     : status;
 }
 
-static pawl_status show_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status show_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
-    AUTO(pawl__event_free_p) pawl_event *event = NULL;
+    AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(pawl__cli_event_free_p) pawl_event *event = NULL;
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(SIZE_MAX / 2);
 
-    pawl_status status = pawl__ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
+    pawl_status status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
     if (status == PAWL_OK) {
-        status = find(ledger, pawl__args_operand(run->args, 0), &event, reterr);
+        status = find(ledger, pawl__cli_args_operand(run->args, 0), &event, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__ledger_add_json(run, event, &out, reterr);
+        status = pawl__cli_ledger_add_json(run, event, &out, reterr);
     }
     pawl__buf_add_char(&out, '\n');
-    return status == PAWL_OK ? pawl__out_add(&out, reterr) : status;
+    return status == PAWL_OK ? pawl__cli_out_add(&out, reterr) : status;
 }
 
-const struct pawl__command pawl__cmd_ledger_show = {
+const struct pawl__cli_command pawl__cli_cmd_ledger_show = {
     .name = "show",
     .summary = "print one event whole",
     .description = "Prints the event with this offset or id as JSON. A number is taken for an "

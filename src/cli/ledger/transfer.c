@@ -44,12 +44,12 @@ static pawl_status as_output(pawl_status status, pawl_error *reterr)
     return status;
 }
 
-static pawl_status export_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status export_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(1 << 16);
-    const char *given = pawl__args_value(run->args, "format");
-    const char *path = pawl__args_operand(run->args, 0);
+    const char *given = pawl__cli_args_value(run->args, "format");
+    const char *path = pawl__cli_args_operand(run->args, 0);
     pawl_file_format format = PAWL_FORMAT_JSONL;
     pawl_event_filter filter;
     uint64_t count = 0;
@@ -60,29 +60,30 @@ static pawl_status export_run(struct pawl__run *run, pawl_error *reterr)
     } else if (ends_with(path, ".parquet")) {
         format = PAWL_FORMAT_PARQUET;
     }
-    pawl_status status = pawl__ledger_filter(run, &filter, reterr);
+    pawl_status status = pawl__cli_ledger_filter(run, &filter, reterr);
     if (status == PAWL_OK) {
-        status = pawl__ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
+        status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
     }
     if (status != PAWL_OK) {
         return status;
     }
-    AUTO(pawl__long_done) struct pawl__long work = pawl__long_start("export", false);
-    status =
-        pawl_ledger_export(ledger, path, format, &filter, pawl__long_step, &work, &count, reterr);
-    pawl__long_done(&work);
+    AUTO(pawl__cli_progress_done)
+    struct pawl__cli_progress work = pawl__cli_progress_start("export", false);
+    status = pawl_ledger_export(
+        ledger, path, format, &filter, pawl__cli_progress_step, &work, &count, reterr);
+    pawl__cli_progress_done(&work);
     if (status != PAWL_OK || strcmp(path, "-") == 0) {
         return as_output(status, reterr);
     }
     pawl__buf_add_format(&out, "{\"exported\":%llu}\n", (unsigned long long)count);
-    return pawl__out_add(&out, reterr);
+    return pawl__cli_out_add(&out, reterr);
 }
 
 #define APPEND                                                                                 \
     "pawl ledger append --data ./data --id e-1 --run village --turn 1 --kind say --actor ada " \
     "--payload '\"hello\"' >answers && "
 
-const struct pawl__command pawl__cmd_ledger_export = {
+const struct pawl__cli_command pawl__cli_cmd_ledger_export = {
     .name = "export",
     .summary = "write events to a file",
     .description =
@@ -162,14 +163,14 @@ static pawl_status print_report(const pawl_import_report *report, pawl_error *re
                          "{\"appended\":%llu,\"duplicates\":%llu}\n",
                          (unsigned long long)report->appended,
                          (unsigned long long)report->duplicates);
-    return pawl__out_add(&out, reterr);
+    return pawl__cli_out_add(&out, reterr);
 }
 
-static pawl_status import_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status import_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
-    const char *path = pawl__args_operand(run->args, 0);
-    const char *given = pawl__args_value(run->args, "format");
+    AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
+    const char *path = pawl__cli_args_operand(run->args, 0);
+    const char *given = pawl__cli_args_value(run->args, "format");
     pawl_import_report report = { 0 };
     pawl_file_format format;
     pawl_status status = PAWL_OK;
@@ -180,15 +181,17 @@ static pawl_status import_run(struct pawl__run *run, pawl_error *reterr)
         status = guess_format(path, &format, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__ledger_open(run, LEDGER_TO_CREATE, &ledger, reterr);
+        status = pawl__cli_ledger_open(run, LEDGER_TO_CREATE, &ledger, reterr);
     }
     if (status != PAWL_OK) {
         return status;
     }
-    AUTO(pawl__long_done)
-    struct pawl__long work = pawl__long_start("import", format == PAWL_FORMAT_JSONL);
-    status = pawl_ledger_import(ledger, path, format, pawl__long_step, &work, &report, reterr);
-    pawl__long_done(&work);
+    AUTO(pawl__cli_progress_done)
+    struct pawl__cli_progress work =
+        pawl__cli_progress_start("import", format == PAWL_FORMAT_JSONL);
+    status =
+        pawl_ledger_import(ledger, path, format, pawl__cli_progress_step, &work, &report, reterr);
+    pawl__cli_progress_done(&work);
     if (status != PAWL_OK && report.appended + report.duplicates == 0) {
         return status;
     }
@@ -196,7 +199,7 @@ static pawl_status import_run(struct pawl__run *run, pawl_error *reterr)
     return status == PAWL_OK ? printed : status;
 }
 
-const struct pawl__command pawl__cmd_ledger_import = {
+const struct pawl__cli_command pawl__cli_cmd_ledger_import = {
     .name = "import",
     .summary = "append the events of a file",
     .description =

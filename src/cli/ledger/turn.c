@@ -24,7 +24,7 @@ static void free_turn(pawl_turn **turn)
     pawl_turn_free(*turn);
 }
 
-static pawl_status print_turn(const struct pawl__run *run,
+static pawl_status print_turn(const struct pawl__cli_run *run,
                               const pawl_turn *turn,
                               const char *state,
                               pawl_error *reterr)
@@ -32,51 +32,52 @@ static pawl_status print_turn(const struct pawl__run *run,
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(1 << 16);
 
     pawl__buf_add_text(&out, "{\"run_id\":");
-    pawl__display_add_json(&out, pawl_view_of(pawl__args_value(run->args, "run")));
+    pawl__display_add_json(&out, pawl_view_of(pawl__cli_args_value(run->args, "run")));
     pawl__buf_add_format(&out,
                          ",\"turn\":%lld,\"attempt\":%u,\"state\":\"%s\"}\n",
-                         (long long)pawl__args_number(run->args, "turn"),
+                         (long long)pawl__cli_args_number(run->args, "turn"),
                          pawl_turn_attempt(turn),
                          state);
-    return pawl__out_add(&out, reterr);
+    return pawl__cli_out_add(&out, reterr);
 }
 
-static pawl_status begin_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status begin_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
     AUTO(free_turn) pawl_turn *turn = NULL;
 
-    pawl_status status = pawl__ledger_open(run, LEDGER_TO_CREATE, &ledger, reterr);
+    pawl_status status = pawl__cli_ledger_open(run, LEDGER_TO_CREATE, &ledger, reterr);
     if (status == PAWL_OK) {
         status = pawl_turn_begin(ledger,
-                                 pawl_view_of(pawl__args_value(run->args, "run")),
-                                 pawl__args_number(run->args, "turn"),
+                                 pawl_view_of(pawl__cli_args_value(run->args, "run")),
+                                 pawl__cli_args_number(run->args, "turn"),
                                  &turn,
                                  reterr);
     }
     return status == PAWL_OK ? print_turn(run, turn, "open", reterr) : status;
 }
 
-static pawl_status open_turn(const struct pawl__run *run,
+static pawl_status open_turn(const struct pawl__cli_run *run,
                              pawl_ledger **ret_ledger,
                              pawl_turn **ret_turn,
                              pawl_error *reterr)
 {
-    pawl_status status = pawl__ledger_open(run, LEDGER_TO_WRITE, ret_ledger, reterr);
+    pawl_status status = pawl__cli_ledger_open(run, LEDGER_TO_WRITE, ret_ledger, reterr);
 
-    return status == PAWL_OK ? pawl_turn_resume(*ret_ledger,
-                                                pawl_view_of(pawl__args_value(run->args, "run")),
-                                                pawl__args_number(run->args, "turn"),
-                                                (uint32_t)pawl__args_number(run->args, "attempt"),
-                                                0,
-                                                ret_turn,
-                                                reterr)
-                             : status;
+    return status == PAWL_OK
+               ? pawl_turn_resume(*ret_ledger,
+                                  pawl_view_of(pawl__cli_args_value(run->args, "run")),
+                                  pawl__cli_args_number(run->args, "turn"),
+                                  (uint32_t)pawl__cli_args_number(run->args, "attempt"),
+                                  0,
+                                  ret_turn,
+                                  reterr)
+               : status;
 }
 
-static pawl_status commit_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status commit_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
     AUTO(free_turn) pawl_turn *turn = NULL;
 
     pawl_status status = open_turn(run, &ledger, &turn, reterr);
@@ -86,15 +87,15 @@ static pawl_status commit_run(struct pawl__run *run, pawl_error *reterr)
     return status == PAWL_OK ? print_turn(run, turn, "committed", reterr) : status;
 }
 
-static pawl_status abandon_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status abandon_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
     AUTO(free_turn) pawl_turn *turn = NULL;
 
     pawl_status status = open_turn(run, &ledger, &turn, reterr);
     if (status == PAWL_OK) {
-        status =
-            pawl_turn_abandon(turn, pawl_view_of(pawl__args_value(run->args, "reason")), reterr);
+        status = pawl_turn_abandon(
+            turn, pawl_view_of(pawl__cli_args_value(run->args, "reason")), reterr);
     }
     return status == PAWL_OK ? print_turn(run, turn, "abandoned", reterr) : status;
 }
@@ -102,7 +103,7 @@ static pawl_status abandon_run(struct pawl__run *run, pawl_error *reterr)
 #define BEGIN "pawl ledger turn begin --data ./data --run village --turn 1"
 #define WITH " --data ./data --run village --turn 1 --attempt 1"
 
-static const struct pawl__command turn_begin = {
+static const struct pawl__cli_command turn_begin = {
     .name = "begin",
     .summary = "start an attempt at a turn",
     .description =
@@ -114,7 +115,7 @@ static const struct pawl__command turn_begin = {
     .run = begin_run,
 };
 
-static const struct pawl__command turn_commit = {
+static const struct pawl__cli_command turn_commit = {
     .name = "commit",
     .summary = "end an attempt: it counts",
     .description = "Exit code 4 when another attempt has begun. Committing again is fine.",
@@ -125,7 +126,7 @@ static const struct pawl__command turn_commit = {
     .run = commit_run,
 };
 
-static const struct pawl__command turn_abandon = {
+static const struct pawl__cli_command turn_abandon = {
     .name = "abandon",
     .summary = "end an attempt: it does not count",
     .description = "Its events stay in the log, and replay leaves them out. Exit code 4 when "
@@ -141,7 +142,7 @@ static const struct pawl__command turn_abandon = {
     .run = abandon_run,
 };
 
-const struct pawl__command pawl__cmd_ledger_turn = {
+const struct pawl__cli_command pawl__cli_cmd_ledger_turn = {
     .name = "turn",
     .summary = "begin, commit or abandon a turn",
     .description =

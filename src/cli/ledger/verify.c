@@ -10,7 +10,7 @@ static pawl_status print_report(const pawl_verify_report *report, bool good, paw
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(1 << 16);
     char head[LEDGER_HEAD_SIZE];
 
-    pawl__ledger_head_text(&report->verified, head);
+    pawl__cli_ledger_head_text(&report->verified, head);
     json_t *row = good ? json_pack("{s:b, s:I, s:s, s:b}",
                                    "ok",
                                    1,
@@ -28,13 +28,13 @@ static pawl_status print_report(const pawl_verify_report *report, bool good, paw
                                        ? json_null()
                                        : json_integer((json_int_t)report->first_bad_offset),
                                    "what",
-                                   pawl__out_text(report->what),
+                                   pawl__cli_out_text(report->what),
                                    "verified",
                                    head,
                                    "anchor_missing",
                                    (int)report->anchor_missing);
-    pawl_status status = pawl__out_add_json(&out, row, reterr);
-    return status == PAWL_OK ? pawl__out_add(&out, reterr) : status;
+    pawl_status status = pawl__cli_out_add_json(&out, row, reterr);
+    return status == PAWL_OK ? pawl__cli_out_add(&out, reterr) : status;
 }
 
 static pawl_status print_text(const pawl_verify_report *report, pawl_error *reterr)
@@ -42,7 +42,7 @@ static pawl_status print_text(const pawl_verify_report *report, pawl_error *rete
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(1 << 16);
     char head[LEDGER_HEAD_SIZE];
 
-    pawl__ledger_head_text(&report->verified, head);
+    pawl__cli_ledger_head_text(&report->verified, head);
     pawl__buf_add_format(&out, "ok: %llu events", (unsigned long long)report->verified.offset);
     if (report->verified.offset > 0) {
         pawl__buf_add_format(&out, ", head %s", head);
@@ -52,10 +52,10 @@ static pawl_status print_text(const pawl_verify_report *report, pawl_error *rete
         pawl__buf_add_text(&out,
                            "note: it has no anchor, so a tail that was cut off would not show\n");
     }
-    return pawl__out_add(&out, reterr);
+    return pawl__cli_out_add(&out, reterr);
 }
 
-static pawl_status conclude(const struct pawl__run *run,
+static pawl_status conclude(const struct pawl__cli_run *run,
                             const pawl_verify_report *report,
                             pawl_status status,
                             pawl_error *reterr)
@@ -70,44 +70,45 @@ static pawl_status conclude(const struct pawl__run *run,
         (void)printed; /* what was found matters more than that nobody could be told here */
     }
     if (status == PAWL_CANCELLED && report->verified.offset > 0) {
-        pawl__ledger_head_text(&report->verified, head);
+        pawl__cli_ledger_head_text(&report->verified, head);
         return pawl__fail(reterr, status, "stopped; go on with --resume %s", head);
     }
     return status;
 }
 
-static pawl_status verify_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status verify_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__ledger_close_p) pawl_ledger *ledger = NULL;
-    AUTO(pawl__long_done) struct pawl__long work = pawl__long_start("verify", false);
+    AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
+    AUTO(pawl__cli_progress_done)
+    struct pawl__cli_progress work = pawl__cli_progress_start("verify", false);
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
     pawl_verify_report report = { .first_bad_offset = 0 };
     pawl_ledger_head expected;
-    const char *expect = pawl__args_value(run->args, "expect");
-    const char *resume = pawl__args_value(run->args, "resume");
+    const char *expect = pawl__cli_args_value(run->args, "expect");
+    const char *resume = pawl__cli_args_value(run->args, "resume");
     pawl_status status = PAWL_OK;
 
     if (expect != NULL) {
-        status = pawl__ledger_head_parse("expect", expect, &expected, reterr);
+        status = pawl__cli_ledger_head_parse("expect", expect, &expected, reterr);
         options.expect = &expected;
     }
     if (status == PAWL_OK && resume != NULL) {
-        status = pawl__ledger_head_parse("resume", resume, &options.from, reterr);
+        status = pawl__cli_ledger_head_parse("resume", resume, &options.from, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__ledger_open(run, LEDGER_TO_VERIFY, &ledger, reterr);
+        status = pawl__cli_ledger_open(run, LEDGER_TO_VERIFY, &ledger, reterr);
     }
     if (status != PAWL_OK) {
         return status;
     }
-    options.progress = pawl__long_step;
+    options.progress = pawl__cli_progress_step;
     options.progress_context = &work;
     status = pawl_ledger_verify(ledger, &options, &report, reterr);
-    pawl__long_done(&work);
+    pawl__cli_progress_done(&work);
     return conclude(run, &report, status, reterr);
 }
 
-const struct pawl__command pawl__cmd_ledger_verify = {
+const struct pawl__cli_command pawl__cli_cmd_ledger_verify = {
     .name = "verify",
     .summary = "prove that nothing was changed, removed or inserted",
     .description =

@@ -29,9 +29,9 @@ static void on_problem(void *context, const pawl_error *problem)
         check->first = *problem;
     } else {
         if (check->count == 1) {
-            pawl__report(stderr, &check->first, check->json);
+            pawl__cli_report(stderr, &check->first, check->json);
         }
-        pawl__report(stderr, problem, check->json);
+        pawl__cli_report(stderr, problem, check->json);
     }
     check->count++;
 }
@@ -44,8 +44,8 @@ static pawl_status add_checked(struct pawl__buf *out,
     const char *file = pawl__config_file(config);
 
     if (json) {
-        json_t *shown = file == NULL ? json_null() : pawl__out_text(file);
-        return pawl__out_add_json(out, json_pack("{s:b, s:o}", "ok", 1, "file", shown), reterr);
+        json_t *shown = file == NULL ? json_null() : pawl__cli_out_text(file);
+        return pawl__cli_out_add_json(out, json_pack("{s:b, s:o}", "ok", 1, "file", shown), reterr);
     }
     if (file == NULL) {
         pawl__buf_add_text(out, "ok: no file, only defaults, environment and flags\n");
@@ -57,14 +57,14 @@ static pawl_status add_checked(struct pawl__buf *out,
     return PAWL_OK;
 }
 
-static pawl_status check_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status check_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(SHOWN_BYTES_MAX);
     AUTO(pawl__config_free_p) struct pawl__config *config = NULL;
     struct check check = { .json = run->json };
-    struct pawl__problem_sink sink = { on_problem, &check };
+    struct pawl__cli_problem_sink sink = { on_problem, &check };
 
-    pawl_status status = pawl__settings_load(run->args, sink, &config, reterr);
+    pawl_status status = pawl__cli_settings_load(run->args, sink, &config, reterr);
     if (status != PAWL_OK && check.count > 1) {
         return pawl__fail(
             reterr, status, "%zu problems in the settings; nothing was changed", check.count);
@@ -73,7 +73,7 @@ static pawl_status check_run(struct pawl__run *run, pawl_error *reterr)
         return status;
     }
     status = add_checked(&out, config, run->json, reterr);
-    return status == PAWL_OK ? pawl__out_add(&out, reterr) : status;
+    return status == PAWL_OK ? pawl__cli_out_add(&out, reterr) : status;
 }
 
 static pawl_status add_setting(struct pawl__table *table,
@@ -98,12 +98,12 @@ static pawl_status add_setting(struct pawl__table *table,
     return pawl__table_add(table, cells, reterr);
 }
 
-static pawl_status show_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status show_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "setting", true },
                                                    { "value", false },
                                                    { "origin", false } };
-    struct pawl__table_options options = pawl__out_table(run);
+    struct pawl__table_options options = pawl__cli_out_table(run);
     AUTO(pawl__table_done) struct pawl__table table = { 0 };
     pawl_status status = PAWL_OK;
 
@@ -114,7 +114,7 @@ static pawl_status show_run(struct pawl__run *run, pawl_error *reterr)
     return status == PAWL_OK ? pawl__table_end(&table, reterr) : status;
 }
 
-static const struct pawl__command config_check = {
+static const struct pawl__cli_command config_check = {
     .name = "check",
     .summary = "say whether the settings can be used",
     .description = "Reads the file, the environment and the flags as every command does, and says "
@@ -127,7 +127,7 @@ static const struct pawl__command config_check = {
     .no_settings = true, /* loads them itself, to report every problem */
 };
 
-static const struct pawl__command config_show = {
+static const struct pawl__cli_command config_show = {
     .name = "show",
     .summary = "print every setting and where it came from",
     .description = "Prints every setting with its value and where the value came from: a line of "
@@ -141,7 +141,7 @@ static const struct pawl__command config_show = {
     .run = show_run,
 };
 
-const struct pawl__command pawl__cmd_config = {
+const struct pawl__cli_command pawl__cli_cmd_config = {
     .name = "config",
     .summary = "check and show the settings",
     .description = "A setting is a key of pawl.yaml, a variable of the environment or a flag; the "

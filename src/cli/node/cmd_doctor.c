@@ -5,8 +5,8 @@
 #include "cli/commands.h"
 #include "cli/frame/run.h"
 #include "cli/frame/text.h"
+#include "cli/node/capabilities.h"
 #include "cli/node/doctor.h"
-#include "cli/work/works.h"
 
 #define DOCTOR_BYTES_MAX (1u << 20)
 #define VERDICT_COLUMN 2
@@ -25,13 +25,15 @@ static void add_wrapped(struct pawl__buf *out, const char *before, const char *t
 
     pawl__buf_add_text(&safe, before);
     pawl__display_add_message(&safe, pawl_view_of(text));
-    pawl__text_wrap(out,
-                    safe.data == NULL ? "" : safe.data,
-                    (struct pawl__wrap){ width, TEXT_COLUMN, TEXT_COLUMN });
+    pawl__cli_text_wrap(out,
+                        safe.data == NULL ? "" : safe.data,
+                        (struct pawl__cli_wrap){ width, TEXT_COLUMN, TEXT_COLUMN });
     out->broken = out->broken || safe.broken;
 }
 
-static void add_finding(struct pawl__buf *out, const struct pawl__finding *finding, size_t width)
+static void add_finding(struct pawl__buf *out,
+                        const struct pawl__cli_finding *finding,
+                        size_t width)
 {
     pawl__buf_add_format(out,
                          "%*s%-*s%-*s ",
@@ -43,16 +45,16 @@ static void add_finding(struct pawl__buf *out, const struct pawl__finding *findi
                          finding->check);
     add_wrapped(out, "", finding->says, width);
     if (finding->cost != NULL) {
-        pawl__text_pad(out, 0, TEXT_COLUMN);
+        pawl__cli_text_pad(out, 0, TEXT_COLUMN);
         add_wrapped(out, "cost: ", finding->cost, width);
     }
     if (finding->fix[0] != '\0') {
-        pawl__text_pad(out, 0, TEXT_COLUMN);
+        pawl__cli_text_pad(out, 0, TEXT_COLUMN);
         add_wrapped(out, "fix: ", finding->fix, width);
     }
 }
 
-static void add_text(struct pawl__buf *out, const struct pawl__doctor *doctor, size_t width)
+static void add_text(struct pawl__buf *out, const struct pawl__cli_doctor *doctor, size_t width)
 {
     pawl__buf_add_text(out, "Checked\n");
     for (size_t i = 0; i < doctor->count; i++) {
@@ -62,13 +64,13 @@ static void add_text(struct pawl__buf *out, const struct pawl__doctor *doctor, s
     for (size_t i = 0; i < PAWL__CAPABILITIES_COUNT; i++) {
         pawl__buf_add_format(out,
                              "  %-9s%-22s %s\n",
-                             pawl__capabilities[i].works ? "yes" : "not yet",
-                             pawl__capabilities[i].name,
-                             pawl__capabilities[i].gives);
+                             pawl__cli_capabilities[i].works ? "yes" : "not yet",
+                             pawl__cli_capabilities[i].name,
+                             pawl__cli_capabilities[i].gives);
     }
 }
 
-static json_t *finding_json(const struct pawl__finding *finding)
+static json_t *finding_json(const struct pawl__cli_finding *finding)
 {
     static const char *const words[] = { "ok", "warning", "problem" };
 
@@ -80,33 +82,33 @@ static json_t *finding_json(const struct pawl__finding *finding)
                      "status",
                      pawl_status_name(finding->status),
                      "says",
-                     pawl__out_text(finding->says),
+                     pawl__cli_out_text(finding->says),
                      "cost",
                      finding->cost,
                      "fix",
-                     finding->fix[0] == '\0' ? NULL : pawl__out_text(finding->fix));
+                     finding->fix[0] == '\0' ? NULL : pawl__cli_out_text(finding->fix));
 }
 
 static pawl_status add_json(struct pawl__buf *out,
-                            const struct pawl__doctor *doctor,
+                            const struct pawl__cli_doctor *doctor,
                             pawl_error *reterr)
 {
     pawl_status status = PAWL_OK;
 
     for (size_t i = 0; status == PAWL_OK && i < doctor->count; i++) {
-        status = pawl__out_add_json(out, finding_json(&doctor->findings[i]), reterr);
+        status = pawl__cli_out_add_json(out, finding_json(&doctor->findings[i]), reterr);
     }
     for (size_t i = 0; status == PAWL_OK && i < PAWL__CAPABILITIES_COUNT; i++) {
-        const struct pawl__capability *capability = &pawl__capabilities[i];
+        const struct pawl__cli_capability *capability = &pawl__cli_capabilities[i];
 
         json_t *row = json_pack(
             "{s:s, s:b}", "capability", capability->name, "works", (int)capability->works);
-        status = pawl__out_add_json(out, row, reterr);
+        status = pawl__cli_out_add_json(out, row, reterr);
     }
     return status;
 }
 
-static size_t count_of(const struct pawl__doctor *doctor, enum pawl__verdict verdict)
+static size_t count_of(const struct pawl__cli_doctor *doctor, enum pawl__cli_verdict verdict)
 {
     size_t count = 0;
 
@@ -116,10 +118,10 @@ static size_t count_of(const struct pawl__doctor *doctor, enum pawl__verdict ver
     return count;
 }
 
-static pawl_status conclude(const struct pawl__doctor *doctor, pawl_error *reterr)
+static pawl_status conclude(const struct pawl__cli_doctor *doctor, pawl_error *reterr)
 {
-    bool strict = pawl__args_has(doctor->args, "strict");
-    pawl_status worst = pawl__doctor_worst(doctor->findings, doctor->count, strict);
+    bool strict = pawl__cli_args_has(doctor->args, "strict");
+    pawl_status worst = pawl__cli_doctor_worst(doctor->findings, doctor->count, strict);
     size_t problems = count_of(doctor, VERDICT_PROBLEM);
     size_t warnings = count_of(doctor, VERDICT_WARNING);
 
@@ -136,13 +138,13 @@ static pawl_status conclude(const struct pawl__doctor *doctor, pawl_error *reter
                       problems == 0 ? ", which --strict does not forgive" : "");
 }
 
-static pawl_status doctor_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status doctor_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(DOCTOR_BYTES_MAX);
-    AUTO(pawl__doctor_done)
-    struct pawl__doctor doctor = { .args = run->args, .clock = pawl__clock_real() };
+    AUTO(pawl__cli_doctor_done)
+    struct pawl__cli_doctor doctor = { .args = run->args, .clock = pawl__clock_real() };
 
-    pawl_status status = pawl__doctor_look(&doctor, reterr);
+    pawl_status status = pawl__cli_doctor_inspect(&doctor, reterr);
     if (status != PAWL_OK) {
         return status;
     }
@@ -152,12 +154,12 @@ static pawl_status doctor_run(struct pawl__run *run, pawl_error *reterr)
         add_text(&out, &doctor, MAX(run->term.width, (size_t)80));
     }
     if (status == PAWL_OK) {
-        status = pawl__out_add(&out, reterr);
+        status = pawl__cli_out_add(&out, reterr);
     }
     return status == PAWL_OK ? conclude(&doctor, reterr) : status;
 }
 
-const struct pawl__command pawl__cmd_doctor = {
+const struct pawl__cli_command pawl__cli_cmd_doctor = {
     .name = "doctor",
     .summary = "check settings, stores, disk and servers, and say what to do",
     .description =

@@ -28,26 +28,26 @@ enum { WORKERS = 8 };
 /* The first line waits so long for applications, so that whoever reads it finds those that open quickly. */
 enum { OPEN_MS = 1000 };
 
-static uint32_t milliseconds(const struct pawl__run *run, enum pawl__setting_id id)
+static uint32_t milliseconds(const struct pawl__cli_run *run, enum pawl__setting_id id)
 {
     return (uint32_t)(pawl__config_number(run->config, id) / NS_PER_MS);
 }
 
-/* Where a work store of the same place would be; malloc'ed, NULL: nowhere, since a directory of
+/* Where the work store beside these applications would be; malloc'ed, NULL: nowhere, since a directory of
  * applications alone has none. */
-static pawl_status work_beside(const struct pawl__run *run,
-                               const char *place,
+static pawl_status work_beside(const struct pawl__cli_run *run,
+                               const char *apps,
                                char **ret_location,
                                pawl_error *reterr)
 {
     struct pawl__buf location = BUF_INIT(1 << 16);
 
     *ret_location = NULL;
-    if (pawl__location_is_postgres(place)) {
-        pawl__buf_add_text(&location, place);
-    } else if (pawl__args_has(run->args, "apps")) {
+    if (pawl__location_is_postgres(apps)) {
+        pawl__buf_add_text(&location, apps);
+    } else if (pawl__cli_args_has(run->args, "apps")) {
         return PAWL_OK;
-    } else if (pawl__settings_use_database(run->config)) { /* sqlite:FILE */
+    } else if (pawl__cli_settings_use_database(run->config)) { /* sqlite:FILE */
         pawl__buf_add_text(&location, pawl__config_text(run->config, PAWL__DATABASE_URL));
     } else {
         pawl__buf_add_format(
@@ -58,27 +58,29 @@ static pawl_status work_beside(const struct pawl__run *run,
 }
 
 /* What nobody chose has to fit the lease. */
-static int64_t sweep_ms(const struct pawl__run *run)
+static int64_t sweep_ms(const struct pawl__cli_run *run)
 {
-    int64_t ms = pawl__work_setting_ms(run, PAWL__WORK_SWEEP);
+    int64_t ms = pawl__cli_work_setting_ms(run, PAWL__WORK_SWEEP);
     bool chosen = pawl__config_origin(run->config, PAWL__WORK_SWEEP).kind != PAWL__ORIGIN_DEFAULT;
 
-    return chosen ? ms : pawl__sweep_fitting_ms(ms, pawl__work_setting_ms(run, PAWL__WORK_LEASE));
+    return chosen
+               ? ms
+               : pawl__cli_sweep_fitting_ms(ms, pawl__cli_work_setting_ms(run, PAWL__WORK_LEASE));
 }
 
-static struct pawl__node_options options_of(const struct pawl__run *run,
-                                            const char *place,
-                                            const char *work)
+static struct pawl__serve_options options_of(const struct pawl__cli_run *run,
+                                             const char *location,
+                                             const char *work)
 {
-    struct pawl__node_options options = {
-        .place = place,
-        .app = pawl__app_options(run),
+    struct pawl__serve_options options = {
+        .location = location,
+        .app = pawl__cli_app_options(run),
         .work = work,
-        .work_options = pawl__work_options(run),
+        .work_options = pawl__cli_work_options(run),
         .http = PAWL__HTTP_OPTIONS_INIT,
         .stop_ms_max = milliseconds(run, PAWL__SERVER_STOP_TIMEOUT),
     };
-    const char *listen = pawl__args_value(run->args, "listen");
+    const char *listen = pawl__cli_args_value(run->args, "listen");
 
     options.work_sweep_ms = (uint32_t)sweep_ms(run);
     options.http.workers_aside = WORKERS;
@@ -105,12 +107,12 @@ static struct pawl__node_options options_of(const struct pawl__run *run,
 static pawl_status fit_connections(uint32_t *connections_max, pawl_error *reterr)
 {
     uint64_t files = 0;
-    pawl_status status = pawl__open_files_raise(&files, reterr);
+    pawl_status status = pawl__cli_open_files_raise(&files, reterr);
 
     if (status != PAWL_OK) {
         return status;
     }
-    uint32_t fit = pawl__connections_that_fit(files, *connections_max);
+    uint32_t fit = pawl__cli_connections_that_fit(files, *connections_max);
     if (fit < MIN(*connections_max, PAWL__CONNECTIONS_LEAST)) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
@@ -145,33 +147,33 @@ static void wait_for_signal(int fd)
 {
     struct pollfd waits = { .fd = fd, .events = POLLIN };
 
-    while (!pawl__interrupted()) {
+    while (!pawl__cli_interrupted()) {
         (void)poll(&waits, 1, -1);
     }
 }
 
 /* --- what it says --- */
 
-static void add_place(struct pawl__buf *text, const char *place)
+static void add_location(struct pawl__buf *text, const char *location)
 {
-    if (pawl__location_is_postgres(place)) {
-        pawl__url_add_masked(pawl_view_of(place), text);
+    if (pawl__location_is_postgres(location)) {
+        pawl__url_add_masked(pawl_view_of(location), text);
     } else {
-        pawl__buf_add_text(text, place);
+        pawl__buf_add_text(text, location);
     }
 }
 
-static pawl_status say(const struct pawl__run *run,
-                       struct pawl__node *node,
-                       const char *place,
+static pawl_status say(const struct pawl__cli_run *run,
+                       struct pawl__serve_node *node,
+                       const char *location,
                        pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf shown = BUF_INIT(1 << 16);
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(1 << 18);
-    const char *address = pawl__node_listens_on(node);
-    size_t count = pawl__node_app_count(node);
+    const char *address = pawl__serve_listens_on(node);
+    size_t count = pawl__serve_app_count(node);
 
-    add_place(&shown, place);
+    add_location(&shown, location);
     if (run->json) {
         pawl__buf_add_format(&text, "{\"url\":\"http://%s\",\"apps\":", address);
         pawl__display_add_json(&text, pawl__buf_view(&shown));
@@ -182,16 +184,16 @@ static pawl_status say(const struct pawl__run *run,
         pawl__display_add(&text, pawl__buf_view(&shown));
         pawl__buf_add_format(&text, "\nstop it with Ctrl-C or 'kill %ld'\n", (long)getpid());
     }
-    pawl_status status = pawl__out_add(&text, reterr);
-    return status == PAWL_OK ? pawl__out_check(reterr) : status;
+    pawl_status status = pawl__cli_out_add(&text, reterr);
+    return status == PAWL_OK ? pawl__cli_out_check(reterr) : status;
 }
 
 /* A store that does not answer is in the log, and no failure of the end: what was answered is on disk, and
  * the process ends, in time, as it was told to. */
-static pawl_status end(struct pawl__node *node, pawl_error *reterr)
+static pawl_status end(struct pawl__serve_node *node, pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = pawl__node_close(node, &error);
+    pawl_status status = pawl__serve_node_close(node, &error);
 
     if (status == PAWL_OK || status == PAWL_TIMEOUT) {
         return PAWL_OK;
@@ -200,24 +202,27 @@ static pawl_status end(struct pawl__node *node, pawl_error *reterr)
     return status;
 }
 
-static pawl_status serve(const struct pawl__run *run, const char *place, int fd, pawl_error *reterr)
+static pawl_status serve(const struct pawl__cli_run *run,
+                         const char *location,
+                         int fd,
+                         pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *work = NULL;
-    struct pawl__node *node = NULL;
-    pawl_status status = work_beside(run, place, &work, reterr);
+    struct pawl__serve_node *node = NULL;
+    pawl_status status = work_beside(run, location, &work, reterr);
 
     if (status == PAWL_OK) {
-        struct pawl__node_options options = options_of(run, place, work);
+        struct pawl__serve_options options = options_of(run, location, work);
 
         status = fit_connections(&options.http.connections_max, reterr);
         if (status == PAWL_OK) {
-            status = pawl__node_open(&options, &node, reterr);
+            status = pawl__serve_node_open(&options, &node, reterr);
         }
     }
     if (status != PAWL_OK) {
         return status;
     }
-    status = say(run, node, place, reterr);
+    status = say(run, node, location, reterr);
     if (status == PAWL_OK) {
         wait_for_signal(fd);
     }
@@ -230,35 +235,35 @@ static pawl_status serve(const struct pawl__run *run, const char *place, int fd,
     return status;
 }
 
-static pawl_status serve_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status serve_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__text_free) char *place = NULL;
+    AUTO(pawl__text_free) char *location = NULL;
     AUTO(pawl__fs_close) int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    const struct pawl__woken woken = { wake, &fd };
+    const struct pawl__cli_wakeable woken = { wake, &fd };
     pawl_status status =
         fd < 0 ? pawl__fail_errno(reterr, errno, "make an event to wait for") : PAWL_OK;
 
     if (status == PAWL_OK) {
-        status = pawl__app_place(run, &place, reterr);
+        status = pawl__cli_apps_location(run, &location, reterr);
     }
     if (status != PAWL_OK) {
         return status;
     }
-    pawl__interrupt_wakes(&woken);
-    pawl__interrupt_catch();
-    status = serve(run, place, fd, reterr);
-    pawl__interrupt_wakes(NULL);
+    pawl__cli_interrupt_wakes(&woken);
+    pawl__cli_interrupt_catch();
+    status = serve(run, location, fd, reterr);
+    pawl__cli_interrupt_wakes(NULL);
     return status;
 }
 
-const struct pawl__command pawl__cmd_serve = {
+const struct pawl__cli_command pawl__cli_cmd_serve = {
     .name = "serve",
     .summary = "serve applications and work over HTTP",
     .description =
         "Listens, opens every application and answers requests under /v1 until it is stopped: "
         "commands, "
         "records, logs and sequences of applications; tasks, items, leases and checkpoints of the "
-        "work store of the same place, whose leases that ran out it takes back and whose "
+        "work store beside them, whose leases that ran out it takes back and whose "
         "schedules it fires. /livez, /readyz, /healthz and /metrics are for whoever looks after "
         "it; /metrics has the numbers of the work store, too, when there is one. It prints where "
         "it listens, where the applications are and how it is stopped, one line each.\n\n"

@@ -31,21 +31,21 @@ static json_t *version_json(const struct pawl__part *parts)
                      versions);
 }
 
-static pawl_status version_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status version_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(VERSION_BYTES_MAX);
     struct pawl__part parts[VERSIONS_COUNT];
 
-    pawl__versions(parts);
+    pawl__cli_versions(parts);
     if (!run->json) {
         add_text(&out, parts);
-        return pawl__out_add(&out, reterr);
+        return pawl__cli_out_add(&out, reterr);
     }
-    pawl_status status = pawl__out_add_json(&out, version_json(parts), reterr);
-    return status == PAWL_OK ? pawl__out_add(&out, reterr) : status;
+    pawl_status status = pawl__cli_out_add_json(&out, version_json(parts), reterr);
+    return status == PAWL_OK ? pawl__cli_out_add(&out, reterr) : status;
 }
 
-const struct pawl__command pawl__cmd_version = {
+const struct pawl__cli_command pawl__cli_cmd_version = {
     .name = "version",
     .summary = "print the version of pawl and of its parts",
     .description = "Prints the version of pawl, how it was built, and the versions of the "

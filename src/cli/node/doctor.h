@@ -16,7 +16,7 @@
 #include "base/core/macros.h"
 #include "cli/frame/args.h"
 
-enum pawl__verdict {
+enum pawl__cli_verdict {
     VERDICT_OK,
     VERDICT_WARNING, /* works, but costs something; --strict fails on it */
     VERDICT_PROBLEM, /* something does not work; decides the exit code by its status */
@@ -24,9 +24,9 @@ enum pawl__verdict {
 
 #define FINDING_FIX_SIZE 256
 
-struct pawl__finding {
+struct pawl__cli_finding {
     const char *check; /* static */
-    enum pawl__verdict verdict;
+    enum pawl__cli_verdict verdict;
     pawl_status status; /* of a problem; PAWL_OK otherwise */
     char says[PAWL_ERROR_MESSAGE_SIZE];
     const char *cost; /* static; NULL for ok */
@@ -38,76 +38,83 @@ struct pawl__finding {
 struct pawl__config;
 struct pawl__clock;
 
-struct pawl__doctor {
-    const struct pawl__args *args;
+struct pawl__cli_doctor {
+    const struct pawl__cli_args *args;
     struct pawl__config *config; /* NULL when it could not be loaded */
     struct pawl__clock *clock;
     const char *data; /* the data directory; NULL without a configuration */
     bool database;    /* ledger and work live where database_url says */
     bool postgres;    /* ... which is PostgreSQL */
     bool data_usable; /* it is there and may be read and written */
-    struct pawl__finding *findings;
+    struct pawl__cli_finding *findings;
     size_t count;
 };
 
 /* Runs every check, in order. */
-PAWL_MUST_USE pawl_status pawl__doctor_look(struct pawl__doctor *doctor, pawl_error *reterr);
-void pawl__doctor_done(struct pawl__doctor *doctor);
-void pawl__doctor_add(struct pawl__doctor *doctor, struct pawl__finding finding);
+PAWL_MUST_USE pawl_status pawl__cli_doctor_inspect(struct pawl__cli_doctor *doctor,
+                                                   pawl_error *reterr);
+void pawl__cli_doctor_done(struct pawl__cli_doctor *doctor);
+void pawl__cli_doctor_add(struct pawl__cli_doctor *doctor, struct pawl__cli_finding finding);
 
 /* The status that decides the exit code: that of the worst problem, where damage is worse than what
  * cannot be used (bad settings, a newer version), that is worse than what fails, and that is worse
  * than what could not be checked or may pass by itself (busy, unreachable, no space). Warnings
  * count, as FAILED, only with `strict`. */
-pawl_status pawl__doctor_worst(const struct pawl__finding *findings, size_t count, bool strict);
+pawl_status pawl__cli_doctor_worst(const struct pawl__cli_finding *findings,
+                                   size_t count,
+                                   bool strict);
 
 /* Findings. `says` is a printf format. */
 PRINTF_LIKE(2, 3)
-struct pawl__finding pawl__finding_ok(const char *check, const char *says, ...);
+struct pawl__cli_finding pawl__cli_finding_ok(const char *check, const char *says, ...);
 PRINTF_LIKE(3, 4)
-struct pawl__finding pawl__finding_warning(const char *check,
-                                           const char *cost,
-                                           const char *says,
-                                           ...);
-struct pawl__finding pawl__finding_problem(const char *check,
-                                           const pawl_error *error,
-                                           const char *cost);
-PRINTF_LIKE(2, 3) void pawl__finding_fix(struct pawl__finding *finding, const char *fix, ...);
+struct pawl__cli_finding pawl__cli_finding_warning(const char *check,
+                                                   const char *cost,
+                                                   const char *says,
+                                                   ...);
+struct pawl__cli_finding pawl__cli_finding_problem(const char *check,
+                                                   const pawl_error *error,
+                                                   const char *cost);
+PRINTF_LIKE(2, 3)
+void pawl__cli_finding_fix(struct pawl__cli_finding *finding, const char *fix, ...);
 
 /* --- judges --- */
 
-struct pawl__directory_facts {
+struct pawl__cli_directory_facts {
     const char *path;
     bool created;
     mode_t mode;
     uid_t owner;
     uid_t user; /* who asks */
 };
-struct pawl__finding pawl__judge_directory(const struct pawl__directory_facts *facts);
+struct pawl__cli_finding pawl__cli_judge_directory(const struct pawl__cli_directory_facts *facts);
 
-struct pawl__finding pawl__judge_space(const char *path,
-                                       uint64_t free_bytes,
-                                       uint64_t needed_bytes);
+struct pawl__cli_finding pawl__cli_judge_space(const char *path,
+                                               uint64_t free_bytes,
+                                               uint64_t needed_bytes);
 
 /* `bytes`: what the process may have, all of it; 0: nobody knows. */
-struct pawl__finding pawl__judge_memory(uint64_t bytes, uint64_t store_bytes);
+struct pawl__cli_finding pawl__cli_judge_memory(uint64_t bytes, uint64_t store_bytes);
 
 /* The file system that holds a path, as /proc/self/mountinfo tells it. */
-struct pawl__mount {
+struct pawl__cli_mount {
     char type[32]; /* "ext4"; "" when it is not known */
     bool no_barrier;
     bool read_only;
 };
-struct pawl__mount pawl__mount_of(pawl_view mountinfo, const char *path);
-struct pawl__finding pawl__judge_mount(const char *path, const struct pawl__mount *mount);
+struct pawl__cli_mount pawl__cli_mount_of(pawl_view mountinfo, const char *path);
+struct pawl__cli_finding pawl__cli_judge_mount(const char *path,
+                                               const struct pawl__cli_mount *mount);
 
 /* `connections` are those that `pawl serve` is to take. */
-struct pawl__finding pawl__judge_open_files(uint64_t soft, uint64_t hard, uint32_t connections);
+struct pawl__cli_finding pawl__cli_judge_open_files(uint64_t soft,
+                                                    uint64_t hard,
+                                                    uint32_t connections);
 
 /* `newest_us`: the latest change to anything in the data directory; 0 when there is nothing. */
-struct pawl__finding pawl__judge_clock(int64_t now_us, int64_t newest_us);
+struct pawl__cli_finding pawl__cli_judge_clock(int64_t now_us, int64_t newest_us);
 
-struct pawl__pg_facts {
+struct pawl__cli_pg_facts {
     const char *location;
     int version; /* 150012 is 15.12 */
     bool fsync;
@@ -115,19 +122,19 @@ struct pawl__pg_facts {
     bool read_only;
     const char *default_commit;
 };
-struct pawl__finding pawl__judge_pg_access(const struct pawl__pg_facts *facts);
-struct pawl__finding pawl__judge_pg_durability(const struct pawl__pg_facts *facts);
+struct pawl__cli_finding pawl__cli_judge_pg_access(const struct pawl__cli_pg_facts *facts);
+struct pawl__cli_finding pawl__cli_judge_pg_durability(const struct pawl__cli_pg_facts *facts);
 
 /* Where ledger and work live, and why. */
-struct pawl__choice_facts {
+struct pawl__cli_choice_facts {
     const char *data;
     bool data_flag;              /* --data was given */
     const char *database_origin; /* where database_url was set; NULL: it was not */
     const char *database_url;    /* shown only when it is a file: others hold passwords */
 };
-struct pawl__finding pawl__judge_choice(const struct pawl__choice_facts *facts);
+struct pawl__cli_finding pawl__cli_judge_choice(const struct pawl__cli_choice_facts *facts);
 
 /* Whether a location, by its own word, may lose what was acknowledged. */
-struct pawl__finding pawl__judge_location(const char *location);
+struct pawl__cli_finding pawl__cli_judge_location(const char *location);
 
 #endif

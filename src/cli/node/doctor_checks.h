@@ -4,7 +4,7 @@
 
 #include "cli/node/doctor.h"
 
-void pawl__look_at_stores(struct pawl__doctor *doctor);
-void pawl__look_at_postgres(struct pawl__doctor *doctor);
+void pawl__cli_inspect_stores(struct pawl__cli_doctor *doctor);
+void pawl__cli_inspect_postgres(struct pawl__cli_doctor *doctor);
 
 #endif

@@ -25,7 +25,7 @@
 
 #define MOUNTINFO_SIZE (1u << 20)
 
-void pawl__doctor_add(struct pawl__doctor *doctor, struct pawl__finding finding)
+void pawl__cli_doctor_add(struct pawl__cli_doctor *doctor, struct pawl__cli_finding finding)
 {
     if (doctor->count < FINDINGS_MAX) {
         doctor->findings[doctor->count++] = finding;
@@ -34,56 +34,56 @@ void pawl__doctor_add(struct pawl__doctor *doctor, struct pawl__finding finding)
 
 static void on_setting_problem(void *context, const pawl_error *problem)
 {
-    struct pawl__finding finding =
-        pawl__finding_problem("settings", problem, "no command can run with these settings");
+    struct pawl__cli_finding finding =
+        pawl__cli_finding_problem("settings", problem, "no command can run with these settings");
 
-    pawl__finding_fix(&finding, "correct it; 'pawl help settings' lists what is allowed");
-    pawl__doctor_add(context, finding);
+    pawl__cli_finding_fix(&finding, "correct it; 'pawl help settings' lists what is allowed");
+    pawl__cli_doctor_add(context, finding);
 }
 
-static void look_at_settings(struct pawl__doctor *doctor)
+static void look_at_settings(struct pawl__cli_doctor *doctor)
 {
-    struct pawl__problem_sink sink = { on_setting_problem, doctor };
+    struct pawl__cli_problem_sink sink = { on_setting_problem, doctor };
     pawl_error error = PAWL_ERROR_INIT;
     size_t before = doctor->count;
 
-    pawl_status status = pawl__settings_load(doctor->args, sink, &doctor->config, &error);
+    pawl_status status = pawl__cli_settings_load(doctor->args, sink, &doctor->config, &error);
     if (status != PAWL_OK) {
         if (doctor->count == before) { /* failed before anything was read */
             on_setting_problem(doctor, &error);
         }
         return;
     }
-    pawl__log_start(doctor->config);
+    pawl__cli_log_start(doctor->config);
     doctor->data = pawl__config_text(doctor->config, PAWL__DATA);
     const char *file = pawl__config_file(doctor->config);
-    pawl__doctor_add(doctor,
-                     file == NULL
-                         ? pawl__finding_ok("settings", "no file; defaults, environment and flags")
-                         : pawl__finding_ok("settings", "'%s'", file));
+    pawl__cli_doctor_add(
+        doctor,
+        file == NULL ? pawl__cli_finding_ok("settings", "no file; defaults, environment and flags")
+                     : pawl__cli_finding_ok("settings", "'%s'", file));
 }
 
-static void look_at_parts(struct pawl__doctor *doctor)
+static void look_at_parts(struct pawl__cli_doctor *doctor)
 {
     struct pawl__part parts[VERSIONS_COUNT];
     char text[PAWL_ERROR_MESSAGE_SIZE] = "";
     struct pawl__buf list = BUF_OVER(text);
 
-    pawl__versions(parts);
+    pawl__cli_versions(parts);
     pawl__buf_add_format(&list, "pawl %s (%s)", pawl_version(), pawl__build_kind());
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
         pawl__buf_add_format(&list, ", %s %s", parts[i].name, parts[i].version);
     }
-    pawl__doctor_add(doctor, pawl__finding_ok("versions", "%s", text));
+    pawl__cli_doctor_add(doctor, pawl__cli_finding_ok("versions", "%s", text));
 }
 
-static void look_at_choice(struct pawl__doctor *doctor)
+static void look_at_choice(struct pawl__cli_doctor *doctor)
 {
     char text[PAWL_ERROR_MESSAGE_SIZE] = "";
     struct pawl__buf origin = BUF_OVER(text);
     const char *url = pawl__config_text(doctor->config, PAWL__DATABASE_URL);
     bool set = url[0] != '\0';
-    struct pawl__choice_facts facts = {
+    struct pawl__cli_choice_facts facts = {
         .data = doctor->data,
         .data_flag = pawl__config_origin(doctor->config, PAWL__DATA).kind == PAWL__ORIGIN_FLAG,
         .database_origin = set ? text : NULL,
@@ -91,11 +91,11 @@ static void look_at_choice(struct pawl__doctor *doctor)
     };
 
     pawl__config_add_origin(doctor->config, PAWL__DATABASE_URL, &origin);
-    doctor->database = pawl__settings_use_database(doctor->config);
+    doctor->database = pawl__cli_settings_use_database(doctor->config);
     doctor->postgres = doctor->database && strncmp(url, "postgres", strlen("postgres")) == 0;
-    pawl__doctor_add(doctor, pawl__judge_choice(&facts));
+    pawl__cli_doctor_add(doctor, pawl__cli_judge_choice(&facts));
     if (doctor->database && !doctor->postgres) {
-        pawl__doctor_add(doctor, pawl__judge_location(url));
+        pawl__cli_doctor_add(doctor, pawl__cli_judge_location(url));
     }
 }
 
@@ -120,7 +120,7 @@ static pawl_status reach_directory(const char *path,
     return PAWL_OK;
 }
 
-static void look_at_directory(struct pawl__doctor *doctor)
+static void look_at_directory(struct pawl__cli_doctor *doctor)
 {
     pawl_error error = PAWL_ERROR_INIT;
     struct stat info = { 0 };
@@ -128,55 +128,55 @@ static void look_at_directory(struct pawl__doctor *doctor)
     pawl_status status = reach_directory(doctor->data, &created, &info, &error);
 
     if (status != PAWL_OK) {
-        struct pawl__finding finding =
-            pawl__finding_problem("data directory", &error, "nothing can be stored");
+        struct pawl__cli_finding finding =
+            pawl__cli_finding_problem("data directory", &error, "nothing can be stored");
 
-        pawl__finding_fix(&finding, "name another one with --data, or make this one writable");
-        pawl__doctor_add(doctor, finding);
+        pawl__cli_finding_fix(&finding, "name another one with --data, or make this one writable");
+        pawl__cli_doctor_add(doctor, finding);
         return;
     }
     doctor->data_usable = true;
-    struct pawl__directory_facts facts = {
+    struct pawl__cli_directory_facts facts = {
         .path = doctor->data,
         .created = created,
         .mode = info.st_mode,
         .owner = info.st_uid,
         .user = geteuid(),
     };
-    pawl__doctor_add(doctor, pawl__judge_directory(&facts));
+    pawl__cli_doctor_add(doctor, pawl__cli_judge_directory(&facts));
 }
 
-static void look_at_mount(struct pawl__doctor *doctor)
+static void look_at_mount(struct pawl__cli_doctor *doctor)
 {
     char *text = malloc(MOUNTINFO_SIZE);
     char *real = realpath(doctor->data, NULL);
-    struct pawl__mount mount = { .type = "" };
+    struct pawl__cli_mount mount = { .type = "" };
     size_t len = 0;
 
     /* Without /proc nothing is known, which the finding then says. */
     if (text != NULL && real != NULL
         && pawl__fs_read_small("/proc/self/mountinfo", text, MOUNTINFO_SIZE, &len, NULL)
                == PAWL_OK) {
-        mount = pawl__mount_of((pawl_view){ text, len }, real);
+        mount = pawl__cli_mount_of((pawl_view){ text, len }, real);
     }
-    pawl__doctor_add(doctor, pawl__judge_mount(doctor->data, &mount));
+    pawl__cli_doctor_add(doctor, pawl__cli_judge_mount(doctor->data, &mount));
     free(real);
     free(text);
 }
 
-static void look_at_space(struct pawl__doctor *doctor)
+static void look_at_space(struct pawl__cli_doctor *doctor)
 {
     pawl_error error = PAWL_ERROR_INIT;
     uint64_t free_bytes = 0;
     uint64_t needed = (uint64_t)pawl__config_number(doctor->config, PAWL__STORE_FREE_SPACE_MIN);
 
-    pawl__doctor_add(doctor,
-                     pawl__fs_free_bytes(doctor->data, &free_bytes, &error) == PAWL_OK
-                         ? pawl__judge_space(doctor->data, free_bytes, needed)
-                         : pawl__finding_problem("disk space", &error, "it is not known"));
+    pawl__cli_doctor_add(doctor,
+                         pawl__fs_free_bytes(doctor->data, &free_bytes, &error) == PAWL_OK
+                             ? pawl__cli_judge_space(doctor->data, free_bytes, needed)
+                             : pawl__cli_finding_problem("disk space", &error, "it is not known"));
 }
 
-static void look_at_open_files(struct pawl__doctor *doctor)
+static void look_at_open_files(struct pawl__cli_doctor *doctor)
 {
     struct rlimit limit = { 0 };
 
@@ -184,35 +184,37 @@ static void look_at_open_files(struct pawl__doctor *doctor)
         uint32_t connections =
             (uint32_t)pawl__config_number(doctor->config, PAWL__SERVER_CONNECTIONS_MAX);
 
-        pawl__doctor_add(doctor,
-                         pawl__judge_open_files(limit.rlim_cur, limit.rlim_max, connections));
+        pawl__cli_doctor_add(
+            doctor, pawl__cli_judge_open_files(limit.rlim_cur, limit.rlim_max, connections));
     }
 }
 
 /* Where `pawl serve` would listen. That the address is in use is no problem when it is our own node. */
-static void look_at_address(struct pawl__doctor *doctor)
+static void look_at_address(struct pawl__cli_doctor *doctor)
 {
     static const char check[] = "address";
     const char *listen = pawl__config_text(doctor->config, PAWL__SERVER_LISTEN);
     AUTO(pawl__fs_close) int fd = -1;
     char text[PAWL__SETTING_NAME_SIZE];
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = pawl__node_check_address(listen, &error);
+    pawl_status status = pawl__serve_check_address(listen, &error);
 
     if (status == PAWL_OK) {
         status = pawl__http_listen(listen, &fd, text, sizeof(text), &error);
     }
     if (status == PAWL_OK) {
-        pawl__doctor_add(doctor, pawl__finding_ok(check, "'pawl serve' can listen on %s", listen));
+        pawl__cli_doctor_add(doctor,
+                             pawl__cli_finding_ok(check, "'pawl serve' can listen on %s", listen));
     } else if (status == PAWL_BUSY) {
-        pawl__doctor_add(
-            doctor, pawl__finding_ok(check, "%s is in use, which is fine for your node", listen));
+        pawl__cli_doctor_add(
+            doctor,
+            pawl__cli_finding_ok(check, "%s is in use, which is fine for your node", listen));
     } else {
-        struct pawl__finding finding =
-            pawl__finding_problem(check, &error, "'pawl serve' does not start");
+        struct pawl__cli_finding finding =
+            pawl__cli_finding_problem(check, &error, "'pawl serve' does not start");
 
-        pawl__finding_fix(&finding, "set server.listen to another address");
-        pawl__doctor_add(doctor, finding);
+        pawl__cli_finding_fix(&finding, "set server.listen to another address");
+        pawl__cli_doctor_add(doctor, finding);
     }
 }
 
@@ -237,11 +239,11 @@ static int64_t newest_change_us(const char *path)
     return newest;
 }
 
-static void look_at_clock(struct pawl__doctor *doctor)
+static void look_at_clock(struct pawl__cli_doctor *doctor)
 {
     int64_t newest = doctor->data_usable ? newest_change_us(doctor->data) : 0;
 
-    pawl__doctor_add(doctor, pawl__judge_clock(pawl__wall_us(doctor->clock), newest));
+    pawl__cli_doctor_add(doctor, pawl__cli_judge_clock(pawl__wall_us(doctor->clock), newest));
 }
 
 /* Of the machine, or what its control group leaves; the root group has no file of that name. */
@@ -263,29 +265,35 @@ static uint64_t memory_bytes(void)
     return bytes;
 }
 
-static void look_at_memory(struct pawl__doctor *doctor)
+static void look_at_memory(struct pawl__cli_doctor *doctor)
 {
     uint64_t store = (uint64_t)pawl__config_number(doctor->config, PAWL__STORE_MEMORY_MAX);
 
-    pawl__doctor_add(doctor, pawl__judge_memory(memory_bytes(), store));
+    pawl__cli_doctor_add(doctor, pawl__cli_judge_memory(memory_bytes(), store));
 }
 
 /* What a check needs before it can say anything. */
 enum needs { NOTHING, SETTINGS, DATA };
 
 static const struct {
-    void (*look)(struct pawl__doctor *doctor);
+    void (*look)(struct pawl__cli_doctor *doctor);
     enum needs needs;
 } checks[] = {
-    { look_at_settings, NOTHING },  { look_at_parts, NOTHING },
-    { look_at_choice, SETTINGS },   { look_at_directory, SETTINGS },
-    { look_at_mount, DATA },        { look_at_space, DATA },
-    { pawl__look_at_stores, DATA }, { pawl__look_at_postgres, SETTINGS },
-    { look_at_address, SETTINGS },  { look_at_open_files, SETTINGS },
-    { look_at_memory, SETTINGS },   { look_at_clock, NOTHING },
+    { look_at_settings, NOTHING },
+    { look_at_parts, NOTHING },
+    { look_at_choice, SETTINGS },
+    { look_at_directory, SETTINGS },
+    { look_at_mount, DATA },
+    { look_at_space, DATA },
+    { pawl__cli_inspect_stores, DATA },
+    { pawl__cli_inspect_postgres, SETTINGS },
+    { look_at_address, SETTINGS },
+    { look_at_open_files, SETTINGS },
+    { look_at_memory, SETTINGS },
+    { look_at_clock, NOTHING },
 };
 
-pawl_status pawl__doctor_look(struct pawl__doctor *doctor, pawl_error *reterr)
+pawl_status pawl__cli_doctor_inspect(struct pawl__cli_doctor *doctor, pawl_error *reterr)
 {
     doctor->findings = calloc(FINDINGS_MAX, sizeof(doctor->findings[0]));
     if (doctor->findings == NULL) {
@@ -301,9 +309,9 @@ pawl_status pawl__doctor_look(struct pawl__doctor *doctor, pawl_error *reterr)
     return PAWL_OK;
 }
 
-void pawl__doctor_done(struct pawl__doctor *doctor)
+void pawl__cli_doctor_done(struct pawl__cli_doctor *doctor)
 {
     pawl__config_free(doctor->config);
     free(doctor->findings);
-    *doctor = (struct pawl__doctor){ 0 };
+    *doctor = (struct pawl__cli_doctor){ 0 };
 }

@@ -73,9 +73,9 @@ static bool read_line(pawl_view text, struct line *ret_line)
            && pawl__view_split(&text, ' ', &ret_line->super_options);
 }
 
-struct pawl__mount pawl__mount_of(pawl_view mountinfo, const char *path)
+struct pawl__cli_mount pawl__cli_mount_of(pawl_view mountinfo, const char *path)
 {
-    struct pawl__mount mount = { .type = "" };
+    struct pawl__cli_mount mount = { .type = "" };
     size_t longest = 0;
     pawl_view text;
 
@@ -125,33 +125,34 @@ static bool type_is(const char *type, const char *pattern)
                                    : strcmp(type, pattern) == 0;
 }
 
-struct pawl__finding pawl__judge_mount(const char *path, const struct pawl__mount *mount)
+struct pawl__cli_finding pawl__cli_judge_mount(const char *path,
+                                               const struct pawl__cli_mount *mount)
 {
     static const char check[] = "file system";
-    struct pawl__finding finding;
+    struct pawl__cli_finding finding;
     pawl_error error = PAWL_ERROR_INIT;
 
     if (mount->read_only) {
         pawl__fail(&error, PAWL_DENIED, "'%s' is on a file system mounted read-only", path);
-        finding = pawl__finding_problem(check, &error, "nothing can be stored");
-        pawl__finding_fix(&finding, "mount it read-write, or use another directory");
+        finding = pawl__cli_finding_problem(check, &error, "nothing can be stored");
+        pawl__cli_finding_fix(&finding, "mount it read-write, or use another directory");
         return finding;
     }
     if (mount->no_barrier) {
-        finding = pawl__finding_warning(check,
-                                        "a power cut loses what was acknowledged",
-                                        "%s mounted without write barriers",
-                                        mount->type);
-        pawl__finding_fix(&finding, "remove nobarrier (barrier=0) from its mount options");
+        finding = pawl__cli_finding_warning(check,
+                                            "a power cut loses what was acknowledged",
+                                            "%s mounted without write barriers",
+                                            mount->type);
+        pawl__cli_finding_fix(&finding, "remove nobarrier (barrier=0) from its mount options");
         return finding;
     }
     for (size_t i = 0; i < COUNT_OF(doubtful); i++) {
         if (type_is(mount->type, doubtful[i].type)) {
-            finding =
-                pawl__finding_warning(check, doubtful[i].cost, "'%s' is on %s", path, mount->type);
-            pawl__finding_fix(&finding, "%s", doubtful[i].fix);
+            finding = pawl__cli_finding_warning(
+                check, doubtful[i].cost, "'%s' is on %s", path, mount->type);
+            pawl__cli_finding_fix(&finding, "%s", doubtful[i].fix);
             return finding;
         }
     }
-    return pawl__finding_ok(check, "%s", mount->type[0] == '\0' ? "not known" : mount->type);
+    return pawl__cli_finding_ok(check, "%s", mount->type[0] == '\0' ? "not known" : mount->type);
 }

@@ -22,78 +22,80 @@
 #define CONNECT_MS_MAX 5000
 
 /* What a failure costs, and what to do. */
-static struct pawl__finding refused_store(const char *check,
-                                          const char *path,
-                                          const pawl_error *error)
+static struct pawl__cli_finding refused_store(const char *check,
+                                              const char *path,
+                                              const pawl_error *error)
 {
-    struct pawl__finding finding = pawl__finding_problem(check, error, "this store cannot be used");
+    struct pawl__cli_finding finding =
+        pawl__cli_finding_problem(check, error, "this store cannot be used");
 
     switch (error->status) {
     case PAWL_CORRUPT:
         finding.cost = "part of what was stored may be lost";
-        pawl__finding_fix(&finding, "keep a copy of '%s', then restore a snapshot", path);
+        pawl__cli_finding_fix(&finding, "keep a copy of '%s', then restore a snapshot", path);
         break;
     case PAWL_UNSUPPORTED:
-        pawl__finding_fix(&finding, "use the version of pawl that made it, or a newer one");
+        pawl__cli_finding_fix(&finding, "use the version of pawl that made it, or a newer one");
         break;
     case PAWL_INVALID:
-        pawl__finding_fix(&finding, "move '%s' away, or use another data directory", path);
+        pawl__cli_finding_fix(&finding, "move '%s' away, or use another data directory", path);
         break;
     case PAWL_BUSY:
         finding.cost = "it could not be checked, and only its owner can use it";
-        pawl__finding_fix(&finding, "nothing, if that is your node; else stop that process");
+        pawl__cli_finding_fix(&finding, "nothing, if that is your node; else stop that process");
         break;
     default:
-        pawl__finding_fix(&finding, "see who owns '%s' and what its permissions are", path);
+        pawl__cli_finding_fix(&finding, "see who owns '%s' and what its permissions are", path);
     }
     return finding;
 }
 
-static struct pawl__finding judge_sqlite(const char *check, const struct pawl__sqlite_facts *facts)
+static struct pawl__cli_finding judge_sqlite(const char *check,
+                                             const struct pawl__sqlite_facts *facts)
 {
     unsigned long long bytes = facts->bytes;
 
     if (bytes == 0) {
-        return pawl__finding_ok(check, "empty, never written to");
+        return pawl__cli_finding_ok(check, "empty, never written to");
     }
     if (!facts->wal) {
-        struct pawl__finding finding = pawl__finding_warning(
+        struct pawl__cli_finding finding = pawl__cli_finding_warning(
             check,
             "readers and writers wait for each other until the next open for writing",
             "its journal mode is not WAL");
 
-        pawl__finding_fix(&finding, "open it once with pawl; do not change its pragmas");
+        pawl__cli_finding_fix(&finding, "open it once with pawl; do not change its pragmas");
         return finding;
     }
-    return pawl__finding_ok(check,
-                            "%llu bytes, WAL, %s%s",
-                            bytes,
-                            facts->checked ? "no damage found"
-                                           : "too large to be read whole here: "
-                                             "use --full",
-                            facts->pending > 0 ? ", schema will be brought up to date" : "");
+    return pawl__cli_finding_ok(check,
+                                "%llu bytes, WAL, %s%s",
+                                bytes,
+                                facts->checked ? "no damage found"
+                                               : "too large to be read whole here: "
+                                                 "use --full",
+                                facts->pending > 0 ? ", schema will be brought up to date" : "");
 }
 
-static void look_at_sqlite(struct pawl__doctor *doctor,
+static void look_at_sqlite(struct pawl__cli_doctor *doctor,
                            const struct pawl__place *place,
                            const char *path)
 {
     struct pawl__sqlite_look look = {
         .application_id = place->application_id,
         .schema = place->schema,
-        .check_bytes_max = pawl__args_has(doctor->args, "full") ? UINT64_MAX : CHECK_BYTES_MAX,
+        .check_bytes_max = pawl__cli_args_has(doctor->args, "full") ? UINT64_MAX : CHECK_BYTES_MAX,
     };
     struct pawl__sqlite_facts facts = { 0 };
     pawl_error error = PAWL_ERROR_INIT;
 
-    pawl__doctor_add(doctor,
-                     pawl__sqlite_look(path, &look, &facts, &error) == PAWL_OK
-                         ? judge_sqlite(place->name, &facts)
-                         : refused_store(place->name, path, &error));
+    pawl__cli_doctor_add(doctor,
+                         pawl__sqlite_look(path, &look, &facts, &error) == PAWL_OK
+                             ? judge_sqlite(place->name, &facts)
+                             : refused_store(place->name, path, &error));
 }
 
 /* DuckDB and RocksDB change their files when they are opened: only their locks are looked at. */
-static void look_at_owned(struct pawl__doctor *doctor,
+static void look_at_owned(struct pawl__cli_doctor *doctor,
                           const struct pawl__place *place,
                           const char *path)
 {
@@ -102,20 +104,20 @@ static void look_at_owned(struct pawl__doctor *doctor,
                              ? pawl__store_lock_look_beside(path, &error)
                              : pawl__store_lock_look_inside(path, &error);
 
-    pawl__doctor_add(doctor,
-                     status == PAWL_OK ? pawl__finding_ok(place->name, "there, not in use")
-                                       : refused_store(place->name, path, &error));
+    pawl__cli_doctor_add(doctor,
+                         status == PAWL_OK ? pawl__cli_finding_ok(place->name, "there, not in use")
+                                           : refused_store(place->name, path, &error));
 }
 
-static void add_unreachable(struct pawl__doctor *doctor, const char *name, int error_number)
+static void add_unreachable(struct pawl__cli_doctor *doctor, const char *name, int error_number)
 {
     pawl_error error = PAWL_ERROR_INIT;
 
     pawl__fail_errno(&error, error_number, "look at '%s'", name);
-    pawl__doctor_add(doctor, refused_store(name, name, &error));
+    pawl__cli_doctor_add(doctor, refused_store(name, name, &error));
 }
 
-static void look_at_apps(struct pawl__doctor *doctor,
+static void look_at_apps(struct pawl__cli_doctor *doctor,
                          const struct pawl__place *place,
                          const char *path)
 {
@@ -137,7 +139,7 @@ static void look_at_apps(struct pawl__doctor *doctor,
     closedir(dir);
 }
 
-void pawl__look_at_stores(struct pawl__doctor *doctor)
+void pawl__cli_inspect_stores(struct pawl__cli_doctor *doctor)
 {
     size_t found = 0;
 
@@ -172,11 +174,11 @@ void pawl__look_at_stores(struct pawl__doctor *doctor)
         }
     }
     if (found == 0) {
-        pawl__doctor_add(doctor, pawl__finding_ok("stores", "none yet"));
+        pawl__cli_doctor_add(doctor, pawl__cli_finding_ok("stores", "none yet"));
     }
 }
 
-void pawl__look_at_postgres(struct pawl__doctor *doctor)
+void pawl__cli_inspect_postgres(struct pawl__cli_doctor *doctor)
 {
     struct pawl__pg_options options = { .connect_ms_max = CONNECT_MS_MAX };
     AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
@@ -187,15 +189,15 @@ void pawl__look_at_postgres(struct pawl__doctor *doctor)
     }
     const char *url = pawl__config_text(doctor->config, PAWL__DATABASE_URL);
     if (pawl__pg_open(url, &options, &pg, &error) != PAWL_OK) {
-        struct pawl__finding finding =
-            pawl__finding_problem("PostgreSQL", &error, "ledger and work cannot be stored");
+        struct pawl__cli_finding finding =
+            pawl__cli_finding_problem("PostgreSQL", &error, "ledger and work cannot be stored");
 
-        pawl__finding_fix(&finding, "start the server, or correct database_url");
-        pawl__doctor_add(doctor, finding);
+        pawl__cli_finding_fix(&finding, "start the server, or correct database_url");
+        pawl__cli_doctor_add(doctor, finding);
         return;
     }
     const struct pawl__pg_server *server = pawl__pg_server_of(pg);
-    struct pawl__pg_facts facts = {
+    struct pawl__cli_pg_facts facts = {
         .location = server->location,
         .version = server->version,
         .fsync = server->fsync,
@@ -203,6 +205,6 @@ void pawl__look_at_postgres(struct pawl__doctor *doctor)
         .read_only = server->read_only,
         .default_commit = server->default_commit,
     };
-    pawl__doctor_add(doctor, pawl__judge_pg_access(&facts));
-    pawl__doctor_add(doctor, pawl__judge_pg_durability(&facts));
+    pawl__cli_doctor_add(doctor, pawl__cli_judge_pg_access(&facts));
+    pawl__cli_doctor_add(doctor, pawl__cli_judge_pg_durability(&facts));
 }

@@ -5,12 +5,12 @@
 
 #include "base/core/error.h"
 
-uint32_t pawl__connections_that_fit(uint64_t open_files_max, uint32_t wanted)
+uint32_t pawl__cli_connections_that_fit(uint64_t open_files_max, uint32_t wanted)
 {
     return (uint32_t)MIN(open_files_max / 2, wanted);
 }
 
-pawl_status pawl__open_files_raise(uint64_t *ret_max, pawl_error *reterr)
+pawl_status pawl__cli_open_files_raise(uint64_t *ret_max, pawl_error *reterr)
 {
     struct rlimit limit = { 0 };
 

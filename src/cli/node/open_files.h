@@ -8,9 +8,9 @@ enum { PAWL__CONNECTIONS_LEAST = 16 }; /* with fewer a node is not worth startin
 
 /* Connections that fit, of those wanted: half of the files are for the stores, whose engines do not
  * survive it when they get none. Pure. */
-uint32_t pawl__connections_that_fit(uint64_t open_files_max, uint32_t wanted);
+uint32_t pawl__cli_connections_that_fit(uint64_t open_files_max, uint32_t wanted);
 
 /* Raises the soft limit to the hard one; what it is then. */
-PAWL_MUST_USE pawl_status pawl__open_files_raise(uint64_t *ret_max, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_open_files_raise(uint64_t *ret_max, pawl_error *reterr);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "net/http/http.h"
 
-void pawl__versions(struct pawl__part ret_parts[VERSIONS_COUNT])
+void pawl__cli_versions(struct pawl__part ret_parts[VERSIONS_COUNT])
 {
     struct pawl__part *http = &ret_parts[PAWL__PARTS_COUNT - 1];
 

@@ -7,6 +7,6 @@
 enum { VERSIONS_COUNT = PAWL__PARTS_COUNT + 1 };
 
 /* Fills all of `ret_parts`; the compiler is the last one. */
-void pawl__versions(struct pawl__part ret_parts[VERSIONS_COUNT]);
+void pawl__cli_versions(struct pawl__part ret_parts[VERSIONS_COUNT]);
 
 #endif

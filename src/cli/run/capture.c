@@ -11,13 +11,15 @@
 #include "base/core/sha256.h"
 #include "base/os/fs.h"
 
-void pawl__capture_done(struct runner_capture *capture)
+void pawl__cli_capture_done(struct runner_capture *capture)
 {
     pawl__buf_done(&capture->memory);
     pawl__fs_close(&capture->fd);
 }
 
-pawl_status pawl__capture_log(struct runner_capture *capture, const char *path, pawl_error *reterr)
+pawl_status pawl__cli_capture_log(struct runner_capture *capture,
+                                  const char *path,
+                                  pawl_error *reterr)
 {
     capture->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     return capture->fd < 0 ? pawl__fail_errno(reterr, errno, "open '%s'", path) : PAWL_OK;
@@ -69,7 +71,7 @@ static bool spill(struct runner_capture *capture)
     return false;
 }
 
-void pawl__capture_add(struct runner_capture *capture, pawl_view bytes)
+void pawl__cli_capture_add(struct runner_capture *capture, pawl_view bytes)
 {
     bool whole = capture->stored == capture->total;
     size_t room = RUNNER_MEMORY_BYTES - capture->memory.len;
@@ -122,11 +124,11 @@ static pawl_status read_back(const struct runner_capture *capture,
     return PAWL_OK;
 }
 
-pawl_status pawl__capture_copy_part(const struct runner_capture *capture,
-                                    uint64_t start,
-                                    uint64_t len,
-                                    const struct pawl__sink *sink,
-                                    pawl_error *reterr)
+pawl_status pawl__cli_capture_copy_part(const struct runner_capture *capture,
+                                        uint64_t start,
+                                        uint64_t len,
+                                        const struct pawl__sink *sink,
+                                        pawl_error *reterr)
 {
     char bytes[16 << 10];
     uint64_t end = start + len;
@@ -143,11 +145,11 @@ pawl_status pawl__capture_copy_part(const struct runner_capture *capture,
     return status;
 }
 
-pawl_status pawl__capture_copy(const struct runner_capture *capture,
-                               const struct pawl__sink *sink,
-                               pawl_error *reterr)
+pawl_status pawl__cli_capture_copy(const struct runner_capture *capture,
+                                   const struct pawl__sink *sink,
+                                   pawl_error *reterr)
 {
-    return pawl__capture_copy_part(capture, 0, capture->stored, sink, reterr);
+    return pawl__cli_capture_copy_part(capture, 0, capture->stored, sink, reterr);
 }
 
 /* One character, whole or replaced: JSON's own rules, and U+0000 is refused by ours. */
@@ -199,7 +201,7 @@ static void skip_half(pawl_view *text)
     }
 }
 
-bool pawl__capture_add_json(const struct runner_capture *capture, struct pawl__buf *json)
+bool pawl__cli_capture_add_json(const struct runner_capture *capture, struct pawl__buf *json)
 {
     size_t len = (size_t)MIN(capture->stored, (uint64_t)RUNNER_KEPT_BYTES);
     AUTO(pawl__text_free) char *bytes = malloc(len + 1);
@@ -217,7 +219,7 @@ bool pawl__capture_add_json(const struct runner_capture *capture, struct pawl__b
     return cut;
 }
 
-char *pawl__capture_name(pawl_view id, int64_t attempt, const char *suffix)
+char *pawl__cli_capture_name(pawl_view id, int64_t attempt, const char *suffix)
 {
     enum { NAME_BYTES_MAX = 160, HASH_DIGITS = 16 };
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";

@@ -28,33 +28,33 @@ struct runner_capture {
         .memory = BUF_INIT(RUNNER_MEMORY_BYTES), .fd = -1, \
     }
 
-void pawl__capture_done(struct runner_capture *capture);
+void pawl__cli_capture_done(struct runner_capture *capture);
 
 /* From the start on, all goes into this file, too; what it held is gone. */
-PAWL_MUST_USE pawl_status pawl__capture_log(struct runner_capture *capture,
-                                            const char *path,
-                                            pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_capture_log(struct runner_capture *capture,
+                                                const char *path,
+                                                pawl_error *reterr);
 
-void pawl__capture_add(struct runner_capture *capture, pawl_view bytes);
+void pawl__cli_capture_add(struct runner_capture *capture, pawl_view bytes);
 
 /* Everything, to the sink. */
-PAWL_MUST_USE pawl_status pawl__capture_copy(const struct runner_capture *capture,
-                                             const struct pawl__sink *sink,
-                                             pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_capture_copy(const struct runner_capture *capture,
+                                                 const struct pawl__sink *sink,
+                                                 pawl_error *reterr);
 
 /* Some of it; start + len is not beyond what is stored. */
-PAWL_MUST_USE pawl_status pawl__capture_copy_part(const struct runner_capture *capture,
-                                                  uint64_t start,
-                                                  uint64_t len,
-                                                  const struct pawl__sink *sink,
-                                                  pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_capture_copy_part(const struct runner_capture *capture,
+                                                      uint64_t start,
+                                                      uint64_t len,
+                                                      const struct pawl__sink *sink,
+                                                      pawl_error *reterr);
 
 /* The last bytes, at most RUNNER_KEPT_BYTES of them, as a JSON string: what is no text is U+FFFD.
  * True when something is missing before them or behind. */
-bool pawl__capture_add_json(const struct runner_capture *capture, struct pawl__buf *json);
+bool pawl__cli_capture_add_json(const struct runner_capture *capture, struct pawl__buf *json);
 
 /* A file name for an id that may hold anything; malloc'ed, NULL without memory. "a/b", 2, "out":
  * "a%2Fb.2.out". A long one is cut and ends in its hash. */
-char *pawl__capture_name(pawl_view id, int64_t attempt, const char *suffix);
+char *pawl__cli_capture_name(pawl_view id, int64_t attempt, const char *suffix);
 
 #endif

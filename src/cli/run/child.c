@@ -72,7 +72,7 @@ _Noreturn static void become(const struct runner_command *command, const struct 
     sigset_t none;
 
     setpgid(0, 0);
-    bool ready = pawl__guard_begins(command->guard_fd) && dup2(pipes->input, STDIN_FILENO) >= 0
+    bool ready = pawl__cli_guard_begins(command->guard_fd) && dup2(pipes->input, STDIN_FILENO) >= 0
                  && dup2(pipes->output[1], STDOUT_FILENO) >= 0
                  && dup2(pipes->error[1], STDERR_FILENO) >= 0;
     for (size_t i = 0; i < COUNT_OF(reset); i++) {
@@ -141,7 +141,7 @@ static bool take_over(const struct runner_command *command,
     if (pidfd < 0) {
         *ret_errno = failed == 0 ? errno : failed;
         kill(-pid, SIGKILL);
-        pawl__guard_ends(command->guard_fd, pid);
+        pawl__cli_guard_ends(command->guard_fd, pid);
         reap(pid, &state);
         return false;
     }
@@ -158,9 +158,9 @@ static bool take_over(const struct runner_command *command,
     return true;
 }
 
-bool pawl__child_start(const struct runner_command *command,
-                       struct runner_child *ret_child,
-                       int *ret_errno)
+bool pawl__cli_child_start(const struct runner_command *command,
+                           struct runner_child *ret_child,
+                           int *ret_errno)
 {
     AUTO(pipes_done) struct pipes pipes = { -1, { -1, -1 }, { -1, -1 }, { -1, -1 } };
 
@@ -176,7 +176,7 @@ bool pawl__child_start(const struct runner_command *command,
     return take_over(command, &pipes, pid, ret_child, ret_errno);
 }
 
-void pawl__child_signal(const struct runner_child *child, enum runner_action action)
+void pawl__cli_child_signal(const struct runner_child *child, enum runner_action action)
 {
     if (action == RUNNER_NOTHING) {
         return;
@@ -187,7 +187,7 @@ void pawl__child_signal(const struct runner_child *child, enum runner_action act
     }
 }
 
-void pawl__child_read(struct runner_child *child, int stream, struct runner_capture *capture)
+void pawl__cli_child_read(struct runner_child *child, int stream, struct runner_capture *capture)
 {
     /* More than a pipe holds, and not for ever: who writes faster than we read (a command's child
      * that left its group, after the end) must not keep us from a timeout, or from ending. */
@@ -198,7 +198,7 @@ void pawl__child_read(struct runner_child *child, int stream, struct runner_capt
     for (int reads = 0; *fd >= 0 && reads < READS_MAX; reads++) {
         ssize_t got = read(*fd, bytes, sizeof(bytes));
         if (got > 0) {
-            pawl__capture_add(capture, (pawl_view){ bytes, (size_t)got });
+            pawl__cli_capture_add(capture, (pawl_view){ bytes, (size_t)got });
         } else if (got == 0 || (errno != EINTR && errno != EAGAIN)) {
             pawl__fs_close(fd);
         } else if (errno == EAGAIN) {
@@ -207,17 +207,18 @@ void pawl__child_read(struct runner_child *child, int stream, struct runner_capt
     }
 }
 
-struct runner_exit pawl__child_end(struct runner_child *child, struct runner_capture captures[2])
+struct runner_exit pawl__cli_child_end(struct runner_child *child,
+                                       struct runner_capture captures[2])
 {
     int state = 0;
 
     /* Its number stays taken until it is waited for, so this reaches nobody else. */
     kill(-child->pid, SIGKILL);
     for (int i = 0; i < 2; i++) {
-        pawl__child_read(child, i, &captures[i]);
+        pawl__cli_child_read(child, i, &captures[i]);
         pawl__fs_close(&child->streams[i]);
     }
-    pawl__guard_ends(child->guard_fd, child->pid);
+    pawl__cli_guard_ends(child->guard_fd, child->pid);
     reap(child->pid, &state);
     pawl__fs_close(&child->pidfd);
     return (struct runner_exit){

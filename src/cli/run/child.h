@@ -23,17 +23,18 @@ struct runner_command {
 };
 
 /* False: *ret_errno says why not, and nothing runs. */
-PAWL_MUST_USE bool pawl__child_start(const struct runner_command *command,
-                                     struct runner_child *ret_child,
-                                     int *ret_errno);
+PAWL_MUST_USE bool pawl__cli_child_start(const struct runner_command *command,
+                                         struct runner_child *ret_child,
+                                         int *ret_errno);
 
 /* TERM or KILL to everything in its group. */
-void pawl__child_signal(const struct runner_child *child, enum runner_action action);
+void pawl__cli_child_signal(const struct runner_child *child, enum runner_action action);
 
 /* Reads what there is of one stream (0: output, 1: error), without waiting. */
-void pawl__child_read(struct runner_child *child, int stream, struct runner_capture *capture);
+void pawl__cli_child_read(struct runner_child *child, int stream, struct runner_capture *capture);
 
 /* It has ended: kills what it left behind in its group, waits for it and closes everything. */
-struct runner_exit pawl__child_end(struct runner_child *child, struct runner_capture captures[2]);
+struct runner_exit pawl__cli_child_end(struct runner_child *child,
+                                       struct runner_capture captures[2]);
 
 #endif

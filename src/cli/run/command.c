@@ -16,7 +16,7 @@
 enum { TYPES_MAX = 100 };
 #define DAY_MS INT64_C(86400000)
 
-static pawl_status take_types(const struct pawl__run *run,
+static pawl_status take_types(const struct pawl__cli_run *run,
                               pawl_view *ret_types,
                               struct runner_options *options,
                               pawl_error *reterr)
@@ -24,7 +24,7 @@ static pawl_status take_types(const struct pawl__run *run,
     size_t index = 0;
     const char *type;
 
-    while ((type = pawl__args_next(run->args, "type", &index)) != NULL) {
+    while ((type = pawl__cli_args_next(run->args, "type", &index)) != NULL) {
         if (options->type_count == TYPES_MAX) {
             return pawl__fail(reterr, PAWL_INVALID, "more than %d types", TYPES_MAX);
         }
@@ -35,7 +35,7 @@ static pawl_status take_types(const struct pawl__run *run,
 }
 
 /* The flag, else the setting. *ret_chosen: somebody said so, it is not the default. */
-static pawl_status take_pace(const struct pawl__run *run,
+static pawl_status take_pace(const struct pawl__cli_run *run,
                              const char *flag,
                              enum pawl__setting_id id,
                              int64_t *ret_ms,
@@ -44,14 +44,14 @@ static pawl_status take_pace(const struct pawl__run *run,
 {
     const struct pawl__setting *setting = &pawl__settings[id];
 
-    *ret_ms = pawl__work_setting_ms(run, id);
-    *ret_chosen = pawl__args_has(run->args, flag)
+    *ret_ms = pawl__cli_work_setting_ms(run, id);
+    *ret_chosen = pawl__cli_args_has(run->args, flag)
                   || pawl__config_origin(run->config, id).kind != PAWL__ORIGIN_DEFAULT;
-    return pawl__work_ms(
+    return pawl__cli_work_ms(
         run, flag, setting->min / NS_PER_MS, setting->max / NS_PER_MS, ret_ms, reterr);
 }
 
-static pawl_status refuse_heartbeat(const struct pawl__run *run,
+static pawl_status refuse_heartbeat(const struct pawl__cli_run *run,
                                     const struct runner_options *options,
                                     pawl_error *reterr)
 {
@@ -60,7 +60,7 @@ static pawl_status refuse_heartbeat(const struct pawl__run *run,
     char heartbeat[PAWL__QUANTITY_SIZE];
     char lease[PAWL__QUANTITY_SIZE];
 
-    if (!pawl__args_has(run->args, "heartbeat")) {
+    if (!pawl__cli_args_has(run->args, "heartbeat")) {
         pawl__config_add_origin(run->config, PAWL__WORK_HEARTBEAT, &origin);
         pawl__buf_add_text(&origin, ": work.heartbeat");
     }
@@ -75,7 +75,7 @@ static pawl_status refuse_heartbeat(const struct pawl__run *run,
 }
 
 /* Lease, heartbeat and sweep: what was chosen holds, what was not has to fit it. */
-static pawl_status take_paces(const struct pawl__run *run,
+static pawl_status take_paces(const struct pawl__cli_run *run,
                               struct runner_options *options,
                               pawl_error *reterr)
 {
@@ -97,16 +97,16 @@ static pawl_status take_paces(const struct pawl__run *run,
         return status;
     }
     if (!beat_chosen) {
-        options->heartbeat_ms = pawl__beat_fitting_ms(options->heartbeat_ms, options->lease_ms);
+        options->heartbeat_ms = pawl__cli_beat_fitting_ms(options->heartbeat_ms, options->lease_ms);
     }
     if (!sweep_chosen) {
-        options->sweep_ms = pawl__sweep_fitting_ms(options->sweep_ms, options->lease_ms);
+        options->sweep_ms = pawl__cli_sweep_fitting_ms(options->sweep_ms, options->lease_ms);
     }
     return options->heartbeat_ms < options->lease_ms ? PAWL_OK
                                                      : refuse_heartbeat(run, options, reterr);
 }
 
-static pawl_status take_times(const struct pawl__run *run,
+static pawl_status take_times(const struct pawl__cli_run *run,
                               struct runner_options *options,
                               pawl_error *reterr)
 {
@@ -115,32 +115,33 @@ static pawl_status take_times(const struct pawl__run *run,
 
     pawl_status status = take_paces(run, options, reterr);
     if (status == PAWL_OK) {
-        status = pawl__work_ms(run, "timeout", 1, 365 * DAY_MS, &timeout_ms, reterr);
+        status = pawl__cli_work_ms(run, "timeout", 1, 365 * DAY_MS, &timeout_ms, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_ms(run, "grace", 0, 3600000, &grace_ms, reterr);
+        status = pawl__cli_work_ms(run, "grace", 0, 3600000, &grace_ms, reterr);
     }
     options->timeout_ns = timeout_ms < 0 ? INT64_MAX : timeout_ms * NS_PER_MS;
     options->grace_ns = grace_ms * NS_PER_MS;
     return status;
 }
 
-static pawl_status run_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status run_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     pawl_view types[TYPES_MAX];
     struct runner_options options = {
-        .task_id = pawl_view_of(pawl__args_value(run->args, "task")),
-        .command = pawl_view_of(pawl__args_value(run->args, "exec")),
-        .mark = pawl_view_of(pawl__args_value(run->args, "replace")),
-        .jobs = (uint64_t)pawl__args_number(run->args, "jobs"),
-        .limit = pawl__args_has(run->args, "limit")
-                     ? (uint64_t)pawl__args_number(run->args, "limit")
+        .task_id = pawl_view_of(pawl__cli_args_value(run->args, "task")),
+        .command = pawl_view_of(pawl__cli_args_value(run->args, "exec")),
+        .mark = pawl_view_of(pawl__cli_args_value(run->args, "replace")),
+        .jobs = (uint64_t)pawl__cli_args_number(run->args, "jobs"),
+        .limit = pawl__cli_args_has(run->args, "limit")
+                     ? (uint64_t)pawl__cli_args_number(run->args, "limit")
                      : UINT64_MAX,
-        .retries =
-            pawl__args_has(run->args, "retries") ? pawl__args_number(run->args, "retries") : -1,
-        .logs = pawl__args_value(run->args, "logs"),
-        .keep_order = pawl__args_has(run->args, "keep-order"),
-        .stays = pawl__args_has(run->args, "wait"),
+        .retries = pawl__cli_args_has(run->args, "retries")
+                       ? pawl__cli_args_number(run->args, "retries")
+                       : -1,
+        .logs = pawl__cli_args_value(run->args, "logs"),
+        .keep_order = pawl__cli_args_has(run->args, "keep-order"),
+        .stays = pawl__cli_args_has(run->args, "wait"),
     };
 
     pawl_status status = take_types(run, types, &options, reterr);
@@ -151,12 +152,12 @@ static pawl_status run_run(struct pawl__run *run, pawl_error *reterr)
         status = pawl__fail(reterr, PAWL_INVALID, "'--replace' is empty");
     }
     if (status == PAWL_OK) {
-        status = pawl__template_check(options.command, options.mark, reterr);
+        status = pawl__cli_template_check(options.command, options.mark, reterr);
     }
-    return status == PAWL_OK ? pawl__runner_run(run, &options, reterr) : status;
+    return status == PAWL_OK ? pawl__cli_runner_run(run, &options, reterr) : status;
 }
 
-const struct pawl__command pawl__cmd_work_run = {
+const struct pawl__cli_command pawl__cli_cmd_work_run = {
     .name = "run",
     .summary = "run a command for every item: a durable xargs",
     .description =

@@ -31,12 +31,12 @@ static bool tell(int fd, record what)
     return put == (ssize_t)sizeof(what);
 }
 
-bool pawl__guard_begins(int fd)
+bool pawl__cli_guard_begins(int fd)
 {
     return tell(fd, (record)getpid());
 }
 
-void pawl__guard_ends(int fd, pid_t pid)
+void pawl__cli_guard_ends(int fd, pid_t pid)
 {
     (void)tell(fd, -(record)pid);
 }
@@ -173,12 +173,12 @@ _Noreturn static void guard_run(int fd)
 
 /* --- the runner's side --- */
 
-bool pawl__group_runs(pid_t group)
+bool pawl__cli_group_runs(pid_t group)
 {
     return any_runs(&(struct some){ &group, 1 });
 }
 
-pawl_status pawl__guard_start(struct runner_guard *ret_guard, pawl_error *reterr)
+pawl_status pawl__cli_guard_start(struct runner_guard *ret_guard, pawl_error *reterr)
 {
     int ends[2];
 
@@ -200,7 +200,7 @@ pawl_status pawl__guard_start(struct runner_guard *ret_guard, pawl_error *reterr
     return PAWL_OK;
 }
 
-void pawl__guard_done(struct runner_guard *guard)
+void pawl__cli_guard_done(struct runner_guard *guard)
 {
     if (guard->pid <= 0) {
         return;

@@ -21,19 +21,19 @@ struct runner_guard {
 };
 
 /* Before any thread is started: the guard is a copy of this process. */
-PAWL_MUST_USE pawl_status pawl__guard_start(struct runner_guard *ret_guard, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_guard_start(struct runner_guard *ret_guard, pawl_error *reterr);
 
 /* It ends, and takes what is left with it. For AUTO, too. */
-void pawl__guard_done(struct runner_guard *guard);
+void pawl__cli_guard_done(struct runner_guard *guard);
 
 /* By the new process itself, between fork and exec: safe there. False: there is no guard. */
-bool pawl__guard_begins(int fd);
+bool pawl__cli_guard_begins(int fd);
 
 /* The process group `pid` is empty, and its leader not yet waited for. */
-void pawl__guard_ends(int fd, pid_t pid);
+void pawl__cli_guard_ends(int fd, pid_t pid);
 
 /* Whether a process of the group is alive. Its leader may have ended and not be waited for, which is
  * why the kernel's answer to a signal does not help: it counts those, too. */
-bool pawl__group_runs(pid_t group);
+bool pawl__cli_group_runs(pid_t group);
 
 #endif

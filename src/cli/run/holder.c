@@ -24,7 +24,7 @@ static bool take_number(pawl_view *in, char separator, uint64_t *ret_number)
     return true;
 }
 
-bool pawl__holder_parse_stat(pawl_view stat, uint64_t *ret_start, bool *ret_alive)
+bool pawl__cli_holder_parse_stat(pawl_view stat, uint64_t *ret_start, bool *ret_alive)
 {
     enum { FIELDS_BETWEEN = 18 }; /* from the parent's pid (4) to the one before the start (21) */
     const char *end = memrchr(stat.data, ')', stat.len);
@@ -60,13 +60,15 @@ static enum looked look_at(int64_t pid, uint64_t *ret_start)
         return access("/proc/self/stat", F_OK) == 0 ? GONE : UNKNOWN;
     }
     if (status != PAWL_OK
-        || !pawl__holder_parse_stat((pawl_view){ text, len }, ret_start, &alive)) {
+        || !pawl__cli_holder_parse_stat((pawl_view){ text, len }, ret_start, &alive)) {
         return UNKNOWN;
     }
     return alive ? ALIVE : GONE;
 }
 
-pawl_status pawl__holder_look(pid_t guard, struct runner_holder *ret_holder, pawl_error *reterr)
+pawl_status pawl__cli_holder_inspect(pid_t guard,
+                                     struct runner_holder *ret_holder,
+                                     pawl_error *reterr)
 {
     struct runner_holder holder = { .runner.pid = getpid(), .guard.pid = guard };
     struct stat info;
@@ -85,9 +87,9 @@ pawl_status pawl__holder_look(pid_t guard, struct runner_holder *ret_holder, paw
     return PAWL_OK;
 }
 
-void pawl__holder_text(const struct runner_holder *holder,
-                       uint64_t number,
-                       char ret_text[RUNNER_HOLDER_SIZE])
+void pawl__cli_holder_text(const struct runner_holder *holder,
+                           uint64_t number,
+                           char ret_text[RUNNER_HOLDER_SIZE])
 {
     snprintf(ret_text,
              RUNNER_HOLDER_SIZE,
@@ -114,7 +116,7 @@ static bool take_process(pawl_view *in, struct runner_process *ret_process)
     return true;
 }
 
-bool pawl__holder_parse(pawl_view text, struct runner_holder *ret_holder)
+bool pawl__cli_holder_parse(pawl_view text, struct runner_holder *ret_holder)
 {
     struct runner_holder holder = { .pid_namespace = 0 };
     pawl_view part;
@@ -141,7 +143,7 @@ static bool process_is_gone(const struct runner_process *process)
     return looked == GONE || (looked == ALIVE && start != process->start);
 }
 
-bool pawl__holder_is_gone(const struct runner_holder *holder, const struct runner_holder *we)
+bool pawl__cli_holder_is_gone(const struct runner_holder *holder, const struct runner_holder *we)
 {
     return strcmp(holder->boot_id, we->boot_id) == 0 && holder->pid_namespace == we->pid_namespace
            && process_is_gone(&holder->runner) && process_is_gone(&holder->guard);

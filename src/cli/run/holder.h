@@ -29,21 +29,21 @@ struct runner_holder {
 };
 
 /* Who we are. FAILED when /proc does not tell. */
-PAWL_MUST_USE pawl_status pawl__holder_look(pid_t guard,
-                                            struct runner_holder *ret_holder,
-                                            pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_holder_inspect(pid_t guard,
+                                                   struct runner_holder *ret_holder,
+                                                   pawl_error *reterr);
 
-void pawl__holder_text(const struct runner_holder *holder,
-                       uint64_t number,
-                       char ret_text[RUNNER_HOLDER_SIZE]);
+void pawl__cli_holder_text(const struct runner_holder *holder,
+                           uint64_t number,
+                           char ret_text[RUNNER_HOLDER_SIZE]);
 
 /* False: it is no such name. */
-bool pawl__holder_parse(pawl_view text, struct runner_holder *ret_holder);
+bool pawl__cli_holder_parse(pawl_view text, struct runner_holder *ret_holder);
 
 /* Field 22 of /proc/PID/stat, whatever the program's name holds; `alive` false for a zombie. */
-bool pawl__holder_parse_stat(pawl_view stat, uint64_t *ret_start, bool *ret_alive);
+bool pawl__cli_holder_parse_stat(pawl_view stat, uint64_t *ret_start, bool *ret_alive);
 
 /* True when it is known that neither the runner nor anything that it ran is there any more. */
-bool pawl__holder_is_gone(const struct runner_holder *holder, const struct runner_holder *we);
+bool pawl__cli_holder_is_gone(const struct runner_holder *holder, const struct runner_holder *we);
 
 #endif

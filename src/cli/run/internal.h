@@ -44,7 +44,7 @@ struct runner {
     struct pawl__lock lock;    /* covers the plan, the slots, the counts and what ends the run */
     struct pawl__cond changed; /* main waits here */
     struct pawl__cond beats;   /* the heart waits here */
-    struct pawl__run *run;
+    struct pawl__cli_run *run;
     const struct runner_options *options;
     pawl_work *work;
     struct runner_guard guard;
@@ -79,16 +79,17 @@ static inline int64_t runner_now(void)
 }
 
 /* Nothing new is claimed, and what runs is asked to end. */
-void pawl__runner_stop_locked(struct runner *runner) REQUIRES_LOCK(runner->lock);
+void pawl__cli_runner_stop_locked(struct runner *runner) REQUIRES_LOCK(runner->lock);
 
 /* The same because of a failure; the first one stands. */
-void pawl__runner_fail_locked(struct runner *runner, pawl_status status, const pawl_error *error)
-    REQUIRES_LOCK(runner->lock);
+void pawl__cli_runner_fail_locked(struct runner *runner,
+                                  pawl_status status,
+                                  const pawl_error *error) REQUIRES_LOCK(runner->lock);
 
-void pawl__runner_poke(int eventfd);
+void pawl__cli_runner_wake(int eventfd);
 
 /* --- runner_slot.c --- */
-void pawl__runner_slot(void *context); /* a thread */
+void pawl__cli_runner_slot(void *context); /* a thread */
 
 /* What --json says of a try: {"work_item_id":"...","status":"completed","attempt":1,...}. */
 struct runner_told {
@@ -98,31 +99,31 @@ struct runner_told {
     const char *message; /* "": none */
     pawl_view output;    /* empty: none */
 };
-void pawl__runner_add_json(const struct runner *runner,
-                           const struct runner_told *told,
-                           struct pawl__buf *line);
+void pawl__cli_runner_add_json(const struct runner *runner,
+                               const struct runner_told *told,
+                               struct pawl__buf *line);
 
 /* --- runner_care.c --- */
-void pawl__runner_heart(void *context);   /* a thread */
-void pawl__runner_watcher(void *context); /* a thread */
+void pawl__cli_runner_heart(void *context);   /* a thread */
+void pawl__cli_runner_watcher(void *context); /* a thread */
 
 /* Takes back what runs of this machine held that are gone, and what we hold without knowing it (a
  * claim whose answer was lost). Main's, as the sweep. */
-PAWL_MUST_USE pawl_status pawl__runner_look_after(struct runner *runner, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_runner_supervise(struct runner *runner, pawl_error *reterr);
 
 /* Takes back leases that ran out, our own and those of others, when it is time to. */
-PAWL_MUST_USE pawl_status pawl__runner_sweep(struct runner *runner, pawl_error *reterr);
-int64_t pawl__runner_sweep_at_ns(const struct runner *runner);
+PAWL_MUST_USE pawl_status pawl__cli_runner_sweep(struct runner *runner, pawl_error *reterr);
+int64_t pawl__cli_runner_sweep_at_ns(const struct runner *runner);
 
 /* What is left to do. */
-PAWL_MUST_USE pawl_status pawl__runner_left(struct runner *runner,
-                                            struct runner_left *ret_left,
-                                            pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_runner_left(struct runner *runner,
+                                                struct runner_left *ret_left,
+                                                pawl_error *reterr);
 
 /* How many are unfinished, for the progress; and whether any has failed, of a whole task. */
-PAWL_MUST_USE pawl_status pawl__runner_count(struct runner *runner,
-                                             uint32_t statuses,
-                                             uint64_t *ret_count,
-                                             pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_runner_count(struct runner *runner,
+                                                 uint32_t statuses,
+                                                 uint64_t *ret_count,
+                                                 pawl_error *reterr);
 
 #endif

@@ -15,7 +15,7 @@ static const char *const names[] = {
     "PAWL_TOKEN",        "PAWL_RETRY",   "PAWL_INPUT",
 };
 
-void pawl__job_done(struct runner_job *job)
+void pawl__cli_job_done(struct runner_job *job)
 {
     pawl__buf_done(&job->script);
     pawl__buf_done(&job->input);
@@ -107,11 +107,11 @@ static pawl_status input_of(const pawl_item *item,
     return PAWL_OK;
 }
 
-pawl_status pawl__job_make(struct runner_job *job,
-                           pawl_view command,
-                           pawl_view mark,
-                           const pawl_item *item,
-                           pawl_error *reterr)
+pawl_status pawl__cli_job_make(struct runner_job *job,
+                               pawl_view command,
+                               pawl_view mark,
+                               const pawl_item *item,
+                               pawl_error *reterr)
 {
     json_auto_t *json = NULL;
     pawl_view input;
@@ -123,7 +123,7 @@ pawl_status pawl__job_make(struct runner_job *job,
     if (status != PAWL_OK) {
         return status;
     }
-    pawl__template_fill(&job->script, command, mark, input);
+    pawl__cli_template_fill(&job->script, command, mark, input);
     job->too_long = job->script.len >= RUNNER_TEXT_MAX;
     pawl__buf_add(&job->input, input);
     if (input.len > 0) {
@@ -136,10 +136,10 @@ pawl_status pawl__job_make(struct runner_job *job,
     return make_environment(job, reterr);
 }
 
-void pawl__job_output(struct pawl__buf *json,
-                      const struct runner_exit *exit,
-                      const struct runner_capture captures[2],
-                      int64_t duration_ns)
+void pawl__cli_job_output(struct pawl__buf *json,
+                          const struct runner_exit *exit,
+                          const struct runner_capture captures[2],
+                          int64_t duration_ns)
 {
     static const char *const streams[] = { "stdout", "stderr" };
     bool cut = false;
@@ -151,7 +151,7 @@ void pawl__job_output(struct pawl__buf *json,
     }
     for (int i = 0; i < 2; i++) {
         pawl__buf_add_format(json, ",\"%s\":", streams[i]);
-        cut = pawl__capture_add_json(&captures[i], json) || cut;
+        cut = pawl__cli_capture_add_json(&captures[i], json) || cut;
         pawl__buf_add_format(
             json, ",\"%s_bytes\":%llu", streams[i], (unsigned long long)captures[i].total);
     }

@@ -16,17 +16,17 @@ struct runner_job {
 };
 
 /* NOMEM, or INVALID when the item's input is no JSON (foreign SQL). */
-PAWL_MUST_USE pawl_status pawl__job_make(struct runner_job *job,
-                                         pawl_view command,
-                                         pawl_view mark,
-                                         const pawl_item *item,
-                                         pawl_error *reterr);
-void pawl__job_done(struct runner_job *job);
+PAWL_MUST_USE pawl_status pawl__cli_job_make(struct runner_job *job,
+                                             pawl_view command,
+                                             pawl_view mark,
+                                             const pawl_item *item,
+                                             pawl_error *reterr);
+void pawl__cli_job_done(struct runner_job *job);
 
 /* {"exit_code":0,"signal":null,"stdout":"...","stderr":"...",...} */
-void pawl__job_output(struct pawl__buf *json,
-                      const struct runner_exit *exit,
-                      const struct runner_capture captures[2],
-                      int64_t duration_ns);
+void pawl__cli_job_output(struct pawl__buf *json,
+                          const struct runner_exit *exit,
+                          const struct runner_capture captures[2],
+                          int64_t duration_ns);
 
 #endif

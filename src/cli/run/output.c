@@ -14,7 +14,7 @@ struct runner_held {
     uint64_t len[2];
 };
 
-pawl_status pawl__output_init(struct runner_output *output, bool keep_order, pawl_error *reterr)
+pawl_status pawl__cli_output_init(struct runner_output *output, bool keep_order, pawl_error *reterr)
 {
     *output = (struct runner_output){
         .keep_order = keep_order,
@@ -23,10 +23,10 @@ pawl_status pawl__output_init(struct runner_output *output, bool keep_order, paw
     return pawl__lock_init(&output->lock, reterr);
 }
 
-void pawl__output_done(struct runner_output *output)
+void pawl__cli_output_done(struct runner_output *output)
 {
     free(output->held);
-    pawl__capture_done(&output->file);
+    pawl__cli_capture_done(&output->file);
     pawl__lock_done(&output->lock);
 }
 
@@ -41,13 +41,13 @@ static pawl_status ignore_failure(void *context, pawl_view bytes, pawl_error *re
 
 static struct pawl__sink sink_of(int stream)
 {
-    return stream == 0 ? pawl__out_sink() : (struct pawl__sink){ .write = ignore_failure };
+    return stream == 0 ? pawl__cli_out_sink() : (struct pawl__sink){ .write = ignore_failure };
 }
 
 static pawl_status flush(pawl_error *reterr)
 {
     (void)fflush(stderr);
-    return pawl__out_check(reterr);
+    return pawl__cli_out_check(reterr);
 }
 
 static pawl_status print_now(const struct runner_capture *const captures[2], pawl_error *reterr)
@@ -56,7 +56,7 @@ static pawl_status print_now(const struct runner_capture *const captures[2], paw
 
     for (int i = 0; i < 2 && status == PAWL_OK; i++) {
         struct pawl__sink sink = sink_of(i);
-        status = captures[i] == NULL ? PAWL_OK : pawl__capture_copy(captures[i], &sink, reterr);
+        status = captures[i] == NULL ? PAWL_OK : pawl__cli_capture_copy(captures[i], &sink, reterr);
     }
     return status == PAWL_OK ? flush(reterr) : status;
 }
@@ -67,7 +67,7 @@ static pawl_status add_to_file(void *context, pawl_view bytes, pawl_error *reter
 {
     struct runner_capture *file = context;
 
-    pawl__capture_add(file, bytes);
+    pawl__cli_capture_add(file, bytes);
     return file->stored == file->total
                ? PAWL_OK
                : pawl__fail(reterr, PAWL_NO_SPACE, "no room for output that waits for its turn");
@@ -108,7 +108,7 @@ static pawl_status hold(struct runner_output *output,
     for (int i = 0; i < 2 && status == PAWL_OK; i++) {
         held->start[i] = output->file.total;
         if (captures[i] != NULL) {
-            status = pawl__capture_copy(captures[i], &sink, reterr);
+            status = pawl__cli_capture_copy(captures[i], &sink, reterr);
         }
         held->len[i] = output->file.total - held->start[i];
     }
@@ -124,8 +124,8 @@ static pawl_status print_held(struct runner_output *output, pawl_error *reterr)
         const struct runner_held *held = &output->held[printed++];
         for (int i = 0; i < 2 && status == PAWL_OK; i++) {
             struct pawl__sink sink = sink_of(i);
-            status =
-                pawl__capture_copy_part(&output->file, held->start[i], held->len[i], &sink, reterr);
+            status = pawl__cli_capture_copy_part(
+                &output->file, held->start[i], held->len[i], &sink, reterr);
         }
     }
     for (size_t i = printed; i < output->held_count; i++) {
@@ -134,7 +134,7 @@ static pawl_status print_held(struct runner_output *output, pawl_error *reterr)
     output->held_count -= printed;
     output->next += printed;
     if (output->held_count == 0) { /* nothing in the file is needed any more */
-        pawl__capture_done(&output->file);
+        pawl__cli_capture_done(&output->file);
         output->file = (struct runner_capture)RUNNER_CAPTURE_INIT;
     }
     return status == PAWL_OK ? flush(reterr) : status;
@@ -178,27 +178,27 @@ static pawl_status add(struct runner_output *output,
     return status;
 }
 
-pawl_status pawl__output_add(struct runner_output *output,
-                             uint64_t number,
-                             const struct runner_capture *out,
-                             const struct runner_capture *err,
-                             pawl_error *reterr)
+pawl_status pawl__cli_output_add(struct runner_output *output,
+                                 uint64_t number,
+                                 const struct runner_capture *out,
+                                 const struct runner_capture *err,
+                                 pawl_error *reterr)
 {
     const struct runner_capture *const captures[2] = { out, err };
 
     return add(output, &number, captures, reterr);
 }
 
-pawl_status pawl__output_say(struct runner_output *output,
-                             const struct runner_capture *out,
-                             pawl_error *reterr)
+pawl_status pawl__cli_output_say(struct runner_output *output,
+                                 const struct runner_capture *out,
+                                 pawl_error *reterr)
 {
     const struct runner_capture *const captures[2] = { out, NULL };
 
     return add(output, NULL, captures, reterr);
 }
 
-void pawl__output_progress(struct runner_output *output, uint64_t done, uint64_t total)
+void pawl__cli_output_progress(struct runner_output *output, uint64_t done, uint64_t total)
 {
     pawl__lock(&output->lock);
     if (output->progress != NULL) {

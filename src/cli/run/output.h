@@ -22,25 +22,25 @@ struct runner_output {
     pawl_error error;
 };
 
-PAWL_MUST_USE pawl_status pawl__output_init(struct runner_output *output,
-                                            bool keep_order,
-                                            pawl_error *reterr);
-void pawl__output_done(struct runner_output *output);
+PAWL_MUST_USE pawl_status pawl__cli_output_init(struct runner_output *output,
+                                                bool keep_order,
+                                                pawl_error *reterr);
+void pawl__cli_output_done(struct runner_output *output);
 
 /* Prints both streams (0: standard output, 1: error) when it is this one's turn. Every number from 0
  * on comes once. NULL: nothing to print. Fails when standard output did, now or earlier. */
-PAWL_MUST_USE pawl_status pawl__output_add(struct runner_output *output,
-                                           uint64_t number,
-                                           const struct runner_capture *out,
-                                           const struct runner_capture *err,
-                                           pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_output_add(struct runner_output *output,
+                                               uint64_t number,
+                                               const struct runner_capture *out,
+                                               const struct runner_capture *err,
+                                               pawl_error *reterr);
 
 /* The same for what no command printed: now, whoever's turn it is. */
-PAWL_MUST_USE pawl_status pawl__output_say(struct runner_output *output,
-                                           const struct runner_capture *out,
-                                           pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_output_say(struct runner_output *output,
+                                               const struct runner_capture *out,
+                                               pawl_error *reterr);
 
 /* Draws the progress, if there is one. */
-void pawl__output_progress(struct runner_output *output, uint64_t done, uint64_t total);
+void pawl__cli_output_progress(struct runner_output *output, uint64_t done, uint64_t total);
 
 #endif

@@ -25,14 +25,14 @@ static void assign_locked(struct runner *runner,
     slot->batch = batch;
     slot->item = item;
     slot->number = runner->plan.taken++;
-    slot->beat = pawl__beat_start(asked_at_ns,
-                                  runner->options->lease_ms * NS_PER_MS,
-                                  runner->options->heartbeat_ms * NS_PER_MS);
+    slot->beat = pawl__cli_beat_start(asked_at_ns,
+                                      runner->options->lease_ms * NS_PER_MS,
+                                      runner->options->heartbeat_ms * NS_PER_MS);
     slot->lost = false;
     slot->stop = runner->plan.stopping; /* it was claimed while Ctrl-C came: it is given back */
     slot->state = RUNNER_ASSIGNED;
     if (slot->stop) {
-        pawl__runner_poke(slot->wake_fd);
+        pawl__cli_runner_wake(slot->wake_fd);
     }
     runner->plan.running++;
     pawl__cond_signal(&slot->cond);
@@ -57,21 +57,21 @@ static void hand_out(struct runner *runner, struct runner_batch *batch, int64_t 
 
 static pawl_status claim(struct runner *runner, uint64_t want, uint32_t wait_ms, pawl_error *reterr)
 {
-    pawl_claim wish = PAWL_CLAIM_INIT;
+    pawl_claim request = PAWL_CLAIM_INIT;
     struct runner_batch *batch = calloc(1, sizeof(*batch));
     int64_t asked_at_ns = runner_now();
 
     if (batch == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for items");
     }
-    wish.holder = pawl_view_of(runner->holder);
-    wish.work_types = runner->options->types;
-    wish.work_type_count = runner->options->type_count;
-    wish.task_id = runner->options->task_id;
-    wish.count_max = (uint32_t)want;
-    wish.lease_ms = (uint32_t)runner->options->lease_ms;
-    wish.wait_ms = wait_ms;
-    pawl_status status = pawl_work_claim(runner->work, &wish, &batch->claimed, reterr);
+    request.holder = pawl_view_of(runner->holder);
+    request.work_types = runner->options->types;
+    request.work_type_count = runner->options->type_count;
+    request.task_id = runner->options->task_id;
+    request.count_max = (uint32_t)want;
+    request.lease_ms = (uint32_t)runner->options->lease_ms;
+    request.wait_ms = wait_ms;
+    pawl_status status = pawl_work_claim(runner->work, &request, &batch->claimed, reterr);
     if (status != PAWL_OK) {
         free(batch);
         return status;
@@ -97,17 +97,17 @@ static void wait_for_change(struct runner *runner, int64_t ms)
 static bool wait_for_room(struct runner *runner)
 {
     const struct runner_left nothing = { 0 };
-    int64_t sweep_at_ns = pawl__runner_sweep_at_ns(runner);
+    int64_t sweep_at_ns = pawl__cli_runner_sweep_at_ns(runner);
 
     pawl__lock(&runner->lock);
-    while (pawl__plan_want(&runner->plan) == 0
-           && pawl__plan_next(&runner->plan, &nothing) == RUNNER_GO_ON
+    while (pawl__cli_plan_want(&runner->plan) == 0
+           && pawl__cli_plan_next(&runner->plan, &nothing) == RUNNER_GO_ON
            && (runner->plan.stopping || runner_now() < sweep_at_ns)) {
         (void)pawl__cond_wait_until(
             &runner->changed, &runner->lock, runner->plan.stopping ? INT64_MAX : sweep_at_ns);
     }
-    bool goes_on = pawl__plan_want(&runner->plan) > 0
-                   || pawl__plan_next(&runner->plan, &nothing) == RUNNER_GO_ON;
+    bool goes_on = pawl__cli_plan_want(&runner->plan) > 0
+                   || pawl__cli_plan_next(&runner->plan, &nothing) == RUNNER_GO_ON;
     pawl__unlock(&runner->lock);
     return goes_on;
 }
@@ -125,20 +125,20 @@ static pawl_status on_nothing(struct runner *runner, bool *ret_end, pawl_error *
 {
     struct runner_plan plan = plan_of(runner);
     struct runner_left left = { 0 };
-    pawl_status status = pawl__runner_look_after(runner, reterr);
+    pawl_status status = pawl__cli_runner_supervise(runner, reterr);
 
     if (status == PAWL_OK && plan.running + plan.finishing == 0) {
-        status = pawl__runner_left(runner, &left, reterr);
+        status = pawl__cli_runner_left(runner, &left, reterr);
     }
     if (status != PAWL_OK) {
         return status;
     }
-    switch (pawl__plan_next(&plan, &left)) {
+    switch (pawl__cli_plan_next(&plan, &left)) {
     case RUNNER_GO_ON:
         wait_for_change(runner, LOOK_MS);
         return PAWL_OK;
     case RUNNER_WAIT:
-        status = claim(runner, pawl__plan_want(&plan), WAIT_MS, reterr);
+        status = claim(runner, pawl__cli_plan_want(&plan), WAIT_MS, reterr);
         return status == PAWL_NOT_FOUND ? PAWL_OK : status;
     case RUNNER_STUCK:
         return pawl__fail(reterr,
@@ -165,8 +165,8 @@ static void run_all(struct runner *runner)
 
     while (!end && wait_for_room(runner)) {
         struct runner_plan plan = plan_of(runner);
-        uint64_t want = pawl__plan_want(&plan);
-        pawl_status status = plan.stopping ? PAWL_OK : pawl__runner_sweep(runner, &error);
+        uint64_t want = pawl__cli_plan_want(&plan);
+        pawl_status status = plan.stopping ? PAWL_OK : pawl__cli_runner_sweep(runner, &error);
         if (status == PAWL_OK && want > 0) {
             status = claim(runner, want, 0, &error);
         }
@@ -175,7 +175,7 @@ static void run_all(struct runner *runner)
         }
         if (status == PAWL_CANCELLED) {
             pawl__lock(&runner->lock);
-            pawl__runner_stop_locked(runner); /* the watcher says why */
+            pawl__cli_runner_stop_locked(runner); /* the watcher says why */
             pawl__unlock(&runner->lock);
         } else if (pawl__status_may_pass(status)
                    && (runner->plan.stays || runner_now() - answered_ns < FAILING_NS_MAX)) {
@@ -183,7 +183,7 @@ static void run_all(struct runner *runner)
             wait_for_change(runner, WAIT_MS);
         } else if (status != PAWL_OK) {
             pawl__lock(&runner->lock);
-            pawl__runner_fail_locked(runner, status, &error);
+            pawl__cli_runner_fail_locked(runner, status, &error);
             pawl__unlock(&runner->lock);
         } else {
             answered_ns = runner_now();
@@ -217,10 +217,10 @@ static pawl_status open_slots(struct runner *runner, pawl_error *reterr)
         runner->slot_count++;
         slot->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         status =
-            slot->wake_fd < 0
-                ? pawl__fail_errno(
-                    reterr, errno, "make room for %llu jobs", (unsigned long long)runner->plan.jobs)
-                : pawl__thread_start(&slot->thread, "pawl-run", pawl__runner_slot, slot, reterr);
+            slot->wake_fd < 0 ? pawl__fail_errno(
+                reterr, errno, "make room for %llu jobs", (unsigned long long)runner->plan.jobs)
+                              : pawl__thread_start(
+                                  &slot->thread, "pawl-run", pawl__cli_runner_slot, slot, reterr);
     }
     return status;
 }
@@ -244,7 +244,7 @@ static void close_all(struct runner *runner)
         pawl__thread_join(&runner->heart);
     }
     if (runner->quit_fd >= 0) {
-        pawl__runner_poke(runner->quit_fd);
+        pawl__cli_runner_wake(runner->quit_fd);
     }
     pawl__thread_join(&runner->watcher);
     free(runner->slots);
@@ -263,12 +263,12 @@ static pawl_status start(struct runner *runner, pawl_error *reterr)
     }
     pawl_status status = open_slots(runner, reterr);
     if (status == PAWL_OK) {
-        status =
-            pawl__thread_start(&runner->heart, "pawl-heart", pawl__runner_heart, runner, reterr);
+        status = pawl__thread_start(
+            &runner->heart, "pawl-heart", pawl__cli_runner_heart, runner, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl__thread_start(
-            &runner->watcher, "pawl-watcher", pawl__runner_watcher, runner, reterr);
+            &runner->watcher, "pawl-watcher", pawl__cli_runner_watcher, runner, reterr);
     }
     return status;
 }
@@ -277,19 +277,19 @@ static void on_interrupt(void *context)
 {
     const struct runner *runner = context;
 
-    pawl__runner_poke(runner->signal_fd);
+    pawl__cli_runner_wake(runner->signal_fd);
     pawl_work_cancel_waits(runner->work);
 }
 
 static pawl_status name_us(struct runner *runner, pawl_error *reterr)
 {
     uint64_t number = 0;
-    pawl_status status = pawl__holder_look(runner->guard.pid, &runner->we, reterr);
+    pawl_status status = pawl__cli_holder_inspect(runner->guard.pid, &runner->we, reterr);
 
     if (status == PAWL_OK) {
         status = pawl__random_bytes(pawl__random_real(), &number, sizeof(number), reterr);
     }
-    pawl__holder_text(&runner->we, number, runner->holder);
+    pawl__cli_holder_text(&runner->we, number, runner->holder);
     return status;
 }
 
@@ -312,7 +312,7 @@ static pawl_status judge(struct runner *runner, pawl_error *reterr)
             (unsigned long long)runner->untold,
             runner->untold == 1 ? " is" : "s are");
     }
-    if (pawl__interrupted() && !runner->plan.stays) { /* for who stays it is the way to end */
+    if (pawl__cli_interrupted() && !runner->plan.stays) { /* for who stays it is the way to end */
         return pawl__fail(reterr,
                           PAWL_CANCELLED,
                           "interrupted: %llu completed, %llu given back; the same command goes on "
@@ -322,7 +322,7 @@ static pawl_status judge(struct runner *runner, pawl_error *reterr)
     }
     if (runner->options->task_id.len > 0
         && !runner->abandoned) { /* a whole task: earlier runs count */
-        status = pawl__runner_count(runner, 1U << PAWL_ITEM_FAILED, &failed, reterr);
+        status = pawl__cli_runner_count(runner, 1U << PAWL_ITEM_FAILED, &failed, reterr);
     }
     if (status == PAWL_OK && failed > 0) {
         return pawl__fail(reterr,
@@ -347,15 +347,15 @@ static pawl_status run_with_progress(struct runner *runner, pawl_error *reterr)
         .clock = pawl__clock_real(),
         .label = "run",
     };
-    const struct pawl__woken woken = { on_interrupt, runner };
+    const struct pawl__cli_wakeable woken = { on_interrupt, runner };
     pawl_status status = PAWL_OK;
 
     if (options.term.is_terminal) {
-        status = pawl__runner_count(runner,
-                                    1U << PAWL_ITEM_PENDING | 1U << PAWL_ITEM_IN_PROGRESS
-                                        | 1U << PAWL_ITEM_WAITING,
-                                    &runner->total,
-                                    reterr);
+        status = pawl__cli_runner_count(runner,
+                                        1U << PAWL_ITEM_PENDING | 1U << PAWL_ITEM_IN_PROGRESS
+                                            | 1U << PAWL_ITEM_WAITING,
+                                        &runner->total,
+                                        reterr);
         options.total = runner->total;
         progress = pawl__progress_start(&options);
         runner->output.progress = &progress;
@@ -364,10 +364,10 @@ static pawl_status run_with_progress(struct runner *runner, pawl_error *reterr)
         status = start(runner, reterr);
     }
     if (status == PAWL_OK) {
-        pawl__interrupt_catch();
-        pawl__interrupt_wakes(&woken);
+        pawl__cli_interrupt_catch();
+        pawl__cli_interrupt_wakes(&woken);
         run_all(runner);
-        pawl__interrupt_wakes(NULL);
+        pawl__cli_interrupt_wakes(NULL);
     }
     close_all(runner);
     if (runner->output.progress != NULL) {
@@ -382,24 +382,25 @@ static pawl_status begin(struct runner *runner, pawl_error *reterr)
     pawl_status status = PAWL_OK;
 
     if (runner->work == NULL) {
-        status = pawl__work_open(runner->run, WORK_THAT_EXISTS, &runner->work, reterr);
-        pawl__interrupt_hurries(NULL); /* the watcher knows better when */
+        status = pawl__cli_work_open(runner->run, WORK_THAT_EXISTS, &runner->work, reterr);
+        pawl__cli_interrupt_escalates(NULL); /* the watcher knows better when */
     }
     if (status == PAWL_OK) {
-        status = pawl__work_check_task(runner->work, runner->options->task_id, reterr);
+        status = pawl__cli_work_check_task(runner->work, runner->options->task_id, reterr);
     }
     if (status == PAWL_OK) {
         runner->looked_after_ns = runner_now() - 2 * NS_PER_S;
         runner->swept_ns = runner_now() - runner->options->sweep_ms * NS_PER_MS;
-        status = pawl__runner_look_after(runner, reterr);
+        status = pawl__cli_runner_supervise(runner, reterr);
     }
-    return status == PAWL_OK ? pawl__runner_sweep(runner, reterr) : status;
+    return status == PAWL_OK ? pawl__cli_runner_sweep(runner, reterr) : status;
 }
 
 /* The locks exist; opens the store and everything behind it. */
 static pawl_status run_opened(struct runner *runner, pawl_error *reterr)
 {
-    pawl_status status = pawl__output_init(&runner->output, runner->options->keep_order, reterr);
+    pawl_status status =
+        pawl__cli_output_init(&runner->output, runner->options->keep_order, reterr);
 
     if (status != PAWL_OK) {
         return status;
@@ -414,15 +415,15 @@ static pawl_status run_opened(struct runner *runner, pawl_error *reterr)
         status = run_with_progress(runner, reterr);
     }
     pawl_work_close(runner->work);
-    pawl__output_done(&runner->output);
+    pawl__cli_output_done(&runner->output);
     return status;
 }
 
-pawl_status pawl__runner_run(struct pawl__run *run,
-                             const struct runner_options *options,
-                             pawl_error *reterr)
+pawl_status pawl__cli_runner_run(struct pawl__cli_run *run,
+                                 const struct runner_options *options,
+                                 pawl_error *reterr)
 {
-    AUTO(pawl__guard_done) struct runner_guard guard = { 0 };
+    AUTO(pawl__cli_guard_done) struct runner_guard guard = { 0 };
     struct runner runner = {
         .run = run,
         .options = options,
@@ -441,7 +442,7 @@ pawl_status pawl__runner_run(struct pawl__run *run,
             return made;
         }
     }
-    pawl_status status = pawl__guard_start(&guard, reterr); /* before there are threads */
+    pawl_status status = pawl__cli_guard_start(&guard, reterr); /* before there are threads */
     if (status == PAWL_OK) {
         runner.guard = guard;
         status = name_us(&runner, reterr);

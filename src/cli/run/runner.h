@@ -36,8 +36,8 @@ struct runner_options {
 
 /* Ends when nothing is left, after Ctrl-C, or when it cannot go on. FAILED: some items have failed.
  * CANCELLED: it was interrupted. */
-PAWL_MUST_USE pawl_status pawl__runner_run(struct pawl__run *run,
-                                           const struct runner_options *options,
-                                           pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_runner_run(struct pawl__cli_run *run,
+                                               const struct runner_options *options,
+                                               pawl_error *reterr);
 
 #endif

@@ -28,8 +28,8 @@ struct ended {
 
 static void ended_done(struct ended *ended)
 {
-    pawl__capture_done(&ended->captures[0]);
-    pawl__capture_done(&ended->captures[1]);
+    pawl__cli_capture_done(&ended->captures[0]);
+    pawl__cli_capture_done(&ended->captures[1]);
     pawl__buf_done(&ended->output);
 }
 
@@ -49,10 +49,10 @@ static enum runner_action hear(struct runner_slot *slot, struct runner_step *ste
     bool stop = slot->stop;
     pawl__unlock(&runner->lock);
     if (lost) {
-        action = pawl__step(step, RUNNER_LOST, runner_now());
+        action = pawl__cli_step(step, RUNNER_LOST, runner_now());
     }
     if (stop) {
-        enum runner_action other = pawl__step(step, RUNNER_STOP, runner_now());
+        enum runner_action other = pawl__cli_step(step, RUNNER_STOP, runner_now());
         action = action == RUNNER_NOTHING ? other : action;
     }
     return action;
@@ -60,7 +60,7 @@ static enum runner_action hear(struct runner_slot *slot, struct runner_step *ste
 
 static int wait_ms(const struct runner_step *step)
 {
-    int64_t wake_ns = pawl__step_wake_ns(step);
+    int64_t wake_ns = pawl__cli_step_wake_ns(step);
     int64_t left_ns = wake_ns == INT64_MAX ? INT64_MAX : wake_ns - runner_now();
 
     if (left_ns == INT64_MAX) {
@@ -88,7 +88,7 @@ static bool is_over(struct linger *linger,
     }
     linger->pause_ns = MIN(MAX(2 * linger->pause_ns, 2 * NS_PER_MS), 100 * NS_PER_MS);
     linger->look_at_ns = now_ns + linger->pause_ns;
-    return step->reason == RUNNER_RUNS || step->killed || !pawl__group_runs(child->pid);
+    return step->reason == RUNNER_RUNS || step->killed || !pawl__cli_group_runs(child->pid);
 }
 
 static int linger_ms(const struct linger *linger, int until_ms)
@@ -112,7 +112,7 @@ static void watch(struct runner_slot *slot, struct runner_child *child, struct e
         int ready = poll(fds, COUNT_OF(fds), linger_ms(&linger, wait_ms(&ended->step)));
         for (int i = 0; i < 2 && ready > 0; i++) {
             if (fds[i + 1].revents != 0) {
-                pawl__child_read(child, i, &ended->captures[i]);
+                pawl__cli_child_read(child, i, &ended->captures[i]);
             }
         }
         if (ready > 0 && fds[0].revents != 0) {
@@ -120,9 +120,9 @@ static void watch(struct runner_slot *slot, struct runner_child *child, struct e
             continue;
         }
         if (ready > 0 && fds[3].revents != 0) {
-            pawl__child_signal(child, hear(slot, &ended->step));
+            pawl__cli_child_signal(child, hear(slot, &ended->step));
         }
-        pawl__child_signal(child, pawl__step(&ended->step, RUNNER_TICK, runner_now()));
+        pawl__cli_child_signal(child, pawl__cli_step(&ended->step, RUNNER_TICK, runner_now()));
     }
 }
 
@@ -137,10 +137,10 @@ static pawl_status open_logs(const struct runner_slot *slot,
     for (int i = 0; i < 2 && dir != NULL && status == PAWL_OK; i++) {
         AUTO(pawl__text_free)
         char *name =
-            pawl__capture_name(slot->item->work_item_id, slot->item->attempts, suffixes[i]);
+            pawl__cli_capture_name(slot->item->work_item_id, slot->item->attempts, suffixes[i]);
         AUTO(pawl__text_free) char *path = name == NULL ? NULL : pawl__fs_join(dir, name);
         status = path == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a log's name")
-                              : pawl__capture_log(&ended->captures[i], path, reterr);
+                              : pawl__cli_capture_log(&ended->captures[i], path, reterr);
     }
     return status;
 }
@@ -158,12 +158,12 @@ static void start_and_watch(struct runner_slot *slot,
     struct runner_child child;
 
     ended->exit = (struct runner_exit){ .code = E2BIG };
-    if (job->too_long || !pawl__child_start(&command, &child, &ended->exit.code)) {
+    if (job->too_long || !pawl__cli_child_start(&command, &child, &ended->exit.code)) {
         return;
     }
     watch(slot, &child, ended);
-    pawl__step(&ended->step, RUNNER_EXITED, runner_now());
-    ended->exit = pawl__child_end(&child, ended->captures);
+    pawl__cli_step(&ended->step, RUNNER_EXITED, runner_now());
+    ended->exit = pawl__cli_child_end(&child, ended->captures);
 }
 
 /* A command that cannot be made of this item fails it for good; a log that cannot be written, or a
@@ -174,11 +174,12 @@ static void execute(struct runner_slot *slot, struct ended *ended)
     const struct runner_options *options = runner->options;
     int64_t started_ns = runner_now();
     bool may_retry = options->retries < 0 || slot->item->retry_count < options->retries;
-    AUTO(pawl__job_done) struct runner_job job = { .environment = NULL };
+    AUTO(pawl__cli_job_done) struct runner_job job = { .environment = NULL };
     pawl_error error = PAWL_ERROR_INIT;
 
-    ended->step = pawl__step_start(started_ns, options->timeout_ns, options->grace_ns);
-    pawl_status status = pawl__job_make(&job, options->command, options->mark, slot->item, &error);
+    ended->step = pawl__cli_step_start(started_ns, options->timeout_ns, options->grace_ns);
+    pawl_status status =
+        pawl__cli_job_make(&job, options->command, options->mark, slot->item, &error);
     bool bad_item = status == PAWL_INVALID;
     if (status == PAWL_OK) {
         status = open_logs(slot, ended, &error);
@@ -188,10 +189,10 @@ static void execute(struct runner_slot *slot, struct ended *ended)
         snprintf(ended->message, sizeof(ended->message), "%s", error.message);
     } else {
         start_and_watch(slot, &job, ended);
-        ended->verdict = pawl__step_verdict(&ended->step, &ended->exit, may_retry);
-        pawl__step_message(&ended->step, &ended->exit, ended->message);
+        ended->verdict = pawl__cli_step_verdict(&ended->step, &ended->exit, may_retry);
+        pawl__cli_step_message(&ended->step, &ended->exit, ended->message);
         if (ended->exit.started) {
-            pawl__job_output(
+            pawl__cli_job_output(
                 &ended->output, &ended->exit, ended->captures, runner_now() - started_ns);
         }
         if (ended->verdict == RUNNER_RELEASE && !ended->exit.started) {
@@ -200,7 +201,7 @@ static void execute(struct runner_slot *slot, struct ended *ended)
     }
     pawl__lock(&runner->lock);
     if (status != PAWL_OK && !bad_item) {
-        pawl__runner_fail_locked(runner, status, &error);
+        pawl__cli_runner_fail_locked(runner, status, &error);
     }
     if (slot->lost) { /* in the last moment */
         ended->verdict = RUNNER_FORGET;
@@ -298,7 +299,7 @@ static void finish(struct runner_slot *slot, struct ended *ended)
     } else if (runner->abandoned) {
         ended->verdict = RUNNER_FORGET; /* the end of the run says so */
     } else {
-        pawl__runner_fail_locked(runner, status, &error);
+        pawl__cli_runner_fail_locked(runner, status, &error);
     }
     pawl__unlock(&runner->lock);
 }
@@ -328,9 +329,9 @@ static void log_end(const struct runner_slot *slot, const struct ended *ended)
                 LOG_TEXT("reason", ended->message));
 }
 
-void pawl__runner_add_json(const struct runner *runner,
-                           const struct runner_told *told,
-                           struct pawl__buf *line)
+void pawl__cli_runner_add_json(const struct runner *runner,
+                               const struct runner_told *told,
+                               struct pawl__buf *line)
 {
     AUTO(pawl__buf_done) struct pawl__buf raw = BUF_INIT(SIZE_MAX / 2);
     struct pawl__object object = pawl__object_start(&raw);
@@ -341,7 +342,7 @@ void pawl__runner_add_json(const struct runner *runner,
     pawl__object_text(&object, "error_message", pawl_view_of(told->message));
     pawl__object_json(&object, "output", told->output);
     pawl__object_end(&object);
-    pawl__out_add_value(runner->run, line, pawl__buf_view(&raw));
+    pawl__cli_out_add_value(runner->run, line, pawl__buf_view(&raw));
     line->broken = line->broken || raw.broken;
     pawl__buf_add_char(line, '\n');
 }
@@ -360,14 +361,14 @@ static void add_json(const struct runner_slot *slot,
         .output = pawl__buf_view(&ended->output),
     };
 
-    pawl__runner_add_json(slot->runner, &told, &line);
-    pawl__capture_add(capture, pawl__buf_view(&line));
+    pawl__cli_runner_add_json(slot->runner, &told, &line);
+    pawl__cli_capture_add(capture, pawl__buf_view(&line));
 }
 
 static void print(struct runner_slot *slot, struct ended *ended)
 {
     struct runner *runner = slot->runner;
-    AUTO(pawl__capture_done) struct runner_capture line = RUNNER_CAPTURE_INIT;
+    AUTO(pawl__cli_capture_done) struct runner_capture line = RUNNER_CAPTURE_INIT;
     pawl_error error = PAWL_ERROR_INIT;
     bool for_good = ended->verdict != RUNNER_FORGET
                     && (ended->status == PAWL_ITEM_COMPLETED || ended->status == PAWL_ITEM_FAILED);
@@ -379,11 +380,11 @@ static void print(struct runner_slot *slot, struct ended *ended)
         out = &line;
         err = NULL;
     }
-    pawl_status status = pawl__output_add(&runner->output, slot->number, out, err, &error);
+    pawl_status status = pawl__cli_output_add(&runner->output, slot->number, out, err, &error);
     log_end(slot, ended);
     if (status != PAWL_OK) {
         pawl__lock(&runner->lock);
-        pawl__runner_fail_locked(runner, status, &error);
+        pawl__cli_runner_fail_locked(runner, status, &error);
         pawl__unlock(&runner->lock);
     }
 }
@@ -426,7 +427,7 @@ static void run_item(struct runner_slot *slot)
     pawl__unlock(&runner->lock);
 }
 
-void pawl__runner_slot(void *context)
+void pawl__cli_runner_slot(void *context)
 {
     struct runner_slot *slot = context;
     struct runner *runner = slot->runner;

@@ -12,7 +12,7 @@ static int64_t later(int64_t from_ns, int64_t by_ns)
     return by_ns > INT64_MAX - from_ns ? INT64_MAX : from_ns + by_ns;
 }
 
-struct runner_step pawl__step_start(int64_t now_ns, int64_t timeout_ns, int64_t grace_ns)
+struct runner_step pawl__cli_step_start(int64_t now_ns, int64_t timeout_ns, int64_t grace_ns)
 {
     return (struct runner_step){
         .timeout_at_ns = later(now_ns, timeout_ns),
@@ -50,7 +50,7 @@ static enum runner_action on_tick(struct runner_step *step, int64_t now_ns)
                                          : RUNNER_NOTHING;
 }
 
-enum runner_action pawl__step(struct runner_step *step, enum runner_event event, int64_t now_ns)
+enum runner_action pawl__cli_step(struct runner_step *step, enum runner_event event, int64_t now_ns)
 {
     switch (event) {
     case RUNNER_LOST:
@@ -68,7 +68,7 @@ enum runner_action pawl__step(struct runner_step *step, enum runner_event event,
     return RUNNER_NOTHING;
 }
 
-int64_t pawl__step_wake_ns(const struct runner_step *step)
+int64_t pawl__cli_step_wake_ns(const struct runner_step *step)
 {
     if (step->killed) {
         return INT64_MAX;
@@ -76,9 +76,9 @@ int64_t pawl__step_wake_ns(const struct runner_step *step)
     return step->reason == RUNNER_RUNS ? step->timeout_at_ns : step->kill_at_ns;
 }
 
-enum runner_verdict pawl__step_verdict(const struct runner_step *step,
-                                       const struct runner_exit *exit,
-                                       bool may_retry)
+enum runner_verdict pawl__cli_step_verdict(const struct runner_step *step,
+                                           const struct runner_exit *exit,
+                                           bool may_retry)
 {
     if (step->reason == RUNNER_WAS_LOST) {
         return RUNNER_FORGET;
@@ -96,9 +96,9 @@ enum runner_verdict pawl__step_verdict(const struct runner_step *step,
     return may_retry ? RUNNER_RETRY : RUNNER_FAIL;
 }
 
-void pawl__step_message(const struct runner_step *step,
-                        const struct runner_exit *exit,
-                        char ret_message[RUNNER_MESSAGE_SIZE])
+void pawl__cli_step_message(const struct runner_step *step,
+                            const struct runner_exit *exit,
+                            char ret_message[RUNNER_MESSAGE_SIZE])
 {
     const char *why = step->reason == RUNNER_TIMED_OUT ? "timed out, " : "";
 
@@ -124,7 +124,7 @@ void pawl__step_message(const struct runner_step *step,
 
 /* --- heartbeats --- */
 
-struct runner_beat pawl__beat_start(int64_t asked_at_ns, int64_t lease_ns, int64_t every_ns)
+struct runner_beat pawl__cli_beat_start(int64_t asked_at_ns, int64_t lease_ns, int64_t every_ns)
 {
     return (struct runner_beat){
         .lease_ns = lease_ns,
@@ -134,13 +134,13 @@ struct runner_beat pawl__beat_start(int64_t asked_at_ns, int64_t lease_ns, int64
     };
 }
 
-enum runner_beat_answer pawl__beat_answered(struct runner_beat *beat,
-                                            pawl_status status,
-                                            int64_t asked_at_ns,
-                                            int64_t now_ns)
+enum runner_beat_answer pawl__cli_beat_answered(struct runner_beat *beat,
+                                                pawl_status status,
+                                                int64_t asked_at_ns,
+                                                int64_t now_ns)
 {
     if (status == PAWL_OK) {
-        *beat = pawl__beat_start(asked_at_ns, beat->lease_ns, beat->every_ns);
+        *beat = pawl__cli_beat_start(asked_at_ns, beat->lease_ns, beat->every_ns);
         return RUNNER_BEAT_FINE;
     }
     if (status == PAWL_LEASE_LOST || status == PAWL_NOT_FOUND || now_ns >= beat->until_ns) {
@@ -150,19 +150,19 @@ enum runner_beat_answer pawl__beat_answered(struct runner_beat *beat,
     return RUNNER_BEAT_FINE;
 }
 
-int64_t pawl__beat_fitting_ms(int64_t heartbeat_ms, int64_t lease_ms)
+int64_t pawl__cli_beat_fitting_ms(int64_t heartbeat_ms, int64_t lease_ms)
 {
     return MIN(heartbeat_ms, lease_ms / 3);
 }
 
-int64_t pawl__sweep_fitting_ms(int64_t sweep_ms, int64_t lease_ms)
+int64_t pawl__cli_sweep_fitting_ms(int64_t sweep_ms, int64_t lease_ms)
 {
     return MIN(sweep_ms, lease_ms / 2);
 }
 
 /* --- the run as a whole --- */
 
-uint64_t pawl__plan_want(const struct runner_plan *plan)
+uint64_t pawl__cli_plan_want(const struct runner_plan *plan)
 {
     uint64_t free_jobs = plan->jobs > plan->running ? plan->jobs - plan->running : 0;
     uint64_t busy = plan->running + plan->finishing;
@@ -172,7 +172,7 @@ uint64_t pawl__plan_want(const struct runner_plan *plan)
     return plan->stopping ? 0 : MIN(MIN(free_jobs, free_threads), allowed);
 }
 
-enum runner_next pawl__plan_next(const struct runner_plan *plan, const struct runner_left *left)
+enum runner_next pawl__cli_plan_next(const struct runner_plan *plan, const struct runner_left *left)
 {
     if (plan->running > 0 || plan->finishing > 0) {
         return RUNNER_GO_ON;

@@ -29,11 +29,13 @@ struct runner_step {
     bool killed;
 };
 
-struct runner_step pawl__step_start(int64_t now_ns, int64_t timeout_ns, int64_t grace_ns);
-enum runner_action pawl__step(struct runner_step *step, enum runner_event event, int64_t now_ns);
+struct runner_step pawl__cli_step_start(int64_t now_ns, int64_t timeout_ns, int64_t grace_ns);
+enum runner_action pawl__cli_step(struct runner_step *step,
+                                  enum runner_event event,
+                                  int64_t now_ns);
 
 /* When the next TICK is due; INT64_MAX: none. */
-int64_t pawl__step_wake_ns(const struct runner_step *step);
+int64_t pawl__cli_step_wake_ns(const struct runner_step *step);
 
 /* How the command ended. */
 struct runner_exit {
@@ -52,15 +54,15 @@ enum runner_verdict {
 
 /* What to tell the store. Exit code 0 of a command that was asked to end says that it tidied up, not
  * that it got through: only one that ended by itself has completed. `may_retry`: --retries allows another try. */
-enum runner_verdict pawl__step_verdict(const struct runner_step *step,
-                                       const struct runner_exit *exit,
-                                       bool may_retry);
+enum runner_verdict pawl__cli_step_verdict(const struct runner_step *step,
+                                           const struct runner_exit *exit,
+                                           bool may_retry);
 
 /* "exit code 3", "ended by signal 9 (Killed)", "timed out": for error_message. */
 #define RUNNER_MESSAGE_SIZE 200
-void pawl__step_message(const struct runner_step *step,
-                        const struct runner_exit *exit,
-                        char ret_message[RUNNER_MESSAGE_SIZE]);
+void pawl__cli_step_message(const struct runner_step *step,
+                            const struct runner_exit *exit,
+                            char ret_message[RUNNER_MESSAGE_SIZE]);
 
 /* --- heartbeats --- */
 
@@ -75,19 +77,19 @@ struct runner_beat {
 
 enum runner_beat_answer { RUNNER_BEAT_FINE, RUNNER_BEAT_LOST };
 
-struct runner_beat pawl__beat_start(int64_t asked_at_ns, int64_t lease_ns, int64_t every_ns);
+struct runner_beat pawl__cli_beat_start(int64_t asked_at_ns, int64_t lease_ns, int64_t every_ns);
 
 /* After a heartbeat that was sent at `asked_at_ns` and answered with `status`. A store that cannot be
  * reached is asked again soon, until the lease must have run out. */
-enum runner_beat_answer pawl__beat_answered(struct runner_beat *beat,
-                                            pawl_status status,
-                                            int64_t asked_at_ns,
-                                            int64_t now_ns);
+enum runner_beat_answer pawl__cli_beat_answered(struct runner_beat *beat,
+                                                pawl_status status,
+                                                int64_t asked_at_ns,
+                                                int64_t now_ns);
 
 /* What nobody chose has to fit the lease: two heartbeats may fail before it is lost, and a lease that
  * ran out is not waited for longer than it took to run out. */
-int64_t pawl__beat_fitting_ms(int64_t heartbeat_ms, int64_t lease_ms);
-int64_t pawl__sweep_fitting_ms(int64_t sweep_ms, int64_t lease_ms);
+int64_t pawl__cli_beat_fitting_ms(int64_t heartbeat_ms, int64_t lease_ms);
+int64_t pawl__cli_sweep_fitting_ms(int64_t sweep_ms, int64_t lease_ms);
 
 /* --- the run as a whole --- */
 
@@ -103,7 +105,7 @@ struct runner_plan {
 };
 
 /* How many items to claim now. */
-uint64_t pawl__plan_want(const struct runner_plan *plan);
+uint64_t pawl__cli_plan_want(const struct runner_plan *plan);
 
 /* What is left of the items that the run is for. */
 struct runner_left {
@@ -121,6 +123,7 @@ enum runner_next {
 };
 
 /* What to do when nothing could be claimed, or nothing may be. */
-enum runner_next pawl__plan_next(const struct runner_plan *plan, const struct runner_left *left);
+enum runner_next pawl__cli_plan_next(const struct runner_plan *plan,
+                                     const struct runner_left *left);
 
 #endif

@@ -11,7 +11,7 @@
 #include "cli/frame/interrupt.h"
 #include "cli/run/internal.h"
 
-void pawl__runner_poke(int eventfd)
+void pawl__cli_runner_wake(int eventfd)
 {
     const uint64_t one = 1;
     ssize_t put = write(eventfd, &one, sizeof(one)); /* fit for a signal handler */
@@ -19,30 +19,32 @@ void pawl__runner_poke(int eventfd)
     (void)put; /* it is readable already */
 }
 
-void pawl__runner_stop_locked(struct runner *runner)
+void pawl__cli_runner_stop_locked(struct runner *runner)
 {
     if (!runner->plan.stopping) {
         runner->quiet_ns = runner_now();
-        pawl__runner_poke(runner->stop_fd);
+        pawl__cli_runner_wake(runner->stop_fd);
     }
     runner->plan.stopping = true;
     for (size_t i = 0; i < runner->slot_count; i++) {
         struct runner_slot *slot = &runner->slots[i];
         if (slot->state == RUNNER_ASSIGNED || slot->state == RUNNER_RUNNING) {
             slot->stop = true;
-            pawl__runner_poke(slot->wake_fd);
+            pawl__cli_runner_wake(slot->wake_fd);
         }
     }
     pawl__cond_signal(&runner->changed);
 }
 
-void pawl__runner_fail_locked(struct runner *runner, pawl_status status, const pawl_error *error)
+void pawl__cli_runner_fail_locked(struct runner *runner,
+                                  pawl_status status,
+                                  const pawl_error *error)
 {
     if (runner->status == PAWL_OK) {
         runner->status = status;
         runner->error = *error;
     }
-    pawl__runner_stop_locked(runner);
+    pawl__cli_runner_stop_locked(runner);
 }
 
 /* --- the heart --- */
@@ -80,14 +82,14 @@ static void beat(struct runner *runner, struct runner_slot *slot) REQUIRES_LOCK(
     bool same = slot->item != NULL && slot->number == number
                 && (slot->state == RUNNER_ASSIGNED || slot->state == RUNNER_RUNNING);
     if (same
-        && pawl__beat_answered(&slot->beat, status, asked_at_ns, runner_now())
+        && pawl__cli_beat_answered(&slot->beat, status, asked_at_ns, runner_now())
                == RUNNER_BEAT_LOST) {
         slot->lost = true;
-        pawl__runner_poke(slot->wake_fd);
+        pawl__cli_runner_wake(slot->wake_fd);
     }
 }
 
-void pawl__runner_heart(void *context)
+void pawl__cli_runner_heart(void *context)
 {
     struct runner *runner = context;
 
@@ -139,10 +141,10 @@ static void draw(struct runner *runner)
     uint64_t done = runner->completed + runner->failed;
     uint64_t total = runner->total == 0 ? 0 : MAX(runner->total, done + runner->plan.running);
     pawl__unlock(&runner->lock);
-    pawl__output_progress(&runner->output, done, total);
+    pawl__cli_output_progress(&runner->output, done, total);
 }
 
-void pawl__runner_watcher(void *context)
+void pawl__cli_runner_watcher(void *context)
 {
     struct runner *runner = context;
     int wait_ms = runner->output.progress == NULL ? -1 : 200;
@@ -161,7 +163,7 @@ void pawl__runner_watcher(void *context)
         if (ready > 0 && fds[1].revents != 0) {
             fds[1].fd = -1;
             pawl__lock(&runner->lock);
-            pawl__runner_stop_locked(runner);
+            pawl__cli_runner_stop_locked(runner);
             pawl__unlock(&runner->lock);
         }
         if (ready > 0 && fds[2].revents != 0) {
@@ -172,7 +174,7 @@ void pawl__runner_watcher(void *context)
                        "the guard, process %d, was ended: nobody would end the commands with us",
                        (int)runner->guard.pid);
             pawl__lock(&runner->lock);
-            pawl__runner_fail_locked(runner, PAWL_FAILED, &error);
+            pawl__cli_runner_fail_locked(runner, PAWL_FAILED, &error);
             pawl__unlock(&runner->lock);
         }
         if (ready > 0 && fds[3].revents != 0) {
@@ -221,8 +223,8 @@ static bool visit_held(void *context, const pawl_item *item)
     struct runner_holder holder;
     bool ours = pawl__view_is(item->lease_holder, runner->holder);
     bool orphan = ours ? !is_in_a_slot(runner, item)
-                       : pawl__holder_parse(item->lease_holder, &holder)
-                             && pawl__holder_is_gone(&holder, &runner->we);
+                       : pawl__cli_holder_parse(item->lease_holder, &holder)
+                             && pawl__cli_holder_is_gone(&holder, &runner->we);
 
     if (orphan && item->work_item_id.len < sizeof(orphans->found->id)) {
         struct orphan *found = &orphans->found[orphans->count++];
@@ -240,7 +242,7 @@ static pawl_status say_failed(struct runner *runner,
                               pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf line = BUF_INIT(SIZE_MAX / 2);
-    AUTO(pawl__capture_done) struct runner_capture capture = RUNNER_CAPTURE_INIT;
+    AUTO(pawl__cli_capture_done) struct runner_capture capture = RUNNER_CAPTURE_INIT;
 
     pawl__lock(&runner->lock);
     runner->failed++;
@@ -256,9 +258,9 @@ static pawl_status say_failed(struct runner *runner,
                                       .status = "failed",
                                       .attempt = orphan->attempts,
                                       .message = KILLED_MESSAGE };
-    pawl__runner_add_json(runner, &told, &line);
-    pawl__capture_add(&capture, pawl__buf_view(&line));
-    return pawl__output_say(&runner->output, &capture, reterr);
+    pawl__cli_runner_add_json(runner, &told, &line);
+    pawl__cli_capture_add(&capture, pawl__buf_view(&line));
+    return pawl__cli_output_say(&runner->output, &capture, reterr);
 }
 
 /* The token says that it is still the lease that we saw. An item whose runner died counts a retry, as
@@ -302,7 +304,7 @@ static pawl_status each_type(struct runner *runner,
     return status;
 }
 
-pawl_status pawl__runner_look_after(struct runner *runner, pawl_error *reterr)
+pawl_status pawl__cli_runner_supervise(struct runner *runner, pawl_error *reterr)
 {
     struct orphans orphans = { .runner = runner };
     int64_t now_ns = runner_now();
@@ -324,17 +326,17 @@ pawl_status pawl__runner_look_after(struct runner *runner, pawl_error *reterr)
     return status;
 }
 
-int64_t pawl__runner_sweep_at_ns(const struct runner *runner)
+int64_t pawl__cli_runner_sweep_at_ns(const struct runner *runner)
 {
     return runner->swept_ns + runner->options->sweep_ms * NS_PER_MS;
 }
 
-pawl_status pawl__runner_sweep(struct runner *runner, pawl_error *reterr)
+pawl_status pawl__cli_runner_sweep(struct runner *runner, pawl_error *reterr)
 {
     pawl_sweep_report report;
     int64_t now_ns = runner_now();
 
-    if (now_ns < pawl__runner_sweep_at_ns(runner)) {
+    if (now_ns < pawl__cli_runner_sweep_at_ns(runner)) {
         return PAWL_OK;
     }
     runner->swept_ns = now_ns;
@@ -364,9 +366,9 @@ static bool visit_left(void *context, const pawl_item *item)
     }
 }
 
-pawl_status pawl__runner_left(struct runner *runner,
-                              struct runner_left *ret_left,
-                              pawl_error *reterr)
+pawl_status pawl__cli_runner_left(struct runner *runner,
+                                  struct runner_left *ret_left,
+                                  pawl_error *reterr)
 {
     *ret_left = (struct runner_left){ 0 };
     return each_type(runner,
@@ -384,10 +386,10 @@ static bool visit_count(void *context, const pawl_item *item)
     return true;
 }
 
-pawl_status pawl__runner_count(struct runner *runner,
-                               uint32_t statuses,
-                               uint64_t *ret_count,
-                               pawl_error *reterr)
+pawl_status pawl__cli_runner_count(struct runner *runner,
+                                   uint32_t statuses,
+                                   uint64_t *ret_count,
+                                   pawl_error *reterr)
 {
     *ret_count = 0;
     return each_type(runner, statuses, visit_count, ret_count, reterr);

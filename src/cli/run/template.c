@@ -111,7 +111,7 @@ static pawl_status refuse(pawl_view mark, enum place place, pawl_error *reterr)
                       place_names[place]);
 }
 
-pawl_status pawl__template_check(pawl_view command, pawl_view mark, pawl_error *reterr)
+pawl_status pawl__cli_template_check(pawl_view command, pawl_view mark, pawl_error *reterr)
 {
     enum place place = WORDS;
     bool word_starts = true;
@@ -154,7 +154,7 @@ pawl_status pawl__template_check(pawl_view command, pawl_view mark, pawl_error *
     return PAWL_OK;
 }
 
-void pawl__shell_quote(struct pawl__buf *buf, pawl_view text)
+void pawl__cli_shell_quote(struct pawl__buf *buf, pawl_view text)
 {
     pawl_view part;
 
@@ -172,13 +172,16 @@ void pawl__shell_quote(struct pawl__buf *buf, pawl_view text)
     pawl__buf_add_char(buf, '\'');
 }
 
-void pawl__template_fill(struct pawl__buf *buf, pawl_view command, pawl_view mark, pawl_view input)
+void pawl__cli_template_fill(struct pawl__buf *buf,
+                             pawl_view command,
+                             pawl_view mark,
+                             pawl_view input)
 {
     pawl_view taken;
 
     while (command.len > 0) {
         if (starts_with_mark(command, mark)) {
-            pawl__shell_quote(buf, input);
+            pawl__cli_shell_quote(buf, input);
             if (!pawl__view_take(&command, mark.len, &taken)) {
                 return;
             }

@@ -14,14 +14,17 @@
 enum { RUNNER_TEXT_MAX = 128 << 10 };
 
 /* INVALID says where the mark must not stand. An empty mark: nothing is put in. */
-PAWL_MUST_USE pawl_status pawl__template_check(pawl_view command,
-                                               pawl_view mark,
-                                               pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_template_check(pawl_view command,
+                                                   pawl_view mark,
+                                                   pawl_error *reterr);
 
 /* Adds the command of one item; both must have been checked. */
-void pawl__template_fill(struct pawl__buf *buf, pawl_view command, pawl_view mark, pawl_view input);
+void pawl__cli_template_fill(struct pawl__buf *buf,
+                             pawl_view command,
+                             pawl_view mark,
+                             pawl_view input);
 
 /* Adds the text as one word of the shell's, whatever it holds. */
-void pawl__shell_quote(struct pawl__buf *buf, pawl_view text);
+void pawl__cli_shell_quote(struct pawl__buf *buf, pawl_view text);
 
 #endif

@@ -127,7 +127,7 @@ static pawl_status take_one(struct evidence *evidence, const char *given, pawl_e
                           PAWL_INVALID,
                           "'--evidence' is %s; it has to begin with file_exists=, file_sha256=, "
                           "command_exit= or row_exists=",
-                          pawl__quote(given).text);
+                          pawl__cli_quote(given).text);
     }
     char **copy = &evidence->copies[evidence->count];
     char *hash = evidence->hashes[evidence->count];
@@ -149,7 +149,7 @@ static pawl_status take_one(struct evidence *evidence, const char *given, pawl_e
     return status;
 }
 
-static pawl_status take_evidence(const struct pawl__run *run,
+static pawl_status take_evidence(const struct pawl__cli_run *run,
                                  struct evidence *evidence,
                                  pawl_error *reterr)
 {
@@ -157,7 +157,8 @@ static pawl_status take_evidence(const struct pawl__run *run,
     const char *given;
     pawl_status status = PAWL_OK;
 
-    while (status == PAWL_OK && (given = pawl__args_next(run->args, "evidence", &index)) != NULL) {
+    while (status == PAWL_OK
+           && (given = pawl__cli_args_next(run->args, "evidence", &index)) != NULL) {
         status =
             evidence->count == EVIDENCE_MAX
                 ? pawl__fail(reterr, PAWL_INVALID, "more than %d times --evidence", EVIDENCE_MAX)
@@ -167,17 +168,17 @@ static pawl_status take_evidence(const struct pawl__run *run,
 }
 
 /* A checkpoint of an item shows its lease, and belongs to the item's task. */
-static pawl_status add_one(const struct pawl__run *run,
+static pawl_status add_one(const struct pawl__cli_run *run,
                            pawl_work *work,
                            pawl_checkpoint *checkpoint,
                            pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "checkpoint_id", true },
                                                    { "sequence_number", true } };
-    const char *item_id = pawl__args_value(run->args, "item");
+    const char *item_id = pawl__cli_args_value(run->args, "item");
     const pawl_lease lease = {
         .work_item_id = pawl_view_of(item_id),
-        .token = item_id == NULL ? 0 : (uint64_t)pawl__args_number(run->args, "token"),
+        .token = item_id == NULL ? 0 : (uint64_t)pawl__cli_args_number(run->args, "token"),
     };
     char id[PAWL_WORK_NAME_BYTES_MAX + 1];
     int64_t sequence = 0;
@@ -189,7 +190,7 @@ static pawl_status add_one(const struct pawl__run *run,
     }
     if (status == PAWL_OK) {
         checkpoint->task_id =
-            item != NULL ? item->task_id : pawl_view_of(pawl__args_value(run->args, "task"));
+            item != NULL ? item->task_id : pawl_view_of(pawl__cli_args_value(run->args, "task"));
         checkpoint->work_item_id = lease.work_item_id;
         status = pawl_checkpoint_add(
             work, checkpoint, item == NULL ? NULL : &lease, &sequence, id, reterr);
@@ -200,40 +201,40 @@ static pawl_status add_one(const struct pawl__run *run,
     }
     const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(id)),
                                         pawl__cell_integer(sequence) };
-    return pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
-static pawl_status add_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status add_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     AUTO(pawl__text_free) char *snapshot = NULL;
     AUTO(pawl__text_free) char *metadata = NULL;
     AUTO(evidence_done) struct evidence evidence = { .count = 0 };
-    bool of_item = pawl__args_has(run->args, "item");
+    bool of_item = pawl__cli_args_has(run->args, "item");
 
-    if (of_item == pawl__args_has(run->args, "task")
-        || of_item != pawl__args_has(run->args, "token")) {
+    if (of_item == pawl__cli_args_has(run->args, "task")
+        || of_item != pawl__cli_args_has(run->args, "token")) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "a checkpoint is of a task (--task) or of an item that you hold (--item "
                           "with --token)");
     }
-    pawl_status status = pawl__work_json(run, "snapshot", &snapshot, reterr);
+    pawl_status status = pawl__cli_work_json(run, "snapshot", &snapshot, reterr);
     if (status == PAWL_OK) {
-        status = pawl__work_json(run, "metadata", &metadata, reterr);
+        status = pawl__cli_work_json(run, "metadata", &metadata, reterr);
     }
     if (status == PAWL_OK) {
         status = take_evidence(run, &evidence, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+        status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     }
     if (status != PAWL_OK) {
         return status;
     }
     pawl_checkpoint checkpoint = {
-        .checkpoint_id = pawl_view_of(pawl__args_value(run->args, "id")),
-        .type = pawl__checkpoint_type_named(pawl__args_value(run->args, "type")),
+        .checkpoint_id = pawl_view_of(pawl__cli_args_value(run->args, "id")),
+        .type = pawl__cli_checkpoint_type_named(pawl__cli_args_value(run->args, "type")),
         .snapshot_data = pawl_view_of(snapshot),
         .metadata = pawl_view_of(metadata),
         .evidence_count = evidence.count,
@@ -242,7 +243,7 @@ static pawl_status add_run(struct pawl__run *run, pawl_error *reterr)
     return add_one(run, work, &checkpoint, reterr);
 }
 
-static const struct pawl__command add = {
+static const struct pawl__cli_command add = {
     .name = "add",
     .summary = "record how far a task came",
     .description =
@@ -287,32 +288,33 @@ static const struct pawl__command add = {
 
 /* --- list and latest --- */
 
-static pawl_status list_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    AUTO(pawl__rows_done) struct pawl__rows rows;
-    const char *given = pawl__args_value(run->args, "type");
-    pawl_checkpoint_type type = given == NULL ? 0 : pawl__checkpoint_type_named(given);
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
+    const char *given = pawl__cli_args_value(run->args, "type");
+    pawl_checkpoint_type type = given == NULL ? 0 : pawl__cli_checkpoint_type_named(given);
 
-    pawl__rows_start(&rows, run, pawl__checkpoint_columns, pawl__checkpoint_columns_count, reterr);
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl__cli_rows_start(
+        &rows, run, pawl__cli_checkpoint_columns, pawl__cli_checkpoint_columns_count, reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
-        status =
-            pawl__work_check_task(work, pawl_view_of(pawl__args_operand(run->args, 0)), reterr);
+        status = pawl__cli_work_check_task(
+            work, pawl_view_of(pawl__cli_args_operand(run->args, 0)), reterr);
     }
     if (status == PAWL_OK) {
         status = pawl_checkpoint_list(work,
-                                      pawl_view_of(pawl__args_operand(run->args, 0)),
-                                      pawl_view_of(pawl__args_value(run->args, "item")),
+                                      pawl_view_of(pawl__cli_args_operand(run->args, 0)),
+                                      pawl_view_of(pawl__cli_args_value(run->args, "item")),
                                       given == NULL ? NULL : &type,
-                                      pawl__checkpoint_row,
+                                      pawl__cli_checkpoint_row,
                                       &rows,
                                       reterr);
     }
-    return pawl__rows_end(&rows, status);
+    return pawl__cli_rows_end(&rows, status);
 }
 
-static const struct pawl__command list = {
+static const struct pawl__cli_command list = {
     .name = "list",
     .summary = "list a task's checkpoints by number",
     .description = "With --json all of each, its evidence too.",
@@ -324,32 +326,33 @@ static const struct pawl__command list = {
     .run = list_run,
 };
 
-static pawl_status latest_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status latest_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    AUTO(pawl__rows_done) struct pawl__rows rows;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
     pawl_checkpoint *checkpoint = NULL;
-    const char *given = pawl__args_value(run->args, "type");
-    pawl_checkpoint_type type = given == NULL ? 0 : pawl__checkpoint_type_named(given);
+    const char *given = pawl__cli_args_value(run->args, "type");
+    pawl_checkpoint_type type = given == NULL ? 0 : pawl__cli_checkpoint_type_named(given);
 
-    pawl__rows_start(&rows, run, pawl__checkpoint_columns, pawl__checkpoint_columns_count, reterr);
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl__cli_rows_start(
+        &rows, run, pawl__cli_checkpoint_columns, pawl__cli_checkpoint_columns_count, reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
         status = pawl_checkpoint_latest(work,
-                                        pawl_view_of(pawl__args_operand(run->args, 0)),
+                                        pawl_view_of(pawl__cli_args_operand(run->args, 0)),
                                         given == NULL ? NULL : &type,
-                                        pawl__args_has(run->args, "verified"),
+                                        pawl__cli_args_has(run->args, "verified"),
                                         &checkpoint,
                                         reterr);
     }
     if (status == PAWL_OK) {
-        (void)pawl__checkpoint_row(&rows, checkpoint);
+        (void)pawl__cli_checkpoint_row(&rows, checkpoint);
     }
     pawl_checkpoint_free(checkpoint);
-    return pawl__rows_end(&rows, status);
+    return pawl__cli_rows_end(&rows, status);
 }
 
-static const struct pawl__command latest = {
+static const struct pawl__cli_command latest = {
     .name = "latest",
     .summary = "print a task's newest checkpoint",
     .description = "Exit code 3 when there is none. --verified goes by what was found when the "
@@ -366,7 +369,7 @@ static const struct pawl__command latest = {
 
 static bool diff_row(void *context, pawl_view path, pawl_view from, pawl_view to)
 {
-    struct pawl__rows *rows = context;
+    struct pawl__cli_rows *rows = context;
 
     if (rows->run->json) {
         struct pawl__object object = pawl__object_start(&rows->line);
@@ -375,28 +378,28 @@ static bool diff_row(void *context, pawl_view path, pawl_view from, pawl_view to
         pawl__object_json(&object, "from", from);
         pawl__object_json(&object, "to", to);
         pawl__object_end(&object);
-        return pawl__rows_add_line(rows);
+        return pawl__cli_rows_add_line(rows);
     }
     const struct pawl__cell cells[] = { pawl__cell_text(path),
-                                        pawl__cell_value(from),
-                                        pawl__cell_value(to) };
-    return pawl__rows_add(rows, cells);
+                                        pawl__cli_cell_value(from),
+                                        pawl__cli_cell_value(to) };
+    return pawl__cli_rows_add(rows, cells);
 }
 
-static pawl_status diff_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status diff_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "path", true },
                                                    { "from", false },
                                                    { "to", false } };
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    AUTO(pawl__rows_done) struct pawl__rows rows;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
     pawl_checkpoint *found[2] = { NULL, NULL };
 
-    pawl__rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl__cli_rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     for (size_t i = 0; i < 2 && status == PAWL_OK; i++) {
         status = pawl_checkpoint_get(work,
-                                     pawl_view_of(pawl__args_operand(run->args, i)),
+                                     pawl_view_of(pawl__cli_args_operand(run->args, i)),
                                      pawl_view_of(NULL),
                                      0,
                                      &found[i],
@@ -407,10 +410,10 @@ static pawl_status diff_run(struct pawl__run *run, pawl_error *reterr)
     }
     pawl_checkpoint_free(found[0]);
     pawl_checkpoint_free(found[1]);
-    return pawl__rows_end(&rows, status);
+    return pawl__cli_rows_end(&rows, status);
 }
 
-static const struct pawl__command diff = {
+static const struct pawl__cli_command diff = {
     .name = "diff",
     .summary = "how two checkpoints' snapshots differ",
     .description = "A line for each value that was added, removed or changed, with its path (RFC "
@@ -427,17 +430,17 @@ static const struct pawl__command diff = {
 
 /* --- verify --- */
 
-static pawl_status verify_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status verify_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "checkpoint_id", true },
                                                    { "verified", true },
                                                    { "what", false } };
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    pawl_view id = pawl_view_of(pawl__args_operand(run->args, 0));
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    pawl_view id = pawl_view_of(pawl__cli_args_operand(run->args, 0));
     char what[512] = "";
     bool verified = false;
 
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
         status = pawl_checkpoint_verify(work, id, &verified, what, reterr);
     }
@@ -447,16 +450,16 @@ static pawl_status verify_run(struct pawl__run *run, pawl_error *reterr)
     const struct pawl__cell cells[] = {
         pawl__cell_text(id),
         pawl__cell_bool(verified),
-        pawl__cell_of(pawl_view_of(verified ? "" : what)),
+        pawl__cli_cell_of(pawl_view_of(verified ? "" : what)),
     };
-    status = pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    status = pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
     if (status == PAWL_OK && !verified) {
         return pawl__fail(reterr, PAWL_CORRUPT, "the evidence does not hold: %s", what);
     }
     return status;
 }
 
-static const struct pawl__command verify = {
+static const struct pawl__cli_command verify = {
     .name = "verify",
     .summary = "look at a checkpoint's evidence again",
     .description = "Records what it finds. Exit code 6 when something does not hold; a checkpoint "
@@ -470,7 +473,7 @@ static const struct pawl__command verify = {
     .run = verify_run,
 };
 
-const struct pawl__command pawl__cmd_work_checkpoint = {
+const struct pawl__cli_command pawl__cli_cmd_work_checkpoint = {
     .name = "checkpoint",
     .summary = "how far a task came",
     .description = "Checkpoints are numbered within their task and never changed.",

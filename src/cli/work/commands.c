@@ -2,7 +2,7 @@
 #include "cli/commands.h"
 #include "cli/work/work.h"
 
-const struct pawl__command pawl__cmd_work = {
+const struct pawl__cli_command pawl__cli_cmd_work = {
     .name = "work",
     .summary = "jobs that go on where they died",
     .description =
@@ -13,23 +13,23 @@ const struct pawl__command pawl__cmd_work = {
         "xargs.\n\n" WORK_WHERE,
     .flags = FLAGS(WORK_FLAG),
     .when_damaged = "stop the workers, keep a copy of the store, and restore a backup of it",
-    .commands = COMMANDS(&pawl__cmd_work_submit,
-                         &pawl__cmd_work_run,
-                         &pawl__cmd_work_list,
-                         &pawl__cmd_work_show,
-                         &pawl__cmd_work_cancel,
-                         &pawl__cmd_work_claim,
-                         &pawl__cmd_work_heartbeat,
-                         &pawl__cmd_work_complete,
-                         &pawl__cmd_work_fail,
-                         &pawl__cmd_work_release,
-                         &pawl__cmd_work_sweep,
-                         &pawl__cmd_work_task,
-                         &pawl__cmd_work_checkpoint,
-                         &pawl__cmd_work_recover,
-                         &pawl__cmd_work_schedule,
-                         &pawl__cmd_work_stats,
-                         &pawl__cmd_work_retention),
+    .commands = COMMANDS(&pawl__cli_cmd_work_submit,
+                         &pawl__cli_cmd_work_run,
+                         &pawl__cli_cmd_work_list,
+                         &pawl__cli_cmd_work_show,
+                         &pawl__cli_cmd_work_cancel,
+                         &pawl__cli_cmd_work_claim,
+                         &pawl__cli_cmd_work_heartbeat,
+                         &pawl__cli_cmd_work_complete,
+                         &pawl__cli_cmd_work_fail,
+                         &pawl__cli_cmd_work_release,
+                         &pawl__cli_cmd_work_sweep,
+                         &pawl__cli_cmd_work_task,
+                         &pawl__cli_cmd_work_checkpoint,
+                         &pawl__cli_cmd_work_recover,
+                         &pawl__cli_cmd_work_schedule,
+                         &pawl__cli_cmd_work_stats,
+                         &pawl__cli_cmd_work_retention),
     .examples = EXAMPLES(
         { .line = "seq 1 100 | pawl work submit --data ./data --type square --lines && "
                   "pawl work run --data ./data --type square --exec 'expr {} \\* {}' -j 4",

@@ -21,7 +21,7 @@ static const char *const answer_names[] = {
     [PAWL_IDEM_IN_DOUBT] = "in_doubt",
 };
 
-static pawl_status print_text(const struct pawl__run *run,
+static pawl_status print_text(const struct pawl__cli_run *run,
                               const pawl_idem *idem,
                               pawl_error *reterr)
 {
@@ -35,16 +35,16 @@ static pawl_status print_text(const struct pawl__run *run,
         pawl__cell_text(pawl_view_of(answer_names[idem->answer])),
         idem->answer == PAWL_IDEM_NEW ? pawl__cell_integer((int64_t)idem->owner_token)
                                       : pawl__cell_none(),
-        pawl__cell_of(idem->owner),
-        pawl__cell_time(idem->lease_expires_at_us, lease),
-        pawl__cell_time(idem->expires_at_us, end),
-        pawl__cell_value(idem->response),
+        pawl__cli_cell_of(idem->owner),
+        pawl__cli_cell_time(idem->lease_expires_at_us, lease),
+        pawl__cli_cell_time(idem->expires_at_us, end),
+        pawl__cli_cell_value(idem->response),
     };
 
-    return pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
-static pawl_status print_idem(const struct pawl__run *run,
+static pawl_status print_idem(const struct pawl__cli_run *run,
                               const pawl_idem *idem,
                               pawl_error *reterr)
 {
@@ -66,7 +66,7 @@ static pawl_status print_idem(const struct pawl__run *run,
     pawl__object_time(&object, "lease_expires_at", idem->lease_expires_at_us);
     pawl__object_time(&object, "expires_at", idem->expires_at_us);
     pawl__object_end(&object);
-    return pawl__work_print_line(run, &line, reterr);
+    return pawl__cli_work_print_line(run, &line, reterr);
 }
 
 /* --- begin --- */
@@ -94,15 +94,15 @@ static pawl_status judge(const pawl_idem *idem, bool only_new, pawl_error *reter
     return PAWL_OK;
 }
 
-static pawl_status request_hash(const struct pawl__run *run,
+static pawl_status request_hash(const struct pawl__cli_run *run,
                                 char ret_hash[PAWL_REQUEST_HASH_SIZE],
                                 pawl_view *ret_view,
                                 pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *request = NULL;
-    const char *hash = pawl__args_value(run->args, "hash");
+    const char *hash = pawl__cli_args_value(run->args, "hash");
 
-    if ((hash == NULL) == !pawl__args_has(run->args, "request")) {
+    if ((hash == NULL) == !pawl__cli_args_has(run->args, "request")) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           hash == NULL ? "one of --request and --hash is needed"
@@ -112,7 +112,7 @@ static pawl_status request_hash(const struct pawl__run *run,
         *ret_view = pawl_view_of(hash);
         return PAWL_OK;
     }
-    pawl_status status = pawl__work_json(run, "request", &request, reterr);
+    pawl_status status = pawl__cli_work_json(run, "request", &request, reterr);
     if (status == PAWL_OK) {
         status = pawl_request_hash(pawl_view_of(request), ret_hash, reterr);
     }
@@ -120,28 +120,29 @@ static pawl_status request_hash(const struct pawl__run *run,
     return status;
 }
 
-static pawl_status begin_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status begin_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     pawl_idem_request request = PAWL_IDEM_REQUEST_INIT;
     char hash[PAWL_REQUEST_HASH_SIZE] = "";
     pawl_idem *idem = NULL;
     int64_t lease_ms = 0; /* that of the options */
 
-    request.key = pawl_view_of(pawl__args_operand(run->args, 0));
-    request.owner = pawl_view_of(pawl__args_value(run->args, "owner"));
-    request.task_id = pawl_view_of(pawl__args_value(run->args, "task"));
-    request.work_item_id = pawl_view_of(pawl__args_value(run->args, "item"));
-    request.take_over = pawl__args_has(run->args, "take-over");
+    request.key = pawl_view_of(pawl__cli_args_operand(run->args, 0));
+    request.owner = pawl_view_of(pawl__cli_args_value(run->args, "owner"));
+    request.task_id = pawl_view_of(pawl__cli_args_value(run->args, "task"));
+    request.work_item_id = pawl_view_of(pawl__cli_args_value(run->args, "item"));
+    request.take_over = pawl__cli_args_has(run->args, "take-over");
     pawl_status status = request_hash(run, hash, &request.request_hash, reterr);
     if (status == PAWL_OK) {
-        status = pawl__work_ms(run, "lease", 1, WORK_TIME_MS_MAX, &lease_ms, reterr);
+        status = pawl__cli_work_ms(run, "lease", 1, WORK_TIME_MS_MAX, &lease_ms, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_ms(run, "ttl", 1, INT64_C(3650) * 86400000, &request.ttl_ms, reterr);
+        status =
+            pawl__cli_work_ms(run, "ttl", 1, INT64_C(3650) * 86400000, &request.ttl_ms, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_open(run, WORK_TO_CREATE, &work, reterr);
+        status = pawl__cli_work_open(run, WORK_TO_CREATE, &work, reterr);
     }
     if (status == PAWL_OK) {
         request.lease_ms = (uint32_t)lease_ms;
@@ -149,14 +150,14 @@ static pawl_status begin_run(struct pawl__run *run, pawl_error *reterr)
     }
     if (status == PAWL_OK) {
         status = print_idem(run, idem, reterr);
-        status =
-            status == PAWL_OK ? judge(idem, pawl__args_has(run->args, "only-new"), reterr) : status;
+        status = status == PAWL_OK ? judge(idem, pawl__cli_args_has(run->args, "only-new"), reterr)
+                                   : status;
     }
     pawl_idem_free(idem);
     return status;
 }
 
-static const struct pawl__command begin = {
+static const struct pawl__cli_command begin = {
     .name = "begin",
     .summary = "ask whether something is to be done",
     .description =
@@ -194,18 +195,18 @@ static const struct pawl__command begin = {
 
 /* --- complete and fail --- */
 
-static pawl_status end_key(const struct pawl__run *run, bool complete, pawl_error *reterr)
+static pawl_status end_key(const struct pawl__cli_run *run, bool complete, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "idempotency_key", true },
                                                    { "status", true } };
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     AUTO(pawl__text_free) char *response = NULL;
-    pawl_view key = pawl_view_of(pawl__args_operand(run->args, 0));
-    uint64_t token = (uint64_t)pawl__args_number(run->args, "token");
+    pawl_view key = pawl_view_of(pawl__cli_args_operand(run->args, 0));
+    uint64_t token = (uint64_t)pawl__cli_args_number(run->args, "token");
 
-    pawl_status status = pawl__work_json(run, "response", &response, reterr);
+    pawl_status status = pawl__cli_work_json(run, "response", &response, reterr);
     if (status == PAWL_OK) {
-        status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+        status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     }
     if (status == PAWL_OK) {
         status = complete ? pawl_idem_complete(work, key, token, pawl_view_of(response), reterr)
@@ -214,16 +215,16 @@ static pawl_status end_key(const struct pawl__run *run, bool complete, pawl_erro
     const struct pawl__cell cells[] = {
         pawl__cell_text(key), pawl__cell_text(pawl_view_of(complete ? "completed" : "failed"))
     };
-    return status == PAWL_OK ? pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr)
+    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
                              : status;
 }
 
-static pawl_status complete_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status complete_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     return end_key(run, true, reterr);
 }
 
-static pawl_status fail_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status fail_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     return end_key(run, false, reterr);
 }
@@ -240,7 +241,7 @@ static pawl_status fail_run(struct pawl__run *run, pawl_error *reterr)
             .value = "JSON",                      \
             .help = "What came of it; @FILE reads a file, - standard input." })
 
-static const struct pawl__command complete = {
+static const struct pawl__cli_command complete = {
     .name = "complete",
     .summary = "store what came of it",
     .description = "From now on, until the key's time is over, begin answers 'done' with this "
@@ -255,7 +256,7 @@ static const struct pawl__command complete = {
     .run = complete_run,
 };
 
-static const struct pawl__command fail = {
+static const struct pawl__cli_command fail = {
     .name = "fail",
     .summary = "say that it failed for good",
     .description = "From now on, until the key's time is over, begin answers 'failed' with this "
@@ -272,25 +273,25 @@ static const struct pawl__command fail = {
 
 /* --- release --- */
 
-static pawl_status release_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status release_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "idempotency_key", true },
                                                    { "status", true } };
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    pawl_view key = pawl_view_of(pawl__args_operand(run->args, 0));
-    uint64_t token = (uint64_t)pawl__args_number(run->args, "token");
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    pawl_view key = pawl_view_of(pawl__cli_args_operand(run->args, 0));
+    uint64_t token = (uint64_t)pawl__cli_args_number(run->args, "token");
     const struct pawl__cell cells[] = { pawl__cell_text(key),
                                         pawl__cell_text(pawl_view_of("released")) };
 
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
         status = pawl_idem_release(work, key, token, reterr);
     }
-    return status == PAWL_OK ? pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr)
+    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
                              : status;
 }
 
-static const struct pawl__command release = {
+static const struct pawl__cli_command release = {
     .name = "release",
     .summary = "give a key up whose work did not happen",
     .description = "The next begin is 'new'. Exit code 4: the key was taken over.",
@@ -311,14 +312,15 @@ static const struct pawl__command release = {
 
 /* --- get and hash --- */
 
-static pawl_status get_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status get_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     pawl_idem *idem = NULL;
 
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
-        status = pawl_idem_get(work, pawl_view_of(pawl__args_operand(run->args, 0)), &idem, reterr);
+        status =
+            pawl_idem_get(work, pawl_view_of(pawl__cli_args_operand(run->args, 0)), &idem, reterr);
     }
     if (status == PAWL_OK) {
         status = print_idem(run, idem, reterr);
@@ -327,7 +329,7 @@ static pawl_status get_run(struct pawl__run *run, pawl_error *reterr)
     return status;
 }
 
-static const struct pawl__command get = {
+static const struct pawl__cli_command get = {
     .name = "get",
     .summary = "what is stored of a key",
     .description = "Changes nothing. Exit code 3 when there is no such key.",
@@ -338,14 +340,14 @@ static const struct pawl__command get = {
     .run = get_run,
 };
 
-static pawl_status hash_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status hash_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "request_hash", true } };
     AUTO(pawl__text_free) char *request = NULL;
     char hash[PAWL_REQUEST_HASH_SIZE];
 
-    pawl_status status = pawl__input_read(
-        "request", pawl__args_operand(run->args, 0), WORK_DATA_BYTES_MAX, &request, reterr);
+    pawl_status status = pawl__cli_input_read(
+        "request", pawl__cli_args_operand(run->args, 0), WORK_DATA_BYTES_MAX, &request, reterr);
     if (status == PAWL_OK) {
         status = pawl_request_hash(pawl_view_of(request), hash, reterr);
     }
@@ -353,10 +355,10 @@ static pawl_status hash_run(struct pawl__run *run, pawl_error *reterr)
         return status;
     }
     const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(hash)) };
-    return pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
-static const struct pawl__command hash = {
+static const struct pawl__cli_command hash = {
     .name = "hash",
     .summary = "the hash of a request",
     .description = "SHA-256 over the request as canonical JSON.",
@@ -367,7 +369,7 @@ static const struct pawl__command hash = {
     .run = hash_run,
 };
 
-const struct pawl__command pawl__cmd_idem = {
+const struct pawl__cli_command pawl__cli_cmd_idem = {
     .name = "idem",
     .summary = "side effects that happen once",
     .description =

@@ -19,26 +19,26 @@
     "./data "                                                                                \
     "--holder ada && "
 
-static pawl_status lease_of(const struct pawl__run *run, uint32_t *ret_ms, pawl_error *reterr)
+static pawl_status lease_of(const struct pawl__cli_run *run, uint32_t *ret_ms, pawl_error *reterr)
 {
     int64_t ms = 0; /* that of the options */
-    pawl_status status = pawl__work_ms(run, "lease", 1, WORK_TIME_MS_MAX, &ms, reterr);
+    pawl_status status = pawl__cli_work_ms(run, "lease", 1, WORK_TIME_MS_MAX, &ms, reterr);
 
     *ret_ms = (uint32_t)ms;
     return status;
 }
 
-static pawl_status print_status(const struct pawl__run *run,
+static pawl_status print_status(const struct pawl__cli_run *run,
                                 pawl_item_status item_status,
                                 pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "work_item_id", true }, { "status", true } };
     const struct pawl__cell cells[] = {
-        pawl__cell_text(pawl_view_of(pawl__args_operand(run->args, 0))),
+        pawl__cell_text(pawl_view_of(pawl__cli_args_operand(run->args, 0))),
         pawl__cell_text(pawl_view_of(pawl_item_status_name(item_status))),
     };
 
-    return pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
 /* --- claim --- */
@@ -54,36 +54,40 @@ static pawl_status claim_waiting(pawl_work *work,
                                  pawl_claimed **ret_claimed,
                                  pawl_error *reterr)
 {
-    const struct pawl__woken woken = { wake_claim, work };
-    struct pawl__out_watch output;
+    const struct pawl__cli_wakeable woken = { wake_claim, work };
+    struct pawl__cli_out_watch output;
 
-    pawl__interrupt_catch();
-    pawl__interrupt_wakes(&woken);
-    pawl__out_watch_start(&output, &woken);
+    pawl__cli_interrupt_catch();
+    pawl__cli_interrupt_wakes(&woken);
+    pawl__cli_out_watch_start(&output, &woken);
     pawl_status status = pawl_work_claim(work, claim, ret_claimed, reterr);
-    pawl__out_watch_stop(&output);
-    pawl__interrupt_wakes(NULL);
-    return status == PAWL_CANCELLED && pawl__out_watch_gone(&output) ? pawl__out_fail_gone(reterr)
-                                                                     : status;
+    pawl__cli_out_watch_stop(&output);
+    pawl__cli_interrupt_wakes(NULL);
+    return status == PAWL_CANCELLED && pawl__cli_out_watch_gone(&output)
+               ? pawl__cli_out_fail_gone(reterr)
+               : status;
 }
 
-static bool claim_row(struct pawl__rows *rows, const pawl_item *item)
+static bool claim_row(struct pawl__cli_rows *rows, const pawl_item *item)
 {
     char time[WORK_TIME_SIZE];
 
     if (rows->run->json) {
-        return pawl__item_row(rows, item);
+        return pawl__cli_item_row(rows, item);
     }
     const struct pawl__cell cells[] = {
-        pawl__cell_of(item->work_item_id),  pawl__cell_integer((int64_t)item->token),
-        pawl__cell_of(item->task_id),       pawl__cell_of(item->work_type),
-        pawl__cell_integer(item->attempts), pawl__cell_time(item->lease_expires_at_us, time),
-        pawl__cell_value(item->input_data),
+        pawl__cli_cell_of(item->work_item_id),
+        pawl__cell_integer((int64_t)item->token),
+        pawl__cli_cell_of(item->task_id),
+        pawl__cli_cell_of(item->work_type),
+        pawl__cell_integer(item->attempts),
+        pawl__cli_cell_time(item->lease_expires_at_us, time),
+        pawl__cli_cell_value(item->input_data),
     };
-    return pawl__rows_add(rows, cells);
+    return pawl__cli_rows_add(rows, cells);
 }
 
-static pawl_status print_claimed(const struct pawl__run *run,
+static pawl_status print_claimed(const struct pawl__cli_run *run,
                                  const pawl_claimed *claimed,
                                  pawl_error *reterr)
 {
@@ -92,18 +96,18 @@ static pawl_status print_claimed(const struct pawl__run *run,
         { "work_type", false },   { "attempt", true }, { "lease_expires_at", true },
         { "input_data", false },
     };
-    AUTO(pawl__rows_done) struct pawl__rows rows;
+    AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
 
-    pawl__rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
+    pawl__cli_rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
     for (size_t i = 0; i < claimed->count && claim_row(&rows, &claimed->items[i]); i++) {
     }
-    return pawl__rows_end(&rows, PAWL_OK);
+    return pawl__cli_rows_end(&rows, PAWL_OK);
 }
 
-static pawl_status claim_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status claim_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     enum { TYPES_MAX = 100 };
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     pawl_view types[TYPES_MAX];
     pawl_claim claim = PAWL_CLAIM_INIT;
     pawl_claimed *claimed = NULL;
@@ -111,11 +115,11 @@ static pawl_status claim_run(struct pawl__run *run, pawl_error *reterr)
     size_t index = 0;
     const char *type;
 
-    claim.holder = pawl_view_of(pawl__args_value(run->args, "holder"));
-    claim.task_id = pawl_view_of(pawl__args_value(run->args, "task"));
-    claim.count_max = (uint32_t)pawl__args_number(run->args, "count");
+    claim.holder = pawl_view_of(pawl__cli_args_value(run->args, "holder"));
+    claim.task_id = pawl_view_of(pawl__cli_args_value(run->args, "task"));
+    claim.count_max = (uint32_t)pawl__cli_args_number(run->args, "count");
     claim.work_types = types;
-    while ((type = pawl__args_next(run->args, "type", &index)) != NULL) {
+    while ((type = pawl__cli_args_next(run->args, "type", &index)) != NULL) {
         if (claim.work_type_count == TYPES_MAX) {
             return pawl__fail(reterr, PAWL_INVALID, "more than %d types", TYPES_MAX);
         }
@@ -123,15 +127,15 @@ static pawl_status claim_run(struct pawl__run *run, pawl_error *reterr)
     }
     pawl_status status = lease_of(run, &claim.lease_ms, reterr);
     if (status == PAWL_OK) {
-        status = pawl__work_ms(run, "wait", 0, WORK_TIME_MS_MAX, &wait_ms, reterr);
+        status = pawl__cli_work_ms(run, "wait", 0, WORK_TIME_MS_MAX, &wait_ms, reterr);
     }
     if (status == PAWL_OK) {
-        pawl_work_options options = pawl__work_options(run);
-        pawl__work_hurry(&options, wait_ms);
-        status = pawl__work_open_with(run, WORK_THAT_EXISTS, &options, &work, reterr);
+        pawl_work_options options = pawl__cli_work_options(run);
+        pawl__cli_work_bound_answer(&options, wait_ms);
+        status = pawl__cli_work_open_with(run, WORK_THAT_EXISTS, &options, &work, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_check_task(work, claim.task_id, reterr);
+        status = pawl__cli_work_check_task(work, claim.task_id, reterr);
     }
     if (status != PAWL_OK) {
         return status;
@@ -149,7 +153,7 @@ static pawl_status claim_run(struct pawl__run *run, pawl_error *reterr)
     return status;
 }
 
-const struct pawl__command pawl__cmd_work_claim = {
+const struct pawl__cli_command pawl__cli_cmd_work_claim = {
     .name = "claim",
     .summary = "lease items, the most urgent first",
     .description =
@@ -182,19 +186,19 @@ const struct pawl__command pawl__cmd_work_claim = {
 
 /* --- heartbeat --- */
 
-static pawl_status heartbeat_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status heartbeat_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "work_item_id", true },
                                                    { "lease_expires_at", true } };
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    pawl_lease lease = pawl__work_lease(run);
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    pawl_lease lease = pawl__cli_work_lease(run);
     char time[WORK_TIME_SIZE];
     int64_t expires_at_us = 0;
     uint32_t lease_ms = 0;
 
     pawl_status status = lease_of(run, &lease_ms, reterr);
     if (status == PAWL_OK) {
-        status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+        status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl_work_heartbeat(work, &lease, lease_ms, &expires_at_us, reterr);
@@ -203,11 +207,11 @@ static pawl_status heartbeat_run(struct pawl__run *run, pawl_error *reterr)
         return status;
     }
     const struct pawl__cell cells[] = { pawl__cell_text(lease.work_item_id),
-                                        pawl__cell_time(expires_at_us, time) };
-    return pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+                                        pawl__cli_cell_time(expires_at_us, time) };
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
-const struct pawl__command pawl__cmd_work_heartbeat = {
+const struct pawl__cli_command pawl__cli_cmd_work_heartbeat = {
     .name = "heartbeat",
     .summary = "extend a lease",
     .description =
@@ -224,15 +228,15 @@ const struct pawl__command pawl__cmd_work_heartbeat = {
 
 /* --- complete --- */
 
-static pawl_status complete_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status complete_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     AUTO(pawl__text_free) char *output = NULL;
-    pawl_lease lease = pawl__work_lease(run);
+    pawl_lease lease = pawl__cli_work_lease(run);
 
-    pawl_status status = pawl__work_json(run, "output", &output, reterr);
+    pawl_status status = pawl__cli_work_json(run, "output", &output, reterr);
     if (status == PAWL_OK) {
-        status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+        status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl_work_complete(work, &lease, pawl_view_of(output), reterr);
@@ -246,7 +250,7 @@ static pawl_status complete_run(struct pawl__run *run, pawl_error *reterr)
         .help = "What came of it; @FILE reads a file, - standard input." \
     }
 
-const struct pawl__command pawl__cmd_work_complete = {
+const struct pawl__cli_command pawl__cli_cmd_work_complete = {
     .name = "complete",
     .summary = "end an item with its result",
     .description = "Ends the item for good. Again with the same token and output it is answered as "
@@ -263,35 +267,38 @@ const struct pawl__command pawl__cmd_work_complete = {
 
 /* --- fail --- */
 
-static pawl_status fail_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status fail_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     AUTO(pawl__text_free) char *output = NULL;
     AUTO(pawl__text_free) char *message = NULL;
-    pawl_lease lease = pawl__work_lease(run);
+    pawl_lease lease = pawl__cli_work_lease(run);
     pawl_item_status item_status = PAWL_ITEM_FAILED;
 
-    pawl_status status = pawl__work_json(run, "output", &output, reterr);
+    pawl_status status = pawl__cli_work_json(run, "output", &output, reterr);
     if (status == PAWL_OK) {
-        status = pawl__input_read(
-            "error", pawl__args_value(run->args, "error"), WORK_DATA_BYTES_MAX, &message, reterr);
+        status = pawl__cli_input_read("error",
+                                      pawl__cli_args_value(run->args, "error"),
+                                      WORK_DATA_BYTES_MAX,
+                                      &message,
+                                      reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+        status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl_work_fail(work,
                                 &lease,
                                 pawl_view_of(message),
                                 pawl_view_of(output),
-                                !pawl__args_has(run->args, "permanent"),
+                                !pawl__cli_args_has(run->args, "permanent"),
                                 &item_status,
                                 reterr);
     }
     return status == PAWL_OK ? print_status(run, item_status, reterr) : status;
 }
 
-const struct pawl__command pawl__cmd_work_fail = {
+const struct pawl__cli_command pawl__cli_cmd_work_fail = {
     .name = "fail",
     .summary = "say that an item could not be done",
     .description =
@@ -315,19 +322,19 @@ const struct pawl__command pawl__cmd_work_fail = {
 
 /* --- release --- */
 
-static pawl_status release_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status release_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    pawl_lease lease = pawl__work_lease(run);
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    pawl_lease lease = pawl__cli_work_lease(run);
 
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
         status = pawl_work_release(work, &lease, reterr);
     }
     return status == PAWL_OK ? print_status(run, PAWL_ITEM_PENDING, reterr) : status;
 }
 
-const struct pawl__command pawl__cmd_work_release = {
+const struct pawl__cli_command pawl__cli_cmd_work_release = {
     .name = "release",
     .summary = "give an item back",
     .description =

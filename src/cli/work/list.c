@@ -4,34 +4,35 @@
 #include "cli/frame/text.h"
 #include "cli/work/work.h"
 
-static pawl_status list_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    AUTO(pawl__rows_done) struct pawl__rows rows;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
     pawl_item_filter filter = PAWL_ITEM_FILTER_INIT;
     size_t index = 0;
     const char *name;
 
-    pawl__rows_start(&rows, run, pawl__item_columns, pawl__item_columns_count, reterr);
-    filter.task_id = pawl_view_of(pawl__args_value(run->args, "task"));
-    filter.work_type = pawl_view_of(pawl__args_value(run->args, "type"));
-    filter.lease_holder = pawl_view_of(pawl__args_value(run->args, "holder"));
-    filter.limit =
-        pawl__args_has(run->args, "limit") ? (uint64_t)pawl__args_number(run->args, "limit") : 0;
-    while ((name = pawl__args_next(run->args, "status", &index)) != NULL) {
-        filter.statuses |= 1U << pawl__item_status_named(name);
+    pawl__cli_rows_start(&rows, run, pawl__cli_item_columns, pawl__cli_item_columns_count, reterr);
+    filter.task_id = pawl_view_of(pawl__cli_args_value(run->args, "task"));
+    filter.work_type = pawl_view_of(pawl__cli_args_value(run->args, "type"));
+    filter.lease_holder = pawl_view_of(pawl__cli_args_value(run->args, "holder"));
+    filter.limit = pawl__cli_args_has(run->args, "limit")
+                       ? (uint64_t)pawl__cli_args_number(run->args, "limit")
+                       : 0;
+    while ((name = pawl__cli_args_next(run->args, "status", &index)) != NULL) {
+        filter.statuses |= 1U << pawl__cli_item_status_named(name);
     }
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
-        status = pawl__work_check_task(work, filter.task_id, reterr);
+        status = pawl__cli_work_check_task(work, filter.task_id, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl_work_list(work, &filter, pawl__item_row, &rows, reterr);
+        status = pawl_work_list(work, &filter, pawl__cli_item_row, &rows, reterr);
     }
-    return pawl__rows_end(&rows, status);
+    return pawl__cli_rows_end(&rows, status);
 }
 
-const struct pawl__command pawl__cmd_work_list = {
+const struct pawl__cli_command pawl__cli_cmd_work_list = {
     .name = "list",
     .summary = "list items in order of creation",
     .description =
@@ -67,62 +68,64 @@ const struct pawl__command pawl__cmd_work_list = {
 
 static bool event_row(void *context, const pawl_item_event *event)
 {
-    struct pawl__rows *rows = context;
+    struct pawl__cli_rows *rows = context;
     char time[WORK_TIME_SIZE];
     const struct pawl__cell cells[] = {
-        pawl__cell_time(event->at_us, time),    pawl__cell_of(pawl_view_of(event->from)),
-        pawl__cell_of(pawl_view_of(event->to)), pawl__cell_integer((int64_t)event->token),
-        pawl__cell_integer(event->retry_count), pawl__cell_of(event->lease_holder),
-        pawl__cell_of(event->message),
+        pawl__cli_cell_time(event->at_us, time),    pawl__cli_cell_of(pawl_view_of(event->from)),
+        pawl__cli_cell_of(pawl_view_of(event->to)), pawl__cell_integer((int64_t)event->token),
+        pawl__cell_integer(event->retry_count),     pawl__cli_cell_of(event->lease_holder),
+        pawl__cli_cell_of(event->message),
     };
 
-    return pawl__rows_add(rows, cells);
+    return pawl__cli_rows_add(rows, cells);
 }
 
 /* Name and value of what an item has, a line each. */
-static pawl_status show_item(const struct pawl__run *run, const pawl_item *item, pawl_error *reterr)
+static pawl_status show_item(const struct pawl__cli_run *run,
+                             const pawl_item *item,
+                             pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "field", true }, { "value", true } };
     char times[7][WORK_TIME_SIZE];
-    AUTO(pawl__rows_done) struct pawl__rows rows;
+    AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
     const struct {
         const char *name;
         struct pawl__cell cell;
     } fields[] = {
-        { "work_item_id", pawl__cell_of(item->work_item_id) },
-        { "task_id", pawl__cell_of(item->task_id) },
-        { "work_type", pawl__cell_of(item->work_type) },
+        { "work_item_id", pawl__cli_cell_of(item->work_item_id) },
+        { "task_id", pawl__cli_cell_of(item->task_id) },
+        { "work_type", pawl__cli_cell_of(item->work_type) },
         { "status", pawl__cell_text(pawl_view_of(pawl_item_status_name(item->status))) },
         { "priority", pawl__cell_integer(item->priority) },
         { "attempts", pawl__cell_integer(item->attempts) },
         { "retry_count", pawl__cell_integer(item->retry_count) },
         { "max_retries", pawl__cell_integer(item->max_retries) },
         { "token", pawl__cell_integer((int64_t)item->token) },
-        { "lease_holder", pawl__cell_of(item->lease_holder) },
-        { "lease_acquired_at", pawl__cell_time(item->lease_acquired_at_us, times[0]) },
-        { "lease_expires_at", pawl__cell_time(item->lease_expires_at_us, times[1]) },
-        { "heartbeat_at", pawl__cell_time(item->heartbeat_at_us, times[2]) },
-        { "due_at", pawl__cell_time(item->due_at_us, times[3]) },
-        { "created_at", pawl__cell_time(item->created_at_us, times[4]) },
-        { "started_at", pawl__cell_time(item->started_at_us, times[5]) },
-        { "completed_at", pawl__cell_time(item->completed_at_us, times[6]) },
-        { "input_data", pawl__cell_value(item->input_data) },
-        { "output_data", pawl__cell_value(item->output_data) },
-        { "error_message", pawl__cell_of(item->error_message) },
+        { "lease_holder", pawl__cli_cell_of(item->lease_holder) },
+        { "lease_acquired_at", pawl__cli_cell_time(item->lease_acquired_at_us, times[0]) },
+        { "lease_expires_at", pawl__cli_cell_time(item->lease_expires_at_us, times[1]) },
+        { "heartbeat_at", pawl__cli_cell_time(item->heartbeat_at_us, times[2]) },
+        { "due_at", pawl__cli_cell_time(item->due_at_us, times[3]) },
+        { "created_at", pawl__cli_cell_time(item->created_at_us, times[4]) },
+        { "started_at", pawl__cli_cell_time(item->started_at_us, times[5]) },
+        { "completed_at", pawl__cli_cell_time(item->completed_at_us, times[6]) },
+        { "input_data", pawl__cli_cell_value(item->input_data) },
+        { "output_data", pawl__cli_cell_value(item->output_data) },
+        { "error_message", pawl__cli_cell_of(item->error_message) },
     };
 
-    pawl__rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
+    pawl__cli_rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
     for (size_t i = 0; i < COUNT_OF(fields); i++) {
         const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(fields[i].name)),
                                             fields[i].cell };
-        if (fields[i].cell.kind != PAWL__CELL_NONE && !pawl__rows_add(&rows, cells)) {
+        if (fields[i].cell.kind != PAWL__CELL_NONE && !pawl__cli_rows_add(&rows, cells)) {
             break;
         }
     }
-    return pawl__rows_end(&rows, PAWL_OK);
+    return pawl__cli_rows_end(&rows, PAWL_OK);
 }
 
-static pawl_status show_history(const struct pawl__run *run,
+static pawl_status show_history(const struct pawl__cli_run *run,
                                 pawl_work *work,
                                 const pawl_item *item,
                                 pawl_error *reterr)
@@ -132,32 +135,32 @@ static pawl_status show_history(const struct pawl__run *run,
         { "token", true },    { "retry_count", false }, { "lease_holder", false },
         { "message", false },
     };
-    AUTO(pawl__rows_done) struct pawl__rows rows;
+    AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
 
-    pawl__rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
+    pawl__cli_rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
     pawl_status status =
-        pawl__out_add(&(struct pawl__buf){ .data = (char[]){ "\n" }, .len = 1 }, reterr);
+        pawl__cli_out_add(&(struct pawl__buf){ .data = (char[]){ "\n" }, .len = 1 }, reterr);
     if (status == PAWL_OK) {
         status = pawl_work_history(work, item->work_item_id, event_row, &rows, reterr);
     }
-    return pawl__rows_end(&rows, status);
+    return pawl__cli_rows_end(&rows, status);
 }
 
-static pawl_status show_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status show_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    AUTO(pawl__rows_done) struct pawl__rows rows;
-    pawl_view id = pawl_view_of(pawl__args_operand(run->args, 0));
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
+    pawl_view id = pawl_view_of(pawl__cli_args_operand(run->args, 0));
     pawl_item *item = NULL;
     char *json = NULL;
     size_t len = 0;
 
-    pawl__rows_start(&rows, run, pawl__item_columns, pawl__item_columns_count, reterr);
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl__cli_rows_start(&rows, run, pawl__cli_item_columns, pawl__cli_item_columns_count, reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK && run->json) {
         status = pawl_work_show_json(work, id, &json, &len, reterr);
-        (void)pawl__rows_add_json(&rows, status, json, len);
-        return pawl__rows_end(&rows, status);
+        (void)pawl__cli_rows_add_json(&rows, status, json, len);
+        return pawl__cli_rows_end(&rows, status);
     }
     if (status == PAWL_OK) {
         status = pawl_work_get(work, id, &item, reterr);
@@ -170,7 +173,7 @@ static pawl_status show_run(struct pawl__run *run, pawl_error *reterr)
     return status;
 }
 
-const struct pawl__command pawl__cmd_work_show = {
+const struct pawl__cli_command pawl__cli_cmd_work_show = {
     .name = "show",
     .summary = "print one item whole, with its history",
     .description = "Prints the item and every change of its state. Exit code 3 when there is none.",
@@ -184,23 +187,23 @@ const struct pawl__command pawl__cmd_work_show = {
 
 /* --- cancel --- */
 
-static pawl_status cancel_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status cancel_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "work_item_id", true }, { "status", true } };
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    pawl_view id = pawl_view_of(pawl__args_operand(run->args, 0));
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    pawl_view id = pawl_view_of(pawl__cli_args_operand(run->args, 0));
     const struct pawl__cell cells[] = { pawl__cell_text(id),
                                         pawl__cell_text(pawl_view_of("failed")) };
 
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
         status = pawl_work_cancel(work, id, reterr);
     }
-    return status == PAWL_OK ? pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr)
+    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
                              : status;
 }
 
-const struct pawl__command pawl__cmd_work_cancel = {
+const struct pawl__cli_command pawl__cli_cmd_work_cancel = {
     .name = "cancel",
     .summary = "fail an item that has not ended",
     .description = "The item has failed for good, with the message 'cancelled'; whoever runs it is "
@@ -215,17 +218,17 @@ const struct pawl__command pawl__cmd_work_cancel = {
 
 /* --- sweep --- */
 
-static pawl_status sweep_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status sweep_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "expired", true },
                                                    { "retried", true },
                                                    { "failed", true },
                                                    { "due", true },
                                                    { "settled", true } };
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     pawl_sweep_report report = { 0 };
 
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
         status = pawl_work_sweep(work, &report, reterr);
     }
@@ -234,11 +237,11 @@ static pawl_status sweep_run(struct pawl__run *run, pawl_error *reterr)
         pawl__cell_integer((int64_t)report.failed),  pawl__cell_integer((int64_t)report.due),
         pawl__cell_integer((int64_t)report.settled),
     };
-    return status == PAWL_OK ? pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr)
+    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
                              : status;
 }
 
-const struct pawl__command pawl__cmd_work_sweep = {
+const struct pawl__cli_command pawl__cli_cmd_work_sweep = {
     .name = "sweep",
     .summary = "take back leases that ran out",
     .description =

@@ -9,7 +9,7 @@ static const struct pawl__column stats_columns[] = {
     { "what", true }, { "name", true }, { "status", true }, { "count", true }, { "value", false }
 };
 
-static bool stats_row(struct pawl__rows *rows,
+static bool stats_row(struct pawl__cli_rows *rows,
                       const char *what,
                       pawl_view name,
                       const char *status,
@@ -17,12 +17,12 @@ static bool stats_row(struct pawl__rows *rows,
                       struct pawl__cell value)
 {
     const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(what)),
-                                        pawl__cell_of(name),
-                                        pawl__cell_of(pawl_view_of(status)),
+                                        pawl__cli_cell_of(name),
+                                        pawl__cli_cell_of(pawl_view_of(status)),
                                         count,
                                         value };
 
-    return pawl__rows_add(rows, cells);
+    return pawl__cli_rows_add(rows, cells);
 }
 
 static bool type_row(void *context, const pawl_type_stats *stats)
@@ -44,10 +44,10 @@ static bool growth_row(void *context, const pawl_checkpoint_growth *growth)
                      growth->task_id,
                      NULL,
                      pawl__cell_integer((int64_t)growth->checkpoint_count),
-                     pawl__cell_time(growth->last_at_us, time));
+                     pawl__cli_cell_time(growth->last_at_us, time));
 }
 
-static void add_counts(struct pawl__rows *rows, const pawl_work_stats *stats)
+static void add_counts(struct pawl__cli_rows *rows, const pawl_work_stats *stats)
 {
     char time[WORK_TIME_SIZE];
     const struct {
@@ -91,21 +91,21 @@ static void add_counts(struct pawl__rows *rows, const pawl_work_stats *stats)
                         pawl_view_of(NULL),
                         NULL,
                         pawl__cell_none(),
-                        pawl__cell_time(stats->oldest_pending_us, time));
+                        pawl__cli_cell_time(stats->oldest_pending_us, time));
     }
 }
 
-static pawl_status open_for_stats(const struct pawl__run *run,
+static pawl_status open_for_stats(const struct pawl__cli_run *run,
                                   pawl_work **ret_work,
                                   pawl_error *reterr)
 {
-    pawl_work_options options = pawl__work_options(run);
+    pawl_work_options options = pawl__cli_work_options(run);
     int64_t stale_ms = options.stale_ms;
-    pawl_status status = pawl__work_ms(run, "stale", 1, WORK_TIME_MS_MAX, &stale_ms, reterr);
+    pawl_status status = pawl__cli_work_ms(run, "stale", 1, WORK_TIME_MS_MAX, &stale_ms, reterr);
 
     options.stale_ms = (uint32_t)stale_ms;
     return status == PAWL_OK
-               ? pawl__work_open_with(run, WORK_THAT_EXISTS, &options, ret_work, reterr)
+               ? pawl__cli_work_open_with(run, WORK_THAT_EXISTS, &options, ret_work, reterr)
                : status;
 }
 
@@ -117,15 +117,15 @@ static pawl_status print_metrics(pawl_work *work, pawl_error *reterr)
     pawl_status status = pawl_work_get_metrics(work, &text, &len, reterr);
 
     pawl__buf_add(&out, (pawl_view){ text, len });
-    return status == PAWL_OK ? pawl__out_add(&out, reterr) : status;
+    return status == PAWL_OK ? pawl__cli_out_add(&out, reterr) : status;
 }
 
-static pawl_status print_stats(const struct pawl__run *run, pawl_work *work, pawl_error *reterr)
+static pawl_status print_stats(const struct pawl__cli_run *run, pawl_work *work, pawl_error *reterr)
 {
-    AUTO(pawl__rows_done) struct pawl__rows rows;
+    AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
     pawl_work_stats stats = { 0 };
 
-    pawl__rows_start(&rows, run, stats_columns, COUNT_OF(stats_columns), reterr);
+    pawl__cli_rows_start(&rows, run, stats_columns, COUNT_OF(stats_columns), reterr);
     pawl_status status = pawl_work_get_stats(work, &stats, reterr);
     if (status == PAWL_OK) {
         add_counts(&rows, &stats);
@@ -134,13 +134,13 @@ static pawl_status print_stats(const struct pawl__run *run, pawl_work *work, paw
     if (status == PAWL_OK && rows.status == PAWL_OK) {
         status = pawl_work_checkpoint_growth(work, growth_row, &rows, reterr);
     }
-    return pawl__rows_end(&rows, status);
+    return pawl__cli_rows_end(&rows, status);
 }
 
-static pawl_status stats_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status stats_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    bool as_metrics = pawl__args_has(run->args, "prometheus");
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    bool as_metrics = pawl__cli_args_has(run->args, "prometheus");
 
     if (as_metrics && run->json) {
         return pawl__fail(reterr, PAWL_INVALID, "'--prometheus' and '--json': choose one");
@@ -152,7 +152,7 @@ static pawl_status stats_run(struct pawl__run *run, pawl_error *reterr)
     return as_metrics ? print_metrics(work, reterr) : print_stats(run, work, reterr);
 }
 
-const struct pawl__command pawl__cmd_work_stats = {
+const struct pawl__cli_command pawl__cli_cmd_work_stats = {
     .name = "stats",
     .summary = "count what there is, and how well it is",
     .description =
@@ -178,22 +178,22 @@ const struct pawl__command pawl__cmd_work_stats = {
 
 /* --- retention --- */
 
-static pawl_status retention_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status retention_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = {
         { "items", true },    { "history", true }, { "checkpoints", true },
         { "archived", true }, { "keys", true },    { "bytes_freed", true },
     };
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     pawl_retention retention = PAWL_RETENTION_INIT;
     pawl_retention_report report = { 0 };
 
-    retention.item_days = (uint32_t)pawl__args_number(run->args, "item-days");
-    retention.key_days = (uint32_t)pawl__args_number(run->args, "key-days");
-    retention.checkpoints_per_task = (uint32_t)pawl__args_number(run->args, "checkpoints");
-    retention.archive = pawl__args_has(run->args, "archive");
-    retention.dry_run = pawl__args_has(run->args, "dry-run");
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    retention.item_days = (uint32_t)pawl__cli_args_number(run->args, "item-days");
+    retention.key_days = (uint32_t)pawl__cli_args_number(run->args, "key-days");
+    retention.checkpoints_per_task = (uint32_t)pawl__cli_args_number(run->args, "checkpoints");
+    retention.archive = pawl__cli_args_has(run->args, "archive");
+    retention.dry_run = pawl__cli_args_has(run->args, "dry-run");
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
         status = pawl_work_retention(work, &retention, &report, reterr);
     }
@@ -205,7 +205,7 @@ static pawl_status retention_run(struct pawl__run *run, pawl_error *reterr)
         pawl__cell_integer((int64_t)report.keys),
         pawl__cell_integer((int64_t)report.bytes_freed),
     };
-    return status == PAWL_OK ? pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr)
+    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
                              : status;
 }
 
@@ -215,7 +215,7 @@ static pawl_status retention_run(struct pawl__run *run, pawl_error *reterr)
         .max = 36500, .fallback = (days)                                              \
     }
 
-const struct pawl__command pawl__cmd_work_retention = {
+const struct pawl__cli_command pawl__cli_cmd_work_retention = {
     .name = "retention",
     .summary = "remove what is old",
     .description =

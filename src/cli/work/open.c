@@ -8,35 +8,35 @@
 #include "base/os/clock.h"
 #include "cli/frame/input.h"
 #include "cli/frame/interrupt.h"
-#include "cli/frame/place.h"
+#include "cli/frame/location.h"
 #include "cli/work/work.h"
 #include "config/config.h"
 
-static const struct pawl__place place = { .flag = "work", .file = "work.sqlite" };
+static const struct pawl__cli_location store = { .flag = "work", .file = "work.sqlite" };
 
-void pawl__work_close_p(pawl_work **work)
+void pawl__cli_work_close_p(pawl_work **work)
 {
-    pawl__interrupt_hurries(NULL);
+    pawl__cli_interrupt_escalates(NULL);
     pawl_work_close(*work);
 }
 
-int64_t pawl__work_setting_ms(const struct pawl__run *run, enum pawl__setting_id id)
+int64_t pawl__cli_work_setting_ms(const struct pawl__cli_run *run, enum pawl__setting_id id)
 {
     return pawl__config_number(run->config, id) / NS_PER_MS;
 }
 
-pawl_work_options pawl__work_options(const struct pawl__run *run)
+pawl_work_options pawl__cli_work_options(const struct pawl__cli_run *run)
 {
     pawl_work_options options = PAWL_WORK_OPTIONS_INIT;
 
-    options.busy_ms_max = pawl__place_busy_ms(run);
-    options.answer_ms_max = pawl__place_answer_ms(run);
-    options.lease_ms = (uint32_t)pawl__work_setting_ms(run, PAWL__WORK_LEASE);
-    options.stale_ms = (uint32_t)pawl__work_setting_ms(run, PAWL__WORK_STALE);
+    options.busy_ms_max = pawl__cli_busy_ms(run);
+    options.answer_ms_max = pawl__cli_answer_ms(run);
+    options.lease_ms = (uint32_t)pawl__cli_work_setting_ms(run, PAWL__WORK_LEASE);
+    options.stale_ms = (uint32_t)pawl__cli_work_setting_ms(run, PAWL__WORK_STALE);
     return options;
 }
 
-void pawl__work_hurry(pawl_work_options *options, int64_t wait_ms)
+void pawl__cli_work_bound_answer(pawl_work_options *options, int64_t wait_ms)
 {
     enum { LEAST_MS = 1000 };
 
@@ -52,46 +52,46 @@ static void hurry(void *work)
     pawl_work_interrupt(work);
 }
 
-static struct pawl__woken hurried; /* a command has one store open at a time */
+static struct pawl__cli_wakeable hurried; /* a command has one store open at a time */
 
-pawl_status pawl__work_open_with(const struct pawl__run *run,
-                                 enum pawl__work_wish wish,
-                                 pawl_work_options *options,
-                                 pawl_work **ret_work,
-                                 pawl_error *reterr)
+pawl_status pawl__cli_work_open_with(const struct pawl__cli_run *run,
+                                     enum pawl__cli_work_access access,
+                                     pawl_work_options *options,
+                                     pawl_work **ret_work,
+                                     pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *location = NULL;
 
-    options->must_exist = wish == WORK_THAT_EXISTS;
-    pawl_status status = pawl__place_location(run, &place, &location, reterr);
+    options->must_exist = access == WORK_THAT_EXISTS;
+    pawl_status status = pawl__cli_location_of(run, &store, &location, reterr);
     if (status == PAWL_OK && strcmp(location, "memory:") == 0) {
         return pawl__fail(
             reterr, PAWL_INVALID, "'--work' is 'memory:', which is empty in every new process");
     }
-    if (status == PAWL_OK && wish == WORK_TO_CREATE) {
-        status = pawl__place_make(run, &place, reterr);
+    if (status == PAWL_OK && access == WORK_TO_CREATE) {
+        status = pawl__cli_location_make(run, &store, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl_work_open(location, options, ret_work, reterr);
     }
     if (status == PAWL_OK) {
-        hurried = (struct pawl__woken){ hurry, *ret_work };
-        pawl__interrupt_hurries(&hurried);
+        hurried = (struct pawl__cli_wakeable){ hurry, *ret_work };
+        pawl__cli_interrupt_escalates(&hurried);
     }
     return status;
 }
 
-pawl_status pawl__work_open(const struct pawl__run *run,
-                            enum pawl__work_wish wish,
-                            pawl_work **ret_work,
-                            pawl_error *reterr)
+pawl_status pawl__cli_work_open(const struct pawl__cli_run *run,
+                                enum pawl__cli_work_access access,
+                                pawl_work **ret_work,
+                                pawl_error *reterr)
 {
-    pawl_work_options options = pawl__work_options(run);
+    pawl_work_options options = pawl__cli_work_options(run);
 
-    return pawl__work_open_with(run, wish, &options, ret_work, reterr);
+    return pawl__cli_work_open_with(run, access, &options, ret_work, reterr);
 }
 
-pawl_status pawl__work_check_task(pawl_work *work, pawl_view task_id, pawl_error *reterr)
+pawl_status pawl__cli_work_check_task(pawl_work *work, pawl_view task_id, pawl_error *reterr)
 {
     pawl_task *task = NULL;
 
@@ -103,14 +103,14 @@ pawl_status pawl__work_check_task(pawl_work *work, pawl_view task_id, pawl_error
     return status;
 }
 
-pawl_status pawl__work_ms(const struct pawl__run *run,
-                          const char *flag,
-                          int64_t min_ms,
-                          int64_t max_ms,
-                          int64_t *ret_ms,
-                          pawl_error *reterr)
+pawl_status pawl__cli_work_ms(const struct pawl__cli_run *run,
+                              const char *flag,
+                              int64_t min_ms,
+                              int64_t max_ms,
+                              int64_t *ret_ms,
+                              pawl_error *reterr)
 {
-    const char *text = pawl__args_value(run->args, flag);
+    const char *text = pawl__cli_args_value(run->args, flag);
     char min[PAWL__QUANTITY_SIZE];
     char max[PAWL__QUANTITY_SIZE];
     int64_t ns = 0;
@@ -137,19 +137,19 @@ pawl_status pawl__work_ms(const struct pawl__run *run,
     return PAWL_OK;
 }
 
-pawl_status pawl__work_json(const struct pawl__run *run,
-                            const char *flag,
-                            char **ret_json,
-                            pawl_error *reterr)
+pawl_status pawl__cli_work_json(const struct pawl__cli_run *run,
+                                const char *flag,
+                                char **ret_json,
+                                pawl_error *reterr)
 {
-    const char *given = pawl__args_value(run->args, flag);
+    const char *given = pawl__cli_args_value(run->args, flag);
     AUTO(pawl__text_free) char *json = NULL;
 
     *ret_json = NULL;
     if (given == NULL) {
         return PAWL_OK;
     }
-    pawl_status status = pawl__input_read(flag, given, WORK_DATA_BYTES_MAX, &json, reterr);
+    pawl_status status = pawl__cli_input_read(flag, given, WORK_DATA_BYTES_MAX, &json, reterr);
     if (status == PAWL_OK) {
         status = pawl__json_check(pawl_view_of(json), WORK_DATA_BYTES_MAX, reterr);
         status = status == PAWL_OK ? PAWL_OK : pawl__fail_context(reterr, status, "'--%s'", flag);
@@ -160,10 +160,10 @@ pawl_status pawl__work_json(const struct pawl__run *run,
     return status;
 }
 
-pawl_lease pawl__work_lease(const struct pawl__run *run)
+pawl_lease pawl__cli_work_lease(const struct pawl__cli_run *run)
 {
     return (pawl_lease){
-        .work_item_id = pawl_view_of(pawl__args_operand(run->args, 0)),
-        .token = (uint64_t)pawl__args_number(run->args, "token"),
+        .work_item_id = pawl_view_of(pawl__cli_args_operand(run->args, 0)),
+        .token = (uint64_t)pawl__cli_args_number(run->args, "token"),
     };
 }

@@ -9,7 +9,7 @@
 /* --- names --- */
 
 /* The flags' choices allow no other. */
-pawl_item_status pawl__item_status_named(const char *name)
+pawl_item_status pawl__cli_item_status_named(const char *name)
 {
     pawl_item_status status = PAWL_ITEM_PENDING;
 
@@ -17,7 +17,7 @@ pawl_item_status pawl__item_status_named(const char *name)
     return status;
 }
 
-pawl_task_status pawl__task_status_named(const char *name)
+pawl_task_status pawl__cli_task_status_named(const char *name)
 {
     pawl_task_status status = PAWL_TASK_PENDING;
 
@@ -25,7 +25,7 @@ pawl_task_status pawl__task_status_named(const char *name)
     return status;
 }
 
-pawl_checkpoint_type pawl__checkpoint_type_named(const char *name)
+pawl_checkpoint_type pawl__cli_checkpoint_type_named(const char *name)
 {
     pawl_checkpoint_type type = PAWL_CHECKPOINT_MANUAL_CHECKPOINT;
 
@@ -35,19 +35,19 @@ pawl_checkpoint_type pawl__checkpoint_type_named(const char *name)
 
 /* --- rows --- */
 
-struct pawl__cell pawl__cell_of(pawl_view text)
+struct pawl__cell pawl__cli_cell_of(pawl_view text)
 {
     return text.len == 0 ? pawl__cell_none() : pawl__cell_text(text);
 }
 
-struct pawl__cell pawl__cell_value(pawl_view json)
+struct pawl__cell pawl__cli_cell_value(pawl_view json)
 {
     return json.len > 0 && pawl__json_check(json, SIZE_MAX / 2, NULL) == PAWL_OK
                ? pawl__cell_json(json)
-               : pawl__cell_of(json);
+               : pawl__cli_cell_of(json);
 }
 
-struct pawl__cell pawl__cell_time(int64_t us, char ret_text[WORK_TIME_SIZE])
+struct pawl__cell pawl__cli_cell_time(int64_t us, char ret_text[WORK_TIME_SIZE])
 {
     if (us == 0) {
         return pawl__cell_none();
@@ -56,27 +56,27 @@ struct pawl__cell pawl__cell_time(int64_t us, char ret_text[WORK_TIME_SIZE])
     return pawl__cell_text(pawl_view_of(ret_text));
 }
 
-pawl_status pawl__work_print_line(const struct pawl__run *run,
-                                  const struct pawl__buf *line,
-                                  pawl_error *reterr)
+pawl_status pawl__cli_work_print_line(const struct pawl__cli_run *run,
+                                      const struct pawl__buf *line,
+                                      pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf shown = BUF_INIT(SIZE_MAX / 2);
 
-    pawl__out_add_value(run, &shown, pawl__buf_view(line));
+    pawl__cli_out_add_value(run, &shown, pawl__buf_view(line));
     pawl__buf_add_char(&shown, '\n');
     shown.broken = shown.broken || line->broken;
-    return pawl__out_add(&shown, reterr);
+    return pawl__cli_out_add(&shown, reterr);
 }
 
-void pawl__rows_start(struct pawl__rows *rows,
-                      const struct pawl__run *run,
-                      const struct pawl__column *columns,
-                      size_t count,
-                      pawl_error *reterr)
+void pawl__cli_rows_start(struct pawl__cli_rows *rows,
+                          const struct pawl__cli_run *run,
+                          const struct pawl__column *columns,
+                          size_t count,
+                          pawl_error *reterr)
 {
-    struct pawl__table_options options = pawl__out_table(run);
+    struct pawl__table_options options = pawl__cli_out_table(run);
 
-    *rows = (struct pawl__rows){
+    *rows = (struct pawl__cli_rows){
         .run = run,
         .line = BUF_INIT(SIZE_MAX / 2),
         .reterr = reterr,
@@ -84,35 +84,38 @@ void pawl__rows_start(struct pawl__rows *rows,
     pawl__table_init(&rows->table, columns, count, &options);
 }
 
-void pawl__rows_done(struct pawl__rows *rows)
+void pawl__cli_rows_done(struct pawl__cli_rows *rows)
 {
     pawl__table_done(&rows->table);
     pawl__buf_done(&rows->line);
 }
 
-bool pawl__rows_add(struct pawl__rows *rows, const struct pawl__cell *cells)
+bool pawl__cli_rows_add(struct pawl__cli_rows *rows, const struct pawl__cell *cells)
 {
     rows->status = pawl__table_add(&rows->table, cells, rows->reterr);
     return rows->status == PAWL_OK;
 }
 
-bool pawl__rows_add_line(struct pawl__rows *rows)
+bool pawl__cli_rows_add_line(struct pawl__cli_rows *rows)
 {
-    rows->status = pawl__work_print_line(rows->run, &rows->line, rows->reterr);
+    rows->status = pawl__cli_work_print_line(rows->run, &rows->line, rows->reterr);
     pawl__buf_clear(&rows->line);
     return rows->status == PAWL_OK;
 }
 
 /* For a *_to_json call and what it gave: frees it. */
-bool pawl__rows_add_json(struct pawl__rows *rows, pawl_status status, char *json, size_t len)
+bool pawl__cli_rows_add_json(struct pawl__cli_rows *rows,
+                             pawl_status status,
+                             char *json,
+                             size_t len)
 {
     rows->status = status;
     pawl__buf_add(&rows->line, (pawl_view){ json, status == PAWL_OK ? len : 0 });
     free(json);
-    return status == PAWL_OK && pawl__rows_add_line(rows);
+    return status == PAWL_OK && pawl__cli_rows_add_line(rows);
 }
 
-pawl_status pawl__rows_end(struct pawl__rows *rows, pawl_status status)
+pawl_status pawl__cli_rows_end(struct pawl__cli_rows *rows, pawl_status status)
 {
     if (rows->status != PAWL_OK) {
         return rows->status;
@@ -120,76 +123,76 @@ pawl_status pawl__rows_end(struct pawl__rows *rows, pawl_status status)
     return status == PAWL_OK ? pawl__table_end(&rows->table, rows->reterr) : status;
 }
 
-const struct pawl__column pawl__item_columns[] = {
+const struct pawl__column pawl__cli_item_columns[] = {
     { "work_item_id", true }, { "task_id", true },     { "work_type", false },
     { "status", true },       { "priority", false },   { "attempts", false },
     { "created_at", true },   { "input_data", false }, { "error_message", false },
 };
-const size_t pawl__item_columns_count = COUNT_OF(pawl__item_columns);
+const size_t pawl__cli_item_columns_count = COUNT_OF(pawl__cli_item_columns);
 
-bool pawl__item_row(void *context, const pawl_item *item)
+bool pawl__cli_item_row(void *context, const pawl_item *item)
 {
-    struct pawl__rows *rows = context;
+    struct pawl__cli_rows *rows = context;
     char time[WORK_TIME_SIZE];
 
     if (rows->run->json) {
         char *json = NULL;
         size_t len = 0;
         pawl_status status = pawl_item_to_json(item, &json, &len, rows->reterr);
-        return pawl__rows_add_json(rows, status, json, len);
+        return pawl__cli_rows_add_json(rows, status, json, len);
     }
     const struct pawl__cell cells[] = {
-        pawl__cell_of(item->work_item_id),
-        pawl__cell_of(item->task_id),
-        pawl__cell_of(item->work_type),
+        pawl__cli_cell_of(item->work_item_id),
+        pawl__cli_cell_of(item->task_id),
+        pawl__cli_cell_of(item->work_type),
         pawl__cell_text(pawl_view_of(pawl_item_status_name(item->status))),
         pawl__cell_integer(item->priority),
         pawl__cell_integer(item->attempts),
-        pawl__cell_time(item->created_at_us, time),
-        pawl__cell_value(item->input_data),
-        pawl__cell_of(item->error_message),
+        pawl__cli_cell_time(item->created_at_us, time),
+        pawl__cli_cell_value(item->input_data),
+        pawl__cli_cell_of(item->error_message),
     };
-    return pawl__rows_add(rows, cells);
+    return pawl__cli_rows_add(rows, cells);
 }
 
-const struct pawl__column pawl__checkpoint_columns[] = {
+const struct pawl__column pawl__cli_checkpoint_columns[] = {
     { "sequence_number", false }, { "checkpoint_id", true }, { "checkpoint_type", false },
     { "work_item_id", false },    { "verified", false },     { "created_at", true },
     { "snapshot_data", false },
 };
-const size_t pawl__checkpoint_columns_count = COUNT_OF(pawl__checkpoint_columns);
+const size_t pawl__cli_checkpoint_columns_count = COUNT_OF(pawl__cli_checkpoint_columns);
 
-bool pawl__checkpoint_row(void *context, const pawl_checkpoint *checkpoint)
+bool pawl__cli_checkpoint_row(void *context, const pawl_checkpoint *checkpoint)
 {
-    struct pawl__rows *rows = context;
+    struct pawl__cli_rows *rows = context;
     char time[WORK_TIME_SIZE];
 
     if (rows->run->json) {
         char *json = NULL;
         size_t len = 0;
         pawl_status status = pawl_checkpoint_to_json(checkpoint, &json, &len, rows->reterr);
-        return pawl__rows_add_json(rows, status, json, len);
+        return pawl__cli_rows_add_json(rows, status, json, len);
     }
     const struct pawl__cell cells[] = {
         pawl__cell_integer(checkpoint->sequence_number),
-        pawl__cell_of(checkpoint->checkpoint_id),
+        pawl__cli_cell_of(checkpoint->checkpoint_id),
         pawl__cell_text(pawl_view_of(pawl_checkpoint_type_name(checkpoint->type))),
-        pawl__cell_of(checkpoint->work_item_id),
+        pawl__cli_cell_of(checkpoint->work_item_id),
         pawl__cell_bool(checkpoint->verified),
-        pawl__cell_time(checkpoint->created_at_us, time),
-        pawl__cell_value(checkpoint->snapshot_data),
+        pawl__cli_cell_time(checkpoint->created_at_us, time),
+        pawl__cli_cell_value(checkpoint->snapshot_data),
     };
-    return pawl__rows_add(rows, cells);
+    return pawl__cli_rows_add(rows, cells);
 }
 
-pawl_status pawl__work_answer(const struct pawl__run *run,
-                              const struct pawl__column *columns,
-                              const struct pawl__cell *cells,
-                              size_t count,
-                              pawl_error *reterr)
+pawl_status pawl__cli_work_answer(const struct pawl__cli_run *run,
+                                  const struct pawl__column *columns,
+                                  const struct pawl__cell *cells,
+                                  size_t count,
+                                  pawl_error *reterr)
 {
     AUTO(pawl__table_done) struct pawl__table table = { 0 };
-    struct pawl__table_options options = pawl__out_table(run);
+    struct pawl__table_options options = pawl__cli_out_table(run);
 
     pawl__table_init(&table, columns, count, &options);
     pawl_status status = pawl__table_add(&table, cells, reterr);

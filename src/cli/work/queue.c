@@ -5,7 +5,7 @@
 #include "cli/work/work.h"
 
 /* The one of --task, or a new one. */
-pawl_status pawl__queue_name_task(struct work_queue *queue, pawl_error *reterr)
+pawl_status pawl__cli_queue_name_task(struct work_queue *queue, pawl_error *reterr)
 {
     struct pawl__uuid uuid;
 
@@ -83,14 +83,14 @@ static pawl_status put_in_new_task(struct work_queue *queue,
     return status == PAWL_OK ? put(queue, batch, reterr) : status;
 }
 
-pawl_status pawl__queue_add(struct work_queue *queue,
-                            const struct work_batch *batch,
-                            pawl_error *reterr)
+pawl_status pawl__cli_queue_add(struct work_queue *queue,
+                                const struct work_batch *batch,
+                                pawl_error *reterr)
 {
     pawl_status status = PAWL_OK;
 
     if (!queue->task_is_there) {
-        status = pawl__work_check_task(queue->work, pawl_view_of(queue->task_id), reterr);
+        status = pawl__cli_work_check_task(queue->work, pawl_view_of(queue->task_id), reterr);
     }
     if (status == PAWL_OK) {
         status = put(queue, batch, reterr);

@@ -19,11 +19,11 @@ struct work_batch {
 };
 
 /* Gives the task an id if it has none. */
-PAWL_MUST_USE pawl_status pawl__queue_name_task(struct work_queue *queue, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_queue_name_task(struct work_queue *queue, pawl_error *reterr);
 
 /* What is refused leaves no empty task behind. */
-PAWL_MUST_USE pawl_status pawl__queue_add(struct work_queue *queue,
-                                          const struct work_batch *batch,
-                                          pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_queue_add(struct work_queue *queue,
+                                              const struct work_batch *batch,
+                                              pawl_error *reterr);
 
 #endif

@@ -3,28 +3,28 @@
 #include "base/core/macros.h"
 #include "cli/work/work.h"
 
-static pawl_status recover_json(struct pawl__rows *rows, const pawl_recovery *recovery)
+static pawl_status recover_json(struct pawl__cli_rows *rows, const pawl_recovery *recovery)
 {
     char *json = NULL;
     size_t len = 0;
     pawl_status status = pawl_recovery_to_json(recovery, &json, &len, rows->reterr);
 
-    (void)pawl__rows_add_json(rows, status, json, len);
-    return pawl__rows_end(rows, status);
+    (void)pawl__cli_rows_add_json(rows, status, json, len);
+    return pawl__cli_rows_end(rows, status);
 }
 
-static bool recover_row(struct pawl__rows *rows,
+static bool recover_row(struct pawl__cli_rows *rows,
                         const char *what,
                         pawl_view id,
                         const char *state,
                         struct pawl__cell data)
 {
     const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(what)),
-                                        pawl__cell_of(id),
-                                        pawl__cell_of(pawl_view_of(state)),
+                                        pawl__cli_cell_of(id),
+                                        pawl__cli_cell_of(pawl_view_of(state)),
                                         data };
 
-    return pawl__rows_add(rows, cells);
+    return pawl__cli_rows_add(rows, cells);
 }
 
 /* --- what was passed over --- */
@@ -54,7 +54,7 @@ static bool note_passed(void *context, const pawl_checkpoint *checkpoint)
 }
 
 /* One row each, with what does not hold; how many more there are. */
-static pawl_status passed_rows(struct pawl__rows *rows,
+static pawl_status passed_rows(struct pawl__cli_rows *rows,
                                pawl_work *work,
                                const pawl_recovery *recovery)
 {
@@ -94,17 +94,20 @@ static pawl_status passed_rows(struct pawl__rows *rows,
 
 /* --- as text --- */
 
-static bool checkpoint_row(struct pawl__rows *rows,
+static bool checkpoint_row(struct pawl__cli_rows *rows,
                            const char *what,
                            const char *state,
                            const pawl_checkpoint *checkpoint)
 {
-    return recover_row(
-        rows, what, checkpoint->checkpoint_id, state, pawl__cell_value(checkpoint->snapshot_data));
+    return recover_row(rows,
+                       what,
+                       checkpoint->checkpoint_id,
+                       state,
+                       pawl__cli_cell_value(checkpoint->snapshot_data));
 }
 
 /* The last iteration_end may be one that was passed over, or older than where the look ended. */
-static pawl_status iteration_row(struct pawl__rows *rows,
+static pawl_status iteration_row(struct pawl__cli_rows *rows,
                                  pawl_work *work,
                                  const pawl_checkpoint *last)
 {
@@ -119,7 +122,7 @@ static pawl_status iteration_row(struct pawl__rows *rows,
     return status == PAWL_OK ? rows->status : status;
 }
 
-static pawl_status checkpoint_rows(struct pawl__rows *rows,
+static pawl_status checkpoint_rows(struct pawl__cli_rows *rows,
                                    pawl_work *work,
                                    const pawl_recovery *recovery)
 {
@@ -136,7 +139,7 @@ static pawl_status checkpoint_rows(struct pawl__rows *rows,
     return status;
 }
 
-static pawl_status recover_text(struct pawl__rows *rows,
+static pawl_status recover_text(struct pawl__cli_rows *rows,
                                 pawl_work *work,
                                 const pawl_recovery *recovery)
 {
@@ -144,7 +147,7 @@ static pawl_status recover_text(struct pawl__rows *rows,
                             "task",
                             recovery->task->task_id,
                             pawl_task_status_name(recovery->task->status),
-                            pawl__cell_of(recovery->task->title));
+                            pawl__cli_cell_of(recovery->task->title));
     pawl_status status = more ? checkpoint_rows(rows, work, recovery) : rows->status;
 
     more = status == PAWL_OK;
@@ -154,32 +157,32 @@ static pawl_status recover_text(struct pawl__rows *rows,
                            "item",
                            item->work_item_id,
                            pawl_item_status_name(item->status),
-                           pawl__cell_value(item->input_data));
+                           pawl__cli_cell_value(item->input_data));
     }
     for (size_t i = 0; i < recovery->key_count && more; i++) {
         more = recover_row(rows,
                            "answer",
                            recovery->keys[i],
                            "completed",
-                           pawl__cell_value(recovery->responses[i]));
+                           pawl__cli_cell_value(recovery->responses[i]));
     }
-    return pawl__rows_end(rows, status);
+    return pawl__cli_rows_end(rows, status);
 }
 
-static pawl_status recover_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status recover_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = {
         { "what", true }, { "id", true }, { "state", true }, { "data", false }
     };
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    AUTO(pawl__rows_done) struct pawl__rows rows;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
     pawl_recovery *recovery = NULL;
 
-    pawl__rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl__cli_rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
         status = pawl_work_recover(
-            work, pawl_view_of(pawl__args_operand(run->args, 0)), &recovery, reterr);
+            work, pawl_view_of(pawl__cli_args_operand(run->args, 0)), &recovery, reterr);
     }
     if (status == PAWL_OK) {
         status = run->json ? recover_json(&rows, recovery) : recover_text(&rows, work, recovery);
@@ -188,7 +191,7 @@ static pawl_status recover_run(struct pawl__run *run, pawl_error *reterr)
     return status;
 }
 
-const struct pawl__command pawl__cmd_work_recover = {
+const struct pawl__cli_command pawl__cli_cmd_work_recover = {
     .name = "recover",
     .summary = "where a task goes on",
     .description =

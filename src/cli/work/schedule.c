@@ -7,34 +7,34 @@
     "pawl work task create --data ./data --id t-1 --title 'Every night' >task && " \
     "pawl work schedule put --data ./data nightly --cron '0 3 * * *' --type backup --task t-1 && "
 
-static pawl_status put_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status put_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "schedule_id", true } };
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     AUTO(pawl__text_free) char *input = NULL;
     pawl_schedule schedule = {
-        .schedule_id = pawl_view_of(pawl__args_operand(run->args, 0)),
-        .cron = pawl_view_of(pawl__args_value(run->args, "cron")),
-        .task_id = pawl_view_of(pawl__args_value(run->args, "task")),
-        .work_type = pawl_view_of(pawl__args_value(run->args, "type")),
-        .priority = (int32_t)pawl__args_number(run->args, "priority"),
-        .max_retries = (int32_t)pawl__args_number(run->args, "retries"),
+        .schedule_id = pawl_view_of(pawl__cli_args_operand(run->args, 0)),
+        .cron = pawl_view_of(pawl__cli_args_value(run->args, "cron")),
+        .task_id = pawl_view_of(pawl__cli_args_value(run->args, "task")),
+        .work_type = pawl_view_of(pawl__cli_args_value(run->args, "type")),
+        .priority = (int32_t)pawl__cli_args_number(run->args, "priority"),
+        .max_retries = (int32_t)pawl__cli_args_number(run->args, "retries"),
     };
     const struct pawl__cell cells[] = { pawl__cell_text(schedule.schedule_id) };
 
-    pawl_status status = pawl__work_json(run, "input", &input, reterr);
+    pawl_status status = pawl__cli_work_json(run, "input", &input, reterr);
     if (status == PAWL_OK) {
         schedule.input_data = pawl_view_of(input);
-        status = pawl__work_open(run, WORK_TO_CREATE, &work, reterr);
+        status = pawl__cli_work_open(run, WORK_TO_CREATE, &work, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl_schedule_put(work, &schedule, reterr);
     }
-    return status == PAWL_OK ? pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr)
+    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
                              : status;
 }
 
-static const struct pawl__command put = {
+static const struct pawl__cli_command put = {
     .name = "put",
     .summary = "add or replace a schedule",
     .description = "The expression has five fields (minute hour day month weekday) or is @hourly, "
@@ -69,7 +69,7 @@ static const struct pawl__command put = {
 
 static bool schedule_row(void *context, const pawl_schedule *schedule)
 {
-    struct pawl__rows *rows = context;
+    struct pawl__cli_rows *rows = context;
     char next[WORK_TIME_SIZE];
     char last[WORK_TIME_SIZE];
 
@@ -85,39 +85,39 @@ static bool schedule_row(void *context, const pawl_schedule *schedule)
         pawl__object_time(&object, "next_slot", schedule->next_slot_us);
         pawl__object_time(&object, "last_slot", schedule->last_slot_us);
         pawl__object_end(&object);
-        return pawl__rows_add_line(rows);
+        return pawl__cli_rows_add_line(rows);
     }
     const struct pawl__cell cells[] = {
-        pawl__cell_of(schedule->schedule_id),
-        pawl__cell_of(schedule->cron),
-        pawl__cell_of(schedule->work_type),
-        pawl__cell_of(schedule->task_id),
-        pawl__cell_time(schedule->next_slot_us, next),
-        pawl__cell_time(schedule->last_slot_us, last),
-        pawl__cell_value(schedule->input_data),
+        pawl__cli_cell_of(schedule->schedule_id),
+        pawl__cli_cell_of(schedule->cron),
+        pawl__cli_cell_of(schedule->work_type),
+        pawl__cli_cell_of(schedule->task_id),
+        pawl__cli_cell_time(schedule->next_slot_us, next),
+        pawl__cli_cell_time(schedule->last_slot_us, last),
+        pawl__cli_cell_value(schedule->input_data),
     };
-    return pawl__rows_add(rows, cells);
+    return pawl__cli_rows_add(rows, cells);
 }
 
-static pawl_status list_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = {
         { "schedule_id", true }, { "cron", true },      { "work_type", true },
         { "task_id", true },     { "next_slot", true }, { "last_slot", true },
         { "input_data", false },
     };
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    AUTO(pawl__rows_done) struct pawl__rows rows;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
 
-    pawl__rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl__cli_rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
         status = pawl_schedule_list(work, schedule_row, &rows, reterr);
     }
-    return pawl__rows_end(&rows, status);
+    return pawl__cli_rows_end(&rows, status);
 }
 
-static const struct pawl__command list = {
+static const struct pawl__cli_command list = {
     .name = "list",
     .summary = "list schedules with their next slot",
     .description = "Prints every schedule, when it is due next and which slot it fired last.",
@@ -129,22 +129,22 @@ static const struct pawl__command list = {
 
 /* --- remove and fire --- */
 
-static pawl_status remove_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status remove_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "removed", true } };
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    pawl_view id = pawl_view_of(pawl__args_operand(run->args, 0));
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    pawl_view id = pawl_view_of(pawl__cli_args_operand(run->args, 0));
     const struct pawl__cell cells[] = { pawl__cell_text(id) };
 
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
         status = pawl_schedule_remove(work, id, reterr);
     }
-    return status == PAWL_OK ? pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr)
+    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
                              : status;
 }
 
-static const struct pawl__command remove_command = {
+static const struct pawl__cli_command remove_command = {
     .name = "remove",
     .summary = "remove a schedule",
     .description = "Items that it has submitted stay. Exit code 3 when there is none.",
@@ -155,22 +155,22 @@ static const struct pawl__command remove_command = {
     .run = remove_run,
 };
 
-static pawl_status fire_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status fire_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "fired", true } };
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     uint64_t fired = 0;
 
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
         status = pawl_schedule_fire(work, &fired, reterr);
     }
     const struct pawl__cell cells[] = { pawl__cell_integer((int64_t)fired) };
-    return status == PAWL_OK ? pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr)
+    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
                              : status;
 }
 
-static const struct pawl__command fire = {
+static const struct pawl__cli_command fire = {
     .name = "fire",
     .summary = "submit what is due",
     .description =
@@ -182,7 +182,7 @@ static const struct pawl__command fire = {
     .run = fire_run,
 };
 
-const struct pawl__command pawl__cmd_work_schedule = {
+const struct pawl__cli_command pawl__cli_cmd_work_schedule = {
     .name = "schedule",
     .summary = "items that come by the clock",
     .description = "A slot of a schedule has one item, whose id follows from both.",

@@ -22,7 +22,7 @@ enum {
 
 struct submit {
     struct work_queue queue;
-    const struct pawl__run *run;
+    const struct pawl__cli_run *run;
     char *input; /* of one item */
     pawl_submission defaults;
     bool dedupe;
@@ -53,7 +53,7 @@ static void submit_done(struct submit *submit)
     free(submit->ids);
     free(submit->submissions);
     free(submit->results);
-    pawl__work_close_p(&submit->queue.work);
+    pawl__cli_work_close_p(&submit->queue.work);
 }
 
 static pawl_status make_room(struct submit *submit, pawl_error *reterr)
@@ -96,7 +96,7 @@ static void name_line(const struct submit *submit, pawl_error *reterr)
 static pawl_status queue(struct submit *submit, size_t count, pawl_error *reterr)
 {
     const struct work_batch batch = { submit->submissions, count, submit->results };
-    pawl_status status = pawl__queue_add(&submit->queue, &batch, reterr);
+    pawl_status status = pawl__cli_queue_add(&submit->queue, &batch, reterr);
 
     if (status != PAWL_OK) {
         name_line(submit, reterr);
@@ -170,7 +170,7 @@ static pawl_status flush(struct submit *submit, pawl_error *reterr)
     if (submit->count == 0) {
         return PAWL_OK;
     }
-    pawl_status status = pawl__queue_name_task(&submit->queue, reterr);
+    pawl_status status = pawl__cli_queue_name_task(&submit->queue, reterr);
     return status == PAWL_OK ? submit_batch(submit, reterr) : status;
 }
 
@@ -280,8 +280,9 @@ static pawl_status submit_lines(struct submit *submit, pawl_error *reterr)
     pawl_view line;
     pawl_status status;
 
-    pawl__interrupt_catch();
-    while ((status = pawl__lines_next(&lines, &line, &bad)) == PAWL_OK && !pawl__interrupted()) {
+    pawl__cli_interrupt_catch();
+    while ((status = pawl__lines_next(&lines, &line, &bad)) == PAWL_OK
+           && !pawl__cli_interrupted()) {
         status = take_line(submit, line, lines.number, &bad);
         if (status != PAWL_OK) {
             return end_at(submit, lines.number, status, &bad, reterr);
@@ -293,7 +294,7 @@ static pawl_status submit_lines(struct submit *submit, pawl_error *reterr)
             return status;
         }
     }
-    if (pawl__interrupted()) {
+    if (pawl__cli_interrupted()) {
         status = pawl__fail(&bad, PAWL_CANCELLED, "interrupted");
     }
     return status == PAWL_NOT_FOUND ? flush(submit, reterr)
@@ -301,23 +302,25 @@ static pawl_status submit_lines(struct submit *submit, pawl_error *reterr)
 }
 
 static pawl_status print_lines(const struct submit *submit,
-                               const struct pawl__run *run,
+                               const struct pawl__cli_run *run,
                                pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "task_id", true },
                                                    { "submitted", false },
                                                    { "duplicates", false } };
     const struct pawl__cell cells[] = {
-        pawl__cell_of(pawl_view_of(submit->queue.task_id)),
+        pawl__cli_cell_of(pawl_view_of(submit->queue.task_id)),
         pawl__cell_integer((int64_t)(submit->submitted - submit->duplicates)),
         pawl__cell_integer((int64_t)submit->duplicates),
     };
 
-    return pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
 /* Whoever stops in the middle is told how far it came. */
-static pawl_status run_lines(struct submit *submit, const struct pawl__run *run, pawl_error *reterr)
+static pawl_status run_lines(struct submit *submit,
+                             const struct pawl__cli_run *run,
+                             pawl_error *reterr)
 {
     pawl_status status = submit_lines(submit, reterr);
 
@@ -334,7 +337,9 @@ static pawl_status run_lines(struct submit *submit, const struct pawl__run *run,
 
 /* --- one item --- */
 
-static pawl_status run_one(struct submit *submit, const struct pawl__run *run, pawl_error *reterr)
+static pawl_status run_one(struct submit *submit,
+                           const struct pawl__cli_run *run,
+                           pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "work_item_id", true },
                                                    { "task_id", true },
@@ -345,14 +350,14 @@ static pawl_status run_one(struct submit *submit, const struct pawl__run *run, p
     const char *id;
 
     pawl_status status = after == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for --after")
-                                       : pawl__queue_name_task(&submit->queue, reterr);
+                                       : pawl__cli_queue_name_task(&submit->queue, reterr);
     *item = submit->defaults;
-    item->work_item_id = pawl_view_of(pawl__args_value(run->args, "id"));
+    item->work_item_id = pawl_view_of(pawl__cli_args_value(run->args, "id"));
     item->task_id = pawl_view_of(submit->queue.task_id);
     item->input_data = pawl_view_of(submit->input);
     item->after = after;
     while (status == PAWL_OK && item->after_count <= PAWL_WORK_AFTER_MAX
-           && (id = pawl__args_next(run->args, "after", &index)) != NULL) {
+           && (id = pawl__cli_args_next(run->args, "after", &index)) != NULL) {
         after[item->after_count++] = pawl_view_of(id);
     }
     if (status == PAWL_OK) {
@@ -367,31 +372,31 @@ static pawl_status run_one(struct submit *submit, const struct pawl__run *run, p
         pawl__cell_text(pawl_view_of(submit->queue.task_id)),
         pawl__cell_bool(submit->results[0].duplicate),
     };
-    return pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
 /* --- the command --- */
 
-static pawl_status check_flags(const struct pawl__run *run, pawl_error *reterr)
+static pawl_status check_flags(const struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const char *const of_lines[] = { "json-lines", "dedupe", "atomic" };
     static const char *const of_one[] = { "id", "input", "after" };
-    bool lines = pawl__args_has(run->args, "lines");
+    bool lines = pawl__cli_args_has(run->args, "lines");
 
     for (size_t i = 0; i < COUNT_OF(of_lines); i++) {
-        if (!lines && pawl__args_has(run->args, of_lines[i])) {
+        if (!lines && pawl__cli_args_has(run->args, of_lines[i])) {
             return pawl__fail(reterr, PAWL_INVALID, "'--%s' needs --lines beside it", of_lines[i]);
         }
     }
     for (size_t i = 0; i < COUNT_OF(of_one); i++) {
-        if (lines && pawl__args_has(run->args, of_one[i])) {
+        if (lines && pawl__cli_args_has(run->args, of_one[i])) {
             return pawl__fail(reterr,
                               PAWL_INVALID,
                               "'--%s' is for one item and does not go with --lines",
                               of_one[i]);
         }
     }
-    if (pawl__args_has(run->args, "dedupe") && !pawl__args_has(run->args, "task")) {
+    if (pawl__cli_args_has(run->args, "dedupe") && !pawl__cli_args_has(run->args, "task")) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "'--dedupe' needs --task beside it: a line is the same only within a "
@@ -414,8 +419,8 @@ static pawl_status check_name(const char *flag, size_t len, pawl_error *reterr)
 
 static pawl_status take_names(struct submit *submit, pawl_error *reterr)
 {
-    const char *task = pawl__args_value(submit->run->args, "task");
-    const char *id = pawl__args_value(submit->run->args, "id");
+    const char *task = pawl__cli_args_value(submit->run->args, "task");
+    const char *id = pawl__cli_args_value(submit->run->args, "id");
     pawl_status status = check_name("type", submit->defaults.work_type.len, reterr);
 
     if (status == PAWL_OK && task != NULL) {
@@ -424,7 +429,7 @@ static pawl_status take_names(struct submit *submit, pawl_error *reterr)
     if (status == PAWL_OK && id != NULL) {
         status = check_name("id", strlen(id), reterr);
     }
-    submit->queue.title = pawl_view_of(pawl__args_value(submit->run->args, "title"));
+    submit->queue.title = pawl_view_of(pawl__cli_args_value(submit->run->args, "title"));
     if (submit->queue.title.len == 0 && task == NULL) {
         submit->queue.title = submit->defaults.work_type;
     }
@@ -434,35 +439,35 @@ static pawl_status take_names(struct submit *submit, pawl_error *reterr)
     return status;
 }
 
-static pawl_status submit_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status submit_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(submit_done)
     struct submit submit = { .defaults = PAWL_SUBMISSION_INIT, .bytes = BUF_INIT(SIZE_MAX / 2) };
 
-    submit.lines_given = pawl__args_has(run->args, "lines");
-    submit.defaults.work_type = pawl_view_of(pawl__args_value(run->args, "type"));
-    submit.defaults.priority = (int32_t)pawl__args_number(run->args, "priority");
-    submit.defaults.max_retries = (int32_t)pawl__args_number(run->args, "retries");
-    submit.dedupe = pawl__args_has(run->args, "dedupe");
-    submit.json_lines = pawl__args_has(run->args, "json-lines");
-    submit.atomic = pawl__args_has(run->args, "atomic");
+    submit.lines_given = pawl__cli_args_has(run->args, "lines");
+    submit.defaults.work_type = pawl_view_of(pawl__cli_args_value(run->args, "type"));
+    submit.defaults.priority = (int32_t)pawl__cli_args_number(run->args, "priority");
+    submit.defaults.max_retries = (int32_t)pawl__cli_args_number(run->args, "retries");
+    submit.dedupe = pawl__cli_args_has(run->args, "dedupe");
+    submit.json_lines = pawl__cli_args_has(run->args, "json-lines");
+    submit.atomic = pawl__cli_args_has(run->args, "atomic");
     submit.run = run;
     pawl_status status = check_flags(run, reterr);
     if (status == PAWL_OK) {
         status = take_names(&submit, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_json(run, "input", &submit.input, reterr);
+        status = pawl__cli_work_json(run, "input", &submit.input, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_ms(
+        status = pawl__cli_work_ms(
             run, "delay", 0, INT64_C(3650) * 86400000, &submit.defaults.delay_ms, reterr);
     }
     if (status == PAWL_OK) {
         status = make_room(&submit, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_open(run, WORK_TO_CREATE, &submit.queue.work, reterr);
+        status = pawl__cli_work_open(run, WORK_TO_CREATE, &submit.queue.work, reterr);
     }
     if (status != PAWL_OK) {
         return status;
@@ -470,7 +475,7 @@ static pawl_status submit_run(struct pawl__run *run, pawl_error *reterr)
     return submit.lines_given ? run_lines(&submit, run, reterr) : run_one(&submit, run, reterr);
 }
 
-const struct pawl__command pawl__cmd_work_submit = {
+const struct pawl__cli_command pawl__cli_cmd_work_submit = {
     .name = "submit",
     .summary = "queue one item, or one for every line",
     .description =

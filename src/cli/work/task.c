@@ -13,20 +13,20 @@
 
 /* --- create --- */
 
-static pawl_status create_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status create_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "task_id", true } };
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     AUTO(pawl__text_free) char *metadata = NULL;
     char id[PAWL_WORK_NAME_BYTES_MAX + 1];
     pawl_task task = {
-        .task_id = pawl_view_of(pawl__args_value(run->args, "id")),
-        .title = pawl_view_of(pawl__args_value(run->args, "title")),
+        .task_id = pawl_view_of(pawl__cli_args_value(run->args, "id")),
+        .title = pawl_view_of(pawl__cli_args_value(run->args, "title")),
     };
 
-    pawl_status status = pawl__work_json(run, "metadata", &metadata, reterr);
+    pawl_status status = pawl__cli_work_json(run, "metadata", &metadata, reterr);
     if (status == PAWL_OK) {
-        status = pawl__work_open(run, WORK_TO_CREATE, &work, reterr);
+        status = pawl__cli_work_open(run, WORK_TO_CREATE, &work, reterr);
     }
     if (status == PAWL_OK) {
         task.metadata = pawl_view_of(metadata);
@@ -36,10 +36,10 @@ static pawl_status create_run(struct pawl__run *run, pawl_error *reterr)
         return status;
     }
     const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(id)) };
-    return pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
-static const struct pawl__command create = {
+static const struct pawl__cli_command create = {
     .name = "create",
     .summary = "make a task",
     .description = "Prints the task's id. The same task again is fine; another title or other "
@@ -65,45 +65,46 @@ static const struct pawl__column task_columns[] = {
 
 static bool task_row(void *context, const pawl_task *task)
 {
-    struct pawl__rows *rows = context;
+    struct pawl__cli_rows *rows = context;
     char time[WORK_TIME_SIZE];
 
     if (rows->run->json) {
         char *json = NULL;
         size_t len = 0;
         pawl_status status = pawl_task_to_json(task, &json, &len, rows->reterr);
-        return pawl__rows_add_json(rows, status, json, len);
+        return pawl__cli_rows_add_json(rows, status, json, len);
     }
     const struct pawl__cell cells[] = {
-        pawl__cell_of(task->task_id),
-        pawl__cell_of(task->title),
+        pawl__cli_cell_of(task->task_id),
+        pawl__cli_cell_of(task->title),
         pawl__cell_text(pawl_view_of(pawl_task_status_name(task->status))),
         pawl__cell_integer((int64_t)task->waiting),
         pawl__cell_integer((int64_t)task->pending),
         pawl__cell_integer((int64_t)task->in_progress),
         pawl__cell_integer((int64_t)task->completed),
         pawl__cell_integer((int64_t)task->failed),
-        pawl__cell_time(task->created_at_us, time),
+        pawl__cli_cell_time(task->created_at_us, time),
     };
-    return pawl__rows_add(rows, cells);
+    return pawl__cli_rows_add(rows, cells);
 }
 
-static pawl_status list_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    AUTO(pawl__rows_done) struct pawl__rows rows;
-    const char *given = pawl__args_value(run->args, "status");
-    pawl_task_status wanted = given == NULL ? PAWL_TASK_PENDING : pawl__task_status_named(given);
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
+    const char *given = pawl__cli_args_value(run->args, "status");
+    pawl_task_status wanted =
+        given == NULL ? PAWL_TASK_PENDING : pawl__cli_task_status_named(given);
 
-    pawl__rows_start(&rows, run, task_columns, COUNT_OF(task_columns), reterr);
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl__cli_rows_start(&rows, run, task_columns, COUNT_OF(task_columns), reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
         status = pawl_task_list(work, given == NULL ? NULL : &wanted, task_row, &rows, reterr);
     }
-    return pawl__rows_end(&rows, status);
+    return pawl__cli_rows_end(&rows, status);
 }
 
-static const struct pawl__command list = {
+static const struct pawl__cli_command list = {
     .name = "list",
     .summary = "list tasks with their items counted",
     .description =
@@ -119,25 +120,26 @@ static const struct pawl__command list = {
     .run = list_run,
 };
 
-static pawl_status show_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status show_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    AUTO(pawl__rows_done) struct pawl__rows rows;
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
     pawl_task *task = NULL;
 
-    pawl__rows_start(&rows, run, task_columns, COUNT_OF(task_columns), reterr);
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl__cli_rows_start(&rows, run, task_columns, COUNT_OF(task_columns), reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
-        status = pawl_task_get(work, pawl_view_of(pawl__args_operand(run->args, 0)), &task, reterr);
+        status =
+            pawl_task_get(work, pawl_view_of(pawl__cli_args_operand(run->args, 0)), &task, reterr);
     }
     if (status == PAWL_OK) {
         (void)task_row(&rows, task);
     }
     pawl_task_free(task);
-    return pawl__rows_end(&rows, status);
+    return pawl__cli_rows_end(&rows, status);
 }
 
-static const struct pawl__command show = {
+static const struct pawl__cli_command show = {
     .name = "show",
     .summary = "print one task with its items counted",
     .description = "Exit code 3 when there is none.",
@@ -150,23 +152,23 @@ static const struct pawl__command show = {
 
 /* --- cancel --- */
 
-static pawl_status cancel_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status cancel_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "task_id", true }, { "failed_items", true } };
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    pawl_view id = pawl_view_of(pawl__args_operand(run->args, 0));
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    pawl_view id = pawl_view_of(pawl__cli_args_operand(run->args, 0));
     uint64_t items = 0;
 
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
         status = pawl_task_cancel(work, id, &items, reterr);
     }
     const struct pawl__cell cells[] = { pawl__cell_text(id), pawl__cell_integer((int64_t)items) };
-    return status == PAWL_OK ? pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr)
+    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
                              : status;
 }
 
-static const struct pawl__command cancel = {
+static const struct pawl__cli_command cancel = {
     .name = "cancel",
     .summary = "end a task for good",
     .description =
@@ -182,23 +184,23 @@ static const struct pawl__command cancel = {
 
 /* --- set-status --- */
 
-static pawl_status set_status_run(struct pawl__run *run, pawl_error *reterr)
+static pawl_status set_status_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "task_id", true }, { "status", true } };
-    AUTO(pawl__work_close_p) pawl_work *work = NULL;
-    pawl_view id = pawl_view_of(pawl__args_operand(run->args, 0));
-    const char *name = pawl__args_operand(run->args, 1);
+    AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
+    pawl_view id = pawl_view_of(pawl__cli_args_operand(run->args, 0));
+    const char *name = pawl__cli_args_operand(run->args, 1);
 
-    pawl_status status = pawl__work_open(run, WORK_THAT_EXISTS, &work, reterr);
+    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
     if (status == PAWL_OK) {
-        status = pawl_task_set_status(work, id, pawl__task_status_named(name), reterr);
+        status = pawl_task_set_status(work, id, pawl__cli_task_status_named(name), reterr);
     }
     const struct pawl__cell cells[] = { pawl__cell_text(id), pawl__cell_text(pawl_view_of(name)) };
-    return status == PAWL_OK ? pawl__work_answer(run, columns, cells, COUNT_OF(cells), reterr)
+    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
                              : status;
 }
 
-static const struct pawl__command set_status = {
+static const struct pawl__cli_command set_status = {
     .name = "set-status",
     .summary = "set a task's status by hand",
     .description = "From then on the status does not follow from the task's items any more.",
@@ -213,7 +215,7 @@ static const struct pawl__command set_status = {
     .run = set_status_run,
 };
 
-const struct pawl__command pawl__cmd_work_task = {
+const struct pawl__cli_command pawl__cli_cmd_work_task = {
     .name = "task",
     .summary = "tasks, which own the items",
     .description =

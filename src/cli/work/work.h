@@ -10,23 +10,23 @@
 #include "cli/frame/run.h"
 #include "config/settings.h"
 
-extern const struct pawl__command pawl__cmd_work_cancel;
-extern const struct pawl__command pawl__cmd_work_checkpoint;
-extern const struct pawl__command pawl__cmd_work_claim;
-extern const struct pawl__command pawl__cmd_work_complete;
-extern const struct pawl__command pawl__cmd_work_fail;
-extern const struct pawl__command pawl__cmd_work_heartbeat;
-extern const struct pawl__command pawl__cmd_work_list;
-extern const struct pawl__command pawl__cmd_work_recover;
-extern const struct pawl__command pawl__cmd_work_release;
-extern const struct pawl__command pawl__cmd_work_retention;
-extern const struct pawl__command pawl__cmd_work_run;
-extern const struct pawl__command pawl__cmd_work_schedule;
-extern const struct pawl__command pawl__cmd_work_show;
-extern const struct pawl__command pawl__cmd_work_stats;
-extern const struct pawl__command pawl__cmd_work_submit;
-extern const struct pawl__command pawl__cmd_work_sweep;
-extern const struct pawl__command pawl__cmd_work_task;
+extern const struct pawl__cli_command pawl__cli_cmd_work_cancel;
+extern const struct pawl__cli_command pawl__cli_cmd_work_checkpoint;
+extern const struct pawl__cli_command pawl__cli_cmd_work_claim;
+extern const struct pawl__cli_command pawl__cli_cmd_work_complete;
+extern const struct pawl__cli_command pawl__cli_cmd_work_fail;
+extern const struct pawl__cli_command pawl__cli_cmd_work_heartbeat;
+extern const struct pawl__cli_command pawl__cli_cmd_work_list;
+extern const struct pawl__cli_command pawl__cli_cmd_work_recover;
+extern const struct pawl__cli_command pawl__cli_cmd_work_release;
+extern const struct pawl__cli_command pawl__cli_cmd_work_retention;
+extern const struct pawl__cli_command pawl__cli_cmd_work_run;
+extern const struct pawl__cli_command pawl__cli_cmd_work_schedule;
+extern const struct pawl__cli_command pawl__cli_cmd_work_show;
+extern const struct pawl__cli_command pawl__cli_cmd_work_stats;
+extern const struct pawl__cli_command pawl__cli_cmd_work_submit;
+extern const struct pawl__cli_command pawl__cli_cmd_work_sweep;
+extern const struct pawl__cli_command pawl__cli_cmd_work_task;
 
 /* --- work_open.c --- */
 
@@ -43,59 +43,59 @@ enum { WORK_DATA_BYTES_MAX = 1 << 20 }; /* of one value; the library's own defau
     "it, it is work.sqlite in the directory of --data; without that, the database of "          \
     "DATABASE_URL; and without that, work.sqlite in the data directory of the settings."
 
-enum pawl__work_wish {
+enum pawl__cli_work_access {
     WORK_THAT_EXISTS,
     WORK_TO_CREATE, /* also a new one, with its data directory */
 };
 
 /* Opens what --work, --data or the settings say, in this order. */
-PAWL_MUST_USE pawl_status pawl__work_open(const struct pawl__run *run,
-                                          enum pawl__work_wish wish,
-                                          pawl_work **ret_work,
-                                          pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_work_open(const struct pawl__cli_run *run,
+                                              enum pawl__cli_work_access access,
+                                              pawl_work **ret_work,
+                                              pawl_error *reterr);
 
 /* A setting that is a duration. */
-int64_t pawl__work_setting_ms(const struct pawl__run *run, enum pawl__setting_id id);
+int64_t pawl__cli_work_setting_ms(const struct pawl__cli_run *run, enum pawl__setting_id id);
 
 /* What the settings say of a store. */
-pawl_work_options pawl__work_options(const struct pawl__run *run);
+pawl_work_options pawl__cli_work_options(const struct pawl__cli_run *run);
 
 /* For a command that waits only so long: a store that does not answer is noticed within half of it,
  * a second at the least. 0: as the settings say. */
-void pawl__work_hurry(pawl_work_options *options, int64_t wait_ms);
+void pawl__cli_work_bound_answer(pawl_work_options *options, int64_t wait_ms);
 
 /* The same with options of the caller's, but for must_exist. */
-PAWL_MUST_USE pawl_status pawl__work_open_with(const struct pawl__run *run,
-                                               enum pawl__work_wish wish,
-                                               pawl_work_options *options,
-                                               pawl_work **ret_work,
-                                               pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_work_open_with(const struct pawl__cli_run *run,
+                                                   enum pawl__cli_work_access access,
+                                                   pawl_work_options *options,
+                                                   pawl_work **ret_work,
+                                                   pawl_error *reterr);
 
 /* For AUTO. */
-void pawl__work_close_p(pawl_work **work);
+void pawl__cli_work_close_p(pawl_work **work);
 
 /* NOT_FOUND when there is no such task: a name that was misspelt is not an empty task. An empty
  * view is no name, and fine. */
-PAWL_MUST_USE pawl_status pawl__work_check_task(pawl_work *work,
-                                                pawl_view task_id,
-                                                pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_work_check_task(pawl_work *work,
+                                                    pawl_view task_id,
+                                                    pawl_error *reterr);
 
 #define WORK_TIME_MS_MAX (INT64_C(7) * 86400000) /* of leases and what belongs to them: a week */
 
 /* A flag with a duration in milliseconds, from `min_ms` to `max_ms`; left alone when it is not
  * given. */
-PAWL_MUST_USE pawl_status pawl__work_ms(const struct pawl__run *run,
-                                        const char *flag,
-                                        int64_t min_ms,
-                                        int64_t max_ms,
-                                        int64_t *ret_ms,
-                                        pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_work_ms(const struct pawl__cli_run *run,
+                                            const char *flag,
+                                            int64_t min_ms,
+                                            int64_t max_ms,
+                                            int64_t *ret_ms,
+                                            pawl_error *reterr);
 
 /* A flag with a JSON value, @FILE or -, checked; NULL when it is not given. malloc'ed. */
-PAWL_MUST_USE pawl_status pawl__work_json(const struct pawl__run *run,
-                                          const char *flag,
-                                          char **ret_json,
-                                          pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_work_json(const struct pawl__cli_run *run,
+                                              const char *flag,
+                                              char **ret_json,
+                                              pawl_error *reterr);
 
 /* The lease that the operand ID and --token name. */
 #define WORK_TOKEN_FLAG                                                          \
@@ -107,14 +107,14 @@ PAWL_MUST_USE pawl_status pawl__work_json(const struct pawl__run *run,
     {                                          \
         .name = "ID", .help = "The item's id." \
     }
-pawl_lease pawl__work_lease(const struct pawl__run *run);
+pawl_lease pawl__cli_work_lease(const struct pawl__cli_run *run);
 
 /* --- work_print.c --- */
 
 /* The flags' choices allow no other names. */
-pawl_item_status pawl__item_status_named(const char *name);
-pawl_task_status pawl__task_status_named(const char *name);
-pawl_checkpoint_type pawl__checkpoint_type_named(const char *name);
+pawl_item_status pawl__cli_item_status_named(const char *name);
+pawl_task_status pawl__cli_task_status_named(const char *name);
+pawl_checkpoint_type pawl__cli_checkpoint_type_named(const char *name);
 
 #define ITEM_STATUSES CHOICES("pending", "in_progress", "completed", "failed", "expired", "waiting")
 #define TASK_STATUSES CHOICES("pending", "running", "succeeded", "failed", "cancelled")
@@ -129,51 +129,55 @@ pawl_checkpoint_type pawl__checkpoint_type_named(const char *name);
             "error_boundary")
 
 /* A line of JSON, made harmless for a terminal. */
-PAWL_MUST_USE pawl_status pawl__work_print_line(const struct pawl__run *run,
-                                                const struct pawl__buf *line,
-                                                pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_work_print_line(const struct pawl__cli_run *run,
+                                                    const struct pawl__buf *line,
+                                                    pawl_error *reterr);
 
 /* Cells for tables. */
-struct pawl__cell pawl__cell_of(pawl_view text); /* empty: no value */
+struct pawl__cell pawl__cli_cell_of(pawl_view text); /* empty: no value */
 /* A stored JSON value as it is; foreign SQL may have stored something else, which is then text. */
-struct pawl__cell pawl__cell_value(pawl_view json);
+struct pawl__cell pawl__cli_cell_value(pawl_view json);
 #define WORK_TIME_SIZE PAWL__TIME_SIZE
-struct pawl__cell pawl__cell_time(int64_t us, char ret_text[WORK_TIME_SIZE]); /* 0: no value */
+struct pawl__cell pawl__cli_cell_time(int64_t us, char ret_text[WORK_TIME_SIZE]); /* 0: no value */
 
 /* Rows that callbacks add: a table for people, objects with --json. The first failure ends it. */
-struct pawl__rows {
-    const struct pawl__run *run;
+struct pawl__cli_rows {
+    const struct pawl__cli_run *run;
     struct pawl__table table;
     struct pawl__buf line;
     pawl_status status;
     pawl_error *reterr;
 };
-void pawl__rows_start(struct pawl__rows *rows,
-                      const struct pawl__run *run,
-                      const struct pawl__column *columns,
-                      size_t count,
-                      pawl_error *reterr);
-void pawl__rows_done(struct pawl__rows *rows);
-bool pawl__rows_add(struct pawl__rows *rows, const struct pawl__cell *cells); /* not with --json */
-bool pawl__rows_add_line(struct pawl__rows *rows); /* prints and empties rows->line */
+void pawl__cli_rows_start(struct pawl__cli_rows *rows,
+                          const struct pawl__cli_run *run,
+                          const struct pawl__column *columns,
+                          size_t count,
+                          pawl_error *reterr);
+void pawl__cli_rows_done(struct pawl__cli_rows *rows);
+bool pawl__cli_rows_add(struct pawl__cli_rows *rows,
+                        const struct pawl__cell *cells);   /* not with --json */
+bool pawl__cli_rows_add_line(struct pawl__cli_rows *rows); /* prints and empties rows->line */
 /* What a call that gives JSON gave, and its status; frees it. */
-bool pawl__rows_add_json(struct pawl__rows *rows, pawl_status status, char *json, size_t len);
+bool pawl__cli_rows_add_json(struct pawl__cli_rows *rows,
+                             pawl_status status,
+                             char *json,
+                             size_t len);
 /* `status` is the walk's own: the rows' failure comes first. */
-PAWL_MUST_USE pawl_status pawl__rows_end(struct pawl__rows *rows, pawl_status status);
+PAWL_MUST_USE pawl_status pawl__cli_rows_end(struct pawl__cli_rows *rows, pawl_status status);
 
-/* Visits that add a row each; the context is a struct pawl__rows with these columns. */
-extern const struct pawl__column pawl__item_columns[];
-extern const size_t pawl__item_columns_count;
-bool pawl__item_row(void *context, const pawl_item *item);
-extern const struct pawl__column pawl__checkpoint_columns[];
-extern const size_t pawl__checkpoint_columns_count;
-bool pawl__checkpoint_row(void *context, const pawl_checkpoint *checkpoint);
+/* Visits that add a row each; the context is a struct pawl__cli_rows with these columns. */
+extern const struct pawl__column pawl__cli_item_columns[];
+extern const size_t pawl__cli_item_columns_count;
+bool pawl__cli_item_row(void *context, const pawl_item *item);
+extern const struct pawl__column pawl__cli_checkpoint_columns[];
+extern const size_t pawl__cli_checkpoint_columns_count;
+bool pawl__cli_checkpoint_row(void *context, const pawl_checkpoint *checkpoint);
 
 /* One object as its answer: with --json as it is, else a table of one row by the same values. */
-PAWL_MUST_USE pawl_status pawl__work_answer(const struct pawl__run *run,
-                                            const struct pawl__column *columns,
-                                            const struct pawl__cell *cells,
-                                            size_t count,
-                                            pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__cli_work_answer(const struct pawl__cli_run *run,
+                                                const struct pawl__column *columns,
+                                                const struct pawl__cell *cells,
+                                                size_t count,
+                                                pawl_error *reterr);
 
 #endif

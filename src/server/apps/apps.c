@@ -11,7 +11,7 @@ enum { LIST_BYTES_MAX = 64 << 20, SEQ_BYTES_MAX = 1 << 20, NAME_SHOWN_MAX = 64 }
 
 /* What stands in a message of an application's own may name files: its status has to do. */
 void pawl__serve_not_open(struct pawl__http_request *request,
-                          struct pawl__node *node,
+                          struct pawl__serve_node *node,
                           const struct node_app_state *state)
 {
     const struct pawl__http_problem *problem = pawl__http_problem_of(state->why);
@@ -22,8 +22,8 @@ void pawl__serve_not_open(struct pawl__http_request *request,
                        sizeof(detail),
                        "application '%s' is being opened, %zu of %zu are open: ask again",
                        state->name,
-                       pawl__node_open_count(node),
-                       pawl__node_app_count(node));
+                       pawl__serve_apps_open_count(node),
+                       pawl__serve_app_count(node));
         pawl__http_refuse(request, &pawl__http_opening, detail);
         return;
     }
@@ -37,7 +37,7 @@ void pawl__serve_not_open(struct pawl__http_request *request,
         request, problem->http == 503 ? &pawl__http_not_open_yet : &pawl__http_not_open, detail);
 }
 
-pawl_app *pawl__serve_find(struct pawl__http_request *request, struct pawl__node *node)
+pawl_app *pawl__serve_find(struct pawl__http_request *request, struct pawl__serve_node *node)
 {
     struct node_app_state state;
 
@@ -45,13 +45,13 @@ pawl_app *pawl__serve_find(struct pawl__http_request *request, struct pawl__node
 }
 
 bool pawl__serve_find_state(struct pawl__http_request *request,
-                            struct pawl__node *node,
+                            struct pawl__serve_node *node,
                             struct node_app_state *ret_state)
 {
     pawl_view name = pawl__http_part(request, "app");
     struct node_app_state state = { .app = NULL };
 
-    if (!pawl__node_find(node, name, &state)) {
+    if (!pawl__serve_node_find(node, name, &state)) {
         pawl_error error = PAWL_ERROR_INIT;
 
         name.len = MIN(name.len, NAME_SHOWN_MAX);
@@ -99,9 +99,9 @@ static pawl_status write_list(const struct node_app_state *apps,
 
 void pawl__serve_app_list(struct pawl__http_request *request, void *context)
 {
-    struct pawl__node *node = context;
+    struct pawl__serve_node *node = context;
     struct node_app_state *apps = calloc(NODE_APPS_MAX, sizeof(apps[0]));
-    size_t count = apps == NULL ? 0 : pawl__node_apps(node, apps, NODE_APPS_MAX);
+    size_t count = apps == NULL ? 0 : pawl__serve_apps(node, apps, NODE_APPS_MAX);
     struct pawl__buf body = BUF_INIT(LIST_BYTES_MAX);
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = apps == NULL ? pawl__fail(&error, PAWL_NOMEM, "no memory for a list")
@@ -145,12 +145,12 @@ void pawl__serve_app_create(struct pawl__http_request *request, void *context)
     pawl_error error = PAWL_ERROR_INIT;
     struct node_app_state state = { .app = NULL };
     bool created = false;
-    pawl_status status = pawl__node_create(context,
-                                           pawl__http_part(request, "app"),
-                                           pawl__http_body(request),
-                                           &state,
-                                           &created,
-                                           &error);
+    pawl_status status = pawl__serve_node_create(context,
+                                                 pawl__http_part(request, "app"),
+                                                 pawl__http_body(request),
+                                                 &state,
+                                                 &created,
+                                                 &error);
 
     if (status != PAWL_OK) {
         pawl__http_fail(request, &error);

@@ -63,7 +63,7 @@ static void take_answer(void *context, pawl_app_response *response, const pawl_e
 
     waiting->response = response;
     waiting->error = *error;
-    pawl__node_probe_ends(waiting->probe);
+    pawl__serve_probe_ends(waiting->probe);
     pawl__http_resume(waiting->request, finish, waiting);
 }
 
@@ -74,7 +74,7 @@ static void submit(struct pawl__http_request *request, void *context)
     pawl_error error = PAWL_ERROR_INIT;
     struct node_probe *probe = waiting->probe;
 
-    pawl__node_probe_begins(probe);
+    pawl__serve_probe_begins(probe);
     pawl_status status = pawl_app_submit_json_with_key(waiting->app,
                                                        waiting->workspace,
                                                        waiting->key,
@@ -85,7 +85,7 @@ static void submit(struct pawl__http_request *request, void *context)
 
     pawl__http_drop_body(request);
     if (status != PAWL_OK) { /* else it is the application's now */
-        pawl__node_probe_ends(probe);
+        pawl__serve_probe_ends(probe);
         free(waiting);
         pawl__http_fail(request, &error);
         pawl__http_resume(request, NULL, NULL);
@@ -121,7 +121,8 @@ static pawl_status read_header(struct waiting *waiting, pawl_error *reterr)
 {
     const char *header = pawl__http_header(waiting->request, "Idempotency-Key");
     struct pawl__buf key = BUF_OVER(waiting->key_bytes);
-    pawl_status status = header == NULL ? PAWL_OK : pawl__idempotency_key(header, &key, reterr);
+    pawl_status status =
+        header == NULL ? PAWL_OK : pawl__serve_idempotency_key(header, &key, reterr);
 
     waiting->key = pawl__buf_view(&key);
     return status;

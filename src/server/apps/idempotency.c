@@ -35,7 +35,9 @@ static bool is_printable(pawl_view key, char least)
     return true;
 }
 
-pawl_status pawl__idempotency_key(const char *header, struct pawl__buf *ret_key, pawl_error *reterr)
+pawl_status pawl__serve_idempotency_key(const char *header,
+                                        struct pawl__buf *ret_key,
+                                        pawl_error *reterr)
 {
     bool quoted = header[0] == '"';
 

@@ -6,8 +6,8 @@
 
 /* The key of a header: visible ASCII as it is, or a string of structured fields, "..." with \" and \\.
  * 1 to PAWL_APP_KEY_BYTES_MAX bytes; INVALID says what is wrong. */
-PAWL_MUST_USE pawl_status pawl__idempotency_key(const char *header,
-                                                struct pawl__buf *ret_key,
-                                                pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__serve_idempotency_key(const char *header,
+                                                      struct pawl__buf *ret_key,
+                                                      pawl_error *reterr);
 
 #endif

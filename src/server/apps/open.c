@@ -31,7 +31,7 @@ struct node_app {
 struct node_apps {
     struct pawl__lock lock; /* covers the rest but the threads */
     struct pawl__cond changed;
-    struct pawl__node *node;
+    struct pawl__serve_node *node;
     struct node_app **apps; /* in the order in which they were found or created */
     size_t count;
     /* Handles of applications that another process has taken over. Somebody may still be in a call of one,
@@ -80,7 +80,9 @@ static struct node_app_state state_of(const struct node_app *app)
     return state;
 }
 
-bool pawl__node_find(struct pawl__node *node, pawl_view name, struct node_app_state *ret_state)
+bool pawl__serve_node_find(struct pawl__serve_node *node,
+                           pawl_view name,
+                           struct node_app_state *ret_state)
 {
     struct node_apps *apps = node->apps;
 
@@ -93,7 +95,9 @@ bool pawl__node_find(struct pawl__node *node, pawl_view name, struct node_app_st
     return found != NULL;
 }
 
-size_t pawl__node_apps(struct pawl__node *node, struct node_app_state *ret_states, size_t max)
+size_t pawl__serve_apps(struct pawl__serve_node *node,
+                        struct node_app_state *ret_states,
+                        size_t max)
 {
     struct node_apps *apps = node->apps;
 
@@ -106,7 +110,7 @@ size_t pawl__node_apps(struct pawl__node *node, struct node_app_state *ret_state
     return count;
 }
 
-struct node_app_state *pawl__node_handles(struct pawl__node *node, size_t *ret_count)
+struct node_app_state *pawl__serve_app_handles(struct pawl__serve_node *node, size_t *ret_count)
 {
     struct node_apps *apps = node->apps;
     size_t count = 0;
@@ -126,7 +130,7 @@ struct node_app_state *pawl__node_handles(struct pawl__node *node, size_t *ret_c
     return states;
 }
 
-size_t pawl__node_app_count(struct pawl__node *node)
+size_t pawl__serve_app_count(struct pawl__serve_node *node)
 {
     pawl__lock(&node->apps->lock);
     size_t count = node->apps->count;
@@ -134,7 +138,7 @@ size_t pawl__node_app_count(struct pawl__node *node)
     return count;
 }
 
-size_t pawl__node_open_count(struct pawl__node *node)
+size_t pawl__serve_apps_open_count(struct pawl__serve_node *node)
 {
     struct node_apps *apps = node->apps;
     size_t count = 0;
@@ -173,7 +177,9 @@ static pawl_status check_room_locked(struct node_apps *apps,
                             there + partitions);
 }
 
-pawl_status pawl__node_check_room(struct pawl__node *node, unsigned partitions, pawl_error *reterr)
+pawl_status pawl__serve_apps_check_room(struct pawl__serve_node *node,
+                                        unsigned partitions,
+                                        pawl_error *reterr)
 {
     struct node_apps *apps = node->apps;
 
@@ -257,7 +263,7 @@ static void lose(struct node_app *app, pawl_app *lost)
 
     pawl__lock(&apps->lock);
     if (app->app == lost && keep_lost_locked(apps, app)) {
-        pawl__node_probe_cancel(app->probe);
+        pawl__serve_probe_cancel(app->probe);
         app->app = NULL;
         app->probe = NULL;
         app->why = PAWL_LEASE_LOST;
@@ -303,7 +309,7 @@ static pawl_status admit(struct node_apps *apps,
                          pawl_error *reterr)
 {
     struct node_probe *probe = NULL;
-    pawl_status status = pawl__node_probe_start(app->name, ask, app, &probe, reterr);
+    pawl_status status = pawl__serve_probe_start(app->name, ask, app, &probe, reterr);
 
     pawl__lock(&apps->lock);
     if (status == PAWL_OK) {
@@ -316,17 +322,17 @@ static pawl_status admit(struct node_apps *apps,
     }
     pawl__unlock(&apps->lock);
     if (status != PAWL_OK) {
-        (void)!pawl__node_probe_stop(probe, INT64_MAX, NULL); /* a read, which ends */
-        pawl__node_probe_free(probe);
+        (void)!pawl__serve_probe_stop(probe, INT64_MAX, NULL); /* a read, which ends */
+        pawl__serve_probe_free(probe);
         pawl_app_close(opened);
     }
     return status;
 }
 
-pawl_status pawl__node_add(struct pawl__node *node,
-                           const char *name,
-                           pawl_app *opened,
-                           pawl_error *reterr)
+pawl_status pawl__serve_node_add(struct pawl__serve_node *node,
+                                 const char *name,
+                                 pawl_app *opened,
+                                 pawl_error *reterr)
 {
     struct node_apps *apps = node->apps;
     struct node_app *app = NULL;
@@ -375,12 +381,12 @@ static bool may_pass(const pawl_error *error)
 
 static pawl_status open_one(struct node_apps *apps, struct node_app *app, pawl_error *reterr)
 {
-    struct pawl__node *node = apps->node;
+    struct pawl__serve_node *node = apps->node;
     AUTO(pawl__text_free) char *location = NULL;
     pawl_app *opened = NULL;
 
     FAILPOINT("node.app.open.before", reterr);
-    pawl_status status = pawl_app_locate(node->place, app->name, &location, reterr);
+    pawl_status status = pawl_app_locate(node->location, app->name, &location, reterr);
     if (status == PAWL_OK) {
         status = pawl_app_open(location, NULL, &node->options.app, &opened, reterr);
     }
@@ -481,7 +487,7 @@ static pawl_status found_one(void *context, const char *name, pawl_error *reterr
     return status;
 }
 
-void pawl__node_apps_await(struct pawl__node *node, int64_t deadline_ns)
+void pawl__serve_apps_await(struct pawl__serve_node *node, int64_t deadline_ns)
 {
     struct node_apps *apps = node->apps;
     bool coming = true;
@@ -500,7 +506,7 @@ void pawl__node_apps_await(struct pawl__node *node, int64_t deadline_ns)
 
 /* --- beginning and end --- */
 
-pawl_status pawl__node_apps_new(struct pawl__node *node, pawl_error *reterr)
+pawl_status pawl__serve_apps_new(struct pawl__serve_node *node, pawl_error *reterr)
 {
     struct node_apps *apps = calloc(1, sizeof(*apps));
     struct node_app **list = calloc(NODE_APPS_MAX, sizeof(list[0]));
@@ -525,15 +531,15 @@ pawl_status pawl__node_apps_new(struct pawl__node *node, pawl_error *reterr)
     return PAWL_OK;
 }
 
-pawl_status pawl__node_apps_list(struct pawl__node *node, pawl_error *reterr)
+pawl_status pawl__serve_apps_list(struct pawl__serve_node *node, pawl_error *reterr)
 {
-    return pawl_app_list(node->place, found_one, node->apps, reterr);
+    return pawl_app_list(node->location, found_one, node->apps, reterr);
 }
 
-pawl_status pawl__node_apps_start(struct pawl__node *node, pawl_error *reterr)
+pawl_status pawl__serve_apps_start(struct pawl__serve_node *node, pawl_error *reterr)
 {
     struct node_apps *apps = node->apps;
-    size_t threads = MIN(MAX(pawl__node_app_count(node), 1), OPENERS);
+    size_t threads = MIN(MAX(pawl__serve_app_count(node), 1), OPENERS);
     pawl_status status = PAWL_OK;
 
     for (size_t i = 0; i < threads && status == PAWL_OK; i++) {
@@ -542,7 +548,9 @@ pawl_status pawl__node_apps_start(struct pawl__node *node, pawl_error *reterr)
     return status;
 }
 
-pawl_status pawl__node_apps_stop(struct pawl__node *node, int64_t deadline_ns, pawl_error *reterr)
+pawl_status pawl__serve_apps_stop(struct pawl__serve_node *node,
+                                  int64_t deadline_ns,
+                                  pawl_error *reterr)
 {
     struct node_apps *apps = node->apps;
     struct pawl__stop stops[OPENERS];
@@ -560,7 +568,7 @@ pawl_status pawl__node_apps_stop(struct pawl__node *node, int64_t deadline_ns, p
     return pawl__stop_threads(NULL, stops, OPENERS, deadline_ns, reterr);
 }
 
-void pawl__node_apps_free(struct pawl__node *node)
+void pawl__serve_apps_free(struct pawl__serve_node *node)
 {
     struct node_apps *apps = node->apps;
 

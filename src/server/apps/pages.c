@@ -28,11 +28,11 @@ struct page {
     uint64_t next; /* 0: there is none */
 };
 
-/* True when there is room for the item that stands at `place`. */
-static bool has_room(struct page *page, uint64_t place)
+/* True when there is room for the item that stands at `position`. */
+static bool has_room(struct page *page, uint64_t position)
 {
     if (page->count == page->limit || page->body.len > PAGE_BYTES) {
-        page->next = place;
+        page->next = position;
         return false;
     }
     return true;

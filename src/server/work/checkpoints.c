@@ -8,7 +8,7 @@
 
 static struct node_work *work_of(void *context)
 {
-    return ((struct pawl__node *)context)->work;
+    return ((struct pawl__serve_node *)context)->work;
 }
 
 /* --- adding --- */
@@ -23,7 +23,7 @@ struct adding {
 
 static void adding_done(struct adding *adding)
 {
-    pawl__work_body_done(&adding->body);
+    pawl__serve_work_body_done(&adding->body);
     pawl__buf_done(&adding->snapshot);
     pawl__buf_done(&adding->metadata);
 }
@@ -33,7 +33,7 @@ static pawl_status read_lease(struct adding *adding, pawl_error *reterr)
     const struct pawl__json_node *root = &adding->body.root;
     struct pawl__json_node item = pawl__json_optional(root, "work_item_id");
     int64_t token = 0;
-    pawl_status status = pawl__work_read_name(item, &adding->lease.work_item_id, reterr);
+    pawl_status status = pawl__serve_work_read_name(item, &adding->lease.work_item_id, reterr);
 
     if (status == PAWL_OK) {
         status = pawl__json_int(pawl__json_optional(root, "token"), 1, INT64_MAX, &token, reterr);
@@ -97,14 +97,15 @@ static pawl_status read_adding(const struct pawl__http_request *request,
                                          "work_item_id" };
     pawl_checkpoint *checkpoint = &adding->checkpoint;
     const struct pawl__json_node *root = &adding->body.root;
-    pawl_status status = pawl__work_body(request, names, COUNT_OF(names), &adding->body, reterr);
+    pawl_status status =
+        pawl__serve_work_body(request, names, COUNT_OF(names), &adding->body, reterr);
 
     checkpoint->task_id = pawl__http_part(request, "task");
     if (status == PAWL_OK) {
         status = refuse_evidence(adding, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_read_name(
+        status = pawl__serve_work_read_name(
             pawl__json_optional(root, "checkpoint_id"), &checkpoint->checkpoint_id, reterr);
     }
     if (status == PAWL_OK) {
@@ -116,7 +117,7 @@ static pawl_status read_adding(const struct pawl__http_request *request,
     if (status == PAWL_OK) {
         status = read_snapshot(adding, reterr);
     }
-    return status == PAWL_OK ? pawl__work_read_json(
+    return status == PAWL_OK ? pawl__serve_work_read_json(
                root, "metadata", &adding->metadata, &checkpoint->metadata, reterr)
                              : status;
 }
@@ -176,7 +177,7 @@ void pawl__serve_work_checkpoint_add(struct pawl__http_request *request, void *c
     pawl_status status = read_adding(request, &adding, &error);
 
     if (status == PAWL_OK) {
-        status = pawl__node_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
+        status = pawl__serve_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
     }
     if (status == PAWL_OK) {
         status = add(store, &adding, &added, &error);
@@ -201,10 +202,10 @@ static pawl_status newest(struct pawl__http_request *request,
     pawl_error error = PAWL_ERROR_INIT;
     pawl_task *task = NULL;
     pawl_work *store = NULL;
-    pawl_status status = pawl__work_query_type(request, &wanted, &type, reterr);
+    pawl_status status = pawl__serve_work_query_type(request, &wanted, &type, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr);
+        status = pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr);
     }
     if (status != PAWL_OK) {
         return status;
@@ -257,7 +258,7 @@ void pawl__serve_work_recovery(struct pawl__http_request *request, void *context
     char *json = NULL;
     size_t len = 0;
     pawl_status status =
-        pawl__node_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
+        pawl__serve_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
 
     options.as_recorded = true;
     options.list_max = RECOVERY_LIST_MAX;

@@ -51,7 +51,7 @@ static void claiming_free(struct claiming *claiming)
         pawl_claimed_free(claiming->claimed[i]);
     }
     pawl__buf_done(&claiming->answer);
-    pawl__work_body_done(&claiming->body);
+    pawl__serve_work_body_done(&claiming->body);
     free(claiming);
 }
 
@@ -71,7 +71,7 @@ static pawl_status read_types(struct claiming *claiming, pawl_error *reterr)
         return pawl__json_fail(&given, reterr, "is empty: leave it out to claim all types");
     }
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        status = pawl__work_read_name(pawl__json_item(&list, i), &claiming->types[i], reterr);
+        status = pawl__serve_work_read_name(pawl__json_item(&list, i), &claiming->types[i], reterr);
     }
     claiming->claim.work_types = claiming->types;
     claiming->claim.work_type_count = count;
@@ -84,13 +84,13 @@ static pawl_status read_times(struct claiming *claiming, pawl_error *reterr)
     static const int64_t waits[2] = { 0, WORK_MS_MAX };
     const struct pawl__json_node *root = &claiming->body.root;
     int64_t lease_ms = 0;
-    pawl_status status = pawl__work_read_ms(root, "lease", leases, &lease_ms, reterr);
+    pawl_status status = pawl__serve_work_read_ms(root, "lease", leases, &lease_ms, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl__work_read_ms(root, "wait", waits, &claiming->wait_ms, reterr);
+        status = pawl__serve_work_read_ms(root, "wait", waits, &claiming->wait_ms, reterr);
     }
     claiming->claim.lease_ms = (uint32_t)lease_ms;
-    claiming->wait_ms = MIN(claiming->wait_ms, pawl__node_work_wait_ms_max(claiming->work));
+    claiming->wait_ms = MIN(claiming->wait_ms, pawl__serve_work_wait_ms_max(claiming->work));
     return status;
 }
 
@@ -101,13 +101,14 @@ static pawl_status read_claim(struct claiming *claiming, pawl_error *reterr)
     pawl_claim *claim = &claiming->claim;
     int64_t count = 1;
     pawl_status status =
-        pawl__work_body(claiming->request, names, COUNT_OF(names), &claiming->body, reterr);
+        pawl__serve_work_body(claiming->request, names, COUNT_OF(names), &claiming->body, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl__work_read_name(pawl__json_key(root, "holder"), &claim->holder, reterr);
+        status = pawl__serve_work_read_name(pawl__json_key(root, "holder"), &claim->holder, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_read_name(pawl__json_optional(root, "task"), &claim->task_id, reterr);
+        status =
+            pawl__serve_work_read_name(pawl__json_optional(root, "task"), &claim->task_id, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl__json_int(pawl__json_optional(root, "count"), 1, COUNT_MAX, &count, reterr);
@@ -289,7 +290,7 @@ static void claim(struct claiming *claiming)
     struct pawl__http_request *request = claiming->request;
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status =
-        pawl__node_work_find(claiming->work, NODE_WORK_TO_CREATE, &claiming->store, &error);
+        pawl__serve_work_find(claiming->work, NODE_WORK_TO_CREATE, &claiming->store, &error);
 
     if (status == PAWL_OK) {
         status = claim_and_write(claiming, &error);
@@ -330,10 +331,10 @@ static void keep_and_claim(struct claiming *claiming)
         return;
     }
     bool taken = claiming->wait_ms > 0
-                     ? pawl__node_work_wait(claiming->work, claim_waiting, claiming)
+                     ? pawl__serve_work_wait(claiming->work, claim_waiting, claiming)
                      : pawl__http_hand_over(request, claim_now, claiming);
     if (!taken) {
-        bool stopping = pawl__node_work_is_stopping(claiming->work);
+        bool stopping = pawl__serve_work_is_stopping(claiming->work);
         claiming_free(claiming);
         pawl__http_refuse(request,
                           stopping ? &pawl__http_stopping : pawl__http_problem_of(PAWL_BUSY),
@@ -354,7 +355,7 @@ void pawl__serve_work_claim(struct pawl__http_request *request, void *context)
     }
     claiming->request = request;
     claiming->began_ms = now_ms();
-    claiming->work = ((struct pawl__node *)context)->work;
+    claiming->work = ((struct pawl__serve_node *)context)->work;
     claiming->claim = (pawl_claim)PAWL_CLAIM_INIT;
     claiming->answer = (struct pawl__buf)BUF_INIT(ITEM_BYTES_MAX);
     if (read_claim(claiming, &error) == PAWL_OK) {

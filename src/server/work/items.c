@@ -9,7 +9,7 @@
 
 static struct node_work *work_of(void *context)
 {
-    return ((struct pawl__node *)context)->work;
+    return ((struct pawl__serve_node *)context)->work;
 }
 
 /* --- submitting --- */
@@ -52,7 +52,7 @@ static pawl_status read_after(struct batch *batch,
     }
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         after[i] = (pawl_view){ NULL, 0 };
-        status = pawl__work_read_name(pawl__json_item(&list, i), &after[i], reterr);
+        status = pawl__serve_work_read_name(pawl__json_item(&list, i), &after[i], reterr);
     }
     item->after = after;
     item->after_count = count;
@@ -66,7 +66,7 @@ static pawl_status read_input(struct batch *batch,
 {
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(SIZE_MAX / 2);
     pawl_view input;
-    pawl_status status = pawl__work_read_json(object, "input_data", &text, &input, reterr);
+    pawl_status status = pawl__serve_work_read_json(object, "input_data", &text, &input, reterr);
 
     return status == PAWL_OK && input.len > 0
                    && !pawl__arena_copy(&batch->arena, input, &item->input_data)
@@ -93,8 +93,9 @@ static pawl_status read_numbers(const struct pawl__json_node *object,
     }
     item->priority = (int32_t)priority;
     item->max_retries = (int32_t)retries;
-    return status == PAWL_OK ? pawl__work_read_ms(object, "delay", delays, &item->delay_ms, reterr)
-                             : status;
+    return status == PAWL_OK
+               ? pawl__serve_work_read_ms(object, "delay", delays, &item->delay_ms, reterr)
+               : status;
 }
 
 static pawl_status read_item(struct batch *batch,
@@ -112,14 +113,15 @@ static pawl_status read_item(struct batch *batch,
         status = pawl__json_only(&object, names, COUNT_OF(names), reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_read_name(pawl__json_key(&object, "task_id"), &item->task_id, reterr);
-    }
-    if (status == PAWL_OK) {
         status =
-            pawl__work_read_name(pawl__json_key(&object, "work_type"), &item->work_type, reterr);
+            pawl__serve_work_read_name(pawl__json_key(&object, "task_id"), &item->task_id, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_read_name(
+        status = pawl__serve_work_read_name(
+            pawl__json_key(&object, "work_type"), &item->work_type, reterr);
+    }
+    if (status == PAWL_OK) {
+        status = pawl__serve_work_read_name(
             pawl__json_optional(&object, "work_item_id"), &item->work_item_id, reterr);
     }
     if (status == PAWL_OK) {
@@ -215,7 +217,7 @@ void pawl__serve_work_submit(struct pawl__http_request *request, void *context)
     pawl_status status = read_batch(request, &batch, &error);
 
     if (status == PAWL_OK) {
-        status = pawl__node_work_find(work_of(context), NODE_WORK_TO_CREATE, &store, &error);
+        status = pawl__serve_work_find(work_of(context), NODE_WORK_TO_CREATE, &store, &error);
     }
     if (status == PAWL_OK) {
         status = pawl_work_submit(store, batch.items, batch.count, batch.results, &error);
@@ -236,7 +238,7 @@ void pawl__serve_work_item(struct pawl__http_request *request, void *context)
     char *json = NULL;
     size_t len = 0;
     pawl_status status =
-        pawl__node_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
+        pawl__serve_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
 
     if (status == PAWL_OK) {
         status = pawl_work_show_json(store, pawl__http_part(request, "item"), &json, &len, &error);
@@ -252,10 +254,10 @@ void pawl__serve_work_cancel(struct pawl__http_request *request, void *context)
 {
     pawl_error error = PAWL_ERROR_INIT;
     pawl_work *store = NULL;
-    pawl_status status = pawl__work_empty_body(request, &error);
+    pawl_status status = pawl__serve_work_empty_body(request, &error);
 
     if (status == PAWL_OK) {
-        status = pawl__node_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
+        status = pawl__serve_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
     }
     if (status == PAWL_OK) {
         status = pawl_work_cancel(store, pawl__http_part(request, "item"), &error);

@@ -7,11 +7,11 @@
 #include "server/node_internal.h"
 #include "server/work/work.h"
 
-pawl_status pawl__work_body(const struct pawl__http_request *request,
-                            const char *const *names,
-                            size_t name_count,
-                            struct node_body *ret_body,
-                            pawl_error *reterr)
+pawl_status pawl__serve_work_body(const struct pawl__http_request *request,
+                                  const char *const *names,
+                                  size_t name_count,
+                                  struct node_body *ret_body,
+                                  pawl_error *reterr)
 {
     struct node_body body = { .json = NULL };
     pawl_status status =
@@ -24,31 +24,32 @@ pawl_status pawl__work_body(const struct pawl__http_request *request,
         status = pawl__json_only(&body.root, names, name_count, reterr);
     }
     if (status != PAWL_OK) {
-        pawl__work_body_done(&body);
+        pawl__serve_work_body_done(&body);
         return status;
     }
     *ret_body = body;
     return PAWL_OK;
 }
 
-void pawl__work_body_done(struct node_body *body)
+void pawl__serve_work_body_done(struct node_body *body)
 {
     json_decref(body->json);
     body->json = NULL;
 }
 
-pawl_status pawl__work_empty_body(const struct pawl__http_request *request, pawl_error *reterr)
+pawl_status pawl__serve_work_empty_body(const struct pawl__http_request *request,
+                                        pawl_error *reterr)
 {
-    AUTO(pawl__work_body_done) struct node_body body = { .json = NULL };
+    AUTO(pawl__serve_work_body_done) struct node_body body = { .json = NULL };
 
-    return pawl__work_body(request, NULL, 0, &body, reterr);
+    return pawl__serve_work_body(request, NULL, 0, &body, reterr);
 }
 
-pawl_status pawl__work_read_ms(const struct pawl__json_node *object,
-                               const char *key,
-                               const int64_t range[2],
-                               int64_t *ret_ms,
-                               pawl_error *reterr)
+pawl_status pawl__serve_work_read_ms(const struct pawl__json_node *object,
+                                     const char *key,
+                                     const int64_t range[2],
+                                     int64_t *ret_ms,
+                                     pawl_error *reterr)
 {
     struct pawl__json_node node = pawl__json_optional(object, key);
     char least[PAWL__QUANTITY_SIZE];
@@ -73,9 +74,9 @@ pawl_status pawl__work_read_ms(const struct pawl__json_node *object,
     return PAWL_OK;
 }
 
-pawl_status pawl__work_read_name(struct pawl__json_node node,
-                                 pawl_view *ret_name,
-                                 pawl_error *reterr)
+pawl_status pawl__serve_work_read_name(struct pawl__json_node node,
+                                       pawl_view *ret_name,
+                                       pawl_error *reterr)
 {
     pawl_view name = { NULL, 0 };
     pawl_status status = pawl__json_text(node, &name, reterr);
@@ -90,10 +91,10 @@ pawl_status pawl__work_read_name(struct pawl__json_node node,
     return PAWL_OK;
 }
 
-pawl_status pawl__work_query_name(const struct pawl__http_request *request,
-                                  const char *key,
-                                  pawl_view *ret_name,
-                                  pawl_error *reterr)
+pawl_status pawl__serve_work_query_name(const struct pawl__http_request *request,
+                                        const char *key,
+                                        pawl_view *ret_name,
+                                        pawl_error *reterr)
 {
     const pawl_view *given = pawl__http_query(request, key);
 
@@ -115,11 +116,11 @@ pawl_status pawl__work_query_name(const struct pawl__http_request *request,
     return PAWL_OK;
 }
 
-pawl_status pawl__work_read_json(const struct pawl__json_node *object,
-                                 const char *key,
-                                 struct pawl__buf *buf,
-                                 pawl_view *ret_json,
-                                 pawl_error *reterr)
+pawl_status pawl__serve_work_read_json(const struct pawl__json_node *object,
+                                       const char *key,
+                                       struct pawl__buf *buf,
+                                       pawl_view *ret_json,
+                                       pawl_error *reterr)
 {
     struct pawl__json_node node = pawl__json_optional(object, key);
 
@@ -137,10 +138,10 @@ pawl_status pawl__work_read_json(const struct pawl__json_node *object,
     return status;
 }
 
-pawl_status pawl__work_read_lease(const struct pawl__http_request *request,
-                                  const struct pawl__json_node *object,
-                                  pawl_lease *ret_lease,
-                                  pawl_error *reterr)
+pawl_status pawl__serve_work_read_lease(const struct pawl__http_request *request,
+                                        const struct pawl__json_node *object,
+                                        pawl_lease *ret_lease,
+                                        pawl_error *reterr)
 {
     int64_t token = 0;
     pawl_status status =

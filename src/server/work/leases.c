@@ -10,7 +10,7 @@ static const int64_t lease_range[2] = { 1, WORK_MS_MAX };
 
 static struct node_work *work_of(void *context)
 {
-    return ((struct pawl__node *)context)->work;
+    return ((struct pawl__serve_node *)context)->work;
 }
 
 /* --- heartbeat --- */
@@ -21,20 +21,20 @@ static pawl_status heartbeat(struct pawl__http_request *request,
                              pawl_error *reterr)
 {
     static const char *const names[] = { "lease", "token" };
-    AUTO(pawl__work_body_done) struct node_body body = { .json = NULL };
+    AUTO(pawl__serve_work_body_done) struct node_body body = { .json = NULL };
     pawl_work *store = NULL;
     pawl_lease lease;
     int64_t lease_ms = 0;
-    pawl_status status = pawl__work_body(request, names, COUNT_OF(names), &body, reterr);
+    pawl_status status = pawl__serve_work_body(request, names, COUNT_OF(names), &body, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl__work_read_lease(request, &body.root, &lease, reterr);
+        status = pawl__serve_work_read_lease(request, &body.root, &lease, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_read_ms(&body.root, "lease", lease_range, &lease_ms, reterr);
+        status = pawl__serve_work_read_ms(&body.root, "lease", lease_range, &lease_ms, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr);
+        status = pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr);
     }
     return status == PAWL_OK
                ? pawl_work_heartbeat(store, &lease, (uint32_t)lease_ms, ret_expires_at_us, reterr)
@@ -94,22 +94,22 @@ static void take_answer(void *context, const pawl_error *outcome)
 static pawl_status submit(struct ending *ending, pawl_error *reterr)
 {
     static const char *const names[] = { "output_data", "token" };
-    AUTO(pawl__work_body_done) struct node_body body = { .json = NULL };
+    AUTO(pawl__serve_work_body_done) struct node_body body = { .json = NULL };
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(SIZE_MAX / 2);
     struct pawl__http_request *request = ending->request;
     pawl_work *store = NULL;
     pawl_view output;
     pawl_lease lease;
-    pawl_status status = pawl__work_body(request, names, COUNT_OF(names), &body, reterr);
+    pawl_status status = pawl__serve_work_body(request, names, COUNT_OF(names), &body, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl__work_read_lease(request, &body.root, &lease, reterr);
+        status = pawl__serve_work_read_lease(request, &body.root, &lease, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_read_json(&body.root, "output_data", &text, &output, reterr);
+        status = pawl__serve_work_read_json(&body.root, "output_data", &text, &output, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__node_work_find(ending->work, NODE_WORK_THAT_EXISTS, &store, reterr);
+        status = pawl__serve_work_find(ending->work, NODE_WORK_THAT_EXISTS, &store, reterr);
     }
     if (status == PAWL_OK) {
         pawl__http_drop_body(request); /* nobody may touch it once the answer can come */
@@ -156,7 +156,7 @@ void pawl__serve_work_complete(struct pawl__http_request *request, void *context
     if (!pawl__http_keep(request)) { /* before: the answer may be quicker than this thread */
         free(ending);
     } else if (pawl__http_body(request).len <= LARGE
-               && pawl__node_work_open_one(ending->work) != NULL) {
+               && pawl__serve_work_open_one(ending->work) != NULL) {
         submit_kept(request, ending);
     } else if (!pawl__http_hand_over(request, submit_unless_gone, ending)) {
         free(ending);
@@ -173,30 +173,30 @@ static pawl_status fail_item(struct pawl__http_request *request,
                              pawl_error *reterr)
 {
     static const char *const names[] = { "error_message", "output_data", "permanent", "token" };
-    AUTO(pawl__work_body_done) struct node_body body = { .json = NULL };
+    AUTO(pawl__serve_work_body_done) struct node_body body = { .json = NULL };
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(SIZE_MAX / 2);
     pawl_work *store = NULL;
     pawl_view message = { NULL, 0 };
     pawl_view output = { NULL, 0 };
     bool permanent = false;
     pawl_lease lease;
-    pawl_status status = pawl__work_body(request, names, COUNT_OF(names), &body, reterr);
+    pawl_status status = pawl__serve_work_body(request, names, COUNT_OF(names), &body, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl__work_read_lease(request, &body.root, &lease, reterr);
+        status = pawl__serve_work_read_lease(request, &body.root, &lease, reterr);
     }
     if (status == PAWL_OK) {
-        status =
-            pawl__work_read_name(pawl__json_key(&body.root, "error_message"), &message, reterr);
+        status = pawl__serve_work_read_name(
+            pawl__json_key(&body.root, "error_message"), &message, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl__json_bool(pawl__json_optional(&body.root, "permanent"), &permanent, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_read_json(&body.root, "output_data", &text, &output, reterr);
+        status = pawl__serve_work_read_json(&body.root, "output_data", &text, &output, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr);
+        status = pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr);
     }
     return status == PAWL_OK
                ? pawl_work_fail(store, &lease, message, output, !permanent, ret_status, reterr)
@@ -222,16 +222,16 @@ static pawl_status release(struct pawl__http_request *request,
                            pawl_error *reterr)
 {
     static const char *const names[] = { "token" };
-    AUTO(pawl__work_body_done) struct node_body body = { .json = NULL };
+    AUTO(pawl__serve_work_body_done) struct node_body body = { .json = NULL };
     pawl_work *store = NULL;
     pawl_lease lease;
-    pawl_status status = pawl__work_body(request, names, COUNT_OF(names), &body, reterr);
+    pawl_status status = pawl__serve_work_body(request, names, COUNT_OF(names), &body, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl__work_read_lease(request, &body.root, &lease, reterr);
+        status = pawl__serve_work_read_lease(request, &body.root, &lease, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr);
+        status = pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr);
     }
     return status == PAWL_OK ? pawl_work_release(store, &lease, reterr) : status;
 }

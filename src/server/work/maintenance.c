@@ -14,7 +14,7 @@
 #define MINUTE_NS (60 * NS_PER_S)
 #define AGAIN_NS (2 * NS_PER_S) /* a store that fails is tried again: /readyz waits for it */
 
-struct node_care {
+struct node_maintenance {
     struct pawl__lock lock; /* covers stop */
     struct pawl__cond changed;
     bool stop;
@@ -38,7 +38,7 @@ static void sweep(pawl_work *store, pawl_error *error)
 
 /* A schedule that cannot fire is nothing that the store could help; the others did. Said once, until
  * something else is to be said. */
-static void fire(struct node_care *care, pawl_work *store, pawl_error *reterr)
+static void fire(struct node_maintenance *care, pawl_work *store, pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
     uint64_t fired = 0;
@@ -59,13 +59,13 @@ static void fire(struct node_care *care, pawl_work *store, pawl_error *reterr)
 }
 
 /* Takes as long as the store does. */
-static void look_after(struct node_care *care, bool sweeps)
+static void look_after(struct node_maintenance *care, bool sweeps)
 {
     struct node_work *work = care->work;
     pawl_error error = PAWL_ERROR_INIT;
     pawl_work *store = NULL;
 
-    if (pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, &error) == PAWL_OK) {
+    if (pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, &error) == PAWL_OK) {
         if (sweeps) {
             sweep(store, &error);
         }
@@ -73,7 +73,7 @@ static void look_after(struct node_care *care, bool sweeps)
             fire(care, store, &error);
         }
     }
-    pawl__node_work_say(work, &error);
+    pawl__serve_work_log_outcome(work, &error);
 }
 
 /* Slots of schedules begin with minutes of the wall clock. */
@@ -84,7 +84,7 @@ static int64_t until_next_minute_ns(void)
 
 static void run(void *context)
 {
-    struct node_care *care = context;
+    struct node_maintenance *care = context;
     int64_t sweep_at_ns = 0;
 
     pawl__lock(&care->lock);
@@ -95,7 +95,7 @@ static void run(void *context)
         look_after(care, sweeps);
         int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
         sweep_at_ns = sweeps ? now_ns + care->sweep_ns : sweep_at_ns;
-        if (pawl__node_work_health(care->work) != PAWL_OK) {
+        if (pawl__serve_work_health(care->work) != PAWL_OK) {
             sweep_at_ns = MIN(sweep_at_ns, now_ns + AGAIN_NS);
         }
         int64_t next_ns = MIN(sweep_at_ns, now_ns + until_next_minute_ns());
@@ -107,7 +107,7 @@ static void run(void *context)
     pawl__unlock(&care->lock);
 }
 
-static pawl_status start(struct node_care *care, pawl_error *reterr)
+static pawl_status start(struct node_maintenance *care, pawl_error *reterr)
 {
     pawl_status status = pawl__lock_init(&care->lock, reterr);
 
@@ -127,12 +127,12 @@ static pawl_status start(struct node_care *care, pawl_error *reterr)
     return status;
 }
 
-pawl_status pawl__node_care_start(struct node_work *work,
-                                  uint32_t sweep_ms,
-                                  struct node_care **ret_care,
-                                  pawl_error *reterr)
+pawl_status pawl__serve_maintenance_start(struct node_work *work,
+                                          uint32_t sweep_ms,
+                                          struct node_maintenance **ret_care,
+                                          pawl_error *reterr)
 {
-    struct node_care *care = calloc(1, sizeof(*care));
+    struct node_maintenance *care = calloc(1, sizeof(*care));
 
     if (care == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a thread");
@@ -148,7 +148,9 @@ pawl_status pawl__node_care_start(struct node_work *work,
     return PAWL_OK;
 }
 
-pawl_status pawl__node_care_stop(struct node_care *care, int64_t deadline_ns, pawl_error *reterr)
+pawl_status pawl__serve_maintenance_stop(struct node_maintenance *care,
+                                         int64_t deadline_ns,
+                                         pawl_error *reterr)
 {
     if (care == NULL) {
         return PAWL_OK;
@@ -162,7 +164,7 @@ pawl_status pawl__node_care_stop(struct node_care *care, int64_t deadline_ns, pa
     return pawl__stop_threads(NULL, &stop, 1, deadline_ns, reterr);
 }
 
-void pawl__node_care_free(struct node_care *care)
+void pawl__serve_maintenance_free(struct node_maintenance *care)
 {
     if (care != NULL) {
         pawl__cond_done(&care->changed);

@@ -30,7 +30,7 @@ struct node_work {
     pawl_work_options options;
     uint32_t wait_ms_max;
     struct node_waits *waits;
-    struct node_care *care; /* NULL: nobody looks after it */
+    struct node_maintenance *care; /* NULL: nobody looks after it */
     struct node_probe *probe;
     struct pawl__series *up;
 };
@@ -103,7 +103,7 @@ static pawl_status ask(void *context, pawl_error *reterr)
     pawl_item *item = NULL;
 
     (void)reterr;
-    if (pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, &error) == PAWL_OK) {
+    if (pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, &error) == PAWL_OK) {
         error.status = pawl_work_get(store, pawl_view_of("pawl-probe"), &item, &error);
         pawl_item_free(item);
         if (error.status == PAWL_OK || error.status == PAWL_NOT_FOUND) {
@@ -116,7 +116,7 @@ static pawl_status ask(void *context, pawl_error *reterr)
 }
 
 static pawl_status init(struct node_work *work,
-                        const struct pawl__node_options *options,
+                        const struct pawl__serve_options *options,
                         struct pawl__metrics *metrics,
                         pawl_error *reterr)
 {
@@ -138,20 +138,20 @@ static pawl_status init(struct node_work *work,
                                         : PAWL_OK;
     }
     if (status == PAWL_OK) {
-        status = pawl__node_waits_new(&work->waits, reterr);
+        status = pawl__serve_waits_new(&work->waits, reterr);
     }
     if (status == PAWL_OK && work->location != NULL) {
-        status = pawl__node_probe_start("work", ask, work, &work->probe, reterr);
+        status = pawl__serve_probe_start("work", ask, work, &work->probe, reterr);
     }
     return status == PAWL_OK && work->location != NULL && options->work_sweep_ms > 0
-               ? pawl__node_care_start(work, options->work_sweep_ms, &work->care, reterr)
+               ? pawl__serve_maintenance_start(work, options->work_sweep_ms, &work->care, reterr)
                : status;
 }
 
-pawl_status pawl__node_work_new(const struct pawl__node_options *options,
-                                struct pawl__metrics *metrics,
-                                struct node_work **ret_work,
-                                pawl_error *reterr)
+pawl_status pawl__serve_work_new(const struct pawl__serve_options *options,
+                                 struct pawl__metrics *metrics,
+                                 struct node_work **ret_work,
+                                 pawl_error *reterr)
 {
     struct node_work *work = calloc(1, sizeof(*work));
 
@@ -160,14 +160,14 @@ pawl_status pawl__node_work_new(const struct pawl__node_options *options,
     }
     pawl_status status = init(work, options, metrics, reterr);
     if (status != PAWL_OK) {
-        (void)!pawl__node_work_close(work, NULL);
+        (void)!pawl__serve_work_close(work, NULL);
         return status;
     }
     *ret_work = work;
     return PAWL_OK;
 }
 
-void pawl__node_work_cancel_waits(struct node_work *work)
+void pawl__serve_work_cancel_waits(struct node_work *work)
 {
     if (work == NULL) {
         return;
@@ -176,14 +176,14 @@ void pawl__node_work_cancel_waits(struct node_work *work)
     work->stopping = true; /* first: whoever is not run any more is told why */
     pawl_work *store = atomic_load(&work->store);
     pawl__unlock(&work->lock);
-    pawl__node_probe_cancel(work->probe);
-    pawl__node_waits_stop(work->waits);
+    pawl__serve_probe_cancel(work->probe);
+    pawl__serve_waits_stop(work->waits);
     if (store != NULL) {
         pawl_work_cancel_waits(store);
     }
 }
 
-bool pawl__node_work_is_stopping(struct node_work *work)
+bool pawl__serve_work_is_stopping(struct node_work *work)
 {
     pawl__lock(&work->lock);
     bool stopping = work->stopping;
@@ -191,7 +191,7 @@ bool pawl__node_work_is_stopping(struct node_work *work)
     return stopping;
 }
 
-void pawl__node_work_interrupt(struct node_work *work)
+void pawl__serve_work_interrupt(struct node_work *work)
 {
     if (work != NULL) {
         pawl_work_interrupt(atomic_load(&work->store));
@@ -202,15 +202,15 @@ void pawl__node_work_interrupt(struct node_work *work)
 static pawl_status stop_threads(struct node_work *work, int64_t wait_ms, pawl_error *reterr)
 {
     int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + wait_ms * NS_PER_MS;
-    pawl_status status = pawl__node_waits_stop_until(work->waits, deadline_ns, reterr);
+    pawl_status status = pawl__serve_waits_stop_until(work->waits, deadline_ns, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl__node_care_stop(work->care, deadline_ns, reterr);
+        status = pawl__serve_maintenance_stop(work->care, deadline_ns, reterr);
     }
-    return status == PAWL_OK ? pawl__node_probe_stop(work->probe, deadline_ns, reterr) : status;
+    return status == PAWL_OK ? pawl__serve_probe_stop(work->probe, deadline_ns, reterr) : status;
 }
 
-pawl_status pawl__node_work_close(struct node_work *work, pawl_error *reterr)
+pawl_status pawl__serve_work_close(struct node_work *work, pawl_error *reterr)
 {
     if (work == NULL) {
         return PAWL_OK;
@@ -224,9 +224,9 @@ pawl_status pawl__node_work_close(struct node_work *work, pawl_error *reterr)
     if (status != PAWL_OK) {
         return status;
     }
-    pawl__node_waits_free(work->waits);
-    pawl__node_care_free(work->care);
-    pawl__node_probe_free(work->probe);
+    pawl__serve_waits_free(work->waits);
+    pawl__serve_maintenance_free(work->care);
+    pawl__serve_probe_free(work->probe);
     pawl_work_close(store);
     if (work->ready) {
         pawl__cond_done(&work->changed);
@@ -239,19 +239,19 @@ pawl_status pawl__node_work_close(struct node_work *work, pawl_error *reterr)
 
 /* --- finding it --- */
 
-pawl_work *pawl__node_work_open_one(struct node_work *work)
+pawl_work *pawl__serve_work_open_one(struct node_work *work)
 {
     return atomic_load(&work->store);
 }
 
-uint32_t pawl__node_work_wait_ms_max(const struct node_work *work)
+uint32_t pawl__serve_work_wait_ms_max(const struct node_work *work)
 {
     return work->wait_ms_max;
 }
 
-bool pawl__node_work_wait(struct node_work *work, void (*run)(void *context), void *context)
+bool pawl__serve_work_wait(struct node_work *work, void (*run)(void *context), void *context)
 {
-    return pawl__node_waits_run(work->waits, run, context);
+    return pawl__serve_waits_run(work->waits, run, context);
 }
 
 /* One opens it, the others wait for that. True: it is for the caller to open. */
@@ -285,9 +285,9 @@ static void set_opened(struct node_work *work, pawl_work *store)
 }
 
 /* Where it is is not for clients; and whatever is wrong with it is not their fault. */
-static pawl_status explain(enum node_work_wish wish, pawl_error *error, pawl_error *reterr)
+static pawl_status explain(enum node_work_access access, pawl_error *error, pawl_error *reterr)
 {
-    if (error->status == PAWL_NOT_FOUND && wish == NODE_WORK_THAT_EXISTS) {
+    if (error->status == PAWL_NOT_FOUND && access == NODE_WORK_THAT_EXISTS) {
         return pawl__fail(
             reterr, PAWL_NOT_FOUND, "there is no work store yet: nothing was submitted");
     }
@@ -301,10 +301,10 @@ static pawl_status explain(enum node_work_wish wish, pawl_error *error, pawl_err
     return status;
 }
 
-pawl_status pawl__node_work_find(struct node_work *work,
-                                 enum node_work_wish wish,
-                                 pawl_work **ret_store,
-                                 pawl_error *reterr)
+pawl_status pawl__serve_work_find(struct node_work *work,
+                                  enum node_work_access access,
+                                  pawl_work **ret_store,
+                                  pawl_error *reterr)
 {
     pawl_work_options options = work->options;
     pawl_error error = PAWL_ERROR_INIT;
@@ -317,7 +317,7 @@ pawl_status pawl__node_work_find(struct node_work *work,
                           "this node has no work store: it serves a directory of applications");
     }
     if (store == NULL && may_open(work)) {
-        options.must_exist = wish == NODE_WORK_THAT_EXISTS;
+        options.must_exist = access == NODE_WORK_THAT_EXISTS;
         status = pawl_work_open(work->location, &options, &store, &error);
         set_opened(work, status == PAWL_OK ? store : NULL);
         set_health(work, &error);
@@ -327,7 +327,7 @@ pawl_status pawl__node_work_find(struct node_work *work,
                                : pawl__fail(&error, PAWL_BUSY, "the work store is being opened");
     }
     if (status != PAWL_OK) {
-        return explain(wish, &error, reterr);
+        return explain(access, &error, reterr);
     }
     *ret_store = store;
     return PAWL_OK;
@@ -335,19 +335,19 @@ pawl_status pawl__node_work_find(struct node_work *work,
 
 /* --- its numbers, and how it is --- */
 
-void pawl__node_work_say(struct node_work *work, const pawl_error *error)
+void pawl__serve_work_log_outcome(struct node_work *work, const pawl_error *error)
 {
     if (health_of(error) != PAWL_OK) {
         set_health(work, error);
     }
 }
 
-pawl_status pawl__node_work_health(struct node_work *work)
+pawl_status pawl__serve_work_health(struct node_work *work)
 {
     pawl__lock(&work->lock);
     pawl_status health = work->health;
     pawl__unlock(&work->lock);
-    return health == PAWL_OK ? pawl__node_probe_says(work->probe) : health;
+    return health == PAWL_OK ? pawl__serve_probe_status(work->probe) : health;
 }
 
 /* --- its numbers --- */
@@ -376,7 +376,7 @@ static void end_counting(struct node_work *work)
     pawl__unlock(&work->lock);
 }
 
-char *pawl__node_work_metrics(struct node_work *work)
+char *pawl__serve_work_metrics(struct node_work *work)
 {
     pawl_error error = PAWL_ERROR_INIT;
     pawl_work *store = NULL;
@@ -387,11 +387,11 @@ char *pawl__node_work_metrics(struct node_work *work)
         pawl__gauge_set(work->up, 0);
         return NULL;
     }
-    if (pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, &error) == PAWL_OK) {
+    if (pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, &error) == PAWL_OK) {
         (void)!pawl_work_get_metrics(store, &text, &len, &error);
     }
     end_counting(work);
     pawl__gauge_set(work->up, text != NULL ? 1 : 0);
-    pawl__node_work_say(work, &error);
+    pawl__serve_work_log_outcome(work, &error);
     return text;
 }

@@ -27,7 +27,7 @@ struct page {
 
 static struct node_work *work_of(void *context)
 {
-    return ((struct pawl__node *)context)->work;
+    return ((struct pawl__serve_node *)context)->work;
 }
 
 static pawl_status start(struct page *page,
@@ -47,14 +47,14 @@ static pawl_status start(struct page *page,
     return pawl__http_query_number(request, "limit", limits, &page->limit, reterr);
 }
 
-/* True when there is room for one more; else `place` is where the next page begins. */
-static bool has_room(struct page *page, pawl_view place)
+/* True when there is room for one more; else `position` is where the next page begins. */
+static bool has_room(struct page *page, pawl_view position)
 {
     if (page->count < page->limit && page->body.len <= PAGE_BYTES) {
         return true;
     }
     struct pawl__buf next = BUF_OVER(page->next);
-    pawl__buf_add(&next, place);
+    pawl__buf_add(&next, position);
     return false;
 }
 
@@ -94,7 +94,7 @@ static void answer(struct page *page,
 static pawl_status find(struct node_work *work, pawl_work **ret_store, pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, ret_store, &error);
+    pawl_status status = pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, ret_store, &error);
 
     if (status == PAWL_NOT_FOUND) {
         *ret_store = NULL;
@@ -200,10 +200,11 @@ static pawl_status read_filter(const struct pawl__http_request *request,
     filter->from_id = page->from;
     filter->limit = page->limit + 1;
     if (status == PAWL_OK) {
-        status = pawl__work_query_name(request, "type", &filter->work_type, reterr);
+        status = pawl__serve_work_query_name(request, "type", &filter->work_type, reterr);
     }
-    return status == PAWL_OK ? pawl__work_query_name(request, "task", &filter->task_id, reterr)
-                             : status;
+    return status == PAWL_OK
+               ? pawl__serve_work_query_name(request, "task", &filter->task_id, reterr)
+               : status;
 }
 
 void pawl__serve_work_item_list(struct pawl__http_request *request, void *context)
@@ -234,22 +235,22 @@ void pawl__serve_work_item_list(struct pawl__http_request *request, void *contex
 static bool add_checkpoint(void *context, const pawl_checkpoint *checkpoint)
 {
     struct page *page = context;
-    char place[32];
+    char position[32];
     char *json = NULL;
     size_t len = 0;
 
-    (void)snprintf(place, sizeof(place), "%lld", (long long)checkpoint->sequence_number);
-    if (!has_room(page, pawl_view_of(place))) {
+    (void)snprintf(position, sizeof(position), "%lld", (long long)checkpoint->sequence_number);
+    if (!has_room(page, pawl_view_of(position))) {
         return false;
     }
     pawl_status status = pawl_checkpoint_to_json(checkpoint, &json, &len, page->reterr);
     return add(page, status, json, len);
 }
 
-pawl_status pawl__work_query_type(const struct pawl__http_request *request,
-                                  pawl_checkpoint_type *type,
-                                  const pawl_checkpoint_type **ret_type,
-                                  pawl_error *reterr)
+pawl_status pawl__serve_work_query_type(const struct pawl__http_request *request,
+                                        pawl_checkpoint_type *type,
+                                        const pawl_checkpoint_type **ret_type,
+                                        pawl_error *reterr)
 {
     const pawl_view *name = pawl__http_query(request, "type");
 
@@ -275,10 +276,10 @@ void pawl__serve_work_checkpoint_list(struct pawl__http_request *request, void *
         status = pawl__http_query_number(request, "from", numbers, &from, &error);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_query_type(request, &wanted, &type, &error);
+        status = pawl__serve_work_query_type(request, &wanted, &type, &error);
     }
     if (status == PAWL_OK) { /* of a task: without a store there is none */
-        status = pawl__node_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
+        status = pawl__serve_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
     }
     if (status == PAWL_OK) {
         status = pawl_checkpoint_page(

@@ -94,11 +94,11 @@ static pawl_status write_stats(pawl_work *store, struct pawl__buf *body, pawl_er
 
 void pawl__serve_work_stats(struct pawl__http_request *request, void *context)
 {
-    struct node_work *work = ((struct pawl__node *)context)->work;
+    struct node_work *work = ((struct pawl__serve_node *)context)->work;
     struct pawl__buf body = BUF_INIT(BODY_BYTES_MAX);
     pawl_error error = PAWL_ERROR_INIT;
     pawl_work *store = NULL;
-    pawl_status status = pawl__node_work_find(work, NODE_WORK_THAT_EXISTS, &store, &error);
+    pawl_status status = pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, &error);
 
     if (status == PAWL_OK || status == PAWL_NOT_FOUND) {
         status = write_stats(store, &body, &error);

@@ -8,7 +8,7 @@
 
 static struct node_work *work_of(void *context)
 {
-    return ((struct pawl__node *)context)->work;
+    return ((struct pawl__serve_node *)context)->work;
 }
 
 static void answer_task(struct pawl__http_request *request,
@@ -41,14 +41,14 @@ static pawl_status read_task(const struct pawl__json_node *root,
                              pawl_error *reterr)
 {
     pawl_status status =
-        pawl__work_read_name(pawl__json_optional(root, "task_id"), &task->task_id, reterr);
+        pawl__serve_work_read_name(pawl__json_optional(root, "task_id"), &task->task_id, reterr);
 
     task->title = task->task_id;
     if (status == PAWL_OK) {
         status = pawl__json_text(pawl__json_optional(root, "title"), &task->title, reterr);
     }
     return status == PAWL_OK
-               ? pawl__work_read_json(root, "metadata", metadata, &task->metadata, reterr)
+               ? pawl__serve_work_read_json(root, "metadata", metadata, &task->metadata, reterr)
                : status;
 }
 
@@ -74,20 +74,20 @@ static pawl_status create(pawl_work *store,
 void pawl__serve_work_task_create(struct pawl__http_request *request, void *context)
 {
     static const char *const names[] = { "metadata", "task_id", "title" };
-    AUTO(pawl__work_body_done) struct node_body body = { .json = NULL };
+    AUTO(pawl__serve_work_body_done) struct node_body body = { .json = NULL };
     AUTO(pawl__buf_done) struct pawl__buf metadata = BUF_INIT(SIZE_MAX / 2);
     char id[PAWL_WORK_NAME_BYTES_MAX + 1];
     pawl_error error = PAWL_ERROR_INIT;
     pawl_work *store = NULL;
     pawl_task task = { .set_by_user = false };
     bool is_new = false;
-    pawl_status status = pawl__work_body(request, names, COUNT_OF(names), &body, &error);
+    pawl_status status = pawl__serve_work_body(request, names, COUNT_OF(names), &body, &error);
 
     if (status == PAWL_OK) {
         status = read_task(&body.root, &metadata, &task, &error);
     }
     if (status == PAWL_OK) {
-        status = pawl__node_work_find(work_of(context), NODE_WORK_TO_CREATE, &store, &error);
+        status = pawl__serve_work_find(work_of(context), NODE_WORK_TO_CREATE, &store, &error);
     }
     if (status == PAWL_OK) {
         status = create(store, &task, id, &is_new, &error);
@@ -106,7 +106,7 @@ void pawl__serve_work_task(struct pawl__http_request *request, void *context)
     pawl_error error = PAWL_ERROR_INIT;
     pawl_work *store = NULL;
 
-    if (pawl__node_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error) == PAWL_OK) {
+    if (pawl__serve_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error) == PAWL_OK) {
         answer_task(request, store, pawl__http_part(request, "task"), 200);
     } else {
         pawl__serve_work_fail(request, &error);
@@ -120,10 +120,10 @@ void pawl__serve_work_task_cancel(struct pawl__http_request *request, void *cont
     pawl_error error = PAWL_ERROR_INIT;
     pawl_work *store = NULL;
     uint64_t failed = 0;
-    pawl_status status = pawl__work_empty_body(request, &error);
+    pawl_status status = pawl__serve_work_empty_body(request, &error);
 
     if (status == PAWL_OK) {
-        status = pawl__node_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
+        status = pawl__serve_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
     }
     if (status == PAWL_OK) {
         status = pawl_task_cancel(store, task_id, &failed, &error);

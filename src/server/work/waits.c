@@ -20,7 +20,7 @@ struct node_waits {
     struct wait_slot slots[NODE_WAITS_MAX];
 };
 
-pawl_status pawl__node_waits_new(struct node_waits **ret_waits, pawl_error *reterr)
+pawl_status pawl__serve_waits_new(struct node_waits **ret_waits, pawl_error *reterr)
 {
     struct node_waits *waits = calloc(1, sizeof(*waits));
 
@@ -67,7 +67,7 @@ static bool start_locked(struct node_waits *waits, void (*run)(void *context), v
     return false;
 }
 
-bool pawl__node_waits_run(struct node_waits *waits, void (*run)(void *context), void *context)
+bool pawl__serve_waits_run(struct node_waits *waits, void (*run)(void *context), void *context)
 {
     pawl__lock(&waits->lock);
     bool started = start_locked(waits, run, context);
@@ -75,30 +75,30 @@ bool pawl__node_waits_run(struct node_waits *waits, void (*run)(void *context), 
     return started;
 }
 
-void pawl__node_waits_stop(struct node_waits *waits)
+void pawl__serve_waits_stop(struct node_waits *waits)
 {
     pawl__lock(&waits->lock);
     waits->stopping = true;
     pawl__unlock(&waits->lock);
 }
 
-pawl_status pawl__node_waits_stop_until(struct node_waits *waits,
-                                        int64_t deadline_ns,
-                                        pawl_error *reterr)
+pawl_status pawl__serve_waits_stop_until(struct node_waits *waits,
+                                         int64_t deadline_ns,
+                                         pawl_error *reterr)
 {
     struct pawl__stop stops[NODE_WAITS_MAX];
 
     if (waits == NULL) {
         return PAWL_OK;
     }
-    pawl__node_waits_stop(waits);
+    pawl__serve_waits_stop(waits);
     for (size_t i = 0; i < NODE_WAITS_MAX; i++) {
         stops[i] = (struct pawl__stop){ "a claim that waits", &waits->slots[i].thread };
     }
     return pawl__stop_threads(NULL, stops, NODE_WAITS_MAX, deadline_ns, reterr);
 }
 
-void pawl__node_waits_free(struct node_waits *waits)
+void pawl__serve_waits_free(struct node_waits *waits)
 {
     if (waits != NULL) {
         pawl__lock_done(&waits->lock);

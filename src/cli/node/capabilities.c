@@ -1,6 +1,6 @@
-#include "cli/work/works.h"
+#include "cli/node/capabilities.h"
 
-const struct pawl__capability pawl__capabilities[PAWL__CAPABILITIES_COUNT] = {
+const struct pawl__cli_capability pawl__cli_capabilities[PAWL__CAPABILITIES_COUNT] = {
     { "ledger", true, "an idempotent, append-only event log" },
     { "sequencer", true, "numbers without a gap, recovered from the log" },
     { "work", true, "leased work items that resume where they died" },
