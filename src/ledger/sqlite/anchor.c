@@ -83,10 +83,9 @@ static pawl_status write_anchor_locked(struct sqlite_backend *backend, pawl_erro
 
 static pawl_status open_settler(struct sqlite_backend *backend, pawl_error *reterr)
 {
-    struct pawl__sqlite_options options = backend->options;
+    struct pawl__sqlite_options options = backend->pool.options;
 
     options.mode = PAWL__SQLITE_MUST_EXIST;
-    options.schema_unchecked = true; /* it only takes the lock */
     /* A committer under load leaves the lock for a moment only, between two groups. Who asks as
      * seldom as writers do would wait for more than the second that is promised. */
     options.busy_nap_ms_max = 1;

@@ -104,39 +104,6 @@ static struct sqlite_backend *of(struct ledger_backend *base)
     return (struct sqlite_backend *)base; /* base is its first member */
 }
 
-/* --- handles --- */
-
-pawl_status pawl__ledger_reader_take(struct sqlite_backend *backend,
-                                     struct pawl__sqlite **ret_db,
-                                     pawl_error *reterr)
-{
-    struct pawl__sqlite *db = NULL;
-
-    pawl__lock(&backend->lock);
-    if (backend->reader_count > 0) {
-        db = backend->readers[--backend->reader_count];
-    }
-    pawl__unlock(&backend->lock);
-    if (db != NULL) {
-        *ret_db = db;
-        return PAWL_OK;
-    }
-    struct pawl__sqlite_options options = backend->options;
-    options.mode = backend->reader_mode;
-    options.schema_unchecked = true; /* the first handle's business */
-    return pawl__sqlite_open(backend->path, &options, ret_db, reterr);
-}
-
-void pawl__ledger_reader_return(struct sqlite_backend *backend, struct pawl__sqlite *db)
-{
-    pawl__lock(&backend->lock);
-    if (backend->reader_count < LEDGER_READERS_KEPT) {
-        backend->readers[backend->reader_count++] = STEAL(db);
-    }
-    pawl__unlock(&backend->lock);
-    pawl__sqlite_close(db);
-}
-
 pawl_status pawl__ledger_sqlite_head(struct pawl__sqlite *db,
                                      pawl_ledger_head *ret_head,
                                      pawl_error *reterr)
@@ -389,17 +356,7 @@ static pawl_status sqlite_watch(struct ledger_backend *base,
                                 struct pawl__cancel *cancel,
                                 pawl_error *reterr)
 {
-    struct sqlite_backend *backend = of(base);
-
-    if (backend->watch.db == NULL) {
-        struct pawl__sqlite *db;
-        pawl_status status = pawl__ledger_reader_take(backend, &db, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
-        pawl__sqlite_watch_start(&backend->watch, backend->path, db);
-    }
-    return pawl__sqlite_watch(&backend->watch, deadline_ns, cancel, reterr);
+    return pawl__sqlite_pool_watch(&of(base)->pool, deadline_ns, cancel, reterr);
 }
 
 /* --- the whole --- */
@@ -412,14 +369,10 @@ static pawl_status sqlite_copy_to(struct ledger_backend *base,
 {
     struct pawl__sqlite_backup_options options = { .progress = progress,
                                                    .context = progress_context };
-    struct pawl__sqlite *db;
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
-    pawl_status status = pawl__ledger_reader_take(of(base), &db, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__sqlite_backup(db, path, &options, reterr);
-        pawl__ledger_reader_return(of(base), db);
-    }
-    return status;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return pawl__sqlite_backup(reader.db, path, &options, reterr);
 }
 
 pawl_status pawl__ledger_sqlite_flush(struct ledger_backend *base, pawl_error *reterr)
@@ -431,13 +384,9 @@ static void sqlite_close(struct ledger_backend *base)
 {
     struct sqlite_backend *backend = of(base);
 
-    for (size_t i = 0; i < backend->reader_count; i++) {
-        pawl__sqlite_close(backend->readers[i]);
-    }
-    pawl__sqlite_watch_done(&backend->watch);
+    pawl__sqlite_pool_done(&backend->pool);
     pawl__sqlite_close(backend->settler);
     pawl__sqlite_close(backend->writer);
-    pawl__lock_done(&backend->lock);
     free(backend->log_path);
     free(backend->anchor_path);
     free(backend->path);
@@ -504,6 +453,7 @@ static pawl_status set_paths(struct sqlite_backend *backend,
     free(backend->anchor_path);
     free(backend->log_path);
     backend->path = real != NULL ? real : strdup(path);
+    backend->pool.path = backend->path;
     backend->anchor_path = backend->path == NULL ? NULL : pawl__anchor_path(backend->path);
     backend->log_path = backend->path == NULL ? NULL : pawl__fs_with_suffix(backend->path, "-wal");
     return backend->anchor_path != NULL && backend->log_path != NULL ? PAWL_OK : no_memory(reterr);
@@ -578,17 +528,18 @@ static pawl_status open_first(struct sqlite_backend *backend,
                               const pawl_ledger_options *options,
                               pawl_error *reterr)
 {
-    backend->options.mode = options->read_only ? backend->reader_mode : open_mode(options);
-    struct pawl__sqlite_options writing = backend->options;
+    struct pawl__sqlite_options first = backend->pool.options;
     struct pawl__sqlite *db;
 
-    writing.cache_kib = WRITER_CACHE_KIB;
-    pawl_status status = pawl__sqlite_open(backend->path, &writing, &db, reterr);
+    first.mode = options->read_only ? first.mode : open_mode(options);
+    first.schema_unchecked = options->accept_damage;
+    first.cache_kib = WRITER_CACHE_KIB;
+    pawl_status status = pawl__sqlite_open(backend->path, &first, &db, reterr);
     if (status != PAWL_OK) {
         return explain(backend, status, reterr);
     }
     if (options->read_only) {
-        pawl__ledger_reader_return(backend, db);
+        pawl__sqlite_pool_add(&backend->pool, db);
     } else {
         backend->writer = db;
     }
@@ -601,15 +552,13 @@ static pawl_status open_at(struct sqlite_backend *backend,
                            pawl_error *reterr)
 {
     bool exists = false;
-    pawl_status status = set_paths(backend, path, &exists, reterr);
 
-    if (status == PAWL_OK && (!options->read_only || !exists)) {
-        status = check_paths(backend, reterr);
+    TRY(set_paths(backend, path, &exists, reterr));
+    if (!options->read_only || !exists) {
+        TRY(check_paths(backend, reterr));
     }
-    if (status == PAWL_OK) {
-        status = open_first(backend, options, reterr);
-    }
-    return status == PAWL_OK && !exists ? set_paths(backend, path, &exists, reterr) : status;
+    TRY(open_first(backend, options, reterr));
+    return exists ? PAWL_OK : set_paths(backend, path, &exists, reterr);
 }
 
 pawl_status pawl__ledger_sqlite_open(const struct pawl__location *location,
@@ -617,24 +566,25 @@ pawl_status pawl__ledger_sqlite_open(const struct pawl__location *location,
                                      struct ledger_backend **ret_backend,
                                      pawl_error *reterr)
 {
+    struct pawl__sqlite_options readers = PAWL__SQLITE_OPTIONS_INIT;
     struct sqlite_backend *backend = calloc(1, sizeof(*backend));
 
     if (backend == NULL) {
         return no_memory(reterr);
     }
     backend->base.ops = &sqlite_ops;
-    backend->watch = (struct pawl__sqlite_watch)PAWL__SQLITE_WATCH_INIT;
-    backend->options = (struct pawl__sqlite_options)PAWL__SQLITE_OPTIONS_INIT;
-    backend->options.application_id = PAWL__LEDGER_APPLICATION_ID;
-    backend->options.schema = &pawl__schema_sqlite_ledger;
-    backend->options.statements = sql_text;
-    backend->options.statement_count = SQL_COUNT;
-    backend->options.busy_ms_max = options->busy_ms_max;
-    backend->options.sync_normal = location->durability_normal;
-    backend->options.interrupted = location->interrupted;
-    backend->options.schema_unchecked = options->accept_damage;
-    backend->reader_mode = location->at_rest ? PAWL__SQLITE_AT_REST : PAWL__SQLITE_READ_ONLY;
-    pawl_status status = pawl__lock_init(&backend->lock, reterr);
+    readers.application_id = PAWL__LEDGER_APPLICATION_ID;
+    readers.schema = &pawl__schema_sqlite_ledger;
+    readers.statements = sql_text;
+    readers.statement_count = SQL_COUNT;
+    readers.busy_ms_max = options->busy_ms_max;
+    readers.sync_normal = location->durability_normal;
+    readers.interrupted = location->interrupted;
+    pawl_status status =
+        pawl__sqlite_pool_init(&backend->pool,
+                               &readers,
+                               location->at_rest ? PAWL__SQLITE_AT_REST : PAWL__SQLITE_READ_ONLY,
+                               reterr);
     if (status != PAWL_OK) {
         free(backend);
         return status;

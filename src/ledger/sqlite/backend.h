@@ -1,12 +1,9 @@
-/* Shared by the files of the SQLite backend: backend_sqlite.c (open, write), sqlite_read.c (the
- * reading side) and sqlite_anchor.c. */
+/* Shared by the files of the SQLite backend: backend.c (open, write), read.c and anchor.c. */
 #ifndef PAWL_LEDGER_SQLITE_BACKEND_H
 #define PAWL_LEDGER_SQLITE_BACKEND_H
 
-#include "base/thread/thread.h"
 #include "ledger/core/backend.h"
-#include "store/sqlite/sqlite.h"
-#include "store/sqlite/watch.h"
+#include "store/sqlite/pool.h"
 
 enum {
     SQL_HEAD,
@@ -42,31 +39,16 @@ enum {
     SQL_COUNT
 };
 
-enum { LEDGER_READERS_KEPT = 8 };
-
 struct sqlite_backend {
     struct ledger_backend base;
     char *path; /* of the file itself: no symbolic link, and the same after a chdir */
     char *anchor_path;
     char *log_path; /* "<path>-wal" */
-    struct pawl__sqlite_options options;
-    enum pawl__sqlite_mode reader_mode;
+    struct pawl__sqlite_pool pool;
     struct pawl__sqlite *writer;  /* the committer's; NULL when read-only */
     struct pawl__sqlite *settler; /* the settling thread's, opened when it first writes */
     bool anchor_spoilt;           /* the settling thread's: the log could not be synced */
-
-    struct pawl__lock lock; /* covers the pool below */
-    struct pawl__sqlite *readers[LEDGER_READERS_KEPT];
-    size_t reader_count;
-
-    struct pawl__sqlite_watch watch; /* the watcher thread's */
 };
-
-/* A handle to read with, from the pool or newly opened; give it back with _return. */
-PAWL_MUST_USE pawl_status pawl__ledger_reader_take(struct sqlite_backend *backend,
-                                                   struct pawl__sqlite **ret_db,
-                                                   pawl_error *reterr);
-void pawl__ledger_reader_return(struct sqlite_backend *backend, struct pawl__sqlite *db);
 
 /* The head as this handle sees it; offset 0 for an empty ledger. */
 PAWL_MUST_USE pawl_status pawl__ledger_sqlite_head(struct pawl__sqlite *db,
@@ -91,7 +73,7 @@ PAWL_MUST_USE pawl_status pawl__ledger_sqlite_each_unfinished(struct pawl__sqlit
                                                               void *context,
                                                               pawl_error *reterr);
 
-/* Methods of the table in backend_sqlite.c. */
+/* Methods of the table in backend.c. */
 pawl_status pawl__ledger_sqlite_read(struct ledger_backend *base,
                                      const struct ledger_query *query,
                                      ledger_event_sink sink,

@@ -11,25 +11,11 @@ static struct sqlite_backend *of(struct ledger_backend *base)
     return (struct sqlite_backend *)base; /* base is its first member */
 }
 
-/* A pool handle for one function, given back at the end of its scope. */
-struct borrowed {
-    struct sqlite_backend *backend;
-    struct pawl__sqlite *db;
-};
-
-static void give_back(struct borrowed *borrowed)
-{
-    if (borrowed->db != NULL) {
-        pawl__ledger_reader_return(borrowed->backend, borrowed->db);
-    }
-}
-
 static pawl_status borrow(struct ledger_backend *base,
-                          struct borrowed *ret_borrowed,
+                          struct pawl__sqlite_borrowed *ret_borrowed,
                           pawl_error *reterr)
 {
-    ret_borrowed->backend = of(base);
-    return pawl__ledger_reader_take(of(base), &ret_borrowed->db, reterr);
+    return pawl__sqlite_borrow(&of(base)->pool, ret_borrowed, reterr);
 }
 
 static void bind_name(struct pawl__sqlite_stmt *stmt, int parameter, pawl_view name)
@@ -220,7 +206,7 @@ pawl_status pawl__ledger_sqlite_read(struct ledger_backend *base,
                                      void *context,
                                      pawl_error *reterr)
 {
-    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
     struct filter_texts texts;
     uint64_t rows;
 
@@ -247,7 +233,7 @@ pawl_status pawl__ledger_sqlite_get_head(struct ledger_backend *base,
                                          pawl_ledger_head *ret_head,
                                          pawl_error *reterr)
 {
-    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
     pawl_status status = borrow(base, &borrowed, reterr);
 
     if (status
@@ -324,7 +310,7 @@ pawl_status pawl__ledger_sqlite_check(struct ledger_backend *base,
                                       uint64_t *ret_bad,
                                       pawl_error *reterr)
 {
-    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
     pawl_status status = borrow(base, &borrowed, reterr);
 
     if (status == PAWL_OK) {
@@ -339,7 +325,7 @@ pawl_status pawl__ledger_sqlite_check(struct ledger_backend *base,
 
 pawl_status pawl__ledger_sqlite_schema(struct ledger_backend *base, pawl_error *reterr)
 {
-    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
     pawl_status status = borrow(base, &borrowed, reterr);
 
     return status == PAWL_OK ? pawl__sqlite_check_schema(borrowed.db, reterr) : status;
@@ -357,7 +343,7 @@ pawl_status pawl__ledger_sqlite_entries(struct ledger_backend *base,
         [LEDGER_INDEX_KIND] = SQL_INDEX_KIND,
         [LEDGER_INDEX_ACTOR] = SQL_INDEX_ACTOR,
     };
-    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
 
     pawl_status status = borrow(base, &borrowed, reterr);
     if (status != PAWL_OK) {
@@ -399,7 +385,7 @@ pawl_status pawl__ledger_sqlite_get(struct ledger_backend *base,
                                     void *context,
                                     pawl_error *reterr)
 {
-    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
     uint64_t rows;
 
     pawl_status status = borrow(base, &borrowed, reterr);
@@ -426,7 +412,7 @@ static pawl_status one_turn(struct ledger_backend *base,
                             int64_t *ret_turn,
                             pawl_error *reterr)
 {
-    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
     bool row;
 
     pawl_status status = borrow(base, &borrowed, reterr);
@@ -476,7 +462,7 @@ pawl_status pawl__ledger_sqlite_counts(struct ledger_backend *base,
         [PAWL_COUNT_BY_ACTOR] = SQL_COUNT_ACTOR,
     };
     static const pawl_event_filter all = PAWL_EVENT_FILTER_INIT;
-    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
     struct filter_texts texts;
 
     pawl_status status = borrow(base, &borrowed, reterr);
@@ -531,7 +517,7 @@ pawl_status pawl__ledger_sqlite_turns(struct ledger_backend *base,
                                       void *context,
                                       pawl_error *reterr)
 {
-    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
 
     pawl_status status = borrow(base, &borrowed, reterr);
     if (status != PAWL_OK) {
@@ -562,7 +548,7 @@ pawl_status pawl__ledger_sqlite_unfinished(struct ledger_backend *base,
                                            void *context,
                                            pawl_error *reterr)
 {
-    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
     pawl_status status = borrow(base, &borrowed, reterr);
 
     return status == PAWL_OK
@@ -576,7 +562,7 @@ pawl_status pawl__ledger_sqlite_embeddings(struct ledger_backend *base,
                                            void *context,
                                            pawl_error *reterr)
 {
-    AUTO(give_back) struct borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
     struct filter_texts texts;
 
     pawl_status status = borrow(base, &borrowed, reterr);

@@ -71,39 +71,6 @@ void pawl__work_bind_optional(struct pawl__sqlite_stmt *stmt, int parameter, paw
     }
 }
 
-/* --- handles --- */
-
-pawl_status pawl__work_reader_take(struct work_sqlite *backend,
-                                   struct pawl__sqlite **ret_db,
-                                   pawl_error *reterr)
-{
-    struct pawl__sqlite *db = NULL;
-
-    pawl__lock(&backend->lock);
-    if (backend->reader_count > 0) {
-        db = backend->readers[--backend->reader_count];
-    }
-    pawl__unlock(&backend->lock);
-    if (db != NULL) {
-        *ret_db = db;
-        return PAWL_OK;
-    }
-    struct pawl__sqlite_options options = backend->options;
-    options.mode = PAWL__SQLITE_READ_ONLY;
-    options.schema_unchecked = true; /* the writer's business */
-    return pawl__sqlite_open(backend->path, &options, ret_db, reterr);
-}
-
-void pawl__work_reader_return(struct work_sqlite *backend, struct pawl__sqlite *db)
-{
-    pawl__lock(&backend->lock);
-    if (backend->reader_count < WORK_READERS_KEPT) {
-        backend->readers[backend->reader_count++] = STEAL(db);
-    }
-    pawl__unlock(&backend->lock);
-    pawl__sqlite_close(db);
-}
-
 /* --- transactions --- */
 
 static pawl_status sqlite_read_now(struct work_backend *base,
@@ -147,29 +114,15 @@ static pawl_status sqlite_watch(struct work_backend *base,
                                 struct pawl__cancel *cancel,
                                 pawl_error *reterr)
 {
-    struct work_sqlite *backend = of(base);
-
-    if (backend->watch.db == NULL) {
-        struct pawl__sqlite *db;
-        pawl_status status = pawl__work_reader_take(backend, &db, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
-        pawl__sqlite_watch_start(&backend->watch, backend->path, db);
-    }
-    return pawl__sqlite_watch(&backend->watch, deadline_ns, cancel, reterr);
+    return pawl__sqlite_pool_watch(&of(base)->pool, deadline_ns, cancel, reterr);
 }
 
 static void sqlite_close(struct work_backend *base)
 {
     struct work_sqlite *backend = of(base);
 
-    for (size_t i = 0; i < backend->reader_count; i++) {
-        pawl__sqlite_close(backend->readers[i]);
-    }
-    pawl__sqlite_watch_done(&backend->watch);
+    pawl__sqlite_pool_done(&backend->pool);
     pawl__sqlite_close(backend->writer);
-    pawl__lock_done(&backend->lock);
     free(backend->path);
     free(backend);
 }
@@ -234,21 +187,35 @@ static void share_clock(struct work_sqlite *backend)
 
 static pawl_status open_at(struct work_sqlite *backend,
                            const char *path,
-                           const pawl_work_options *options,
+                           const struct pawl__sqlite_options *options,
                            pawl_error *reterr)
 {
-    struct pawl__sqlite_options writing = backend->options;
-
-    writing.mode = options->must_exist ? PAWL__SQLITE_MUST_EXIST : PAWL__SQLITE_CREATE;
-    writing.cache_kib = WRITER_CACHE_KIB;
-    pawl_status status = pawl__sqlite_open(path, &writing, &backend->writer, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sqlite_open(path, options, &backend->writer, reterr));
     share_clock(backend);
     backend->path = realpath(path, NULL);
+    backend->pool.path = backend->path;
     return backend->path != NULL ? PAWL_OK
                                  : pawl__fail(reterr, PAWL_IO, "'%s' cannot be found again", path);
+}
+
+/* Those of the readers; the writer has more. */
+static struct pawl__sqlite_options options_of(const struct pawl__location *location,
+                                              const struct work_setup *setup)
+{
+    struct pawl__sqlite_options options = PAWL__SQLITE_OPTIONS_INIT;
+
+    options.application_id = PAWL__WORK_APPLICATION_ID;
+    options.schema = &pawl__schema_sqlite_work;
+    options.temp_schema = pawl__work_sql_temp_schema;
+    options.temp_in_memory = true; /* every statement that fires triggers has a journal */
+    options.statements = pawl__work_sql_statements;
+    options.statement_count = WORK_SQL_COUNT;
+    options.busy_ms_max = setup->options->busy_ms_max;
+    options.sync_normal = location->durability_normal;
+    options.interrupted = location->interrupted;
+    options.wal_pages_max = WAL_PAGES_MAX;
+    options.incremental_vacuum = true;
+    return options;
 }
 
 pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
@@ -256,6 +223,7 @@ pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
                                    struct work_backend **ret_backend,
                                    pawl_error *reterr)
 {
+    struct pawl__sqlite_options options = options_of(location, setup);
     struct work_sqlite *backend = calloc(1, sizeof(*backend));
 
     if (backend == NULL) {
@@ -270,25 +238,15 @@ pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
     backend->clock = setup->clock;
     backend->boot_id = setup->boot_id;
     atomic_init(&backend->lowest_us, WORK_AGE_UNKNOWN);
-    backend->watch = (struct pawl__sqlite_watch)PAWL__SQLITE_WATCH_INIT;
-    backend->options = (struct pawl__sqlite_options)PAWL__SQLITE_OPTIONS_INIT;
-    backend->options.application_id = PAWL__WORK_APPLICATION_ID;
-    backend->options.schema = &pawl__schema_sqlite_work;
-    backend->options.temp_schema = pawl__work_sql_temp_schema;
-    backend->options.temp_in_memory = true; /* every statement that fires triggers has a journal */
-    backend->options.statements = pawl__work_sql_statements;
-    backend->options.statement_count = WORK_SQL_COUNT;
-    backend->options.busy_ms_max = setup->options->busy_ms_max;
-    backend->options.sync_normal = location->durability_normal;
-    backend->options.interrupted = location->interrupted;
-    backend->options.wal_pages_max = WAL_PAGES_MAX;
-    backend->options.incremental_vacuum = true;
-    pawl_status status = pawl__lock_init(&backend->lock, reterr);
+    pawl_status status =
+        pawl__sqlite_pool_init(&backend->pool, &options, PAWL__SQLITE_READ_ONLY, reterr);
     if (status != PAWL_OK) {
         free(backend);
         return status;
     }
-    status = open_at(backend, location->path, setup->options, reterr);
+    options.mode = setup->options->must_exist ? PAWL__SQLITE_MUST_EXIST : PAWL__SQLITE_CREATE;
+    options.cache_kib = WRITER_CACHE_KIB;
+    status = open_at(backend, location->path, &options, reterr);
     if (status != PAWL_OK) {
         sqlite_close(&backend->base);
         return status;

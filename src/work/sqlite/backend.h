@@ -3,13 +3,9 @@
 #ifndef PAWL_WORK_SQLITE_BACKEND_H
 #define PAWL_WORK_SQLITE_BACKEND_H
 
-#include "base/thread/thread.h"
-#include "store/sqlite/sqlite.h"
-#include "store/sqlite/watch.h"
+#include "store/sqlite/pool.h"
 #include "work/core/backend.h"
 #include "work/sqlite/statements.h"
-
-enum { WORK_READERS_KEPT = 8 };
 
 struct work_sqlite {
     struct work_backend base;
@@ -17,29 +13,17 @@ struct work_sqlite {
     const char *boot_id;
     _Atomic int64_t lowest_us; /* see work/core/age.h */
     char *path;                /* of the file itself, the same after a chdir */
-    struct pawl__sqlite_options options;
+    struct pawl__sqlite_pool pool;
     struct pawl__sqlite *writer; /* the committer's */
     struct work_now now;         /* of the transaction, ... */
     bool numbers;                /* ... which has submitted something, ... */
     int64_t submissions;         /* ... up to this number */
-
-    struct pawl__lock lock; /* covers the pool below */
-    struct pawl__sqlite *readers[WORK_READERS_KEPT];
-    size_t reader_count;
-
-    struct pawl__sqlite_watch watch; /* the watcher thread's */
 };
 
 static inline struct work_sqlite *pawl__work_sqlite_of(struct work_backend *base)
 {
     return (struct work_sqlite *)base; /* base is its first member */
 }
-
-/* A handle to read with, from the pool or newly opened; give it back with _return. */
-PAWL_MUST_USE pawl_status pawl__work_reader_take(struct work_sqlite *backend,
-                                                 struct pawl__sqlite **ret_db,
-                                                 pawl_error *reterr);
-void pawl__work_reader_return(struct work_sqlite *backend, struct pawl__sqlite *db);
 
 /* A deadline of columns (boot id, boot clock, wall) as one on this boot's clock: another boot's has
  * passed, one without a boot goes by the wall. */

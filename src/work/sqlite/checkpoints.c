@@ -369,14 +369,10 @@ static pawl_status sqlite_get(struct work_backend *base,
                               void *context,
                               pawl_error *reterr)
 {
-    struct pawl__sqlite *db;
-    pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
-    if (status == PAWL_OK) {
-        status = get_in(db, checkpoint_id, visit, context, reterr);
-        pawl__work_reader_return(of(base), db);
-    }
-    return status;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return get_in(reader.db, checkpoint_id, visit, context, reterr);
 }
 
 static size_t statement_of(const struct checkpoint_query *query)
@@ -419,14 +415,10 @@ static pawl_status sqlite_list(struct work_backend *base,
                                void *context,
                                pawl_error *reterr)
 {
-    struct pawl__sqlite *db;
-    pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
-    if (status == PAWL_OK) {
-        status = list_in(db, query, visit, context, reterr);
-        pawl__work_reader_return(of(base), db);
-    }
-    return status;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return list_in(reader.db, query, visit, context, reterr);
 }
 
 static pawl_status crowded_in(struct pawl__sqlite *db,
@@ -457,14 +449,10 @@ static pawl_status sqlite_crowded(struct work_backend *base,
                                   void *context,
                                   pawl_error *reterr)
 {
-    struct pawl__sqlite *db;
-    pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
-    if (status == PAWL_OK) {
-        status = crowded_in(db, more_than, visit, context, reterr);
-        pawl__work_reader_return(of(base), db);
-    }
-    return status;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return crowded_in(reader.db, more_than, visit, context, reterr);
 }
 
 static pawl_status sqlite_row_exists(struct work_backend *base,
@@ -473,17 +461,13 @@ static pawl_status sqlite_row_exists(struct work_backend *base,
                                      pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *text = pawl__view_dup(select);
-    struct pawl__sqlite *db;
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
     if (text == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "evidence");
     }
-    pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__sqlite_row_exists(db, text, ROW_EXISTS_MS_MAX, ret_exists, reterr);
-        pawl__work_reader_return(of(base), db);
-    }
-    return status;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return pawl__sqlite_row_exists(reader.db, text, ROW_EXISTS_MS_MAX, ret_exists, reterr);
 }
 
 const struct work_checkpoint_ops pawl__work_sqlite_checkpoints = {

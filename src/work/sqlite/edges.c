@@ -112,12 +112,8 @@ pawl_status pawl__work_sqlite_stranded(struct work_backend *base,
                                        size_t *ret_count,
                                        pawl_error *reterr)
 {
-    struct pawl__sqlite *db;
-    pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
-    if (status == PAWL_OK) {
-        status = stranded_in(db, count, arena, ret_ids, ret_count, reterr);
-        pawl__work_reader_return(of(base), db);
-    }
-    return status;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return stranded_in(reader.db, count, arena, ret_ids, ret_count, reterr);
 }

@@ -79,14 +79,10 @@ pawl_status pawl__work_sqlite_get(struct work_backend *base,
                                   void *context,
                                   pawl_error *reterr)
 {
-    struct pawl__sqlite *db;
-    pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
-    if (status == PAWL_OK) {
-        status = get_in(of(base), db, id, visit, context, reterr);
-        pawl__work_reader_return(of(base), db);
-    }
-    return status;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return get_in(of(base), reader.db, id, visit, context, reterr);
 }
 
 /* Without ended items one that looks at the others alone, however many have ended. */
@@ -133,14 +129,10 @@ pawl_status pawl__work_sqlite_list(struct work_backend *base,
                                    void *context,
                                    pawl_error *reterr)
 {
-    struct pawl__sqlite *db;
-    pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
-    if (status == PAWL_OK) {
-        status = list_in(of(base), db, filter, visit, context, reterr);
-        pawl__work_reader_return(of(base), db);
-    }
-    return status;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return list_in(of(base), reader.db, filter, visit, context, reterr);
 }
 
 /* A status of the history as a text that outlives the statement. */
@@ -189,12 +181,8 @@ pawl_status pawl__work_sqlite_history(struct work_backend *base,
                                       void *context,
                                       pawl_error *reterr)
 {
-    struct pawl__sqlite *db;
-    pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
-    if (status == PAWL_OK) {
-        status = history_in(db, id, visit, context, reterr);
-        pawl__work_reader_return(of(base), db);
-    }
-    return status;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return history_in(reader.db, id, visit, context, reterr);
 }

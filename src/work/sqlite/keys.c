@@ -260,14 +260,10 @@ static pawl_status sqlite_get(struct work_backend *base,
                               void *context,
                               pawl_error *reterr)
 {
-    struct pawl__sqlite *db;
-    pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
-    if (status == PAWL_OK) {
-        status = get_in(of(base), db, now, key, visit, context, reterr);
-        pawl__work_reader_return(of(base), db);
-    }
-    return status;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return get_in(of(base), reader.db, now, key, visit, context, reterr);
 }
 
 static pawl_status cached_in(struct work_sqlite *backend,
@@ -296,14 +292,10 @@ static pawl_status sqlite_cached(struct work_backend *base,
                                  void *context,
                                  pawl_error *reterr)
 {
-    struct pawl__sqlite *db;
-    pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
-    if (status == PAWL_OK) {
-        status = cached_in(of(base), db, now, task_id, visit, context, reterr);
-        pawl__work_reader_return(of(base), db);
-    }
-    return status;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return cached_in(of(base), reader.db, now, task_id, visit, context, reterr);
 }
 
 static pawl_status prunable_in(struct work_sqlite *backend,
@@ -331,14 +323,10 @@ static pawl_status sqlite_prunable(struct work_backend *base,
                                    uint64_t *ret_count,
                                    pawl_error *reterr)
 {
-    struct pawl__sqlite *db;
-    pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
-    if (status == PAWL_OK) {
-        status = prunable_in(of(base), db, now, completed_before_us, ret_count, reterr);
-        pawl__work_reader_return(of(base), db);
-    }
-    return status;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return prunable_in(of(base), reader.db, now, completed_before_us, ret_count, reterr);
 }
 
 const struct work_key_ops pawl__work_sqlite_keys = {

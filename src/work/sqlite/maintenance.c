@@ -172,18 +172,13 @@ static pawl_status sqlite_stats(struct work_backend *base,
                                 pawl_work_stats *ret_stats,
                                 pawl_error *reterr)
 {
-    struct pawl__sqlite *db;
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
     pawl_work_stats stats = { 0 };
-    pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
 
-    if (status == PAWL_OK) {
-        status = stats_in(db, at, &stats, reterr);
-        pawl__work_reader_return(of(base), db);
-    }
-    if (status == PAWL_OK) {
-        *ret_stats = stats;
-    }
-    return status;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    TRY(stats_in(reader.db, at, &stats, reterr));
+    *ret_stats = stats;
+    return PAWL_OK;
 }
 
 static pawl_status type_stats_in(struct pawl__sqlite *db,
@@ -220,14 +215,10 @@ static pawl_status sqlite_type_stats(struct work_backend *base,
                                      void *context,
                                      pawl_error *reterr)
 {
-    struct pawl__sqlite *db;
-    pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
-    if (status == PAWL_OK) {
-        status = type_stats_in(db, now, visit, context, reterr);
-        pawl__work_reader_return(of(base), db);
-    }
-    return status;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return type_stats_in(reader.db, now, visit, context, reterr);
 }
 
 static pawl_status growth_in(struct pawl__sqlite *db,
@@ -262,14 +253,10 @@ static pawl_status sqlite_growth(struct work_backend *base,
                                  void *context,
                                  pawl_error *reterr)
 {
-    struct pawl__sqlite *db;
-    pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
-    if (status == PAWL_OK) {
-        status = growth_in(db, visit, context, reterr);
-        pawl__work_reader_return(of(base), db);
-    }
-    return status;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return growth_in(reader.db, visit, context, reterr);
 }
 
 static pawl_status old_items_in(struct pawl__sqlite_stmt *stmt,
@@ -297,34 +284,25 @@ static pawl_status sqlite_old_items(struct work_backend *base,
                                     void *context,
                                     pawl_error *reterr)
 {
-    struct pawl__sqlite *db;
-    pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
-    if (status != PAWL_OK) {
-        return status;
-    }
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, WORK_SQL_OLD_ITEMS);
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(reader.db, WORK_SQL_OLD_ITEMS);
     pawl__sqlite_bind_text(&stmt, 1, after_id);
     pawl__work_bind_time(&stmt, 2, ended_before_us);
     pawl__sqlite_bind_i64(&stmt, 3, (int64_t)count);
-    status = old_items_in(&stmt, visit, context, reterr);
-    pawl__sqlite_reset(&stmt);
-    pawl__work_reader_return(of(base), db);
-    return status;
+    return old_items_in(&stmt, visit, context, reterr);
 }
 
 static pawl_status sqlite_free_bytes(struct work_backend *base,
                                      uint64_t *ret_bytes,
                                      pawl_error *reterr)
 {
-    struct pawl__sqlite *db;
-    pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
-    if (status == PAWL_OK) {
-        status = pawl__sqlite_free_bytes(db, ret_bytes, reterr);
-        pawl__work_reader_return(of(base), db);
-    }
-    return status;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return pawl__sqlite_free_bytes(reader.db, ret_bytes, reterr);
 }
 
 const struct work_care_ops pawl__work_sqlite_care = {

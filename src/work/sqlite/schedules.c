@@ -169,14 +169,10 @@ static pawl_status sqlite_list(struct work_backend *base,
                                void *context,
                                pawl_error *reterr)
 {
-    struct pawl__sqlite *db;
-    pawl_status status = pawl__work_reader_take(of(base), &db, reterr);
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
-    if (status == PAWL_OK) {
-        status = list_in(db, visit, context, reterr);
-        pawl__work_reader_return(of(base), db);
-    }
-    return status;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return list_in(reader.db, visit, context, reterr);
 }
 
 const struct work_schedule_ops pawl__work_sqlite_schedules = {

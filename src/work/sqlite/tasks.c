@@ -314,18 +314,11 @@ pawl_status pawl__work_sqlite_task_read(struct work_backend *base,
                                         void *context,
                                         pawl_error *reterr)
 {
-    struct pawl__sqlite *db;
-    pawl_status taken = pawl__work_reader_take(of(base), &db, reterr);
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
-    if (taken != PAWL_OK) {
-        return taken;
-    }
-    {
-        AUTO(pawl__sqlite_reset)
-        struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, read_statement(query));
-        bind_query(&stmt, query);
-        taken = walk_tasks(db, &stmt, visit, context, reterr);
-    }
-    pawl__work_reader_return(of(base), db);
-    return taken;
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(reader.db, read_statement(query));
+    bind_query(&stmt, query);
+    return walk_tasks(reader.db, &stmt, visit, context, reterr);
 }
