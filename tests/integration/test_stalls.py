@@ -198,8 +198,11 @@ def test_claim_waits_no_longer_than_asked():
         start = time.monotonic()
         ends(process, BUSY)
         assert time.monotonic() - start < 20, "what was asked, and some seconds"
-        started = store.command("work", "claim", "--holder", "bob", "--wait", "2s")
-        ends(started, BUSY)
+        start = time.monotonic()
+        started = store.command("work", "claim", "--holder", "bob", "--wait", "4s")
+        _, err = ends(started, BUSY)
+        assert time.monotonic() - start >= 3.5, "not before what was asked"
+        names_the_store(store, err)
         waiting.send_signal(signal.SIGINT)
         ends(waiting, 1)
 

@@ -4,6 +4,7 @@
 
 #include "base/core/error.h"
 #include "base/core/macros.h"
+#include "base/os/clock.h"
 #include "cli/frame/input.h"
 #include "cli/frame/interrupt.h"
 #include "cli/frame/out_watch.h"
@@ -104,6 +105,36 @@ static pawl_status print_claimed(const struct pawl__cli_run *run,
     return pawl__cli_rows_end(&rows, PAWL_OK);
 }
 
+/* A store that does not answer is asked again while there is time: an open one is, too. What is left of
+ * the time is the claim's. */
+static pawl_status open_for_claim(struct pawl__cli_run *run,
+                                  int64_t *wait_ms,
+                                  pawl_work **ret_work,
+                                  pawl_error *reterr)
+{
+    enum { AGAIN_MS = 100 };
+    struct pawl__clock *clock = pawl__clock_real();
+    int64_t deadline_ns = pawl__monotonic_ns(clock) + *wait_ms * NS_PER_MS;
+    bool waits = *wait_ms > 0;
+
+    for (;;) {
+        pawl_work_options options = pawl__cli_work_options(run);
+        pawl__cli_work_bound_answer(&options, *wait_ms);
+        pawl_status status =
+            pawl__cli_work_open_with(run, WORK_THAT_EXISTS, &options, ret_work, reterr);
+        int64_t left_ms = (deadline_ns - pawl__monotonic_ns(clock)) / NS_PER_MS;
+
+        if (waits && status == PAWL_OK) {
+            *wait_ms = MAX(left_ms, INT64_C(1));
+        }
+        if ((status != PAWL_TIMEOUT && status != PAWL_BUSY) || left_ms <= AGAIN_MS) {
+            return status;
+        }
+        *wait_ms = left_ms;
+        pawl__sleep_until(clock, pawl__monotonic_ns(clock) + AGAIN_MS * NS_PER_MS);
+    }
+}
+
 static pawl_status claim_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     enum { TYPES_MAX = 100 };
@@ -130,9 +161,7 @@ static pawl_status claim_run(struct pawl__cli_run *run, pawl_error *reterr)
         status = pawl__cli_work_ms(run, "wait", 0, WORK_TIME_MS_MAX, &wait_ms, reterr);
     }
     if (status == PAWL_OK) {
-        pawl_work_options options = pawl__cli_work_options(run);
-        pawl__cli_work_bound_answer(&options, wait_ms);
-        status = pawl__cli_work_open_with(run, WORK_THAT_EXISTS, &options, &work, reterr);
+        status = open_for_claim(run, &wait_ms, &work, reterr);
     }
     if (status == PAWL_OK) {
         status = pawl__cli_work_check_task(work, claim.task_id, reterr);
