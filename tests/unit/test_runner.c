@@ -279,6 +279,17 @@ static void test_the_run_ends_when_nothing_is_left(void **state)
 
 /* --- who holds --- */
 
+static void test_a_run_that_waits_outlasts_any_stall_and_another_a_minute(void **state)
+{
+    const struct runner_plan stays = { .jobs = 1, .stays = true };
+    const struct runner_plan ends = { .jobs = 1 };
+
+    (void)state;
+    assert_true(pawl__cli_plan_outlasts(&stays, 24 * 3600 * NS_PER_S));
+    assert_true(pawl__cli_plan_outlasts(&ends, 59 * NS_PER_S));
+    assert_false(pawl__cli_plan_outlasts(&ends, 60 * NS_PER_S));
+}
+
 static void test_a_holder_is_read_back(void **state)
 {
     struct runner_holder holder = { .boot_id = "a2debe59-2506-4395-8e7d-345df2e4a567",
@@ -352,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_as_many_are_claimed_as_may_run),
         cmocka_unit_test(test_what_nobody_chose_fits_the_lease),
         cmocka_unit_test(test_the_run_ends_when_nothing_is_left),
+        cmocka_unit_test(test_a_run_that_waits_outlasts_any_stall_and_another_a_minute),
         cmocka_unit_test(test_a_holder_is_read_back),
         cmocka_unit_test(test_other_names_are_no_holders),
         cmocka_unit_test(test_a_start_time_is_found_behind_any_name),

@@ -84,7 +84,6 @@ static pawl_status claim(struct runner *runner, uint64_t want, uint32_t wait_ms,
 /* --- the main loop --- */
 
 enum { LOOK_MS = 250, WAIT_MS = 1000 };
-#define FAILING_NS_MAX (60 * NS_PER_S) /* a store that cannot be asked for longer ends the run */
 
 static void wait_for_change(struct runner *runner, int64_t ms)
 {
@@ -178,7 +177,7 @@ static void run_all(struct runner *runner)
             pawl__cli_runner_stop_locked(runner); /* the watcher says why */
             pawl__unlock(&runner->lock);
         } else if (pawl__status_may_pass(status)
-                   && (runner->plan.stays || runner_now() - answered_ns < FAILING_NS_MAX)) {
+                   && pawl__cli_plan_outlasts(&plan, runner_now() - answered_ns)) {
             LOG_WARNING("the store cannot be asked now", LOG_TEXT("error", error.message));
             wait_for_change(runner, WAIT_MS);
         } else if (status != PAWL_OK) {

@@ -162,6 +162,13 @@ int64_t pawl__cli_sweep_fitting_ms(int64_t sweep_ms, int64_t lease_ms)
 
 /* --- the run as a whole --- */
 
+#define FAILING_NS_MAX (60 * NS_PER_S) /* a store that cannot be asked for longer ends the run */
+
+bool pawl__cli_plan_outlasts(const struct runner_plan *plan, int64_t failing_ns)
+{
+    return plan->stays || failing_ns < FAILING_NS_MAX;
+}
+
 uint64_t pawl__cli_plan_want(const struct runner_plan *plan)
 {
     uint64_t free_jobs = plan->jobs > plan->running ? plan->jobs - plan->running : 0;

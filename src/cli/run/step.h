@@ -107,6 +107,10 @@ struct runner_plan {
 /* How many items to claim now. */
 uint64_t pawl__cli_plan_want(const struct runner_plan *plan);
 
+/* Whether the run goes on though the store could not be asked for so long: for ever when it stays, a
+ * minute otherwise. */
+bool pawl__cli_plan_outlasts(const struct runner_plan *plan, int64_t failing_ns);
+
 /* What is left of the items that the run is for. */
 struct runner_left {
     uint64_t pending;
