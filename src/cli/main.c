@@ -85,7 +85,14 @@ static pawl_status run_args(struct pawl__cli_run *run, pawl_error *reterr)
     return advise(&run->args->path, leaf->run(run, reterr), reterr);
 }
 
-static pawl_status run_line(int argc, const char *const *argv, bool json, pawl_error *reterr)
+static bool line_only_prints(const struct pawl__cli_args *args)
+{
+    return args->help || pawl__cli_args_has(args, "version")
+           || pawl__cli_path_leaf(&args->path)->only_prints;
+}
+
+static pawl_status run_line(
+    int argc, const char *const *argv, bool json, bool *ret_only_prints, pawl_error *reterr)
 {
     const struct pawl__cli *cli = NULL;
     AUTO(pawl__cli_args_done) struct pawl__cli_args args = { 0 };
@@ -99,7 +106,11 @@ static pawl_status run_line(int argc, const char *const *argv, bool json, pawl_e
     if (status == PAWL_OK) {
         status = pawl__cli_args_parse(cli, argc, argv, &args, reterr);
     }
-    return status == PAWL_OK ? run_args(&run, reterr) : status;
+    if (status != PAWL_OK) {
+        return status;
+    }
+    *ret_only_prints = line_only_prints(&args);
+    return run_args(&run, reterr);
 }
 
 int main(int argc, char **argv)
@@ -109,8 +120,9 @@ int main(int argc, char **argv)
     pawl_error error = PAWL_ERROR_INIT;
 
     pawl__cli_out_start();
-    pawl_status status = run_line(argc, words, json, &error);
-    int code = pawl__cli_out_finish(status, &error, json);
+    bool only_prints = false;
+    pawl_status status = run_line(argc, words, json, &only_prints, &error);
+    int code = pawl__cli_out_finish(status, &error, json, only_prints);
     pawl__cli_done();
     return code;
 }

@@ -137,6 +137,7 @@ const struct pawl__cli_command pawl__cli_cmd_app_records = {
                            .says = "what a workspace has",
                            .runs = true }),
     .run = records_run,
+    .only_prints = true,
 };
 
 static pawl_status log_run(struct pawl__cli_run *run, bool of_workspace, pawl_error *reterr)
@@ -193,6 +194,7 @@ const struct pawl__cli_command pawl__cli_cmd_app_wlog = {
                            .says = "all that happened in a workspace",
                            .runs = true }),
     .run = wlog_run,
+    .only_prints = true,
 };
 
 const struct pawl__cli_command pawl__cli_cmd_app_plog = {
@@ -215,4 +217,5 @@ const struct pawl__cli_command pawl__cli_cmd_app_plog = {
                    .says = "the first events of a partition",
                    .runs = true }),
     .run = plog_run,
+    .only_prints = true,
 };

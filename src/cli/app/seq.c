@@ -95,6 +95,7 @@ const struct pawl__cli_command pawl__cli_cmd_seq_status = {
                            .says = "where each partition is",
                            .runs = true }),
     .run = status_run,
+    .only_prints = true,
 };
 
 /* --- the numbers of a workspace --- */
@@ -341,6 +342,7 @@ const struct pawl__cli_command pawl__cli_cmd_app_seq = {
                    .says = "how far each sequence is",
                    .runs = true }),
     .run = seq_run,
+    .only_prints = true,
 };
 
 const struct pawl__cli_command pawl__cli_cmd_seq_verify = {

@@ -29,6 +29,7 @@ const struct pawl__cli_command pawl__cli_cmd_completion = {
         { .line = "pawl completion fish > ~/.config/fish/completions/pawl.fish",
           .says = "complete in every fish" }),
     .run = completion_run,
+    .only_prints = true,
     .no_settings = true,
 };
 
@@ -45,6 +46,7 @@ const struct pawl__cli_command pawl__cli_cmd_complete = {
     .summary = "answer a shell's question",
     .operands = OPERANDS({ .name = "WORD", .help = "The words so far.", .repeats = true }),
     .run = complete_run,
+    .only_prints = true,
     .hidden = true,
     .no_settings = true,
 };

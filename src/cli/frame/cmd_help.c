@@ -61,6 +61,7 @@ const struct pawl__cli_command pawl__cli_cmd_help = {
         { .line = "pawl help config show", .says = "one command", .runs = true },
         { .line = "pawl help settings", .says = "everything that can be set", .runs = true }),
     .run = help_run,
+    .only_prints = true,
     .no_settings = true,
 };
 
@@ -74,6 +75,7 @@ const struct pawl__cli_command pawl__cli_cmd_man = {
     .summary = "write the manual pages",
     .operands = OPERANDS({ .name = "DIR", .help = "Where to.", .kind = VALUE_DIR }),
     .run = man_run,
+    .only_prints = true,
     .hidden = true,
     .no_settings = true,
 };
@@ -125,6 +127,7 @@ const struct pawl__cli_command pawl__cli_cmd_examples = {
     .name = "__examples",
     .summary = "list every example as JSON",
     .run = examples_run,
+    .only_prints = true,
     .hidden = true,
     .no_settings = true,
 };

@@ -84,8 +84,11 @@ struct pawl__cli_command {
     const char
         *when_damaged; /* what to do next when it ends with 6 and the error does not say; NULL:
                                * that of the command above */
-    bool hidden;       /* not in help, man pages and completion */
-    bool no_settings;  /* runs even when the configuration is wrong: run->config is NULL */
+    bool
+        only_prints; /* changes nothing and judges nothing: a reader that has enough (`| head`) ends it
+                       * with exit code 0 */
+    bool hidden;     /* not in help, man pages and completion */
+    bool no_settings; /* runs even when the configuration is wrong: run->config is NULL */
 };
 
 #define COMMANDS(...) ((const struct pawl__cli_command *const[]){ __VA_ARGS__, NULL })

@@ -163,7 +163,7 @@ static pawl_status close_output(pawl_error *reterr)
     return status;
 }
 
-int pawl__cli_out_finish(pawl_status status, const pawl_error *error, bool json)
+int pawl__cli_out_finish(pawl_status status, const pawl_error *error, bool json, bool only_prints)
 {
     pawl_error late = PAWL_ERROR_INIT;
     /* What was printed before a failure still belongs to its reader. */
@@ -173,8 +173,10 @@ int pawl__cli_out_finish(pawl_status status, const pawl_error *error, bool json)
         status = closing;
         error = &late;
     }
-    bool reader_left = status == PAWL_CLOSED && error->native == EPIPE;
-    if (status != PAWL_OK && !reader_left) {
+    if (only_prints && status == PAWL_CLOSED && error->native == EPIPE) {
+        status = PAWL_OK; /* the reader left: it has what it wanted */
+    }
+    if (status != PAWL_OK) {
         pawl__cli_report(stderr, error, json);
     }
     return pawl_status_exit_code(status);

@@ -6,7 +6,8 @@
  *
  * A command prints with stdio and returns a status; main() checks once, at the end, that everything
  * reached its reader. One that prints without end asks pawl__cli_out_check now and then. A reader that
- * went away (`| head`) ends the command quietly with exit code 1. */
+ * went away (`| head`) has had enough of a command that only prints, which ends quietly with 0; any other
+ * one says so and ends with 1, because nobody knows what it answered. */
 #ifndef PAWL_CLI_FRAME_RUN_H
 #define PAWL_CLI_FRAME_RUN_H
 
@@ -69,7 +70,8 @@ PAWL_MUST_USE pawl_status pawl__cli_out_check(pawl_error *reterr);
 /* CLOSED, as a write to a reader that went away is. */
 PAWL_MUST_USE pawl_status pawl__cli_out_fail_gone(pawl_error *reterr);
 
-/* Reports the error, if any, flushes both streams and gives the exit code. */
-int pawl__cli_out_finish(pawl_status status, const pawl_error *error, bool json);
+/* Reports the error, if any, flushes both streams and gives the exit code. `only_prints` is that of the
+ * command. */
+int pawl__cli_out_finish(pawl_status status, const pawl_error *error, bool json, bool only_prints);
 
 #endif

@@ -306,4 +306,5 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_recall = {
         { .line = "pawl ledger recall --data ./data --like 12 --actor ada",
           .says = "what ada did that is like event 12" }),
     .run = recall_run,
+    .only_prints = true,
 };

@@ -240,4 +240,5 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_replay = {
                  { .line = "pawl ledger replay --data ./data --run village --at-offset 1000",
                    .says = "a run as it was then" }),
     .run = replay_run,
+    .only_prints = true,
 };

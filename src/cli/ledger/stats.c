@@ -153,6 +153,7 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_stats = {
                  { .line = "pawl ledger stats --data ./data --since 1h --json",
                    .says = "of the last hour, for a program" }),
     .run = stats_run,
+    .only_prints = true,
 };
 
 /* --- turns --- */
@@ -211,4 +212,5 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_turns = {
                            .says = "which turns are open?",
                            .runs = true }),
     .run = turns_run,
+    .only_prints = true,
 };

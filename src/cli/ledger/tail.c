@@ -180,6 +180,7 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_tail = {
                  { .line = "pawl ledger tail --data ./data --follow --kind say | jq .payload",
                    .says = "what is said, as it is said" }),
     .run = tail_run,
+    .only_prints = true,
 };
 
 /* --- show --- */
@@ -236,4 +237,5 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_show = {
                    .runs = true },
                  { .line = "pawl ledger show --data ./data 12", .says = "by offset" }),
     .run = show_run,
+    .only_prints = true,
 };

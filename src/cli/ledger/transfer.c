@@ -107,6 +107,7 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_export = {
                                    "postgres://pawl@db/pawl -",
                            .says = "move a ledger" }),
     .run = export_run,
+    .only_prints = true,
 };
 
 /* --- import --- */

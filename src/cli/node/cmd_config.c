@@ -139,6 +139,7 @@ static const struct pawl__cli_command config_show = {
                    .says = "the same for a program, with a flag",
                    .runs = true }),
     .run = show_run,
+    .only_prints = true,
 };
 
 const struct pawl__cli_command pawl__cli_cmd_config = {

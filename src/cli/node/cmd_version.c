@@ -54,5 +54,6 @@ const struct pawl__cli_command pawl__cli_cmd_version = {
     .examples = EXAMPLES({ .line = "pawl version", .says = "for a bug report", .runs = true },
                          { .line = "pawl version --json", .says = "for a program", .runs = true }),
     .run = version_run,
+    .only_prints = true,
     .no_settings = true,
 };

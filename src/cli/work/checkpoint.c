@@ -324,6 +324,7 @@ static const struct pawl__cli_command list = {
                            .says = "how far did it come?",
                            .runs = true }),
     .run = list_run,
+    .only_prints = true,
 };
 
 static pawl_status latest_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -363,6 +364,7 @@ static const struct pawl__cli_command latest = {
                            .says = "where to go on from",
                            .runs = true }),
     .run = latest_run,
+    .only_prints = true,
 };
 
 /* --- diff --- */
@@ -426,6 +428,7 @@ static const struct pawl__cli_command diff = {
                            .says = "what changed?",
                            .runs = true }),
     .run = diff_run,
+    .only_prints = true,
 };
 
 /* --- verify --- */

@@ -338,6 +338,7 @@ static const struct pawl__cli_command get = {
                            .says = "how far is it?",
                            .runs = true }),
     .run = get_run,
+    .only_prints = true,
 };
 
 static pawl_status hash_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -367,6 +368,7 @@ static const struct pawl__cli_command hash = {
     .examples = EXAMPLES(
         { .line = "pawl idem hash '{\"euro\":5}'", .says = "for begin --hash", .runs = true }),
     .run = hash_run,
+    .only_prints = true,
 };
 
 const struct pawl__cli_command pawl__cli_cmd_idem = {

@@ -62,6 +62,7 @@ const struct pawl__cli_command pawl__cli_cmd_work_list = {
                                    ".error_message",
                            .says = "what went wrong?" }),
     .run = list_run,
+    .only_prints = true,
 };
 
 /* --- show --- */
@@ -183,6 +184,7 @@ const struct pawl__cli_command pawl__cli_cmd_work_show = {
                            .says = "what happened to it?",
                            .runs = true }),
     .run = show_run,
+    .only_prints = true,
 };
 
 /* --- cancel --- */

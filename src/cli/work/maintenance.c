@@ -174,6 +174,7 @@ const struct pawl__cli_command pawl__cli_cmd_work_stats = {
                            .says = "for a collector of text files",
                            .runs = true }),
     .run = stats_run,
+    .only_prints = true,
 };
 
 /* --- retention --- */

@@ -125,6 +125,7 @@ static const struct pawl__cli_command list = {
                            .says = "what comes when?",
                            .runs = true }),
     .run = list_run,
+    .only_prints = true,
 };
 
 /* --- remove and fire --- */

@@ -118,6 +118,7 @@ static const struct pawl__cli_command list = {
                            .says = "how far are they?",
                            .runs = true }),
     .run = list_run,
+    .only_prints = true,
 };
 
 static pawl_status show_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -148,6 +149,7 @@ static const struct pawl__cli_command show = {
                            .says = "how far is it?",
                            .runs = true }),
     .run = show_run,
+    .only_prints = true,
 };
 
 /* --- cancel --- */
