@@ -42,12 +42,14 @@ pawl_status pawl__app_format_read(struct app_store *store,
         return status;
     }
     if (value.found && value.bytes.len == 0) {
-        return pawl__fail(reterr, PAWL_CORRUPT, "the stored format is empty");
+        return pawl__fail_advised(
+            reterr, PAWL_CORRUPT, "the stored format is empty: restore it from a backup");
     }
     for (size_t i = 0; value.found && i < value.bytes.len; i++) {
         char digit = value.bytes.data[i];
         if (digit < '0' || digit > '9' || value.bytes.len > FORMAT_BYTES_MAX) {
-            return pawl__fail(reterr, PAWL_CORRUPT, "the stored format is no number");
+            return pawl__fail_advised(
+                reterr, PAWL_CORRUPT, "the stored format is no number: restore it from a backup");
         }
         format = (i == 0 ? 0 : format * 10) + (uint64_t)(digit - '0');
     }
@@ -240,7 +242,8 @@ static pawl_status check_logs(struct pawl_app *app, pawl_error *reterr)
                    reterr,
                    PAWL_CORRUPT,
                    "the logs themselves are not whole, and numbers made from them could be "
-                   "given out again: 'pawl seq verify --all' lists what is wrong");
+                   "given out again: restore them from a backup; 'pawl seq verify --all' names "
+                   "them");
 }
 
 static pawl_status forget_entry(void *context, const struct app_entry *entry, pawl_error *reterr)

@@ -364,13 +364,14 @@ static pawl_status check_end(const struct app_seq *seq, uint64_t offset, pawl_er
         offset <= 1 ? PAWL_OK : pawl__app_seq_last(seq, &arena, &found, &last, reterr);
 
     if (status == PAWL_OK && offset > 1 && (!found || last.plog_offset < offset - 1)) {
-        status = pawl__fail(reterr,
-                            PAWL_CORRUPT,
-                            "numbers are stored up to offset %" PRIu64
-                            ", the log of partition %u ends at %" PRIu64,
-                            offset - 1,
-                            seq->partition,
-                            found ? last.plog_offset : 0);
+        status = pawl__fail_advised(reterr,
+                                    PAWL_CORRUPT,
+                                    "numbers are stored up to offset %" PRIu64
+                                    ", the log of partition %u ends at %" PRIu64
+                                    ": restore the log from a backup",
+                                    offset - 1,
+                                    seq->partition,
+                                    found ? last.plog_offset : 0);
     }
     return status;
 }

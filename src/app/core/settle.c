@@ -63,9 +63,17 @@ pawl_status pawl__app_anchor_read(const struct pawl_app *app,
         status =
             parse_anchor(&app->definition.descriptor, pawl__buf_view(&text), ret_anchor, reterr);
     }
-    return status == PAWL_OK
-               ? PAWL_OK
-               : pawl__fail_context(reterr, status, "the anchor (%s)", app->store->anchor_name);
+    if (status == PAWL_OK) {
+        return PAWL_OK;
+    }
+    pawl__fail_context(reterr, status, "the anchor (%s)", app->store->anchor_name);
+    return status == PAWL_CORRUPT
+               ? pawl__fail_advise_default(reterr,
+                                           status,
+                                           "restore it from a backup; or check the application "
+                                           "with 'pawl seq verify --all', then remove the anchor, "
+                                           "which is written anew")
+               : status;
 }
 
 /* An anchor that cannot be read is told when the application is known. */
@@ -129,13 +137,15 @@ pawl_status pawl__app_anchor_compare(const struct pawl_app *app,
     if (status == PAWL_OK && found) {
         return pawl__sha256_equal(&hash, &end->hash)
                    ? PAWL_OK
-                   : pawl__fail(reterr,
-                                PAWL_CORRUPT,
-                                "the event at offset %" PRIu64 " of the log of partition %u is not "
-                                "the one that the anchor knows (%s)",
-                                end->offset,
-                                partition,
-                                app->store->anchor_name);
+                   : pawl__fail_advised(
+                       reterr,
+                       PAWL_CORRUPT,
+                       "the event at offset %" PRIu64 " of the log of partition %u is not "
+                       "the one that the anchor knows; restore it, or to go on with this "
+                       "one remove the anchor (%s)",
+                       end->offset,
+                       partition,
+                       app->store->anchor_name);
     }
     if (status == PAWL_OK) {
         status = pawl__app_seq_end(&seq, &last, reterr);

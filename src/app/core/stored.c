@@ -46,13 +46,12 @@ static pawl_status fail_damaged(
     } else {
         pawl__app_key_describe(family, key, &place);
     }
-    return pawl__fail_advised(
-        reterr,
-        PAWL_CORRUPT,
-        "%s: what is stored %s; 'pawl seq verify --all' lists all that is wrong, 'pawl "
-        "seq rebuild' makes the numbers anew from the log",
-        place.broken ? "a number" : space,
-        what);
+    return pawl__fail_advised(reterr,
+                              PAWL_CORRUPT,
+                              "%s: what is stored %s; run 'pawl seq rebuild' to make the numbers "
+                              "anew from the log, 'pawl seq verify --all' to see all that is wrong",
+                              place.broken ? "a number" : space,
+                              what);
 }
 
 pawl_status pawl__app_stored_decode(enum app_family family,
