@@ -88,8 +88,9 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_ledger_open(const char *location,
                                                     pawl_ledger **ret_ledger,
                                                     pawl_error *reterr);
 
-/* Ends the ledger in bounded time: 10 seconds when the store hangs. Appends under way finish or fail first; no call may start once
- * this one has. NULL is fine. */
+/* Ends the ledger in bounded time: 10 seconds when the store hangs. Appends under way finish or fail
+ * first; no call may start once this one has. From inside a callback of this ledger it does nothing:
+ * close it afterwards. NULL is fine. */
 PAWL_API void pawl_ledger_close(pawl_ledger *ledger);
 
 /* For a store that does not answer: every call under way and every later one ends with CANCELLED, now

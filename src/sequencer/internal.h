@@ -12,6 +12,9 @@ PAWL_MUST_USE pawl_status pawl__sequencer_await(pawl_sequencer *sequencer,
                                                 uint32_t timeout_ms,
                                                 pawl_error *reterr);
 
+/* Ends its threads. False: the storage has not come back by then; the call may be repeated. NULL is fine. */
+PAWL_MUST_USE bool pawl__sequencer_close_until(pawl_sequencer *sequencer, int64_t deadline_ns);
+
 /* Closes and frees. False: its storage has not come back by then; the threads that wait for it go on
  * alone, and use it until they end. So whoever has many ends them by one deadline. NULL is fine. */
 PAWL_MUST_USE bool pawl__sequencer_end(pawl_sequencer *sequencer, int64_t deadline_ns);

@@ -396,8 +396,11 @@ pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
     return PAWL_OK;
 }
 
-static bool close_until(struct pawl_sequencer *seq, int64_t deadline_ns)
+bool pawl__sequencer_close_until(struct pawl_sequencer *seq, int64_t deadline_ns)
 {
+    if (seq == NULL) {
+        return true;
+    }
     atomic_store(&seq->closed, true);
     pawl__lock(&seq->lock);
     seq->closing = true;
@@ -427,7 +430,7 @@ pawl_status pawl_sequencer_close(pawl_sequencer *seq, pawl_error *reterr)
     if (status != PAWL_OK) {
         return status;
     }
-    return close_until(seq, from_now(seq->options.close_ms_max))
+    return pawl__sequencer_close_until(seq, from_now(seq->options.close_ms_max))
                ? PAWL_OK
                : pawl__fail(reterr,
                             PAWL_TIMEOUT,
@@ -440,7 +443,7 @@ bool pawl__sequencer_end(pawl_sequencer *seq, int64_t deadline_ns)
     if (seq == NULL) {
         return true;
     }
-    bool ended = close_until(seq, deadline_ns);
+    bool ended = pawl__sequencer_close_until(seq, deadline_ns);
     pawl__lock(&seq->lock);
     seq->abandoned = !ended;
     pawl__unlock(&seq->lock);

@@ -381,8 +381,7 @@ static void call_back(struct caller *caller)
     caller->appended = pawl_ledger_append(caller->ledger, &event, NULL, NULL);
     caller->asked = pawl_ledger_latest_offset(caller->ledger, &offset, NULL);
     if (caller->closes) {
-        pawl_ledger_close(caller->ledger);
-        pawl_ledger_close(caller->ledger); /* twice is still once */
+        pawl_ledger_close(caller->ledger); /* of a ledger that the call still uses */
     }
 }
 
@@ -525,17 +524,17 @@ static void test_callbacks_may_append_and_ask(void **state)
     }
 }
 
-static void test_a_ledger_that_is_closed_in_a_callback_ends_with_the_call(void **state)
+static void test_closing_a_ledger_in_its_callback_does_nothing(void **state)
 {
     struct ledger_fixture *f = *state;
 
+    fill(f);
     for (size_t i = 0; i < COUNT_OF(calls); i++) {
-        if (i == 0 || strcmp(f->backend, "memory") == 0) {
-            fill(f);
-        }
+        char id[32];
+
         assert_called_back(f, i, true);
-        f->ledger = NULL;
-        ledger_fixture_open(f, NULL);
+        snprintf(id, sizeof(id), "after-%zu", i);
+        append_one(f, id, 0, "1"); /* it is still open */
     }
 }
 
@@ -559,7 +558,7 @@ int main(int argc, char **argv)
         LEDGER_TEST(test_recall_checks_its_arguments),
         LEDGER_TEST(test_import_and_export_check_their_arguments),
         LEDGER_TEST(test_callbacks_may_append_and_ask),
-        LEDGER_TEST(test_a_ledger_that_is_closed_in_a_callback_ends_with_the_call),
+        LEDGER_TEST(test_closing_a_ledger_in_its_callback_does_nothing),
         LEDGER_TEST(test_every_function_of_the_header_is_called_here),
     };
 

@@ -1,15 +1,15 @@
 /* Opening and closing an application. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/core/hurry.h"
 #include "app/core/internal.h"
 #include "base/core/argument.h"
 #include "base/core/error.h"
 #include "base/core/sized.h"
 #include "base/os/clock.h"
-#include "base/thread/inside.h"
+#include "engine/calls.h"
 
 struct app_partition *pawl__app_partition(pawl_app *app, uint64_t workspace)
 {
@@ -343,28 +343,51 @@ static pawl_status start_partitions(struct pawl_app *app, pawl_error *reterr)
     return status;
 }
 
-pawl_status pawl_app_close_within(pawl_app *app, uint32_t timeout_ms, pawl_error *reterr)
+/* Commands first, of one partition after the other; then the anchor knows of all of them. */
+static bool stop(void *context, bool drain, int64_t deadline_ns)
 {
+    struct pawl_app *app = context;
     bool ended = true;
 
+    for (size_t i = 0; i < app->partition_count; i++) {
+        ended = pawl__app_partition_stop(&app->partitions[i], drain, deadline_ns) && ended;
+    }
+    return ended && pawl__app_settle_end(app, deadline_ns);
+}
+
+static void interrupt(void *context)
+{
+    struct app_store *store = ((struct pawl_app *)context)->store;
+
+    store->ops->interrupt(store);
+}
+
+static pawl_status check_outside(const pawl_app *app, pawl_error *reterr)
+{
+    char name[sizeof("application ''") + PAWL_APP_NAME_BYTES_MAX];
+
+    snprintf(name, sizeof(name), "application '%s'", app->definition.descriptor.name);
+    return pawl__calls_check_outside(app, name, reterr);
+}
+
+pawl_status pawl_app_close_within(pawl_app *app, uint32_t timeout_ms, pawl_error *reterr)
+{
     if (app == NULL) {
         return PAWL_OK;
     }
-    if (pawl__is_inside(app)) {
-        return pawl__fail(reterr,
-                          PAWL_WRONG_THREAD,
-                          "application '%s' cannot be closed from within its own callback",
-                          app->definition.descriptor.name);
-    }
-    int64_t start_ns = pawl__monotonic_ns(pawl__clock_real());
-    int64_t deadline_ns = start_ns + timeout_ms * NS_PER_MS;
-    struct app_hurry hurry;
-    pawl__app_hurry_start(&hurry, app->store, start_ns + timeout_ms * NS_PER_MS / 3);
+    TRY(check_outside(app, reterr));
+    int64_t all_ns = timeout_ms * NS_PER_MS;
+    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + all_ns;
+    bool interrupts = app->store != NULL && app->store->ops->interrupt != NULL;
+    const struct pawl__closing closing = { .stop = stop,
+                                           .interrupt = interrupts ? interrupt : NULL,
+                                           .context = app,
+                                           .drain_ns = all_ns / 3,
+                                           .interrupted_ns = all_ns - all_ns / 3 };
+    bool ended = pawl__close_bounded(&closing, pawl__clock_real());
     for (size_t i = 0; i < app->partition_count; i++) {
         ended = pawl__app_partition_done(&app->partitions[i], deadline_ns) && ended;
     }
-    ended = ended && pawl__app_settle_end(app, deadline_ns);
-    pawl__app_hurry_stop(&hurry);
     if (!ended) { /* a thread hangs in the store and may still use all of this: it stays */
         return pawl__fail(reterr,
                           PAWL_TIMEOUT,

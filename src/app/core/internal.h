@@ -155,6 +155,9 @@ PAWL_MUST_USE pawl_status pawl__app_partition_init(struct app_partition *partiti
                                                    pawl_error *reterr);
 bool pawl__app_partition_done(struct app_partition *partition, int64_t deadline_ns);
 
+/* Ends its threads, with `drain` after the commands that wait. False: not by the deadline; may be repeated. */
+bool pawl__app_partition_stop(struct app_partition *partition, bool drain, int64_t deadline_ns);
+
 /* DENIED when it was opened for reading: its partitions have neither threads nor a sequencer. */
 PAWL_MUST_USE pawl_status pawl__app_refuse_reader(const pawl_app *app, pawl_error *reterr);
 

@@ -445,6 +445,13 @@ pawl_status pawl__app_partition_init(struct app_partition *partition, pawl_error
     return status == PAWL_OK ? pawl__commit_new(&options, &partition->commit, reterr) : status;
 }
 
+bool pawl__app_partition_stop(struct app_partition *partition, bool drain, int64_t deadline_ns)
+{
+    return (partition->commit == NULL
+            || pawl__commit_stop(partition->commit, drain, deadline_ns, NULL) == PAWL_OK)
+           && pawl__sequencer_close_until(partition->sequencer, deadline_ns);
+}
+
 bool pawl__app_partition_done(struct app_partition *partition, int64_t deadline_ns)
 {
     if (partition->commit != NULL) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/core/argument.h"
+#include "base/thread/inside.h"
 #include "ledger/core/event.h"
 #include "ledger/core/internal.h"
 #include "ledger/core/reader.h"
@@ -167,12 +168,12 @@ static pawl_status take_options(struct fold *fold,
     return pawl__reader_check_from(fold->options.from, head.offset, reterr);
 }
 
-static pawl_status fold_held(pawl_ledger *ledger,
-                             const pawl_fold_options *options,
-                             pawl_fold_step step,
-                             void *context,
-                             uint64_t *ret_covered,
-                             pawl_error *reterr)
+static pawl_status fold_inside(pawl_ledger *ledger,
+                               const pawl_fold_options *options,
+                               pawl_fold_step step,
+                               void *context,
+                               uint64_t *ret_covered,
+                               pawl_error *reterr)
 {
     AUTO(fold_done)
     struct fold fold = { .ledger = ledger, .left_out = UINT64_MAX, .late = TURN_INDEX_INIT };
@@ -211,7 +212,8 @@ pawl_status pawl_ledger_fold(pawl_ledger *ledger,
 {
     NEED(ledger, reterr);
     NEED(step, reterr);
-    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
+    AUTO(pawl__inside_leave) struct pawl__inside inside;
+    pawl__inside_enter(&inside, ledger);
 
-    return fold_held(held, options, step, context, ret_covered, reterr);
+    return fold_inside(ledger, options, step, context, ret_covered, reterr);
 }

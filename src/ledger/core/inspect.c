@@ -3,6 +3,7 @@
 
 #include "base/core/argument.h"
 #include "base/core/error.h"
+#include "base/thread/inside.h"
 #include "ledger/core/event.h"
 #include "ledger/core/internal.h"
 
@@ -64,10 +65,11 @@ pawl_status pawl_ledger_turns(
 {
     NEED(ledger, reterr);
     NEED(visit, reterr);
-    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
+    AUTO(pawl__inside_leave) struct pawl__inside inside;
+    pawl__inside_enter(&inside, ledger);
     pawl_status status = check_run(run_id, true, reterr);
     return status == PAWL_OK
-               ? held->backend->ops->turns(held->backend, run_id, visit, context, reterr)
+               ? ledger->backend->ops->turns(ledger->backend, run_id, visit, context, reterr)
                : status;
 }
 
@@ -85,10 +87,11 @@ pawl_status pawl_ledger_counts(pawl_ledger *ledger,
     if (by != PAWL_COUNT_BY_RUN && by != PAWL_COUNT_BY_KIND && by != PAWL_COUNT_BY_ACTOR) {
         return pawl__fail(reterr, PAWL_INVALID, "by: is %d, which is nothing to count by", (int)by);
     }
-    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
+    AUTO(pawl__inside_leave) struct pawl__inside inside;
+    pawl__inside_enter(&inside, ledger);
     pawl_status status = pawl__take_filter(filter, &taken, reterr);
-    return status == PAWL_OK ? held->backend->ops->counts(
-               held->backend, by, filter == NULL ? NULL : &taken, visit, context, reterr)
+    return status == PAWL_OK ? ledger->backend->ops->counts(
+               ledger->backend, by, filter == NULL ? NULL : &taken, visit, context, reterr)
                              : status;
 }
 

@@ -7,6 +7,7 @@
 #include "base/core/sized.h"
 #include "base/thread/thread.h"
 #include "base/thread/watch.h"
+#include "engine/calls.h"
 #include "engine/committer.h"
 #include "ledger/core/backend.h"
 #include "ledger/core/write.h"
@@ -17,7 +18,7 @@ enum { LEDGER_GROUP_MAX = 1000 }; /* requests that one transaction serves, ... *
 #define LEDGER_PAYLOAD_BYTES_LIMIT (256U << 20)
 
 struct pawl_ledger {
-    atomic_uint held; /* calls with callbacks under way, and LEDGER_CLOSING */
+    struct pawl__calls calls; /* that write: close waits for them */
     struct ledger_backend *backend;
     pawl_ledger_options options;
     struct ledger_writer writer; /* the committer thread's */
@@ -29,13 +30,6 @@ struct pawl_ledger {
     bool settler_ready;
     atomic_bool interrupted; /* calls on the store end soon */
 };
-
-/* A call that runs callbacks of the caller holds the ledger: a pawl_ledger_close inside one takes
- * effect when the call has returned. First of all declarations, so that it ends last:
- *
- *     AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger); */
-pawl_ledger *pawl__ledger_hold(pawl_ledger *ledger);
-void pawl__ledger_release(pawl_ledger **held);
 
 /* Puts a request through the group commit and returns its own answer. */
 PAWL_MUST_USE pawl_status pawl__ledger_submit(pawl_ledger *ledger,

@@ -1,16 +1,12 @@
 #include "ledger/core/internal.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/core/argument.h"
 #include "base/core/error.h"
 #include "base/os/clock.h"
+#include "engine/open.h"
 #include "ledger/verify/verify.h"
-
-/* Closing: so long for what was begun, then it is interrupted and has so long to end. */
-#define DRAIN_NS (5 * NS_PER_S)
-#define INTERRUPTED_NS (5 * NS_PER_S)
 
 typedef pawl_status (*backend_open)(const struct pawl__location *location,
                                     const pawl_ledger_options *options,
@@ -62,7 +58,10 @@ pawl_status pawl__ledger_submit(pawl_ledger *ledger,
     }
     /* The committer's own waits are bounded (busy_ms_max, the server's timeouts), so this is too.
      */
-    return pawl__commit_submit(ledger->commit, &item, INT64_MAX, reterr);
+    pawl__calls_enter(&ledger->calls);
+    pawl_status status = pawl__commit_submit(ledger->commit, &item, INT64_MAX, reterr);
+    pawl__calls_leave(&ledger->calls);
+    return status;
 }
 
 /* --- the anchor --- */
@@ -125,11 +124,8 @@ static pawl_status start_writing(pawl_ledger *ledger, pawl_error *reterr)
 
     options.limits.batch_items_max = LEDGER_GROUP_MAX;
     options.limits.batch_bytes_max = LEDGER_GROUP_BYTES_MAX;
-    pawl_status status = pawl__commit_new(&options, &ledger->commit, reterr);
-    if (status == PAWL_OK && ledger->backend->ops->settle != NULL) {
-        status = start_settler(ledger, reterr);
-    }
-    return status;
+    TRY(pawl__commit_new(&options, &ledger->commit, reterr));
+    return ledger->backend->ops->settle == NULL ? PAWL_OK : start_settler(ledger, reterr);
 }
 
 pawl_status pawl__ledger_backend_open(const char *location,
@@ -139,11 +135,10 @@ pawl_status pawl__ledger_backend_open(const char *location,
                                       pawl_error *reterr)
 {
     AUTO(pawl__location_done) struct pawl__location parsed = { 0 };
-    pawl_status status = pawl__location_parse(location, &parsed, reterr);
 
+    TRY(pawl__location_parse(location, &parsed, reterr));
     parsed.interrupted = interrupted;
-    return status == PAWL_OK ? backends[parsed.scheme](&parsed, options, ret_backend, reterr)
-                             : status;
+    return backends[parsed.scheme](&parsed, options, ret_backend, reterr);
 }
 
 static pawl_status watch_outside(void *context,
@@ -154,29 +149,6 @@ static pawl_status watch_outside(void *context,
     struct ledger_backend *backend = context;
 
     return backend->ops->watch(backend, deadline_ns, cancel, reterr);
-}
-
-static pawl_status open_ledger(pawl_ledger *ledger, const char *location, pawl_error *reterr)
-{
-    pawl_status status = pawl__ledger_backend_open(
-        location, &ledger->interrupted, &ledger->options, &ledger->backend, reterr);
-
-    if (status == PAWL_OK && !ledger->options.accept_damage) {
-        status = pawl__verify_ends(ledger->backend, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
-    ledger->writer = (struct ledger_writer)LEDGER_WRITER_INIT(ledger->backend);
-    status = pawl__watch_init(&ledger->watch,
-                              ledger->backend->ops->watch == NULL ? NULL : watch_outside,
-                              ledger->backend,
-                              reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
-    ledger->watch_ready = true;
-    return ledger->options.read_only ? PAWL_OK : start_writing(ledger, reterr);
 }
 
 static pawl_status take_options(const pawl_ledger_options *given,
@@ -202,10 +174,25 @@ static pawl_status take_options(const pawl_ledger_options *given,
     return PAWL_OK;
 }
 
-/* For messages: a password in a URL is nobody's business. */
-static const char *shown(const char *location)
+static pawl_status open_ledger(pawl_ledger *ledger,
+                               const char *location,
+                               const pawl_ledger_options *options,
+                               pawl_error *reterr)
 {
-    return strncmp(location, "postgres", 8) == 0 ? "postgres" : location;
+    TRY(take_options(options, &ledger->options, reterr));
+    TRY(pawl__calls_init(&ledger->calls, reterr));
+    TRY(pawl__ledger_backend_open(
+        location, &ledger->interrupted, &ledger->options, &ledger->backend, reterr));
+    if (!ledger->options.accept_damage) {
+        TRY(pawl__verify_ends(ledger->backend, reterr));
+    }
+    ledger->writer = (struct ledger_writer)LEDGER_WRITER_INIT(ledger->backend);
+    TRY(pawl__watch_init(&ledger->watch,
+                         ledger->backend->ops->watch == NULL ? NULL : watch_outside,
+                         ledger->backend,
+                         reterr));
+    ledger->watch_ready = true;
+    return ledger->options.read_only ? PAWL_OK : start_writing(ledger, reterr);
 }
 
 pawl_status pawl_ledger_open(const char *location,
@@ -214,24 +201,15 @@ pawl_status pawl_ledger_open(const char *location,
                              pawl_error *reterr)
 {
     NEED(ret_ledger, reterr);
-    if (location == NULL) {
-        location = getenv("DATABASE_URL");
-    }
-    if (location == NULL || location[0] == '\0') {
-        return pawl__fail(
-            reterr, PAWL_INVALID, "no ledger named: give a location or set DATABASE_URL");
-    }
+    TRY(pawl__open_location("ledger", &location, reterr));
     pawl_ledger *ledger = calloc(1, sizeof(*ledger));
     if (ledger == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a ledger");
     }
-    pawl_status status = take_options(options, &ledger->options, reterr);
-    if (status == PAWL_OK) {
-        status = open_ledger(ledger, location, reterr);
-    }
+    pawl_status status = open_ledger(ledger, location, options, reterr);
     if (status != PAWL_OK) {
         pawl_ledger_close(ledger);
-        return pawl__fail_context(reterr, status, "open ledger '%s'", shown(location));
+        return pawl__open_failed("ledger", location, status, reterr);
     }
     *ret_ledger = ledger;
     return PAWL_OK;
@@ -247,31 +225,33 @@ void pawl_ledger_interrupt(pawl_ledger *ledger)
     }
 }
 
-static bool stop_writing(pawl_ledger *ledger)
+/* Calls under way, then the committer. */
+static bool stop(void *context, bool drain, int64_t deadline_ns)
 {
-    struct pawl__clock *clock = pawl__clock_real();
+    pawl_ledger *ledger = context;
+    bool gone = pawl__calls_await(&ledger->calls, deadline_ns);
 
-    if (pawl__commit_stop(ledger->commit, true, pawl__monotonic_ns(clock) + DRAIN_NS, NULL)
-        == PAWL_OK) {
-        return true;
-    }
-    pawl_ledger_interrupt(ledger);
-    return pawl__commit_stop(
-               ledger->commit, false, pawl__monotonic_ns(clock) + INTERRUPTED_NS, NULL)
-           == PAWL_OK;
+    return pawl__commit_stop(ledger->commit, drain, deadline_ns, NULL) == PAWL_OK && gone;
 }
 
-static void close_ledger(pawl_ledger *ledger)
+static void interrupt(void *context)
 {
-    if (ledger->commit != NULL) {
-        if (!stop_writing(ledger)) {
-            /* The store hangs in a write. Its thread still uses all of this: leave it behind; what
-             * was acknowledged is on disk. */
-            pawl__commit_free(ledger->commit);
-            return;
-        }
-        pawl__commit_free(ledger->commit);
+    pawl_ledger_interrupt(context);
+}
+
+void pawl_ledger_close(pawl_ledger *ledger)
+{
+    const struct pawl__closing closing = {
+        .stop = stop, .interrupt = interrupt, .context = ledger, PAWL__CLOSING_DEFAULT
+    };
+
+    if (ledger == NULL || pawl__calls_check_outside(ledger, "the ledger", NULL) != PAWL_OK) {
+        return;
     }
+    if (ledger->commit != NULL && !pawl__close_bounded(&closing, pawl__clock_real())) {
+        return; /* left behind: what was acknowledged is on disk */
+    }
+    pawl__commit_free(ledger->commit);
     stop_settler(ledger);
     if (ledger->watch_ready) {
         pawl__watch_done(&ledger->watch);
@@ -280,27 +260,6 @@ static void close_ledger(pawl_ledger *ledger)
     if (ledger->backend != NULL) {
         ledger->backend->ops->close(ledger->backend);
     }
+    pawl__calls_done(&ledger->calls);
     free(ledger);
-}
-
-#define LEDGER_CLOSING (1U << 31)
-
-pawl_ledger *pawl__ledger_hold(pawl_ledger *ledger)
-{
-    atomic_fetch_add(&ledger->held, 1);
-    return ledger;
-}
-
-void pawl__ledger_release(pawl_ledger **held)
-{
-    if (atomic_fetch_sub(&(*held)->held, 1) == (LEDGER_CLOSING | 1)) {
-        close_ledger(*held);
-    }
-}
-
-void pawl_ledger_close(pawl_ledger *ledger)
-{
-    if (ledger != NULL && atomic_fetch_or(&ledger->held, LEDGER_CLOSING) == 0) {
-        close_ledger(ledger);
-    }
 }

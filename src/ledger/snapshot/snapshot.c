@@ -12,6 +12,7 @@
 #include "base/core/error.h"
 #include "base/os/failpoint.h"
 #include "base/os/fs.h"
+#include "base/thread/inside.h"
 #include "ledger/core/backend.h"
 #include "ledger/core/internal.h"
 #include "ledger/verify/verify.h"
@@ -293,8 +294,9 @@ pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
 
     NEED(ledger, reterr);
     NEED_TEXT(path, reterr);
-    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
-    pawl_status status = take(held->backend, path, progress, progress_context, &head, reterr);
+    AUTO(pawl__inside_leave) struct pawl__inside inside;
+    pawl__inside_enter(&inside, ledger);
+    pawl_status status = take(ledger->backend, path, progress, progress_context, &head, reterr);
     if (status != PAWL_OK) {
         pawl__fail_context(reterr, status, "snapshot to '%s'", path);
         return pawl__snapshot_advise(reterr, status);

@@ -9,6 +9,7 @@
 #include "base/core/error.h"
 #include "base/core/sink.h"
 #include "base/os/fs.h"
+#include "base/thread/inside.h"
 #include "ledger/core/internal.h"
 #include "ledger/transfer/event_json.h"
 #include "ledger/transfer/transfer.h"
@@ -182,8 +183,9 @@ pawl_status pawl_ledger_export(pawl_ledger *ledger,
     if (format == PAWL_FORMAT_PARQUET && strcmp(path, "-") == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "path: Parquet needs a file, not '-'");
     }
-    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
-    export.ledger = held;
+    AUTO(pawl__inside_leave) struct pawl__inside inside;
+    pawl__inside_enter(&inside, ledger);
+    export.ledger = ledger;
     pawl_status status = check_target(path, reterr);
     if (status == PAWL_OK) {
         status = format == PAWL_FORMAT_JSONL ? export_jsonl(&export, path, reterr)

@@ -10,6 +10,7 @@
 #include "base/os/clock.h"
 #include "base/os/fs.h"
 #include "base/os/lines.h"
+#include "base/thread/inside.h"
 #include "ledger/core/event.h"
 #include "ledger/core/internal.h"
 #include "ledger/transfer/event_json.h"
@@ -214,12 +215,13 @@ pawl_status pawl_ledger_import(pawl_ledger *ledger,
     if ((size_t)format >= COUNT_OF(formats)) {
         return pawl__fail(reterr, PAWL_INVALID, "format: is %d, which is none", (int)format);
     }
-    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
+    AUTO(pawl__inside_leave) struct pawl__inside inside;
+    pawl__inside_enter(&inside, ledger);
     AUTO(import_free) struct ledger_import *import = calloc(1, sizeof(*import));
     if (import == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory to import");
     }
-    import->ledger = held;
+    import->ledger = ledger;
     import->progress = (struct ledger_progress){ progress, progress_context };
     import->texts = (struct pawl__arena)ARENA_INIT;
     import->unit = formats[format].unit;

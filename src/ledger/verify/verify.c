@@ -6,6 +6,7 @@
 
 #include "base/core/argument.h"
 #include "base/core/error.h"
+#include "base/thread/inside.h"
 #include "ledger/core/chain.h"
 #include "ledger/core/internal.h"
 
@@ -528,7 +529,8 @@ pawl_status pawl_ledger_verify(pawl_ledger *ledger,
                                pawl_error *reterr)
 {
     NEED(ledger, reterr);
-    AUTO(pawl__ledger_release) pawl_ledger *held = pawl__ledger_hold(ledger);
+    AUTO(pawl__inside_leave) struct pawl__inside inside;
+    pawl__inside_enter(&inside, ledger);
 
-    return pawl__verify(held->backend, options, ret_report, reterr);
+    return pawl__verify(ledger->backend, options, ret_report, reterr);
 }

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "base/thread/watch.h"
+#include "engine/calls.h"
 #include "engine/committer.h"
 #include "work/core/backend.h"
 #include "work/core/group.h"
@@ -22,11 +23,7 @@ struct pawl_work {
     atomic_bool waits_cancelled;
     atomic_bool interrupted;  /* calls on the store end soon */
     struct work_ahead *ahead; /* NULL: nothing is leased ahead */
-
-    struct pawl__lock calls_lock; /* of those below */
-    struct pawl__cond calls_gone;
-    size_t calls; /* that write, or wait, and are under way: close waits for them */
-    bool calls_ready;
+    struct pawl__calls calls; /* that write, or wait: close waits for them */
 };
 
 /* pawl_work_open on a clock and a boot that a test brings. */
@@ -40,10 +37,6 @@ PAWL_MUST_USE pawl_status pawl__work_open_at(const char *location,
 /* WRONG_THREAD from inside an answer of pawl_work_complete_async: that thread is the one that would have
  * to carry the call out. */
 PAWL_MUST_USE pawl_status pawl__work_check_place(const pawl_work *work, pawl_error *reterr);
-
-/* Around a call that writes or waits: close does not end before it has. */
-void pawl__work_enter(pawl_work *work);
-void pawl__work_leave(pawl_work *work);
 
 /* pawl__work_submit_request for who has entered already. */
 PAWL_MUST_USE pawl_status pawl__work_submit_inside(pawl_work *work,

@@ -4,14 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/core/argument.h"
 #include "base/core/error.h"
 #include "base/core/sized.h"
 #include "base/thread/inside.h"
-#include "store/location.h"
+#include "engine/open.h"
 
-/* Closing: so long for what was begun, then it is interrupted and has so long to end. */
-#define DRAIN_NS (5 * NS_PER_S)
-#define INTERRUPTED_NS (5 * NS_PER_S)
 enum { WORK_CLAIM_AHEAD_MAX = 1000 };
 #define UNAWAITED_BYTES_MAX ((size_t)64 << 20) /* of calls that nobody waits for: more are BUSY */
 #define WORK_DATA_BYTES_LIMIT (256U << 20)
@@ -100,9 +98,9 @@ pawl_status pawl__work_submit_request(pawl_work *work,
                                       struct work_request *request,
                                       pawl_error *reterr)
 {
-    pawl__work_enter(work);
+    pawl__calls_enter(&work->calls);
     pawl_status status = pawl__work_submit_inside(work, request, reterr);
-    pawl__work_leave(work);
+    pawl__calls_leave(&work->calls);
     return status;
 }
 
@@ -111,58 +109,10 @@ pawl_status pawl__work_submit_request_async(pawl_work *work,
                                             pawl_error *reterr)
 {
     set_share(&request->item);
-    pawl__work_enter(work);
+    pawl__calls_enter(&work->calls);
     pawl_status status = pawl__commit_submit_async(work->commit, &request->item, reterr);
-    pawl__work_leave(work);
+    pawl__calls_leave(&work->calls);
     return status;
-}
-
-/* --- calls under way --- */
-
-void pawl__work_enter(pawl_work *work)
-{
-    pawl__lock(&work->calls_lock);
-    work->calls++;
-    pawl__unlock(&work->calls_lock);
-}
-
-void pawl__work_leave(pawl_work *work)
-{
-    pawl__lock(&work->calls_lock);
-    work->calls--;
-    if (work->calls == 0) {
-        pawl__cond_signal(&work->calls_gone);
-    }
-    pawl__unlock(&work->calls_lock);
-}
-
-static bool await_calls(pawl_work *work, int64_t deadline_ns)
-{
-    bool in_time = true;
-
-    pawl__lock(&work->calls_lock);
-    while (work->calls > 0 && in_time) {
-        in_time = pawl__cond_wait_until(&work->calls_gone, &work->calls_lock, deadline_ns);
-    }
-    bool gone = work->calls == 0;
-    pawl__unlock(&work->calls_lock);
-    return gone;
-}
-
-static pawl_status init_calls(pawl_work *work, pawl_error *reterr)
-{
-    pawl_status status = pawl__lock_init(&work->calls_lock, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl__cond_init(&work->calls_gone, reterr);
-    if (status != PAWL_OK) {
-        pawl__lock_done(&work->calls_lock);
-        return status;
-    }
-    work->calls_ready = true;
-    return PAWL_OK;
 }
 
 /* --- open and close --- */
@@ -271,10 +221,15 @@ static pawl_status take_options(const pawl_work_options *given,
     return PAWL_OK;
 }
 
-/* For messages: a password in a URL is nobody's business. */
-static const char *shown(const char *location)
+static pawl_status open_work(pawl_work *work,
+                             const char *location,
+                             const pawl_work_options *options,
+                             pawl_error *reterr)
 {
-    return strncmp(location, "postgres", 8) == 0 ? "postgres" : location;
+    TRY(take_options(options, &work->options, reterr));
+    TRY(pawl__calls_init(&work->calls, reterr));
+    TRY(open_backend(work, location, reterr));
+    return start(work, reterr);
 }
 
 pawl_status pawl__work_open_at(const char *location,
@@ -291,19 +246,10 @@ pawl_status pawl__work_open_at(const char *location,
     }
     work->clock = clock;
     snprintf(work->boot_id, sizeof(work->boot_id), "%s", boot_id);
-    pawl_status status = take_options(options, &work->options, reterr);
-    if (status == PAWL_OK) {
-        status = init_calls(work, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = open_backend(work, location, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = start(work, reterr);
-    }
+    pawl_status status = open_work(work, location, options, reterr);
     if (status != PAWL_OK) {
         pawl_work_close(work);
-        return pawl__fail_context(reterr, status, "open work '%s'", shown(location));
+        return pawl__open_failed("work", location, status, reterr);
     }
     *ret_work = work;
     return PAWL_OK;
@@ -316,20 +262,10 @@ pawl_status pawl_work_open(const char *location,
 {
     char boot_id[PAWL__BOOT_ID_SIZE];
 
-    if (ret_work == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "ret_work: is NULL");
-    }
-    if (location == NULL) {
-        location = getenv("DATABASE_URL");
-    }
-    if (location == NULL || location[0] == '\0') {
-        return pawl__fail(
-            reterr, PAWL_INVALID, "no work store named: give a location or set DATABASE_URL");
-    }
-    pawl_status status = pawl__clock_boot_id(boot_id, reterr);
-    return status == PAWL_OK ? pawl__work_open_at(
-               location, options, pawl__clock_real(), boot_id, ret_work, reterr)
-                             : status;
+    NEED(ret_work, reterr);
+    TRY(pawl__open_location("work store", &location, reterr));
+    TRY(pawl__clock_boot_id(boot_id, reterr));
+    return pawl__work_open_at(location, options, pawl__clock_real(), boot_id, ret_work, reterr);
 }
 
 void pawl_work_interrupt(pawl_work *work)
@@ -340,47 +276,41 @@ void pawl_work_interrupt(pawl_work *work)
     }
 }
 
-/* Calls under way, then the committer. True: both have ended. *gone: the calls have. */
-static bool stop_until(pawl_work *work, bool drain, int64_t deadline_ns, bool *gone)
+/* Calls under way, then what they leased ahead, then the committer. */
+static bool stop(void *context, bool drain, int64_t deadline_ns)
 {
-    if (!*gone) {
-        *gone = await_calls(work, deadline_ns);
-        if (*gone) {
-            pawl__ahead_stop(work->ahead);
-        }
+    pawl_work *work = context;
+    bool gone = pawl__calls_await(&work->calls, deadline_ns);
+
+    if (gone) {
+        pawl__ahead_stop(work->ahead);
     }
-    return pawl__commit_stop(work->commit, drain, deadline_ns, NULL) == PAWL_OK && *gone;
+    return pawl__commit_stop(work->commit, drain, deadline_ns, NULL) == PAWL_OK && gone;
 }
 
-/* False: the store hangs, and its thread still uses everything. */
-static bool stop(pawl_work *work)
+static void interrupt(void *context)
 {
-    struct pawl__clock *clock = pawl__clock_real();
-    bool gone = false;
-
-    if (!stop_until(work, true, pawl__monotonic_ns(clock) + DRAIN_NS, &gone)) {
-        pawl_work_interrupt(work);
-        if (!stop_until(work, false, pawl__monotonic_ns(clock) + INTERRUPTED_NS, &gone)) {
-            return false;
-        }
-    }
-    pawl__commit_free(work->commit);
-    pawl__ahead_free(work->ahead);
-    return true;
+    pawl_work_interrupt(context);
 }
 
 void pawl_work_close(pawl_work *work)
 {
-    /* Inside one of its callbacks the handle is in use by the caller's caller. */
-    if (work == NULL || pawl__is_inside(work) || pawl__is_inside(work->commit)) {
+    const struct pawl__closing closing = {
+        .stop = stop, .interrupt = interrupt, .context = work, PAWL__CLOSING_DEFAULT
+    };
+
+    if (work == NULL || pawl__calls_check_outside(work, "work", NULL) != PAWL_OK
+        || pawl__work_check_place(work, NULL) != PAWL_OK) {
         return;
     }
     if (work->watch_ready) {
         pawl_work_cancel_waits(work);
     }
-    if (work->commit != NULL && !stop(work)) {
+    if (work->commit != NULL && !pawl__close_bounded(&closing, pawl__clock_real())) {
         return; /* left behind: what was acknowledged is on disk */
     }
+    pawl__commit_free(work->commit);
+    pawl__ahead_free(work->ahead);
     if (work->watch_ready) {
         pawl__watch_done(&work->watch);
     }
@@ -388,9 +318,6 @@ void pawl_work_close(pawl_work *work)
     if (work->backend != NULL) {
         work->backend->store->close(work->backend);
     }
-    if (work->calls_ready) {
-        pawl__cond_done(&work->calls_gone);
-        pawl__lock_done(&work->calls_lock);
-    }
+    pawl__calls_done(&work->calls);
     free(work);
 }

@@ -325,7 +325,8 @@ static void free_lasting(struct pawl__commit_item *item)
     give_back(work, &lasting->claiming);
     pawl_claimed_free(lasting->claiming.claimed);
     free(lasting);
-    pawl__work_leave(work); /* not before: closing takes back what is on its way until then */
+    pawl__calls_leave(
+        &work->calls); /* not before: closing takes back what is on its way until then */
 }
 
 static pawl_view move_text(pawl_view text, char **at)
@@ -352,7 +353,7 @@ static struct work_claiming *make_lasting(pawl_work *work, const struct work_cla
         return NULL;
     }
     char *at = (char *)lasting->types + types_bytes;
-    pawl__work_enter(work);
+    pawl__calls_enter(&work->calls);
     lasting->work = work;
     lasting->claiming = *claiming;
     lasting->claiming.claimed = NULL;
@@ -468,9 +469,9 @@ pawl_status pawl_work_claim(pawl_work *work,
     if (status != PAWL_OK) {
         return status;
     }
-    pawl__work_enter(work);
+    pawl__calls_enter(&work->calls);
     status = claim_or_wait(work, &claiming, ret_claimed, reterr);
-    pawl__work_leave(work);
+    pawl__calls_leave(&work->calls);
     return status;
 }
 

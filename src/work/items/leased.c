@@ -222,9 +222,9 @@ pawl_status pawl_work_complete_and_claim(pawl_work *work,
     if (status != PAWL_OK) {
         return status;
     }
-    pawl__work_enter(work);
+    pawl__calls_enter(&work->calls);
     status = complete_and_claim(work, &call, &next, claim, ret_claimed, reterr);
-    pawl__work_leave(work);
+    pawl__calls_leave(&work->calls);
     return status;
 }
 
