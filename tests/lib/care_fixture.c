@@ -89,7 +89,7 @@ static pawl_work *open_one(struct care_fixture *f, const char *boot_id)
 
     assert_ok(pawl__work_open_at(f->location, NULL, &f->clock.base, boot_id, &work, &f->err),
               &f->err);
-    work->backend->without_quick = suite_plain;
+    work->backend->without_fast_path = suite_plain;
     return work;
 }
 

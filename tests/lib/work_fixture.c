@@ -92,7 +92,7 @@ static void open_store(struct work_fixture *f, const char *boot_id)
     assert_ok(
         pawl__work_open_at(f->location, &f->options, &f->clock.base, boot_id, &f->work, &f->err),
         &f->err);
-    f->work->backend->without_quick = suite_plain;
+    f->work->backend->without_fast_path = suite_plain;
 }
 
 int work_fixture_setup(void **state)
@@ -148,7 +148,7 @@ pawl_work *work_open_real(struct work_fixture *f, const pawl_work_options *optio
     pawl_work *work = NULL;
 
     assert_ok(pawl_work_open(f->location, options, &work, &f->err), &f->err);
-    work->backend->without_quick = suite_plain;
+    work->backend->without_fast_path = suite_plain;
     return work;
 }
 
@@ -269,7 +269,7 @@ const char *item_text(struct work_fixture *f, const char *id)
     snprintf(f->text,
              sizeof(f->text),
              "%s %d/%d token %llu attempts %lld '%.*s'",
-             pawl__item_status_text(item->status),
+             pawl__work_item_status_text(item->status),
              item->retry_count,
              item->max_retries,
              (unsigned long long)item->token,
@@ -315,7 +315,7 @@ const char *task_text(struct work_fixture *f, const char *task_id)
     snprintf(f->text,
              sizeof(f->text),
              "%s%s w%llu p%llu r%llu c%llu f%llu",
-             pawl__task_status_text(task->status),
+             pawl__work_task_status_text(task->status),
              task->set_by_user ? "!" : "",
              (unsigned long long)task->waiting,
              (unsigned long long)task->pending,

@@ -472,7 +472,7 @@ pawl_status play_act(struct play *play, enum play_store store, const struct play
     size_t before = hand.answer->len;
 
     /* The same jitter for all, also when a call is repeated. */
-    pawl__group_seed(hand.work->group, play->seed ^ (play->step << 20));
+    pawl__work_group_seed(hand.work->group, play->seed ^ (play->step << 20));
     pawl_status status = acts[command->kind](&hand, command);
     if (is_unknown(status)) {
         pawl__buf_cut(hand.answer, before);

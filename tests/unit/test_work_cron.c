@@ -3,12 +3,12 @@
 #include "base/os/clock.h"
 #include "work/schedules/cron.h"
 
-static struct cron parsed(const char *text)
+static struct work_cron parsed(const char *text)
 {
-    struct cron cron;
+    struct work_cron cron;
     pawl_error error = PAWL_ERROR_INIT;
 
-    assert_ok(pawl__cron_parse(pawl_view_of(text), &cron, &error), &error);
+    assert_ok(pawl__work_cron_parse(pawl_view_of(text), &cron, &error), &error);
     return cron;
 }
 
@@ -23,21 +23,22 @@ static int64_t at(const char *text)
 
 static void assert_next(const char *expression, const char *after, const char *expected)
 {
-    struct cron cron = parsed(expression);
+    struct work_cron cron = parsed(expression);
     int64_t slot_us = 0;
     char text[PAWL__TIME_SIZE];
 
-    assert_true(pawl__cron_next(&cron, at(after), &slot_us));
+    assert_true(pawl__work_cron_next(&cron, at(after), &slot_us));
     pawl__time_store(slot_us, text);
     assert_string_equal(text, expected);
 }
 
 static void assert_refused(const char *expression, const char *message)
 {
-    struct cron cron = { .minutes = 42 };
+    struct work_cron cron = { .minutes = 42 };
     pawl_error error = PAWL_ERROR_INIT;
 
-    assert_status(pawl__cron_parse(pawl_view_of(expression), &cron, &error), PAWL_INVALID, &error);
+    assert_status(
+        pawl__work_cron_parse(pawl_view_of(expression), &cron, &error), PAWL_INVALID, &error);
     assert_message(&error, message);
     assert_int_equal(cron.minutes, 42); /* a failed call leaves its outputs alone */
 }
@@ -141,7 +142,7 @@ static void test_an_error_names_the_field(void **state)
 static void test_an_expression_has_a_limit(void **state)
 {
     char text[CRON_BYTES_MAX + 2];
-    struct cron cron;
+    struct work_cron cron;
     pawl_error error = PAWL_ERROR_INIT;
 
     (void)state;
@@ -149,8 +150,8 @@ static void test_an_expression_has_a_limit(void **state)
     memcpy(text,
            "* * * * * ",
            sizeof("* * * * * ") - 1); /* NOLINT(bugprone-not-null-terminated-result) */
-    assert_ok(pawl__cron_parse((pawl_view){ text, CRON_BYTES_MAX }, &cron, &error), &error);
-    assert_status(pawl__cron_parse((pawl_view){ text, CRON_BYTES_MAX + 1 }, &cron, &error),
+    assert_ok(pawl__work_cron_parse((pawl_view){ text, CRON_BYTES_MAX }, &cron, &error), &error);
+    assert_status(pawl__work_cron_parse((pawl_view){ text, CRON_BYTES_MAX + 1 }, &cron, &error),
                   PAWL_INVALID,
                   &error);
     assert_message(&error, "1001 bytes, the limit is 1000");
@@ -158,14 +159,14 @@ static void test_an_expression_has_a_limit(void **state)
 
 static void test_time_ends_with_the_year_9999(void **state)
 {
-    struct cron cron = parsed("@yearly");
+    struct work_cron cron = parsed("@yearly");
     int64_t slot_us = 42;
 
     (void)state;
-    assert_false(pawl__cron_next(&cron, at("9999-01-01 00:00:00"), &slot_us));
-    assert_false(pawl__cron_next(&cron, INT64_MAX, &slot_us));
+    assert_false(pawl__work_cron_next(&cron, at("9999-01-01 00:00:00"), &slot_us));
+    assert_false(pawl__work_cron_next(&cron, INT64_MAX, &slot_us));
     assert_int_equal(slot_us, 42);
-    assert_true(pawl__cron_next(&cron, INT64_MIN, &slot_us));
+    assert_true(pawl__work_cron_next(&cron, INT64_MIN, &slot_us));
 }
 
 static void test_the_newest_slot_agrees_with_the_next_one(void **state)
@@ -177,18 +178,18 @@ static void test_the_newest_slot_agrees_with_the_next_one(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(expressions) / sizeof(expressions[0]); i++) {
-        struct cron cron = parsed(expressions[i]);
+        struct work_cron cron = parsed(expressions[i]);
         int64_t walked_us = from_us - 1;
         int64_t slot_us = walked_us;
         while (slot_us <= until_us) {
             walked_us = slot_us;
-            assert_true(pawl__cron_next(&cron, walked_us, &slot_us));
+            assert_true(pawl__work_cron_next(&cron, walked_us, &slot_us));
         }
-        assert_true(pawl__cron_newest(&cron, from_us, until_us, &newest_us));
+        assert_true(pawl__work_cron_newest(&cron, from_us, until_us, &newest_us));
         assert_int_equal(newest_us, walked_us);
-        assert_true(pawl__cron_newest(&cron, newest_us, newest_us, &newest_us));
+        assert_true(pawl__work_cron_newest(&cron, newest_us, newest_us, &newest_us));
         assert_int_equal(newest_us, walked_us);
-        assert_false(pawl__cron_newest(&cron, newest_us + 1, until_us, &newest_us));
+        assert_false(pawl__work_cron_newest(&cron, newest_us + 1, until_us, &newest_us));
     }
 }
 

@@ -22,7 +22,7 @@ static struct work_row claimed(const struct work_now *now)
     struct work_row row = pending();
     pawl_error error = PAWL_ERROR_INIT;
 
-    assert_ok(pawl__decide_claim(&row, pawl_view_of("w"), LEASE_NS, now, &error), &error);
+    assert_ok(pawl__work_decide_claim(&row, pawl_view_of("w"), LEASE_NS, now, &error), &error);
     return row;
 }
 
@@ -33,13 +33,13 @@ static void test_a_lease_ends_at_its_deadline_and_not_before(void **state)
     struct work_row row = claimed(&now);
 
     now.ns = 1000 + LEASE_NS - 1;
-    assert_int_equal(pawl__decide_held(&row, 1, &now, NULL), PAWL_OK);
-    assert_false(pawl__decide_expire(&row, &now));
+    assert_int_equal(pawl__work_decide_held(&row, 1, &now, NULL), PAWL_OK);
+    assert_false(pawl__work_decide_expire(&row, &now));
     now.ns++;
-    assert_int_equal(pawl__decide_held(&row, 1, &now, NULL), PAWL_LEASE_LOST);
-    assert_true(pawl__decide_expire(&row, &now));
+    assert_int_equal(pawl__work_decide_held(&row, 1, &now, NULL), PAWL_LEASE_LOST);
+    assert_true(pawl__work_decide_expire(&row, &now));
     assert_int_equal(row.item.status, PAWL_ITEM_EXPIRED);
-    pawl__decide_after_expiry(&row, &now);
+    pawl__work_decide_after_expiry(&row, &now);
     assert_int_equal(row.item.status, PAWL_ITEM_PENDING);
     assert_int_equal(row.item.retry_count, 1);
 }
@@ -61,9 +61,9 @@ static void test_every_change_has_a_time_of_its_own(void **state)
     struct work_row row = pending();
 
     row.item.updated_at_us = 7;
-    assert_true(pawl__decide_cancel(&row, pawl_view_of("x"), &now));
+    assert_true(pawl__work_decide_cancel(&row, pawl_view_of("x"), &now));
     assert_int_equal(row.item.updated_at_us, 8);
-    assert_false(pawl__decide_cancel(&row, pawl_view_of("y"), &now));
+    assert_false(pawl__work_decide_cancel(&row, pawl_view_of("y"), &now));
     assert_true(pawl__view_is(row.item.error_message, "x"));
 }
 
@@ -74,7 +74,7 @@ static void test_used_up_tokens_are_not_given_out(void **state)
     struct work_row row = pending();
 
     row.item.token = INT64_MAX;
-    assert_int_equal(pawl__decide_claim(&row, pawl_view_of("w"), LEASE_NS, &now, NULL),
+    assert_int_equal(pawl__work_decide_claim(&row, pawl_view_of("w"), LEASE_NS, &now, NULL),
                      PAWL_FAILED);
     assert_int_equal(row.item.status, PAWL_ITEM_PENDING);
 }
@@ -98,7 +98,7 @@ static void test_a_task_follows_its_items(void **state)
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        assert_int_equal(pawl__decide_task(rows[i].before, &rows[i].facts), rows[i].after);
+        assert_int_equal(pawl__work_decide_task(rows[i].before, &rows[i].facts), rows[i].after);
     }
 }
 
@@ -111,11 +111,11 @@ static void test_a_cycle_is_found_and_a_node_of_it_named(void **state)
     struct work_arrow ring[] = { { 0, 1 }, { 1, 2 }, { 2, 1 }, { 2, 3 }, { 3, 4 } };
     struct work_arrow self[] = { { 4, 4 } };
 
-    assert_int_equal(pawl__dag_cycle(5, none, COUNT_OF(none), scratch), 5);
-    assert_int_equal(pawl__dag_cycle(5, none, 0, scratch), 5);
-    size_t node = pawl__dag_cycle(5, ring, COUNT_OF(ring), scratch);
+    assert_int_equal(pawl__work_dag_cycle(5, none, COUNT_OF(none), scratch), 5);
+    assert_int_equal(pawl__work_dag_cycle(5, none, 0, scratch), 5);
+    size_t node = pawl__work_dag_cycle(5, ring, COUNT_OF(ring), scratch);
     assert_true(node == 1 || node == 2);
-    assert_int_equal(pawl__dag_cycle(5, self, COUNT_OF(self), scratch), 4);
+    assert_int_equal(pawl__work_dag_cycle(5, self, COUNT_OF(self), scratch), 4);
 }
 
 int main(void)

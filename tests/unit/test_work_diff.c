@@ -24,7 +24,8 @@ static void assert_diff(const char *from, const char *to, const char *expected)
     pawl_error error = PAWL_ERROR_INIT;
 
     room[0] = '\0';
-    assert_ok(pawl__json_diff(pawl_view_of(from), pawl_view_of(to), note, &seen, &error), &error);
+    assert_ok(pawl__work_json_diff(pawl_view_of(from), pawl_view_of(to), note, &seen, &error),
+              &error);
     assert_string_equal(room, expected);
 }
 
@@ -65,11 +66,11 @@ static void test_a_visitor_ends_the_walk(void **state)
     pawl_error error = PAWL_ERROR_INIT;
 
     (void)state;
-    assert_ok(pawl__json_diff(pawl_view_of("{\"a\":[1,2,3],\"b\":1}"),
-                              pawl_view_of("{\"a\":[4,5,6],\"b\":2,\"c\":0}"),
-                              note,
-                              &seen,
-                              &error),
+    assert_ok(pawl__work_json_diff(pawl_view_of("{\"a\":[1,2,3],\"b\":1}"),
+                                   pawl_view_of("{\"a\":[4,5,6],\"b\":2,\"c\":0}"),
+                                   note,
+                                   &seen,
+                                   &error),
               &error);
     assert_string_equal(room, "/a/0: 1 -> 4\n/a/1: 2 -> 5\n");
 }
@@ -80,11 +81,11 @@ static void test_what_is_no_json_is_named(void **state)
     pawl_error error = PAWL_ERROR_INIT;
 
     (void)state;
-    assert_status(pawl__json_diff(pawl_view_of("{"), pawl_view_of("1"), note, &seen, &error),
+    assert_status(pawl__work_json_diff(pawl_view_of("{"), pawl_view_of("1"), note, &seen, &error),
                   PAWL_INVALID,
                   &error);
     assert_message(&error, "from: ");
-    assert_status(pawl__json_diff(pawl_view_of("1"), pawl_view_of(""), note, &seen, &error),
+    assert_status(pawl__work_json_diff(pawl_view_of("1"), pawl_view_of(""), note, &seen, &error),
                   PAWL_INVALID,
                   &error);
     assert_message(&error, "to: ");

@@ -25,13 +25,13 @@ static pawl_evidence evidence_of(pawl_evidence_kind kind, const char *subject, c
 
 static void assert_look(pawl_evidence evidence, bool row, bool expected, const char *detail)
 {
-    struct evidence_world world = { fake_row, &row, 10000 };
+    struct work_evidence_context world = { fake_row, &row, 10000 };
     char said[EVIDENCE_DETAIL_SIZE];
     pawl_error error = PAWL_ERROR_INIT;
     bool holds = !expected;
 
-    assert_ok(pawl__evidence_check_form(&evidence, &error), &error);
-    assert_ok(pawl__evidence_look(&evidence, &world, &holds, said, &error), &error);
+    assert_ok(pawl__work_evidence_check_form(&evidence, &error), &error);
+    assert_ok(pawl__work_evidence_check(&evidence, &world, &holds, said, &error), &error);
     assert_int_equal(holds, expected);
     if (strstr(said, detail) == NULL) {
         fail_msg("'%s' is not in '%s'", detail, said);
@@ -99,13 +99,13 @@ static void test_a_command_that_does_not_end_is_killed_with_its_children(void **
 {
     pawl_evidence evidence =
         evidence_of(PAWL_EVIDENCE_COMMAND_EXIT, "sleep 1000 & sleep 1000; wait", "0");
-    struct evidence_world world = { fake_row, NULL, 50 };
+    struct work_evidence_context world = { fake_row, NULL, 50 };
     char said[EVIDENCE_DETAIL_SIZE];
     pawl_error error = PAWL_ERROR_INIT;
     bool holds = true;
 
     (void)state;
-    assert_ok(pawl__evidence_look(&evidence, &world, &holds, said, &error), &error);
+    assert_ok(pawl__work_evidence_check(&evidence, &world, &holds, said, &error), &error);
     assert_false(holds);
     assert_string_equal(said, "not ended within 50 ms");
 }
@@ -121,7 +121,7 @@ static void assert_refused(pawl_evidence evidence, const char *message)
 {
     pawl_error error = PAWL_ERROR_INIT;
 
-    assert_status(pawl__evidence_check_form(&evidence, &error), PAWL_INVALID, &error);
+    assert_status(pawl__work_evidence_check_form(&evidence, &error), PAWL_INVALID, &error);
     assert_message(&error, message);
 }
 
@@ -135,7 +135,7 @@ static void test_a_wrong_form_is_refused_by_name(void **state)
 
     (void)state;
     memset(long_path, 'x', sizeof(long_path));
-    assert_ok(pawl__evidence_check_form(&longest, &error), &error);
+    assert_ok(pawl__work_evidence_check_form(&longest, &error), &error);
     longest.subject.len++;
     assert_refused(longest, "subject: 4097 bytes, must be 1 to 4096");
     assert_refused(evidence_of(PAWL_EVIDENCE_FILE_EXISTS, "", ""), "subject: 0 bytes");

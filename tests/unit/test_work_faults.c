@@ -15,12 +15,12 @@ static pawl_status carry_out(struct work_fixture *f, struct work_request *reques
     pawl_error error = PAWL_ERROR_INIT;
     struct work_group *group = NULL;
     bool wake;
-    pawl_status status = pawl__group_new(f->work->backend, &f->options, &group, &error);
+    pawl_status status = pawl__work_group_new(f->work->backend, &f->options, &group, &error);
 
     if (status == PAWL_OK) {
-        status = pawl__group_run(group, &request, 1, &wake, &error);
+        status = pawl__work_group_run(group, &request, 1, &wake, &error);
     }
-    pawl__group_free(group);
+    pawl__work_group_free(group);
     return status == PAWL_OK ? request->item.outcome.status : status;
 }
 
@@ -38,7 +38,8 @@ static pawl_status run_submit(struct work_tx *tx, struct work_request *request, 
     submissions[0].after = &after;
     submissions[0].after_count = 1;
     submissions[1].work_item_id = pawl_view_of("b");
-    return pawl__tx_submit(tx, request, submissions, NULL, COUNT_OF(submissions), NULL, reterr);
+    return pawl__work_tx_submit(
+        tx, request, submissions, NULL, COUNT_OF(submissions), NULL, reterr);
 }
 
 static void test_a_submit_without_memory_leaves_nothing(void **state)

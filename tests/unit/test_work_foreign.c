@@ -137,7 +137,7 @@ static void set_status(char *ret_sql, size_t size, const char *id, pawl_item_sta
              size,
              "UPDATE work_items SET status = '%s', lease_holder = %s, lease_expires_at = %s,"
              " completed_at = %s WHERE work_item_id = '%s'",
-             pawl__item_status_text(status),
+             pawl__work_item_status_text(status),
              leased ? "'w'" : "NULL",
              leased ? "'2999-01-01 00:00:00'" : "NULL",
              ended ? "'2026-01-01 00:00:00'" : "NULL",
@@ -177,8 +177,8 @@ static void test_the_store_lets_happen_what_is_in_the_table_and_nothing_else(voi
             set_status(sql, sizeof(sql), id, (pawl_item_status)to);
             if (work_refuses(f, sql) == allowed) {
                 fail_msg("%s to %s",
-                         pawl__item_status_text((pawl_item_status)from),
-                         pawl__item_status_text((pawl_item_status)to));
+                         pawl__work_item_status_text((pawl_item_status)from),
+                         pawl__work_item_status_text((pawl_item_status)to));
             }
         }
     }

@@ -333,7 +333,7 @@ static void give_up_a_claim(struct work_fixture *f)
     submit(f, "b", "T", 0);
     claim.holder = pawl_view_of("gone");
     claim.count_max = 2;
-    assert_ok(pawl__work_take_claim(f->work, &claim, &claiming, &f->err), &f->err);
+    assert_ok(pawl__work_claim_parse(f->work, &claim, &claiming, &f->err), &f->err);
     assert_ok(pawl__failpoint_set("work.commit.before=delay:1000*1", &f->err), &f->err);
     while (status == PAWL_BUSY) { /* its turn had not come */
         int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());

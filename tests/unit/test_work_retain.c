@@ -6,7 +6,7 @@
  * dot where one may go. */
 static void assert_kept(uint64_t keep_last, const char *given, const char *expected)
 {
-    struct retain retain = { .keep_last = keep_last };
+    struct work_retain retain = { .keep_last = keep_last };
     char kept[64];
     size_t i = 0;
 
@@ -14,7 +14,7 @@ static void assert_kept(uint64_t keep_last, const char *given, const char *expec
         bool verified = given[i] >= 'A' && given[i] <= 'Z';
         pawl_checkpoint_type type = (pawl_checkpoint_type)(given[i] - (verified ? 'A' : 'a'));
         kept[i] = '.';
-        if (pawl__retain_keeps(&retain, type, verified)) {
+        if (pawl__work_retain_keeps(&retain, type, verified)) {
             kept[i] = given[i];
         }
     }

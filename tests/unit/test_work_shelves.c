@@ -67,7 +67,7 @@ static pawl_claimed *lease(struct fixture *f, size_t count)
         items[i].task_id = pawl_view_of(f->next_item % 10 == 0 ? "U" : "T");
         items[i].token = 1;
     }
-    assert_ok(pawl__copy_items(items, count, &claimed, &f->err), &f->err);
+    assert_ok(pawl__work_copy_out_items(items, count, &claimed, &f->err), &f->err);
     return claimed;
 }
 

@@ -50,7 +50,7 @@ static bool leased(struct work_row *row, enum work_command_kind kind, bool retry
     struct work_command command = command_of(kind, retryable);
     bool changed = false;
 
-    return pawl__decide_leased(row, &command, &now, &changed, NULL) == PAWL_OK && changed;
+    return pawl__work_decide_leased(row, &command, &now, &changed, NULL) == PAWL_OK && changed;
 }
 
 static bool heartbeat(struct work_row *row)
@@ -82,12 +82,12 @@ static bool expire(struct work_row *row)
 {
     struct work_now later = { .wall_us = 2000, .ns = now.ns + LEASE_NS };
 
-    return pawl__decide_expire(row, &later);
+    return pawl__work_decide_expire(row, &later);
 }
 
 static bool cancel(struct work_row *row)
 {
-    return pawl__decide_cancel(row, pawl_view_of("cancelled"), &now);
+    return pawl__work_decide_cancel(row, pawl_view_of("cancelled"), &now);
 }
 
 /* The steps that refuse by themselves; claim, enter and what follows an expiry are only called on rows
@@ -114,7 +114,7 @@ static void test_every_decision_follows_the_table(void **state)
             if (takes[i].take(&row) != there) {
                 fail_msg("'%s' of an item that is %s",
                          pawl__work_step_text(takes[i].step),
-                         pawl__item_status_text((pawl_item_status)from));
+                         pawl__work_item_status_text((pawl_item_status)from));
             }
             if (there) {
                 assert_int_equal(row.item.status, next);
@@ -176,10 +176,10 @@ static void test_a_heartbeat_never_shortens_a_lease(void **state)
 
     (void)state;
     command.lease_ns = NS_PER_S;
-    assert_int_equal(pawl__decide_leased(&row, &command, &now, &changed, NULL), PAWL_OK);
+    assert_int_equal(pawl__work_decide_leased(&row, &command, &now, &changed, NULL), PAWL_OK);
     assert_int_equal(row.deadline_ns, now.ns + LEASE_NS);
     command.lease_ns = 2 * LEASE_NS;
-    assert_int_equal(pawl__decide_leased(&row, &command, &now, &changed, NULL), PAWL_OK);
+    assert_int_equal(pawl__work_decide_leased(&row, &command, &now, &changed, NULL), PAWL_OK);
     assert_int_equal(row.deadline_ns, now.ns + 2 * LEASE_NS);
 }
 
@@ -221,14 +221,14 @@ static void test_a_repetition_is_told_from_another_call(void **state)
         row.item.error_message = pawl_view_of(rows[i].message);
         command.output_data = pawl_view_of("{\"a\":1}");
         struct work_row before = row;
-        pawl_status status = pawl__decide_leased(&row, &command, &now, &changed, NULL);
+        pawl_status status = pawl__work_decide_leased(&row, &command, &now, &changed, NULL);
         if (status != (rows[i].same ? PAWL_OK : PAWL_LEASE_LOST) || changed) {
             fail_msg("row %zu: %s", i, pawl_status_name(status));
         }
         assert_memory_equal(&row, &before, sizeof(row));
         /* Another token's is never a repetition. */
         command.token = 2;
-        assert_int_equal(pawl__decide_leased(&row, &command, &now, &changed, NULL),
+        assert_int_equal(pawl__work_decide_leased(&row, &command, &now, &changed, NULL),
                          PAWL_LEASE_LOST);
     }
 }
@@ -246,14 +246,14 @@ static void add_row(struct pawl__buf *page, enum work_step step)
                 &from,
                 "%s%s",
                 from.len == 0 ? "" : ", ",
-                state == WORK_NO_ITEM ? "–" : pawl__item_status_text((pawl_item_status)state));
+                state == WORK_NO_ITEM ? "–" : pawl__work_item_status_text((pawl_item_status)state));
         }
     }
     pawl__buf_add_format(page,
                          "| %s | %.*s | %s |\n",
                          pawl__work_step_text(step),
                          VIEW_ARGS(pawl__buf_view(&from)),
-                         pawl__item_status_text(next));
+                         pawl__work_item_status_text(next));
 }
 
 static void test_the_page_shows_the_table(void **state)

@@ -13,7 +13,7 @@
 struct story {
     struct trace trace;
     struct work_row item;
-    struct idem_row key;
+    struct work_key_row key;
 };
 
 static int start(void **state)
@@ -26,7 +26,7 @@ static int start(void **state)
         .home = WORK_IN_ITEMS,
         .due_ns = INT64_MIN,
     };
-    story->key = (struct idem_row){ .key = { "pay", 3 } };
+    story->key = (struct work_key_row){ .key = { "pay", 3 } };
     *state = story;
     return 0;
 }
@@ -63,16 +63,16 @@ static void claims(struct story *story, int64_t at, const char *who)
     pawl_error error = PAWL_ERROR_INIT;
 
     if (row->item.status == PAWL_ITEM_WAITING) {
-        (void)pawl__decide_due(row, &now);
+        (void)pawl__work_decide_due(row, &now);
     }
     if (row->item.status != PAWL_ITEM_PENDING) {
         trace_add(&story->trace,
                   "%s claims -> nothing, it is %s",
                   who,
-                  pawl__item_status_text(row->item.status));
+                  pawl__work_item_status_text(row->item.status));
         return;
     }
-    assert_ok(pawl__decide_claim(row, pawl_view_of(who), LEASE_NS, &now, &error), &error);
+    assert_ok(pawl__work_decide_claim(row, pawl_view_of(who), LEASE_NS, &now, &error), &error);
     trace_add(&story->trace,
               "%s claims -> token %llu, until %lld",
               who,
@@ -99,14 +99,14 @@ static void calls(struct story *story,
         .random = 0, /* half of it */
     };
     bool changed = false;
-    pawl_status status = pawl__decide_leased(&story->item, &command, &now, &changed, NULL);
+    pawl_status status = pawl__work_decide_leased(&story->item, &command, &now, &changed, NULL);
 
     trace_add(&story->trace,
               "token %llu %s -> %s, %s",
               (unsigned long long)token,
               what,
               result_of(status, changed),
-              pawl__item_status_text(story->item.item.status));
+              pawl__work_item_status_text(story->item.item.status));
 }
 
 static void beats(struct story *story, int64_t at, uint64_t token)
@@ -134,14 +134,15 @@ static void sweeps(struct story *story, int64_t at)
     struct work_now now = now_of(story, at);
     struct work_row *row = &story->item;
 
-    if (!pawl__decide_expire(row, &now)) {
-        trace_add(&story->trace, "sweep -> nothing, %s", pawl__item_status_text(row->item.status));
+    if (!pawl__work_decide_expire(row, &now)) {
+        trace_add(
+            &story->trace, "sweep -> nothing, %s", pawl__work_item_status_text(row->item.status));
         return;
     }
-    pawl__decide_after_expiry(row, &now);
+    pawl__work_decide_after_expiry(row, &now);
     trace_add(&story->trace,
               "sweep -> expired, then %s, retries %d of %d",
-              pawl__item_status_text(row->item.status),
+              pawl__work_item_status_text(row->item.status),
               row->item.retry_count,
               row->item.max_retries);
 }
@@ -149,12 +150,12 @@ static void sweeps(struct story *story, int64_t at)
 static void cancels(struct story *story, int64_t at)
 {
     struct work_now now = now_of(story, at);
-    bool done = pawl__decide_cancel(&story->item, pawl_view_of("cancelled"), &now);
+    bool done = pawl__work_decide_cancel(&story->item, pawl_view_of("cancelled"), &now);
 
     trace_add(&story->trace,
               "cancel -> %s%s",
               done ? "" : "nothing, ",
-              pawl__item_status_text(story->item.item.status));
+              pawl__work_item_status_text(story->item.item.status));
 }
 
 static void test_a_lease_lasts_until_its_deadline_and_a_heartbeat_moves_it(void **state)
@@ -293,7 +294,7 @@ static void begins_after_step(
     struct story *story, int64_t at, const char *hash, bool take_over, int64_t wall_step_us)
 {
     struct work_now now = now_of(story, at);
-    struct idem_wish wish = {
+    struct work_key_begin wish = {
         .key = pawl_view_of("pay"),
         .request_hash = pawl_view_of(hash),
         .lease_ns = LEASE_NS,
@@ -304,7 +305,7 @@ static void begins_after_step(
     pawl_error error = PAWL_ERROR_INIT;
 
     now.wall_us += wall_step_us;
-    assert_ok(pawl__idem_decide_begin(&story->key, &wish, &now, &answer, &error), &error);
+    assert_ok(pawl__work_key_decide_begin(&story->key, &wish, &now, &answer, &error), &error);
     if (answer == PAWL_IDEM_NEW) {
         story->key.known = true; /* as the store would have it */
         trace_add(&story->trace,
@@ -326,18 +327,21 @@ static void begins(struct story *story, int64_t at, const char *hash)
     begins_after_step(story, at, hash, false, 0);
 }
 
-static void ends(
-    struct story *story, int64_t at, uint64_t token, enum idem_state state, const char *response)
+static void ends(struct story *story,
+                 int64_t at,
+                 uint64_t token,
+                 enum work_key_state state,
+                 const char *response)
 {
     struct work_now now = now_of(story, at);
     bool changed = false;
-    pawl_status status = pawl__idem_decide_end(
+    pawl_status status = pawl__work_key_decide_end(
         &story->key, token, state, pawl_view_of(response), &now, &changed, NULL);
 
     trace_add(&story->trace,
               "token %llu %s %s -> %s",
               (unsigned long long)token,
-              state == IDEM_COMPLETED ? "completes" : "fails",
+              state == WORK_KEY_COMPLETED ? "completes" : "fails",
               response,
               result_of(status, changed));
 }
@@ -347,7 +351,7 @@ static void gives_up(struct story *story, int64_t at, uint64_t token)
     bool changed = false;
 
     (void)now_of(story, at);
-    pawl_status status = pawl__idem_decide_release(&story->key, token, &changed, NULL);
+    pawl_status status = pawl__work_key_decide_release(&story->key, token, &changed, NULL);
     trace_add(&story->trace,
               "token %llu gives up -> %s",
               (unsigned long long)token,
@@ -361,14 +365,14 @@ static void test_a_key_is_new_once_and_done_until_its_ttl(void **state)
     begins(story, 0, "A");
     begins(story, 1, "A");
     begins(story, 2, "B");
-    ends(story, 3, 1, IDEM_COMPLETED, "{\"n\":1}");
-    ends(story, 4, 1, IDEM_COMPLETED, "{ \"n\": 1 }");
-    ends(story, 5, 1, IDEM_COMPLETED, "2");
+    ends(story, 3, 1, WORK_KEY_COMPLETED, "{\"n\":1}");
+    ends(story, 4, 1, WORK_KEY_COMPLETED, "{ \"n\": 1 }");
+    ends(story, 5, 1, WORK_KEY_COMPLETED, "2");
     begins(story, 99, "A");
     begins_after_step(story, 99, "A", false, 3600 * US_PER_S);
     begins_after_step(story, 99, "A", false, -3600 * US_PER_S);
     begins(story, 100, "B");
-    ends(story, 101, 1, IDEM_COMPLETED, "{\"n\":1}");
+    ends(story, 101, 1, WORK_KEY_COMPLETED, "{\"n\":1}");
     assert_trace(&story->trace,
                  "[  0] begin A -> new, token 1\n"
                  "[  1] begin A -> in flight\n"
@@ -390,8 +394,8 @@ static void test_a_key_whose_owner_is_gone_is_in_doubt_until_somebody_decides(vo
     begins(story, 0, "A");
     begins(story, 30, "A");
     begins_after_step(story, 31, "A", true, 0);
-    ends(story, 32, 1, IDEM_COMPLETED, "1");
-    ends(story, 33, 2, IDEM_FAILED, "\"no\"");
+    ends(story, 32, 1, WORK_KEY_COMPLETED, "1");
+    ends(story, 33, 2, WORK_KEY_FAILED, "\"no\"");
     begins(story, 34, "A");
     begins_after_step(story, 35, "A", true, 0);
     assert_trace(&story->trace,
@@ -413,7 +417,7 @@ static void test_a_key_that_was_given_up_is_new_for_any_request(void **state)
     gives_up(story, 2, 1);
     begins(story, 3, "B");
     gives_up(story, 4, 1);
-    ends(story, 5, 2, IDEM_COMPLETED, "1");
+    ends(story, 5, 2, WORK_KEY_COMPLETED, "1");
     gives_up(story, 6, 2);
     begins(story, 7, "A");
     assert_trace(&story->trace,

@@ -242,7 +242,7 @@ enum {
  * be over, and a worker gets its turn. */
 static struct between {
     struct care_fixture *f; /* `work` is the worker's handle */
-    const struct work_care_ops *care;
+    const struct work_maintenance_ops *care;
     uint64_t looks;
 } between;
 
@@ -272,7 +272,7 @@ static void test_workers_get_through_between_the_batches_of_a_retention(void **s
 {
     struct care_fixture *f = *state;
     struct care_fixture worker = *f;
-    struct work_care_ops care = *f->work->backend->care;
+    struct work_maintenance_ops care = *f->work->backend->maintenance;
     pawl_retention rules = PAWL_RETENTION_INIT;
     pawl_retention_report report;
     char id[20];
@@ -289,13 +289,13 @@ static void test_workers_get_through_between_the_batches_of_a_retention(void **s
     assert_true(care_fixture_wait(f, 172800));
     pawl_work *second = care_fixture_second(f); /* none in memory: the same handle then */
     worker.work = second == NULL ? f->work : second;
-    between = (struct between){ .f = &worker, .care = f->work->backend->care };
+    between = (struct between){ .f = &worker, .care = f->work->backend->maintenance };
     care.old_items = look_between;
-    f->work->backend->care = &care;
+    f->work->backend->maintenance = &care;
     rules.item_days = 1;
     rules.batch = BATCH;
     assert_ok(pawl_work_retention(f->work, &rules, &report, &f->err), &f->err);
-    f->work->backend->care = between.care;
+    f->work->backend->maintenance = between.care;
     assert_int_equal(between.looks, LOOKS);
     assert_int_equal(report.items, OLD_ITEMS);
     assert_int_equal(report.history, OLD_ITEMS * HISTORY_OF_ONE);
@@ -367,7 +367,7 @@ static pawl_status remove_some_items(struct work_backend *base,
                                      uint64_t *ret_history,
                                      pawl_error *reterr)
 {
-    pawl_status status = turns.real.care->remove_items(
+    pawl_status status = turns.real.maintenance->remove_items(
         base, ended_before_us, ids, count, ret_items, ret_history, reterr);
 
     note_removed(*ret_items, &turns.items);
@@ -427,7 +427,7 @@ static void retain_with_turns(struct care_fixture *f, pawl_retention_report *ret
 {
     struct work_backend *backend = f->work->backend;
     struct work_store_ops store = *backend->store;
-    struct work_care_ops care = *backend->care;
+    struct work_maintenance_ops care = *backend->maintenance;
     struct work_checkpoint_ops checkpoints = *backend->checkpoints;
     struct work_key_ops keys = *backend->keys;
     pawl_retention rules = PAWL_RETENTION_INIT;
@@ -438,7 +438,7 @@ static void retain_with_turns(struct care_fixture *f, pawl_retention_report *ret
     checkpoints.remove = remove_some_checkpoints;
     keys.prune = remove_some_keys;
     backend->store = &store;
-    backend->care = &care;
+    backend->maintenance = &care;
     backend->checkpoints = &checkpoints;
     backend->keys = &keys;
     rules.item_days = 1;

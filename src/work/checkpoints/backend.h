@@ -5,14 +5,14 @@
 #include "work/core/backend.h"
 
 /* What came of looking at one piece of evidence. */
-struct checkpoint_result {
+struct work_checkpoint_result {
     size_t ordinal;
     bool ok;
     pawl_view detail;
 };
 
 /* Which checkpoints of a task. */
-struct checkpoint_query {
+struct work_checkpoint_query {
     pawl_view task_id;
     pawl_view work_item_id;           /* empty: any; as it was given, also when the item is gone */
     const pawl_checkpoint_type *type; /* NULL: any */
@@ -25,11 +25,11 @@ struct checkpoint_query {
 };
 
 /* False ends the walk. Texts are borrowed for the call. */
-typedef bool (*checkpoint_light_visit)(void *context,
-                                       pawl_view checkpoint_id,
-                                       pawl_checkpoint_type type,
-                                       bool verified);
-typedef bool (*checkpoint_task_visit)(void *context, pawl_view task_id, uint64_t count);
+typedef bool (*work_checkpoint_light_visit)(void *context,
+                                            pawl_view checkpoint_id,
+                                            pawl_checkpoint_type type,
+                                            bool verified);
+typedef bool (*work_checkpoint_task_visit)(void *context, pawl_view task_id, uint64_t count);
 
 struct work_checkpoint_ops {
     /* --- inside of a transaction --- */
@@ -55,14 +55,14 @@ struct work_checkpoint_ops {
     pawl_status (*record)(struct work_backend *base,
                           const struct work_now *now,
                           const pawl_checkpoint *checkpoint,
-                          const struct checkpoint_result *results,
+                          const struct work_checkpoint_result *results,
                           size_t count,
                           pawl_error *reterr);
 
     /* All checkpoints of a task, newest first, until `visit` says no. */
     pawl_status (*walk)(struct work_backend *base,
                         pawl_view task_id,
-                        checkpoint_light_visit visit,
+                        work_checkpoint_light_visit visit,
                         void *context,
                         pawl_error *reterr);
 
@@ -83,7 +83,7 @@ struct work_checkpoint_ops {
                        void *context,
                        pawl_error *reterr); /* NOT_FOUND */
     pawl_status (*list)(struct work_backend *base,
-                        const struct checkpoint_query *query,
+                        const struct work_checkpoint_query *query,
                         pawl_checkpoint_visit visit,
                         void *context,
                         pawl_error *reterr);
@@ -91,7 +91,7 @@ struct work_checkpoint_ops {
     /* Tasks with more than `more_than` checkpoints. */
     pawl_status (*crowded)(struct work_backend *base,
                            uint64_t more_than,
-                           checkpoint_task_visit visit,
+                           work_checkpoint_task_visit visit,
                            void *context,
                            pawl_error *reterr);
 

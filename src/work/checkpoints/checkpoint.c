@@ -20,12 +20,12 @@ static const char *const type_texts[CHECKPOINT_TYPE_COUNT] = {
 #undef TYPE_TEXT_
 };
 
-const char *pawl__checkpoint_type_text(pawl_checkpoint_type type)
+const char *pawl__work_checkpoint_type_text(pawl_checkpoint_type type)
 {
     return type_texts[type];
 }
 
-bool pawl__checkpoint_type_parse(pawl_view text, pawl_checkpoint_type *ret_type)
+bool pawl__work_checkpoint_type_parse(pawl_view text, pawl_checkpoint_type *ret_type)
 {
     for (size_t i = 0; i < COUNT_OF(type_texts); i++) {
         if (pawl__view_is(text, type_texts[i])) {
@@ -84,7 +84,7 @@ static pawl_status check_evidence(const pawl_checkpoint *checkpoint, pawl_error 
         return pawl__fail(reterr, PAWL_INVALID, "evidence: is NULL");
     }
     for (size_t i = 0; i < checkpoint->evidence_count; i++) {
-        pawl_status status = pawl__evidence_check_form(&checkpoint->evidence[i], reterr);
+        pawl_status status = pawl__work_evidence_check_form(&checkpoint->evidence[i], reterr);
         if (status != PAWL_OK) {
             return pawl__fail_context(reterr, status, "evidence %zu", i);
         }
@@ -121,10 +121,11 @@ static pawl_status verify_first(pawl_work *work,
                                 const pawl_checkpoint *checkpoint,
                                 pawl_error *reterr)
 {
-    struct checkpoint_result results[PAWL_EVIDENCE_MAX];
+    struct work_checkpoint_result results[PAWL_EVIDENCE_MAX];
     struct pawl__arena arena = ARENA_INIT;
     char what[CHECKPOINT_WHAT_SIZE] = "";
-    pawl_status status = pawl__checkpoint_look_at(work, checkpoint, &arena, results, what, reterr);
+    pawl_status status =
+        pawl__work_checkpoint_check_evidence(work, checkpoint, &arena, results, what, reterr);
 
     if (status == PAWL_OK && what[0] != '\0') {
         status = pawl__fail(reterr, PAWL_INVALID, "%s", what);
@@ -201,10 +202,10 @@ static pawl_status find_duplicate(struct work_tx *tx,
         return status;
     }
     if (!same) {
-        return pawl__refuse(&add->request,
-                            PAWL_CONFLICT,
-                            "checkpoint '%.*s' is there with other content",
-                            VIEW_ARGS(stored->checkpoint_id));
+        return pawl__work_refuse(&add->request,
+                                 PAWL_CONFLICT,
+                                 "checkpoint '%.*s' is there with other content",
+                                 VIEW_ARGS(stored->checkpoint_id));
     }
     add->sequence = stored->sequence_number;
     return PAWL_OK;
@@ -216,7 +217,7 @@ static pawl_status check_task(struct work_tx *tx, struct add_request *add, pawl_
     pawl_status status =
         tx->backend->items->tasks(tx->backend, &add->given->task_id, 1, tx->arena, &task, reterr);
 
-    return status == PAWL_OK && !task.known ? pawl__refuse(
+    return status == PAWL_OK && !task.known ? pawl__work_refuse(
                &add->request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(add->given->task_id))
                                             : status;
 }
@@ -232,14 +233,14 @@ static pawl_status find_item(struct work_tx *tx,
 
     *ret_row = NULL;
     if (add->lease != NULL) {
-        return pawl__tx_lease(tx, &add->request, add->lease, ret_row, reterr);
+        return pawl__work_tx_lease(tx, &add->request, add->lease, ret_row, reterr);
     }
     if (id.len == 0) {
         return PAWL_OK;
     }
     pawl_status status = tx->backend->items->load(tx->backend, &id, 1, tx->arena, ret_row, reterr);
     return status == PAWL_OK && *ret_row == NULL
-               ? pawl__refuse(&add->request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(id))
+               ? pawl__work_refuse(&add->request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(id))
                : status;
 }
 
@@ -257,11 +258,11 @@ static pawl_status store(struct work_tx *tx,
 
     if (row != NULL) {
         if (whole.task_id.len > 0 && !pawl__view_equal(whole.task_id, row->item.task_id)) {
-            return pawl__refuse(&add->request,
-                                PAWL_INVALID,
-                                "task_id: item '%.*s' is one of task '%.*s'",
-                                VIEW_ARGS(row->item.work_item_id),
-                                VIEW_ARGS(row->item.task_id));
+            return pawl__work_refuse(&add->request,
+                                     PAWL_INVALID,
+                                     "task_id: item '%.*s' is one of task '%.*s'",
+                                     VIEW_ARGS(row->item.work_item_id),
+                                     VIEW_ARGS(row->item.task_id));
         }
         whole.task_id = row->item.task_id;
         whole.work_item_id = row->item.work_item_id;
@@ -356,7 +357,7 @@ static bool take(void *context, const pawl_checkpoint *checkpoint)
 
     taking->found = true;
     taking->nomem =
-        !pawl__keep_checkpoint(&taking->copy->arena, checkpoint, &taking->copy->checkpoint);
+        !pawl__work_copy_checkpoint(&taking->copy->arena, checkpoint, &taking->copy->checkpoint);
     return false;
 }
 
@@ -373,7 +374,7 @@ void pawl_checkpoint_free(pawl_checkpoint *checkpoint)
 /* The first of the query; by its id when that is given. */
 static pawl_status find_first(pawl_work *work,
                               pawl_view checkpoint_id,
-                              const struct checkpoint_query *query,
+                              const struct work_checkpoint_query *query,
                               pawl_checkpoint **ret_checkpoint,
                               pawl_error *reterr)
 {
@@ -414,7 +415,9 @@ pawl_status pawl_checkpoint_get(pawl_work *work,
     NEED(ret_checkpoint, reterr);
     NEED_VIEW(checkpoint_id, reterr);
     NEED_VIEW(task_id, reterr);
-    struct checkpoint_query query = { .task_id = task_id, .exactly = sequence_number, .limit = 1 };
+    struct work_checkpoint_query query = { .task_id = task_id,
+                                           .exactly = sequence_number,
+                                           .limit = 1 };
     bool by_id = checkpoint_id.len > 0;
     pawl_status status = pawl__work_check_name(
         by_id ? "checkpoint_id" : "task_id", by_id ? checkpoint_id : task_id, reterr);
@@ -436,7 +439,7 @@ pawl_status pawl_checkpoint_latest(pawl_work *work,
     NEED(work, reterr);
     NEED(ret_checkpoint, reterr);
     NEED_VIEW(task_id, reterr);
-    struct checkpoint_query query = {
+    struct work_checkpoint_query query = {
         .task_id = task_id,
         .type = type,
         .verified_only = verified_only,
@@ -454,7 +457,7 @@ pawl_status pawl_checkpoint_latest(pawl_work *work,
 }
 
 static pawl_status list_checkpoints(pawl_work *work,
-                                    const struct checkpoint_query *query,
+                                    const struct work_checkpoint_query *query,
                                     pawl_checkpoint_visit visit,
                                     void *context,
                                     pawl_error *reterr)
@@ -488,7 +491,7 @@ pawl_status pawl_checkpoint_list(pawl_work *work,
     NEED(visit, reterr);
     NEED_VIEW(task_id, reterr);
     NEED_VIEW(work_item_id, reterr);
-    const struct checkpoint_query query = {
+    const struct work_checkpoint_query query = {
         .task_id = task_id,
         .work_item_id = work_item_id,
         .type = type,
@@ -509,7 +512,7 @@ pawl_status pawl_checkpoint_page(pawl_work *work,
     NEED(work, reterr);
     NEED(visit, reterr);
     NEED_VIEW(task_id, reterr);
-    const struct checkpoint_query query = {
+    const struct work_checkpoint_query query = {
         .task_id = task_id,
         .type = type,
         .from = from_sequence,
@@ -530,5 +533,5 @@ pawl_status pawl_checkpoint_diff(const pawl_checkpoint *from,
     NEED(visit, reterr);
     NEED_VIEW(from->snapshot_data, reterr);
     NEED_VIEW(to->snapshot_data, reterr);
-    return pawl__json_diff(from->snapshot_data, to->snapshot_data, visit, context, reterr);
+    return pawl__work_json_diff(from->snapshot_data, to->snapshot_data, visit, context, reterr);
 }

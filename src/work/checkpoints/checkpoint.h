@@ -9,24 +9,25 @@
 
 enum { CHECKPOINT_TYPE_COUNT = PAWL_CHECKPOINT_ERROR_BOUNDARY + 1 };
 
-const char *pawl__checkpoint_type_text(pawl_checkpoint_type type);
-PAWL_MUST_USE bool pawl__checkpoint_type_parse(pawl_view text, pawl_checkpoint_type *ret_type);
+const char *pawl__work_checkpoint_type_text(pawl_checkpoint_type type);
+PAWL_MUST_USE bool pawl__work_checkpoint_type_parse(pawl_view text, pawl_checkpoint_type *ret_type);
 
 /* Looks at a checkpoint's evidence, records what was found, and says whether all of it holds;
  * `ret_what` (may be NULL) names the first that does not. */
-PAWL_MUST_USE pawl_status pawl__checkpoint_look(pawl_work *work,
-                                                const pawl_checkpoint *checkpoint,
-                                                bool *ret_verified,
-                                                char *ret_what,
-                                                pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_checkpoint_verify(pawl_work *work,
+                                                       const pawl_checkpoint *checkpoint,
+                                                       bool *ret_verified,
+                                                       char *ret_what,
+                                                       pawl_error *reterr);
 
 /* The same without recording: for one that is not stored yet. `ret_results` has evidence_count
  * entries, their details in the arena. */
-PAWL_MUST_USE pawl_status pawl__checkpoint_look_at(pawl_work *work,
-                                                   const pawl_checkpoint *checkpoint,
-                                                   struct pawl__arena *arena,
-                                                   struct checkpoint_result *ret_results,
-                                                   char *ret_what,
-                                                   pawl_error *reterr);
+PAWL_MUST_USE pawl_status
+pawl__work_checkpoint_check_evidence(pawl_work *work,
+                                     const pawl_checkpoint *checkpoint,
+                                     struct pawl__arena *arena,
+                                     struct work_checkpoint_result *ret_results,
+                                     char *ret_what,
+                                     pawl_error *reterr);
 
 #endif

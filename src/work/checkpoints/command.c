@@ -100,10 +100,10 @@ static pawl_status reap(pid_t pid, int *ret_state, pawl_error *reterr)
     return PAWL_OK;
 }
 
-pawl_status pawl__command_run(char *command,
-                              uint32_t ms_max,
-                              struct command_end *ret_end,
-                              pawl_error *reterr)
+pawl_status pawl__work_command_run(char *command,
+                                   uint32_t ms_max,
+                                   struct work_command_end *ret_end,
+                                   pawl_error *reterr)
 {
     int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + ms_max * NS_PER_MS;
     int state = 0;

@@ -123,7 +123,7 @@ static pawl_status compare(struct walk *walk, json_t *from, json_t *to, pawl_err
     return compare_plain(walk, from, to, reterr);
 }
 
-pawl_status pawl__json_diff(
+pawl_status pawl__work_json_diff(
     pawl_view from, pawl_view to, pawl_diff_visit visit, void *context, pawl_error *reterr)
 {
     json_auto_t *before = NULL;

@@ -8,7 +8,7 @@
  * are compared key by key (those of `from` in their order, then the new ones), arrays item by item.
  * Numbers are the same when their canonical forms are: 1 and 1.0 are. INVALID says which of the two
  * is no JSON. */
-PAWL_MUST_USE pawl_status pawl__json_diff(
+PAWL_MUST_USE pawl_status pawl__work_json_diff(
     pawl_view from, pawl_view to, pawl_diff_visit visit, void *context, pawl_error *reterr);
 
 #endif

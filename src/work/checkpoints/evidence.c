@@ -24,12 +24,12 @@ static const char *const kind_texts[] = {
     [PAWL_EVIDENCE_ROW_EXISTS] = "row_exists",
 };
 
-const char *pawl__evidence_kind_text(pawl_evidence_kind kind)
+const char *pawl__work_evidence_kind_text(pawl_evidence_kind kind)
 {
     return kind_texts[kind];
 }
 
-bool pawl__evidence_kind_parse(pawl_view text, pawl_evidence_kind *ret_kind)
+bool pawl__work_evidence_kind_parse(pawl_view text, pawl_evidence_kind *ret_kind)
 {
     for (size_t i = 0; i < COUNT_OF(kind_texts); i++) {
         if (pawl__view_is(text, kind_texts[i])) {
@@ -84,13 +84,13 @@ static pawl_status check_expected(const pawl_evidence *evidence, pawl_error *ret
             return pawl__fail(reterr,
                               PAWL_INVALID,
                               "expected: %s has none",
-                              pawl__evidence_kind_text(evidence->kind));
+                              pawl__work_evidence_kind_text(evidence->kind));
         }
         return PAWL_OK;
     }
 }
 
-pawl_status pawl__evidence_check_form(const pawl_evidence *evidence, pawl_error *reterr)
+pawl_status pawl__work_evidence_check_form(const pawl_evidence *evidence, pawl_error *reterr)
 {
     NEED_VIEW(evidence->subject, reterr);
     NEED_VIEW(evidence->expected, reterr);
@@ -207,19 +207,19 @@ static pawl_status look_sha256(
 
 static pawl_status look_command(char *command,
                                 const pawl_evidence *evidence,
-                                const struct evidence_world *world,
+                                const struct work_evidence_context *world,
                                 bool *ret_holds,
                                 char *ret_detail,
                                 pawl_error *reterr)
 {
-    struct command_end end;
+    struct work_command_end end;
     uint32_t ms_max = world->command_ms_max != 0 ? world->command_ms_max : EVIDENCE_COMMAND_MS_MAX;
     int expected;
 
     if (!read_exit_code(evidence->expected, &expected)) {
         return pawl__fail(reterr, PAWL_INVALID, "expected: no exit code");
     }
-    pawl_status status = pawl__command_run(command, ms_max, &end, reterr);
+    pawl_status status = pawl__work_command_run(command, ms_max, &end, reterr);
     if (status != PAWL_OK) {
         return status;
     }
@@ -239,7 +239,7 @@ static pawl_status look_command(char *command,
 }
 
 static pawl_status look_row(const pawl_evidence *evidence,
-                            const struct evidence_world *world,
+                            const struct work_evidence_context *world,
                             bool *ret_holds,
                             char *ret_detail,
                             pawl_error *reterr)
@@ -252,11 +252,11 @@ static pawl_status look_row(const pawl_evidence *evidence,
     return status;
 }
 
-pawl_status pawl__evidence_look(const pawl_evidence *evidence,
-                                const struct evidence_world *world,
-                                bool *ret_holds,
-                                char ret_detail[EVIDENCE_DETAIL_SIZE],
-                                pawl_error *reterr)
+pawl_status pawl__work_evidence_check(const pawl_evidence *evidence,
+                                      const struct work_evidence_context *world,
+                                      bool *ret_holds,
+                                      char ret_detail[EVIDENCE_DETAIL_SIZE],
+                                      pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *subject = NULL;
     pawl_status status = copy_subject(evidence, &subject, reterr);

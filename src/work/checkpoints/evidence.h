@@ -8,32 +8,32 @@
 #define EVIDENCE_COMMAND_MS_MAX 60000 /* then the command and its children are killed */
 #define EVIDENCE_DETAIL_SIZE 512
 
-const char *pawl__evidence_kind_text(pawl_evidence_kind kind);
-PAWL_MUST_USE bool pawl__evidence_kind_parse(pawl_view text, pawl_evidence_kind *ret_kind);
+const char *pawl__work_evidence_kind_text(pawl_evidence_kind kind);
+PAWL_MUST_USE bool pawl__work_evidence_kind_parse(pawl_view text, pawl_evidence_kind *ret_kind);
 
 /* Whether a SELECT on the store gives a row. INVALID: it is none. */
-typedef pawl_status (*evidence_row_exists)(void *context,
-                                           pawl_view select,
-                                           bool *ret_exists,
-                                           pawl_error *reterr);
+typedef pawl_status (*work_evidence_row_exists)(void *context,
+                                                pawl_view select,
+                                                bool *ret_exists,
+                                                pawl_error *reterr);
 
-struct evidence_world {
-    evidence_row_exists row_exists;
+struct work_evidence_context {
+    work_evidence_row_exists row_exists;
     void *context;
     uint32_t command_ms_max; /* 0: EVIDENCE_COMMAND_MS_MAX */
 };
 
 /* The form of a piece of evidence: its kind, and what that kind needs. Looks at nothing. */
-PAWL_MUST_USE pawl_status pawl__evidence_check_form(const pawl_evidence *evidence,
-                                                    pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_evidence_check_form(const pawl_evidence *evidence,
+                                                         pawl_error *reterr);
 
 /* Looks. PAWL_OK with *ret_holds false: `ret_detail` says why, in one line. A failure of the looking
  * itself (no memory, no process, the store is gone) is a status: it says nothing about the
  * evidence. */
-PAWL_MUST_USE pawl_status pawl__evidence_look(const pawl_evidence *evidence,
-                                              const struct evidence_world *world,
-                                              bool *ret_holds,
-                                              char ret_detail[EVIDENCE_DETAIL_SIZE],
-                                              pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_evidence_check(const pawl_evidence *evidence,
+                                                    const struct work_evidence_context *world,
+                                                    bool *ret_holds,
+                                                    char ret_detail[EVIDENCE_DETAIL_SIZE],
+                                                    pawl_error *reterr);
 
 #endif

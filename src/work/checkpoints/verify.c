@@ -28,28 +28,28 @@ static void name_it(const pawl_evidence *evidence,
     pawl__buf_add_format(&buf,
                          "evidence %zu (%s '%.*s') does not hold: ",
                          ordinal,
-                         pawl__evidence_kind_text(evidence->kind),
+                         pawl__work_evidence_kind_text(evidence->kind),
                          (int)MIN(evidence->subject.len, (size_t)200),
                          evidence->subject.data);
     (void)snprintf(ret_what, CHECKPOINT_WHAT_SIZE, "%s%.200s", text, detail);
 }
 
-pawl_status pawl__checkpoint_look_at(pawl_work *work,
-                                     const pawl_checkpoint *checkpoint,
-                                     struct pawl__arena *arena,
-                                     struct checkpoint_result *ret_results,
-                                     char *ret_what,
-                                     pawl_error *reterr)
+pawl_status pawl__work_checkpoint_check_evidence(pawl_work *work,
+                                                 const pawl_checkpoint *checkpoint,
+                                                 struct pawl__arena *arena,
+                                                 struct work_checkpoint_result *ret_results,
+                                                 char *ret_what,
+                                                 pawl_error *reterr)
 {
-    struct evidence_world world = { .row_exists = row_exists, .context = work };
+    struct work_evidence_context world = { .row_exists = row_exists, .context = work };
     bool named = false;
 
     for (size_t i = 0; i < checkpoint->evidence_count; i++) {
         char detail[EVIDENCE_DETAIL_SIZE];
-        struct checkpoint_result *result = &ret_results[i];
+        struct work_checkpoint_result *result = &ret_results[i];
         pawl_error error = PAWL_ERROR_INIT;
-        pawl_status status =
-            pawl__evidence_look(&checkpoint->evidence[i], &world, &result->ok, detail, &error);
+        pawl_status status = pawl__work_evidence_check(
+            &checkpoint->evidence[i], &world, &result->ok, detail, &error);
         if (status == PAWL_INVALID) { /* a SELECT on what was dropped since: it holds no more */
             result->ok = false;
             (void)snprintf(detail, sizeof(detail), "%s", error.message);
@@ -74,7 +74,7 @@ pawl_status pawl__checkpoint_look_at(pawl_work *work,
 struct record_request {
     struct work_request request; /* first */
     const pawl_checkpoint *checkpoint;
-    const struct checkpoint_result *results;
+    const struct work_checkpoint_result *results;
 };
 
 static pawl_status run_record(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
@@ -89,7 +89,7 @@ static pawl_status run_record(struct work_tx *tx, struct work_request *request, 
                                             reterr);
 }
 
-static bool all_hold(const struct checkpoint_result *results, size_t count)
+static bool all_hold(const struct work_checkpoint_result *results, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (!results[i].ok) {
@@ -99,13 +99,13 @@ static bool all_hold(const struct checkpoint_result *results, size_t count)
     return true;
 }
 
-pawl_status pawl__checkpoint_look(pawl_work *work,
-                                  const pawl_checkpoint *checkpoint,
-                                  bool *ret_verified,
-                                  char *ret_what,
-                                  pawl_error *reterr)
+pawl_status pawl__work_checkpoint_verify(pawl_work *work,
+                                         const pawl_checkpoint *checkpoint,
+                                         bool *ret_verified,
+                                         char *ret_what,
+                                         pawl_error *reterr)
 {
-    struct checkpoint_result results[PAWL_EVIDENCE_MAX];
+    struct work_checkpoint_result results[PAWL_EVIDENCE_MAX];
     struct pawl__arena arena = ARENA_INIT;
 
     if (checkpoint->evidence_count == 0) {
@@ -117,7 +117,7 @@ pawl_status pawl__checkpoint_look(pawl_work *work,
             reterr, PAWL_INVALID, "evidence: more than %d pieces are stored", PAWL_EVIDENCE_MAX);
     }
     pawl_status status =
-        pawl__checkpoint_look_at(work, checkpoint, &arena, results, ret_what, reterr);
+        pawl__work_checkpoint_check_evidence(work, checkpoint, &arena, results, ret_what, reterr);
     if (status == PAWL_OK) {
         struct record_request record = {
             .request = { .kind = WORK_RUN, .run = run_record },
@@ -153,7 +153,7 @@ pawl_status pawl_checkpoint_verify(pawl_work *work,
     if (status != PAWL_OK) {
         return status;
     }
-    status = pawl__checkpoint_look(work, checkpoint, ret_verified, what, reterr);
+    status = pawl__work_checkpoint_verify(work, checkpoint, ret_verified, what, reterr);
     pawl_checkpoint_free(checkpoint);
     if (status == PAWL_OK && ret_what != NULL) {
         memcpy(ret_what, what, sizeof(what));

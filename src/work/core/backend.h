@@ -26,10 +26,10 @@
 #include "base/thread/cancel.h"
 
 struct work_backend;
-struct work_checkpoint_ops; /* work/checkpoints/backend.h */
-struct work_key_ops;        /* work/keys/backend.h */
-struct work_schedule_ops;   /* work/schedules/backend.h */
-struct work_care_ops;       /* work/core/backend_maintenance.h */
+struct work_checkpoint_ops;  /* work/checkpoints/backend.h */
+struct work_key_ops;         /* work/keys/backend.h */
+struct work_schedule_ops;    /* work/schedules/backend.h */
+struct work_maintenance_ops; /* work/core/backend_maintenance.h */
 
 struct work_now {
     int64_t wall_us; /* what is written into columns for people; decides nothing */
@@ -82,7 +82,7 @@ struct work_edge {
 typedef bool (*work_row_visit)(void *context, const struct work_row *row);
 
 /* What a transaction will ask for first. */
-struct work_wish {
+struct work_prefetch_plan {
     const pawl_view *ids; /* to be loaded, in any order */
     size_t id_count;
     const struct work_filter *filter; /* to be picked: `pick_count` rows; 0: none */
@@ -91,7 +91,7 @@ struct work_wish {
 
 /* A call that a store may carry out by a short way: it completes an item, or leases the next one,
  * or both. */
-struct work_quick_call {
+struct work_fast_call {
     pawl_view id; /* empty: completes nothing. Each but once in a group */
     uint64_t token;
     pawl_view output_data;
@@ -111,19 +111,19 @@ struct work_store_ops {
      * (with this very filter and count, before anything else could change those rows), so that a
      * store that is a round trip away brings all of it with the begin. `wish` lives until the
      * transaction ends. NULL: it is all the same to the store. */
-    void (*wish)(struct work_backend *base, const struct work_wish *wish);
+    void (*plan)(struct work_backend *base, const struct work_prefetch_plan *wish);
 
     /* Carries out what it can of these calls, durably, in a transaction of its own. It completes an
      * item when the token holds it and nobody waits for it; a call whose item it did not complete
      * leases nothing. What it does not do is left as it was, and is then done the long way. All that
      * lease have this filter; NULL: none does. On failure nothing has happened, or it is not known.
      * NULL: there is no shorter way. */
-    pawl_status (*quick)(struct work_backend *base,
-                         const struct work_filter *filter,
-                         struct work_quick_call *calls,
-                         size_t count,
-                         struct pawl__arena *arena,
-                         pawl_error *reterr);
+    pawl_status (*fast_path)(struct work_backend *base,
+                             const struct work_filter *filter,
+                             struct work_fast_call *calls,
+                             size_t count,
+                             struct pawl__arena *arena,
+                             pawl_error *reterr);
 
     /* Starts a transaction. On one machine it takes the write lock at once: nobody else changes
      * anything until it ends. On PostgreSQL only what is loaded and picked is locked; `ret_now` is
@@ -324,12 +324,12 @@ struct work_item_ops {
                                size_t *ret_count,
                                pawl_error *reterr);
     /* Reading: up to `count` items that wait for one that has ended, or is gone. */
-    pawl_status (*stranded)(struct work_backend *base,
-                            size_t count,
-                            struct pawl__arena *arena,
-                            pawl_view *ret_ids,
-                            size_t *ret_count,
-                            pawl_error *reterr);
+    pawl_status (*orphans)(struct work_backend *base,
+                           size_t count,
+                           struct pawl__arena *arena,
+                           pawl_view *ret_ids,
+                           size_t *ret_count,
+                           pawl_error *reterr);
 };
 
 /* The first member of a store's own struct. NULL tables: that part is not built yet. */
@@ -339,8 +339,8 @@ struct work_backend {
     const struct work_checkpoint_ops *checkpoints;
     const struct work_key_ops *keys;
     const struct work_schedule_ops *schedules;
-    const struct work_care_ops *care;
-    bool without_quick; /* tests only: every call goes the long way */
+    const struct work_maintenance_ops *maintenance;
+    bool without_fast_path; /* tests only: every call goes the long way */
 };
 
 struct pawl__location;

@@ -10,7 +10,7 @@ struct work_stats_at {
     int64_t stale_before_us; /* a lease whose last heartbeat is older is stale */
 };
 
-struct work_care_ops {
+struct work_maintenance_ops {
     /* --- inside of a transaction --- */
 
     /* Removes those of the items that have ended before `ended_before_us` (updated_at), with their

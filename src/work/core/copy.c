@@ -82,10 +82,10 @@ static char *put_item(pawl_item *to, const pawl_item *item, char *texts_at)
     return move_texts(texts, ITEM_TEXTS, texts_at);
 }
 
-pawl_status pawl__copy_claimed(struct work_row *const *rows,
-                               size_t count,
-                               pawl_claimed **ret_claimed,
-                               pawl_error *reterr)
+pawl_status pawl__work_copy_out_rows(struct work_row *const *rows,
+                                     size_t count,
+                                     pawl_claimed **ret_claimed,
+                                     pawl_error *reterr)
 {
     size_t bytes = 0;
 
@@ -104,10 +104,10 @@ pawl_status pawl__copy_claimed(struct work_row *const *rows,
     return PAWL_OK;
 }
 
-pawl_status pawl__copy_items(const pawl_item *items,
-                             size_t count,
-                             pawl_claimed **ret_claimed,
-                             pawl_error *reterr)
+pawl_status pawl__work_copy_out_items(const pawl_item *items,
+                                      size_t count,
+                                      pawl_claimed **ret_claimed,
+                                      pawl_error *reterr)
 {
     size_t bytes = 0;
 
@@ -131,7 +131,9 @@ void pawl_claimed_free(pawl_claimed *claimed)
     free(claimed);
 }
 
-pawl_status pawl__copy_item(const pawl_item *item, pawl_item **ret_item, pawl_error *reterr)
+pawl_status pawl__work_copy_out_item(const pawl_item *item,
+                                     pawl_item **ret_item,
+                                     pawl_error *reterr)
 {
     pawl_item moved = *item;
     pawl_view *texts[ITEM_TEXTS];
@@ -152,7 +154,9 @@ void pawl_item_free(pawl_item *item)
     free(item);
 }
 
-pawl_status pawl__copy_task(const pawl_task *task, pawl_task **ret_task, pawl_error *reterr)
+pawl_status pawl__work_copy_out_task(const pawl_task *task,
+                                     pawl_task **ret_task,
+                                     pawl_error *reterr)
 {
     pawl_task moved = *task;
     pawl_view *texts[] = { &moved.task_id, &moved.title, &moved.metadata };

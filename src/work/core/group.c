@@ -26,14 +26,14 @@ struct work_group {
     struct work_leased *leased[WORK_GROUP_MAX];
     struct work_claiming *claims[WORK_GROUP_MAX];
     struct work_request *rest[WORK_GROUP_MAX];
-    struct work_wish wish;
+    struct work_prefetch_plan wish;
     pawl_view wished[WORK_GROUP_MAX];
 };
 
-pawl_status pawl__group_new(struct work_backend *backend,
-                            const pawl_work_options *options,
-                            struct work_group **ret_group,
-                            pawl_error *reterr)
+pawl_status pawl__work_group_new(struct work_backend *backend,
+                                 const pawl_work_options *options,
+                                 struct work_group **ret_group,
+                                 pawl_error *reterr)
 {
     uint64_t seed;
     pawl_status status = pawl__random_bytes(pawl__random_real(), &seed, sizeof(seed), reterr);
@@ -52,7 +52,7 @@ pawl_status pawl__group_new(struct work_backend *backend,
     return PAWL_OK;
 }
 
-void pawl__group_free(struct work_group *group)
+void pawl__work_group_free(struct work_group *group)
 {
     if (group != NULL) {
         pawl__arena_done(&group->arena);
@@ -60,12 +60,15 @@ void pawl__group_free(struct work_group *group)
     }
 }
 
-void pawl__group_seed(struct work_group *group, uint64_t seed)
+void pawl__work_group_seed(struct work_group *group, uint64_t seed)
 {
     group->prng = pawl__prng_seeded(seed);
 }
 
-pawl_status pawl__refuse(struct work_request *request, pawl_status status, const char *format, ...)
+pawl_status pawl__work_refuse(struct work_request *request,
+                              pawl_status status,
+                              const char *format,
+                              ...)
 {
     char message[PAWL_ERROR_MESSAGE_SIZE];
     va_list arguments;
@@ -77,7 +80,7 @@ pawl_status pawl__refuse(struct work_request *request, pawl_status status, const
     return PAWL_OK;
 }
 
-void *pawl__tx_take(struct work_tx *tx, size_t count, size_t size, pawl_error *reterr)
+void *pawl__work_tx_alloc(struct work_tx *tx, size_t count, size_t size, pawl_error *reterr)
 {
     void *taken = count > SIZE_MAX / size ? NULL : pawl__arena_take(tx->arena, count * size);
 
@@ -91,12 +94,12 @@ void *pawl__tx_take(struct work_tx *tx, size_t count, size_t size, pawl_error *r
 
 /* --- tasks whose status may have changed --- */
 
-pawl_status pawl__tx_touch(struct work_tx *tx, pawl_view task_id, pawl_error *reterr)
+pawl_status pawl__work_tx_touch(struct work_tx *tx, pawl_view task_id, pawl_error *reterr)
 {
     if (tx->touched != NULL && pawl__view_equal(tx->touched->task_id, task_id)) {
         return PAWL_OK;
     }
-    struct work_touched *touched = pawl__tx_take(tx, 1, sizeof(*touched), reterr);
+    struct work_touched *touched = pawl__work_tx_alloc(tx, 1, sizeof(*touched), reterr);
     if (touched == NULL) {
         return PAWL_NOMEM;
     }
@@ -115,7 +118,7 @@ static pawl_status derive_tasks(struct work_tx *tx, pawl_error *reterr)
     if (count == 0) {
         return PAWL_OK;
     }
-    pawl_view *ids = pawl__tx_take(tx, count, sizeof(*ids), reterr);
+    pawl_view *ids = pawl__work_tx_alloc(tx, count, sizeof(*ids), reterr);
     if (ids == NULL) {
         return PAWL_NOMEM;
     }
@@ -123,13 +126,13 @@ static pawl_status derive_tasks(struct work_tx *tx, pawl_error *reterr)
     for (const struct work_touched *at = tx->touched; at != NULL; at = at->next) {
         ids[count++] = at->task_id;
     }
-    size_t distinct = pawl__views_distinct(ids, count);
+    size_t distinct = pawl__work_views_distinct(ids, count);
     return tx->backend->items->derive(tx->backend, &tx->now, ids, distinct, reterr);
 }
 
 /* --- one transaction --- */
 
-struct work_claiming *pawl__claim_in(struct work_request *request)
+struct work_claiming *pawl__work_claim_in(struct work_request *request)
 {
     switch (request->kind) {
     case WORK_CLAIM:
@@ -161,10 +164,10 @@ static pawl_status run_all(struct work_tx *tx,
         }
     }
     if (leased > 0) {
-        status = pawl__group_leased(tx, group->leased, leased, reterr);
+        status = pawl__work_group_leased(tx, group->leased, leased, reterr);
     }
     for (size_t i = 0; i < count; i++) {
-        struct work_claiming *claiming = pawl__claim_in(requests[i]);
+        struct work_claiming *claiming = pawl__work_claim_in(requests[i]);
         if (claiming != NULL && requests[i]->item.outcome.status == PAWL_OK) {
             group->claims[claims++] = claiming;
         }
@@ -175,7 +178,7 @@ static pawl_status run_all(struct work_tx *tx,
         }
     }
     if (status == PAWL_OK && claims > 0) {
-        status = pawl__group_claims(tx, group->claims, claims, reterr);
+        status = pawl__work_group_claims(tx, group->claims, claims, reterr);
     }
     return status == PAWL_OK ? derive_tasks(tx, reterr) : status;
 }
@@ -187,12 +190,12 @@ static void make_wish(struct work_group *group, struct work_request *const *requ
     size_t claims = 0;
     size_t others = 0;
 
-    if (backend->store->wish == NULL) {
+    if (backend->store->plan == NULL) {
         return;
     }
-    group->wish = (struct work_wish){ .ids = group->wished };
+    group->wish = (struct work_prefetch_plan){ .ids = group->wished };
     for (size_t i = 0; i < count; i++) {
-        struct work_claiming *claiming = pawl__claim_in(requests[i]);
+        struct work_claiming *claiming = pawl__work_claim_in(requests[i]);
         if (requests[i]->kind == WORK_LEASED) {
             struct work_leased *leased = (struct work_leased *)requests[i];
             if (!leased->done) {
@@ -205,16 +208,16 @@ static void make_wish(struct work_group *group, struct work_request *const *requ
         others += requests[i]->kind == WORK_RUN;
     }
     if (claims > 0 && others == 0) {
-        pawl__claims_wish(group->claims, claims, &group->wish);
+        pawl__work_claims_plan(group->claims, claims, &group->wish);
     }
-    backend->store->wish(backend, &group->wish);
+    backend->store->plan(backend, &group->wish);
 }
 
 /* What an attempt that came to nothing has handed out. */
 static void take_back(struct work_request *const *requests, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct work_claiming *claiming = pawl__claim_in(requests[i]);
+        struct work_claiming *claiming = pawl__work_claim_in(requests[i]);
         requests[i]->item.outcome = (pawl_error)PAWL_ERROR_INIT;
         if (claiming != NULL) {
             claiming->request.item.outcome = (pawl_error)PAWL_ERROR_INIT;
@@ -301,18 +304,19 @@ static pawl_status run_rest(struct work_group *group,
     return PAWL_OK;
 }
 
-pawl_status pawl__group_run(struct work_group *group,
-                            struct work_request *const *requests,
-                            size_t count,
-                            bool *ret_wake,
-                            pawl_error *reterr)
+pawl_status pawl__work_group_run(struct work_group *group,
+                                 struct work_request *const *requests,
+                                 size_t count,
+                                 bool *ret_wake,
+                                 pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
     size_t rest = 0;
 
     *ret_wake = false;
     pawl__arena_clear(&group->arena);
-    pawl_status status = pawl__group_quick(group->backend, &group->arena, requests, count, reterr);
+    pawl_status status =
+        pawl__work_group_fast_path(group->backend, &group->arena, requests, count, reterr);
     if (status != PAWL_OK && status != PAWL_CONFLICT) {
         return status;
     }

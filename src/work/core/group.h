@@ -10,7 +10,7 @@
  * A group is carried out in this order: LEASED, RUN in the order of arrival, CLAIM.
  *
  * A request fails alone or not at all. So `run` decides before it writes: a refusal is put into the
- * request's own outcome (pawl__refuse) while nothing was written yet, and PAWL_OK is returned.
+ * request's own outcome (pawl__work_refuse) while nothing was written yet, and PAWL_OK is returned.
  * Whatever it returns otherwise is a failure of the store, and all that are in the group get it. A
  * CONFLICT (another node came in between) takes the group back and runs it again request by request:
  * `run` may be called more than once and has to begin anew each time. */
@@ -47,9 +47,12 @@ struct work_request {
     pawl_status (*run)(struct work_tx *tx, struct work_request *request, pawl_error *reterr);
 };
 
-/* A refusal of one request; returns PAWL_OK, for `return pawl__refuse(...)` in `run`. */
+/* A refusal of one request; returns PAWL_OK, for `return pawl__work_refuse(...)` in `run`. */
 PRINTF_LIKE(3, 4)
-pawl_status pawl__refuse(struct work_request *request, pawl_status status, const char *format, ...);
+pawl_status pawl__work_refuse(struct work_request *request,
+                              pawl_status status,
+                              const char *format,
+                              ...);
 
 /* Puts a request through the group commit and returns its own answer. The request may live on the
  * stack: the committer's waits are bounded, and so is this one. */
@@ -67,36 +70,36 @@ PAWL_MUST_USE pawl_status pawl__work_submit_request_async(pawl_work *work,
 
 /* The item of a lease, when the lease is live. A lease that is not refuses the request, and
  * *ret_row is NULL. */
-PAWL_MUST_USE pawl_status pawl__tx_lease(struct work_tx *tx,
-                                         struct work_request *request,
-                                         const pawl_lease *lease,
-                                         struct work_row **ret_row,
-                                         pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_tx_lease(struct work_tx *tx,
+                                              struct work_request *request,
+                                              const pawl_lease *lease,
+                                              struct work_row **ret_row,
+                                              pawl_error *reterr);
 
 /* Stores rows (see `put`) and draws the consequences: what comes after an item that has ended is
  * freed or fails, too; tasks are marked for derivation, waiting claims are woken. */
-PAWL_MUST_USE pawl_status pawl__tx_put(struct work_tx *tx,
-                                       struct work_row *const *rows,
-                                       size_t count,
-                                       pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_tx_put(struct work_tx *tx,
+                                            struct work_row *const *rows,
+                                            size_t count,
+                                            pawl_error *reterr);
 
 /* Fails a row that has not ended because of one that it comes after. To be stored by the caller. */
-PAWL_MUST_USE pawl_status pawl__tx_fail_after(struct work_tx *tx,
-                                              struct work_row *row,
-                                              pawl_view after_id,
-                                              bool *ret_changed,
-                                              pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_tx_fail_after(struct work_tx *tx,
+                                                   struct work_row *row,
+                                                   pawl_view after_id,
+                                                   bool *ret_changed,
+                                                   pawl_error *reterr);
 
 /* Submits items inside of a transaction, all or none, as pawl_work_submit does it: a refusal stands
- * in the request's outcome. The submissions are checked already (pawl__submission_check) and have
+ * in the request's outcome. The submissions are checked already (pawl__work_submission_check) and have
  * their ids; those with fresh[i] (may be NULL) were made for them, and are not looked up. */
-PAWL_MUST_USE pawl_status pawl__tx_submit(struct work_tx *tx,
-                                          struct work_request *request,
-                                          const pawl_submission *submissions,
-                                          const bool *fresh,
-                                          size_t count,
-                                          pawl_submit_result *ret_results,
-                                          pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_tx_submit(struct work_tx *tx,
+                                               struct work_request *request,
+                                               const pawl_submission *submissions,
+                                               const bool *fresh,
+                                               size_t count,
+                                               pawl_submit_result *ret_results,
+                                               pawl_error *reterr);
 
 /* --- inside of the group --- */
 
@@ -124,64 +127,68 @@ struct work_leased {
     int64_t expires_at_us;      /* answer */
 };
 
-PAWL_MUST_USE pawl_status pawl__group_leased(struct work_tx *tx,
-                                             struct work_leased *const *calls,
-                                             size_t count,
-                                             pawl_error *reterr);
-PAWL_MUST_USE pawl_status pawl__group_claims(struct work_tx *tx,
-                                             struct work_claiming *const *claims,
-                                             size_t count,
-                                             pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_group_leased(struct work_tx *tx,
+                                                  struct work_leased *const *calls,
+                                                  size_t count,
+                                                  pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_group_claims(struct work_tx *tx,
+                                                  struct work_claiming *const *claims,
+                                                  size_t count,
+                                                  pawl_error *reterr);
 
 /* The claim that a request is, or brings along; NULL: none. */
-struct work_claiming *pawl__claim_in(struct work_request *request);
+struct work_claiming *pawl__work_claim_in(struct work_request *request);
 
-bool pawl__same_filter(const struct work_filter *a, const struct work_filter *b);
+bool pawl__work_filter_equal(const struct work_filter *a, const struct work_filter *b);
 
 /* Checks a claim as it was given, and makes it a call. */
-PAWL_MUST_USE pawl_status pawl__work_take_claim(pawl_work *work,
-                                                const pawl_claim *given,
-                                                struct work_claiming *claiming,
-                                                pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_claim_parse(pawl_work *work,
+                                                 const pawl_claim *given,
+                                                 struct work_claiming *claiming,
+                                                 pawl_error *reterr);
 
 /* Has the store carry out what it can by its short way: those are `served`. */
-PAWL_MUST_USE pawl_status pawl__group_quick(struct work_backend *backend,
-                                            struct pawl__arena *arena,
-                                            struct work_request *const *requests,
-                                            size_t count,
-                                            pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_group_fast_path(struct work_backend *backend,
+                                                     struct pawl__arena *arena,
+                                                     struct work_request *const *requests,
+                                                     size_t count,
+                                                     pawl_error *reterr);
 
 /* What these claims will pick first. */
-void pawl__claims_wish(struct work_claiming *const *claims, size_t count, struct work_wish *wish);
+void pawl__work_claims_plan(struct work_claiming *const *claims,
+                            size_t count,
+                            struct work_prefetch_plan *wish);
 
 /* Waiting rows whose time has come are let in. *ret_next_ns: when the next one's comes. */
-PAWL_MUST_USE pawl_status pawl__tx_let_in(struct work_tx *tx,
-                                          uint64_t *ret_count,
-                                          int64_t *ret_next_ns,
-                                          pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_tx_admit_due(struct work_tx *tx,
+                                                  uint64_t *ret_count,
+                                                  int64_t *ret_next_ns,
+                                                  pawl_error *reterr);
 
 /* Marks a task whose status has to be looked at. */
-PAWL_MUST_USE pawl_status pawl__tx_touch(struct work_tx *tx, pawl_view task_id, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_tx_touch(struct work_tx *tx,
+                                              pawl_view task_id,
+                                              pawl_error *reterr);
 
 /* `count` elements from the arena, all zero; NULL, with NOMEM in reterr, without memory. */
-void *pawl__tx_take(struct work_tx *tx, size_t count, size_t size, pawl_error *reterr);
+void *pawl__work_tx_alloc(struct work_tx *tx, size_t count, size_t size, pawl_error *reterr);
 
 /* The memory of a committer. */
-PAWL_MUST_USE pawl_status pawl__group_new(struct work_backend *backend,
-                                          const pawl_work_options *options,
-                                          struct work_group **ret_group,
-                                          pawl_error *reterr);
-void pawl__group_free(struct work_group *group);
+PAWL_MUST_USE pawl_status pawl__work_group_new(struct work_backend *backend,
+                                               const pawl_work_options *options,
+                                               struct work_group **ret_group,
+                                               pawl_error *reterr);
+void pawl__work_group_free(struct work_group *group);
 
 /* For tests, between two groups: from here on jitter is what this seed draws. */
-void pawl__group_seed(struct work_group *group, uint64_t seed);
+void pawl__work_group_seed(struct work_group *group, uint64_t seed);
 
 /* Carries out requests as one transaction. PAWL_OK: each has its own answer in item.outcome.
  * *ret_wake: something may have become claimable. */
-PAWL_MUST_USE pawl_status pawl__group_run(struct work_group *group,
-                                          struct work_request *const *requests,
-                                          size_t count,
-                                          bool *ret_wake,
-                                          pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_group_run(struct work_group *group,
+                                               struct work_request *const *requests,
+                                               size_t count,
+                                               bool *ret_wake,
+                                               pawl_error *reterr);
 
 #endif

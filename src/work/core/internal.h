@@ -36,7 +36,7 @@ PAWL_MUST_USE pawl_status pawl__work_open_at(const char *location,
 
 /* WRONG_THREAD from inside an answer of pawl_work_complete_async: that thread is the one that would have
  * to carry the call out. */
-PAWL_MUST_USE pawl_status pawl__work_check_place(const pawl_work *work, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_check_thread(const pawl_work *work, pawl_error *reterr);
 
 /* pawl__work_submit_request for who has entered already. */
 PAWL_MUST_USE pawl_status pawl__work_submit_inside(pawl_work *work,
@@ -65,8 +65,8 @@ PAWL_MUST_USE pawl_status pawl__work_release_async(void *work,
                                                    pawl_error *reterr);
 
 /* Lets go on, or fails, what waits for items that foreign SQL has ended. Adds to *freed. */
-PAWL_MUST_USE pawl_status pawl__work_free_stranded(pawl_work *work,
-                                                   uint64_t *freed,
-                                                   pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_free_orphans(pawl_work *work,
+                                                  uint64_t *freed,
+                                                  pawl_error *reterr);
 
 #endif

@@ -14,30 +14,31 @@
 /* What is none has no name. */
 const char *pawl_item_status_name(pawl_item_status status)
 {
-    return (size_t)status <= PAWL_ITEM_WAITING ? pawl__item_status_text(status) : "unknown";
+    return (size_t)status <= PAWL_ITEM_WAITING ? pawl__work_item_status_text(status) : "unknown";
 }
 
 const char *pawl_task_status_name(pawl_task_status status)
 {
-    return (size_t)status <= PAWL_TASK_CANCELLED ? pawl__task_status_text(status) : "unknown";
+    return (size_t)status <= PAWL_TASK_CANCELLED ? pawl__work_task_status_text(status) : "unknown";
 }
 
 const char *pawl_checkpoint_type_name(pawl_checkpoint_type type)
 {
-    return (size_t)type <= PAWL_CHECKPOINT_ERROR_BOUNDARY ? pawl__checkpoint_type_text(type)
+    return (size_t)type <= PAWL_CHECKPOINT_ERROR_BOUNDARY ? pawl__work_checkpoint_type_text(type)
                                                           : "unknown";
 }
 
 static const char *evidence_kind_name(pawl_evidence_kind kind)
 {
-    return (size_t)kind <= PAWL_EVIDENCE_ROW_EXISTS ? pawl__evidence_kind_text(kind) : "unknown";
+    return (size_t)kind <= PAWL_EVIDENCE_ROW_EXISTS ? pawl__work_evidence_kind_text(kind)
+                                                    : "unknown";
 }
 
 pawl_status pawl_item_status_parse(pawl_view name, pawl_item_status *ret_status, pawl_error *reterr)
 {
     NEED(ret_status, reterr);
     NEED_VIEW(name, reterr);
-    return pawl__item_status_parse(name, ret_status)
+    return pawl__work_item_status_parse(name, ret_status)
                ? PAWL_OK
                : pawl__fail(
                    reterr,
@@ -49,7 +50,7 @@ pawl_status pawl_task_status_parse(pawl_view name, pawl_task_status *ret_status,
 {
     NEED(ret_status, reterr);
     NEED_VIEW(name, reterr);
-    return pawl__task_status_parse(name, ret_status)
+    return pawl__work_task_status_parse(name, ret_status)
                ? PAWL_OK
                : pawl__fail(reterr,
                             PAWL_INVALID,
@@ -63,7 +64,7 @@ pawl_status pawl_checkpoint_type_parse(pawl_view name,
     NEED(ret_type, reterr);
     NEED_VIEW(name, reterr);
 #define NAME_(name_, text) " " #text
-    return pawl__checkpoint_type_parse(name, ret_type)
+    return pawl__work_checkpoint_type_parse(name, ret_type)
                ? PAWL_OK
                : pawl__fail(reterr,
                             PAWL_INVALID,

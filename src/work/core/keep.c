@@ -38,9 +38,9 @@ static bool keep_evidence(struct pawl__arena *arena, pawl_checkpoint *copy)
     return true;
 }
 
-bool pawl__keep_checkpoint(struct pawl__arena *arena,
-                           const pawl_checkpoint *from,
-                           pawl_checkpoint *ret_copy)
+bool pawl__work_copy_checkpoint(struct pawl__arena *arena,
+                                const pawl_checkpoint *from,
+                                pawl_checkpoint *ret_copy)
 {
     pawl_checkpoint copy = *from;
     pawl_view *texts[] = {
@@ -54,7 +54,7 @@ bool pawl__keep_checkpoint(struct pawl__arena *arena,
     return true;
 }
 
-bool pawl__keep_item(struct pawl__arena *arena, const pawl_item *from, pawl_item *ret_copy)
+bool pawl__work_copy_item(struct pawl__arena *arena, const pawl_item *from, pawl_item *ret_copy)
 {
     pawl_item copy = *from;
     pawl_view *texts[] = {
@@ -69,7 +69,7 @@ bool pawl__keep_item(struct pawl__arena *arena, const pawl_item *from, pawl_item
     return true;
 }
 
-bool pawl__keep_task(struct pawl__arena *arena, const pawl_task *from, pawl_task *ret_copy)
+bool pawl__work_copy_task(struct pawl__arena *arena, const pawl_task *from, pawl_task *ret_copy)
 {
     pawl_task copy = *from;
     pawl_view *texts[] = { &copy.task_id, &copy.title, &copy.metadata };
@@ -81,9 +81,9 @@ bool pawl__keep_task(struct pawl__arena *arena, const pawl_task *from, pawl_task
     return true;
 }
 
-bool pawl__keep_schedule(struct pawl__arena *arena,
-                         const pawl_schedule *from,
-                         pawl_schedule *ret_copy)
+bool pawl__work_copy_schedule(struct pawl__arena *arena,
+                              const pawl_schedule *from,
+                              pawl_schedule *ret_copy)
 {
     pawl_schedule copy = *from;
     pawl_view *texts[] = {
@@ -97,11 +97,11 @@ bool pawl__keep_schedule(struct pawl__arena *arena,
     return true;
 }
 
-bool pawl__keep_key(struct pawl__arena *arena,
-                    const struct idem_row *from,
-                    struct idem_row *ret_copy)
+bool pawl__work_copy_key(struct pawl__arena *arena,
+                         const struct work_key_row *from,
+                         struct work_key_row *ret_copy)
 {
-    struct idem_row copy = *from;
+    struct work_key_row copy = *from;
     pawl_view *texts[] = { &copy.key,          &copy.request_hash, &copy.task_id,
                            &copy.work_item_id, &copy.response,     &copy.owner };
 

@@ -28,7 +28,7 @@ pawl_status pawl_work_get_stats(pawl_work *work, pawl_work_stats *ret_stats, paw
     }
     const struct work_stats_at at = { now.wall_us,
                                       now.wall_us - work->options.stale_ms * INT64_C(1000) };
-    return work->backend->care->stats(work->backend, &at, ret_stats, reterr);
+    return work->backend->maintenance->stats(work->backend, &at, ret_stats, reterr);
 }
 
 pawl_status pawl_work_type_stats(pawl_work *work,
@@ -44,7 +44,8 @@ pawl_status pawl_work_type_stats(pawl_work *work,
     if (status == PAWL_OK) {
         struct pawl__inside inside;
         pawl__inside_enter(&inside, work);
-        status = work->backend->care->type_stats(work->backend, &now, visit, context, reterr);
+        status =
+            work->backend->maintenance->type_stats(work->backend, &now, visit, context, reterr);
         pawl__inside_leave(&inside);
     }
     return status;
@@ -60,7 +61,7 @@ pawl_status pawl_work_checkpoint_growth(pawl_work *work,
     struct pawl__inside inside;
 
     pawl__inside_enter(&inside, work);
-    pawl_status status = work->backend->care->growth(work->backend, visit, context, reterr);
+    pawl_status status = work->backend->maintenance->growth(work->backend, visit, context, reterr);
     pawl__inside_leave(&inside);
     return status;
 }
@@ -107,13 +108,13 @@ static pawl_status run_items(struct work_tx *tx, struct work_request *request, p
 {
     struct items_request *items = (struct items_request *)request;
 
-    return tx->backend->care->remove_items(tx->backend,
-                                           items->run->items_before_us,
-                                           items->run->ids,
-                                           items->run->id_count,
-                                           &items->items,
-                                           &items->history,
-                                           reterr);
+    return tx->backend->maintenance->remove_items(tx->backend,
+                                                  items->run->items_before_us,
+                                                  items->run->ids,
+                                                  items->run->id_count,
+                                                  &items->items,
+                                                  &items->history,
+                                                  reterr);
 }
 
 static bool note_item(void *context, pawl_view id, uint64_t history)
@@ -137,7 +138,7 @@ static pawl_status prune_items(struct run *run, pawl_error *reterr)
     for (;;) {
         run->id_count = 0;
         pawl__arena_clear(&run->arena);
-        pawl_status status = backend->care->old_items(
+        pawl_status status = backend->maintenance->old_items(
             backend, run->items_before_us, after, run->rules.batch, note_item, run, reterr);
         if (status == PAWL_OK && run->nomem) {
             status = no_memory(reterr);
@@ -167,7 +168,7 @@ struct checkpoints_request {
     struct work_request request; /* first */
     struct run *run;
     pawl_view task_id;
-    struct retain retain;
+    struct work_retain retain;
 };
 
 static bool note_checkpoint(void *context,
@@ -177,7 +178,7 @@ static bool note_checkpoint(void *context,
 {
     struct checkpoints_request *request = context;
 
-    if (pawl__retain_keeps(&request->retain, type, verified)) {
+    if (pawl__work_retain_keeps(&request->retain, type, verified)) {
         return true;
     }
     return keep_id(request->run, checkpoint_id)
@@ -196,7 +197,7 @@ static pawl_status run_checkpoints(struct work_tx *tx,
 
     run->id_count = 0;
     pawl__arena_clear(&run->arena);
-    checkpoints->retain = (struct retain){ .keep_last = run->rules.checkpoints_per_task };
+    checkpoints->retain = (struct work_retain){ .keep_last = run->rules.checkpoints_per_task };
     pawl_status status =
         ops->walk(tx->backend, checkpoints->task_id, note_checkpoint, checkpoints, reterr);
     if (status == PAWL_OK && run->nomem) {
@@ -233,7 +234,7 @@ static pawl_status prune_task(struct run *run, pawl_view task_id, pawl_error *re
 }
 
 struct counting {
-    struct retain retain;
+    struct work_retain retain;
     uint64_t *removed;
 };
 
@@ -242,14 +243,14 @@ static bool count_checkpoint(void *context, const pawl_checkpoint *checkpoint)
     struct counting *counting = context;
 
     *counting->removed +=
-        !pawl__retain_keeps(&counting->retain, checkpoint->type, checkpoint->verified);
+        !pawl__work_retain_keeps(&counting->retain, checkpoint->type, checkpoint->verified);
     return true;
 }
 
 static pawl_status count_task(struct run *run, pawl_view task_id, pawl_error *reterr)
 {
     struct work_backend *backend = run->work->backend;
-    struct checkpoint_query query = { .task_id = task_id, .newest_first = true };
+    struct work_checkpoint_query query = { .task_id = task_id, .newest_first = true };
     struct counting counting = {
         .retain = { .keep_last = run->rules.checkpoints_per_task },
         .removed = &run->report.checkpoints,
@@ -329,7 +330,8 @@ static pawl_status run_space(struct work_tx *tx, struct work_request *request, p
 {
     struct step_request *step = (struct step_request *)request;
 
-    return tx->backend->care->give_back(tx->backend, step->run->rules.batch, &step->done, reterr);
+    return tx->backend->maintenance->give_back(
+        tx->backend, step->run->rules.batch, &step->done, reterr);
 }
 
 /* Again and again until a step has nothing more to do. */
@@ -361,11 +363,12 @@ static pawl_status give_back(struct run *run, pawl_error *reterr)
 {
     struct work_backend *backend = run->work->backend;
 
-    if (backend->care->give_back == NULL) {
+    if (backend->maintenance->give_back == NULL) {
         return PAWL_OK;
     }
-    return run->rules.dry_run ? backend->care->free_bytes(backend, &run->report.bytes_freed, reterr)
-                              : repeat(run, run_space, &run->report.bytes_freed, reterr);
+    return run->rules.dry_run
+               ? backend->maintenance->free_bytes(backend, &run->report.bytes_freed, reterr)
+               : repeat(run, run_space, &run->report.bytes_freed, reterr);
 }
 
 /* --- all of it --- */

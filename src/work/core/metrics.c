@@ -125,7 +125,7 @@ static bool set_type(void *context, const pawl_type_stats *stats)
 {
     char type[PAWL_WORK_NAME_BYTES_MAX + 1];
     struct pawl__buf text = BUF_OVER(type);
-    const char *labels[] = { type, pawl__item_status_text(stats->status) };
+    const char *labels[] = { type, pawl__work_item_status_text(stats->status) };
 
     type[0] = '\0';
     pawl__buf_add(&text, stats->work_type);

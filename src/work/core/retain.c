@@ -1,6 +1,6 @@
 #include "work/core/retain.h"
 
-bool pawl__retain_keeps(struct retain *retain, pawl_checkpoint_type type, bool verified)
+bool pawl__work_retain_keeps(struct work_retain *retain, pawl_checkpoint_type type, bool verified)
 {
     uint32_t bit = UINT32_C(1) << type;
     /* An error boundary has no evidence, so it is verified; but no task goes on from one. */

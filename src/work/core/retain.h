@@ -4,20 +4,20 @@
  *
  * Pure. Shown one task's checkpoints, newest first:
  *
- *     struct retain retain = { .keep_last = 100 };
- *     ... if (!pawl__retain_keeps(&retain, type, verified)) remove it */
+ *     struct work_retain retain = { .keep_last = 100 };
+ *     ... if (!pawl__work_retain_keeps(&retain, type, verified)) remove it */
 #ifndef PAWL_WORK_CORE_RETAIN_H
 #define PAWL_WORK_CORE_RETAIN_H
 
 #include <pawl/work.h>
 
-struct retain {
+struct work_retain {
     uint64_t keep_last;
     uint64_t seen;
     uint32_t types_seen; /* bits 1 << type */
     bool resume_seen;    /* a verified one that a task can go on from */
 };
 
-bool pawl__retain_keeps(struct retain *retain, pawl_checkpoint_type type, bool verified);
+bool pawl__work_retain_keeps(struct work_retain *retain, pawl_checkpoint_type type, bool verified);
 
 #endif

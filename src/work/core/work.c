@@ -46,7 +46,7 @@ static pawl_status commit_group(void *context,
     for (size_t i = 0; i < count; i++) {
         requests[i] = request_of(items[i]);
     }
-    pawl_status status = pawl__group_run(work->group, requests, count, &wake, reterr);
+    pawl_status status = pawl__work_group_run(work->group, requests, count, &wake, reterr);
     if (status == PAWL_OK && wake) {
         pawl__watch_bump(&work->watch);
     }
@@ -58,7 +58,7 @@ static void set_share(struct pawl__commit_item *item)
     item->bytes = MIN(MAX(item->bytes, (size_t)1), WORK_GROUP_BYTES_MAX);
 }
 
-pawl_status pawl__work_check_place(const pawl_work *work, pawl_error *reterr)
+pawl_status pawl__work_check_thread(const pawl_work *work, pawl_error *reterr)
 {
     return pawl__is_inside(work->commit) ? pawl__fail(
                reterr, PAWL_WRONG_THREAD, "called from inside an answer, which must not wait")
@@ -70,7 +70,7 @@ pawl_status pawl__work_submit_inside(pawl_work *work,
                                      pawl_error *reterr)
 {
     struct pawl__commit_item *item = &request->item;
-    pawl_status status = pawl__work_check_place(work, reterr);
+    pawl_status status = pawl__work_check_thread(work, reterr);
 
     if (status != PAWL_OK) {
         return status;
@@ -165,7 +165,7 @@ static pawl_status start(pawl_work *work, pawl_error *reterr)
         return status;
     }
     work->watch_ready = true;
-    status = pawl__group_new(work->backend, &work->options, &work->group, reterr);
+    status = pawl__work_group_new(work->backend, &work->options, &work->group, reterr);
     if (status != PAWL_OK) {
         return status;
     }
@@ -300,7 +300,7 @@ void pawl_work_close(pawl_work *work)
     };
 
     if (work == NULL || pawl__calls_check_outside(work, "work", NULL) != PAWL_OK
-        || pawl__work_check_place(work, NULL) != PAWL_OK) {
+        || pawl__work_check_thread(work, NULL) != PAWL_OK) {
         return;
     }
     if (work->watch_ready) {
@@ -314,7 +314,7 @@ void pawl_work_close(pawl_work *work)
     if (work->watch_ready) {
         pawl__watch_done(&work->watch);
     }
-    pawl__group_free(work->group);
+    pawl__work_group_free(work->group);
     if (work->backend != NULL) {
         work->backend->store->close(work->backend);
     }

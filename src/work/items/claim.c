@@ -21,10 +21,10 @@ enum { LET_IN_AT_ONCE = 1000 };
 
 /* --- on the committer's thread --- */
 
-pawl_status pawl__tx_let_in(struct work_tx *tx,
-                            uint64_t *ret_count,
-                            int64_t *ret_next_ns,
-                            pawl_error *reterr)
+pawl_status pawl__work_tx_admit_due(struct work_tx *tx,
+                                    uint64_t *ret_count,
+                                    int64_t *ret_next_ns,
+                                    pawl_error *reterr)
 {
     struct work_backend *backend = tx->backend;
     struct work_row **rows = NULL;
@@ -33,7 +33,7 @@ pawl_status pawl__tx_let_in(struct work_tx *tx,
     *ret_count = 0;
     do {
         if (rows == NULL) {
-            rows = pawl__tx_take(tx, LET_IN_AT_ONCE, sizeof(struct work_row *), reterr);
+            rows = pawl__work_tx_alloc(tx, LET_IN_AT_ONCE, sizeof(struct work_row *), reterr);
         }
         if (rows == NULL) {
             return PAWL_NOMEM;
@@ -42,12 +42,12 @@ pawl_status pawl__tx_let_in(struct work_tx *tx,
         pawl_status status = backend->items->due(
             backend, &tx->now, LET_IN_AT_ONCE, tx->arena, rows, &found, ret_next_ns, reterr);
         for (size_t i = 0; i < found && status == PAWL_OK; i++) {
-            if (pawl__decide_due(rows[i], &tx->now)) {
+            if (pawl__work_decide_due(rows[i], &tx->now)) {
                 rows[let_in++] = rows[i];
             }
         }
         if (status == PAWL_OK) {
-            status = pawl__tx_put(tx, rows, let_in, reterr);
+            status = pawl__work_tx_put(tx, rows, let_in, reterr);
         }
         if (status != PAWL_OK) {
             return status;
@@ -57,7 +57,7 @@ pawl_status pawl__tx_let_in(struct work_tx *tx,
     return PAWL_OK;
 }
 
-bool pawl__same_filter(const struct work_filter *a, const struct work_filter *b)
+bool pawl__work_filter_equal(const struct work_filter *a, const struct work_filter *b)
 {
     if (a->work_type_count != b->work_type_count || !pawl__view_equal(a->task_id, b->task_id)) {
         return false;
@@ -78,7 +78,7 @@ static size_t gather(
     size_t wanted = 0;
 
     for (size_t i = first; i < count && wanted < PAWL_WORK_BATCH_MAX; i++) {
-        if (!served[i] && pawl__same_filter(&claims[first]->filter, &claims[i]->filter)) {
+        if (!served[i] && pawl__work_filter_equal(&claims[first]->filter, &claims[i]->filter)) {
             wanted += claims[i]->claim.count_max + claims[i]->more;
             served[i] = true;
             *ret_last = i;
@@ -87,7 +87,9 @@ static size_t gather(
     return wanted;
 }
 
-void pawl__claims_wish(struct work_claiming *const *claims, size_t count, struct work_wish *wish)
+void pawl__work_claims_plan(struct work_claiming *const *claims,
+                            size_t count,
+                            struct work_prefetch_plan *wish)
 {
     bool served[WORK_GROUP_MAX] = { false };
     size_t last;
@@ -105,7 +107,7 @@ static size_t asked_for(struct work_claiming *const *claims,
     size_t count = 0;
 
     for (size_t i = first; i <= last; i++) {
-        if (pawl__same_filter(filter, &claims[i]->filter)) {
+        if (pawl__work_filter_equal(filter, &claims[i]->filter)) {
             count += claims[i]->claim.count_max;
         }
     }
@@ -130,7 +132,8 @@ static pawl_status deal_out(struct work_tx *tx,
 {
     size_t share = MIN((size_t)claiming->claim.count_max, deal->asked_end - deal->asked);
     size_t more = MIN((size_t)claiming->more, deal->found - deal->ahead);
-    struct work_row **rows = pawl__tx_take(tx, share + more + 1, sizeof(struct work_row *), reterr);
+    struct work_row **rows =
+        pawl__work_tx_alloc(tx, share + more + 1, sizeof(struct work_row *), reterr);
     pawl_status status = rows == NULL ? PAWL_NOMEM : PAWL_OK;
 
     if (status != PAWL_OK || share == 0) {
@@ -141,14 +144,15 @@ static pawl_status deal_out(struct work_tx *tx,
     deal->asked += share;
     deal->ahead += more;
     for (size_t i = 0; i < share + more && status == PAWL_OK; i++) {
-        status = pawl__decide_claim(rows[i],
-                                    claiming->claim.holder,
-                                    claiming->claim.lease_ms * NS_PER_MS,
-                                    &tx->now,
-                                    reterr);
+        status = pawl__work_decide_claim(rows[i],
+                                         claiming->claim.holder,
+                                         claiming->claim.lease_ms * NS_PER_MS,
+                                         &tx->now,
+                                         reterr);
     }
-    return status == PAWL_OK ? pawl__copy_claimed(rows, share + more, &claiming->claimed, reterr)
-                             : status;
+    return status == PAWL_OK
+               ? pawl__work_copy_out_rows(rows, share + more, &claiming->claimed, reterr)
+               : status;
 }
 
 /* Serves claims[first] and those behind it that want the same, up to a full batch: they have
@@ -165,7 +169,7 @@ static pawl_status serve(struct work_tx *tx,
     size_t found = 0;
     size_t last = first;
     size_t wanted = gather(claims, count, first, served, &last);
-    struct work_row **rows = pawl__tx_take(tx, wanted, sizeof(struct work_row *), reterr);
+    struct work_row **rows = pawl__work_tx_alloc(tx, wanted, sizeof(struct work_row *), reterr);
     if (rows == NULL) {
         return PAWL_NOMEM;
     }
@@ -177,26 +181,26 @@ static pawl_status serve(struct work_tx *tx,
     size_t asked_end = MIN(found, asked_for(claims, first, last, filter));
     struct deal deal = { .rows = rows, .asked_end = asked_end, .ahead = asked_end, .found = found };
     for (size_t i = first; i <= last && status == PAWL_OK; i++) {
-        if (pawl__same_filter(filter, &claims[i]->filter)) {
+        if (pawl__work_filter_equal(filter, &claims[i]->filter)) {
             status = deal_out(tx, &deal, claims[i], reterr);
         }
     }
-    return status == PAWL_OK ? pawl__tx_put(tx, rows, deal.ahead, reterr) : status;
+    return status == PAWL_OK ? pawl__work_tx_put(tx, rows, deal.ahead, reterr) : status;
 }
 
-pawl_status pawl__group_claims(struct work_tx *tx,
-                               struct work_claiming *const *claims,
-                               size_t count,
-                               pawl_error *reterr)
+pawl_status pawl__work_group_claims(struct work_tx *tx,
+                                    struct work_claiming *const *claims,
+                                    size_t count,
+                                    pawl_error *reterr)
 {
-    bool *served = pawl__tx_take(tx, count, sizeof(*served), reterr);
+    bool *served = pawl__work_tx_alloc(tx, count, sizeof(*served), reterr);
     uint64_t let_in;
     int64_t next_ns = INT64_MAX;
 
     if (served == NULL) {
         return PAWL_NOMEM;
     }
-    pawl_status status = pawl__tx_let_in(tx, &let_in, &next_ns, reterr);
+    pawl_status status = pawl__work_tx_admit_due(tx, &let_in, &next_ns, reterr);
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         if (!served[i]) {
             status = serve(tx, claims, count, i, served, reterr);
@@ -204,7 +208,7 @@ pawl_status pawl__group_claims(struct work_tx *tx,
         claims[i]->next_due_ns = next_ns;
         claims[i]->now_ns = tx->now.ns;
         if (status == PAWL_OK && claims[i]->claimed == NULL) {
-            pawl__refuse(&claims[i]->request, PAWL_NOT_FOUND, "nothing to claim");
+            pawl__work_refuse(&claims[i]->request, PAWL_NOT_FOUND, "nothing to claim");
         }
     }
     return status;
@@ -248,10 +252,10 @@ static pawl_status check_claim(const pawl_claim *claim, pawl_error *reterr)
     return PAWL_OK;
 }
 
-pawl_status pawl__work_take_claim(pawl_work *work,
-                                  const pawl_claim *given,
-                                  struct work_claiming *claiming,
-                                  pawl_error *reterr)
+pawl_status pawl__work_claim_parse(pawl_work *work,
+                                   const pawl_claim *given,
+                                   struct work_claiming *claiming,
+                                   pawl_error *reterr)
 {
     claiming->claim = (pawl_claim)PAWL_CLAIM_INIT;
     claiming->request.kind = WORK_CLAIM;
@@ -460,12 +464,12 @@ pawl_status pawl_work_claim(pawl_work *work,
     NEED(claim, reterr);
     NEED(ret_claimed, reterr);
     struct work_claiming claiming = { 0 };
-    pawl_status status = pawl__work_take_claim(work, claim, &claiming, reterr);
+    pawl_status status = pawl__work_claim_parse(work, claim, &claiming, reterr);
 
     if (status != PAWL_OK) {
         return status;
     }
-    status = pawl__work_check_place(work, reterr);
+    status = pawl__work_check_thread(work, reterr);
     if (status != PAWL_OK) {
         return status;
     }

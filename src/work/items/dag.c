@@ -30,10 +30,10 @@ static size_t on_the_cycle(size_t left,
     return left;
 }
 
-size_t pawl__dag_cycle(size_t node_count,
-                       struct work_arrow *arrows,
-                       size_t arrow_count,
-                       size_t *scratch)
+size_t pawl__work_dag_cycle(size_t node_count,
+                            struct work_arrow *arrows,
+                            size_t arrow_count,
+                            size_t *scratch)
 {
     size_t *open = scratch;                    /* how many a node still waits for */
     size_t *ready = scratch + node_count;      /* nodes that wait for nobody */

@@ -12,9 +12,9 @@ struct work_arrow {
 
 /* A node on a cycle; `node_count` when there is none. `arrows` are sorted by `from` as a side
  * effect; `scratch` has room for 3 * node_count + 1 numbers. */
-size_t pawl__dag_cycle(size_t node_count,
-                       struct work_arrow *arrows,
-                       size_t arrow_count,
-                       size_t *scratch);
+size_t pawl__work_dag_cycle(size_t node_count,
+                            struct work_arrow *arrows,
+                            size_t arrow_count,
+                            size_t *scratch);
 
 #endif

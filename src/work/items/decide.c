@@ -75,13 +75,13 @@ static pawl_status lost(const struct work_row *row, uint64_t token, pawl_error *
                       PAWL_LEASE_LOST,
                       "item '%.*s': it is %s",
                       VIEW_ARGS(row->item.work_item_id),
-                      pawl__item_status_text(row->item.status));
+                      pawl__work_item_status_text(row->item.status));
 }
 
-pawl_status pawl__decide_held(const struct work_row *row,
-                              uint64_t token,
-                              const struct work_now *now,
-                              pawl_error *reterr)
+pawl_status pawl__work_decide_held(const struct work_row *row,
+                                   uint64_t token,
+                                   const struct work_now *now,
+                                   pawl_error *reterr)
 {
     struct pawl__lease lease = lease_of(row);
 
@@ -168,17 +168,17 @@ static void release(struct work_row *row)
     row->item.error_message = (pawl_view){ NULL, 0 }; /* its own try had none: see done_before */
 }
 
-pawl_status pawl__decide_leased(struct work_row *row,
-                                const struct work_command *command,
-                                const struct work_now *now,
-                                bool *ret_changed,
-                                pawl_error *reterr)
+pawl_status pawl__work_decide_leased(struct work_row *row,
+                                     const struct work_command *command,
+                                     const struct work_now *now,
+                                     bool *ret_changed,
+                                     pawl_error *reterr)
 {
     *ret_changed = false;
     if (done_before(row, command)) {
         return PAWL_OK;
     }
-    pawl_status status = pawl__decide_held(row, command->token, now, reterr);
+    pawl_status status = pawl__work_decide_held(row, command->token, now, reterr);
     if (status != PAWL_OK) {
         return status;
     }
@@ -203,11 +203,11 @@ pawl_status pawl__decide_leased(struct work_row *row,
     return PAWL_OK;
 }
 
-pawl_status pawl__decide_claim(struct work_row *row,
-                               pawl_view holder,
-                               int64_t lease_ns,
-                               const struct work_now *now,
-                               pawl_error *reterr)
+pawl_status pawl__work_decide_claim(struct work_row *row,
+                                    pawl_view holder,
+                                    int64_t lease_ns,
+                                    const struct work_now *now,
+                                    pawl_error *reterr)
 {
     struct pawl__lease lease = lease_of(row);
 
@@ -230,7 +230,7 @@ pawl_status pawl__decide_claim(struct work_row *row,
     return PAWL_OK;
 }
 
-bool pawl__decide_expire(struct work_row *row, const struct work_now *now)
+bool pawl__work_decide_expire(struct work_row *row, const struct work_now *now)
 {
     struct pawl__lease lease = lease_of(row);
 
@@ -244,7 +244,7 @@ bool pawl__decide_expire(struct work_row *row, const struct work_now *now)
     return true;
 }
 
-void pawl__decide_after_expiry(struct work_row *row, const struct work_now *now)
+void pawl__work_decide_after_expiry(struct work_row *row, const struct work_now *now)
 {
     if (row->item.retry_count < row->item.max_retries) {
         take_step(row, WORK_STEP_EXPIRED_RETRY);
@@ -255,9 +255,9 @@ void pawl__decide_after_expiry(struct work_row *row, const struct work_now *now)
     stamp(row, now);
 }
 
-bool pawl__decide_cancel(struct work_row *row, pawl_view message, const struct work_now *now)
+bool pawl__work_decide_cancel(struct work_row *row, pawl_view message, const struct work_now *now)
 {
-    if (pawl__item_has_ended(row->item.status)) {
+    if (pawl__work_item_has_ended(row->item.status)) {
         return false;
     }
     row->item.error_message = message;
@@ -275,7 +275,7 @@ static void enter(struct work_row *row, const struct work_now *now)
     stamp(row, now);
 }
 
-bool pawl__decide_freed(struct work_row *row, const struct work_now *now)
+bool pawl__work_decide_freed(struct work_row *row, const struct work_now *now)
 {
     REQUIRE(row->item.status == PAWL_ITEM_WAITING);
     row->waits_for -= row->waits_for > 0;
@@ -284,14 +284,14 @@ bool pawl__decide_freed(struct work_row *row, const struct work_now *now)
         return false;
     }
     row->reason = WORK_DELAY;
-    if (!pawl__decide_due(row, now)) {
+    if (!pawl__work_decide_due(row, now)) {
         stamp(row, now);
         return false;
     }
     return true;
 }
 
-bool pawl__decide_due(struct work_row *row, const struct work_now *now)
+bool pawl__work_decide_due(struct work_row *row, const struct work_now *now)
 {
     REQUIRE(row->item.status == PAWL_ITEM_WAITING);
     if (row->waits_for > 0 || row->due_ns > now->ns) {
@@ -302,7 +302,8 @@ bool pawl__decide_due(struct work_row *row, const struct work_now *now)
 }
 
 /* A task has ended when none of its items is unfinished. */
-pawl_task_status pawl__decide_task(pawl_task_status status, const struct work_task_facts *facts)
+pawl_task_status pawl__work_decide_task(pawl_task_status status,
+                                        const struct work_task_facts *facts)
 {
     if (facts->unfinished) {
         return facts->started || status == PAWL_TASK_SUCCEEDED || status == PAWL_TASK_FAILED

@@ -22,41 +22,41 @@ struct work_command {
 
 /* PAWL_OK with *ret_changed: the row is what it should become. PAWL_OK unchanged: it had been done by
  * this token before. LEASE_LOST: the row is as it was. */
-PAWL_MUST_USE pawl_status pawl__decide_leased(struct work_row *row,
-                                              const struct work_command *command,
-                                              const struct work_now *now,
-                                              bool *ret_changed,
-                                              pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_decide_leased(struct work_row *row,
+                                                   const struct work_command *command,
+                                                   const struct work_now *now,
+                                                   bool *ret_changed,
+                                                   pawl_error *reterr);
 
 /* PAWL_OK while `token` holds the item. */
-PAWL_MUST_USE pawl_status pawl__decide_held(const struct work_row *row,
-                                            uint64_t token,
-                                            const struct work_now *now,
-                                            pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_decide_held(const struct work_row *row,
+                                                 uint64_t token,
+                                                 const struct work_now *now,
+                                                 pawl_error *reterr);
 
 /* Leases a pending row under its next token. FAILED when the tokens are used up. */
-PAWL_MUST_USE pawl_status pawl__decide_claim(struct work_row *row,
-                                             pawl_view holder,
-                                             int64_t lease_ns,
-                                             const struct work_now *now,
-                                             pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_decide_claim(struct work_row *row,
+                                                  pawl_view holder,
+                                                  int64_t lease_ns,
+                                                  const struct work_now *now,
+                                                  pawl_error *reterr);
 
 /* False, nothing changed: its lease is live, or it has none. True: the row is EXPIRED, as foreign SQL
  * may have left it before. */
-bool pawl__decide_expire(struct work_row *row, const struct work_now *now);
+bool pawl__work_decide_expire(struct work_row *row, const struct work_now *now);
 
 /* What an expired row becomes: pending with a retry counted, or failed. */
-void pawl__decide_after_expiry(struct work_row *row, const struct work_now *now);
+void pawl__work_decide_after_expiry(struct work_row *row, const struct work_now *now);
 
 /* Fails a row that has not ended. False: it has, and nothing is changed. */
-bool pawl__decide_cancel(struct work_row *row, pawl_view message, const struct work_now *now);
+bool pawl__work_decide_cancel(struct work_row *row, pawl_view message, const struct work_now *now);
 
 /* A waiting row after an item it comes after has completed. False: it goes on waiting. True: it is
  * pending. */
-bool pawl__decide_freed(struct work_row *row, const struct work_now *now);
+bool pawl__work_decide_freed(struct work_row *row, const struct work_now *now);
 
 /* A waiting row whose time has come is pending; with false it was not, and nothing is changed. */
-bool pawl__decide_due(struct work_row *row, const struct work_now *now);
+bool pawl__work_decide_due(struct work_row *row, const struct work_now *now);
 
 /* What a task's status is derived from. */
 struct work_task_facts {
@@ -68,7 +68,8 @@ struct work_task_facts {
 
 /* A status that is not the user's, after a look at the items: running from the first claim on,
  * succeeded or failed when all have ended, running again when there is something new. */
-pawl_task_status pawl__decide_task(pawl_task_status status, const struct work_task_facts *facts);
+pawl_task_status pawl__work_decide_task(pawl_task_status status,
+                                        const struct work_task_facts *facts);
 
 #define WORK_EXPIRED_MESSAGE "Lease expired - no heartbeat received"
 #define WORK_CANCELLED_MESSAGE "cancelled"

@@ -24,13 +24,14 @@ struct followers {
 
 static int by_row_id(const void *a, const void *b)
 {
-    return pawl__view_order((*(struct work_row *const *)a)->item.work_item_id,
-                            (*(struct work_row *const *)b)->item.work_item_id);
+    return pawl__work_view_order((*(struct work_row *const *)a)->item.work_item_id,
+                                 (*(struct work_row *const *)b)->item.work_item_id);
 }
 
 static int by_follower_id(const void *a, const void *b)
 {
-    return pawl__view_order((*(struct follower *const *)a)->id, (*(struct follower *const *)b)->id);
+    return pawl__work_view_order((*(struct follower *const *)a)->id,
+                                 (*(struct follower *const *)b)->id);
 }
 
 static const struct work_row *find_ended(const struct followers *followers, pawl_view id)
@@ -63,11 +64,11 @@ static void note_follower(void *context, const struct work_edge *edge)
     followers->count++;
 }
 
-pawl_status pawl__tx_fail_after(struct work_tx *tx,
-                                struct work_row *row,
-                                pawl_view after_id,
-                                bool *ret_changed,
-                                pawl_error *reterr)
+pawl_status pawl__work_tx_fail_after(struct work_tx *tx,
+                                     struct work_row *row,
+                                     pawl_view after_id,
+                                     bool *ret_changed,
+                                     pawl_error *reterr)
 {
     char text[PAWL_WORK_NAME_BYTES_MAX + 64];
     struct pawl__buf message = BUF_OVER(text);
@@ -78,7 +79,7 @@ pawl_status pawl__tx_fail_after(struct work_tx *tx,
     if (!pawl__arena_copy(tx->arena, pawl__buf_view(&message), &kept)) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a message");
     }
-    *ret_changed = pawl__decide_cancel(row, kept, &tx->now);
+    *ret_changed = pawl__work_decide_cancel(row, kept, &tx->now);
     return PAWL_OK;
 }
 
@@ -93,11 +94,11 @@ static pawl_status follow(struct work_tx *tx,
         return PAWL_OK; /* cancelled meanwhile, or failed because of another one */
     }
     if (ended->item.status == PAWL_ITEM_COMPLETED) {
-        (void)pawl__decide_freed(row, &tx->now);
+        (void)pawl__work_decide_freed(row, &tx->now);
         *ret_changed = true;
         return PAWL_OK;
     }
-    return pawl__tx_fail_after(tx, row, ended->item.work_item_id, ret_changed, reterr);
+    return pawl__work_tx_fail_after(tx, row, ended->item.work_item_id, ret_changed, reterr);
 }
 
 /* Loads the followers' rows, each once, and changes them. */
@@ -108,8 +109,8 @@ static pawl_status apply(struct work_tx *tx,
                          size_t *ret_count,
                          pawl_error *reterr)
 {
-    pawl_view *ids = pawl__tx_take(tx, count, sizeof(*ids), reterr);
-    struct work_row **rows = pawl__tx_take(tx, count, sizeof(struct work_row *), reterr);
+    pawl_view *ids = pawl__work_tx_alloc(tx, count, sizeof(*ids), reterr);
+    struct work_row **rows = pawl__work_tx_alloc(tx, count, sizeof(struct work_row *), reterr);
     size_t distinct = 0;
     size_t changed = 0;
 
@@ -149,15 +150,15 @@ static pawl_status collect_ended(struct work_tx *tx,
                                  pawl_view **ret_ids,
                                  pawl_error *reterr)
 {
-    struct work_row **ended = pawl__tx_take(tx, count, sizeof(struct work_row *), reterr);
-    pawl_view *ids = pawl__tx_take(tx, count, sizeof(*ids), reterr);
+    struct work_row **ended = pawl__work_tx_alloc(tx, count, sizeof(struct work_row *), reterr);
+    pawl_view *ids = pawl__work_tx_alloc(tx, count, sizeof(*ids), reterr);
     size_t ended_count = 0;
 
     if (ended == NULL || ids == NULL) {
         return PAWL_NOMEM;
     }
     for (size_t i = 0; i < count; i++) {
-        if (pawl__item_has_ended(rows[i]->item.status)) {
+        if (pawl__work_item_has_ended(rows[i]->item.status)) {
             ended[ended_count++] = rows[i];
         }
     }
@@ -194,7 +195,7 @@ static pawl_status next_generation(struct work_tx *tx,
         return status;
     }
     struct follower **sorted =
-        pawl__tx_take(tx, followers.count, sizeof(struct follower *), reterr);
+        pawl__work_tx_alloc(tx, followers.count, sizeof(struct follower *), reterr);
     if (sorted == NULL) {
         return PAWL_NOMEM;
     }
@@ -212,7 +213,7 @@ static pawl_status note_tasks(struct work_tx *tx,
                               pawl_error *reterr)
 {
     for (size_t i = 0; i < count; i++) {
-        pawl_status status = pawl__tx_touch(tx, rows[i]->item.task_id, reterr);
+        pawl_status status = pawl__work_tx_touch(tx, rows[i]->item.task_id, reterr);
         if (status != PAWL_OK) {
             return status;
         }
@@ -222,10 +223,10 @@ static pawl_status note_tasks(struct work_tx *tx,
     return PAWL_OK;
 }
 
-pawl_status pawl__tx_put(struct work_tx *tx,
-                         struct work_row *const *rows,
-                         size_t count,
-                         pawl_error *reterr)
+pawl_status pawl__work_tx_put(struct work_tx *tx,
+                              struct work_row *const *rows,
+                              size_t count,
+                              pawl_error *reterr)
 {
     /* One generation after the other: an item that fails takes along what comes after it, and so
      * on. It ends, because an item ends only once. */

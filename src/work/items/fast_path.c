@@ -10,7 +10,7 @@
 enum { QUICK_MAX = 2500 }; /* calls of a group; with more, the long way is as good */
 
 struct quick {
-    struct work_quick_call *calls;
+    struct work_fast_call *calls;
     size_t count;
     size_t room;
     const struct work_filter *filter; /* of those that lease; NULL: none does */
@@ -36,7 +36,7 @@ static size_t count_calls(struct quick *quick, struct work_request *const *reque
     size_t ahead = 0;
 
     for (size_t i = 0; i < count; i++) {
-        const struct work_claiming *claiming = pawl__claim_in(requests[i]);
+        const struct work_claiming *claiming = pawl__work_claim_in(requests[i]);
         calls += calls_of(requests[i]);
         if (claiming == NULL) {
             continue;
@@ -45,7 +45,7 @@ static size_t count_calls(struct quick *quick, struct work_request *const *reque
             quick->filter = &claiming->filter;
         }
         ahead += claiming->more;
-        if (!pawl__same_filter(quick->filter, &claiming->filter)
+        if (!pawl__work_filter_equal(quick->filter, &claiming->filter)
             || (requests[i]->kind == WORK_LEASED && claiming->claim.count_max != 1)) {
             return 0;
         }
@@ -58,7 +58,7 @@ static size_t count_calls(struct quick *quick, struct work_request *const *reque
 static void add_end(struct quick *quick, struct work_request *request)
 {
     const struct work_leased *leased = (struct work_leased *)request;
-    struct work_quick_call call = {
+    struct work_fast_call call = {
         .id = leased->lease.work_item_id,
         .token = leased->lease.token,
         .output_data = leased->command.output_data,
@@ -78,7 +78,7 @@ static size_t add_claims(struct quick *quick, struct work_claiming *claiming, si
     size_t first = quick->count;
 
     for (size_t i = 0; i < count && quick->count < quick->room; i++) {
-        quick->calls[quick->count++] = (struct work_quick_call){
+        quick->calls[quick->count++] = (struct work_fast_call){
             .holder = claiming->claim.holder,
             .lease_ms = claiming->claim.lease_ms,
             .owner = claiming,
@@ -89,8 +89,8 @@ static size_t add_claims(struct quick *quick, struct work_claiming *claiming, si
 
 static int by_id(const void *a, const void *b)
 {
-    return pawl__view_order(((const struct work_quick_call *)a)->id,
-                            ((const struct work_quick_call *)b)->id);
+    return pawl__work_view_order(((const struct work_fast_call *)a)->id,
+                                 ((const struct work_fast_call *)b)->id);
 }
 
 /* In the order of their ids, as everybody locks them; of two calls for one item none, since one of
@@ -139,13 +139,13 @@ static void add_calls(struct quick *quick, struct work_request *const *requests,
 
 static void hand_out(struct work_row *const *rows, size_t count, struct work_claiming *claiming)
 {
-    if (pawl__copy_claimed(rows, count, &claiming->claimed, &claiming->request.item.outcome)
+    if (pawl__work_copy_out_rows(rows, count, &claiming->claimed, &claiming->request.item.outcome)
         != PAWL_OK) {
         claiming->claimed = NULL; /* leased, and nobody works on it: the watchdog finds it */
     }
 }
 
-static void answer_end(struct work_quick_call *call)
+static void answer_end(struct work_fast_call *call)
 {
     struct work_leased *leased = call->owner;
 
@@ -204,15 +204,15 @@ static void answer(const struct quick *quick,
     }
 }
 
-pawl_status pawl__group_quick(struct work_backend *backend,
-                              struct pawl__arena *arena,
-                              struct work_request *const *requests,
-                              size_t count,
-                              pawl_error *reterr)
+pawl_status pawl__work_group_fast_path(struct work_backend *backend,
+                                       struct pawl__arena *arena,
+                                       struct work_request *const *requests,
+                                       size_t count,
+                                       pawl_error *reterr)
 {
     struct quick quick = { .count = 0 };
 
-    if (backend->store->quick == NULL || backend->without_quick) {
+    if (backend->store->fast_path == NULL || backend->without_fast_path) {
         return PAWL_OK;
     }
     quick.room = count_calls(&quick, requests, count);
@@ -229,7 +229,7 @@ pawl_status pawl__group_quick(struct work_backend *backend,
         return PAWL_OK;
     }
     pawl_status status =
-        backend->store->quick(backend, quick.filter, quick.calls, quick.count, arena, reterr);
+        backend->store->fast_path(backend, quick.filter, quick.calls, quick.count, arena, reterr);
     if (status == PAWL_OK) {
         answer(&quick, requests, count, rows);
     }

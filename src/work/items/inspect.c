@@ -18,7 +18,7 @@ static bool copy_item(void *context, const struct work_row *row)
 {
     struct item_copy *copy = context;
 
-    copy->status = pawl__copy_item(&row->item, &copy->item, copy->reterr);
+    copy->status = pawl__work_copy_out_item(&row->item, &copy->item, copy->reterr);
     return false;
 }
 

@@ -21,19 +21,19 @@ static const char *const task_statuses[] = {
     [PAWL_TASK_CANCELLED] = "cancelled",
 };
 
-const char *pawl__item_status_text(pawl_item_status status)
+const char *pawl__work_item_status_text(pawl_item_status status)
 {
     REQUIRE((size_t)status < COUNT_OF(item_statuses));
     return item_statuses[status];
 }
 
-const char *pawl__task_status_text(pawl_task_status status)
+const char *pawl__work_task_status_text(pawl_task_status status)
 {
     REQUIRE((size_t)status < COUNT_OF(task_statuses));
     return task_statuses[status];
 }
 
-bool pawl__item_status_parse(pawl_view text, pawl_item_status *ret_status)
+bool pawl__work_item_status_parse(pawl_view text, pawl_item_status *ret_status)
 {
     for (size_t i = 0; i < COUNT_OF(item_statuses); i++) {
         if (pawl__view_is(text, item_statuses[i])) {
@@ -44,7 +44,7 @@ bool pawl__item_status_parse(pawl_view text, pawl_item_status *ret_status)
     return false;
 }
 
-bool pawl__task_status_parse(pawl_view text, pawl_task_status *ret_status)
+bool pawl__work_task_status_parse(pawl_view text, pawl_task_status *ret_status)
 {
     for (size_t i = 0; i < COUNT_OF(task_statuses); i++) {
         if (pawl__view_is(text, task_statuses[i])) {
@@ -55,7 +55,7 @@ bool pawl__task_status_parse(pawl_view text, pawl_task_status *ret_status)
     return false;
 }
 
-bool pawl__item_has_ended(pawl_item_status status)
+bool pawl__work_item_has_ended(pawl_item_status status)
 {
     return status == PAWL_ITEM_COMPLETED || status == PAWL_ITEM_FAILED;
 }
@@ -68,7 +68,7 @@ int pawl__work_claim_order(const struct work_row *a, const struct work_row *b)
     if (a->submission != b->submission) {
         return a->submission < b->submission ? -1 : 1;
     }
-    return pawl__view_order(a->item.work_item_id, b->item.work_item_id);
+    return pawl__work_view_order(a->item.work_item_id, b->item.work_item_id);
 }
 
 int64_t pawl__work_number_rows(struct work_row *const *rows, size_t count, int64_t last)
@@ -84,19 +84,19 @@ int64_t pawl__work_number_rows(struct work_row *const *rows, size_t count, int64
     return newest;
 }
 
-bool pawl__filter_is_open(const pawl_item_filter *filter)
+bool pawl__work_filter_is_open(const pawl_item_filter *filter)
 {
     const uint32_t ended = 1U << PAWL_ITEM_COMPLETED | 1U << PAWL_ITEM_FAILED;
 
     return filter->statuses != 0 && (filter->statuses & ended) == 0;
 }
 
-bool pawl__filter_is_busy(const pawl_item_filter *filter)
+bool pawl__work_filter_is_busy(const pawl_item_filter *filter)
 {
-    return pawl__filter_is_open(filter) && (filter->statuses & 1U << PAWL_ITEM_PENDING) == 0;
+    return pawl__work_filter_is_open(filter) && (filter->statuses & 1U << PAWL_ITEM_PENDING) == 0;
 }
 
-int pawl__view_order(pawl_view a, pawl_view b)
+int pawl__work_view_order(pawl_view a, pawl_view b)
 {
     size_t len = MIN(a.len, b.len);
     int order = len == 0 ? 0 : memcmp(a.data, b.data, len);
@@ -106,10 +106,10 @@ int pawl__view_order(pawl_view a, pawl_view b)
 
 static int by_view(const void *a, const void *b)
 {
-    return pawl__view_order(*(const pawl_view *)a, *(const pawl_view *)b);
+    return pawl__work_view_order(*(const pawl_view *)a, *(const pawl_view *)b);
 }
 
-size_t pawl__views_distinct(pawl_view *views, size_t count)
+size_t pawl__work_views_distinct(pawl_view *views, size_t count)
 {
     size_t distinct = 0;
 
@@ -174,10 +174,10 @@ pawl_status pawl__work_check_json(const char *field,
     return status == PAWL_OK ? PAWL_OK : pawl__fail_context(reterr, status, "%s", field);
 }
 
-pawl_status pawl__work_take_message(const char *field,
-                                    pawl_view text,
-                                    pawl_view *ret_text,
-                                    pawl_error *reterr)
+pawl_status pawl__work_check_message(const char *field,
+                                     pawl_view text,
+                                     pawl_view *ret_text,
+                                     pawl_error *reterr)
 {
     pawl_status status = pawl__check_view(text, field, reterr);
 
@@ -250,9 +250,9 @@ static pawl_status check_numbers(const pawl_submission *submission, pawl_error *
     return PAWL_OK;
 }
 
-pawl_status pawl__submission_check(const pawl_submission *submission,
-                                   const pawl_work_options *options,
-                                   pawl_error *reterr)
+pawl_status pawl__work_submission_check(const pawl_submission *submission,
+                                        const pawl_work_options *options,
+                                        pawl_error *reterr)
 {
     pawl_status status = pawl__work_check_name("work_item_id", submission->work_item_id, reterr);
 

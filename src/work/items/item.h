@@ -10,11 +10,11 @@ enum { WORK_CLAIM_TYPES_MAX = 1000 };
 #define WORK_DELAY_MS_MAX (INT64_C(100) * 366 * 24 * 3600 * 1000) /* a hundred years */
 
 /* "pending", "in_progress", ...; WAITING is "waiting". */
-const char *pawl__item_status_text(pawl_item_status status);
-PAWL_MUST_USE bool pawl__item_status_parse(pawl_view text, pawl_item_status *ret_status);
-const char *pawl__task_status_text(pawl_task_status status);
-PAWL_MUST_USE bool pawl__task_status_parse(pawl_view text, pawl_task_status *ret_status);
-bool pawl__item_has_ended(pawl_item_status status);
+const char *pawl__work_item_status_text(pawl_item_status status);
+PAWL_MUST_USE bool pawl__work_item_status_parse(pawl_view text, pawl_item_status *ret_status);
+const char *pawl__work_task_status_text(pawl_task_status status);
+PAWL_MUST_USE bool pawl__work_task_status_parse(pawl_view text, pawl_task_status *ret_status);
+bool pawl__work_item_has_ended(pawl_item_status status);
 
 /* Which of two pending rows is claimed first: by priority, then by submission. */
 int pawl__work_claim_order(const struct work_row *a, const struct work_row *b);
@@ -23,17 +23,17 @@ int pawl__work_claim_order(const struct work_row *a, const struct work_row *b);
 int64_t pawl__work_number_rows(struct work_row *const *rows, size_t count, int64_t last);
 
 /* Whether a filter wants none that has ended: then a store need not read those. */
-bool pawl__filter_is_open(const pawl_item_filter *filter);
+bool pawl__work_filter_is_open(const pawl_item_filter *filter);
 
 /* Whether a filter wants only what is leased or waits, which is few of a long list: pending and ended
  * items may be most of it. */
-bool pawl__filter_is_busy(const pawl_item_filter *filter);
+bool pawl__work_filter_is_busy(const pawl_item_filter *filter);
 
 /* Order of ids and of everything that is sorted by id. */
-int pawl__view_order(pawl_view a, pawl_view b);
+int pawl__work_view_order(pawl_view a, pawl_view b);
 
 /* Sorts and drops what is there twice; how many are left. */
-size_t pawl__views_distinct(pawl_view *views, size_t count);
+size_t pawl__work_views_distinct(pawl_view *views, size_t count);
 
 /* 1 to 200 bytes of UTF-8 without control characters. INVALID names the field. */
 PAWL_MUST_USE pawl_status pawl__work_check_name(const char *field,
@@ -47,15 +47,15 @@ PAWL_MUST_USE pawl_status pawl__work_check_json(const char *field,
                                                 pawl_error *reterr);
 
 /* UTF-8 text; what is longer than `bytes_max` is cut at a character. */
-PAWL_MUST_USE pawl_status pawl__work_take_message(const char *field,
-                                                  pawl_view text,
-                                                  pawl_view *ret_text,
-                                                  pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_check_message(const char *field,
+                                                   pawl_view text,
+                                                   pawl_view *ret_text,
+                                                   pawl_error *reterr);
 
 /* Every field of a submission; its id must be there. */
-PAWL_MUST_USE pawl_status pawl__submission_check(const pawl_submission *submission,
-                                                 const pawl_work_options *options,
-                                                 pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_submission_check(const pawl_submission *submission,
+                                                      const pawl_work_options *options,
+                                                      pawl_error *reterr);
 
 /* A new UUIDv7 as text when `given` is empty, otherwise a copy of it. */
 PAWL_MUST_USE pawl_status pawl__work_id(pawl_view given,

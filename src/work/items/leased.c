@@ -21,7 +21,7 @@ static int by_id_then_arrival(const void *a, const void *b)
 {
     const struct place *one = a;
     const struct place *other = b;
-    int order = pawl__view_order(one->id, other->id);
+    int order = pawl__work_view_order(one->id, other->id);
 
     return order != 0 ? order : (one->call > other->call) - (one->call < other->call);
 }
@@ -40,7 +40,8 @@ static bool decide_one(struct work_tx *tx, struct work_leased *call, struct work
         return false;
     }
     call->command.random = pawl__prng_next(tx->prng);
-    if (pawl__decide_leased(row, &call->command, &tx->now, &changed, &call->request.item.outcome)
+    if (pawl__work_decide_leased(
+            row, &call->command, &tx->now, &changed, &call->request.item.outcome)
         == PAWL_OK) {
         call->status = row->item.status == PAWL_ITEM_PENDING ? PAWL_ITEM_WAITING : row->item.status;
         call->expires_at_us = row->item.lease_expires_at_us;
@@ -48,15 +49,15 @@ static bool decide_one(struct work_tx *tx, struct work_leased *call, struct work
     return changed;
 }
 
-pawl_status pawl__group_leased(struct work_tx *tx,
-                               struct work_leased *const *calls,
-                               size_t count,
-                               pawl_error *reterr)
+pawl_status pawl__work_group_leased(struct work_tx *tx,
+                                    struct work_leased *const *calls,
+                                    size_t count,
+                                    pawl_error *reterr)
 {
     struct work_backend *backend = tx->backend;
-    struct place *places = pawl__tx_take(tx, count, sizeof(*places), reterr);
-    pawl_view *ids = pawl__tx_take(tx, count, sizeof(*ids), reterr);
-    struct work_row **rows = pawl__tx_take(tx, count, sizeof(struct work_row *), reterr);
+    struct place *places = pawl__work_tx_alloc(tx, count, sizeof(*places), reterr);
+    pawl_view *ids = pawl__work_tx_alloc(tx, count, sizeof(*ids), reterr);
+    struct work_row **rows = pawl__work_tx_alloc(tx, count, sizeof(struct work_row *), reterr);
     size_t distinct = 0;
     size_t changed_count = 0;
 
@@ -88,14 +89,14 @@ pawl_status pawl__group_leased(struct work_tx *tx,
             rows[changed_count++] = rows[i]; /* changed_count <= i */
         }
     }
-    return pawl__tx_put(tx, rows, changed_count, reterr);
+    return pawl__work_tx_put(tx, rows, changed_count, reterr);
 }
 
-pawl_status pawl__tx_lease(struct work_tx *tx,
-                           struct work_request *request,
-                           const pawl_lease *lease,
-                           struct work_row **ret_row,
-                           pawl_error *reterr)
+pawl_status pawl__work_tx_lease(struct work_tx *tx,
+                                struct work_request *request,
+                                const pawl_lease *lease,
+                                struct work_row **ret_row,
+                                pawl_error *reterr)
 {
     struct work_backend *backend = tx->backend;
     struct work_row *row = NULL;
@@ -111,7 +112,8 @@ pawl_status pawl__tx_lease(struct work_tx *tx,
     }
     if (row == NULL) {
         no_such_item(&request->item.outcome, lease->work_item_id);
-    } else if (pawl__decide_held(row, lease->token, &tx->now, &request->item.outcome) == PAWL_OK) {
+    } else if (pawl__work_decide_held(row, lease->token, &tx->now, &request->item.outcome)
+               == PAWL_OK) {
         *ret_row = row;
     }
     return PAWL_OK;
@@ -217,7 +219,7 @@ pawl_status pawl_work_complete_and_claim(pawl_work *work,
         status = take_output(work, output_data, &call, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__work_take_claim(work, claim, &next, reterr);
+        status = pawl__work_claim_parse(work, claim, &next, reterr);
     }
     if (status != PAWL_OK) {
         return status;
@@ -246,7 +248,7 @@ pawl_status pawl_work_fail(pawl_work *work,
     pawl_status status = take_lease(lease, &call, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl__work_take_message(
+        status = pawl__work_check_message(
             "error_message", error_message, &call.command.error_message, reterr);
     }
     if (status == PAWL_OK) {

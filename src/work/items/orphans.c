@@ -5,9 +5,9 @@
 #include "work/core/group.h"
 #include "work/core/internal.h"
 
-enum { STRANDED_AT_ONCE = 500 };
+enum { ORPHANS_AT_ONCE = 500 };
 
-struct strand_request {
+struct orphans_request {
     struct work_request request; /* first */
     const pawl_view *ids;
     size_t count;
@@ -41,7 +41,7 @@ static pawl_status recount(struct work_tx *tx,
 {
     const struct work_item_ops *items = tx->backend->items;
     const size_t room = PAWL_WORK_AFTER_MAX + 1;
-    pawl_view *ids = pawl__tx_take(tx, room, sizeof(*ids), reterr);
+    pawl_view *ids = pawl__work_tx_alloc(tx, room, sizeof(*ids), reterr);
     pawl_view in_vain = { NULL, 0 };
     size_t count = 0;
 
@@ -53,7 +53,8 @@ static pawl_status recount(struct work_tx *tx,
     if (status != PAWL_OK || count == room) {
         return status; /* more than we would have stored: foreign SQL may look after it */
     }
-    struct work_row **afters = pawl__tx_take(tx, count + 1, sizeof(struct work_row *), reterr);
+    struct work_row **afters =
+        pawl__work_tx_alloc(tx, count + 1, sizeof(struct work_row *), reterr);
     if (afters == NULL) {
         return PAWL_NOMEM;
     }
@@ -63,64 +64,65 @@ static pawl_status recount(struct work_tx *tx,
     }
     int64_t open = (int64_t)count_open(afters, ids, count, &in_vain);
     if (in_vain.len > 0) {
-        return pawl__tx_fail_after(tx, row, in_vain, ret_changed, reterr);
+        return pawl__work_tx_fail_after(tx, row, in_vain, ret_changed, reterr);
     }
     *ret_changed = open < row->waits_for;
     if (*ret_changed) {
         row->waits_for = open + 1;
-        (void)pawl__decide_freed(row, &tx->now);
+        (void)pawl__work_decide_freed(row, &tx->now);
     }
     return PAWL_OK;
 }
 
-static pawl_status run_strand(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
+static pawl_status run_orphans(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
 {
-    struct strand_request *strand = (struct strand_request *)request;
+    struct orphans_request *orphans = (struct orphans_request *)request;
     pawl_status status = PAWL_OK;
 
-    strand->changed = 0;
-    strand->freed = 0;
-    for (size_t i = 0; i < strand->count && status == PAWL_OK; i++) {
+    orphans->changed = 0;
+    orphans->freed = 0;
+    for (size_t i = 0; i < orphans->count && status == PAWL_OK; i++) {
         struct work_row *row = NULL;
         bool changed = false;
-        status = tx->backend->items->load(tx->backend, &strand->ids[i], 1, tx->arena, &row, reterr);
+        status =
+            tx->backend->items->load(tx->backend, &orphans->ids[i], 1, tx->arena, &row, reterr);
         if (status == PAWL_OK && row != NULL && row->item.status == PAWL_ITEM_WAITING) {
             status = recount(tx, row, &changed, reterr);
         }
         if (status == PAWL_OK && changed) {
-            strand->changed++;
-            strand->freed += row->item.status == PAWL_ITEM_PENDING;
-            status = pawl__tx_put(tx, &row, 1, reterr);
+            orphans->changed++;
+            orphans->freed += row->item.status == PAWL_ITEM_PENDING;
+            status = pawl__work_tx_put(tx, &row, 1, reterr);
         }
     }
     return status;
 }
 
-pawl_status pawl__work_free_stranded(pawl_work *work, uint64_t *freed, pawl_error *reterr)
+pawl_status pawl__work_free_orphans(pawl_work *work, uint64_t *freed, pawl_error *reterr)
 {
     const struct work_item_ops *items = work->backend->items;
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
-    pawl_view ids[STRANDED_AT_ONCE];
-    struct strand_request strand = { .ids = ids };
+    pawl_view ids[ORPHANS_AT_ONCE];
+    struct orphans_request orphans = { .ids = ids };
 
-    if (items->stranded == NULL) {
+    if (items->orphans == NULL) {
         return PAWL_OK;
     }
     /* Looked for on a reader's handle, which holds nobody up, and looked at again before it is
      * changed. */
     do {
-        strand.request = (struct work_request){ .kind = WORK_RUN, .run = run_strand };
+        orphans.request = (struct work_request){ .kind = WORK_RUN, .run = run_orphans };
         pawl__arena_clear(&arena);
         pawl_status status =
-            items->stranded(work->backend, STRANDED_AT_ONCE, &arena, ids, &strand.count, reterr);
-        if (status != PAWL_OK || strand.count == 0) {
+            items->orphans(work->backend, ORPHANS_AT_ONCE, &arena, ids, &orphans.count, reterr);
+        if (status != PAWL_OK || orphans.count == 0) {
             return status;
         }
-        status = pawl__work_submit_request(work, &strand.request, reterr);
+        status = pawl__work_submit_request(work, &orphans.request, reterr);
         if (status != PAWL_OK) {
             return status;
         }
-        *freed += strand.freed;
-    } while (strand.count == STRANDED_AT_ONCE && strand.changed > 0);
+        *freed += orphans.freed;
+    } while (orphans.count == ORPHANS_AT_ONCE && orphans.changed > 0);
     return PAWL_OK;
 }

@@ -180,7 +180,7 @@ static pawl_status hand_out(struct shelf *shelf,
     struct work_stock *stock = shelf->first;
     size_t count = MIN(count_max, stock->claimed->count - stock->at);
     pawl_status status =
-        pawl__copy_items(&stock->claimed->items[stock->at], count, ret_claimed, reterr);
+        pawl__work_copy_out_items(&stock->claimed->items[stock->at], count, ret_claimed, reterr);
 
     if (status != PAWL_OK) {
         return status;
@@ -240,7 +240,7 @@ pawl_status pawl__shelves_keep(struct work_shelves *shelves,
     if (stock == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for items leased ahead");
     }
-    pawl_status status = pawl__copy_items(claimed->items, count, ret_claimed, reterr);
+    pawl_status status = pawl__work_copy_out_items(claimed->items, count, ret_claimed, reterr);
     if (status != PAWL_OK) {
         free(stock);
         return status;

@@ -22,22 +22,22 @@ static int32_t max_retries_of(const pawl_submission *given)
 
 static int by_coming_id(const void *a, const void *b)
 {
-    const struct coming *one = *(struct coming *const *)a;
-    const struct coming *other = *(struct coming *const *)b;
-    int order = pawl__view_order(one->given->work_item_id, other->given->work_item_id);
+    const struct work_new_item *one = *(struct work_new_item *const *)a;
+    const struct work_new_item *other = *(struct work_new_item *const *)b;
+    int order = pawl__work_view_order(one->given->work_item_id, other->given->work_item_id);
 
     return order != 0 ? order : (one->index > other->index) - (one->index < other->index);
 }
 
 static int by_view(const void *a, const void *b)
 {
-    return pawl__view_order(*(const pawl_view *)a, *(const pawl_view *)b);
+    return pawl__work_view_order(*(const pawl_view *)a, *(const pawl_view *)b);
 }
 
 /* --- what is compared --- */
 
-static pawl_status compare(const struct submit *submit,
-                           const struct coming *coming,
+static pawl_status compare(const struct work_submit *submit,
+                           const struct work_new_item *coming,
                            const pawl_item *stored,
                            pawl_error *reterr)
 {
@@ -59,19 +59,19 @@ static pawl_status compare(const struct submit *submit,
         other = "input_data";
     }
     if (status == PAWL_OK && other != NULL) {
-        pawl__refuse(submit->request,
-                     PAWL_CONFLICT,
-                     "item %zu: '%.*s' is there with another %s",
-                     coming->index,
-                     VIEW_ARGS(given->work_item_id),
-                     other);
+        pawl__work_refuse(submit->request,
+                          PAWL_CONFLICT,
+                          "item %zu: '%.*s' is there with another %s",
+                          coming->index,
+                          VIEW_ARGS(given->work_item_id),
+                          other);
     }
     return status;
 }
 
 /* --- looking --- */
 
-struct work_row *pawl__submit_known(const struct submit *submit, pawl_view id)
+struct work_row *pawl__work_submit_find_stored(const struct work_submit *submit, pawl_view id)
 {
     const pawl_view *found =
         submit->known_count == 0
@@ -81,14 +81,14 @@ struct work_row *pawl__submit_known(const struct submit *submit, pawl_view id)
     return found == NULL ? NULL : submit->known[found - submit->known_ids];
 }
 
-struct coming *pawl__submit_coming(const struct submit *submit, pawl_view id)
+struct work_new_item *pawl__work_submit_find_new(const struct work_submit *submit, pawl_view id)
 {
     size_t low = 0;
     size_t high = submit->count;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (pawl__view_order(submit->by_id[middle]->given->work_item_id, id) < 0) {
+        if (pawl__work_view_order(submit->by_id[middle]->given->work_item_id, id) < 0) {
             low = middle + 1;
         } else {
             high = middle;
@@ -99,7 +99,7 @@ struct coming *pawl__submit_coming(const struct submit *submit, pawl_view id)
                : NULL;
 }
 
-static pawl_status load_known(struct submit *submit, pawl_error *reterr)
+static pawl_status load_known(struct work_submit *submit, pawl_error *reterr)
 {
     struct work_tx *tx = submit->tx;
     size_t room = 0;
@@ -110,8 +110,8 @@ static pawl_status load_known(struct submit *submit, pawl_error *reterr)
     if (room == 0) {
         return PAWL_OK;
     }
-    submit->known_ids = pawl__tx_take(tx, room, sizeof(pawl_view), reterr);
-    submit->known = pawl__tx_take(tx, room, sizeof(struct work_row *), reterr);
+    submit->known_ids = pawl__work_tx_alloc(tx, room, sizeof(pawl_view), reterr);
+    submit->known = pawl__work_tx_alloc(tx, room, sizeof(struct work_row *), reterr);
     if (submit->known_ids == NULL || submit->known == NULL) {
         return PAWL_NOMEM;
     }
@@ -125,13 +125,13 @@ static pawl_status load_known(struct submit *submit, pawl_error *reterr)
             submit->known_ids[room++] = given->after[k];
         }
     }
-    submit->known_count = pawl__views_distinct(submit->known_ids, room);
+    submit->known_count = pawl__work_views_distinct(submit->known_ids, room);
     return tx->backend->items->load(
         tx->backend, submit->known_ids, submit->known_count, tx->arena, submit->known, reterr);
 }
 
 /* Of several items, the first one of the task is named. */
-static void refuse_task(struct submit *submit, pawl_status status, pawl_view task_id)
+static void refuse_task(struct work_submit *submit, pawl_status status, pawl_view task_id)
 {
     char which[32] = "";
     size_t i = 0;
@@ -142,17 +142,17 @@ static void refuse_task(struct submit *submit, pawl_status status, pawl_view tas
     if (submit->count > 1) {
         (void)snprintf(which, sizeof(which), "item %zu: ", submit->coming[i].index);
     }
-    pawl__refuse(submit->request,
-                 status,
-                 status == PAWL_CONFLICT ? "%stask '%.*s' is cancelled" : "%sno task '%.*s'",
-                 which,
-                 VIEW_ARGS(task_id));
+    pawl__work_refuse(submit->request,
+                      status,
+                      status == PAWL_CONFLICT ? "%stask '%.*s' is cancelled" : "%sno task '%.*s'",
+                      which,
+                      VIEW_ARGS(task_id));
 }
 
-static pawl_status check_tasks(struct submit *submit, pawl_error *reterr)
+static pawl_status check_tasks(struct work_submit *submit, pawl_error *reterr)
 {
     struct work_tx *tx = submit->tx;
-    pawl_view *ids = pawl__tx_take(tx, submit->count, sizeof(*ids), reterr);
+    pawl_view *ids = pawl__work_tx_alloc(tx, submit->count, sizeof(*ids), reterr);
 
     if (ids == NULL) {
         return PAWL_NOMEM;
@@ -160,14 +160,14 @@ static pawl_status check_tasks(struct submit *submit, pawl_error *reterr)
     for (size_t i = 0; i < submit->count; i++) {
         ids[i] = submit->coming[i].given->task_id;
     }
-    size_t count = pawl__views_distinct(ids, submit->count);
-    struct work_task *tasks = pawl__tx_take(tx, count, sizeof(*tasks), reterr);
+    size_t count = pawl__work_views_distinct(ids, submit->count);
+    struct work_task *tasks = pawl__work_tx_alloc(tx, count, sizeof(*tasks), reterr);
     if (tasks == NULL) {
         return PAWL_NOMEM;
     }
     pawl_status status =
         tx->backend->items->tasks(tx->backend, ids, count, tx->arena, tasks, reterr);
-    for (size_t i = 0; i < count && status == PAWL_OK && !pawl__submit_refused(submit); i++) {
+    for (size_t i = 0; i < count && status == PAWL_OK && !pawl__work_submit_refused(submit); i++) {
         if (!tasks[i].known) {
             refuse_task(submit, PAWL_NOT_FOUND, ids[i]);
         } else if (tasks[i].task.status == PAWL_TASK_CANCELLED) {
@@ -177,16 +177,18 @@ static pawl_status check_tasks(struct submit *submit, pawl_error *reterr)
     return status;
 }
 
-static pawl_status find_duplicates(struct submit *submit, pawl_error *reterr)
+static pawl_status find_duplicates(struct work_submit *submit, pawl_error *reterr)
 {
     pawl_status status = PAWL_OK;
 
-    for (size_t i = 0; i < submit->count && status == PAWL_OK && !pawl__submit_refused(submit);
+    for (size_t i = 0; i < submit->count && status == PAWL_OK && !pawl__work_submit_refused(submit);
          i++) {
-        struct coming *coming = &submit->coming[i];
+        struct work_new_item *coming = &submit->coming[i];
         const struct work_row *known =
-            coming->fresh ? NULL : pawl__submit_known(submit, coming->given->work_item_id);
-        const struct coming *first = pawl__submit_coming(submit, coming->given->work_item_id);
+            coming->fresh ? NULL
+                          : pawl__work_submit_find_stored(submit, coming->given->work_item_id);
+        const struct work_new_item *first =
+            pawl__work_submit_find_new(submit, coming->given->work_item_id);
         if (known != NULL) {
             coming->duplicate = true;
             status = compare(submit, coming, &known->item, reterr);
@@ -200,7 +202,7 @@ static pawl_status find_duplicates(struct submit *submit, pawl_error *reterr)
 
 /* --- rows --- */
 
-static void make_row(struct coming *coming, const struct work_now *now)
+static void make_row(struct work_new_item *coming, const struct work_now *now)
 {
     const pawl_submission *given = coming->given;
 
@@ -223,14 +225,14 @@ static void make_row(struct coming *coming, const struct work_now *now)
     }
 }
 
-static void begin_as(struct coming *coming, enum work_step step)
+static void begin_as(struct work_new_item *coming, enum work_step step)
 {
     bool there = pawl__work_step(WORK_NO_ITEM, step, &coming->row.item.status);
 
     REQUIRE(there);
 }
 
-static void set_waiting(struct coming *coming)
+static void set_waiting(struct work_new_item *coming)
 {
     begin_as(coming, WORK_STEP_SUBMIT);
     if (coming->failed_after.len > 0) {
@@ -247,20 +249,21 @@ static void set_waiting(struct coming *coming)
     }
 }
 
-static pawl_status fail_doomed(struct submit *submit, pawl_error *reterr)
+static pawl_status fail_doomed(struct work_submit *submit, pawl_error *reterr)
 {
     struct work_tx *tx = submit->tx;
 
     for (size_t i = 0; i < submit->count; i++) {
-        struct coming *coming = &submit->coming[i];
+        struct work_new_item *coming = &submit->coming[i];
         bool changed = false;
         if (coming->failed_after.len == 0 || coming->duplicate) {
             continue;
         }
         struct work_row *row = &coming->row;
-        pawl_status status = pawl__tx_fail_after(tx, row, coming->failed_after, &changed, reterr);
+        pawl_status status =
+            pawl__work_tx_fail_after(tx, row, coming->failed_after, &changed, reterr);
         if (status == PAWL_OK) {
-            status = pawl__tx_put(tx, &row, 1, reterr);
+            status = pawl__work_tx_put(tx, &row, 1, reterr);
         }
         if (status != PAWL_OK) {
             return status;
@@ -269,10 +272,11 @@ static pawl_status fail_doomed(struct submit *submit, pawl_error *reterr)
     return PAWL_OK;
 }
 
-static pawl_status store(struct submit *submit, pawl_error *reterr)
+static pawl_status store(struct work_submit *submit, pawl_error *reterr)
 {
     struct work_tx *tx = submit->tx;
-    struct work_row **rows = pawl__tx_take(tx, submit->count, sizeof(struct work_row *), reterr);
+    struct work_row **rows =
+        pawl__work_tx_alloc(tx, submit->count, sizeof(struct work_row *), reterr);
     size_t count = 0;
 
     if (rows == NULL) {
@@ -286,7 +290,7 @@ static pawl_status store(struct submit *submit, pawl_error *reterr)
             rows[count++] = &submit->by_id[i]->row;
         }
     }
-    pawl_status status = pawl__tx_put(tx, rows, count, reterr);
+    pawl_status status = pawl__work_tx_put(tx, rows, count, reterr);
     if (status == PAWL_OK && submit->edge_count > 0) {
         status =
             tx->backend->items->add_edges(tx->backend, submit->edges, submit->edge_count, reterr);
@@ -294,7 +298,7 @@ static pawl_status store(struct submit *submit, pawl_error *reterr)
     return status == PAWL_OK ? fail_doomed(submit, reterr) : status;
 }
 
-static void hand_out(const struct submit *submit, pawl_submit_result *ret_results)
+static void hand_out(const struct work_submit *submit, pawl_submit_result *ret_results)
 {
     for (size_t i = 0; i < submit->count && ret_results != NULL; i++) {
         pawl_view id = submit->coming[i].given->work_item_id;
@@ -304,47 +308,47 @@ static void hand_out(const struct submit *submit, pawl_submit_result *ret_result
     }
 }
 
-pawl_status pawl__tx_submit(struct work_tx *tx,
-                            struct work_request *request,
-                            const pawl_submission *submissions,
-                            const bool *fresh,
-                            size_t count,
-                            pawl_submit_result *ret_results,
-                            pawl_error *reterr)
+pawl_status pawl__work_tx_submit(struct work_tx *tx,
+                                 struct work_request *request,
+                                 const pawl_submission *submissions,
+                                 const bool *fresh,
+                                 size_t count,
+                                 pawl_submit_result *ret_results,
+                                 pawl_error *reterr)
 {
-    struct submit submit = { .tx = tx, .request = request, .count = count };
-    static pawl_status (*const steps[])(struct submit *, pawl_error *) = {
+    struct work_submit submit = { .tx = tx, .request = request, .count = count };
+    static pawl_status (*const steps[])(struct work_submit *, pawl_error *) = {
         load_known,
         check_tasks,
         find_duplicates,
-        pawl__submit_compare_edges,
-        pawl__submit_look_at_edges,
+        pawl__work_submit_compare_edges,
+        pawl__work_submit_add_edges,
         store,
     };
 
     if (count == 0) {
         return PAWL_OK;
     }
-    submit.coming = pawl__tx_take(tx, count, sizeof(struct coming), reterr);
-    submit.by_id = pawl__tx_take(tx, count, sizeof(struct coming *), reterr);
+    submit.coming = pawl__work_tx_alloc(tx, count, sizeof(struct work_new_item), reterr);
+    submit.by_id = pawl__work_tx_alloc(tx, count, sizeof(struct work_new_item *), reterr);
     if (submit.coming == NULL || submit.by_id == NULL) {
         return PAWL_NOMEM;
     }
     for (size_t i = 0; i < count; i++) {
-        submit.coming[i] = (struct coming){ .given = &submissions[i],
-                                            .index = i,
-                                            .fresh = fresh != NULL && fresh[i] };
+        submit.coming[i] = (struct work_new_item){ .given = &submissions[i],
+                                                   .index = i,
+                                                   .fresh = fresh != NULL && fresh[i] };
         make_row(&submit.coming[i], &tx->now);
         submit.by_id[i] = &submit.coming[i];
     }
     qsort(submit.by_id, count, sizeof(*submit.by_id), by_coming_id);
-    for (size_t i = 0; i < COUNT_OF(steps) && !pawl__submit_refused(&submit); i++) {
+    for (size_t i = 0; i < COUNT_OF(steps) && !pawl__work_submit_refused(&submit); i++) {
         pawl_status status = steps[i](&submit, reterr);
         if (status != PAWL_OK) {
             return status;
         }
     }
-    if (!pawl__submit_refused(&submit)) {
+    if (!pawl__work_submit_refused(&submit)) {
         hand_out(&submit, ret_results);
     }
     return PAWL_OK;
@@ -364,7 +368,7 @@ static pawl_status run_submit(struct work_tx *tx, struct work_request *request, 
 {
     struct submit_request *submit = (struct submit_request *)request;
 
-    return pawl__tx_submit(
+    return pawl__work_tx_submit(
         tx, request, submit->submissions, submit->fresh, submit->count, submit->results, reterr);
 }
 
@@ -385,7 +389,7 @@ static pawl_status take_one(const pawl_work *work,
         given->work_item_id = pawl_view_of(ret_id);
     }
     submit->request.item.bytes += given->input_data.len + given->work_item_id.len;
-    pawl_status status = pawl__submission_check(given, &work->options, reterr);
+    pawl_status status = pawl__work_submission_check(given, &work->options, reterr);
     return status == PAWL_OK ? PAWL_OK : pawl__fail_context(reterr, status, "item %zu", i);
 }
 

@@ -6,7 +6,7 @@
 #include "work/items/dag.h"
 
 /* One submission on its way. */
-struct coming {
+struct work_new_item {
     const pawl_submission *given;
     size_t index;           /* in the call */
     bool fresh;             /* its id was made for it */
@@ -16,11 +16,11 @@ struct coming {
 };
 
 /* All submissions of a call. */
-struct submit {
+struct work_submit {
     struct work_tx *tx;
     struct work_request *request;
-    struct coming *coming; /* in the call's order */
-    struct coming **by_id; /* sorted */
+    struct work_new_item *coming; /* in the call's order */
+    struct work_new_item **by_id; /* sorted */
     size_t count;
     pawl_view *known_ids; /* stored items that the call names, by id or by `after`: sorted */
     struct work_row **known;
@@ -31,24 +31,26 @@ struct submit {
     size_t arrow_count;
 };
 
-static inline bool pawl__submit_refused(const struct submit *submit)
+static inline bool pawl__work_submit_refused(const struct work_submit *submit)
 {
     return submit->request->item.outcome.status != PAWL_OK;
 }
 
 /* The stored item of this id, of those that the call names; NULL: none. */
-struct work_row *pawl__submit_known(const struct submit *submit, pawl_view id);
+struct work_row *pawl__work_submit_find_stored(const struct work_submit *submit, pawl_view id);
 
 /* The first of this id in the call; NULL: none. */
-struct coming *pawl__submit_coming(const struct submit *submit, pawl_view id);
+struct work_new_item *pawl__work_submit_find_new(const struct work_submit *submit, pawl_view id);
 
 /* --- submit_after.c: who comes after whom --- */
 
 /* What comes again must come after the same: refuses a repeated submission that names another. */
-PAWL_MUST_USE pawl_status pawl__submit_compare_edges(struct submit *submit, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_submit_compare_edges(struct work_submit *submit,
+                                                          pawl_error *reterr);
 
 /* Lists the edges of what is new, and how many each item waits for. Refuses what is not there, is of
  * another task, or would come after itself. */
-PAWL_MUST_USE pawl_status pawl__submit_look_at_edges(struct submit *submit, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_submit_add_edges(struct work_submit *submit,
+                                                      pawl_error *reterr);
 
 #endif

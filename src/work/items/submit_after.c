@@ -25,9 +25,9 @@ static int by_edge(const void *a, const void *b)
 {
     const struct work_edge *one = &((const struct claimed_edge *)a)->edge;
     const struct work_edge *other = &((const struct claimed_edge *)b)->edge;
-    int order = pawl__view_order(one->work_item_id, other->work_item_id);
+    int order = pawl__work_view_order(one->work_item_id, other->work_item_id);
 
-    return order != 0 ? order : pawl__view_order(one->after_id, other->after_id);
+    return order != 0 ? order : pawl__work_view_order(one->after_id, other->after_id);
 }
 
 static void note_stored(void *context, const struct work_edge *edge)
@@ -42,7 +42,7 @@ static void note_stored(void *context, const struct work_edge *edge)
 }
 
 /* Those of stored items whose other end is stored, too: of what retention removed nothing is known. */
-static size_t list_claimed(const struct submit *submit,
+static size_t list_claimed(const struct work_submit *submit,
                            struct claimed_edge *ret_list,
                            pawl_view *ret_after_ids)
 {
@@ -50,10 +50,10 @@ static size_t list_claimed(const struct submit *submit,
 
     for (size_t i = 0; i < submit->count; i++) {
         const pawl_submission *given = submit->coming[i].given;
-        bool again =
-            !submit->coming[i].fresh && pawl__submit_known(submit, given->work_item_id) != NULL;
+        bool again = !submit->coming[i].fresh
+                     && pawl__work_submit_find_stored(submit, given->work_item_id) != NULL;
         for (size_t k = 0; again && k < given->after_count; k++) {
-            if (pawl__submit_known(submit, given->after[k]) != NULL) {
+            if (pawl__work_submit_find_stored(submit, given->after[k]) != NULL) {
                 ret_after_ids[count] = given->after[k];
                 ret_list[count++] = (struct claimed_edge){
                     .edge = { .work_item_id = given->work_item_id, .after_id = given->after[k] },
@@ -78,7 +78,7 @@ static size_t sort_edges(struct claimed_edge *list, size_t count)
     return kept;
 }
 
-pawl_status pawl__submit_compare_edges(struct submit *submit, pawl_error *reterr)
+pawl_status pawl__work_submit_compare_edges(struct work_submit *submit, pawl_error *reterr)
 {
     struct work_tx *tx = submit->tx;
     struct claimed_edges claimed = { 0 };
@@ -90,26 +90,26 @@ pawl_status pawl__submit_compare_edges(struct submit *submit, pawl_error *reterr
     if (room == 0) {
         return PAWL_OK;
     }
-    claimed.list = pawl__tx_take(tx, room, sizeof(*claimed.list), reterr);
-    pawl_view *after_ids = pawl__tx_take(tx, room, sizeof(*after_ids), reterr);
+    claimed.list = pawl__work_tx_alloc(tx, room, sizeof(*claimed.list), reterr);
+    pawl_view *after_ids = pawl__work_tx_alloc(tx, room, sizeof(*after_ids), reterr);
     if (claimed.list == NULL || after_ids == NULL) {
         return PAWL_NOMEM;
     }
     size_t count = list_claimed(submit, claimed.list, after_ids);
     claimed.count = sort_edges(claimed.list, count);
-    count = pawl__views_distinct(after_ids, count);
+    count = pawl__work_views_distinct(after_ids, count);
     pawl_status status =
         tx->backend->items->edges(tx->backend, after_ids, count, note_stored, &claimed, reterr);
-    for (size_t i = 0; i < claimed.count && status == PAWL_OK && !pawl__submit_refused(submit);
+    for (size_t i = 0; i < claimed.count && status == PAWL_OK && !pawl__work_submit_refused(submit);
          i++) {
         const struct claimed_edge *edge = &claimed.list[i];
         if (!edge->stored) {
-            pawl__refuse(submit->request,
-                         PAWL_CONFLICT,
-                         "item %zu: '%.*s' is there, and does not come after '%.*s'",
-                         edge->index,
-                         VIEW_ARGS(edge->edge.work_item_id),
-                         VIEW_ARGS(edge->edge.after_id));
+            pawl__work_refuse(submit->request,
+                              PAWL_CONFLICT,
+                              "item %zu: '%.*s' is there, and does not come after '%.*s'",
+                              edge->index,
+                              VIEW_ARGS(edge->edge.work_item_id),
+                              VIEW_ARGS(edge->edge.after_id));
         }
     }
     return status;
@@ -118,26 +118,26 @@ pawl_status pawl__submit_compare_edges(struct submit *submit, pawl_error *reterr
 /* --- who comes after whom --- */
 
 /* Looks at one item that `coming` comes after. */
-static void look_after(struct submit *submit, struct coming *coming, pawl_view after_id)
+static void look_after(struct work_submit *submit, struct work_new_item *coming, pawl_view after_id)
 {
-    const struct coming *first = pawl__submit_coming(submit, after_id);
-    const struct work_row *known = pawl__submit_known(submit, after_id);
+    const struct work_new_item *first = pawl__work_submit_find_new(submit, after_id);
+    const struct work_row *known = pawl__work_submit_find_stored(submit, after_id);
 
     if (known == NULL && first == NULL) {
-        pawl__refuse(submit->request,
-                     PAWL_NOT_FOUND,
-                     "item %zu: after: no item '%.*s'",
-                     coming->index,
-                     VIEW_ARGS(after_id));
+        pawl__work_refuse(submit->request,
+                          PAWL_NOT_FOUND,
+                          "item %zu: after: no item '%.*s'",
+                          coming->index,
+                          VIEW_ARGS(after_id));
         return;
     }
     if (!pawl__view_equal(known != NULL ? known->item.task_id : first->given->task_id,
                           coming->given->task_id)) {
-        pawl__refuse(submit->request,
-                     PAWL_INVALID,
-                     "item %zu: after: '%.*s' is an item of another task",
-                     coming->index,
-                     VIEW_ARGS(after_id));
+        pawl__work_refuse(submit->request,
+                          PAWL_INVALID,
+                          "item %zu: after: '%.*s' is an item of another task",
+                          coming->index,
+                          VIEW_ARGS(after_id));
         return;
     }
     if (known == NULL) {
@@ -153,27 +153,28 @@ static void look_after(struct submit *submit, struct coming *coming, pawl_view a
         (struct work_edge){ .work_item_id = coming->given->work_item_id, .after_id = after_id };
 }
 
-static pawl_status check_cycles(struct submit *submit, pawl_error *reterr)
+static pawl_status check_cycles(struct work_submit *submit, pawl_error *reterr)
 {
     if (submit->arrow_count == 0) {
         return PAWL_OK;
     }
-    size_t *scratch = pawl__tx_take(submit->tx, 3 * submit->count + 1, sizeof(*scratch), reterr);
+    size_t *scratch =
+        pawl__work_tx_alloc(submit->tx, 3 * submit->count + 1, sizeof(*scratch), reterr);
     if (scratch == NULL) {
         return PAWL_NOMEM;
     }
-    size_t node = pawl__dag_cycle(submit->count, submit->arrows, submit->arrow_count, scratch);
+    size_t node = pawl__work_dag_cycle(submit->count, submit->arrows, submit->arrow_count, scratch);
     if (node < submit->count) {
-        pawl__refuse(submit->request,
-                     PAWL_INVALID,
-                     "item %zu: after: '%.*s' would come after itself",
-                     node,
-                     VIEW_ARGS(submit->coming[node].given->work_item_id));
+        pawl__work_refuse(submit->request,
+                          PAWL_INVALID,
+                          "item %zu: after: '%.*s' would come after itself",
+                          node,
+                          VIEW_ARGS(submit->coming[node].given->work_item_id));
     }
     return PAWL_OK;
 }
 
-pawl_status pawl__submit_look_at_edges(struct submit *submit, pawl_error *reterr)
+pawl_status pawl__work_submit_add_edges(struct work_submit *submit, pawl_error *reterr)
 {
     size_t room = 0;
 
@@ -183,22 +184,22 @@ pawl_status pawl__submit_look_at_edges(struct submit *submit, pawl_error *reterr
     if (room == 0) {
         return PAWL_OK;
     }
-    submit->edges = pawl__tx_take(submit->tx, room, sizeof(struct work_edge), reterr);
-    submit->arrows = pawl__tx_take(submit->tx, room, sizeof(struct work_arrow), reterr);
-    pawl_view *ids = pawl__tx_take(submit->tx, PAWL_WORK_AFTER_MAX, sizeof(*ids), reterr);
+    submit->edges = pawl__work_tx_alloc(submit->tx, room, sizeof(struct work_edge), reterr);
+    submit->arrows = pawl__work_tx_alloc(submit->tx, room, sizeof(struct work_arrow), reterr);
+    pawl_view *ids = pawl__work_tx_alloc(submit->tx, PAWL_WORK_AFTER_MAX, sizeof(*ids), reterr);
     if (submit->edges == NULL || submit->arrows == NULL || ids == NULL) {
         return PAWL_NOMEM;
     }
-    for (size_t i = 0; i < submit->count && !pawl__submit_refused(submit); i++) {
-        struct coming *coming = &submit->coming[i];
+    for (size_t i = 0; i < submit->count && !pawl__work_submit_refused(submit); i++) {
+        struct work_new_item *coming = &submit->coming[i];
         if (coming->duplicate || coming->given->after_count == 0) {
             continue; /* what is stored comes after what it came after */
         }
         memcpy(ids, coming->given->after, coming->given->after_count * sizeof(*ids));
-        size_t count = pawl__views_distinct(ids, coming->given->after_count);
-        for (size_t k = 0; k < count && !pawl__submit_refused(submit); k++) {
+        size_t count = pawl__work_views_distinct(ids, coming->given->after_count);
+        for (size_t k = 0; k < count && !pawl__work_submit_refused(submit); k++) {
             look_after(submit, coming, ids[k]);
         }
     }
-    return pawl__submit_refused(submit) ? PAWL_OK : check_cycles(submit, reterr);
+    return pawl__work_submit_refused(submit) ? PAWL_OK : check_cycles(submit, reterr);
 }

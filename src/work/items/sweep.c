@@ -62,8 +62,9 @@ static pawl_status write_boundaries(struct work_tx *tx,
                                     size_t count,
                                     pawl_error *reterr)
 {
-    pawl_view *ids = pawl__tx_take(tx, count, sizeof(*ids), reterr);
-    char(*texts)[PAWL_WORK_NAME_BYTES_MAX + 1] = pawl__tx_take(tx, count, sizeof(*texts), reterr);
+    pawl_view *ids = pawl__work_tx_alloc(tx, count, sizeof(*ids), reterr);
+    char(*texts)[PAWL_WORK_NAME_BYTES_MAX + 1] =
+        pawl__work_tx_alloc(tx, count, sizeof(*texts), reterr);
 
     if (ids == NULL || texts == NULL) {
         return PAWL_NOMEM;
@@ -86,7 +87,7 @@ static int by_deadline(const void *a, const void *b)
 
     return left->deadline_ns != right->deadline_ns
                ? (left->deadline_ns > right->deadline_ns) - (left->deadline_ns < right->deadline_ns)
-               : pawl__view_order(left->item.work_item_id, right->item.work_item_id);
+               : pawl__work_view_order(left->item.work_item_id, right->item.work_item_id);
 }
 
 /* Both steps of each row: expired, then what becomes of it. */
@@ -96,13 +97,13 @@ static pawl_status expire_rows(struct work_tx *tx,
                                pawl_sweep_report *report,
                                pawl_error *reterr)
 {
-    pawl_view *snapshots = pawl__tx_take(tx, count, sizeof(*snapshots), reterr);
+    pawl_view *snapshots = pawl__work_tx_alloc(tx, count, sizeof(*snapshots), reterr);
     size_t expired = 0;
     pawl_status status = snapshots == NULL ? PAWL_NOMEM : PAWL_OK;
 
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         status = snapshot_of(tx, rows[i], &snapshots[expired], reterr);
-        if (status == PAWL_OK && pawl__decide_expire(rows[i], &tx->now)) {
+        if (status == PAWL_OK && pawl__work_decide_expire(rows[i], &tx->now)) {
             rows[expired++] = rows[i];
         }
     }
@@ -116,19 +117,20 @@ static pawl_status expire_rows(struct work_tx *tx,
         return status;
     }
     for (size_t i = 0; i < expired; i++) {
-        pawl__decide_after_expiry(rows[i], &tx->now);
+        pawl__work_decide_after_expiry(rows[i], &tx->now);
         report->retried += rows[i]->item.status == PAWL_ITEM_PENDING;
         report->failed += rows[i]->item.status == PAWL_ITEM_FAILED;
     }
     report->expired += expired;
-    return pawl__tx_put(tx, rows, expired, reterr);
+    return pawl__work_tx_put(tx, rows, expired, reterr);
 }
 
 static pawl_status run_sweep(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
 {
     struct sweep_request *sweep = (struct sweep_request *)request;
     struct work_backend *backend = tx->backend;
-    struct work_row **rows = pawl__tx_take(tx, SWEEP_AT_ONCE, sizeof(struct work_row *), reterr);
+    struct work_row **rows =
+        pawl__work_tx_alloc(tx, SWEEP_AT_ONCE, sizeof(struct work_row *), reterr);
     size_t count = 0;
     int64_t next_ns;
 
@@ -147,7 +149,7 @@ static pawl_status run_sweep(struct work_tx *tx, struct work_request *request, p
         status = expire_rows(tx, rows, count, &sweep->report, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__tx_let_in(tx, &sweep->report.due, &next_ns, reterr);
+        status = pawl__work_tx_admit_due(tx, &sweep->report.due, &next_ns, reterr);
     }
     if (status == PAWL_OK) {
         status = backend->items->settle(
@@ -162,7 +164,7 @@ pawl_status pawl_work_sweep(pawl_work *work, pawl_sweep_report *ret_report, pawl
     NEED(work, reterr);
     pawl_sweep_report sum = { 0 };
     bool more = true;
-    pawl_status found = pawl__work_free_stranded(work, &sum.due, reterr);
+    pawl_status found = pawl__work_free_orphans(work, &sum.due, reterr);
 
     if (found != PAWL_OK) {
         return found;

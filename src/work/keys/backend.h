@@ -5,7 +5,7 @@
 #include "work/keys/decide.h"
 
 /* False ends the walk. Texts are borrowed for the call. */
-typedef bool (*work_key_visit)(void *context, const struct idem_row *row);
+typedef bool (*work_key_visit)(void *context, const struct work_key_row *row);
 
 struct work_key_ops {
     /* --- inside of a transaction --- */
@@ -17,14 +17,14 @@ struct work_key_ops {
                         const struct work_now *now,
                         pawl_view key,
                         struct pawl__arena *arena,
-                        struct idem_row *ret_row,
+                        struct work_key_row *ret_row,
                         pawl_error *reterr);
 
     /* Stores a row that was loaded and decided on. `known` false: it is new, and CONFLICT when
      * another node was quicker. The task is there, and so is the item, in either of its homes. */
     pawl_status (*put)(struct work_backend *base,
                        const struct work_now *now,
-                       const struct idem_row *row,
+                       const struct work_key_row *row,
                        pawl_error *reterr);
 
     /* Removes up to `count` keys: those past their TTL whose owner's lease is not live, and those

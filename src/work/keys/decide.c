@@ -6,64 +6,64 @@
 #include "base/json/json.h"
 
 static const char *const state_texts[] = {
-    [IDEM_PENDING] = "pending",
-    [IDEM_COMPLETED] = "completed",
-    [IDEM_FAILED] = "failed",
+    [WORK_KEY_PENDING] = "pending",
+    [WORK_KEY_COMPLETED] = "completed",
+    [WORK_KEY_FAILED] = "failed",
 };
 
-const char *pawl__idem_state_text(enum idem_state state)
+const char *pawl__work_key_state_text(enum work_key_state state)
 {
     return state_texts[state];
 }
 
-bool pawl__idem_state_parse(pawl_view text, enum idem_state *ret_state)
+bool pawl__work_key_state_parse(pawl_view text, enum work_key_state *ret_state)
 {
     for (size_t i = 0; i < COUNT_OF(state_texts); i++) {
         if (pawl__view_is(text, state_texts[i])) {
-            *ret_state = (enum idem_state)i;
+            *ret_state = (enum work_key_state)i;
             return true;
         }
     }
     return false;
 }
 
-static bool is_live(const struct idem_row *row, const struct work_now *now)
+static bool is_live(const struct work_key_row *row, const struct work_now *now)
 {
-    return row->state == IDEM_PENDING && row->leased && now->ns < row->deadline_ns;
+    return row->state == WORK_KEY_PENDING && row->leased && now->ns < row->deadline_ns;
 }
 
-static bool was_given_up(const struct idem_row *row)
+static bool was_given_up(const struct work_key_row *row)
 {
-    return row->state == IDEM_PENDING && !row->leased && row->owner_token > 0;
+    return row->state == WORK_KEY_PENDING && !row->leased && row->owner_token > 0;
 }
 
-bool pawl__idem_is_over(const struct idem_row *row, const struct work_now *now)
+bool pawl__work_key_is_over(const struct work_key_row *row, const struct work_now *now)
 {
     return now->ns >= row->over_ns && !is_live(row, now);
 }
 
-pawl_idem_answer pawl__idem_look(const struct idem_row *row, const struct work_now *now)
+pawl_idem_answer pawl__work_key_inspect(const struct work_key_row *row, const struct work_now *now)
 {
-    if (row->state == IDEM_COMPLETED) {
+    if (row->state == WORK_KEY_COMPLETED) {
         return PAWL_IDEM_DONE;
     }
-    if (row->state == IDEM_FAILED) {
+    if (row->state == WORK_KEY_FAILED) {
         return PAWL_IDEM_FAILED;
     }
     return is_live(row, now) ? PAWL_IDEM_IN_FLIGHT : PAWL_IDEM_IN_DOUBT;
 }
 
-static pawl_idem_answer answer_of(const struct idem_row *row,
-                                  const struct idem_wish *wish,
+static pawl_idem_answer answer_of(const struct work_key_row *row,
+                                  const struct work_key_begin *wish,
                                   const struct work_now *now)
 {
-    if (!row->known || pawl__idem_is_over(row, now) || was_given_up(row)) {
+    if (!row->known || pawl__work_key_is_over(row, now) || was_given_up(row)) {
         return PAWL_IDEM_NEW;
     }
     if (!pawl__view_equal(row->request_hash, wish->request_hash)) {
         return PAWL_IDEM_HASH_CONFLICT;
     }
-    pawl_idem_answer answer = pawl__idem_look(row, now);
+    pawl_idem_answer answer = pawl__work_key_inspect(row, now);
     bool open = answer == PAWL_IDEM_IN_DOUBT || answer == PAWL_IDEM_FAILED;
     return open && wish->take_over ? PAWL_IDEM_NEW : answer;
 }
@@ -73,11 +73,11 @@ static int64_t add_capped(int64_t a, int64_t b, int64_t max)
     return a > max - b ? max : a + b;
 }
 
-pawl_status pawl__idem_decide_begin(struct idem_row *row,
-                                    const struct idem_wish *wish,
-                                    const struct work_now *now,
-                                    pawl_idem_answer *ret_answer,
-                                    pawl_error *reterr)
+pawl_status pawl__work_key_decide_begin(struct work_key_row *row,
+                                        const struct work_key_begin *wish,
+                                        const struct work_now *now,
+                                        pawl_idem_answer *ret_answer,
+                                        pawl_error *reterr)
 {
     pawl_idem_answer answer = answer_of(row, wish, now);
 
@@ -89,13 +89,13 @@ pawl_status pawl__idem_decide_begin(struct idem_row *row,
         return pawl__fail(
             reterr, PAWL_FAILED, "the tokens of key '%.*s' are used up", VIEW_ARGS(wish->key));
     }
-    struct idem_row taken = {
+    struct work_key_row taken = {
         .known = row->known,
         .key = wish->key,
         .request_hash = wish->request_hash,
         .task_id = wish->task_id,
         .work_item_id = wish->work_item_id,
-        .state = IDEM_PENDING,
+        .state = WORK_KEY_PENDING,
         .owner = wish->owner,
         .owner_token = row->owner_token + 1,
         .leased = true,
@@ -113,7 +113,9 @@ pawl_status pawl__idem_decide_begin(struct idem_row *row,
     return PAWL_OK;
 }
 
-static pawl_status check_owner(const struct idem_row *row, uint64_t owner_token, pawl_error *reterr)
+static pawl_status check_owner(const struct work_key_row *row,
+                               uint64_t owner_token,
+                               pawl_error *reterr)
 {
     if (!row->known) {
         return pawl__fail(reterr, PAWL_NOT_FOUND, "no key '%.*s'", VIEW_ARGS(row->key));
@@ -125,13 +127,13 @@ static pawl_status check_owner(const struct idem_row *row, uint64_t owner_token,
     return PAWL_OK;
 }
 
-pawl_status pawl__idem_decide_end(struct idem_row *row,
-                                  uint64_t owner_token,
-                                  enum idem_state end,
-                                  pawl_view response,
-                                  const struct work_now *now,
-                                  bool *ret_changed,
-                                  pawl_error *reterr)
+pawl_status pawl__work_key_decide_end(struct work_key_row *row,
+                                      uint64_t owner_token,
+                                      enum work_key_state end,
+                                      pawl_view response,
+                                      const struct work_now *now,
+                                      bool *ret_changed,
+                                      pawl_error *reterr)
 {
     pawl_status status = check_owner(row, owner_token, reterr);
 
@@ -149,14 +151,14 @@ pawl_status pawl__idem_decide_end(struct idem_row *row,
         *ret_changed = false;
         return PAWL_OK;
     }
-    if (row->state != IDEM_PENDING || !row->leased) {
+    if (row->state != WORK_KEY_PENDING || !row->leased) {
         return pawl__fail(reterr,
                           PAWL_LEASE_LOST,
                           "key '%.*s' %s",
                           VIEW_ARGS(row->key),
-                          row->state == IDEM_COMPLETED ? "is completed, with another response"
-                          : row->state == IDEM_FAILED  ? "has failed for good"
-                                                       : "was given up");
+                          row->state == WORK_KEY_COMPLETED ? "is completed, with another response"
+                          : row->state == WORK_KEY_FAILED  ? "has failed for good"
+                                                           : "was given up");
     }
     row->state = end;
     row->response = response;
@@ -167,17 +169,17 @@ pawl_status pawl__idem_decide_end(struct idem_row *row,
     return PAWL_OK;
 }
 
-pawl_status pawl__idem_decide_release(struct idem_row *row,
-                                      uint64_t owner_token,
-                                      bool *ret_changed,
-                                      pawl_error *reterr)
+pawl_status pawl__work_key_decide_release(struct work_key_row *row,
+                                          uint64_t owner_token,
+                                          bool *ret_changed,
+                                          pawl_error *reterr)
 {
     pawl_status status = check_owner(row, owner_token, reterr);
 
     if (status != PAWL_OK) {
         return status;
     }
-    if (row->state != IDEM_PENDING) {
+    if (row->state != WORK_KEY_PENDING) {
         return pawl__fail(
             reterr, PAWL_LEASE_LOST, "key '%.*s' is ended already", VIEW_ARGS(row->key));
     }

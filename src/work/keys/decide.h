@@ -12,18 +12,18 @@
 
 #include "work/core/backend.h"
 
-enum idem_state { IDEM_PENDING, IDEM_COMPLETED, IDEM_FAILED };
+enum work_key_state { WORK_KEY_PENDING, WORK_KEY_COMPLETED, WORK_KEY_FAILED };
 
-const char *pawl__idem_state_text(enum idem_state state);
-PAWL_MUST_USE bool pawl__idem_state_parse(pawl_view text, enum idem_state *ret_state);
+const char *pawl__work_key_state_text(enum work_key_state state);
+PAWL_MUST_USE bool pawl__work_key_state_parse(pawl_view text, enum work_key_state *ret_state);
 
-struct idem_row {
+struct work_key_row {
     bool known; /* it is stored */
     pawl_view key;
     pawl_view request_hash;
     pawl_view task_id;
     pawl_view work_item_id;
-    enum idem_state state;
+    enum work_key_state state;
     pawl_view response; /* empty: NULL in the store */
     pawl_view owner;
     uint64_t
@@ -38,7 +38,7 @@ struct idem_row {
 };
 
 /* The caller's wish, checked: lease and TTL are positive. */
-struct idem_wish {
+struct work_key_begin {
     pawl_view key;
     pawl_view request_hash;
     pawl_view owner;
@@ -50,35 +50,35 @@ struct idem_wish {
 };
 
 /* True: past its TTL, and nobody is at it. What retention may remove. */
-bool pawl__idem_is_over(const struct idem_row *row, const struct work_now *now);
+bool pawl__work_key_is_over(const struct work_key_row *row, const struct work_now *now);
 
 /* The answer for somebody who only looks; the row is known. */
-pawl_idem_answer pawl__idem_look(const struct idem_row *row, const struct work_now *now);
+pawl_idem_answer pawl__work_key_inspect(const struct work_key_row *row, const struct work_now *now);
 
 /* NEW: the row is what it should become, to be stored in place of what was there. Any other answer
  * leaves it alone. FAILED when the tokens are used up. */
-PAWL_MUST_USE pawl_status pawl__idem_decide_begin(struct idem_row *row,
-                                                  const struct idem_wish *wish,
-                                                  const struct work_now *now,
-                                                  pawl_idem_answer *ret_answer,
-                                                  pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_key_decide_begin(struct work_key_row *row,
+                                                      const struct work_key_begin *wish,
+                                                      const struct work_now *now,
+                                                      pawl_idem_answer *ret_answer,
+                                                      pawl_error *reterr);
 
 /* Ends a key by its owner. PAWL_OK with *ret_changed: store the row; without: it had been done so by
  * this token before. NOT_FOUND, LEASE_LOST: the row is as it was. A lease that ran out is no reason
  * as long as nobody took the key over: the work was done, and that is worth knowing. */
-PAWL_MUST_USE pawl_status pawl__idem_decide_end(struct idem_row *row,
-                                                uint64_t owner_token,
-                                                enum idem_state end,
-                                                pawl_view response,
-                                                const struct work_now *now,
-                                                bool *ret_changed,
-                                                pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_key_decide_end(struct work_key_row *row,
+                                                    uint64_t owner_token,
+                                                    enum work_key_state end,
+                                                    pawl_view response,
+                                                    const struct work_now *now,
+                                                    bool *ret_changed,
+                                                    pawl_error *reterr);
 
 /* Gives a key up whose work did not happen: the next begin is NEW, for any request. Otherwise as
  * above. */
-PAWL_MUST_USE pawl_status pawl__idem_decide_release(struct idem_row *row,
-                                                    uint64_t owner_token,
-                                                    bool *ret_changed,
-                                                    pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_key_decide_release(struct work_key_row *row,
+                                                        uint64_t owner_token,
+                                                        bool *ret_changed,
+                                                        pawl_error *reterr);
 
 #endif

@@ -59,15 +59,15 @@ void pawl_idem_free(pawl_idem *idem)
     }
 }
 
-static pawl_status copy_row(const struct idem_row *row,
+static pawl_status copy_row(const struct work_key_row *row,
                             pawl_idem_answer answer,
                             pawl_idem **ret_idem,
                             pawl_error *reterr)
 {
     struct copy *copy = calloc(1, sizeof(*copy));
-    struct idem_row kept;
+    struct work_key_row kept;
 
-    if (copy == NULL || !pawl__keep_key(&copy->arena, row, &kept)) {
+    if (copy == NULL || !pawl__work_copy_key(&copy->arena, row, &kept)) {
         pawl_idem_free((pawl_idem *)copy);
         return pawl__fail(reterr, PAWL_NOMEM, "idempotency key");
     }
@@ -92,7 +92,7 @@ static pawl_status copy_row(const struct idem_row *row,
 
 struct begin_request {
     struct work_request request; /* first */
-    struct idem_wish wish;
+    struct work_key_begin wish;
     pawl_idem *idem; /* answer */
 };
 
@@ -104,7 +104,7 @@ static bool is_refused(const struct work_request *request)
 /* A key may point to a task and an item; both must be there. */
 static pawl_status check_links(struct work_tx *tx, struct begin_request *begin, pawl_error *reterr)
 {
-    const struct idem_wish *wish = &begin->wish;
+    const struct work_key_begin *wish = &begin->wish;
     const struct work_item_ops *items = tx->backend->items;
     struct work_task task = { .known = true };
     struct work_row *row = NULL;
@@ -114,13 +114,13 @@ static pawl_status check_links(struct work_tx *tx, struct begin_request *begin, 
         status = items->tasks(tx->backend, &wish->task_id, 1, tx->arena, &task, reterr);
     }
     if (status == PAWL_OK && !task.known) {
-        return pawl__refuse(
+        return pawl__work_refuse(
             &begin->request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(wish->task_id));
     }
     if (status == PAWL_OK && wish->work_item_id.len > 0) {
         status = items->load(tx->backend, &wish->work_item_id, 1, tx->arena, &row, reterr);
         if (status == PAWL_OK && row == NULL) {
-            return pawl__refuse(
+            return pawl__work_refuse(
                 &begin->request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(wish->work_item_id));
         }
     }
@@ -131,7 +131,7 @@ static pawl_status run_begin(struct work_tx *tx, struct work_request *request, p
 {
     struct begin_request *begin = (struct begin_request *)request;
     const struct work_key_ops *keys = tx->backend->keys;
-    struct idem_row row;
+    struct work_key_row row;
     pawl_idem_answer answer = PAWL_IDEM_NEW;
 
     pawl_idem_free(STEAL(begin->idem)); /* of an attempt that came to nothing */
@@ -140,7 +140,7 @@ static pawl_status run_begin(struct work_tx *tx, struct work_request *request, p
     if (status != PAWL_OK) {
         return status;
     }
-    if (pawl__idem_decide_begin(&row, &begin->wish, &tx->now, &answer, &request->item.outcome)
+    if (pawl__work_key_decide_begin(&row, &begin->wish, &tx->now, &answer, &request->item.outcome)
         != PAWL_OK) {
         return PAWL_OK; /* refused */
     }
@@ -204,7 +204,7 @@ static pawl_status check_hash(pawl_view given,
 static pawl_status make_wish(const pawl_work *work,
                              const pawl_idem_request *request,
                              char hash[PAWL_REQUEST_HASH_SIZE],
-                             struct idem_wish *ret_wish,
+                             struct work_key_begin *ret_wish,
                              pawl_error *reterr)
 {
     int64_t ttl_ms = request->ttl_ms == 0 ? TTL_MS_DEFAULT : request->ttl_ms;
@@ -224,7 +224,7 @@ static pawl_status make_wish(const pawl_work *work,
     if (status != PAWL_OK) {
         return status;
     }
-    *ret_wish = (struct idem_wish){
+    *ret_wish = (struct work_key_begin){
         .key = request->key,
         .request_hash = pawl_view_of(hash),
         .owner = request->owner,
@@ -277,27 +277,28 @@ struct end_request {
 };
 
 static pawl_status decide_end(const struct end_request *end,
-                              struct idem_row *row,
+                              struct work_key_row *row,
                               const struct work_now *now,
                               bool *ret_changed,
                               pawl_error *reterr)
 {
     if (end->ending == ENDING_RELEASE) {
-        return pawl__idem_decide_release(row, end->owner_token, ret_changed, reterr);
+        return pawl__work_key_decide_release(row, end->owner_token, ret_changed, reterr);
     }
-    return pawl__idem_decide_end(row,
-                                 end->owner_token,
-                                 end->ending == ENDING_COMPLETE ? IDEM_COMPLETED : IDEM_FAILED,
-                                 end->response,
-                                 now,
-                                 ret_changed,
-                                 reterr);
+    return pawl__work_key_decide_end(row,
+                                     end->owner_token,
+                                     end->ending == ENDING_COMPLETE ? WORK_KEY_COMPLETED
+                                                                    : WORK_KEY_FAILED,
+                                     end->response,
+                                     now,
+                                     ret_changed,
+                                     reterr);
 }
 
 static pawl_status run_end(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
 {
     struct end_request *end = (struct end_request *)request;
-    struct idem_row row;
+    struct work_key_row row;
     bool changed = false;
     pawl_status status =
         tx->backend->keys->load(tx->backend, &tx->now, end->key, tx->arena, &row, reterr);
@@ -371,12 +372,12 @@ struct looking {
     pawl_error *reterr;
 };
 
-static bool take_look(void *context, const struct idem_row *row)
+static bool take_look(void *context, const struct work_key_row *row)
 {
     struct looking *looking = context;
 
     looking->status =
-        copy_row(row, pawl__idem_look(row, &looking->now), &looking->idem, looking->reterr);
+        copy_row(row, pawl__work_key_inspect(row, &looking->now), &looking->idem, looking->reterr);
     return false;
 }
 

@@ -80,7 +80,7 @@ static void memory_close(struct work_backend *base)
     void *task;
 
     pawl__work_memory_free_items(backend);
-    pawl__work_memory_care_done(backend);
+    pawl__work_memory_maintenance_done(backend);
     while (backend->tasks != NULL && pawl__map_next(backend->tasks, &cursor, NULL, &task)) {
         pawl_task_free(task);
     }

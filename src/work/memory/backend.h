@@ -149,6 +149,6 @@ void pawl__work_memory_set_up(struct work_memory *backend); /* lists and tables 
 void pawl__work_memory_checkpoints_set_up(struct work_memory *backend);
 void pawl__work_memory_keys_set_up(struct work_memory *backend);
 void pawl__work_memory_schedules_set_up(struct work_memory *backend);
-void pawl__work_memory_care_done(struct work_memory *backend);
+void pawl__work_memory_maintenance_done(struct work_memory *backend);
 
 #endif

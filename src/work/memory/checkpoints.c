@@ -47,7 +47,7 @@ static struct memory_checkpoint *copy_of(const pawl_checkpoint *checkpoint)
 {
     struct memory_checkpoint *copy = calloc(1, sizeof(*copy));
 
-    if (copy != NULL && !pawl__keep_checkpoint(&copy->arena, checkpoint, &copy->checkpoint)) {
+    if (copy != NULL && !pawl__work_copy_checkpoint(&copy->arena, checkpoint, &copy->checkpoint)) {
         free_checkpoint(copy);
         return NULL;
     }
@@ -84,7 +84,7 @@ static pawl_status memory_find(struct work_backend *base,
     }
     const struct memory_checkpoint *row = of(base)->checkpoints.rows[place];
     pawl_checkpoint *kept = pawl__arena_take(arena, sizeof(*kept));
-    if (kept == NULL || !pawl__keep_checkpoint(arena, &row->checkpoint, kept)) {
+    if (kept == NULL || !pawl__work_copy_checkpoint(arena, &row->checkpoint, kept)) {
         return no_memory(reterr);
     }
     *ret_checkpoint = kept;
@@ -150,7 +150,7 @@ static pawl_status memory_add(struct work_backend *base,
 static pawl_status memory_record(struct work_backend *base,
                                  const struct work_now *now,
                                  const pawl_checkpoint *checkpoint,
-                                 const struct checkpoint_result *results,
+                                 const struct work_checkpoint_result *results,
                                  size_t count,
                                  pawl_error *reterr)
 {
@@ -175,7 +175,7 @@ static pawl_status memory_record(struct work_backend *base,
 
 static pawl_status memory_walk(struct work_backend *base,
                                pawl_view task_id,
-                               checkpoint_light_visit visit,
+                               work_checkpoint_light_visit visit,
                                void *context,
                                pawl_error *reterr)
 {
@@ -233,7 +233,8 @@ static bool keep_copy(struct copies *copies, const pawl_checkpoint *checkpoint)
 {
     struct copy_link *link = pawl__arena_take(&copies->arena, sizeof(*link));
 
-    if (link == NULL || !pawl__keep_checkpoint(&copies->arena, checkpoint, &link->checkpoint)) {
+    if (link == NULL
+        || !pawl__work_copy_checkpoint(&copies->arena, checkpoint, &link->checkpoint)) {
         return false;
     }
     link->next = NULL;
@@ -242,7 +243,7 @@ static bool keep_copy(struct copies *copies, const pawl_checkpoint *checkpoint)
     return true;
 }
 
-static bool matches(const struct checkpoint_query *query, const pawl_checkpoint *checkpoint)
+static bool matches(const struct work_checkpoint_query *query, const pawl_checkpoint *checkpoint)
 {
     return pawl__view_equal(checkpoint->task_id, query->task_id)
            && (query->work_item_id.len == 0
@@ -256,7 +257,7 @@ static bool matches(const struct checkpoint_query *query, const pawl_checkpoint 
 
 /* Numbers ascend along the list. */
 static bool gather(const struct work_memory_list *list,
-                   const struct checkpoint_query *query,
+                   const struct work_checkpoint_query *query,
                    struct copies *copies)
 {
     uint64_t left = query->limit == 0 ? UINT64_MAX : query->limit;
@@ -290,7 +291,7 @@ static pawl_status show(struct copies *copies,
 }
 
 static pawl_status memory_list(struct work_backend *base,
-                               const struct checkpoint_query *query,
+                               const struct work_checkpoint_query *query,
                                pawl_checkpoint_visit visit,
                                void *context,
                                pawl_error *reterr)
@@ -342,7 +343,7 @@ static uint64_t count_of(const struct work_memory *backend, const char *task_id)
 /* Only for retention, which keeps what it is told and calls nothing. */
 static pawl_status memory_crowded(struct work_backend *base,
                                   uint64_t more_than,
-                                  checkpoint_task_visit visit,
+                                  work_checkpoint_task_visit visit,
                                   void *context,
                                   pawl_error *reterr)
 {

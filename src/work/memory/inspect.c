@@ -30,7 +30,7 @@ pawl_status pawl__work_memory_get(struct work_backend *base,
     const struct work_memory_item *item = pawl__map_get(of(base)->items, id);
     pawl_status status = item == NULL
                              ? pawl__fail(reterr, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(id))
-                             : pawl__copy_item(&item->row.item, &copy, reterr);
+                             : pawl__work_copy_out_item(&item->row.item, &copy, reterr);
     if (status == PAWL_OK) {
         row = item->row;
     }
@@ -51,13 +51,13 @@ static int by_creation(const void *a, const void *b)
     if (one->created_at_us != other->created_at_us) {
         return one->created_at_us < other->created_at_us ? -1 : 1;
     }
-    return pawl__view_order(one->work_item_id, other->work_item_id);
+    return pawl__work_view_order(one->work_item_id, other->work_item_id);
 }
 
 static int by_id(const void *a, const void *b)
 {
-    return pawl__view_order((*(pawl_item *const *)a)->work_item_id,
-                            (*(pawl_item *const *)b)->work_item_id);
+    return pawl__work_view_order((*(pawl_item *const *)a)->work_item_id,
+                                 (*(pawl_item *const *)b)->work_item_id);
 }
 
 static bool matches(const pawl_item_filter *filter, const pawl_item *item)
@@ -67,7 +67,7 @@ static bool matches(const pawl_item_filter *filter, const pawl_item *item)
            && (filter->lease_holder.len == 0
                || pawl__view_equal(filter->lease_holder, item->lease_holder))
            && (filter->statuses == 0 || (filter->statuses >> item->status & 1) != 0)
-           && (!filter->by_id || pawl__view_order(filter->from_id, item->work_item_id) <= 0);
+           && (!filter->by_id || pawl__work_view_order(filter->from_id, item->work_item_id) <= 0);
 }
 
 static pawl_status copy_items(struct work_memory *backend,
@@ -85,7 +85,7 @@ static pawl_status copy_items(struct work_memory *backend,
     while (status == PAWL_OK && pawl__map_next(backend->items, &cursor, NULL, &found)) {
         const pawl_item *item = &((struct work_memory_item *)found)->row.item;
         if (matches(filter, item)) {
-            status = pawl__copy_item(item, &copies[count], reterr);
+            status = pawl__work_copy_out_item(item, &copies[count], reterr);
             count += status == PAWL_OK;
         }
     }
@@ -137,7 +137,7 @@ static pawl_status copy_events(const struct work_memory *backend,
         if (pawl__view_equal(event->item->work_item_id, id)) {
             events[count] = *event;
             seqs[count] = i + 1;
-            status = pawl__copy_item(event->item, &events[count].item, reterr);
+            status = pawl__work_copy_out_item(event->item, &events[count].item, reterr);
             count += status == PAWL_OK;
         }
     }

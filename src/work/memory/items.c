@@ -102,7 +102,7 @@ static int by_claim_order(const void *a, const void *b)
 
 static int by_id(const void *a, const void *b)
 {
-    return pawl__view_order(row_at(a)->item.work_item_id, row_at(b)->item.work_item_id);
+    return pawl__work_view_order(row_at(a)->item.work_item_id, row_at(b)->item.work_item_id);
 }
 
 static bool is_claimable(const struct question *question, const struct work_row *row)
@@ -186,7 +186,7 @@ static pawl_status memory_due(struct work_backend *base,
 static bool is_unfinished(const struct question *question, const struct work_row *row)
 {
     return pawl__view_equal(question->task_id, row->item.task_id)
-           && !pawl__item_has_ended(row->item.status);
+           && !pawl__work_item_has_ended(row->item.status);
 }
 
 static pawl_status memory_unfinished(struct work_backend *base,

@@ -9,7 +9,7 @@
 #include "work/memory/list.h"
 
 struct memory_key {
-    struct idem_row row;
+    struct work_key_row row;
     struct pawl__arena arena;
 };
 
@@ -48,23 +48,23 @@ static pawl_status memory_load(struct work_backend *base,
                                const struct work_now *now,
                                pawl_view key,
                                struct pawl__arena *arena,
-                               struct idem_row *ret_row,
+                               struct work_key_row *ret_row,
                                pawl_error *reterr)
 {
     size_t place = place_of(of(base), key);
 
     (void)now;
     if (place == of(base)->keys.count) {
-        *ret_row = (struct idem_row){ .key = key, .owner_token = of(base)->owner_token_floor };
+        *ret_row = (struct work_key_row){ .key = key, .owner_token = of(base)->owner_token_floor };
         return PAWL_OK;
     }
     const struct memory_key *row = of(base)->keys.rows[place];
-    return pawl__keep_key(arena, &row->row, ret_row) ? PAWL_OK : no_memory(reterr);
+    return pawl__work_copy_key(arena, &row->row, ret_row) ? PAWL_OK : no_memory(reterr);
 }
 
 static pawl_status memory_put(struct work_backend *base,
                               const struct work_now *now,
-                              const struct idem_row *row,
+                              const struct work_key_row *row,
                               pawl_error *reterr)
 {
     struct work_memory_list *list = &of(base)->keys;
@@ -72,7 +72,7 @@ static pawl_status memory_put(struct work_backend *base,
     struct memory_key *key = calloc(1, sizeof(*key));
 
     (void)now;
-    if (key == NULL || !pawl__keep_key(&key->arena, row, &key->row)) {
+    if (key == NULL || !pawl__work_copy_key(&key->arena, row, &key->row)) {
         if (key != NULL) {
             free_key(key);
         }
@@ -83,12 +83,12 @@ static pawl_status memory_put(struct work_backend *base,
                                : pawl__memory_add(of(base), list, key, reterr);
 }
 
-static bool may_go(const struct idem_row *row,
+static bool may_go(const struct work_key_row *row,
                    const struct work_now *now,
                    int64_t completed_before_us)
 {
-    return pawl__idem_is_over(row, now)
-           || (row->state == IDEM_COMPLETED && row->completed_at_us < completed_before_us);
+    return pawl__work_key_is_over(row, now)
+           || (row->state == WORK_KEY_COMPLETED && row->completed_at_us < completed_before_us);
 }
 
 static pawl_status memory_prune(struct work_backend *base,
@@ -128,7 +128,7 @@ static pawl_status memory_get(struct work_backend *base,
                               pawl_error *reterr)
 {
     struct pawl__arena arena = ARENA_INIT;
-    struct idem_row row;
+    struct work_key_row row;
 
     pawl__lock(&of(base)->lock);
     pawl_status status = memory_load(base, now, key, &arena, &row, reterr);
@@ -145,12 +145,13 @@ static pawl_status memory_get(struct work_backend *base,
 
 static int by_key(const void *a, const void *b)
 {
-    return pawl__view_order(((const struct idem_row *)a)->key, ((const struct idem_row *)b)->key);
+    return pawl__work_view_order(((const struct work_key_row *)a)->key,
+                                 ((const struct work_key_row *)b)->key);
 }
 
-static bool is_cached(const struct idem_row *row, const struct work_now *now, pawl_view task_id)
+static bool is_cached(const struct work_key_row *row, const struct work_now *now, pawl_view task_id)
 {
-    return pawl__view_equal(row->task_id, task_id) && row->state == IDEM_COMPLETED
+    return pawl__view_equal(row->task_id, task_id) && row->state == WORK_KEY_COMPLETED
            && row->over_ns > now->ns;
 }
 
@@ -158,18 +159,18 @@ static pawl_status copy_cached(struct work_memory *backend,
                                const struct work_now *now,
                                pawl_view task_id,
                                struct pawl__arena *arena,
-                               struct idem_row **ret_rows,
+                               struct work_key_row **ret_rows,
                                size_t *ret_count,
                                pawl_error *reterr)
 {
     struct work_memory_list *list = &backend->keys;
-    struct idem_row *rows = pawl__arena_take(arena, (list->count + 1) * sizeof(*rows));
+    struct work_key_row *rows = pawl__arena_take(arena, (list->count + 1) * sizeof(*rows));
     size_t count = 0;
 
     for (size_t i = 0; rows != NULL && i < list->count; i++) {
         const struct memory_key *key = list->rows[i];
         if (key != NULL && is_cached(&key->row, now, task_id)
-            && !pawl__keep_key(arena, &key->row, &rows[count++])) {
+            && !pawl__work_copy_key(arena, &key->row, &rows[count++])) {
             rows = NULL;
         }
     }
@@ -186,7 +187,7 @@ static pawl_status memory_cached(struct work_backend *base,
                                  pawl_error *reterr)
 {
     struct pawl__arena arena = ARENA_INIT;
-    struct idem_row *rows;
+    struct work_key_row *rows;
     size_t count;
 
     pawl__lock(&of(base)->lock);

@@ -89,7 +89,7 @@ static void call_off(struct work_undo *base)
 
 static bool is_old(const struct work_memory_item *item, int64_t ended_before_us)
 {
-    return pawl__item_has_ended(item->row.item.status)
+    return pawl__work_item_has_ended(item->row.item.status)
            && item->row.item.updated_at_us < ended_before_us;
 }
 
@@ -168,11 +168,11 @@ static void count_lists(const struct work_memory *backend, pawl_work_stats *stat
         stats->checkpoints += backend->checkpoints.rows[i] != NULL;
     }
     for (size_t i = 0; i < backend->keys.count; i++) {
-        const struct idem_row *row = backend->keys.rows[i];
+        const struct work_key_row *row = backend->keys.rows[i];
         if (row != NULL) {
-            stats->keys_pending += row->state == IDEM_PENDING;
-            stats->keys_completed += row->state == IDEM_COMPLETED;
-            stats->keys_failed += row->state == IDEM_FAILED;
+            stats->keys_pending += row->state == WORK_KEY_PENDING;
+            stats->keys_completed += row->state == WORK_KEY_COMPLETED;
+            stats->keys_failed += row->state == WORK_KEY_FAILED;
         }
     }
 }
@@ -207,11 +207,12 @@ static int by_type(const void *a, const void *b)
 {
     const pawl_type_stats *one = a;
     const pawl_type_stats *other = b;
-    int order = pawl__view_order(one->work_type, other->work_type);
+    int order = pawl__work_view_order(one->work_type, other->work_type);
 
-    return order != 0 ? order
-                      : pawl__view_order(pawl_view_of(pawl__item_status_text(one->status)),
-                                         pawl_view_of(pawl__item_status_text(other->status)));
+    return order != 0
+               ? order
+               : pawl__work_view_order(pawl_view_of(pawl__work_item_status_text(one->status)),
+                                       pawl_view_of(pawl__work_item_status_text(other->status)));
 }
 
 /* One row for each item, so that equal ones stand together once they are sorted. */
@@ -279,7 +280,7 @@ static int by_growth(const void *a, const void *b)
     if (one->checkpoint_count != other->checkpoint_count) {
         return one->checkpoint_count > other->checkpoint_count ? -1 : 1;
     }
-    return pawl__view_order(one->task_id, other->task_id);
+    return pawl__work_view_order(one->task_id, other->task_id);
 }
 
 static bool add_growth(pawl_checkpoint_growth *rows,
@@ -343,7 +344,7 @@ static pawl_status memory_growth(struct work_backend *base,
 
 static int by_view(const void *a, const void *b)
 {
-    return pawl__view_order(*(const pawl_view *)a, *(const pawl_view *)b);
+    return pawl__work_view_order(*(const pawl_view *)a, *(const pawl_view *)b);
 }
 
 /* Only for retention, which keeps what it is told and calls nothing. */
@@ -364,7 +365,7 @@ static pawl_status memory_old_items(struct work_backend *base,
     pawl_view *ids = calloc(pawl__map_count(backend->items) + 1, sizeof(*ids));
     while (ids != NULL && pawl__map_next(backend->items, &cursor, NULL, &item)) {
         pawl_view id = ((const struct work_memory_item *)item)->row.item.work_item_id;
-        if (is_old(item, ended_before_us) && pawl__view_order(id, after_id) > 0) {
+        if (is_old(item, ended_before_us) && pawl__work_view_order(id, after_id) > 0) {
             ids[found++] = id;
         }
     }
@@ -381,7 +382,7 @@ static pawl_status memory_old_items(struct work_backend *base,
     return complete ? PAWL_OK : no_memory(reterr);
 }
 
-static const struct work_care_ops memory_care = {
+static const struct work_maintenance_ops memory_care = {
     .remove_items = memory_remove_items,
     .stats = memory_stats,
     .type_stats = memory_type_stats,
@@ -391,13 +392,13 @@ static const struct work_care_ops memory_care = {
 
 void pawl__work_memory_set_up(struct work_memory *backend)
 {
-    backend->base.care = &memory_care;
+    backend->base.maintenance = &memory_care;
     pawl__work_memory_checkpoints_set_up(backend);
     pawl__work_memory_keys_set_up(backend);
     pawl__work_memory_schedules_set_up(backend);
 }
 
-void pawl__work_memory_care_done(struct work_memory *backend)
+void pawl__work_memory_maintenance_done(struct work_memory *backend)
 {
     pawl__memory_list_done(&backend->checkpoints);
     pawl__memory_list_done(&backend->counters);

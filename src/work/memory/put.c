@@ -65,7 +65,7 @@ static pawl_status replace(struct work_memory *backend,
     pawl_status status = item == NULL || step == NULL ? no_memory(reterr) : PAWL_OK;
 
     if (status == PAWL_OK) {
-        status = pawl__copy_item(&row->item, &item->copy, reterr);
+        status = pawl__work_copy_out_item(&row->item, &item->copy, reterr);
     }
     if (status == PAWL_OK) {
         item->row = *row;
@@ -146,7 +146,7 @@ static pawl_status note(struct work_memory *backend,
     backend->history = list;
     struct work_memory_event *event = &backend->history[backend->history_count];
     *event = (struct work_memory_event){ .from = from, .to = to, .at_us = item->updated_at_us };
-    pawl_status status = pawl__copy_item(item, &event->item, reterr);
+    pawl_status status = pawl__work_copy_out_item(item, &event->item, reterr);
     backend->history_count += status == PAWL_OK;
     return status;
 }
@@ -195,7 +195,7 @@ static pawl_status note_change(struct work_memory *backend,
 
     if (old == NULL) {
         item.error_message = pawl_view_of(waits ? reason_text(row->reason) : "");
-        return note(backend, "", pawl__item_status_text(to), &item, reterr);
+        return note(backend, "", pawl__work_item_status_text(to), &item, reterr);
     }
     if (from == to) {
         return PAWL_OK;
@@ -206,7 +206,8 @@ static pawl_status note_change(struct work_memory *backend,
     if (to == PAWL_ITEM_IN_PROGRESS || to == PAWL_ITEM_COMPLETED) {
         item.error_message = (pawl_view){ NULL, 0 };
     }
-    return note(backend, pawl__item_status_text(from), pawl__item_status_text(to), &item, reterr);
+    return note(
+        backend, pawl__work_item_status_text(from), pawl__work_item_status_text(to), &item, reterr);
 }
 
 static pawl_status put_one(struct work_memory *backend, struct work_row *row, pawl_error *reterr)

@@ -75,7 +75,7 @@ static bool keep(const struct work_memory *backend,
                  struct pawl__arena *arena,
                  pawl_schedule *ret_schedule)
 {
-    bool kept = pawl__keep_schedule(arena, &row->schedule, ret_schedule);
+    bool kept = pawl__work_copy_schedule(arena, &row->schedule, ret_schedule);
 
     if (kept) {
         ret_schedule->last_slot_us = last_slot(backend, row->schedule.schedule_id);
@@ -113,7 +113,7 @@ static pawl_status memory_put(struct work_backend *base,
     struct memory_schedule *row = calloc(1, sizeof(*row));
 
     (void)now;
-    if (row == NULL || !pawl__keep_schedule(&row->arena, schedule, &row->schedule)) {
+    if (row == NULL || !pawl__work_copy_schedule(&row->arena, schedule, &row->schedule)) {
         if (row != NULL) {
             free_schedule(row);
         }
@@ -224,8 +224,8 @@ static pawl_status memory_move(struct work_backend *base,
 
 static int by_id(const void *a, const void *b)
 {
-    return pawl__view_order(((const pawl_schedule *)a)->schedule_id,
-                            ((const pawl_schedule *)b)->schedule_id);
+    return pawl__work_view_order(((const pawl_schedule *)a)->schedule_id,
+                                 ((const pawl_schedule *)b)->schedule_id);
 }
 
 static pawl_status copy_all(struct work_memory *backend,

@@ -54,7 +54,8 @@ static pawl_status replace(struct work_memory *backend, const pawl_task *task, p
     struct task_step *step = calloc(1, sizeof(*step));
     pawl_task *copy = NULL;
     void *old = NULL;
-    pawl_status status = step == NULL ? no_memory(reterr) : pawl__copy_task(task, &copy, reterr);
+    pawl_status status =
+        step == NULL ? no_memory(reterr) : pawl__work_copy_out_task(task, &copy, reterr);
 
     if (status == PAWL_OK) {
         status = pawl__map_put(backend->tasks, copy->task_id, copy, &old, reterr);
@@ -143,7 +144,7 @@ static bool count_items(const struct work_memory *backend, pawl_task *task)
         };
         if (pawl__view_equal(row->item.task_id, task->task_id)) {
             ++*counts[row->item.status];
-            started |= row->item.attempts > 0 || pawl__item_has_ended(row->item.status);
+            started |= row->item.attempts > 0 || pawl__work_item_has_ended(row->item.status);
         }
     }
     return started;
@@ -165,7 +166,7 @@ static pawl_status derive_one(struct work_backend *base,
     facts.unfinished = task.waiting + task.pending + task.in_progress > 0;
     facts.any = facts.unfinished || task.completed + task.failed > 0;
     facts.failed = task.failed > 0;
-    pawl_task_status status = pawl__decide_task(task.status, &facts);
+    pawl_task_status status = pawl__work_decide_task(task.status, &facts);
     if (status == task.status) {
         return PAWL_OK;
     }
@@ -216,19 +217,20 @@ static int by_creation(const void *a, const void *b)
     if (one->created_at_us != other->created_at_us) {
         return one->created_at_us < other->created_at_us ? -1 : 1;
     }
-    return pawl__view_order(one->task_id, other->task_id);
+    return pawl__work_view_order(one->task_id, other->task_id);
 }
 
 static int by_id(const void *a, const void *b)
 {
-    return pawl__view_order((*(pawl_task *const *)a)->task_id, (*(pawl_task *const *)b)->task_id);
+    return pawl__work_view_order((*(pawl_task *const *)a)->task_id,
+                                 (*(pawl_task *const *)b)->task_id);
 }
 
 static bool is_asked_for(const struct work_task_query *query, const pawl_task *task)
 {
     return (query->id.len == 0 || pawl__view_equal(query->id, task->task_id))
            && (query->status == NULL || *query->status == task->status)
-           && (!query->by_id || pawl__view_order(query->from_id, task->task_id) <= 0);
+           && (!query->by_id || pawl__work_view_order(query->from_id, task->task_id) <= 0);
 }
 
 /* Copies, so that `visit` may call whatever it likes. */
@@ -250,7 +252,7 @@ static pawl_status copy_tasks(struct work_memory *backend,
             continue;
         }
         (void)count_items(backend, &task);
-        result = pawl__copy_task(&task, &copies[count], reterr);
+        result = pawl__work_copy_out_task(&task, &copies[count], reterr);
         count += result == PAWL_OK;
     }
     *ret_tasks = copies;

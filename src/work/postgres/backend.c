@@ -58,7 +58,7 @@ struct pawl__pg *pawl__work_pg_leaser(struct work_postgres *backend)
     return backend->leaser;
 }
 
-static void pg_wish(struct work_backend *base, const struct work_wish *wish)
+static void pg_wish(struct work_backend *base, const struct work_prefetch_plan *wish)
 {
     of(base)->brought.wish = wish;
 }
@@ -100,7 +100,7 @@ static void pg_rollback(struct work_backend *base)
 static pawl_status pg_begin(struct work_backend *base, struct work_now *ret_now, pawl_error *reterr)
 {
     struct work_postgres *backend = of(base);
-    const struct work_wish *wish = backend->brought.wish;
+    const struct work_prefetch_plan *wish = backend->brought.wish;
     pawl_status status = begin_once(backend, reterr);
 
     if (status == PAWL_UNAVAILABLE) {
@@ -221,8 +221,8 @@ static const struct work_store_ops pg_store = {
     .name = "postgres",
     .gather_ns = GATHER_NS,
     .close = pg_close,
-    .wish = pg_wish,
-    .quick = pawl__work_pg_quick,
+    .plan = pg_wish,
+    .fast_path = pawl__work_pg_quick,
     .begin = pg_begin,
     .now = pg_now,
     .commit = pg_commit,
@@ -301,7 +301,7 @@ pawl_status pawl__work_postgres_open(const struct pawl__location *location,
     backend->base.checkpoints = &pawl__work_pg_checkpoints;
     backend->base.keys = &pawl__work_pg_keys;
     backend->base.schedules = &pawl__work_pg_schedules;
-    backend->base.care = &pawl__work_pg_care;
+    backend->base.maintenance = &pawl__work_pg_maintenance;
     backend->clock = setup->clock;
     backend->clock_zero_us = pawl__wall_us(setup->clock) - pawl__boot_ns(setup->clock) / NS_PER_US;
     backend->pg.listener_name = "pawl work watch";

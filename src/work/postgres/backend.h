@@ -37,8 +37,8 @@ struct work_pg_put {
 
 /* What the first trip of a transaction brought, for whoever asks for it first. */
 struct work_pg_brought {
-    const struct work_wish *wish; /* of the next transaction; NULL: none */
-    const pawl_view *ids;         /* its ids in order */
+    const struct work_prefetch_plan *wish; /* of the next transaction; NULL: none */
+    const pawl_view *ids;                  /* its ids in order */
     size_t id_count;
     bool loaded; /* rows of these ids, in the same order */
     bool edges_known;
@@ -240,7 +240,7 @@ pawl_view pawl__work_pg_keep_name(char *to, pawl_view name);
 
 pawl_status pawl__work_pg_quick(struct work_backend *base,
                                 const struct work_filter *filter,
-                                struct work_quick_call *calls,
+                                struct work_fast_call *calls,
                                 size_t count,
                                 struct pawl__arena *arena,
                                 pawl_error *reterr);
@@ -294,12 +294,12 @@ pawl_status pawl__work_pg_comes_after(struct work_backend *base,
                                       size_t room,
                                       size_t *ret_count,
                                       pawl_error *reterr);
-pawl_status pawl__work_pg_stranded(struct work_backend *base,
-                                   size_t count,
-                                   struct pawl__arena *arena,
-                                   pawl_view *ret_ids,
-                                   size_t *ret_count,
-                                   pawl_error *reterr);
+pawl_status pawl__work_pg_orphans(struct work_backend *base,
+                                  size_t count,
+                                  struct pawl__arena *arena,
+                                  pawl_view *ret_ids,
+                                  size_t *ret_count,
+                                  pawl_error *reterr);
 pawl_status pawl__work_pg_edges(struct work_backend *base,
                                 const pawl_view *after_ids,
                                 size_t count,
@@ -391,6 +391,6 @@ extern const struct work_item_ops pawl__work_pg_items;
 extern const struct work_checkpoint_ops pawl__work_pg_checkpoints;
 extern const struct work_key_ops pawl__work_pg_keys;
 extern const struct work_schedule_ops pawl__work_pg_schedules;
-extern const struct work_care_ops pawl__work_pg_care;
+extern const struct work_maintenance_ops pawl__work_pg_maintenance;
 
 #endif

@@ -39,7 +39,7 @@ static pawl_status read_row(const struct pawl__pg_rows *rows,
     };
     pawl_view type = pawl__pg_get_text(rows, index, 3);
 
-    if (!pawl__checkpoint_type_parse(type, &checkpoint.type)) {
+    if (!pawl__work_checkpoint_type_parse(type, &checkpoint.type)) {
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
                           "checkpoint '%.*s' has the type '%.*s'",
@@ -78,8 +78,8 @@ static pawl_status gather_piece(struct gathered *gathered,
         return PAWL_OK;
     }
     if (checkpoint->evidence_count == PAWL_EVIDENCE_MAX
-        || !pawl__evidence_kind_parse(pawl__pg_get_text(rows, index, 9),
-                                      &gathered->pieces[checkpoint->evidence_count].kind)) {
+        || !pawl__work_evidence_kind_parse(pawl__pg_get_text(rows, index, 9),
+                                           &gathered->pieces[checkpoint->evidence_count].kind)) {
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
                           "checkpoint '%.*s' has evidence of no kind, or too much",
@@ -108,7 +108,7 @@ static pawl_status gather(struct gathered *gathered,
             return status;
         }
         pawl__arena_clear(&gathered->arena);
-        if (!pawl__keep_checkpoint(&gathered->arena, &row, &gathered->checkpoint)) {
+        if (!pawl__work_copy_checkpoint(&gathered->arena, &row, &gathered->checkpoint)) {
             return no_memory(reterr);
         }
         gathered->any = true;
@@ -169,7 +169,7 @@ static pawl_status pg_find(struct work_backend *base,
 
     if (status == PAWL_OK && gathered.any) {
         kept = pawl__arena_take(arena, sizeof(*kept));
-        if (kept == NULL || !pawl__keep_checkpoint(arena, &gathered.checkpoint, kept)) {
+        if (kept == NULL || !pawl__work_copy_checkpoint(arena, &gathered.checkpoint, kept)) {
             status = no_memory(reterr);
         }
     }
@@ -192,7 +192,7 @@ static pawl_status on_sequence(void *context, const struct pawl__pg_rows *rows, 
 static pawl_status add_result(struct work_pg_trip *trip,
                               const struct work_now *now,
                               const pawl_checkpoint *checkpoint,
-                              const struct checkpoint_result *result,
+                              const struct work_checkpoint_result *result,
                               pawl_error *reterr)
 {
     return pawl__work_pg_trip_add(trip,
@@ -221,7 +221,7 @@ static pawl_status add_evidence(struct work_pg_trip *trip,
         PG_ARGS(pawl__pg_text(checkpoint->task_id),
                 pawl__pg_text(checkpoint->checkpoint_id),
                 pawl__pg_i64((int64_t)ordinal),
-                pawl__pg_text(pawl_view_of(pawl__evidence_kind_text(piece->kind))),
+                pawl__pg_text(pawl_view_of(pawl__work_evidence_kind_text(piece->kind))),
                 pawl__pg_text(piece->subject),
                 pawl__work_pg_optional(piece->expected)),
         NULL,
@@ -241,7 +241,7 @@ static pawl_status add_pieces(struct work_postgres *backend,
     pawl_status status = pawl__work_pg_trip_start(&trip, backend, reterr);
 
     for (size_t i = first; i < end && status == PAWL_OK; i++) {
-        struct checkpoint_result good = { .ordinal = i, .ok = true };
+        struct work_checkpoint_result good = { .ordinal = i, .ok = true };
         status = add_evidence(&trip, checkpoint, i, reterr);
         if (status == PAWL_OK) {
             status = add_result(&trip, now, checkpoint, &good, reterr);
@@ -256,7 +256,7 @@ static pawl_status pg_add(struct work_backend *base,
                           int64_t *ret_sequence,
                           pawl_error *reterr)
 {
-    const char *type = pawl__checkpoint_type_text(checkpoint->type);
+    const char *type = pawl__work_checkpoint_type_text(checkpoint->type);
     pawl_status status = pawl__work_pg_ask(of(base),
                                            WORK_PG_CHECKPOINT_ADD,
                                            PG_ARGS(pawl__pg_text(checkpoint->checkpoint_id),
@@ -279,7 +279,7 @@ static pawl_status pg_add(struct work_backend *base,
 static pawl_status pg_record(struct work_backend *base,
                              const struct work_now *now,
                              const pawl_checkpoint *checkpoint,
-                             const struct checkpoint_result *results,
+                             const struct work_checkpoint_result *results,
                              size_t count,
                              pawl_error *reterr)
 {
@@ -308,7 +308,7 @@ static pawl_status pg_record(struct work_backend *base,
 }
 
 struct light_walk {
-    checkpoint_light_visit visit;
+    work_checkpoint_light_visit visit;
     void *context;
 };
 
@@ -318,7 +318,7 @@ static pawl_status show_light(void *context, const struct pawl__pg_rows *rows, p
 
     for (size_t i = 0; i < rows->count; i++) {
         pawl_checkpoint_type type;
-        if (!pawl__checkpoint_type_parse(pawl__pg_get_text(rows, i, 1), &type)) {
+        if (!pawl__work_checkpoint_type_parse(pawl__pg_get_text(rows, i, 1), &type)) {
             return pawl__fail(reterr, PAWL_CORRUPT, "a checkpoint has no type");
         }
         if (!walk->visit(walk->context,
@@ -333,7 +333,7 @@ static pawl_status show_light(void *context, const struct pawl__pg_rows *rows, p
 
 static pawl_status pg_walk(struct work_backend *base,
                            pawl_view task_id,
-                           checkpoint_light_visit visit,
+                           work_checkpoint_light_visit visit,
                            void *context,
                            pawl_error *reterr)
 {
@@ -448,7 +448,7 @@ static pawl_status pg_get(struct work_backend *base,
 }
 
 static pawl_status pg_list(struct work_backend *base,
-                           const struct checkpoint_query *query,
+                           const struct work_checkpoint_query *query,
                            pawl_checkpoint_visit visit,
                            void *context,
                            pawl_error *reterr)
@@ -458,7 +458,7 @@ static pawl_status pg_list(struct work_backend *base,
     int64_t below = exactly != 0 && exactly < INT64_MAX ? exactly + 1 : query->below;
     int64_t from = exactly != 0 ? exactly : query->from;
     bool limited = query->limit > 0 && query->limit <= INT64_MAX;
-    const char *type = query->type == NULL ? "" : pawl__checkpoint_type_text(*query->type);
+    const char *type = query->type == NULL ? "" : pawl__work_checkpoint_type_text(*query->type);
 
     return walk_checkpoints(
         base,
@@ -475,7 +475,7 @@ static pawl_status pg_list(struct work_backend *base,
 }
 
 struct crowded_walk {
-    checkpoint_task_visit visit;
+    work_checkpoint_task_visit visit;
     void *context;
 };
 
@@ -489,7 +489,7 @@ static bool show_crowded(void *context, const struct pawl__pg_rows *rows)
 
 static pawl_status pg_crowded(struct work_backend *base,
                               uint64_t more_than,
-                              checkpoint_task_visit visit,
+                              work_checkpoint_task_visit visit,
                               void *context,
                               pawl_error *reterr)
 {

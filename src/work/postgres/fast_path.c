@@ -69,7 +69,7 @@ struct quick_task {
 /* A group on its way. The calls stand in this order: those that complete, those that only lease. */
 struct quick_walk {
     struct work_postgres *backend;
-    struct work_quick_call *calls;
+    struct work_fast_call *calls;
     size_t count;
     size_t ends;
     size_t claimed;
@@ -85,7 +85,7 @@ struct quick_part {
     bool leases;
 };
 
-static struct work_quick_call *call_of(const struct quick_part *part, int64_t number)
+static struct work_fast_call *call_of(const struct quick_part *part, int64_t number)
 {
     REQUIRE(number >= 1 && (size_t)number <= part->count);
     return &part->walk->calls[part->first + (size_t)number - 1];
@@ -112,7 +112,7 @@ static void take_claim(const struct quick_part *part,
                        size_t index)
 {
     struct quick_walk *walk = part->walk;
-    struct work_quick_call *call = call_of(part, pawl__pg_get_i64(rows, index, COLUMN_CALL));
+    struct work_fast_call *call = call_of(part, pawl__pg_get_i64(rows, index, COLUMN_CALL));
     struct work_pg_front *front = &walk->backend->front;
 
     call->row = pawl__work_pg_keep_row(walk->arena, rows, index);
@@ -144,7 +144,7 @@ static void take_rows(const struct quick_part *part, const struct pawl__pg_rows 
 /* --- a statement --- */
 
 static struct pawl__pg_value add_calls(struct work_postgres *backend,
-                                       const struct work_quick_call *calls,
+                                       const struct work_fast_call *calls,
                                        size_t count,
                                        bool claims)
 {
@@ -174,7 +174,7 @@ struct quick_statement {
 };
 
 static struct quick_statement make_end(struct work_postgres *backend,
-                                       const struct work_quick_call *calls,
+                                       const struct work_fast_call *calls,
                                        size_t count)
 {
     return (struct quick_statement){
@@ -188,7 +188,7 @@ static struct quick_statement make_end(struct work_postgres *backend,
 }
 
 static struct quick_statement make_claim(struct work_postgres *backend,
-                                         const struct work_quick_call *calls,
+                                         const struct work_fast_call *calls,
                                          size_t count)
 {
     const struct work_pg_front *front = &backend->front;
@@ -369,7 +369,7 @@ static bool is_for_the_long_way(pawl_status status)
 }
 
 static struct quick_walk walk_of(struct work_postgres *backend,
-                                 struct work_quick_call *calls,
+                                 struct work_fast_call *calls,
                                  size_t count,
                                  struct pawl__arena *arena)
 {
@@ -386,7 +386,7 @@ static size_t count_wanted(const struct quick_walk *walk)
     size_t wanted = 0;
 
     for (size_t i = 0; i < walk->count; i++) {
-        const struct work_quick_call *call = &walk->calls[i];
+        const struct work_fast_call *call = &walk->calls[i];
         wanted += call->holder.len > 0 && (call->id.len == 0 || call->ended);
     }
     return wanted;
@@ -394,7 +394,7 @@ static size_t count_wanted(const struct quick_walk *walk)
 
 pawl_status pawl__work_pg_quick(struct work_backend *base,
                                 const struct work_filter *filter,
-                                struct work_quick_call *calls,
+                                struct work_fast_call *calls,
                                 size_t count,
                                 struct pawl__arena *arena,
                                 pawl_error *reterr)

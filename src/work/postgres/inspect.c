@@ -79,14 +79,14 @@ pawl_status pawl__work_pg_get(struct work_backend *base,
 static size_t list_statement(const pawl_item_filter *filter)
 {
     if (filter->by_id) {
-        return filter->task_id.len > 0        ? WORK_PG_PAGE_TASK
-               : pawl__filter_is_busy(filter) ? WORK_PG_PAGE_BUSY
-                                              : WORK_PG_PAGE;
+        return filter->task_id.len > 0             ? WORK_PG_PAGE_TASK
+               : pawl__work_filter_is_busy(filter) ? WORK_PG_PAGE_BUSY
+                                                   : WORK_PG_PAGE;
     }
     if (filter->task_id.len > 0) {
         return WORK_PG_LIST_TASK;
     }
-    return pawl__filter_is_open(filter) ? WORK_PG_LIST_OPEN : WORK_PG_LIST;
+    return pawl__work_filter_is_open(filter) ? WORK_PG_LIST_OPEN : WORK_PG_LIST;
 }
 
 pawl_status pawl__work_pg_list(struct work_backend *base,
@@ -127,7 +127,7 @@ static const char *status_text(pawl_view text)
 {
     pawl_item_status status;
 
-    return pawl__item_status_parse(text, &status) ? pawl__item_status_text(status) : "";
+    return pawl__work_item_status_parse(text, &status) ? pawl__work_item_status_text(status) : "";
 }
 
 static bool show_event(void *context, const struct pawl__pg_rows *rows)

@@ -24,8 +24,8 @@ static pawl_status no_memory(pawl_error *reterr)
 
 static int by_row_id(const void *a, const void *b)
 {
-    return pawl__view_order((*(struct work_row *const *)a)->item.work_item_id,
-                            (*(struct work_row *const *)b)->item.work_item_id);
+    return pawl__work_view_order((*(struct work_row *const *)a)->item.work_item_id,
+                                 (*(struct work_row *const *)b)->item.work_item_id);
 }
 
 static struct work_row *find_row(struct work_row **rows, size_t count, pawl_view id)
@@ -178,7 +178,7 @@ static bool is_wished_filter(const struct work_postgres *backend,
                              const struct work_filter *filter,
                              size_t count)
 {
-    const struct work_wish *wish = backend->brought.wish;
+    const struct work_prefetch_plan *wish = backend->brought.wish;
 
     return backend->brought.picked && wish->filter == filter && wish->pick_count == count;
 }
@@ -362,7 +362,7 @@ static pawl_status pg_unfinished(struct work_backend *base,
             return status;
         }
         for (size_t i = 0; i < list.count; i++) {
-            if (ret_rows[i] != NULL && !pawl__item_has_ended(ret_rows[i]->item.status)) {
+            if (ret_rows[i] != NULL && !pawl__work_item_has_ended(ret_rows[i]->item.status)) {
                 ret_rows[unfinished++] = ret_rows[i]; /* unfinished <= i */
             }
         }
@@ -432,5 +432,5 @@ const struct work_item_ops pawl__work_pg_items = {
     .history = pawl__work_pg_history,
     .task_read = pawl__work_pg_task_read,
     .comes_after = pawl__work_pg_comes_after,
-    .stranded = pawl__work_pg_stranded,
+    .orphans = pawl__work_pg_orphans,
 };

@@ -11,10 +11,10 @@ static struct work_postgres *of(struct work_backend *base)
 }
 
 static pawl_status read_row(const struct pawl__pg_rows *rows,
-                            struct idem_row *ret_row,
+                            struct work_key_row *ret_row,
                             pawl_error *reterr)
 {
-    struct idem_row row = {
+    struct work_key_row row = {
         .known = true,
         .key = pawl__pg_get_text(rows, 0, 0),
         .request_hash = pawl__pg_get_text(rows, 0, 1),
@@ -32,7 +32,7 @@ static pawl_status read_row(const struct pawl__pg_rows *rows,
 
     row.deadline_ns = pawl__work_pg_ns(row.lease_expires_at_us);
     row.over_ns = row.expires_at_us == 0 ? INT64_MAX : pawl__work_pg_ns(row.expires_at_us);
-    if (!pawl__idem_state_parse(pawl__pg_get_text(rows, 0, 4), &row.state)) {
+    if (!pawl__work_key_state_parse(pawl__pg_get_text(rows, 0, 4), &row.state)) {
         return pawl__fail(reterr, PAWL_CORRUPT, "key '%.*s' has no status", VIEW_ARGS(row.key));
     }
     *ret_row = row;
@@ -41,19 +41,19 @@ static pawl_status read_row(const struct pawl__pg_rows *rows,
 
 struct key_load {
     struct pawl__arena *arena;
-    struct idem_row *row;
+    struct work_key_row *row;
 };
 
 static pawl_status keep_key(void *context, const struct pawl__pg_rows *rows, pawl_error *reterr)
 {
     const struct key_load *load = context;
-    struct idem_row row;
+    struct work_key_row row;
 
     if (rows->count == 0) {
         return PAWL_OK;
     }
     pawl_status status = read_row(rows, &row, reterr);
-    return status == PAWL_OK && !pawl__keep_key(load->arena, &row, load->row)
+    return status == PAWL_OK && !pawl__work_copy_key(load->arena, &row, load->row)
                ? pawl__fail(reterr, PAWL_NOMEM, "key")
                : status;
 }
@@ -74,14 +74,14 @@ static pawl_status pg_load(struct work_backend *base,
                            const struct work_now *now,
                            pawl_view key,
                            struct pawl__arena *arena,
-                           struct idem_row *ret_row,
+                           struct work_key_row *ret_row,
                            pawl_error *reterr)
 {
     struct key_load load = { .arena = arena, .row = ret_row };
     struct work_pg_trip trip;
 
     (void)now;
-    *ret_row = (struct idem_row){ .key = key };
+    *ret_row = (struct work_key_row){ .key = key };
     pawl_status status = pawl__work_pg_trip_start(&trip, of(base), reterr);
     if (status == PAWL_OK) {
         status = pawl__work_pg_trip_add(
@@ -99,7 +99,7 @@ static pawl_status pg_load(struct work_backend *base,
 
 /* A key that somebody has begun takes the place of whatever was there. */
 static pawl_status take(struct work_postgres *backend,
-                        const struct idem_row *row,
+                        const struct work_key_row *row,
                         pawl_error *reterr)
 {
     return pawl__work_pg_ask(backend,
@@ -119,28 +119,29 @@ static pawl_status take(struct work_postgres *backend,
 }
 
 static pawl_status end(struct work_postgres *backend,
-                       const struct idem_row *row,
+                       const struct work_key_row *row,
                        pawl_error *reterr)
 {
-    return pawl__work_pg_ask(backend,
-                             WORK_PG_KEY_END,
-                             PG_ARGS(pawl__pg_text(row->key),
-                                     pawl__pg_text(pawl_view_of(pawl__idem_state_text(row->state))),
-                                     pawl__work_pg_optional(row->response),
-                                     pawl__work_pg_time(row->completed_at_us)),
-                             NULL,
-                             NULL,
-                             reterr);
+    return pawl__work_pg_ask(
+        backend,
+        WORK_PG_KEY_END,
+        PG_ARGS(pawl__pg_text(row->key),
+                pawl__pg_text(pawl_view_of(pawl__work_key_state_text(row->state))),
+                pawl__work_pg_optional(row->response),
+                pawl__work_pg_time(row->completed_at_us)),
+        NULL,
+        NULL,
+        reterr);
 }
 
 static pawl_status pg_put(struct work_backend *base,
                           const struct work_now *now,
-                          const struct idem_row *row,
+                          const struct work_key_row *row,
                           pawl_error *reterr)
 {
     (void)now;
-    return row->state == IDEM_PENDING && row->leased ? take(of(base), row, reterr)
-                                                     : end(of(base), row, reterr);
+    return row->state == WORK_KEY_PENDING && row->leased ? take(of(base), row, reterr)
+                                                         : end(of(base), row, reterr);
 }
 
 static pawl_status add_affected(void *context, const struct pawl__pg_rows *rows, pawl_error *reterr)
@@ -196,7 +197,7 @@ struct key_walk {
 static bool show_key(void *context, const struct pawl__pg_rows *rows)
 {
     struct key_walk *walk = context;
-    struct idem_row row;
+    struct work_key_row row;
 
     walk->any = true;
     walk->status = read_row(rows, &row, walk->reterr);

@@ -64,7 +64,7 @@ static void count_items(pawl_work_stats *stats, const struct pawl__pg_rows *rows
     };
     pawl_item_status status;
 
-    if (pawl__item_status_parse(pawl__pg_get_text(rows, index, 0), &status)) {
+    if (pawl__work_item_status_parse(pawl__pg_get_text(rows, index, 0), &status)) {
         *counts[status] += (uint64_t)pawl__pg_get_i64(rows, index, 1);
     }
 }
@@ -81,13 +81,13 @@ static void count_rest(pawl_work_stats *stats, const struct pawl__pg_rows *rows,
 static void count_keys(pawl_work_stats *stats, const struct pawl__pg_rows *rows, size_t index)
 {
     uint64_t *const counts[] = {
-        [IDEM_PENDING] = &stats->keys_pending,
-        [IDEM_COMPLETED] = &stats->keys_completed,
-        [IDEM_FAILED] = &stats->keys_failed,
+        [WORK_KEY_PENDING] = &stats->keys_pending,
+        [WORK_KEY_COMPLETED] = &stats->keys_completed,
+        [WORK_KEY_FAILED] = &stats->keys_failed,
     };
-    enum idem_state state;
+    enum work_key_state state;
 
-    if (pawl__idem_state_parse(pawl__pg_get_text(rows, index, 0), &state)) {
+    if (pawl__work_key_state_parse(pawl__pg_get_text(rows, index, 0), &state)) {
         *counts[state] += (uint64_t)pawl__pg_get_i64(rows, index, 1);
     }
 }
@@ -158,7 +158,7 @@ static bool show_type(void *context, const struct pawl__pg_rows *rows)
         .avg_age_hours = pawl__pg_get_double(rows, 0, 3),
     };
 
-    return !pawl__item_status_parse(pawl__pg_get_text(rows, 0, 1), &row.status)
+    return !pawl__work_item_status_parse(pawl__pg_get_text(rows, 0, 1), &row.status)
            || walk->visit(walk->context, &row);
 }
 
@@ -236,7 +236,7 @@ static pawl_status pg_old_items(struct work_backend *base,
                               reterr);
 }
 
-const struct work_care_ops pawl__work_pg_care = {
+const struct work_maintenance_ops pawl__work_pg_maintenance = {
     .remove_items = pg_remove_items,
     .stats = pg_stats,
     .type_stats = pg_type_stats,

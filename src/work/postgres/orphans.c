@@ -61,12 +61,12 @@ static bool keep_one(void *context, const struct pawl__pg_rows *rows)
     return keep_id(context, rows, 0);
 }
 
-pawl_status pawl__work_pg_stranded(struct work_backend *base,
-                                   size_t count,
-                                   struct pawl__arena *arena,
-                                   pawl_view *ret_ids,
-                                   size_t *ret_count,
-                                   pawl_error *reterr)
+pawl_status pawl__work_pg_orphans(struct work_backend *base,
+                                  size_t count,
+                                  struct pawl__arena *arena,
+                                  pawl_view *ret_ids,
+                                  size_t *ret_count,
+                                  pawl_error *reterr)
 {
     struct id_list list = { .arena = arena, .ids = ret_ids, .room = count };
     pawl_status status = pawl__work_pg_walk(

@@ -62,7 +62,7 @@ static pawl_status on_brought_picks(void *context,
                                     pawl_error *reterr)
 {
     struct work_postgres *backend = context;
-    const struct work_wish *wish = backend->brought.wish;
+    const struct work_prefetch_plan *wish = backend->brought.wish;
     struct work_pg_kept kept = {
         .arena = &backend->arena,
         .rows = pawl__arena_take(&backend->arena, rows->count * sizeof(struct work_row *)),
@@ -99,11 +99,11 @@ static pawl_status on_brought_clock(void *context,
 
 static int by_view(const void *a, const void *b)
 {
-    return pawl__view_order(*(const pawl_view *)a, *(const pawl_view *)b);
+    return pawl__work_view_order(*(const pawl_view *)a, *(const pawl_view *)b);
 }
 
 /* In order, to be found. */
-static bool keep_ids(struct work_postgres *backend, const struct work_wish *wish)
+static bool keep_ids(struct work_postgres *backend, const struct work_prefetch_plan *wish)
 {
     pawl_view *ids = pawl__arena_take(&backend->arena, wish->id_count * sizeof(*ids));
 
@@ -118,7 +118,7 @@ static bool keep_ids(struct work_postgres *backend, const struct work_wish *wish
 }
 
 static pawl_status add_wished_ids(struct work_pg_trip *trip,
-                                  const struct work_wish *wish,
+                                  const struct work_prefetch_plan *wish,
                                   pawl_error *reterr)
 {
     struct work_postgres *backend = trip->backend;
@@ -139,7 +139,7 @@ static pawl_status add_wished_ids(struct work_pg_trip *trip,
 pawl_status pawl__work_pg_add_wish(struct work_pg_trip *trip, pawl_error *reterr)
 {
     struct work_postgres *backend = trip->backend;
-    const struct work_wish *wish = backend->brought.wish;
+    const struct work_prefetch_plan *wish = backend->brought.wish;
     pawl_status status = PAWL_OK;
 
     if (wish == NULL) {

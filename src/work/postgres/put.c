@@ -206,7 +206,7 @@ static void add_updates(struct puts_walk *walk)
         pawl_item_status status =
             item->status == PAWL_ITEM_WAITING ? PAWL_ITEM_PENDING : item->status;
         pawl__pg_array_add_view(&a[0], item->work_item_id);
-        pawl__pg_array_add_view(&a[1], pawl_view_of(pawl__item_status_text(status)));
+        pawl__pg_array_add_view(&a[1], pawl_view_of(pawl__work_item_status_text(status)));
         pawl__pg_array_add_i64(&a[2], item->retry_count);
         pawl__pg_array_add_i64(&a[3], item->attempts);
         pawl__pg_array_add_i64(&a[4], (int64_t)item->token);

@@ -40,7 +40,7 @@ void pawl__work_pg_row(const struct pawl__pg_rows *rows, size_t index, struct wo
         .due_ns = INT64_MIN,
     };
 
-    if (!pawl__item_status_parse(pawl__pg_get_text(rows, index, 3), &row.item.status)) {
+    if (!pawl__work_item_status_parse(pawl__pg_get_text(rows, index, 3), &row.item.status)) {
         row.item.status = PAWL_ITEM_FAILED; /* no other text passes the table's check */
     }
     if (row.item.status == PAWL_ITEM_IN_PROGRESS) {

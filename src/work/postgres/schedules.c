@@ -40,7 +40,7 @@ static pawl_status keep_schedule(void *context,
     }
     pawl_schedule row = row_of(rows);
     pawl_schedule *kept = pawl__arena_take(load->arena, sizeof(*kept));
-    if (kept == NULL || !pawl__keep_schedule(load->arena, &row, kept)) {
+    if (kept == NULL || !pawl__work_copy_schedule(load->arena, &row, kept)) {
         return pawl__fail(reterr, PAWL_NOMEM, "schedule");
     }
     load->schedule = kept;

@@ -38,7 +38,7 @@ static void read_task(const struct pawl__pg_rows *rows, size_t index, pawl_task 
         .updated_at_us = pawl__pg_get_time(rows, index, 5),
         .metadata = pawl__pg_get_text(rows, index, 6),
     };
-    (void)!pawl__task_status_parse(pawl__pg_get_text(rows, index, 2), &ret_task->status);
+    (void)!pawl__work_task_status_parse(pawl__pg_get_text(rows, index, 2), &ret_task->status);
 }
 
 struct task_load {
@@ -102,7 +102,7 @@ pawl_status pawl__work_pg_task_insert(struct work_backend *base,
         WORK_PG_TASK_INSERT,
         PG_ARGS(pawl__pg_text(task->task_id),
                 pawl__work_pg_optional(task->title),
-                pawl__pg_text(pawl_view_of(pawl__task_status_text(task->status))),
+                pawl__pg_text(pawl_view_of(pawl__work_task_status_text(task->status))),
                 pawl__pg_text(pawl_view_of(by)),
                 pawl__pg_time(now->wall_us),
                 pawl__work_pg_optional(task->metadata)),
@@ -118,15 +118,16 @@ pawl_status pawl__work_pg_task_set(struct work_backend *base,
                                    bool by_user,
                                    pawl_error *reterr)
 {
-    return pawl__work_pg_ask(of(base),
-                             WORK_PG_TASK_SET,
-                             PG_ARGS(pawl__pg_text(task_id),
-                                     pawl__pg_text(pawl_view_of(pawl__task_status_text(status))),
-                                     pawl__pg_text(pawl_view_of(by_user ? "user" : "items")),
-                                     pawl__pg_time(now->wall_us)),
-                             NULL,
-                             NULL,
-                             reterr);
+    return pawl__work_pg_ask(
+        of(base),
+        WORK_PG_TASK_SET,
+        PG_ARGS(pawl__pg_text(task_id),
+                pawl__pg_text(pawl_view_of(pawl__work_task_status_text(status))),
+                pawl__pg_text(pawl_view_of(by_user ? "user" : "items")),
+                pawl__pg_time(now->wall_us)),
+        NULL,
+        NULL,
+        reterr);
 }
 
 /* --- deriving --- */
@@ -184,10 +185,10 @@ static bool should_change(const struct pawl__pg_rows *rows,
     };
     pawl_task_status status;
 
-    if (!pawl__task_status_parse(pawl__pg_get_text(rows, index, 1), &status)) {
+    if (!pawl__work_task_status_parse(pawl__pg_get_text(rows, index, 1), &status)) {
         return false;
     }
-    *ret_status = pawl__decide_task(status, &facts);
+    *ret_status = pawl__work_decide_task(status, &facts);
     return *ret_status != status;
 }
 
@@ -218,7 +219,7 @@ static void add_changes(struct work_postgres *backend,
         if (should_change(rows, i, &status)) {
             pawl__pg_array_add_view(&backend->arrays[0], pawl__pg_get_text(rows, i, 0));
             pawl__pg_array_add_view(&backend->arrays[1],
-                                    pawl_view_of(pawl__task_status_text(status)));
+                                    pawl_view_of(pawl__work_task_status_text(status)));
         }
     }
 }
@@ -357,7 +358,7 @@ pawl_status pawl__work_pg_task_read(struct work_backend *base,
                                     pawl_error *reterr)
 {
     struct task_walk walk = { .visit = visit, .context = context };
-    const char *text = query->status == NULL ? "" : pawl__task_status_text(*query->status);
+    const char *text = query->status == NULL ? "" : pawl__work_task_status_text(*query->status);
     bool limited = query->limit > 0 && query->limit <= INT64_MAX;
 
     if (query->by_id) {

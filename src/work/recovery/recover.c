@@ -55,7 +55,7 @@ static bool take_task(void *context, const pawl_task *task)
     struct pawl__arena *arena = &building->copy->arena;
     pawl_task *kept = pawl__arena_take(arena, sizeof(*kept));
 
-    building->nomem = kept == NULL || !pawl__keep_task(arena, task, kept);
+    building->nomem = kept == NULL || !pawl__work_copy_task(arena, task, kept);
     building->copy->recovery.task = kept;
     return false;
 }
@@ -66,7 +66,7 @@ static bool take_checkpoint(void *context, const pawl_checkpoint *checkpoint)
     struct pawl__arena *arena = &building->copy->arena;
     pawl_checkpoint *kept = pawl__arena_take(arena, sizeof(*kept));
 
-    building->nomem = kept == NULL || !pawl__keep_checkpoint(arena, checkpoint, kept);
+    building->nomem = kept == NULL || !pawl__work_copy_checkpoint(arena, checkpoint, kept);
     building->checkpoint = kept;
     return false;
 }
@@ -74,7 +74,7 @@ static bool take_checkpoint(void *context, const pawl_checkpoint *checkpoint)
 /* The first of the query, or NULL. */
 static pawl_status first_of(pawl_work *work,
                             struct building *building,
-                            const struct checkpoint_query *query,
+                            const struct work_checkpoint_query *query,
                             pawl_error *reterr)
 {
     building->checkpoint = NULL;
@@ -94,7 +94,7 @@ static pawl_status holds_now(pawl_work *work,
         *ret_holds = checkpoint->verified;
         return PAWL_OK;
     }
-    pawl_status status = pawl__checkpoint_look(work, checkpoint, ret_holds, NULL, reterr);
+    pawl_status status = pawl__work_checkpoint_verify(work, checkpoint, ret_holds, NULL, reterr);
     return status == PAWL_OK
                ? PAWL_OK
                : pawl__fail_context(
@@ -109,7 +109,7 @@ static pawl_status find_resume(pawl_work *work,
                                pawl_error *reterr)
 {
     pawl_recovery *recovery = &building->copy->recovery;
-    struct checkpoint_query query = { .task_id = task_id, .newest_first = true, .limit = 1 };
+    struct work_checkpoint_query query = { .task_id = task_id, .newest_first = true, .limit = 1 };
 
     for (;;) {
         bool holds = false;
@@ -141,7 +141,7 @@ static pawl_status find_iteration_end(pawl_work *work,
                                       pawl_error *reterr)
 {
     pawl_checkpoint_type type = PAWL_CHECKPOINT_ITERATION_END;
-    struct checkpoint_query query = {
+    struct work_checkpoint_query query = {
         .task_id = task_id,
         .type = &type,
         .newest_first = true,
@@ -182,7 +182,7 @@ static bool take_item(void *context, const struct work_row *row)
     }
     building->item_bytes += bytes;
     struct item_link *link = pawl__arena_take(arena, sizeof(*link));
-    if (link == NULL || !pawl__keep_item(arena, &row->item, &link->item)) {
+    if (link == NULL || !pawl__work_copy_item(arena, &row->item, &link->item)) {
         building->nomem = true;
         return false;
     }
@@ -223,7 +223,7 @@ static pawl_status list_items(pawl_work *work,
     return PAWL_OK;
 }
 
-static bool take_key(void *context, const struct idem_row *row)
+static bool take_key(void *context, const struct work_key_row *row)
 {
     struct building *building = context;
     struct pawl__arena *arena = &building->copy->arena;

@@ -242,7 +242,7 @@ static pawl_view without_nickname(pawl_view text)
     return text;
 }
 
-static pawl_status read_fields(pawl_view text, struct cron *cron, pawl_error *reterr)
+static pawl_status read_fields(pawl_view text, struct work_cron *cron, pawl_error *reterr)
 {
     uint64_t bits[FIELD_COUNT];
     bool star[FIELD_COUNT];
@@ -276,9 +276,9 @@ static pawl_status read_fields(pawl_view text, struct cron *cron, pawl_error *re
     return PAWL_OK;
 }
 
-pawl_status pawl__cron_parse(pawl_view text, struct cron *ret_cron, pawl_error *reterr)
+pawl_status pawl__work_cron_parse(pawl_view text, struct work_cron *ret_cron, pawl_error *reterr)
 {
-    struct cron cron;
+    struct work_cron cron;
     int64_t slot;
 
     if (text.len > CRON_BYTES_MAX) {
@@ -299,7 +299,7 @@ pawl_status pawl__cron_parse(pawl_view text, struct cron *ret_cron, pawl_error *
     if (status != PAWL_OK) {
         return status;
     }
-    if (!pawl__cron_next(&cron, 0, &slot)) {
+    if (!pawl__work_cron_next(&cron, 0, &slot)) {
         return pawl__fail(
             reterr, PAWL_INVALID, "day-of-month: '%.*s' never comes", VIEW_ARGS(meant));
     }
@@ -314,7 +314,7 @@ static int64_t floor_divide(int64_t value, int64_t by)
     return value / by - (value % by < 0);
 }
 
-static bool day_matches(const struct cron *cron, int64_t days)
+static bool day_matches(const struct work_cron *cron, int64_t days)
 {
     int64_t year;
     int64_t month;
@@ -328,12 +328,12 @@ static bool day_matches(const struct cron *cron, int64_t days)
            && (cron->either_day ? by_day || by_weekday : by_day && by_weekday);
 }
 
-static bool minute_matches(const struct cron *cron, int minute)
+static bool minute_matches(const struct work_cron *cron, int minute)
 {
     return (cron->hours >> (minute / 60) & 1) != 0 && (cron->minutes >> (minute % 60) & 1) != 0;
 }
 
-bool pawl__cron_next(const struct cron *cron, int64_t after_us, int64_t *ret_slot_us)
+bool pawl__work_cron_next(const struct work_cron *cron, int64_t after_us, int64_t *ret_slot_us)
 {
     if (after_us >= PAWL__WALL_US_MAX) {
         return false;
@@ -361,10 +361,10 @@ bool pawl__cron_next(const struct cron *cron, int64_t after_us, int64_t *ret_slo
     return false;
 }
 
-bool pawl__cron_newest(const struct cron *cron,
-                       int64_t from_us,
-                       int64_t until_us,
-                       int64_t *ret_slot_us)
+bool pawl__work_cron_newest(const struct work_cron *cron,
+                            int64_t from_us,
+                            int64_t until_us,
+                            int64_t *ret_slot_us)
 {
     int64_t minute = floor_divide(until_us, US_PER_MINUTE);
     int64_t day = floor_divide(minute, MINUTES_PER_DAY);

@@ -19,7 +19,7 @@
 
 enum { CRON_BYTES_MAX = 1000 };
 
-struct cron {
+struct work_cron {
     uint64_t minutes; /* bit n: at minute n */
     uint32_t hours;
     uint32_t days;     /* bits 1 to 31 */
@@ -30,17 +30,19 @@ struct cron {
 
 /* INVALID names the field and the part of it that is wrong; so does an expression that never comes,
  * as the 30th of February. */
-PAWL_MUST_USE pawl_status pawl__cron_parse(pawl_view text,
-                                           struct cron *ret_cron,
-                                           pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_cron_parse(pawl_view text,
+                                                struct work_cron *ret_cron,
+                                                pawl_error *reterr);
 
 /* The first slot after `after_us`, itself not included. False: none until the year 9999 ends. */
-PAWL_MUST_USE bool pawl__cron_next(const struct cron *cron, int64_t after_us, int64_t *ret_slot_us);
+PAWL_MUST_USE bool pawl__work_cron_next(const struct work_cron *cron,
+                                        int64_t after_us,
+                                        int64_t *ret_slot_us);
 
 /* The newest slot up to `until_us`, itself included, that is not before `from_us`. False: none. */
-PAWL_MUST_USE bool pawl__cron_newest(const struct cron *cron,
-                                     int64_t from_us,
-                                     int64_t until_us,
-                                     int64_t *ret_slot_us);
+PAWL_MUST_USE bool pawl__work_cron_newest(const struct work_cron *cron,
+                                          int64_t from_us,
+                                          int64_t until_us,
+                                          int64_t *ret_slot_us);
 
 #endif

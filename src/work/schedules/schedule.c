@@ -28,7 +28,7 @@ enum { RETRIES_DEFAULT = 3 };
 struct put_request {
     struct work_request request; /* first */
     const pawl_schedule *given;
-    struct cron cron;
+    struct work_cron cron;
 };
 
 static pawl_status check_task(struct work_tx *tx, struct put_request *put, pawl_error *reterr)
@@ -40,7 +40,7 @@ static pawl_status check_task(struct work_tx *tx, struct put_request *put, pawl_
                     : tx->backend->items->tasks(tx->backend, &id, 1, tx->arena, &task, reterr);
 
     return status == PAWL_OK && !task.known
-               ? pawl__refuse(&put->request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(id))
+               ? pawl__work_refuse(&put->request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(id))
                : status;
 }
 
@@ -60,8 +60,8 @@ static pawl_status run_put(struct work_tx *tx, struct work_request *request, paw
     }
     if (stored != NULL && pawl__view_equal(stored->cron, whole.cron)) {
         whole.next_slot_us = stored->next_slot_us; /* a slot that is due stays due */
-    } else if (!pawl__cron_next(&put->cron, tx->now.wall_us, &whole.next_slot_us)) {
-        return pawl__refuse(request, PAWL_INVALID, "cron: no slot comes any more");
+    } else if (!pawl__work_cron_next(&put->cron, tx->now.wall_us, &whole.next_slot_us)) {
+        return pawl__work_refuse(request, PAWL_INVALID, "cron: no slot comes any more");
     }
     return schedules->put(tx->backend, &tx->now, &whole, reterr);
 }
@@ -82,7 +82,7 @@ static pawl_submission submission_of(const pawl_schedule *schedule, pawl_view it
 
 static pawl_status check_schedule(const pawl_work *work,
                                   const pawl_schedule *schedule,
-                                  struct cron *ret_cron,
+                                  struct work_cron *ret_cron,
                                   pawl_error *reterr)
 {
     pawl_submission item = submission_of(schedule, pawl_view_of("item"));
@@ -96,12 +96,12 @@ static pawl_status check_schedule(const pawl_work *work,
                           PAWL_SCHEDULE_ID_BYTES_MAX);
     }
     if (status == PAWL_OK) {
-        status = pawl__cron_parse(schedule->cron, ret_cron, reterr);
+        status = pawl__work_cron_parse(schedule->cron, ret_cron, reterr);
         if (status != PAWL_OK) {
             return pawl__fail_context(reterr, status, "cron");
         }
     }
-    return status == PAWL_OK ? pawl__submission_check(&item, &work->options, reterr) : status;
+    return status == PAWL_OK ? pawl__work_submission_check(&item, &work->options, reterr) : status;
 }
 
 pawl_status pawl_schedule_put(pawl_work *work, const pawl_schedule *schedule, pawl_error *reterr)
@@ -134,7 +134,7 @@ static pawl_status run_remove(struct work_tx *tx, struct work_request *request, 
     pawl_status status = tx->backend->schedules->remove(tx->backend, id, &removed, reterr);
 
     return status == PAWL_OK && !removed
-               ? pawl__refuse(request, PAWL_NOT_FOUND, "no schedule '%.*s'", VIEW_ARGS(id))
+               ? pawl__work_refuse(request, PAWL_NOT_FOUND, "no schedule '%.*s'", VIEW_ARGS(id))
                : status;
 }
 
@@ -177,17 +177,17 @@ struct turn {
 
 /* Pure. A next slot that lies behind the one that comes next belongs to a clock that was ahead: the
  * schedule goes back, and what had fired then is known by its rows. */
-static struct turn decide_turn(const struct cron *cron, int64_t next_slot_us, int64_t wall_us)
+static struct turn decide_turn(const struct work_cron *cron, int64_t next_slot_us, int64_t wall_us)
 {
     struct turn turn = { .next_us = PAWL__WALL_US_MAX };
 
-    if (!pawl__cron_next(cron, wall_us, &turn.next_us)) {
+    if (!pawl__work_cron_next(cron, wall_us, &turn.next_us)) {
         turn.next_us = PAWL__WALL_US_MAX;
     }
     turn.move = next_slot_us != turn.next_us;
     /* 0: foreign SQL put it there and left it to us. */
     turn.fire = next_slot_us != 0 && next_slot_us <= wall_us
-                && pawl__cron_newest(cron, next_slot_us, wall_us, &turn.slot_us);
+                && pawl__work_cron_newest(cron, next_slot_us, wall_us, &turn.slot_us);
     return turn;
 }
 
@@ -252,7 +252,7 @@ static pawl_status fire_slot(struct work_tx *tx,
         status = make_task(tx, schedule, &item, reterr);
     }
     if (status == PAWL_OK && there == NULL) {
-        status = pawl__tx_submit(tx, &fire->request, &item, NULL, 1, NULL, reterr);
+        status = pawl__work_tx_submit(tx, &fire->request, &item, NULL, 1, NULL, reterr);
     }
     if (status != PAWL_OK || fire->request.item.outcome.status != PAWL_OK) {
         return status;
@@ -270,7 +270,7 @@ static pawl_status run_fire(struct work_tx *tx, struct work_request *request, pa
     struct fire_request *fire = (struct fire_request *)request;
     const struct work_schedule_ops *schedules = tx->backend->schedules;
     pawl_schedule *schedule = NULL;
-    struct cron cron;
+    struct work_cron cron;
     pawl_status status =
         schedules->load(tx->backend, fire->schedule_id, tx->arena, &schedule, reterr);
 
@@ -278,7 +278,7 @@ static pawl_status run_fire(struct work_tx *tx, struct work_request *request, pa
     if (status != PAWL_OK || schedule == NULL) {
         return status;
     }
-    if (pawl__cron_parse(schedule->cron, &cron, &request->item.outcome) != PAWL_OK) {
+    if (pawl__work_cron_parse(schedule->cron, &cron, &request->item.outcome) != PAWL_OK) {
         return PAWL_OK; /* foreign SQL put it there */
     }
     struct turn turn = decide_turn(&cron, schedule->next_slot_us, tx->now.wall_us);
@@ -304,9 +304,9 @@ struct wanting {
 static bool note_wanting(void *context, const pawl_schedule *schedule)
 {
     struct wanting *wanting = context;
-    struct cron cron;
+    struct work_cron cron;
 
-    if (pawl__cron_parse(schedule->cron, &cron, NULL) == PAWL_OK) {
+    if (pawl__work_cron_parse(schedule->cron, &cron, NULL) == PAWL_OK) {
         struct turn turn = decide_turn(&cron, schedule->next_slot_us, wanting->wall_us);
         if (!turn.fire && !turn.move) {
             return true;

@@ -234,7 +234,7 @@ pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
     backend->base.checkpoints = &pawl__work_sqlite_checkpoints;
     backend->base.keys = &pawl__work_sqlite_keys;
     backend->base.schedules = &pawl__work_sqlite_schedules;
-    backend->base.care = &pawl__work_sqlite_care;
+    backend->base.maintenance = &pawl__work_sqlite_maintenance;
     backend->clock = setup->clock;
     backend->boot_id = setup->boot_id;
     atomic_init(&backend->lowest_us, WORK_AGE_UNKNOWN);

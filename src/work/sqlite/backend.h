@@ -120,17 +120,17 @@ pawl_status pawl__work_sqlite_comes_after(struct work_backend *base,
                                           size_t room,
                                           size_t *ret_count,
                                           pawl_error *reterr);
-pawl_status pawl__work_sqlite_stranded(struct work_backend *base,
-                                       size_t count,
-                                       struct pawl__arena *arena,
-                                       pawl_view *ret_ids,
-                                       size_t *ret_count,
-                                       pawl_error *reterr);
+pawl_status pawl__work_sqlite_orphans(struct work_backend *base,
+                                      size_t count,
+                                      struct pawl__arena *arena,
+                                      pawl_view *ret_ids,
+                                      size_t *ret_count,
+                                      pawl_error *reterr);
 
 extern const struct work_item_ops pawl__work_sqlite_items;
 extern const struct work_checkpoint_ops pawl__work_sqlite_checkpoints;
 extern const struct work_key_ops pawl__work_sqlite_keys;
 extern const struct work_schedule_ops pawl__work_sqlite_schedules;
-extern const struct work_care_ops pawl__work_sqlite_care;
+extern const struct work_maintenance_ops pawl__work_sqlite_maintenance;
 
 #endif

@@ -34,7 +34,7 @@ static pawl_status read_row(struct pawl__sqlite_stmt *stmt,
     };
     pawl_view type = pawl__sqlite_text(stmt, 3);
 
-    if (!pawl__checkpoint_type_parse(type, &checkpoint.type)) {
+    if (!pawl__work_checkpoint_type_parse(type, &checkpoint.type)) {
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
                           "checkpoint '%.*s' has the type '%.*s'",
@@ -73,7 +73,7 @@ static pawl_status read_evidence(struct pawl__sqlite *db,
             room = larger;
         }
         pawl_evidence *piece = &pieces[checkpoint->evidence_count];
-        if (!pawl__evidence_kind_parse(pawl__sqlite_text(&stmt, 0), &piece->kind)) {
+        if (!pawl__work_evidence_kind_parse(pawl__sqlite_text(&stmt, 0), &piece->kind)) {
             return pawl__fail(reterr,
                               PAWL_CORRUPT,
                               "checkpoint '%.*s' has evidence of no kind",
@@ -150,7 +150,7 @@ static pawl_status sqlite_find(struct work_backend *base,
         return status;
     }
     pawl_checkpoint *kept = pawl__arena_take(arena, sizeof(*kept));
-    if (kept == NULL || !pawl__keep_checkpoint(arena, &row, kept)) {
+    if (kept == NULL || !pawl__work_copy_checkpoint(arena, &row, kept)) {
         return pawl__fail(reterr, PAWL_NOMEM, "checkpoint");
     }
     *ret_checkpoint = kept;
@@ -170,7 +170,8 @@ static pawl_status insert(struct pawl__sqlite *db,
     pawl__sqlite_bind_text(&stmt, 1, checkpoint->checkpoint_id);
     pawl__sqlite_bind_text(&stmt, 2, checkpoint->task_id);
     pawl__work_bind_optional(&stmt, 3, checkpoint->work_item_id);
-    pawl__sqlite_bind_text(&stmt, 4, pawl_view_of(pawl__checkpoint_type_text(checkpoint->type)));
+    pawl__sqlite_bind_text(
+        &stmt, 4, pawl_view_of(pawl__work_checkpoint_type_text(checkpoint->type)));
     pawl__sqlite_bind_text(&stmt, 5, checkpoint->snapshot_data);
     pawl__work_bind_optional(&stmt, 6, checkpoint->metadata);
     pawl__work_bind_time(&stmt, 7, now->wall_us);
@@ -194,7 +195,7 @@ static pawl_status insert_evidence(struct pawl__sqlite *db,
     pawl__sqlite_bind_text(&stmt, 1, checkpoint->task_id);
     pawl__sqlite_bind_text(&stmt, 2, checkpoint->checkpoint_id);
     pawl__sqlite_bind_i64(&stmt, 3, (int64_t)ordinal);
-    pawl__sqlite_bind_text(&stmt, 4, pawl_view_of(pawl__evidence_kind_text(piece->kind)));
+    pawl__sqlite_bind_text(&stmt, 4, pawl_view_of(pawl__work_evidence_kind_text(piece->kind)));
     pawl__sqlite_bind_text(&stmt, 5, piece->subject);
     pawl__work_bind_optional(&stmt, 6, piece->expected);
     return pawl__sqlite_run(&stmt, reterr);
@@ -203,7 +204,7 @@ static pawl_status insert_evidence(struct pawl__sqlite *db,
 static pawl_status insert_result(struct pawl__sqlite *db,
                                  const struct work_now *now,
                                  const pawl_checkpoint *checkpoint,
-                                 const struct checkpoint_result *result,
+                                 const struct work_checkpoint_result *result,
                                  pawl_error *reterr)
 {
     AUTO(pawl__sqlite_reset)
@@ -228,7 +229,7 @@ static pawl_status sqlite_add(struct work_backend *base,
     pawl_status status = insert(db, now, checkpoint, ret_sequence, reterr);
 
     for (size_t i = 0; i < checkpoint->evidence_count && status == PAWL_OK; i++) {
-        struct checkpoint_result good = { .ordinal = i, .ok = true };
+        struct work_checkpoint_result good = { .ordinal = i, .ok = true };
         status = insert_evidence(db, checkpoint, i, reterr);
         if (status == PAWL_OK) {
             status = insert_result(db, now, checkpoint, &good, reterr);
@@ -253,7 +254,7 @@ static pawl_status set_verified(struct pawl__sqlite *db,
 static pawl_status sqlite_record(struct work_backend *base,
                                  const struct work_now *now,
                                  const pawl_checkpoint *checkpoint,
-                                 const struct checkpoint_result *results,
+                                 const struct work_checkpoint_result *results,
                                  size_t count,
                                  pawl_error *reterr)
 {
@@ -275,7 +276,7 @@ static pawl_status sqlite_record(struct work_backend *base,
 
 static pawl_status sqlite_walk(struct work_backend *base,
                                pawl_view task_id,
-                               checkpoint_light_visit visit,
+                               work_checkpoint_light_visit visit,
                                void *context,
                                pawl_error *reterr)
 {
@@ -290,7 +291,7 @@ static pawl_status sqlite_walk(struct work_backend *base,
         if (status != PAWL_OK || !more) {
             return status;
         }
-        if (!pawl__checkpoint_type_parse(pawl__sqlite_text(&stmt, 1), &type)) {
+        if (!pawl__work_checkpoint_type_parse(pawl__sqlite_text(&stmt, 1), &type)) {
             return pawl__fail(reterr, PAWL_CORRUPT, "a checkpoint has no type");
         }
         if (!visit(context, pawl__sqlite_text(&stmt, 0), type, pawl__sqlite_i64(&stmt, 2) != 0)) {
@@ -375,7 +376,7 @@ static pawl_status sqlite_get(struct work_backend *base,
     return get_in(reader.db, checkpoint_id, visit, context, reterr);
 }
 
-static size_t statement_of(const struct checkpoint_query *query)
+static size_t statement_of(const struct work_checkpoint_query *query)
 {
     if (query->newest_first) {
         return query->type != NULL ? WORK_SQL_CHECKPOINT_NEWEST_TYPE : WORK_SQL_CHECKPOINT_NEWEST;
@@ -384,7 +385,7 @@ static size_t statement_of(const struct checkpoint_query *query)
 }
 
 static pawl_status list_in(struct pawl__sqlite *db,
-                           const struct checkpoint_query *query,
+                           const struct work_checkpoint_query *query,
                            pawl_checkpoint_visit visit,
                            void *context,
                            pawl_error *reterr)
@@ -399,7 +400,8 @@ static pawl_status list_in(struct pawl__sqlite *db,
     pawl__sqlite_bind_text(&stmt, 1, query->task_id);
     pawl__work_bind_optional(&stmt, 2, query->work_item_id);
     if (query->type != NULL) {
-        pawl__sqlite_bind_text(&stmt, 3, pawl_view_of(pawl__checkpoint_type_text(*query->type)));
+        pawl__sqlite_bind_text(
+            &stmt, 3, pawl_view_of(pawl__work_checkpoint_type_text(*query->type)));
     }
     pawl__sqlite_bind_i64(&stmt, 4, query->verified_only);
     pawl__sqlite_bind_i64(&stmt, 5, below == 0 ? INT64_MAX : below);
@@ -410,7 +412,7 @@ static pawl_status list_in(struct pawl__sqlite *db,
 }
 
 static pawl_status sqlite_list(struct work_backend *base,
-                               const struct checkpoint_query *query,
+                               const struct work_checkpoint_query *query,
                                pawl_checkpoint_visit visit,
                                void *context,
                                pawl_error *reterr)
@@ -423,7 +425,7 @@ static pawl_status sqlite_list(struct work_backend *base,
 
 static pawl_status crowded_in(struct pawl__sqlite *db,
                               uint64_t more_than,
-                              checkpoint_task_visit visit,
+                              work_checkpoint_task_visit visit,
                               void *context,
                               pawl_error *reterr)
 {
@@ -445,7 +447,7 @@ static pawl_status crowded_in(struct pawl__sqlite *db,
 
 static pawl_status sqlite_crowded(struct work_backend *base,
                                   uint64_t more_than,
-                                  checkpoint_task_visit visit,
+                                  work_checkpoint_task_visit visit,
                                   void *context,
                                   pawl_error *reterr)
 {

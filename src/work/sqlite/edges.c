@@ -81,12 +81,12 @@ pawl_status pawl__work_sqlite_comes_after(struct work_backend *base,
     return PAWL_OK;
 }
 
-static pawl_status stranded_in(struct pawl__sqlite *db,
-                               size_t count,
-                               struct pawl__arena *arena,
-                               pawl_view *ret_ids,
-                               size_t *ret_count,
-                               pawl_error *reterr)
+static pawl_status orphans_in(struct pawl__sqlite *db,
+                              size_t count,
+                              struct pawl__arena *arena,
+                              pawl_view *ret_ids,
+                              size_t *ret_count,
+                              pawl_error *reterr)
 {
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, WORK_SQL_STRANDED);
@@ -105,15 +105,15 @@ static pawl_status stranded_in(struct pawl__sqlite *db,
     return PAWL_OK;
 }
 
-pawl_status pawl__work_sqlite_stranded(struct work_backend *base,
-                                       size_t count,
-                                       struct pawl__arena *arena,
-                                       pawl_view *ret_ids,
-                                       size_t *ret_count,
-                                       pawl_error *reterr)
+pawl_status pawl__work_sqlite_orphans(struct work_backend *base,
+                                      size_t count,
+                                      struct pawl__arena *arena,
+                                      pawl_view *ret_ids,
+                                      size_t *ret_count,
+                                      pawl_error *reterr)
 {
     AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
 
     TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
-    return stranded_in(reader.db, count, arena, ret_ids, ret_count, reterr);
+    return orphans_in(reader.db, count, arena, ret_ids, ret_count, reterr);
 }

@@ -89,14 +89,14 @@ pawl_status pawl__work_sqlite_get(struct work_backend *base,
 static size_t list_statement(const pawl_item_filter *filter)
 {
     if (filter->by_id) {
-        return filter->task_id.len > 0        ? WORK_SQL_PAGE_TASK
-               : pawl__filter_is_busy(filter) ? WORK_SQL_PAGE_BUSY
-                                              : WORK_SQL_PAGE;
+        return filter->task_id.len > 0             ? WORK_SQL_PAGE_TASK
+               : pawl__work_filter_is_busy(filter) ? WORK_SQL_PAGE_BUSY
+                                                   : WORK_SQL_PAGE;
     }
     if (filter->task_id.len > 0) {
         return WORK_SQL_LIST_TASK;
     }
-    return pawl__filter_is_open(filter) ? WORK_SQL_LIST_OPEN : WORK_SQL_LIST;
+    return pawl__work_filter_is_open(filter) ? WORK_SQL_LIST_OPEN : WORK_SQL_LIST;
 }
 
 static pawl_status list_in(struct work_sqlite *backend,
@@ -140,7 +140,7 @@ static const char *status_text(pawl_view text)
 {
     pawl_item_status status;
 
-    return pawl__item_status_parse(text, &status) ? pawl__item_status_text(status) : "";
+    return pawl__work_item_status_parse(text, &status) ? pawl__work_item_status_text(status) : "";
 }
 
 static pawl_status history_in(struct pawl__sqlite *db,

@@ -63,7 +63,7 @@ void pawl__work_sqlite_row(const struct work_sqlite *backend,
     pawl_view boot_id = pawl__sqlite_text(stmt, 20);
     int64_t deadline_ns = pawl__sqlite_i64(stmt, 21);
 
-    if (!pawl__item_status_parse(pawl__sqlite_text(stmt, 3), &row.item.status)) {
+    if (!pawl__work_item_status_parse(pawl__sqlite_text(stmt, 3), &row.item.status)) {
         row.item.status = PAWL_ITEM_FAILED; /* no other text passes the table's check */
     }
     if (row.item.status != PAWL_ITEM_WAITING) {
@@ -476,5 +476,5 @@ const struct work_item_ops pawl__work_sqlite_items = {
     .history = pawl__work_sqlite_history,
     .task_read = pawl__work_sqlite_task_read,
     .comes_after = pawl__work_sqlite_comes_after,
-    .stranded = pawl__work_sqlite_stranded,
+    .orphans = pawl__work_sqlite_orphans,
 };

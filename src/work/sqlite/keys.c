@@ -33,10 +33,10 @@ static int64_t over_of(const struct work_sqlite *backend,
 static pawl_status read_row(const struct work_sqlite *backend,
                             const struct work_now *now,
                             struct pawl__sqlite_stmt *stmt,
-                            struct idem_row *ret_row,
+                            struct work_key_row *ret_row,
                             pawl_error *reterr)
 {
-    struct idem_row row = {
+    struct work_key_row row = {
         .known = true,
         .key = pawl__sqlite_text(stmt, 0),
         .request_hash = pawl__sqlite_text(stmt, 1),
@@ -58,7 +58,7 @@ static pawl_status read_row(const struct work_sqlite *backend,
                                                  pawl__sqlite_i64(stmt, 9),
                                                  row.lease_expires_at_us);
     row.over_ns = over_of(backend, now, stmt, row.expires_at_us);
-    if (!pawl__idem_state_parse(pawl__sqlite_text(stmt, 4), &row.state)) {
+    if (!pawl__work_key_state_parse(pawl__sqlite_text(stmt, 4), &row.state)) {
         return pawl__fail(reterr, PAWL_CORRUPT, "key '%.*s' has no status", VIEW_ARGS(row.key));
     }
     *ret_row = row;
@@ -82,12 +82,12 @@ static pawl_status sqlite_load(struct work_backend *base,
                                const struct work_now *now,
                                pawl_view key,
                                struct pawl__arena *arena,
-                               struct idem_row *ret_row,
+                               struct work_key_row *ret_row,
                                pawl_error *reterr)
 {
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(of(base)->writer, WORK_SQL_KEY_GET);
-    struct idem_row row;
+    struct work_key_row row;
     bool more = false;
 
     pawl__sqlite_bind_text(&stmt, 1, key);
@@ -96,17 +96,19 @@ static pawl_status sqlite_load(struct work_backend *base,
         return status;
     }
     if (!more) {
-        *ret_row = (struct idem_row){ .key = key };
+        *ret_row = (struct work_key_row){ .key = key };
         return read_floor(of(base), &ret_row->owner_token, reterr);
     }
     status = read_row(of(base), now, &stmt, &row, reterr);
-    return status == PAWL_OK && !pawl__keep_key(arena, &row, ret_row)
+    return status == PAWL_OK && !pawl__work_copy_key(arena, &row, ret_row)
                ? pawl__fail(reterr, PAWL_NOMEM, "key")
                : status;
 }
 
 /* A key that somebody has begun takes the place of whatever was there. */
-static pawl_status take(struct work_sqlite *backend, const struct idem_row *row, pawl_error *reterr)
+static pawl_status take(struct work_sqlite *backend,
+                        const struct work_key_row *row,
+                        pawl_error *reterr)
 {
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_KEY_TAKE);
@@ -126,13 +128,15 @@ static pawl_status take(struct work_sqlite *backend, const struct idem_row *row,
     return pawl__sqlite_run(&stmt, reterr);
 }
 
-static pawl_status end(struct work_sqlite *backend, const struct idem_row *row, pawl_error *reterr)
+static pawl_status end(struct work_sqlite *backend,
+                       const struct work_key_row *row,
+                       pawl_error *reterr)
 {
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_KEY_END);
 
     pawl__sqlite_bind_text(&stmt, 1, row->key);
-    pawl__sqlite_bind_text(&stmt, 2, pawl_view_of(pawl__idem_state_text(row->state)));
+    pawl__sqlite_bind_text(&stmt, 2, pawl_view_of(pawl__work_key_state_text(row->state)));
     pawl__work_bind_optional(&stmt, 3, row->response);
     pawl__work_bind_time(&stmt, 4, row->completed_at_us);
     return pawl__sqlite_run(&stmt, reterr);
@@ -140,12 +144,12 @@ static pawl_status end(struct work_sqlite *backend, const struct idem_row *row, 
 
 static pawl_status sqlite_put(struct work_backend *base,
                               const struct work_now *now,
-                              const struct idem_row *row,
+                              const struct work_key_row *row,
                               pawl_error *reterr)
 {
     (void)now;
-    return row->state == IDEM_PENDING && row->leased ? take(of(base), row, reterr)
-                                                     : end(of(base), row, reterr);
+    return row->state == WORK_KEY_PENDING && row->leased ? take(of(base), row, reterr)
+                                                         : end(of(base), row, reterr);
 }
 
 static void bind_prune(struct work_sqlite *backend,
@@ -219,7 +223,7 @@ static pawl_status walk_rows(struct work_sqlite *backend,
                              pawl_error *reterr)
 {
     for (;;) {
-        struct idem_row row;
+        struct work_key_row row;
         bool more = false;
         pawl_status status = pawl__sqlite_next(stmt, &more, reterr);
         if (status == PAWL_OK && more) {

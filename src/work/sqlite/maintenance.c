@@ -85,7 +85,7 @@ static void count_items(pawl_work_stats *stats, struct pawl__sqlite_stmt *stmt)
     };
     pawl_item_status status;
 
-    if (pawl__item_status_parse(pawl__sqlite_text(stmt, 0), &status)) {
+    if (pawl__work_item_status_parse(pawl__sqlite_text(stmt, 0), &status)) {
         *counts[status] += (uint64_t)pawl__sqlite_i64(stmt, 1);
     }
 }
@@ -110,13 +110,13 @@ static void count_checkpoints(pawl_work_stats *stats, struct pawl__sqlite_stmt *
 static void count_keys(pawl_work_stats *stats, struct pawl__sqlite_stmt *stmt)
 {
     uint64_t *const counts[] = {
-        [IDEM_PENDING] = &stats->keys_pending,
-        [IDEM_COMPLETED] = &stats->keys_completed,
-        [IDEM_FAILED] = &stats->keys_failed,
+        [WORK_KEY_PENDING] = &stats->keys_pending,
+        [WORK_KEY_COMPLETED] = &stats->keys_completed,
+        [WORK_KEY_FAILED] = &stats->keys_failed,
     };
-    enum idem_state state;
+    enum work_key_state state;
 
-    if (pawl__idem_state_parse(pawl__sqlite_text(stmt, 0), &state)) {
+    if (pawl__work_key_state_parse(pawl__sqlite_text(stmt, 0), &state)) {
         *counts[state] += (uint64_t)pawl__sqlite_i64(stmt, 1);
     }
 }
@@ -202,7 +202,7 @@ static pawl_status type_stats_in(struct pawl__sqlite *db,
             .count = (uint64_t)pawl__sqlite_i64(&stmt, 2),
             .avg_age_hours = pawl__sqlite_double(&stmt, 3),
         };
-        if (pawl__item_status_parse(pawl__sqlite_text(&stmt, 1), &row.status)
+        if (pawl__work_item_status_parse(pawl__sqlite_text(&stmt, 1), &row.status)
             && !visit(context, &row)) {
             return PAWL_OK;
         }
@@ -305,7 +305,7 @@ static pawl_status sqlite_free_bytes(struct work_backend *base,
     return pawl__sqlite_free_bytes(reader.db, ret_bytes, reterr);
 }
 
-const struct work_care_ops pawl__work_sqlite_care = {
+const struct work_maintenance_ops pawl__work_sqlite_maintenance = {
     .remove_items = sqlite_remove_items,
     .give_back = sqlite_give_back,
     .stats = sqlite_stats,

@@ -26,7 +26,7 @@ static void bind_time(struct pawl__sqlite_stmt *stmt,
 
 static void bind_status(struct pawl__sqlite_stmt *stmt, int parameter, pawl_item_status status)
 {
-    pawl__sqlite_bind_text(stmt, parameter, pawl_view_of(pawl__item_status_text(status)));
+    pawl__sqlite_bind_text(stmt, parameter, pawl_view_of(pawl__work_item_status_text(status)));
 }
 
 /* What both tables begin with: ?1 to ?15. */

@@ -43,7 +43,7 @@ static pawl_status sqlite_load(struct work_backend *base,
     }
     pawl_schedule row = row_of(&stmt);
     pawl_schedule *kept = pawl__arena_take(arena, sizeof(*kept));
-    if (kept == NULL || !pawl__keep_schedule(arena, &row, kept)) {
+    if (kept == NULL || !pawl__work_copy_schedule(arena, &row, kept)) {
         return pawl__fail(reterr, PAWL_NOMEM, "schedule");
     }
     *ret_schedule = kept;

@@ -24,7 +24,7 @@ static void read_task(struct pawl__sqlite_stmt *stmt, pawl_task *ret_task)
         .updated_at_us = pawl__work_time(stmt, 5),
         .metadata = pawl__sqlite_text(stmt, 6),
     };
-    (void)!pawl__task_status_parse(pawl__sqlite_text(stmt, 2), &ret_task->status);
+    (void)!pawl__work_task_status_parse(pawl__sqlite_text(stmt, 2), &ret_task->status);
 }
 
 static pawl_status load_task(struct work_sqlite *backend,
@@ -78,7 +78,7 @@ pawl_status pawl__work_sqlite_task_insert(struct work_backend *base,
 
     pawl__sqlite_bind_text(&stmt, 1, task->task_id);
     pawl__work_bind_optional(&stmt, 2, task->title);
-    pawl__sqlite_bind_text(&stmt, 3, pawl_view_of(pawl__task_status_text(task->status)));
+    pawl__sqlite_bind_text(&stmt, 3, pawl_view_of(pawl__work_task_status_text(task->status)));
     pawl__sqlite_bind_text(&stmt, 4, pawl_view_of(task->set_by_user ? "user" : "items"));
     pawl__work_bind_time(&stmt, 5, now->wall_us);
     pawl__work_bind_optional(&stmt, 6, task->metadata);
@@ -96,7 +96,7 @@ pawl_status pawl__work_sqlite_task_set(struct work_backend *base,
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(of(base)->writer, WORK_SQL_TASK_SET);
 
     pawl__sqlite_bind_text(&stmt, 1, task_id);
-    pawl__sqlite_bind_text(&stmt, 2, pawl_view_of(pawl__task_status_text(status)));
+    pawl__sqlite_bind_text(&stmt, 2, pawl_view_of(pawl__work_task_status_text(status)));
     pawl__sqlite_bind_text(&stmt, 3, pawl_view_of(by_user ? "user" : "items"));
     pawl__work_bind_time(&stmt, 4, now->wall_us);
     return pawl__sqlite_run(&stmt, reterr);
@@ -160,7 +160,7 @@ static pawl_status read_status(struct work_sqlite *backend,
     pawl__sqlite_bind_text(&stmt, 1, task->task_id);
     pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
     *ret_ours = status == PAWL_OK && row
-                && pawl__task_status_parse(pawl__sqlite_text(&stmt, 2), &task->status)
+                && pawl__work_task_status_parse(pawl__sqlite_text(&stmt, 2), &task->status)
                 && !pawl__view_is(pawl__sqlite_text(&stmt, 3), "user");
     return status;
 }
@@ -182,7 +182,7 @@ static pawl_status derive_one(struct work_backend *base,
     if (status != PAWL_OK) {
         return status;
     }
-    pawl_task_status derived = pawl__decide_task(task.status, &facts);
+    pawl_task_status derived = pawl__work_decide_task(task.status, &facts);
     return derived == task.status
                ? PAWL_OK
                : pawl__work_sqlite_task_set(base, now, task_id, derived, false, reterr);
@@ -248,7 +248,7 @@ static pawl_status count_items(struct pawl__sqlite *db, pawl_task *task, pawl_er
         if (status != PAWL_OK) {
             return status;
         }
-        if (!row || !pawl__item_status_parse(pawl__sqlite_text(&stmt, 0), &of_status)) {
+        if (!row || !pawl__work_item_status_parse(pawl__sqlite_text(&stmt, 0), &of_status)) {
             continue;
         }
         uint64_t *counts[] = {
@@ -299,7 +299,7 @@ static void bind_query(struct pawl__sqlite_stmt *stmt, const struct work_task_qu
         return;
     }
     if (query->status != NULL) {
-        pawl__sqlite_bind_text(stmt, 1, pawl_view_of(pawl__task_status_text(*query->status)));
+        pawl__sqlite_bind_text(stmt, 1, pawl_view_of(pawl__work_task_status_text(*query->status)));
     }
     if (query->by_id) {
         pawl__sqlite_bind_text(

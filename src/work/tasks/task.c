@@ -50,11 +50,11 @@ static pawl_status run_create(struct work_tx *tx, struct work_request *request, 
     bool same_metadata = false;
     status = pawl__json_same(stored.task.metadata, task->metadata, &same_metadata, reterr);
     if (status == PAWL_OK && !(same_title && same_metadata)) {
-        pawl__refuse(request,
-                     PAWL_CONFLICT,
-                     "task '%.*s' is there with another %s",
-                     VIEW_ARGS(task->task_id),
-                     same_title ? "metadata" : "title");
+        pawl__work_refuse(request,
+                          PAWL_CONFLICT,
+                          "task '%.*s' is there with another %s",
+                          VIEW_ARGS(task->task_id),
+                          same_title ? "metadata" : "title");
     }
     return status;
 }
@@ -131,7 +131,7 @@ static bool copy_task(void *context, const pawl_task *task)
 {
     struct task_copy *copy = context;
 
-    copy->status = pawl__copy_task(task, &copy->task, copy->reterr);
+    copy->status = pawl__work_copy_out_task(task, &copy->task, copy->reterr);
     return false;
 }
 
@@ -234,7 +234,7 @@ static pawl_status run_set(struct work_tx *tx, struct work_request *request, paw
         return PAWL_OK;
     }
     if (stored.task.status == PAWL_TASK_CANCELLED) {
-        return pawl__refuse(
+        return pawl__work_refuse(
             request, PAWL_CONFLICT, "task '%.*s' is cancelled", VIEW_ARGS(set->task_id));
     }
     return tx->backend->items->task_set(
@@ -275,7 +275,8 @@ static pawl_status cancel_items(struct work_tx *tx,
                                 pawl_error *reterr)
 {
     struct work_backend *backend = tx->backend;
-    struct work_row **rows = pawl__tx_take(tx, CANCEL_AT_ONCE, sizeof(struct work_row *), reterr);
+    struct work_row **rows =
+        pawl__work_tx_alloc(tx, CANCEL_AT_ONCE, sizeof(struct work_row *), reterr);
     size_t count = 0;
 
     if (rows == NULL) {
@@ -286,7 +287,7 @@ static pawl_status cancel_items(struct work_tx *tx,
         pawl_status status = backend->items->unfinished(
             backend, task_id, CANCEL_AT_ONCE, tx->arena, rows, &count, reterr);
         for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-            (void)pawl__decide_cancel(rows[i], pawl_view_of(WORK_CANCELLED_MESSAGE), &tx->now);
+            (void)pawl__work_decide_cancel(rows[i], pawl_view_of(WORK_CANCELLED_MESSAGE), &tx->now);
         }
         /* Straight to the store: all that could follow is cancelled here, too. */
         if (status == PAWL_OK) {
@@ -317,11 +318,11 @@ static pawl_status run_task_cancel(struct work_tx *tx,
         return PAWL_OK;
     }
     if (stored.task.status == PAWL_TASK_SUCCEEDED || stored.task.status == PAWL_TASK_FAILED) {
-        return pawl__refuse(request,
-                            PAWL_CONFLICT,
-                            "task '%.*s' has %s already",
-                            VIEW_ARGS(cancel->task_id),
-                            pawl__task_status_text(stored.task.status));
+        return pawl__work_refuse(request,
+                                 PAWL_CONFLICT,
+                                 "task '%.*s' has %s already",
+                                 VIEW_ARGS(cancel->task_id),
+                                 pawl__work_task_status_text(stored.task.status));
     }
     if (stored.task.status != PAWL_TASK_CANCELLED) {
         status = tx->backend->items->task_set(
@@ -371,16 +372,16 @@ static pawl_status run_item_cancel(struct work_tx *tx,
         return status;
     }
     if (row == NULL) {
-        return pawl__refuse(request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(id));
+        return pawl__work_refuse(request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(id));
     }
-    if (!pawl__decide_cancel(row, pawl_view_of(WORK_CANCELLED_MESSAGE), &tx->now)) {
-        return pawl__refuse(request,
-                            PAWL_CONFLICT,
-                            "item '%.*s' is %s already",
-                            VIEW_ARGS(id),
-                            pawl__item_status_text(row->item.status));
+    if (!pawl__work_decide_cancel(row, pawl_view_of(WORK_CANCELLED_MESSAGE), &tx->now)) {
+        return pawl__work_refuse(request,
+                                 PAWL_CONFLICT,
+                                 "item '%.*s' is %s already",
+                                 VIEW_ARGS(id),
+                                 pawl__work_item_status_text(row->item.status));
     }
-    return pawl__tx_put(tx, &row, 1, reterr);
+    return pawl__work_tx_put(tx, &row, 1, reterr);
 }
 
 pawl_status pawl_work_cancel(pawl_work *work, pawl_view work_item_id, pawl_error *reterr)
