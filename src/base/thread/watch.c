@@ -20,22 +20,28 @@ pawl_status pawl__watch_init(struct pawl__watch *watch,
                              pawl_error *reterr)
 {
     *watch = (struct pawl__watch){ .outside = outside, .context = context };
-    pawl_status status = pawl__lock_init(&watch->lock, reterr);
-    if (status != PAWL_OK) {
-        return status;
+    TRY(pawl__lock_init(&watch->lock, reterr));
+    pawl_status status = pawl__cond_init(&watch->told_one, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__cancel_init(&watch->cancel, NULL, reterr);
+        if (status == PAWL_OK) {
+            return PAWL_OK;
+        }
+        pawl__cond_done(&watch->told_one);
     }
-    status = pawl__cancel_init(&watch->cancel, NULL, reterr);
-    if (status != PAWL_OK) {
-        pawl__lock_done(&watch->lock);
-    }
+    pawl__lock_done(&watch->lock);
     return status;
 }
 
 void pawl__watch_done(struct pawl__watch *watch)
 {
+    REQUIRE(watch->subscribers == NULL);
     pawl__cancel_now(&watch->cancel);
+    pawl__watch_bump(watch); /* for the notifier, which waits for nothing else */
     pawl__thread_join(&watch->thread);
+    pawl__thread_join(&watch->notifier);
     pawl__cancel_done(&watch->cancel);
+    pawl__cond_done(&watch->told_one);
     pawl__lock_done(&watch->lock);
 }
 
@@ -103,4 +109,127 @@ bool pawl__watch_wait(struct pawl__watch *watch, uint32_t generation, int64_t de
         }
     }
     return true;
+}
+
+/* --- subscribers --- */
+
+static void write_eventfd(void *context)
+{
+    const struct pawl__watch_subscriber *subscriber = context;
+    uint64_t one = 1;
+
+    /* Failing means that the counter is full: whoever polls it wakes all the same. */
+    (void)!write(subscriber->fd, &one, sizeof(one));
+}
+
+/* The subscriber may be gone when its function has returned: only the watch is looked at then. */
+static void tell_all_locked(struct pawl__watch *watch) REQUIRES_LOCK(watch->lock)
+{
+    watch->upcoming = watch->subscribers;
+    while (watch->upcoming != NULL) {
+        struct pawl__watch_subscriber *subscriber = watch->upcoming;
+        void (*notify)(void *context) = subscriber->notify;
+        void *context = subscriber->context;
+
+        watch->told = subscriber;
+        watch->upcoming = subscriber->next;
+        pawl__unlock(&watch->lock);
+        notify(context);
+        pawl__lock(&watch->lock);
+        watch->told = NULL;
+        pawl__cond_broadcast(&watch->told_one);
+    }
+}
+
+static void notify_main(void *context)
+{
+    struct pawl__watch *watch = context;
+
+    for (;;) {
+        pawl__watch_wait(watch, watch->told_generation, INT64_MAX);
+        watch->told_generation = pawl__watch_generation(watch);
+        if (pawl__cancelled(&watch->cancel)) {
+            return;
+        }
+        pawl__lock(&watch->lock);
+        tell_all_locked(watch);
+        pawl__unlock(&watch->lock);
+    }
+}
+
+static pawl_status link_locked(struct pawl__watch *watch,
+                               struct pawl__watch_subscriber *subscriber,
+                               pawl_error *reterr) REQUIRES_LOCK(watch->lock)
+{
+    if (!watch->notifier.started) {
+        watch->told_generation = pawl__watch_generation(watch);
+        TRY(pawl__thread_start(&watch->notifier, "pawl-notify", notify_main, watch, reterr));
+    }
+    subscriber->watch = watch;
+    subscriber->before = NULL;
+    subscriber->next = watch->subscribers;
+    if (subscriber->next != NULL) {
+        subscriber->next->before = subscriber;
+    }
+    watch->subscribers = subscriber;
+    return PAWL_OK;
+}
+
+pawl_status pawl__watch_subscribe(struct pawl__watch *watch,
+                                  struct pawl__watch_subscriber *subscriber,
+                                  void (*notify)(void *context),
+                                  void *context,
+                                  pawl_error *reterr)
+{
+    *subscriber = (struct pawl__watch_subscriber){ .notify = notify, .context = context, .fd = -1 };
+    pawl__lock(&watch->lock);
+    pawl_status status = link_locked(watch, subscriber, reterr);
+    pawl__unlock(&watch->lock);
+    return status;
+}
+
+pawl_status pawl__watch_subscribe_fd(struct pawl__watch *watch,
+                                     struct pawl__watch_subscriber *subscriber,
+                                     int fd,
+                                     pawl_error *reterr)
+{
+    *subscriber =
+        (struct pawl__watch_subscriber){ .notify = write_eventfd, .context = subscriber, .fd = fd };
+    pawl__lock(&watch->lock);
+    pawl_status status = link_locked(watch, subscriber, reterr);
+    pawl__unlock(&watch->lock);
+    return status;
+}
+
+static void unlink_locked(struct pawl__watch *watch, struct pawl__watch_subscriber *subscriber)
+    REQUIRES_LOCK(watch->lock)
+{
+    if (subscriber->next != NULL) {
+        subscriber->next->before = subscriber->before;
+    }
+    if (subscriber->before != NULL) {
+        subscriber->before->next = subscriber->next;
+    } else {
+        watch->subscribers = subscriber->next;
+    }
+    if (watch->upcoming == subscriber) {
+        watch->upcoming = subscriber->next;
+    }
+}
+
+void pawl__watch_unsubscribe(struct pawl__watch_subscriber *subscriber)
+{
+    struct pawl__watch *watch = subscriber->watch;
+
+    if (watch == NULL) {
+        return;
+    }
+    pawl__lock(&watch->lock);
+    unlink_locked(watch, subscriber);
+    bool within = pthread_equal(watch->notifier.id, pthread_self());
+    while (watch->told == subscriber && !within) {
+        pawl__cond_wait(&watch->told_one, &watch->lock);
+    }
+    pawl__unlock(&watch->lock);
+    subscriber->watch = NULL;
 }
