@@ -19,6 +19,7 @@ void pawl__config_free(struct pawl__config *config)
     for (size_t i = 0; i < PAWL__SETTING_COUNT; i++) {
         pawl__config_entry_done(&config->entries[i]);
     }
+    pawl__arena_done(&config->arena);
     free(config->file);
     free(config);
 }
@@ -76,6 +77,11 @@ void pawl__config_add_origin(const struct pawl__config *config,
                              struct pawl__buf *buf)
 {
     pawl__config_entry_add_origin(&config->entries[id], buf);
+}
+
+const struct pawl__section *pawl__config_section(const struct pawl__config *config, const char *key)
+{
+    return pawl__section_field(&config->sections, key);
 }
 
 const char *pawl__config_file(const struct pawl__config *config)

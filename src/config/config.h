@@ -4,8 +4,9 @@
  * Which file    --config FILE, else PAWL_CONFIG, else ./pawl.yaml, else /etc/pawl/pawl.yaml. The
  *               first of them is read, alone. A file that was named must exist; the other two may
  *               be missing.
- * Its form      YAML with sections and plain values: no lists, anchors, aliases, tags or second
- *               documents. UTF-8, at most PAWL__CONFIG_BYTES_MAX bytes. An empty file is fine.
+ * Its form      YAML: plain values below sections, and the lists and maps that the parts of a node
+ *               declare (config/section.h); no anchors, aliases, tags or second documents. UTF-8, at
+ *               most PAWL__CONFIG_BYTES_MAX bytes. An empty file is fine.
  * Environment   PAWL_<KEY>, then the name people know already (DATABASE_URL). An empty variable is
  *               one that is not set. A PAWL_ variable that is no setting, but nearly one, is an
  *               error; others are left alone, since a container platform may set PAWL_SERVICE_HOST.
@@ -24,6 +25,7 @@
 
 #include <pawl/pawl.h>
 
+#include "config/section.h"
 #include "config/settings.h"
 
 struct pawl__config;
@@ -41,6 +43,7 @@ struct pawl__config_sources {
     const char *const *environment; /* like environ (cast it); NULL: none */
     const struct pawl__config_flag *flags;
     size_t flags_count;
+    const struct pawl__field *sections; /* lists and maps, ended by one without key; NULL: none */
     /* Called for every problem found, in order, when it is not NULL; `reterr` has the first. */
     void (*problem)(void *context, const pawl_error *problem);
     void *problem_context;
@@ -84,6 +87,10 @@ void pawl__config_add_shown(const struct pawl__config *config,
 void pawl__config_add_origin(const struct pawl__config *config,
                              enum pawl__setting_id id,
                              struct pawl__buf *buf);
+
+/* What the file says of a section, which must have been declared; without it, of an empty one. Borrowed. */
+const struct pawl__section *pawl__config_section(const struct pawl__config *config,
+                                                 const char *key);
 
 /* The file that was read, or NULL. Borrowed. */
 const char *pawl__config_file(const struct pawl__config *config);

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cyaml/cyaml.h>
 #include <duckdb.h>
 #include <jansson.h>
 #include <libpq-fe.h>
@@ -66,7 +65,6 @@ void pawl__parts(struct pawl__part ret_parts[PAWL__PARTS_COUNT])
         { "DuckDB", without_v(duckdb_library_version()), NULL },
         { "RocksDB", NULL, rocksdb_version },
         { "jansson", jansson_version_str(), NULL },
-        { "libcyaml", cyaml_version_str, NULL },
         { "libyaml", yaml_get_version_string(), NULL },
         { "OpenSSL", OpenSSL_version(OPENSSL_FULL_VERSION_STRING), NULL },
         { "compiler", COMPILER, NULL },

@@ -12,7 +12,7 @@ struct pawl__part {
     char version[PAWL__PART_VERSION_SIZE];
 };
 
-enum { PAWL__PARTS_COUNT = 9 };
+enum { PAWL__PARTS_COUNT = 8 };
 
 /* Fills all of `ret_parts`: engines and libraries first, then the compiler. */
 void pawl__parts(struct pawl__part ret_parts[PAWL__PARTS_COUNT]);

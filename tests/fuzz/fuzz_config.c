@@ -1,10 +1,34 @@
-/* Any bytes as pawl.yaml: no crash, every problem names a line of the file, and what the walk finds
- * nothing wrong with libcyaml loads, with exactly the values that the walk saw. */
+/* Any bytes as pawl.yaml: no crash, every problem names a line of the file, and what nothing is wrong
+ * with has every value that a section declares as required. */
 #include "fuzz/fuzz.h"
 
 #include <string.h>
 
 #include "config/internal.h"
+
+static const struct pawl__field inner_fields[] = {
+    { .key = "name", .required = true, .value = { .type = PAWL__SETTING_TEXT, .text = "" } },
+    { .key = "batch",
+      .value = { .type = PAWL__SETTING_INTEGER, .text = "10", .min = 1, .max = 99 } },
+    { .key = NULL },
+};
+static const struct pawl__field outer_fields[] = {
+    { .key = "from",
+      .required = true,
+      .value = { .type = PAWL__SETTING_URL, .text = "", .one_of = "nats|ledger" } },
+    { .key = "subjects",
+      .shape = PAWL__SHAPE_LIST,
+      .count_max = 8,
+      .value = { .type = PAWL__SETTING_TEXT, .text = "" } },
+    { .key = "columns", .shape = PAWL__SHAPE_LIST, .count_max = 8, .fields = inner_fields },
+    { .key = "limits", .shape = PAWL__SHAPE_OBJECT, .fields = inner_fields + 1 },
+    { .key = NULL },
+};
+static const struct pawl__field sections[] = {
+    { .key = "pipelines", .shape = PAWL__SHAPE_MAP, .count_max = 16, .fields = outer_fields },
+    { .key = "log.targets", .shape = PAWL__SHAPE_LIST, .count_max = 4, .fields = inner_fields },
+    { .key = NULL },
+};
 
 static size_t lines_of(pawl_view text)
 {
@@ -29,53 +53,63 @@ static void check_problem(void *context, const pawl_error *problem)
     CHECK(line >= 1 && line <= lines_of(*text) + 1);
 }
 
-static void check_value(size_t id, const char *value)
+static void check_section(const struct pawl__field *field, const struct pawl__section *section)
 {
-    AUTO(pawl__buf_done) struct pawl__buf shown = BUF_INIT(1 << 20);
-    pawl_error error = PAWL_ERROR_INIT;
-    int64_t number = INT64_MIN;
+    struct pawl__field one = *field;
 
-    if (pawl__setting_parse(&pawl__settings[id], pawl_view_of(value), &number, &error) != PAWL_OK) {
-        CHECK(number == INT64_MIN);
-        CHECK(error.message[0] != '\0');
-        return;
+    CHECK((section->text != NULL) == (field->shape == PAWL__SHAPE_VALUE));
+    CHECK(section->text == NULL || !field->required || section->text[0] != '\0');
+    one.shape = field->fields == NULL ? PAWL__SHAPE_VALUE : PAWL__SHAPE_OBJECT;
+    for (size_t i = 0; i < section->count; i++) {
+        if (field->shape == PAWL__SHAPE_OBJECT) {
+            CHECK(section->entries[i].name == field->fields[i].key);
+            check_section(&field->fields[i], &section->entries[i]);
+        } else {
+            CHECK(i < field->count_max);
+            CHECK((section->entries[i].name != NULL) == (field->shape == PAWL__SHAPE_MAP));
+            CHECK(section->entries[i].line > 0);
+            check_section(&one, &section->entries[i]);
+        }
     }
-    pawl__setting_add_shown(&pawl__settings[id], pawl_view_of(value), &shown);
-    CHECK(pawl__view_is_utf8(pawl__buf_view(&shown)));
 }
 
-static void check_loaded(pawl_view text, const size_t *lines)
+static void check_config(const struct pawl__config *config)
 {
-    char *values[PAWL__SETTING_COUNT] = { NULL };
-    pawl_error error = PAWL_ERROR_INIT;
-
-    CHECK(pawl__config_values(text, values, &error) == PAWL_OK);
     for (size_t i = 0; i < PAWL__SETTING_COUNT; i++) {
-        CHECK((values[i] != NULL) == (lines[i] != 0));
-        if (values[i] != NULL) {
-            check_value(i, values[i]);
+        AUTO(pawl__buf_done) struct pawl__buf shown = BUF_INIT(1 << 20);
+        const struct pawl__config_entry *entry = &config->entries[i];
+
+        CHECK((entry->text != NULL) == (entry->line > 0));
+        if (entry->text != NULL) {
+            pawl__config_add_shown(config, i, &shown);
+            CHECK(pawl__view_is_utf8(pawl__buf_view(&shown)));
         }
-        free(values[i]);
+    }
+    for (size_t i = 0; i < config->sections.count; i++) {
+        check_section(&sections[i], &config->sections.entries[i]);
     }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static const char *const environment[] = { "HOME=/h", NULL };
     pawl_view text = { (const char *)data, size };
-    struct pawl__problems problems = { .report = check_problem, .context = &text };
-    size_t lines[PAWL__SETTING_COUNT];
-    bool any = false;
+    const struct pawl__config_sources sources = { .environment = environment,
+                                                  .sections = sections,
+                                                  .problem = check_problem,
+                                                  .problem_context = &text };
+    AUTO(pawl__config_free_p) struct pawl__config *config = calloc(1, sizeof(*config));
+    struct pawl__loader loader = { .sources = &sources, .config = config };
 
-    if (size > PAWL__CONFIG_BYTES_MAX || !pawl__view_is_utf8(text)
-        || (size > 0 && memchr(data, '\0', size) != NULL)) {
+    if (config == NULL || size > PAWL__CONFIG_BYTES_MAX) {
         return -1; /* refused before */
     }
-    CHECK(pawl__config_outline(text, "f.yaml", &problems, lines, NULL) == PAWL_OK);
-    for (size_t i = 0; i < PAWL__SETTING_COUNT; i++) {
-        any = any || lines[i] != 0;
-    }
-    if (problems.count == 0 && any) {
-        check_loaded(text, lines);
+    config->file = strdup("f.yaml");
+    CHECK(config->file != NULL);
+    CHECK(pawl__loader_declare(&loader) == PAWL_OK);
+    CHECK(pawl__loader_read(&loader, text) == PAWL_OK);
+    if (loader.problems == 0) {
+        check_config(config);
     }
     return 0;
 }

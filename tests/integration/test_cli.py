@@ -118,7 +118,7 @@ def versions():
     assert text == run("--version").stdout.decode() == run("doctor", "--version").stdout.decode()
     answer = json.loads(run("version", "--json").stdout)
     assert re.fullmatch(r"\d+\.\d+\.\d+", answer["version"]), answer
-    for part in ("SQLite", "libpq", "DuckDB", "RocksDB", "jansson", "libcyaml", "libyaml", "OpenSSL",
+    for part in ("SQLite", "libpq", "DuckDB", "RocksDB", "jansson", "libyaml", "OpenSSL",
                  "libmicrohttpd"):
         assert re.match(r"\d+\.\d+", answer["parts"][part]), answer
         assert part in text
