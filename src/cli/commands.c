@@ -60,11 +60,7 @@ static const struct pawl__cli cli = { .root = &root, .common = common, .settings
 
 pawl_status pawl__cli_init(const struct pawl__cli **ret_cli, pawl_error *reterr)
 {
-    pawl_status status = pawl__cli_setting_flags_init(&settings, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_setting_flags_init(&settings, reterr));
     for (size_t i = 0; i < COUNT_OF(shown_settings); i++) {
         common[i] = settings.flags[shown_settings[i]];
     }

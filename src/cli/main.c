@@ -102,13 +102,8 @@ static pawl_status run_line(
         .term = pawl__term_look(STDOUT_FILENO, (const char *const *)environ),
     };
 
-    pawl_status status = pawl__cli_init(&cli, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cli_args_parse(cli, argc, argv, &args, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_init(&cli, reterr));
+    TRY(pawl__cli_args_parse(cli, argc, argv, &args, reterr));
     *ret_only_prints = line_only_prints(&args);
     return run_args(&run, reterr);
 }

@@ -5,6 +5,7 @@
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/core/macros.h"
 #include "base/json/json.h"
 #include "base/log/log.h"
 #include "base/os/clock.h"
@@ -37,33 +38,27 @@ static void wanted_done(struct wanted *wanted)
 
 static pawl_status read_wanted(pawl_view descriptor, struct wanted *wanted, pawl_error *reterr)
 {
-    pawl_status status =
-        pawl_app_descriptor_normalize(descriptor, &wanted->json, &wanted->len, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__json_parse(
-            (pawl_view){ wanted->json, wanted->len }, SIZE_MAX, &wanted->parsed, reterr);
-    }
-    if (status == PAWL_OK) {
-        wanted->name = json_string_value(json_object_get(wanted->parsed, "name"));
-        wanted->partitions =
-            (unsigned)json_integer_value(json_object_get(wanted->parsed, "partitions"));
-        REQUIRE(wanted->name != NULL && wanted->partitions > 0);
-    }
-    return status;
+    TRY(pawl_app_descriptor_normalize(descriptor, &wanted->json, &wanted->len, reterr));
+    TRY(pawl__json_parse(
+        (pawl_view){ wanted->json, wanted->len }, SIZE_MAX, &wanted->parsed, reterr));
+    wanted->name = json_string_value(json_object_get(wanted->parsed, "name"));
+    wanted->partitions =
+        (unsigned)json_integer_value(json_object_get(wanted->parsed, "partitions"));
+    REQUIRE(wanted->name != NULL && wanted->partitions > 0);
+    return PAWL_OK;
 }
 
 static pawl_status compare(const struct wanted *wanted, const pawl_app *there, pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *stored = NULL;
     size_t len = 0;
-    pawl_status status = pawl_app_descriptor_to_json(there, &stored, &len, reterr);
 
-    if (status == PAWL_OK && strcmp(wanted->json, stored) != 0) {
-        status = pawl__fail(
+    TRY(pawl_app_descriptor_to_json(there, &stored, &len, reterr));
+    if (strcmp(wanted->json, stored) != 0) {
+        return pawl__fail(
             reterr, PAWL_CONFLICT, "application '%s' has another descriptor", wanted->name);
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* What fails behind a descriptor that is good is not the fault of whoever sent it, unless another
@@ -86,12 +81,9 @@ static pawl_status create_new(struct pawl__serve_node *node,
     AUTO(pawl__text_free) char *location = NULL;
     pawl_view json = { wanted->json, wanted->len };
     pawl_app *app = NULL;
-    pawl_status status = pawl__serve_apps_check_room(node, wanted->partitions, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl_app_locate(node->location, wanted->name, &location, reterr);
+    TRY(pawl__serve_apps_check_room(node, wanted->partitions, reterr));
+    pawl_status status = pawl_app_locate(node->location, wanted->name, &location, reterr);
     if (status == PAWL_OK) { /* which makes the directory, unless there is no room */
         status = pawl_app_open_json(location, json, &node->options.app, &app, reterr);
     }
@@ -146,16 +138,16 @@ pawl_status pawl__serve_node_create(struct pawl__serve_node *node,
 pawl_status pawl__serve_check_address(const char *listen, pawl_error *reterr)
 {
     struct pawl__http_address address;
-    pawl_status status = pawl__http_address_parse(listen, &address, reterr);
 
-    if (status == PAWL_OK && !address.loopback) {
-        status = pawl__fail(reterr,
-                            PAWL_INVALID,
-                            "'%s' can be reached from other machines, and there are no tokens yet "
-                            "that would keep strangers out: listen on 127.0.0.1 or [::1]",
-                            listen);
+    TRY(pawl__http_address_parse(listen, &address, reterr));
+    if (!address.loopback) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "'%s' can be reached from other machines, and there are no tokens yet "
+                          "that would keep strangers out: listen on 127.0.0.1 or [::1]",
+                          listen);
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status claim_location(struct pawl__serve_node *node, pawl_error *reterr)
@@ -163,9 +155,8 @@ static pawl_status claim_location(struct pawl__serve_node *node, pawl_error *ret
     if (node->is_database) {
         return PAWL_OK; /* each application there has an owner of its own */
     }
-    pawl_status status = pawl__fs_make_dir(node->location, reterr);
-    return status == PAWL_OK ? pawl__store_lock_inside(node->location, &node->owner, reterr)
-                             : status;
+    TRY(pawl__fs_make_dir(node->location, reterr));
+    return pawl__store_lock_inside(node->location, &node->owner, reterr);
 }
 
 static pawl_status init_lock(struct pawl__serve_node *node, pawl_error *reterr)
@@ -191,33 +182,16 @@ static pawl_status listen_on(struct pawl__serve_node *node, pawl_error *reterr)
 /* Listens before applications are opened: whoever asks for one meanwhile is told so. */
 static pawl_status open_parts(struct pawl__serve_node *node, pawl_error *reterr)
 {
-    pawl_status status = pawl__serve_check_address(node->options.http.listen, reterr);
-
-    if (status == PAWL_OK) {
-        status = init_lock(node, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = claim_location(node, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__metrics_new(&node->metrics, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__serve_gauges_new(node->metrics, &node->gauges, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_new(&node->options, node->metrics, &node->work, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__serve_apps_new(node, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__serve_apps_list(node, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = listen_on(node, reterr);
-    }
-    return status == PAWL_OK ? pawl__serve_apps_start(node, reterr) : status;
+    TRY(pawl__serve_check_address(node->options.http.listen, reterr));
+    TRY(init_lock(node, reterr));
+    TRY(claim_location(node, reterr));
+    TRY(pawl__metrics_new(&node->metrics, reterr));
+    TRY(pawl__serve_gauges_new(node->metrics, &node->gauges, reterr));
+    TRY(pawl__serve_work_new(&node->options, node->metrics, &node->work, reterr));
+    TRY(pawl__serve_apps_new(node, reterr));
+    TRY(pawl__serve_apps_list(node, reterr));
+    TRY(listen_on(node, reterr));
+    return pawl__serve_apps_start(node, reterr);
 }
 
 pawl_status pawl__serve_node_open(const struct pawl__serve_options *options,
@@ -255,12 +229,9 @@ static pawl_status close_parts(struct pawl__serve_node *node,
                                int64_t deadline_ns,
                                pawl_error *reterr)
 {
-    pawl_status status = pawl__serve_apps_stop(node, deadline_ns, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__serve_apps_close(node, reterr);
-    }
-    return status == PAWL_OK ? pawl__serve_work_close(STEAL(node->work), reterr) : status;
+    TRY(pawl__serve_apps_stop(node, deadline_ns, reterr));
+    TRY(pawl__serve_apps_close(node, reterr));
+    return pawl__serve_work_close(STEAL(node->work), reterr);
 }
 
 pawl_status pawl__serve_node_close(struct pawl__serve_node *node, pawl_error *reterr)

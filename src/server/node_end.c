@@ -3,6 +3,7 @@
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/core/macros.h"
 #include "base/os/clock.h"
 #include "base/thread/shutdown.h"
 #include "server/node_internal.h"
@@ -48,7 +49,7 @@ static void begin(struct ending *ending, const struct node_app_state *state, uin
 static pawl_status name_late(const struct ending *endings, size_t count, pawl_error *reterr)
 {
     const struct ending *first = NULL;
-    struct pawl__buf names = BUF_INIT(PAWL_ERROR_MESSAGE_SIZE / 2);
+    AUTO(pawl__buf_done) struct pawl__buf names = BUF_INIT(PAWL_ERROR_MESSAGE_SIZE / 2);
 
     for (size_t i = 0; i < count; i++) {
         if (endings[i].error.status != PAWL_OK) {
@@ -56,15 +57,13 @@ static pawl_status name_late(const struct ending *endings, size_t count, pawl_er
             first = first == NULL ? &endings[i] : first;
         }
     }
-    pawl_status status = first == NULL ? PAWL_OK
-                                       : pawl__fail(reterr,
-                                                    first->error.status,
-                                                    "not closed: %.*s%s: %s",
-                                                    VIEW_ARGS(pawl__buf_view(&names)),
-                                                    names.broken ? ", ..." : "",
-                                                    first->error.message);
-    pawl__buf_done(&names);
-    return status;
+    return first == NULL ? PAWL_OK
+                         : pawl__fail(reterr,
+                                      first->error.status,
+                                      "not closed: %.*s%s: %s",
+                                      VIEW_ARGS(pawl__buf_view(&names)),
+                                      names.broken ? ", ..." : "",
+                                      first->error.message);
 }
 
 static void begin_all(struct pawl__serve_node *node,

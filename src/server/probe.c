@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/core/error.h"
+#include "base/core/macros.h"
 #include "base/log/log.h"
 #include "base/os/clock.h"
 #include "base/thread/shutdown.h"
@@ -75,12 +76,8 @@ static void run(void *context)
 
 static pawl_status start(struct node_probe *probe, pawl_error *reterr)
 {
-    pawl_status status = pawl__lock_init(&probe->lock, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl__cond_init(&probe->changed, reterr);
+    TRY(pawl__lock_init(&probe->lock, reterr));
+    pawl_status status = pawl__cond_init(&probe->changed, reterr);
     if (status != PAWL_OK) {
         pawl__lock_done(&probe->lock);
         return status;

@@ -18,18 +18,10 @@ static pawl_status name_of(const char *descriptor, char **ret_name, pawl_error *
     json_auto_t *json = NULL;
     struct pawl__json_node object;
     pawl_view name;
-    pawl_status status =
-        pawl__json_parse(pawl_view_of(descriptor), DESCRIPTOR_BYTES_MAX, &json, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__json_object(pawl__json_root(json, "descriptor"), &object, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__json_text(pawl__json_key(&object, "name"), &name, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__json_parse(pawl_view_of(descriptor), DESCRIPTOR_BYTES_MAX, &json, reterr));
+    TRY(pawl__json_object(pawl__json_root(json, "descriptor"), &object, reterr));
+    TRY(pawl__json_text(pawl__json_key(&object, "name"), &name, reterr));
     *ret_name = pawl__view_dup(name);
     return *ret_name == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a name") : PAWL_OK;
 }
@@ -52,8 +44,8 @@ static pawl_status print_created(const struct pawl__cli_run *run,
     };
 
     pawl__table_init(&table, columns, COUNT_OF(columns), &options);
-    pawl_status status = pawl__table_add(&table, cells, reterr);
-    return status == PAWL_OK ? pawl__table_end(&table, reterr) : status;
+    TRY(pawl__table_add(&table, cells, reterr));
+    return pawl__table_end(&table, reterr);
 }
 
 static pawl_status create_run(struct pawl__cli_run *run, pawl_error *reterr)

@@ -33,12 +33,10 @@ static pawl_status exec_one(const struct pawl__cli_run *run,
 {
     AUTO(pawl__text_free) char *json = NULL;
     size_t len = 0;
-    pawl_status status = pawl_app_exec_json(app, 0, command, &json, &len, reterr);
 
-    if (status == PAWL_OK) {
-        status = print_answer(run, json, reterr);
-    }
-    return status == PAWL_OK ? pawl__cli_out_check(reterr) : status;
+    TRY(pawl_app_exec_json(app, 0, command, &json, &len, reterr));
+    TRY(print_answer(run, json, reterr));
+    return pawl__cli_out_check(reterr);
 }
 
 /* --- many: those that are on their way, answered in the order of the input ---
@@ -155,12 +153,10 @@ static pawl_status print_first(struct lines_ahead *ahead, pawl_error *reterr)
 
 static pawl_status print_all(struct lines_ahead *ahead, pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    while (ahead->count > 0 && status == PAWL_OK) {
-        status = print_first(ahead, reterr);
+    while (ahead->count > 0) {
+        TRY(print_first(ahead, reterr));
     }
-    return status == PAWL_OK ? pawl__cli_out_check(reterr) : status;
+    return pawl__cli_out_check(reterr);
 }
 
 static pawl_status send_line(struct lines_ahead *ahead,
@@ -169,10 +165,9 @@ static pawl_status send_line(struct lines_ahead *ahead,
                              pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = ahead->count == AHEAD_MAX ? print_first(ahead, reterr) : PAWL_OK;
 
-    if (status != PAWL_OK) {
-        return status;
+    if (ahead->count == AHEAD_MAX) {
+        TRY(print_first(ahead, reterr));
     }
     struct line *line = &ahead->lines[(ahead->first + ahead->count) % AHEAD_MAX];
     *line = (struct line){ .ahead = ahead, .number = number };
@@ -180,8 +175,9 @@ static pawl_status send_line(struct lines_ahead *ahead,
         ahead->count++;
         return PAWL_OK;
     }
-    status = print_all(ahead, reterr); /* one before it may have been refused as well */
-    return status == PAWL_OK ? fail_line(number, &error, reterr) : status;
+    /* one before it may have been refused as well */
+    TRY(print_all(ahead, reterr));
+    return fail_line(number, &error, reterr);
 }
 
 /* Whether the command may be executed again. What cannot be read is refused in any case. */
@@ -203,11 +199,10 @@ static pawl_status exec_line(struct lines_ahead *ahead,
     if (has_key(command)) {
         return send_line(ahead, number, command, reterr);
     }
-    pawl_status status = print_all(ahead, reterr);
-    if (status == PAWL_OK && exec_one(ahead->run, ahead->app, command, &error) != PAWL_OK) {
-        status = fail_line(number, &error, reterr);
-    }
-    return status;
+    TRY(print_all(ahead, reterr));
+    return exec_one(ahead->run, ahead->app, command, &error) != PAWL_OK
+               ? fail_line(number, &error, reterr)
+               : PAWL_OK;
 }
 
 static bool is_blank(pawl_view line)
@@ -256,22 +251,16 @@ static pawl_status exec_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
     AUTO(pawl__text_free) char *command = NULL;
     bool one = pawl__cli_args_has(run->args, "command");
-    pawl_status status = one ? pawl__cli_input_read("command",
-                                                    pawl__cli_args_value(run->args, "command"),
-                                                    COMMAND_BYTES_MAX,
-                                                    &command,
-                                                    reterr)
-                             : PAWL_OK;
 
-    if (status == PAWL_OK) {
-        status = pawl__cli_app_open_named(run, &app, reterr);
+    if (one) {
+        TRY(pawl__cli_input_read("command",
+                                 pawl__cli_args_value(run->args, "command"),
+                                 COMMAND_BYTES_MAX,
+                                 &command,
+                                 reterr));
     }
-    if (status == PAWL_OK) {
-        status = pawl__cli_app_await_numbers(app, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_app_open_named(run, &app, reterr));
+    TRY(pawl__cli_app_await_numbers(app, reterr));
     return one ? exec_one(run, app, pawl_view_of(command), reterr) : exec_lines(run, app, reterr);
 }
 

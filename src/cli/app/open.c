@@ -63,13 +63,11 @@ pawl_status pawl__cli_app_location(const struct pawl__cli_run *run,
                                    pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *apps = NULL;
-    pawl_status status =
-        pawl_app_check_name(name, reterr); /* first: the name is what the user typed */
 
-    if (status == PAWL_OK) {
-        status = pawl__cli_apps_location(run, &apps, reterr);
-    }
-    return status == PAWL_OK ? pawl_app_locate(apps, name, ret_location, reterr) : status;
+    /* first: the name is what the user typed */
+    TRY(pawl_app_check_name(name, reterr));
+    TRY(pawl__cli_apps_location(run, &apps, reterr));
+    return pawl_app_locate(apps, name, ret_location, reterr);
 }
 
 pawl_app_options pawl__cli_app_options(const struct pawl__cli_run *run)
@@ -107,10 +105,9 @@ pawl_status pawl__cli_app_open_with(const struct pawl__cli_run *run,
                                     pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *location = NULL;
-    pawl_status status =
-        pawl__cli_app_location(run, pawl__cli_args_operand(run->args, 0), &location, reterr);
 
-    return status == PAWL_OK ? open_patiently(location, options, ret_app, reterr) : status;
+    TRY(pawl__cli_app_location(run, pawl__cli_args_operand(run->args, 0), &location, reterr));
+    return open_patiently(location, options, ret_app, reterr);
 }
 
 pawl_status pawl__cli_app_open_named(const struct pawl__cli_run *run,

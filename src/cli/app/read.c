@@ -23,8 +23,8 @@ static pawl_status print_json(const struct pawl__cli_run *run, const char *json,
 
     pawl__cli_out_add_value(run, &out, pawl_view_of(json));
     pawl__buf_add_char(&out, '\n');
-    pawl_status status = pawl__cli_out_add(&out, reterr);
-    return status == PAWL_OK ? pawl__cli_out_check(reterr) : status;
+    TRY(pawl__cli_out_add(&out, reterr));
+    return pawl__cli_out_check(reterr);
 }
 
 static pawl_status add_record(void *context, const pawl_app_record *record, pawl_error *reterr)
@@ -97,22 +97,19 @@ static pawl_status records_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
     AUTO(rows_done) struct rows rows = { .app = NULL };
-    pawl_status status = pawl__cli_app_open_to_read(run, &app, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_app_open_to_read(run, &app, reterr));
     start(&rows, run, record_columns, COUNT_OF(record_columns));
-    status = pawl__cli_args_has(run->args, "id") ? pawl_app_read_record(
-                 app, number(run, "workspace"), number(run, "id"), add_record, &rows, reterr)
-                                                 : pawl_app_read_c_records(app,
-                                                                           number(run, "workspace"),
-                                                                           number(run, "from"),
-                                                                           number(run, "limit"),
-                                                                           add_record,
-                                                                           &rows,
-                                                                           reterr);
-    return status == PAWL_OK ? pawl__table_end(&rows.table, reterr) : status;
+    TRY(pawl__cli_args_has(run->args, "id") ? pawl_app_read_record(
+            app, number(run, "workspace"), number(run, "id"), add_record, &rows, reterr)
+                                            : pawl_app_read_c_records(app,
+                                                                      number(run, "workspace"),
+                                                                      number(run, "from"),
+                                                                      number(run, "limit"),
+                                                                      add_record,
+                                                                      &rows,
+                                                                      reterr));
+    return pawl__table_end(&rows.table, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_app_records = {
@@ -144,28 +141,25 @@ static pawl_status log_run(struct pawl__cli_run *run, bool of_workspace, pawl_er
 {
     AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
     AUTO(rows_done) struct rows rows = { .app = NULL };
-    pawl_status status = pawl__cli_app_open_to_read(run, &app, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_app_open_to_read(run, &app, reterr));
     start(&rows, run, event_columns, COUNT_OF(event_columns));
     rows.app = app;
-    status = of_workspace ? pawl_app_read_wlog(app,
-                                               number(run, "workspace"),
-                                               number(run, "from"),
-                                               number(run, "limit"),
-                                               add_event,
-                                               &rows,
-                                               reterr)
-                          : pawl_app_read_plog(app,
-                                               (uint16_t)number(run, "partition"),
-                                               number(run, "from"),
-                                               number(run, "limit"),
-                                               add_event,
-                                               &rows,
-                                               reterr);
-    return status == PAWL_OK ? pawl__table_end(&rows.table, reterr) : status;
+    TRY(of_workspace ? pawl_app_read_wlog(app,
+                                          number(run, "workspace"),
+                                          number(run, "from"),
+                                          number(run, "limit"),
+                                          add_event,
+                                          &rows,
+                                          reterr)
+                     : pawl_app_read_plog(app,
+                                          (uint16_t)number(run, "partition"),
+                                          number(run, "from"),
+                                          number(run, "limit"),
+                                          add_event,
+                                          &rows,
+                                          reterr));
+    return pawl__table_end(&rows.table, reterr);
 }
 
 #define LOG_COLUMNS                                                                          \

@@ -18,14 +18,9 @@ static pawl_status add_partition(struct pawl__table *table,
 {
     pawl_sequencer_status of;
     uint64_t log_end = 0;
-    pawl_status status = pawl_app_get_status(app, partition, &of, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl_app_get_log_end(app, partition, &log_end, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl_app_get_status(app, partition, &of, reterr));
+    TRY(pawl_app_get_log_end(app, partition, &log_end, reterr));
     const struct pawl__cell cells[] = {
         pawl__cell_integer(partition),
         pawl__cell_integer((int64_t)log_end),
@@ -54,30 +49,24 @@ pawl_status pawl__cli_seq_print_status(struct pawl__cli_run *run, pawl_app *app,
     };
     AUTO(pawl__table_done) struct pawl__table table = { 0 };
     struct pawl__table_options options = pawl__cli_out_table(run);
-    pawl_status status = PAWL_OK;
 
     pawl__table_init(&table, columns, COUNT_OF(columns), &options);
-    for (uint16_t i = 0; i < pawl_app_get_descriptor(app)->partitions && status == PAWL_OK; i++) {
-        status = add_partition(&table, app, i, reterr);
+    for (uint16_t i = 0; i < pawl_app_get_descriptor(app)->partitions; i++) {
+        TRY(add_partition(&table, app, i, reterr));
     }
-    return status == PAWL_OK ? pawl__table_end(&table, reterr) : status;
+    return pawl__table_end(&table, reterr);
 }
 
 static pawl_status status_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
-    pawl_status status = pawl__cli_app_open_named(run, &app, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_app_open_named(run, &app, reterr));
     /* A partition whose log is damaged is a row that says so, and decides the exit code. */
     pawl_error broken = PAWL_ERROR_INIT;
     pawl_status numbers = pawl__cli_app_await_numbers(app, &broken);
-    status = pawl__cli_seq_print_status(run, app, reterr);
-    return status == PAWL_OK && numbers != PAWL_OK
-               ? pawl__fail(reterr, numbers, "%s", broken.message)
-               : status;
+    TRY(pawl__cli_seq_print_status(run, app, reterr));
+    return numbers != PAWL_OK ? pawl__fail(reterr, numbers, "%s", broken.message) : PAWL_OK;
 }
 
 const struct pawl__cli_command pawl__cli_cmd_seq_status = {
@@ -207,27 +196,24 @@ static pawl_status add_sequences(struct numbers *numbers, pawl_error *reterr)
 {
     const pawl_app_descriptor *descriptor = pawl_app_get_descriptor(numbers->app);
     bool found = false;
-    pawl_status status = PAWL_OK;
 
-    for (uint16_t i = PAWL_APP_SEQ_WLOG_OFFSET; i <= PAWL_APP_SEQ_OW_RECORD && status == PAWL_OK;
-         i++) {
-        status = add_wanted(numbers, i, &found, reterr);
+    for (uint16_t i = PAWL_APP_SEQ_WLOG_OFFSET; i <= PAWL_APP_SEQ_OW_RECORD; i++) {
+        TRY(add_wanted(numbers, i, &found, reterr));
     }
-    for (size_t i = 0; i < descriptor->kind_count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < descriptor->kind_count; i++) {
         const pawl_app_kind *kind = &descriptor->kinds[i];
-        for (size_t k = 0; k < kind->sequence_count && status == PAWL_OK; k++) {
+        for (size_t k = 0; k < kind->sequence_count; k++) {
             if (!came_before(descriptor, i, kind->sequences[k].id)) {
-                status = add_wanted(numbers, kind->sequences[k].id, &found, reterr);
+                TRY(add_wanted(numbers, kind->sequences[k].id, &found, reterr));
             }
         }
     }
-    return status == PAWL_OK && !found
-               ? pawl__fail(reterr,
-                            PAWL_UNKNOWN_SEQUENCE,
-                            "application '%s' has no sequence '%s'",
-                            descriptor->name,
-                            pawl__cli_args_value(numbers->run->args, "sequence"))
-               : status;
+    return !found ? pawl__fail(reterr,
+                               PAWL_UNKNOWN_SEQUENCE,
+                               "application '%s' has no sequence '%s'",
+                               descriptor->name,
+                               pawl__cli_args_value(numbers->run->args, "sequence"))
+                  : PAWL_OK;
 }
 
 /* What of the workspace is wrong beside its numbers: a row each, in the place of a sequence. */
@@ -273,25 +259,20 @@ static pawl_status numbers_run(struct pawl__cli_run *run, bool prove, pawl_error
     };
     AUTO(numbers_done) struct numbers numbers = { .run = run };
     struct pawl__table_options options = pawl__cli_out_table(run);
-    pawl_status status = pawl__cli_app_open_to_read(run, &numbers.app, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_app_open_to_read(run, &numbers.app, reterr));
     pawl__table_init(&numbers.table, columns, COUNT_OF(columns), &options);
-    status = add_sequences(&numbers, reterr);
-    if (status == PAWL_OK && prove && !pawl__cli_args_has(run->args, "sequence")) {
-        status = add_parts(&numbers, reterr);
+    TRY(add_sequences(&numbers, reterr));
+    if (prove && !pawl__cli_args_has(run->args, "sequence")) {
+        TRY(add_parts(&numbers, reterr));
     }
-    if (status == PAWL_OK) {
-        status = pawl__table_end(&numbers.table, reterr);
-    }
-    return status == PAWL_OK && prove && numbers.findings > 0
+    TRY(pawl__table_end(&numbers.table, reterr));
+    return prove && numbers.findings > 0
                ? pawl__fail(reterr,
                             PAWL_CORRUPT,
                             "numbers or entries of the workspace are missing, doubled or not what "
                             "its log says, as listed")
-               : status;
+               : PAWL_OK;
 }
 
 static pawl_status seq_run(struct pawl__cli_run *run, pawl_error *reterr)

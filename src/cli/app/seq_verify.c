@@ -36,9 +36,7 @@ static pawl_status add_whole(struct pawl__table *table,
                              const pawl_app_report *report,
                              pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < PAWL_APP_PARTS && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < PAWL_APP_PARTS; i++) {
         bool no_anchor = i == PAWL_APP_PART_ANCHOR && report->anchor_missing;
         const struct pawl__cell cells[] = {
             pawl__cell_text(pawl_view_of(pawl_app_part_word((pawl_app_part)i))),
@@ -49,10 +47,10 @@ static pawl_status add_whole(struct pawl__table *table,
                       : pawl__cell_none(),
         };
         if (!findings->seen[i]) {
-            status = pawl__table_add(table, cells, reterr);
+            TRY(pawl__table_add(table, cells, reterr));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__cli_seq_verify_all(struct pawl__cli_run *run, pawl_error *reterr)
@@ -69,24 +67,18 @@ pawl_status pawl__cli_seq_verify_all(struct pawl__cli_run *run, pawl_error *rete
     struct findings findings = { .table = &table, .error = PAWL_ERROR_INIT };
     pawl_app_report report = { .unaccounted = 0 };
     pawl_error wrong = PAWL_ERROR_INIT;
-    pawl_status status = pawl__cli_app_open_to_read(run, &app, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_app_open_to_read(run, &app, reterr));
     pawl__table_init(&table, columns, COUNT_OF(columns), &options);
     pawl_status verdict = pawl_app_verify(app, 0, add_finding, &findings, &report, &wrong);
     if (verdict != PAWL_OK && verdict != PAWL_CORRUPT) {
         return pawl__fail_with(reterr, verdict, &wrong); /* it could not be checked */
     }
-    status = findings.status == PAWL_OK
-                 ? add_whole(&table, &findings, &report, reterr)
-                 : pawl__fail(reterr, findings.status, "%s", findings.error.message);
-    if (status == PAWL_OK) {
-        status = pawl__table_end(&table, reterr);
-    }
-    return status == PAWL_OK && verdict != PAWL_OK ? pawl__fail_with(reterr, verdict, &wrong)
-                                                   : status;
+    TRY(findings.status == PAWL_OK
+            ? add_whole(&table, &findings, &report, reterr)
+            : pawl__fail(reterr, findings.status, "%s", findings.error.message));
+    TRY(pawl__table_end(&table, reterr));
+    return verdict != PAWL_OK ? pawl__fail_with(reterr, verdict, &wrong) : PAWL_OK;
 }
 
 /* --- anew --- */
@@ -97,11 +89,9 @@ static pawl_status rebuild_run(struct pawl__cli_run *run, pawl_error *reterr)
     pawl_app_options options = pawl__cli_app_options(run);
 
     options.rebuild = true;
-    pawl_status status = pawl__cli_app_open_with(run, &options, &app, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cli_app_await_numbers(app, reterr);
-    }
-    return status == PAWL_OK ? pawl__cli_seq_print_status(run, app, reterr) : status;
+    TRY(pawl__cli_app_open_with(run, &options, &app, reterr));
+    TRY(pawl__cli_app_await_numbers(app, reterr));
+    return pawl__cli_seq_print_status(run, app, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_seq_rebuild = {

@@ -39,10 +39,7 @@ static pawl_status help_run(struct pawl__cli_run *run, pawl_error *reterr)
         pawl__cli_help_settings(&text, cli, run->term.width);
         return pawl__cli_out_add(&text, reterr);
     }
-    pawl_status status = find_path(run->args, &path, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(find_path(run->args, &path, reterr));
     pawl__cli_help_full(&text, cli, &path, run->term.width);
     return pawl__cli_out_add(&text, reterr);
 }
@@ -118,9 +115,9 @@ static pawl_status examples_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(HELP_BYTES_MAX);
     struct pawl__cli_path path = { .commands = { run->args->cli->root }, .depth = 1 };
-    pawl_status status = add_examples(&out, &path, reterr);
 
-    return status == PAWL_OK ? pawl__cli_out_add(&out, reterr) : status;
+    TRY(add_examples(&out, &path, reterr));
+    return pawl__cli_out_add(&out, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_examples = {

@@ -319,15 +319,12 @@ static pawl_status clear_pages(const char *path, const char *name, pawl_error *r
 
 pawl_status pawl__cli_man_write(const struct pawl__cli *cli, const char *dir, pawl_error *reterr)
 {
-    pawl_status status = clear_pages(dir, cli->root->name, reterr);
-
-    if (status == PAWL_OK) {
-        status = write_page(cli, cli->root, dir, reterr);
-    }
-    for (size_t i = 0; status == PAWL_OK && cli->root->commands[i] != NULL; i++) {
+    TRY(clear_pages(dir, cli->root->name, reterr));
+    TRY(write_page(cli, cli->root, dir, reterr));
+    for (size_t i = 0; cli->root->commands[i] != NULL; i++) {
         if (!cli->root->commands[i]->hidden) {
-            status = write_page(cli, cli->root->commands[i], dir, reterr);
+            TRY(write_page(cli, cli->root->commands[i], dir, reterr));
         }
     }
-    return status;
+    return PAWL_OK;
 }

@@ -80,9 +80,8 @@ struct pawl__sink pawl__cli_out_sink(void)
 
 pawl_status pawl__cli_out_add(const struct pawl__buf *buf, pawl_error *reterr)
 {
-    pawl_status status = pawl__buf_check(buf, "output", reterr);
-
-    return status == PAWL_OK ? write_output(NULL, pawl__buf_view(buf), reterr) : status;
+    TRY(pawl__buf_check(buf, "output", reterr));
+    return write_output(NULL, pawl__buf_view(buf), reterr);
 }
 
 struct pawl__table_options pawl__cli_out_table(const struct pawl__cli_run *run)
@@ -104,9 +103,9 @@ pawl_status pawl__cli_out_add_json(struct pawl__buf *buf, json_t *json, pawl_err
     if (owned == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for the output");
     }
-    pawl_status status = pawl__json_dump(owned, buf, reterr);
+    TRY(pawl__json_dump(owned, buf, reterr));
     pawl__buf_add_char(buf, '\n');
-    return status;
+    return PAWL_OK;
 }
 
 /* Control characters stand only in the strings of JSON, where \uNNNN means the same; line breaks

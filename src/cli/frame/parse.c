@@ -254,11 +254,9 @@ static pawl_status take_word(struct parse *parse, const char *word, pawl_error *
     }
     struct rule rule = { operand->choices, operand->kind, operand->min, operand->max };
     snprintf(what, sizeof(what), "%s", operand->name);
-    pawl_status status = check_value(what, word, rule, reterr);
-    if (status == PAWL_OK) {
-        args->operands[args->operand_count++] = word;
-    }
-    return status;
+    TRY(check_value(what, word, rule, reterr));
+    args->operands[args->operand_count++] = word;
+    return PAWL_OK;
 }
 
 static pawl_status take_argument(struct parse *parse, pawl_error *reterr)

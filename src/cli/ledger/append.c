@@ -97,18 +97,17 @@ static pawl_status answer(const struct append *append,
                                derived ? pawl_view_of(result->derived_id) : append->events[i].id);
         pawl__buf_add_format(&out, ",\"duplicate\":%s}\n", result->duplicate ? "true" : "false");
     }
-    pawl_status status = pawl__cli_out_add(&out, reterr);
-    return status == PAWL_OK ? pawl__cli_out_check(reterr) : status;
+    TRY(pawl__cli_out_add(&out, reterr));
+    return pawl__cli_out_check(reterr);
 }
 
 /* What would be refused must not leave a new ledger behind that is empty: so it is tried out first. */
 static pawl_status try_out(const pawl_event *events, size_t count, pawl_error *reterr)
 {
     AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
-    pawl_status status = pawl_ledger_open("memory:", NULL, &ledger, reterr);
 
-    return status == PAWL_OK ? pawl_ledger_append_many(ledger, events, count, NULL, reterr)
-                             : status;
+    TRY(pawl_ledger_open("memory:", NULL, &ledger, reterr));
+    return pawl_ledger_append_many(ledger, events, count, NULL, reterr);
 }
 
 static pawl_status create_for(struct append *append,
@@ -116,22 +115,19 @@ static pawl_status create_for(struct append *append,
                               size_t count,
                               pawl_error *reterr)
 {
-    pawl_status status = append->ledger == NULL ? try_out(events, count, reterr) : PAWL_OK;
-
-    return status == PAWL_OK && append->ledger == NULL
-               ? pawl__cli_ledger_open(append->run, LEDGER_TO_CREATE, &append->ledger, reterr)
-               : status;
+    if (append->ledger != NULL) {
+        return PAWL_OK;
+    }
+    TRY(try_out(events, count, reterr));
+    return pawl__cli_ledger_open(append->run, LEDGER_TO_CREATE, &append->ledger, reterr);
 }
 
 static pawl_status submit(struct append *append, size_t from, size_t count, pawl_error *reterr)
 {
     const pawl_event *events = &append->events[from];
     pawl_append_result *results = &append->results[from];
-    pawl_status status = create_for(append, events, count, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(create_for(append, events, count, reterr));
     return append->turn != NULL
                ? pawl_turn_append(append->turn, events, count, results, reterr)
                : pawl_ledger_append_many(append->ledger, events, count, results, reterr);
@@ -182,8 +178,8 @@ static pawl_status append_range(struct append *append,
         return fail_at_line(append->held[from].line, status, reterr);
     }
     size_t half = count / 2;
-    status = append_range(append, from, half, reterr);
-    return status == PAWL_OK ? append_range(append, from + half, count - half, reterr) : status;
+    TRY(append_range(append, from, half, reterr));
+    return append_range(append, from + half, count - half, reterr);
 }
 
 static pawl_status flush(struct append *append, pawl_error *reterr)
@@ -326,13 +322,13 @@ static pawl_status append_one(struct append *append,
     struct pawl__uuid uuid;
     pawl_event *event = &append->events[0];
 
-    pawl_status status = pawl__cli_input_read(
-        "payload", pawl__cli_args_value(run->args, "payload"), PAYLOAD_BYTES_MAX, &payload, reterr);
-    if (status == PAWL_OK && append->new_ids) {
-        status = pawl__uuid_next(pawl__uuid_process(), &uuid, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
+    TRY(pawl__cli_input_read("payload",
+                             pawl__cli_args_value(run->args, "payload"),
+                             PAYLOAD_BYTES_MAX,
+                             &payload,
+                             reterr));
+    if (append->new_ids) {
+        TRY(pawl__uuid_next(pawl__uuid_process(), &uuid, reterr));
     }
     *event = append->defaults;
     event->id = pawl_view_of(id);
@@ -357,7 +353,6 @@ static pawl_status take_flags(struct append *append,
     const char *id = pawl__cli_args_value(args, "id");
     const char *created_at = pawl__cli_args_value(args, "created-at");
     pawl_event *defaults = &append->defaults;
-    pawl_status status = PAWL_OK;
 
     defaults->run_id = pawl_view_of(pawl__cli_args_value(args, "run"));
     defaults->kind = pawl_view_of(pawl__cli_args_value(args, "kind"));
@@ -373,17 +368,15 @@ static pawl_status take_flags(struct append *append,
                           "get a random one with --id new");
     }
     if (created_at != NULL) {
-        status = pawl__cli_ledger_time("created-at", created_at, &defaults->created_at_us, reterr);
+        TRY(pawl__cli_ledger_time("created-at", created_at, &defaults->created_at_us, reterr));
     }
-    if (status == PAWL_OK && pawl__cli_args_has(args, "attempt")
-        && (defaults->run_id.len == 0 || defaults->turn < 0)) {
+    if (pawl__cli_args_has(args, "attempt") && (defaults->run_id.len == 0 || defaults->turn < 0)) {
         return pawl__fail(reterr, PAWL_INVALID, "'--attempt' needs --run and --turn beside it");
     }
-    if (status == PAWL_OK && pawl__cli_args_has(args, "ordinal")
-        && !pawl__cli_args_has(args, "attempt")) {
+    if (pawl__cli_args_has(args, "ordinal") && !pawl__cli_args_has(args, "attempt")) {
         return pawl__fail(reterr, PAWL_INVALID, "'--ordinal' needs --attempt beside it");
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* Only one that is there. A turn that is gone on with is in one. */
@@ -427,25 +420,16 @@ static pawl_status append_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(append_done) struct append append = { .run = run };
 
-    pawl_status status = take_flags(&append, run, reterr);
-    if (status == PAWL_OK) {
-        status = make_room(&append, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = open_existing(&append, run, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = resume_turn(&append, run, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl__cli_args_has(run->args, "payload") ? append_one(&append, run, reterr)
-                                                      : append_lines(&append, reterr);
+    TRY(take_flags(&append, run, reterr));
+    TRY(make_room(&append, reterr));
+    TRY(open_existing(&append, run, reterr));
+    TRY(resume_turn(&append, run, reterr));
+    TRY(pawl__cli_args_has(run->args, "payload") ? append_one(&append, run, reterr)
+                                                 : append_lines(&append, reterr));
     /* No lines at all: an empty ledger is what was asked for. */
-    return status == PAWL_OK && append.ledger == NULL
+    return append.ledger == NULL
                ? pawl__cli_ledger_open(run, LEDGER_TO_CREATE, &append.ledger, reterr)
-               : status;
+               : PAWL_OK;
 }
 
 const struct pawl__cli_command pawl__cli_cmd_ledger_append = {

@@ -3,6 +3,7 @@
 
 #include "base/core/error.h"
 #include "base/core/hex.h"
+#include "base/core/macros.h"
 #include "base/core/quantity.h"
 #include "base/core/sha256.h"
 #include "base/os/clock.h"
@@ -61,24 +62,21 @@ pawl_status pawl__cli_ledger_filter(const struct pawl__cli_run *run,
     const char *turns = pawl__cli_args_value(args, "turn");
     const char *since = pawl__cli_args_value(args, "since");
     const char *until = pawl__cli_args_value(args, "until");
-    pawl_status status = PAWL_OK;
 
     filter.run_id = pawl_view_of(pawl__cli_args_value(args, "run"));
     filter.kind = pawl_view_of(pawl__cli_args_value(args, "kind"));
     filter.actor = pawl_view_of(pawl__cli_args_value(args, "actor"));
     if (turns != NULL) {
-        status = parse_turns(turns, &filter, reterr);
+        TRY(parse_turns(turns, &filter, reterr));
     }
-    if (status == PAWL_OK && since != NULL) {
-        status = pawl__cli_ledger_time("since", since, &filter.time_min_us, reterr);
+    if (since != NULL) {
+        TRY(pawl__cli_ledger_time("since", since, &filter.time_min_us, reterr));
     }
-    if (status == PAWL_OK && until != NULL) {
-        status = pawl__cli_ledger_time("until", until, &filter.time_max_us, reterr);
+    if (until != NULL) {
+        TRY(pawl__cli_ledger_time("until", until, &filter.time_max_us, reterr));
     }
-    if (status == PAWL_OK) {
-        *ret_filter = filter;
-    }
-    return status;
+    *ret_filter = filter;
+    return PAWL_OK;
 }
 
 pawl_status pawl__cli_ledger_head_parse(const char *flag,

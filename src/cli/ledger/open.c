@@ -76,26 +76,19 @@ pawl_status pawl__cli_ledger_open(const struct pawl__cli_run *run,
     options.must_exist = access != LEDGER_TO_CREATE;
     options.read_only = access == LEDGER_TO_READ || access == LEDGER_TO_VERIFY;
     options.accept_damage = access == LEDGER_TO_VERIFY;
-    pawl_status status = pawl__cli_ledger_location(run, &location, reterr);
-    if (status == PAWL_OK) {
-        status = check_memory(location, access, reterr);
+    TRY(pawl__cli_ledger_location(run, &location, reterr));
+    TRY(check_memory(location, access, reterr));
+    if (access == LEDGER_TO_CREATE) {
+        TRY(pawl__cli_location_make(run, &store, reterr));
     }
-    if (status == PAWL_OK && access == LEDGER_TO_CREATE) {
-        status = pawl__cli_location_make(run, &store, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl_ledger_open(location, &options, ret_ledger, reterr);
-    if (status == PAWL_OK) {
-        hurried = (struct pawl__cli_wakeable){ hurry, *ret_ledger };
-        pawl__cli_interrupt_escalates(&hurried);
-    }
-    if (status == PAWL_OK && !options.read_only && strstr(location, "durability=normal") != NULL) {
+    TRY(pawl_ledger_open(location, &options, ret_ledger, reterr));
+    hurried = (struct pawl__cli_wakeable){ hurry, *ret_ledger };
+    pawl__cli_interrupt_escalates(&hurried);
+    if (!options.read_only && strstr(location, "durability=normal") != NULL) {
         LOG_WARNING("durability is normal: a power cut can take the last events that were answered",
                     LOG_TEXT("ledger", location));
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__cli_ledger_snapshots(const struct pawl__cli_run *run,

@@ -13,11 +13,8 @@ pawl_status pawl__cli_ledger_add_json(const struct pawl__cli_run *run,
 {
     AUTO(pawl__text_free) char *json = NULL;
     size_t len = 0;
-    pawl_status status = pawl_event_to_json(event, &json, &len, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl_event_to_json(event, &json, &len, reterr));
     pawl__cli_out_add_value(run, buf, (pawl_view){ json, len });
     return PAWL_OK;
 }

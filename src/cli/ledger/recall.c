@@ -99,22 +99,12 @@ static pawl_status embed_line(pawl_ledger *ledger, pawl_view text, pawl_error *r
     struct pawl__json_node line;
     uint64_t offset = 0;
 
-    pawl_status status = pawl__json_parse(text, VECTOR_BYTES_MAX, &json, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__json_object(pawl__json_root(json, ""), &line, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__json_only(&line, names, COUNT_OF(names), reterr);
-    }
-    if (status == PAWL_OK) {
-        status = find_offset(ledger, &line, &offset, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = read_vector(pawl__json_key(&line, "embedding"), &vector, reterr);
-    }
-    return status == PAWL_OK
-               ? pawl_ledger_embed(ledger, offset, vector.values, vector.count, reterr)
-               : status;
+    TRY(pawl__json_parse(text, VECTOR_BYTES_MAX, &json, reterr));
+    TRY(pawl__json_object(pawl__json_root(json, ""), &line, reterr));
+    TRY(pawl__json_only(&line, names, COUNT_OF(names), reterr));
+    TRY(find_offset(ledger, &line, &offset, reterr));
+    TRY(read_vector(pawl__json_key(&line, "embedding"), &vector, reterr));
+    return pawl_ledger_embed(ledger, offset, vector.values, vector.count, reterr);
 }
 
 static pawl_status embed_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -227,12 +217,12 @@ static pawl_status recall(const struct pawl__cli_run *run,
     if (found == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for what is found");
     }
-    pawl_status status = pawl_ledger_recall(
-        ledger, vector->values, vector->count, filter, found, wanted, &count, reterr);
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        status = print_found(run, ledger, &found[i], reterr);
+    TRY(pawl_ledger_recall(
+        ledger, vector->values, vector->count, filter, found, wanted, &count, reterr));
+    for (size_t i = 0; i < count; i++) {
+        TRY(print_found(run, ledger, &found[i], reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status take_like(const struct pawl__cli_run *run,
@@ -263,17 +253,15 @@ static pawl_status recall_run(struct pawl__cli_run *run, pawl_error *reterr)
     if (like == (given != NULL)) {
         return pawl__fail(reterr, PAWL_INVALID, "near to what? Give --vector or --like");
     }
-    pawl_status status = pawl__cli_ledger_filter(run, &filter, reterr);
-    if (status == PAWL_OK && given != NULL) {
-        status = parse_vector(given, &vector, reterr);
+    TRY(pawl__cli_ledger_filter(run, &filter, reterr));
+    if (given != NULL) {
+        TRY(parse_vector(given, &vector, reterr));
     }
-    if (status == PAWL_OK) {
-        status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
+    TRY(pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr));
+    if (like) {
+        TRY(take_like(run, ledger, &vector, reterr));
     }
-    if (status == PAWL_OK && like) {
-        status = take_like(run, ledger, &vector, reterr);
-    }
-    return status == PAWL_OK ? recall(run, ledger, &vector, &filter, reterr) : status;
+    return recall(run, ledger, &vector, &filter, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_ledger_recall = {

@@ -73,9 +73,9 @@ static void projection_done(struct projection *projection)
 static pawl_status count_event(void *context, const pawl_event *event, pawl_error *reterr)
 {
     struct projection *projection = context;
-    pawl_status status = count_one(&projection->kinds, event->kind, reterr);
 
-    return status == PAWL_OK ? count_one(&projection->actors, event->actor, reterr) : status;
+    TRY(count_one(&projection->kinds, event->kind, reterr));
+    return count_one(&projection->actors, event->actor, reterr);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -100,7 +100,7 @@ static pawl_status print_counts(const struct counts *counts,
 {
     size_t total = pawl__map_count(counts->by_name);
     AUTO(free_sorted) struct count *sorted = calloc(MAX(total, (size_t)1), sizeof(*sorted));
-    pawl_status status = PAWL_OK;
+
     size_t cursor = 0;
     size_t next = 0;
     void *value;
@@ -112,15 +112,15 @@ static pawl_status print_counts(const struct counts *counts,
         sorted[next++] = (struct count){ name, ((struct count *)value)->events };
     }
     qsort(sorted, total, sizeof(*sorted), compare_names);
-    for (size_t i = 0; i < total && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < total; i++) {
         const struct pawl__cell cells[] = {
             pawl__cell_text(pawl_view_of(counts->what)),
             pawl__cell_text(sorted[i].name),
             pawl__cell_integer((int64_t)sorted[i].events),
         };
-        status = pawl__table_add(table, cells, reterr);
+        TRY(pawl__table_add(table, cells, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status print_projection(const struct pawl__cli_run *run,
@@ -134,11 +134,9 @@ static pawl_status print_projection(const struct pawl__cli_run *run,
     struct pawl__table_options options = pawl__cli_out_table(run);
 
     pawl__table_init(&table, columns, COUNT_OF(columns), &options);
-    pawl_status status = print_counts(&projection->kinds, &table, reterr);
-    if (status == PAWL_OK) {
-        status = print_counts(&projection->actors, &table, reterr);
-    }
-    return status == PAWL_OK ? pawl__table_end(&table, reterr) : status;
+    TRY(print_counts(&projection->kinds, &table, reterr));
+    TRY(print_counts(&projection->actors, &table, reterr));
+    return pawl__table_end(&table, reterr);
 }
 
 static pawl_status fold_counts(const struct pawl__cli_run *run,
@@ -149,14 +147,10 @@ static pawl_status fold_counts(const struct pawl__cli_run *run,
     AUTO(projection_done)
     struct projection projection = { .kinds = { .what = "kind" }, .actors = { .what = "actor" } };
 
-    pawl_status status = pawl__map_new(NAMES_MAX, &projection.kinds.by_name, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__map_new(NAMES_MAX, &projection.actors.by_name, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_ledger_fold(ledger, options, count_event, &projection, NULL, reterr);
-    }
-    return status == PAWL_OK ? print_projection(run, &projection, reterr) : status;
+    TRY(pawl__map_new(NAMES_MAX, &projection.kinds.by_name, reterr));
+    TRY(pawl__map_new(NAMES_MAX, &projection.actors.by_name, reterr));
+    TRY(pawl_ledger_fold(ledger, options, count_event, &projection, NULL, reterr));
+    return print_projection(run, &projection, reterr);
 }
 
 /* --- the command --- */
@@ -165,15 +159,14 @@ static pawl_status fold_counts(const struct pawl__cli_run *run,
 static pawl_status check_at_offset(pawl_ledger *ledger, uint64_t at_offset, pawl_error *reterr)
 {
     uint64_t end = 0;
-    pawl_status status = pawl_ledger_latest_offset(ledger, &end, reterr);
 
-    return status == PAWL_OK && at_offset > end
-               ? pawl__fail(reterr,
-                            PAWL_INVALID,
-                            "--at-offset: is %llu, but the ledger ends at offset %llu",
-                            (unsigned long long)at_offset,
-                            (unsigned long long)end)
-               : status;
+    TRY(pawl_ledger_latest_offset(ledger, &end, reterr));
+    return at_offset > end ? pawl__fail(reterr,
+                                        PAWL_INVALID,
+                                        "--at-offset: is %llu, but the ledger ends at offset %llu",
+                                        (unsigned long long)at_offset,
+                                        (unsigned long long)end)
+                           : PAWL_OK;
 }
 
 static pawl_status replay_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -183,25 +176,17 @@ static pawl_status replay_run(struct pawl__cli_run *run, pawl_error *reterr)
     const char *at_time = pawl__cli_args_value(run->args, "at-time");
     pawl_event_filter filter;
 
-    pawl_status status = pawl__cli_ledger_filter(run, &filter, reterr);
-    if (status == PAWL_OK && at_time != NULL) {
-        status = pawl__cli_ledger_time("at-time", at_time, &options.up_to_time_us, reterr);
+    TRY(pawl__cli_ledger_filter(run, &filter, reterr));
+    if (at_time != NULL) {
+        TRY(pawl__cli_ledger_time("at-time", at_time, &options.up_to_time_us, reterr));
     }
-    if (status == PAWL_OK) {
-        status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr));
     options.from = (uint64_t)pawl__cli_args_number(run->args, "from");
     options.up_to = pawl__cli_args_has(run->args, "at-offset")
                         ? (uint64_t)pawl__cli_args_number(run->args, "at-offset")
                         : 0;
     options.filter = &filter;
-    status = check_at_offset(ledger, options.up_to, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_at_offset(ledger, options.up_to, reterr));
     return pawl__cli_args_has(run->args, "count")
                ? fold_counts(run, ledger, &options, reterr)
                : pawl_ledger_fold(ledger, &options, print_event, run, NULL, reterr);

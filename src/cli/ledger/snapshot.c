@@ -27,9 +27,9 @@
 static pawl_status print_row(json_t *row, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(1 << 20);
-    pawl_status status = pawl__cli_out_add_json(&out, row, reterr);
 
-    return status == PAWL_OK ? pawl__cli_out_add(&out, reterr) : status;
+    TRY(pawl__cli_out_add_json(&out, row, reterr));
+    return pawl__cli_out_add(&out, reterr);
 }
 
 /* --- snapshot --- */
@@ -63,19 +63,13 @@ static pawl_status snapshot_into(const struct pawl__cli_run *run,
     int64_t keep = pawl__cli_args_number(run->args, "keep");
     bool taken = false;
 
-    pawl_status status = pawl__cli_ledger_snapshots(run, &directory, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__fs_make_dir(directory, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_ledger_snapshot_schedule(
-            ledger, directory, (uint32_t)every, (uint32_t)keep, &taken, reterr);
-    }
-    return status == PAWL_OK ? print_row(
-               json_pack(
-                   "{s:b, s:o}", "taken", (int)taken, "directory", pawl__cli_out_text(directory)),
-               reterr)
-                             : status;
+    TRY(pawl__cli_ledger_snapshots(run, &directory, reterr));
+    TRY(pawl__fs_make_dir(directory, reterr));
+    TRY(pawl_ledger_snapshot_schedule(
+        ledger, directory, (uint32_t)every, (uint32_t)keep, &taken, reterr));
+    return print_row(
+        json_pack("{s:b, s:o}", "taken", (int)taken, "directory", pawl__cli_out_text(directory)),
+        reterr);
 }
 
 static pawl_status snapshot_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -87,10 +81,7 @@ static pawl_status snapshot_run(struct pawl__cli_run *run, pawl_error *reterr)
         && (pawl__cli_args_has(run->args, "schedule") || pawl__cli_args_has(run->args, "dir"))) {
         return pawl__fail(reterr, PAWL_INVALID, "a FILE and --schedule or --dir: choose one");
     }
-    pawl_status status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr));
     return path != NULL ? snapshot_to(ledger, path, reterr) : snapshot_into(run, ledger, reterr);
 }
 
@@ -132,14 +123,11 @@ static pawl_status prune_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *directory = NULL;
     uint32_t removed = 0;
-    pawl_status status = pawl__cli_ledger_snapshots(run, &directory, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl_snapshot_prune(
-            directory, (uint32_t)pawl__cli_args_number(run->args, "keep"), &removed, reterr);
-    }
-    return status == PAWL_OK ? print_row(json_pack("{s:I}", "removed", (json_int_t)removed), reterr)
-                             : status;
+    TRY(pawl__cli_ledger_snapshots(run, &directory, reterr));
+    TRY(pawl_snapshot_prune(
+        directory, (uint32_t)pawl__cli_args_number(run->args, "keep"), &removed, reterr));
+    return print_row(json_pack("{s:I}", "removed", (json_int_t)removed), reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_ledger_prune = {

@@ -89,16 +89,11 @@ static pawl_status add_facts(const struct pawl__cli_run *run,
     AUTO(pawl__text_free) char *location = NULL;
     char text[LEDGER_HEAD_SIZE];
     pawl_ledger_head head;
-    pawl_status status = pawl_ledger_get_head(ledger, &head, rows->reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__cli_ledger_location(run, &location, rows->reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl_ledger_get_head(ledger, &head, rows->reterr));
+    TRY(pawl__cli_ledger_location(run, &location, rows->reterr));
     pawl__cli_ledger_head_text(&head, text);
-    status =
+    pawl_status status =
         add_row(rows, "latest_offset", pawl__cell_none(), pawl__cell_integer((int64_t)head.offset));
     if (status == PAWL_OK && head.offset > 0) {
         status = add_row(rows, "head", pawl__cell_text(pawl_view_of(text)), pawl__cell_none());
@@ -120,19 +115,12 @@ static pawl_status stats_run(struct pawl__cli_run *run, pawl_error *reterr)
     struct pawl__table_options options = pawl__cli_out_table(run);
     pawl_event_filter filter;
 
-    pawl_status status = pawl__cli_ledger_filter(run, &filter, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_ledger_filter(run, &filter, reterr));
+    TRY(pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr));
     pawl__table_init(&rows.table, columns, COUNT_OF(columns), &options);
-    status = add_facts(run, &rows, ledger);
-    if (status == PAWL_OK) {
-        status = add_counts(&rows, ledger, &filter);
-    }
-    return status == PAWL_OK ? pawl__table_end(&rows.table, reterr) : status;
+    TRY(add_facts(run, &rows, ledger));
+    TRY(add_counts(&rows, ledger, &filter));
+    return pawl__table_end(&rows.table, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_ledger_stats = {
@@ -191,12 +179,9 @@ static pawl_status turns_run(struct pawl__cli_run *run, pawl_error *reterr)
     struct pawl__table_options options = pawl__cli_out_table(run);
     pawl_view run_id = pawl_view_of(pawl__cli_args_value(run->args, "run"));
 
-    pawl_status status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr));
     pawl__table_init(&rows.table, columns, COUNT_OF(columns), &options);
-    status = pawl_ledger_turns(ledger, run_id, add_turn, &rows, reterr);
+    pawl_status status = pawl_ledger_turns(ledger, run_id, add_turn, &rows, reterr);
     status = rows.status == PAWL_OK ? status : rows.status;
     return status == PAWL_OK ? pawl__table_end(&rows.table, reterr) : status;
 }

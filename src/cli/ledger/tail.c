@@ -122,23 +122,16 @@ static pawl_status tail_run(struct pawl__cli_run *run, pawl_error *reterr)
                         ? (uint64_t)pawl__cli_args_number(run->args, "limit")
                         : UINT64_MAX;
 
-    pawl_status status = pawl__cli_ledger_filter(run, &filter, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
-    }
-    if (status == PAWL_OK) {
-        options.from = (uint64_t)pawl__cli_args_number(run->args, "from");
-        options.complete_turns = pawl__cli_args_has(run->args, "complete-turns");
-        options.filter = &filter;
-        status = pawl_reader_open(ledger, &options, &reader, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_ledger_filter(run, &filter, reterr));
+    TRY(pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr));
+    options.from = (uint64_t)pawl__cli_args_number(run->args, "from");
+    options.complete_turns = pawl__cli_args_has(run->args, "complete-turns");
+    options.filter = &filter;
+    TRY(pawl_reader_open(ledger, &options, &reader, reterr));
     if (pawl__cli_args_has(run->args, "follow")) {
         return follow(run, reader, left, reterr);
     }
-    status = print_there(run, reader, &left, reterr);
+    pawl_status status = print_there(run, reader, &left, reterr);
     return status == PAWL_NOT_FOUND ? PAWL_OK : status;
 }
 
@@ -212,15 +205,11 @@ static pawl_status show_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_event_free_p) pawl_event *event = NULL;
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(SIZE_MAX / 2);
 
-    pawl_status status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
-    if (status == PAWL_OK) {
-        status = find(ledger, pawl__cli_args_operand(run->args, 0), &event, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__cli_ledger_add_json(run, event, &out, reterr);
-    }
+    TRY(pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr));
+    TRY(find(ledger, pawl__cli_args_operand(run->args, 0), &event, reterr));
+    TRY(pawl__cli_ledger_add_json(run, event, &out, reterr));
     pawl__buf_add_char(&out, '\n');
-    return status == PAWL_OK ? pawl__cli_out_add(&out, reterr) : status;
+    return pawl__cli_out_add(&out, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_ledger_show = {

@@ -60,16 +60,11 @@ static pawl_status export_run(struct pawl__cli_run *run, pawl_error *reterr)
     } else if (ends_with(path, ".parquet")) {
         format = PAWL_FORMAT_PARQUET;
     }
-    pawl_status status = pawl__cli_ledger_filter(run, &filter, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_ledger_filter(run, &filter, reterr));
+    TRY(pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr));
     AUTO(pawl__cli_progress_done)
     struct pawl__cli_progress work = pawl__cli_progress_start("export", false);
-    status = pawl_ledger_export(
+    pawl_status status = pawl_ledger_export(
         ledger, path, format, &filter, pawl__cli_progress_step, &work, &count, reterr);
     pawl__cli_progress_done(&work);
     if (status != PAWL_OK || strcmp(path, "-") == 0) {

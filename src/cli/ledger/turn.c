@@ -46,15 +46,13 @@ static pawl_status begin_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
     AUTO(free_turn) pawl_turn *turn = NULL;
 
-    pawl_status status = pawl__cli_ledger_open(run, LEDGER_TO_CREATE, &ledger, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_turn_begin(ledger,
-                                 pawl_view_of(pawl__cli_args_value(run->args, "run")),
-                                 pawl__cli_args_number(run->args, "turn"),
-                                 &turn,
-                                 reterr);
-    }
-    return status == PAWL_OK ? print_turn(run, turn, "open", reterr) : status;
+    TRY(pawl__cli_ledger_open(run, LEDGER_TO_CREATE, &ledger, reterr));
+    TRY(pawl_turn_begin(ledger,
+                        pawl_view_of(pawl__cli_args_value(run->args, "run")),
+                        pawl__cli_args_number(run->args, "turn"),
+                        &turn,
+                        reterr));
+    return print_turn(run, turn, "open", reterr);
 }
 
 static pawl_status open_turn(const struct pawl__cli_run *run,
@@ -62,17 +60,14 @@ static pawl_status open_turn(const struct pawl__cli_run *run,
                              pawl_turn **ret_turn,
                              pawl_error *reterr)
 {
-    pawl_status status = pawl__cli_ledger_open(run, LEDGER_TO_WRITE, ret_ledger, reterr);
-
-    return status == PAWL_OK
-               ? pawl_turn_resume(*ret_ledger,
-                                  pawl_view_of(pawl__cli_args_value(run->args, "run")),
-                                  pawl__cli_args_number(run->args, "turn"),
-                                  (uint32_t)pawl__cli_args_number(run->args, "attempt"),
-                                  0,
-                                  ret_turn,
-                                  reterr)
-               : status;
+    TRY(pawl__cli_ledger_open(run, LEDGER_TO_WRITE, ret_ledger, reterr));
+    return pawl_turn_resume(*ret_ledger,
+                            pawl_view_of(pawl__cli_args_value(run->args, "run")),
+                            pawl__cli_args_number(run->args, "turn"),
+                            (uint32_t)pawl__cli_args_number(run->args, "attempt"),
+                            0,
+                            ret_turn,
+                            reterr);
 }
 
 static pawl_status commit_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -80,11 +75,9 @@ static pawl_status commit_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
     AUTO(free_turn) pawl_turn *turn = NULL;
 
-    pawl_status status = open_turn(run, &ledger, &turn, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_turn_commit(turn, reterr);
-    }
-    return status == PAWL_OK ? print_turn(run, turn, "committed", reterr) : status;
+    TRY(open_turn(run, &ledger, &turn, reterr));
+    TRY(pawl_turn_commit(turn, reterr));
+    return print_turn(run, turn, "committed", reterr);
 }
 
 static pawl_status abandon_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -92,12 +85,9 @@ static pawl_status abandon_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
     AUTO(free_turn) pawl_turn *turn = NULL;
 
-    pawl_status status = open_turn(run, &ledger, &turn, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_turn_abandon(
-            turn, pawl_view_of(pawl__cli_args_value(run->args, "reason")), reterr);
-    }
-    return status == PAWL_OK ? print_turn(run, turn, "abandoned", reterr) : status;
+    TRY(open_turn(run, &ledger, &turn, reterr));
+    TRY(pawl_turn_abandon(turn, pawl_view_of(pawl__cli_args_value(run->args, "reason")), reterr));
+    return print_turn(run, turn, "abandoned", reterr);
 }
 
 #define BEGIN "pawl ledger turn begin --data ./data --run village --turn 1"

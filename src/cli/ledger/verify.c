@@ -33,8 +33,8 @@ static pawl_status print_report(const pawl_verify_report *report, bool good, paw
                                    head,
                                    "anchor_missing",
                                    (int)report->anchor_missing);
-    pawl_status status = pawl__cli_out_add_json(&out, row, reterr);
-    return status == PAWL_OK ? pawl__cli_out_add(&out, reterr) : status;
+    TRY(pawl__cli_out_add_json(&out, row, reterr));
+    return pawl__cli_out_add(&out, reterr);
 }
 
 static pawl_status print_text(const pawl_verify_report *report, pawl_error *reterr)
@@ -89,18 +89,13 @@ static pawl_status verify_run(struct pawl__cli_run *run, pawl_error *reterr)
     pawl_status status = PAWL_OK;
 
     if (expect != NULL) {
-        status = pawl__cli_ledger_head_parse("expect", expect, &expected, reterr);
+        TRY(pawl__cli_ledger_head_parse("expect", expect, &expected, reterr));
         options.expect = &expected;
     }
-    if (status == PAWL_OK && resume != NULL) {
-        status = pawl__cli_ledger_head_parse("resume", resume, &options.from, reterr);
+    if (resume != NULL) {
+        TRY(pawl__cli_ledger_head_parse("resume", resume, &options.from, reterr));
     }
-    if (status == PAWL_OK) {
-        status = pawl__cli_ledger_open(run, LEDGER_TO_VERIFY, &ledger, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_ledger_open(run, LEDGER_TO_VERIFY, &ledger, reterr));
     options.progress = pawl__cli_progress_step;
     options.progress_context = &work;
     status = pawl_ledger_verify(ledger, &options, &report, reterr);

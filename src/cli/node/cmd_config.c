@@ -72,8 +72,8 @@ static pawl_status check_run(struct pawl__cli_run *run, pawl_error *reterr)
     if (status != PAWL_OK) {
         return status;
     }
-    status = add_checked(&out, config, run->json, reterr);
-    return status == PAWL_OK ? pawl__cli_out_add(&out, reterr) : status;
+    TRY(add_checked(&out, config, run->json, reterr));
+    return pawl__cli_out_add(&out, reterr);
 }
 
 static pawl_status add_setting(struct pawl__table *table,
@@ -105,13 +105,12 @@ static pawl_status show_run(struct pawl__cli_run *run, pawl_error *reterr)
                                                    { "origin", false } };
     struct pawl__table_options options = pawl__cli_out_table(run);
     AUTO(pawl__table_done) struct pawl__table table = { 0 };
-    pawl_status status = PAWL_OK;
 
     pawl__table_init(&table, columns, COUNT_OF(columns), &options);
-    for (size_t i = 0; status == PAWL_OK && i < PAWL__SETTING_COUNT; i++) {
-        status = add_setting(&table, run->config, (enum pawl__setting_id)i, reterr);
+    for (size_t i = 0; i < PAWL__SETTING_COUNT; i++) {
+        TRY(add_setting(&table, run->config, (enum pawl__setting_id)i, reterr));
     }
-    return status == PAWL_OK ? pawl__table_end(&table, reterr) : status;
+    return pawl__table_end(&table, reterr);
 }
 
 static const struct pawl__cli_command config_check = {

@@ -93,19 +93,17 @@ static pawl_status add_json(struct pawl__buf *out,
                             const struct pawl__cli_doctor *doctor,
                             pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; status == PAWL_OK && i < doctor->count; i++) {
-        status = pawl__cli_out_add_json(out, finding_json(&doctor->findings[i]), reterr);
+    for (size_t i = 0; i < doctor->count; i++) {
+        TRY(pawl__cli_out_add_json(out, finding_json(&doctor->findings[i]), reterr));
     }
-    for (size_t i = 0; status == PAWL_OK && i < PAWL__CAPABILITIES_COUNT; i++) {
+    for (size_t i = 0; i < PAWL__CAPABILITIES_COUNT; i++) {
         const struct pawl__cli_capability *capability = &pawl__cli_capabilities[i];
 
         json_t *row = json_pack(
             "{s:s, s:b}", "capability", capability->name, "works", (int)capability->works);
-        status = pawl__cli_out_add_json(out, row, reterr);
+        TRY(pawl__cli_out_add_json(out, row, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static size_t count_of(const struct pawl__cli_doctor *doctor, enum pawl__cli_verdict verdict)

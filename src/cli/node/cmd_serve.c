@@ -107,11 +107,8 @@ static struct pawl__serve_options options_of(const struct pawl__cli_run *run,
 static pawl_status fit_connections(uint32_t *connections_max, pawl_error *reterr)
 {
     uint64_t files = 0;
-    pawl_status status = pawl__cli_open_files_raise(&files, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_open_files_raise(&files, reterr));
     uint32_t fit = pawl__cli_connections_that_fit(files, *connections_max);
     if (fit < MIN(*connections_max, PAWL__CONNECTIONS_LEAST)) {
         return pawl__fail(reterr,
@@ -184,8 +181,8 @@ static pawl_status say(const struct pawl__cli_run *run,
         pawl__display_add(&text, pawl__buf_view(&shown));
         pawl__buf_add_format(&text, "\nstop it with Ctrl-C or 'kill %ld'\n", (long)getpid());
     }
-    pawl_status status = pawl__cli_out_add(&text, reterr);
-    return status == PAWL_OK ? pawl__cli_out_check(reterr) : status;
+    TRY(pawl__cli_out_add(&text, reterr));
+    return pawl__cli_out_check(reterr);
 }
 
 /* A store that does not answer is in the log, and no failure of the end: what was answered is on disk, and
@@ -209,20 +206,13 @@ static pawl_status serve(const struct pawl__cli_run *run,
 {
     AUTO(pawl__text_free) char *work = NULL;
     struct pawl__serve_node *node = NULL;
-    pawl_status status = work_beside(run, location, &work, reterr);
 
-    if (status == PAWL_OK) {
-        struct pawl__serve_options options = options_of(run, location, work);
+    TRY(work_beside(run, location, &work, reterr));
+    struct pawl__serve_options options = options_of(run, location, work);
 
-        status = fit_connections(&options.http.connections_max, reterr);
-        if (status == PAWL_OK) {
-            status = pawl__serve_node_open(&options, &node, reterr);
-        }
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = say(run, node, location, reterr);
+    TRY(fit_connections(&options.http.connections_max, reterr));
+    TRY(pawl__serve_node_open(&options, &node, reterr));
+    pawl_status status = say(run, node, location, reterr);
     if (status == PAWL_OK) {
         wait_for_signal(fd);
     }
@@ -240,18 +230,14 @@ static pawl_status serve_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__text_free) char *location = NULL;
     AUTO(pawl__fs_close) int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     const struct pawl__cli_wakeable woken = { wake, &fd };
-    pawl_status status =
-        fd < 0 ? pawl__fail_errno(reterr, errno, "make an event to wait for") : PAWL_OK;
 
-    if (status == PAWL_OK) {
-        status = pawl__cli_apps_location(run, &location, reterr);
+    if (fd < 0) {
+        return pawl__fail_errno(reterr, errno, "make an event to wait for");
     }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_apps_location(run, &location, reterr));
     pawl__cli_interrupt_wakes(&woken);
     pawl__cli_interrupt_catch();
-    status = serve(run, location, fd, reterr);
+    pawl_status status = serve(run, location, fd, reterr);
     pawl__cli_interrupt_wakes(NULL);
     return status;
 }

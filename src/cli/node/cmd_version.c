@@ -41,8 +41,8 @@ static pawl_status version_run(struct pawl__cli_run *run, pawl_error *reterr)
         add_text(&out, parts);
         return pawl__cli_out_add(&out, reterr);
     }
-    pawl_status status = pawl__cli_out_add_json(&out, version_json(parts), reterr);
-    return status == PAWL_OK ? pawl__cli_out_add(&out, reterr) : status;
+    TRY(pawl__cli_out_add_json(&out, version_json(parts), reterr));
+    return pawl__cli_out_add(&out, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_version = {

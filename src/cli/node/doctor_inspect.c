@@ -105,11 +105,8 @@ static pawl_status reach_directory(const char *path,
                                    pawl_error *reterr)
 {
     bool there = stat(path, ret_info) == 0;
-    pawl_status status = pawl__fs_make_dir(path, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__fs_make_dir(path, reterr));
     if (stat(path, ret_info) != 0) {
         return pawl__fail_errno(reterr, errno, "look at '%s'", path);
     }

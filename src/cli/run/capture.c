@@ -132,17 +132,14 @@ pawl_status pawl__cli_capture_copy_part(const struct runner_capture *capture,
 {
     char bytes[16 << 10];
     uint64_t end = start + len;
-    pawl_status status = PAWL_OK;
 
-    while (start < end && status == PAWL_OK) {
+    while (start < end) {
         size_t part = (size_t)MIN(end - start, sizeof(bytes));
-        status = read_back(capture, start, bytes, part, reterr);
-        if (status == PAWL_OK) {
-            status = pawl__sink_write(sink, (pawl_view){ bytes, part }, reterr);
-        }
+        TRY(read_back(capture, start, bytes, part, reterr));
+        TRY(pawl__sink_write(sink, (pawl_view){ bytes, part }, reterr));
         start += part;
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__cli_capture_copy(const struct runner_capture *capture,

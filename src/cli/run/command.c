@@ -82,20 +82,11 @@ static pawl_status take_paces(const struct pawl__cli_run *run,
     bool chosen = false;
     bool beat_chosen = false;
     bool sweep_chosen = false;
-    pawl_status status =
-        take_pace(run, "lease", PAWL__WORK_LEASE, &options->lease_ms, &chosen, reterr);
 
-    if (status == PAWL_OK) {
-        status = take_pace(
-            run, "heartbeat", PAWL__WORK_HEARTBEAT, &options->heartbeat_ms, &beat_chosen, reterr);
-    }
-    if (status == PAWL_OK) {
-        status =
-            take_pace(run, "sweep", PAWL__WORK_SWEEP, &options->sweep_ms, &sweep_chosen, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(take_pace(run, "lease", PAWL__WORK_LEASE, &options->lease_ms, &chosen, reterr));
+    TRY(take_pace(
+        run, "heartbeat", PAWL__WORK_HEARTBEAT, &options->heartbeat_ms, &beat_chosen, reterr));
+    TRY(take_pace(run, "sweep", PAWL__WORK_SWEEP, &options->sweep_ms, &sweep_chosen, reterr));
     if (!beat_chosen) {
         options->heartbeat_ms = pawl__cli_beat_fitting_ms(options->heartbeat_ms, options->lease_ms);
     }
@@ -144,17 +135,13 @@ static pawl_status run_run(struct pawl__cli_run *run, pawl_error *reterr)
         .stays = pawl__cli_args_has(run->args, "wait"),
     };
 
-    pawl_status status = take_types(run, types, &options, reterr);
-    if (status == PAWL_OK) {
-        status = take_times(run, &options, reterr);
+    TRY(take_types(run, types, &options, reterr));
+    TRY(take_times(run, &options, reterr));
+    if (options.mark.len == 0) {
+        return pawl__fail(reterr, PAWL_INVALID, "'--replace' is empty");
     }
-    if (status == PAWL_OK && options.mark.len == 0) {
-        status = pawl__fail(reterr, PAWL_INVALID, "'--replace' is empty");
-    }
-    if (status == PAWL_OK) {
-        status = pawl__cli_template_check(options.command, options.mark, reterr);
-    }
-    return status == PAWL_OK ? pawl__cli_runner_run(run, &options, reterr) : status;
+    TRY(pawl__cli_template_check(options.command, options.mark, reterr));
+    return pawl__cli_runner_run(run, &options, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_work_run = {

@@ -72,11 +72,8 @@ pawl_status pawl__cli_holder_inspect(pid_t guard,
 {
     struct runner_holder holder = { .runner.pid = getpid(), .guard.pid = guard };
     struct stat info;
-    pawl_status status = pawl__clock_boot_id(holder.boot_id, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__clock_boot_id(holder.boot_id, reterr));
     if (stat("/proc/self/ns/pid", &info) != 0
         || look_at(holder.runner.pid, &holder.runner.start) != ALIVE
         || look_at(holder.guard.pid, &holder.guard.start) != ALIVE) {

@@ -119,10 +119,7 @@ pawl_status pawl__cli_job_make(struct runner_job *job,
     *job = (struct runner_job){ .script = BUF_INIT(SIZE_MAX / 2),
                                 .input = BUF_INIT(SIZE_MAX / 2),
                                 .variables = BUF_INIT(SIZE_MAX / 2) };
-    pawl_status status = input_of(item, &json, &input, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(input_of(item, &json, &input, reterr));
     pawl__cli_template_fill(&job->script, command, mark, input);
     job->too_long = job->script.len >= RUNNER_TEXT_MAX;
     pawl__buf_add(&job->input, input);

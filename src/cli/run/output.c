@@ -52,13 +52,11 @@ static pawl_status flush(pawl_error *reterr)
 
 static pawl_status print_now(const struct runner_capture *const captures[2], pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (int i = 0; i < 2 && status == PAWL_OK; i++) {
+    for (int i = 0; i < 2; i++) {
         struct pawl__sink sink = sink_of(i);
-        status = captures[i] == NULL ? PAWL_OK : pawl__cli_capture_copy(captures[i], &sink, reterr);
+        TRY(captures[i] == NULL ? PAWL_OK : pawl__cli_capture_copy(captures[i], &sink, reterr));
     }
-    return status == PAWL_OK ? flush(reterr) : status;
+    return flush(reterr);
 }
 
 /* --- in order --- */
@@ -152,8 +150,8 @@ static pawl_status add_locked(struct runner_output *output,
         output->next++;
         return print_now(captures, reterr);
     }
-    pawl_status status = hold(output, number, captures, reterr);
-    return status == PAWL_OK ? print_held(output, reterr) : status;
+    TRY(hold(output, number, captures, reterr));
+    return print_held(output, reterr);
 }
 
 /* NULL: out of order. */

@@ -199,29 +199,23 @@ static void run_all(struct runner *runner)
 
 static pawl_status open_slots(struct runner *runner, pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
     runner->slots = calloc(runner->plan.threads, sizeof(*runner->slots));
     if (runner->slots == NULL) {
         return pawl__fail(
             reterr, PAWL_NOMEM, "no memory for %llu jobs", (unsigned long long)runner->plan.jobs);
     }
-    while (runner->slot_count < runner->plan.threads && status == PAWL_OK) {
+    while (runner->slot_count < runner->plan.threads) {
         struct runner_slot *slot = &runner->slots[runner->slot_count];
         slot->runner = runner;
-        status = pawl__cond_init(&slot->cond, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__cond_init(&slot->cond, reterr));
         runner->slot_count++;
         slot->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        status =
-            slot->wake_fd < 0 ? pawl__fail_errno(
+        TRY(slot->wake_fd < 0 ? pawl__fail_errno(
                 reterr, errno, "make room for %llu jobs", (unsigned long long)runner->plan.jobs)
                               : pawl__thread_start(
-                                  &slot->thread, "pawl-run", pawl__cli_runner_slot, slot, reterr);
+                                  &slot->thread, "pawl-run", pawl__cli_runner_slot, slot, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static void close_all(struct runner *runner)
@@ -260,16 +254,10 @@ static pawl_status start(struct runner *runner, pawl_error *reterr)
     if (runner->signal_fd < 0 || runner->stop_fd < 0 || runner->quit_fd < 0) {
         return pawl__fail_errno(reterr, errno, "make an eventfd");
     }
-    pawl_status status = open_slots(runner, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__thread_start(
-            &runner->heart, "pawl-heart", pawl__cli_runner_heart, runner, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__thread_start(
-            &runner->watcher, "pawl-watcher", pawl__cli_runner_watcher, runner, reterr);
-    }
-    return status;
+    TRY(open_slots(runner, reterr));
+    TRY(pawl__thread_start(&runner->heart, "pawl-heart", pawl__cli_runner_heart, runner, reterr));
+    return pawl__thread_start(
+        &runner->watcher, "pawl-watcher", pawl__cli_runner_watcher, runner, reterr);
 }
 
 static void on_interrupt(void *context)
@@ -297,7 +285,6 @@ static pawl_status name_us(struct runner *runner, pawl_error *reterr)
 static pawl_status judge(struct runner *runner, pawl_error *reterr)
 {
     uint64_t failed = runner->failed;
-    pawl_status status = PAWL_OK;
 
     if (runner->status != PAWL_OK) {
         *reterr = runner->error;
@@ -321,9 +308,9 @@ static pawl_status judge(struct runner *runner, pawl_error *reterr)
     }
     if (runner->options->task_id.len > 0
         && !runner->abandoned) { /* a whole task: earlier runs count */
-        status = pawl__cli_runner_count(runner, 1U << PAWL_ITEM_FAILED, &failed, reterr);
+        TRY(pawl__cli_runner_count(runner, 1U << PAWL_ITEM_FAILED, &failed, reterr));
     }
-    if (status == PAWL_OK && failed > 0) {
+    if (failed > 0) {
         return pawl__fail(reterr,
                           PAWL_FAILED,
                           failed == 1
@@ -332,7 +319,7 @@ static pawl_status judge(struct runner *runner, pawl_error *reterr)
                                 "them",
                           (unsigned long long)failed);
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status run_with_progress(struct runner *runner, pawl_error *reterr)
@@ -398,13 +385,8 @@ static pawl_status begin(struct runner *runner, pawl_error *reterr)
 /* The locks exist; opens the store and everything behind it. */
 static pawl_status run_opened(struct runner *runner, pawl_error *reterr)
 {
-    pawl_status status =
-        pawl__cli_output_init(&runner->output, runner->options->keep_order, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = begin(runner, reterr);
+    TRY(pawl__cli_output_init(&runner->output, runner->options->keep_order, reterr));
+    pawl_status status = begin(runner, reterr);
     while (runner->plan.stays && pawl__status_may_pass(status)) {
         LOG_WARNING("the store cannot be asked now", LOG_TEXT("error", reterr->message));
         pawl__sleep_until(pawl__clock_real(), runner_now() + WAIT_MS * NS_PER_MS);
@@ -441,18 +423,12 @@ pawl_status pawl__cli_runner_run(struct pawl__cli_run *run,
             return made;
         }
     }
-    pawl_status status = pawl__cli_guard_start(&guard, reterr); /* before there are threads */
-    if (status == PAWL_OK) {
-        runner.guard = guard;
-        status = name_us(&runner, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__lock_init(&runner.lock, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl__cond_init(&runner.changed, reterr);
+    /* before there are threads */
+    TRY(pawl__cli_guard_start(&guard, reterr));
+    runner.guard = guard;
+    TRY(name_us(&runner, reterr));
+    TRY(pawl__lock_init(&runner.lock, reterr));
+    pawl_status status = pawl__cond_init(&runner.changed, reterr);
     if (status == PAWL_OK) {
         status = pawl__cond_init(&runner.beats, reterr);
         if (status == PAWL_OK) {

@@ -132,17 +132,16 @@ static pawl_status open_logs(const struct runner_slot *slot,
 {
     static const char *const suffixes[] = { "out", "err" };
     const char *dir = slot->runner->options->logs;
-    pawl_status status = PAWL_OK;
 
-    for (int i = 0; i < 2 && dir != NULL && status == PAWL_OK; i++) {
+    for (int i = 0; i < 2 && dir != NULL; i++) {
         AUTO(pawl__text_free)
         char *name =
             pawl__cli_capture_name(slot->item->work_item_id, slot->item->attempts, suffixes[i]);
         AUTO(pawl__text_free) char *path = name == NULL ? NULL : pawl__fs_join(dir, name);
-        status = path == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a log's name")
-                              : pawl__cli_capture_log(&ended->captures[i], path, reterr);
+        TRY(path == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a log's name")
+                         : pawl__cli_capture_log(&ended->captures[i], path, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static void start_and_watch(struct runner_slot *slot,

@@ -293,15 +293,14 @@ static pawl_status each_type(struct runner *runner,
                              pawl_error *reterr)
 {
     pawl_item_filter filter = PAWL_ITEM_FILTER_INIT;
-    pawl_status status = PAWL_OK;
 
     filter.task_id = runner->options->task_id;
     filter.statuses = statuses;
-    for (size_t i = 0; i < runner->options->type_count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < runner->options->type_count; i++) {
         filter.work_type = runner->options->types[i];
-        status = pawl_work_list(runner->work, &filter, visit, context, reterr);
+        TRY(pawl_work_list(runner->work, &filter, visit, context, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__cli_runner_supervise(struct runner *runner, pawl_error *reterr)

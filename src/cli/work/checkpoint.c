@@ -155,16 +155,13 @@ static pawl_status take_evidence(const struct pawl__cli_run *run,
 {
     size_t index = 0;
     const char *given;
-    pawl_status status = PAWL_OK;
 
-    while (status == PAWL_OK
-           && (given = pawl__cli_args_next(run->args, "evidence", &index)) != NULL) {
-        status =
-            evidence->count == EVIDENCE_MAX
+    while ((given = pawl__cli_args_next(run->args, "evidence", &index)) != NULL) {
+        TRY(evidence->count == EVIDENCE_MAX
                 ? pawl__fail(reterr, PAWL_INVALID, "more than %d times --evidence", EVIDENCE_MAX)
-                : take_one(evidence, given, reterr);
+                : take_one(evidence, given, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* A checkpoint of an item shows its lease, and belongs to the item's task. */
@@ -219,19 +216,10 @@ static pawl_status add_run(struct pawl__cli_run *run, pawl_error *reterr)
                           "a checkpoint is of a task (--task) or of an item that you hold (--item "
                           "with --token)");
     }
-    pawl_status status = pawl__cli_work_json(run, "snapshot", &snapshot, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_json(run, "metadata", &metadata, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = take_evidence(run, &evidence, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_work_json(run, "snapshot", &snapshot, reterr));
+    TRY(pawl__cli_work_json(run, "metadata", &metadata, reterr));
+    TRY(take_evidence(run, &evidence, reterr));
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     pawl_checkpoint checkpoint = {
         .checkpoint_id = pawl_view_of(pawl__cli_args_value(run->args, "id")),
         .type = pawl__cli_checkpoint_type_named(pawl__cli_args_value(run->args, "type")),
@@ -443,23 +431,18 @@ static pawl_status verify_run(struct pawl__cli_run *run, pawl_error *reterr)
     char what[512] = "";
     bool verified = false;
 
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_checkpoint_verify(work, id, &verified, what, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_checkpoint_verify(work, id, &verified, what, reterr));
     const struct pawl__cell cells[] = {
         pawl__cell_text(id),
         pawl__cell_bool(verified),
         pawl__cli_cell_of(pawl_view_of(verified ? "" : what)),
     };
-    status = pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
-    if (status == PAWL_OK && !verified) {
+    TRY(pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr));
+    if (!verified) {
         return pawl__fail(reterr, PAWL_CORRUPT, "the evidence does not hold: %s", what);
     }
-    return status;
+    return PAWL_OK;
 }
 
 static const struct pawl__cli_command verify = {

@@ -112,12 +112,10 @@ static pawl_status request_hash(const struct pawl__cli_run *run,
         *ret_view = pawl_view_of(hash);
         return PAWL_OK;
     }
-    pawl_status status = pawl__cli_work_json(run, "request", &request, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_request_hash(pawl_view_of(request), ret_hash, reterr);
-    }
+    TRY(pawl__cli_work_json(run, "request", &request, reterr));
+    TRY(pawl_request_hash(pawl_view_of(request), ret_hash, reterr));
     *ret_view = pawl_view_of(ret_hash);
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status begin_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -204,19 +202,14 @@ static pawl_status end_key(const struct pawl__cli_run *run, bool complete, pawl_
     pawl_view key = pawl_view_of(pawl__cli_args_operand(run->args, 0));
     uint64_t token = (uint64_t)pawl__cli_args_number(run->args, "token");
 
-    pawl_status status = pawl__cli_work_json(run, "response", &response, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = complete ? pawl_idem_complete(work, key, token, pawl_view_of(response), reterr)
-                          : pawl_idem_fail(work, key, token, pawl_view_of(response), reterr);
-    }
+    TRY(pawl__cli_work_json(run, "response", &response, reterr));
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(complete ? pawl_idem_complete(work, key, token, pawl_view_of(response), reterr)
+                 : pawl_idem_fail(work, key, token, pawl_view_of(response), reterr));
     const struct pawl__cell cells[] = {
         pawl__cell_text(key), pawl__cell_text(pawl_view_of(complete ? "completed" : "failed"))
     };
-    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
-                             : status;
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
 static pawl_status complete_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -283,12 +276,9 @@ static pawl_status release_run(struct pawl__cli_run *run, pawl_error *reterr)
     const struct pawl__cell cells[] = { pawl__cell_text(key),
                                         pawl__cell_text(pawl_view_of("released")) };
 
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_idem_release(work, key, token, reterr);
-    }
-    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
-                             : status;
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_idem_release(work, key, token, reterr));
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
 static const struct pawl__cli_command release = {
@@ -347,14 +337,9 @@ static pawl_status hash_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__text_free) char *request = NULL;
     char hash[PAWL_REQUEST_HASH_SIZE];
 
-    pawl_status status = pawl__cli_input_read(
-        "request", pawl__cli_args_operand(run->args, 0), WORK_DATA_BYTES_MAX, &request, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_request_hash(pawl_view_of(request), hash, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_input_read(
+        "request", pawl__cli_args_operand(run->args, 0), WORK_DATA_BYTES_MAX, &request, reterr));
+    TRY(pawl_request_hash(pawl_view_of(request), hash, reterr));
     const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(hash)) };
     return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }

@@ -23,10 +23,10 @@
 static pawl_status lease_of(const struct pawl__cli_run *run, uint32_t *ret_ms, pawl_error *reterr)
 {
     int64_t ms = 0; /* that of the options */
-    pawl_status status = pawl__cli_work_ms(run, "lease", 1, WORK_TIME_MS_MAX, &ms, reterr);
 
+    TRY(pawl__cli_work_ms(run, "lease", 1, WORK_TIME_MS_MAX, &ms, reterr));
     *ret_ms = (uint32_t)ms;
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status print_status(const struct pawl__cli_run *run,
@@ -156,22 +156,13 @@ static pawl_status claim_run(struct pawl__cli_run *run, pawl_error *reterr)
         }
         types[claim.work_type_count++] = pawl_view_of(type);
     }
-    pawl_status status = lease_of(run, &claim.lease_ms, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_ms(run, "wait", 0, WORK_TIME_MS_MAX, &wait_ms, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = open_for_claim(run, &wait_ms, &work, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_check_task(work, claim.task_id, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(lease_of(run, &claim.lease_ms, reterr));
+    TRY(pawl__cli_work_ms(run, "wait", 0, WORK_TIME_MS_MAX, &wait_ms, reterr));
+    TRY(open_for_claim(run, &wait_ms, &work, reterr));
+    TRY(pawl__cli_work_check_task(work, claim.task_id, reterr));
     claim.wait_ms = (uint32_t)wait_ms;
-    status = wait_ms > 0 ? claim_waiting(work, &claim, &claimed, reterr)
-                         : pawl_work_claim(work, &claim, &claimed, reterr);
+    pawl_status status = wait_ms > 0 ? claim_waiting(work, &claim, &claimed, reterr)
+                                     : pawl_work_claim(work, &claim, &claimed, reterr);
     if (status == PAWL_TIMEOUT) {
         pawl_work_interrupt(work); /* closing does not wait for the same store again */
     }
@@ -225,16 +216,9 @@ static pawl_status heartbeat_run(struct pawl__cli_run *run, pawl_error *reterr)
     int64_t expires_at_us = 0;
     uint32_t lease_ms = 0;
 
-    pawl_status status = lease_of(run, &lease_ms, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_work_heartbeat(work, &lease, lease_ms, &expires_at_us, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(lease_of(run, &lease_ms, reterr));
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_work_heartbeat(work, &lease, lease_ms, &expires_at_us, reterr));
     const struct pawl__cell cells[] = { pawl__cell_text(lease.work_item_id),
                                         pawl__cli_cell_time(expires_at_us, time) };
     return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
@@ -263,14 +247,10 @@ static pawl_status complete_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__text_free) char *output = NULL;
     pawl_lease lease = pawl__cli_work_lease(run);
 
-    pawl_status status = pawl__cli_work_json(run, "output", &output, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_work_complete(work, &lease, pawl_view_of(output), reterr);
-    }
-    return status == PAWL_OK ? print_status(run, PAWL_ITEM_COMPLETED, reterr) : status;
+    TRY(pawl__cli_work_json(run, "output", &output, reterr));
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_work_complete(work, &lease, pawl_view_of(output), reterr));
+    return print_status(run, PAWL_ITEM_COMPLETED, reterr);
 }
 
 #define OUTPUT_FLAG                                                      \
@@ -304,27 +284,18 @@ static pawl_status fail_run(struct pawl__cli_run *run, pawl_error *reterr)
     pawl_lease lease = pawl__cli_work_lease(run);
     pawl_item_status item_status = PAWL_ITEM_FAILED;
 
-    pawl_status status = pawl__cli_work_json(run, "output", &output, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cli_input_read("error",
-                                      pawl__cli_args_value(run->args, "error"),
-                                      WORK_DATA_BYTES_MAX,
-                                      &message,
-                                      reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_work_fail(work,
-                                &lease,
-                                pawl_view_of(message),
-                                pawl_view_of(output),
-                                !pawl__cli_args_has(run->args, "permanent"),
-                                &item_status,
-                                reterr);
-    }
-    return status == PAWL_OK ? print_status(run, item_status, reterr) : status;
+    TRY(pawl__cli_work_json(run, "output", &output, reterr));
+    TRY(pawl__cli_input_read(
+        "error", pawl__cli_args_value(run->args, "error"), WORK_DATA_BYTES_MAX, &message, reterr));
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_work_fail(work,
+                       &lease,
+                       pawl_view_of(message),
+                       pawl_view_of(output),
+                       !pawl__cli_args_has(run->args, "permanent"),
+                       &item_status,
+                       reterr));
+    return print_status(run, item_status, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_work_fail = {
@@ -356,11 +327,9 @@ static pawl_status release_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     pawl_lease lease = pawl__cli_work_lease(run);
 
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_work_release(work, &lease, reterr);
-    }
-    return status == PAWL_OK ? print_status(run, PAWL_ITEM_PENDING, reterr) : status;
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_work_release(work, &lease, reterr));
+    return print_status(run, PAWL_ITEM_PENDING, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_work_release = {

@@ -197,12 +197,9 @@ static pawl_status cancel_run(struct pawl__cli_run *run, pawl_error *reterr)
     const struct pawl__cell cells[] = { pawl__cell_text(id),
                                         pawl__cell_text(pawl_view_of("failed")) };
 
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_work_cancel(work, id, reterr);
-    }
-    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
-                             : status;
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_work_cancel(work, id, reterr));
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_work_cancel = {
@@ -230,17 +227,14 @@ static pawl_status sweep_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     pawl_sweep_report report = { 0 };
 
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_work_sweep(work, &report, reterr);
-    }
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_work_sweep(work, &report, reterr));
     const struct pawl__cell cells[] = {
         pawl__cell_integer((int64_t)report.expired), pawl__cell_integer((int64_t)report.retried),
         pawl__cell_integer((int64_t)report.failed),  pawl__cell_integer((int64_t)report.due),
         pawl__cell_integer((int64_t)report.settled),
     };
-    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
-                             : status;
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_work_sweep = {

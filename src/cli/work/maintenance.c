@@ -101,12 +101,10 @@ static pawl_status open_for_stats(const struct pawl__cli_run *run,
 {
     pawl_work_options options = pawl__cli_work_options(run);
     int64_t stale_ms = options.stale_ms;
-    pawl_status status = pawl__cli_work_ms(run, "stale", 1, WORK_TIME_MS_MAX, &stale_ms, reterr);
 
+    TRY(pawl__cli_work_ms(run, "stale", 1, WORK_TIME_MS_MAX, &stale_ms, reterr));
     options.stale_ms = (uint32_t)stale_ms;
-    return status == PAWL_OK
-               ? pawl__cli_work_open_with(run, WORK_THAT_EXISTS, &options, ret_work, reterr)
-               : status;
+    return pawl__cli_work_open_with(run, WORK_THAT_EXISTS, &options, ret_work, reterr);
 }
 
 static pawl_status print_metrics(pawl_work *work, pawl_error *reterr)
@@ -114,10 +112,10 @@ static pawl_status print_metrics(pawl_work *work, pawl_error *reterr)
     AUTO(pawl__text_free) char *text = NULL;
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(SIZE_MAX / 2);
     size_t len = 0;
-    pawl_status status = pawl_work_get_metrics(work, &text, &len, reterr);
 
+    TRY(pawl_work_get_metrics(work, &text, &len, reterr));
     pawl__buf_add(&out, (pawl_view){ text, len });
-    return status == PAWL_OK ? pawl__cli_out_add(&out, reterr) : status;
+    return pawl__cli_out_add(&out, reterr);
 }
 
 static pawl_status print_stats(const struct pawl__cli_run *run, pawl_work *work, pawl_error *reterr)
@@ -145,10 +143,7 @@ static pawl_status stats_run(struct pawl__cli_run *run, pawl_error *reterr)
     if (as_metrics && run->json) {
         return pawl__fail(reterr, PAWL_INVALID, "'--prometheus' and '--json': choose one");
     }
-    pawl_status status = open_for_stats(run, &work, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(open_for_stats(run, &work, reterr));
     return as_metrics ? print_metrics(work, reterr) : print_stats(run, work, reterr);
 }
 
@@ -194,10 +189,8 @@ static pawl_status retention_run(struct pawl__cli_run *run, pawl_error *reterr)
     retention.checkpoints_per_task = (uint32_t)pawl__cli_args_number(run->args, "checkpoints");
     retention.archive = pawl__cli_args_has(run->args, "archive");
     retention.dry_run = pawl__cli_args_has(run->args, "dry-run");
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_work_retention(work, &retention, &report, reterr);
-    }
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_work_retention(work, &retention, &report, reterr));
     const struct pawl__cell cells[] = {
         pawl__cell_integer((int64_t)report.items),
         pawl__cell_integer((int64_t)report.history),
@@ -206,8 +199,7 @@ static pawl_status retention_run(struct pawl__cli_run *run, pawl_error *reterr)
         pawl__cell_integer((int64_t)report.keys),
         pawl__cell_integer((int64_t)report.bytes_freed),
     };
-    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
-                             : status;
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
 #define DAYS_FLAG(flag, what, days)                                                   \

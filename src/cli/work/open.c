@@ -63,22 +63,18 @@ pawl_status pawl__cli_work_open_with(const struct pawl__cli_run *run,
     AUTO(pawl__text_free) char *location = NULL;
 
     options->must_exist = access == WORK_THAT_EXISTS;
-    pawl_status status = pawl__cli_location_of(run, &store, &location, reterr);
-    if (status == PAWL_OK && strcmp(location, "memory:") == 0) {
+    TRY(pawl__cli_location_of(run, &store, &location, reterr));
+    if (strcmp(location, "memory:") == 0) {
         return pawl__fail(
             reterr, PAWL_INVALID, "'--work' is 'memory:', which is empty in every new process");
     }
-    if (status == PAWL_OK && access == WORK_TO_CREATE) {
-        status = pawl__cli_location_make(run, &store, reterr);
+    if (access == WORK_TO_CREATE) {
+        TRY(pawl__cli_location_make(run, &store, reterr));
     }
-    if (status == PAWL_OK) {
-        status = pawl_work_open(location, options, ret_work, reterr);
-    }
-    if (status == PAWL_OK) {
-        hurried = (struct pawl__cli_wakeable){ hurry, *ret_work };
-        pawl__cli_interrupt_escalates(&hurried);
-    }
-    return status;
+    TRY(pawl_work_open(location, options, ret_work, reterr));
+    hurried = (struct pawl__cli_wakeable){ hurry, *ret_work };
+    pawl__cli_interrupt_escalates(&hurried);
+    return PAWL_OK;
 }
 
 pawl_status pawl__cli_work_open(const struct pawl__cli_run *run,

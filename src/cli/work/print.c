@@ -195,6 +195,6 @@ pawl_status pawl__cli_work_answer(const struct pawl__cli_run *run,
     struct pawl__table_options options = pawl__cli_out_table(run);
 
     pawl__table_init(&table, columns, count, &options);
-    pawl_status status = pawl__table_add(&table, cells, reterr);
-    return status == PAWL_OK ? pawl__table_end(&table, reterr) : status;
+    TRY(pawl__table_add(&table, cells, reterr));
+    return pawl__table_end(&table, reterr);
 }

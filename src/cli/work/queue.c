@@ -1,6 +1,7 @@
 #include "cli/work/queue.h"
 
 #include "base/core/error.h"
+#include "base/core/macros.h"
 #include "base/core/uuid.h"
 #include "cli/work/work.h"
 
@@ -12,11 +13,9 @@ pawl_status pawl__cli_queue_name_task(struct work_queue *queue, pawl_error *rete
     if (queue->task_id[0] != '\0') {
         return PAWL_OK;
     }
-    pawl_status status = pawl__uuid_next(pawl__uuid_process(), &uuid, reterr);
-    if (status == PAWL_OK) {
-        pawl__uuid_text(&uuid, queue->task_id);
-    }
-    return status;
+    TRY(pawl__uuid_next(pawl__uuid_process(), &uuid, reterr));
+    pawl__uuid_text(&uuid, queue->task_id);
+    return PAWL_OK;
 }
 
 /* What a new task cannot have: an item that is there already belongs to another one. */
@@ -76,11 +75,9 @@ static pawl_status put_in_new_task(struct work_queue *queue,
     if (status != PAWL_NOT_FOUND) {
         return status;
     }
-    status = check_ids(queue, &batch->items[0], reterr);
-    if (status == PAWL_OK) {
-        status = make_task(queue, reterr);
-    }
-    return status == PAWL_OK ? put(queue, batch, reterr) : status;
+    TRY(check_ids(queue, &batch->items[0], reterr));
+    TRY(make_task(queue, reterr));
+    return put(queue, batch, reterr);
 }
 
 pawl_status pawl__cli_queue_add(struct work_queue *queue,

@@ -62,18 +62,18 @@ static pawl_status passed_rows(struct pawl__cli_rows *rows,
                                  recovery->resume == NULL ? 0 : recovery->resume->sequence_number };
     char what[512] = "";
     bool verified = false;
-    pawl_status status = pawl_checkpoint_list(work,
-                                              recovery->task->task_id,
-                                              pawl_view_of(NULL),
-                                              NULL,
-                                              note_passed,
-                                              &passed,
-                                              rows->reterr);
 
-    for (size_t i = 0; i < passed.count && status == PAWL_OK; i++) {
+    TRY(pawl_checkpoint_list(work,
+                             recovery->task->task_id,
+                             pawl_view_of(NULL),
+                             NULL,
+                             note_passed,
+                             &passed,
+                             rows->reterr));
+    for (size_t i = 0; i < passed.count; i++) {
         pawl_view id = pawl_view_of(passed.list[i].id);
-        status = pawl_checkpoint_verify(work, id, &verified, what, rows->reterr);
-        if (status == PAWL_OK && !verified
+        TRY(pawl_checkpoint_verify(work, id, &verified, what, rows->reterr));
+        if (!verified
             && !recover_row(rows,
                             "passed_over",
                             id,
@@ -82,14 +82,14 @@ static pawl_status passed_rows(struct pawl__cli_rows *rows,
             return rows->status;
         }
     }
-    if (status == PAWL_OK && recovery->passed_over > passed.count) {
+    if (recovery->passed_over > passed.count) {
         (void)recover_row(rows,
                           "passed_over_more",
                           pawl_view_of(NULL),
                           NULL,
                           pawl__cell_integer((int64_t)(recovery->passed_over - passed.count)));
     }
-    return status == PAWL_OK ? rows->status : status;
+    return rows->status;
 }
 
 /* --- as text --- */
@@ -112,14 +112,10 @@ static pawl_status iteration_row(struct pawl__cli_rows *rows,
                                  const pawl_checkpoint *last)
 {
     bool verified = false;
-    pawl_status status =
-        pawl_checkpoint_verify(work, last->checkpoint_id, &verified, NULL, rows->reterr);
 
-    if (status == PAWL_OK) {
-        (void)checkpoint_row(
-            rows, "iteration_end", verified ? "iteration_end" : "does_not_hold", last);
-    }
-    return status == PAWL_OK ? rows->status : status;
+    TRY(pawl_checkpoint_verify(work, last->checkpoint_id, &verified, NULL, rows->reterr));
+    (void)checkpoint_row(rows, "iteration_end", verified ? "iteration_end" : "does_not_hold", last);
+    return rows->status;
 }
 
 static pawl_status checkpoint_rows(struct pawl__cli_rows *rows,
@@ -127,16 +123,16 @@ static pawl_status checkpoint_rows(struct pawl__cli_rows *rows,
                                    const pawl_recovery *recovery)
 {
     const pawl_checkpoint *resume = recovery->resume;
-    pawl_status status = recovery->passed_over > 0 ? passed_rows(rows, work, recovery) : PAWL_OK;
 
-    if (status == PAWL_OK && resume != NULL) {
+    if (recovery->passed_over > 0) {
+        TRY(passed_rows(rows, work, recovery));
+    }
+    if (resume != NULL) {
         (void)checkpoint_row(rows, "resume", pawl_checkpoint_type_name(resume->type), resume);
-        status = rows->status;
+        TRY(rows->status);
     }
-    if (status == PAWL_OK && recovery->iteration_end != NULL) {
-        status = iteration_row(rows, work, recovery->iteration_end);
-    }
-    return status;
+    return recovery->iteration_end != NULL ? iteration_row(rows, work, recovery->iteration_end)
+                                           : PAWL_OK;
 }
 
 static pawl_status recover_text(struct pawl__cli_rows *rows,

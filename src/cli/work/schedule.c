@@ -22,16 +22,11 @@ static pawl_status put_run(struct pawl__cli_run *run, pawl_error *reterr)
     };
     const struct pawl__cell cells[] = { pawl__cell_text(schedule.schedule_id) };
 
-    pawl_status status = pawl__cli_work_json(run, "input", &input, reterr);
-    if (status == PAWL_OK) {
-        schedule.input_data = pawl_view_of(input);
-        status = pawl__cli_work_open(run, WORK_TO_CREATE, &work, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_schedule_put(work, &schedule, reterr);
-    }
-    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
-                             : status;
+    TRY(pawl__cli_work_json(run, "input", &input, reterr));
+    schedule.input_data = pawl_view_of(input);
+    TRY(pawl__cli_work_open(run, WORK_TO_CREATE, &work, reterr));
+    TRY(pawl_schedule_put(work, &schedule, reterr));
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
 static const struct pawl__cli_command put = {
@@ -137,12 +132,9 @@ static pawl_status remove_run(struct pawl__cli_run *run, pawl_error *reterr)
     pawl_view id = pawl_view_of(pawl__cli_args_operand(run->args, 0));
     const struct pawl__cell cells[] = { pawl__cell_text(id) };
 
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_schedule_remove(work, id, reterr);
-    }
-    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
-                             : status;
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_schedule_remove(work, id, reterr));
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
 static const struct pawl__cli_command remove_command = {
@@ -162,13 +154,10 @@ static pawl_status fire_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     uint64_t fired = 0;
 
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_schedule_fire(work, &fired, reterr);
-    }
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_schedule_fire(work, &fired, reterr));
     const struct pawl__cell cells[] = { pawl__cell_integer((int64_t)fired) };
-    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
-                             : status;
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
 static const struct pawl__cli_command fire = {

@@ -122,13 +122,8 @@ static pawl_status derive_id(const struct submit *submit,
     char task_hex[PAWL__SHA256_HEX_SIZE];
     char line_hex[PAWL__SHA256_HEX_SIZE];
 
-    pawl_status status = pawl__sha256_parts(parts, COUNT_OF(parts), &of_task, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__sha256(input, &of_line, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sha256_parts(parts, COUNT_OF(parts), &of_task, reterr));
+    TRY(pawl__sha256(input, &of_line, reterr));
     pawl__sha256_hex(&of_task, task_hex);
     pawl__sha256_hex(&of_line, line_hex);
     snprintf(
@@ -151,10 +146,7 @@ static pawl_status submit_batch(struct submit *submit, pawl_error *reterr)
                                         submit->starts[i + 1] - submit->starts[i] };
         item->work_item_id = pawl_view_of(submit->dedupe ? submit->ids[i] : NULL);
     }
-    pawl_status status = queue(submit, submit->count, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(queue(submit, submit->count, reterr));
     for (size_t i = 0; i < submit->count; i++) {
         submit->duplicates += submit->results[i].duplicate ? 1 : 0;
     }
@@ -170,8 +162,8 @@ static pawl_status flush(struct submit *submit, pawl_error *reterr)
     if (submit->count == 0) {
         return PAWL_OK;
     }
-    pawl_status status = pawl__cli_queue_name_task(&submit->queue, reterr);
-    return status == PAWL_OK ? submit_batch(submit, reterr) : status;
+    TRY(pawl__cli_queue_name_task(&submit->queue, reterr));
+    return submit_batch(submit, reterr);
 }
 
 static pawl_status check_line(const struct submit *submit, pawl_view line, pawl_error *reterr)
@@ -248,8 +240,8 @@ static pawl_status take_line(struct submit *submit,
         return pawl__fail(
             reterr, PAWL_INVALID, "--atomic takes at most %d lines", PAWL_WORK_BATCH_MAX);
     }
-    pawl_status status = check_line(submit, line, reterr);
-    return status == PAWL_OK ? hold(submit, line, number, reterr) : status;
+    TRY(check_line(submit, line, reterr));
+    return hold(submit, line, number, reterr);
 }
 
 static bool is_full(const struct submit *submit)
@@ -452,26 +444,13 @@ static pawl_status submit_run(struct pawl__cli_run *run, pawl_error *reterr)
     submit.json_lines = pawl__cli_args_has(run->args, "json-lines");
     submit.atomic = pawl__cli_args_has(run->args, "atomic");
     submit.run = run;
-    pawl_status status = check_flags(run, reterr);
-    if (status == PAWL_OK) {
-        status = take_names(&submit, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_json(run, "input", &submit.input, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_ms(
-            run, "delay", 0, INT64_C(3650) * 86400000, &submit.defaults.delay_ms, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = make_room(&submit, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_open(run, WORK_TO_CREATE, &submit.queue.work, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_flags(run, reterr));
+    TRY(take_names(&submit, reterr));
+    TRY(pawl__cli_work_json(run, "input", &submit.input, reterr));
+    TRY(pawl__cli_work_ms(
+        run, "delay", 0, INT64_C(3650) * 86400000, &submit.defaults.delay_ms, reterr));
+    TRY(make_room(&submit, reterr));
+    TRY(pawl__cli_work_open(run, WORK_TO_CREATE, &submit.queue.work, reterr));
     return submit.lines_given ? run_lines(&submit, run, reterr) : run_one(&submit, run, reterr);
 }
 

@@ -24,17 +24,10 @@ static pawl_status create_run(struct pawl__cli_run *run, pawl_error *reterr)
         .title = pawl_view_of(pawl__cli_args_value(run->args, "title")),
     };
 
-    pawl_status status = pawl__cli_work_json(run, "metadata", &metadata, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_open(run, WORK_TO_CREATE, &work, reterr);
-    }
-    if (status == PAWL_OK) {
-        task.metadata = pawl_view_of(metadata);
-        status = pawl_task_create(work, &task, id, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_work_json(run, "metadata", &metadata, reterr));
+    TRY(pawl__cli_work_open(run, WORK_TO_CREATE, &work, reterr));
+    task.metadata = pawl_view_of(metadata);
+    TRY(pawl_task_create(work, &task, id, reterr));
     const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(id)) };
     return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
@@ -161,13 +154,10 @@ static pawl_status cancel_run(struct pawl__cli_run *run, pawl_error *reterr)
     pawl_view id = pawl_view_of(pawl__cli_args_operand(run->args, 0));
     uint64_t items = 0;
 
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_task_cancel(work, id, &items, reterr);
-    }
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_task_cancel(work, id, &items, reterr));
     const struct pawl__cell cells[] = { pawl__cell_text(id), pawl__cell_integer((int64_t)items) };
-    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
-                             : status;
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
 static const struct pawl__cli_command cancel = {
@@ -193,13 +183,10 @@ static pawl_status set_status_run(struct pawl__cli_run *run, pawl_error *reterr)
     pawl_view id = pawl_view_of(pawl__cli_args_operand(run->args, 0));
     const char *name = pawl__cli_args_operand(run->args, 1);
 
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_task_set_status(work, id, pawl__cli_task_status_named(name), reterr);
-    }
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_task_set_status(work, id, pawl__cli_task_status_named(name), reterr));
     const struct pawl__cell cells[] = { pawl__cell_text(id), pawl__cell_text(pawl_view_of(name)) };
-    return status == PAWL_OK ? pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr)
-                             : status;
+    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
 }
 
 static const struct pawl__cli_command set_status = {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/core/error.h"
+#include "base/core/macros.h"
 #include "base/log/log.h"
 #include "net/http/internal.h"
 #include "net/http/listen.h"
@@ -485,10 +486,7 @@ pawl_status pawl__http_stop(struct pawl__http *http, int64_t deadline_ns, pawl_e
     if (http->daemon != NULL) {
         stop_daemon(http, deadline_ns);
     }
-    pawl_status status = pawl__http_work_stop(http, deadline_ns, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__http_work_stop(http, deadline_ns, reterr));
     if (http->watch_ready) {
         pawl__http_watch_stop(&http->watch);
         pawl__http_watch_done(&http->watch);

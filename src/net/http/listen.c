@@ -9,6 +9,7 @@
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/core/macros.h"
 #include "base/os/fs.h"
 #include "net/http/url.h"
 
@@ -121,11 +122,8 @@ pawl_status pawl__http_listen(
 {
     struct pawl__http_address address = { .ipv6 = false };
     union place place;
-    pawl_status status = pawl__http_address_parse(text, &address, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__http_address_parse(text, &address, reterr));
     socklen_t len = place_of(&address, &place);
     AUTO(pawl__fs_close)
     int fd =

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/core/error.h"
+#include "base/core/macros.h"
 #include "net/http/internal.h"
 
 enum { CODES = 22, METHODS = 5 };
@@ -51,19 +52,15 @@ static pawl_status fill(struct http_metrics *metrics,
                         struct pawl__metrics *registry,
                         pawl_error *reterr)
 {
-    pawl_status status =
-        pawl__metrics_register(registry, &requests_def, &metrics->requests, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__metrics_register(registry, &seconds_def, &metrics->seconds, reterr);
+    TRY(pawl__metrics_register(registry, &requests_def, &metrics->requests, reterr));
+    TRY(pawl__metrics_register(registry, &seconds_def, &metrics->seconds, reterr));
+    for (size_t i = 0; i <= metrics->routes->count; i++) {
+        TRY(pawl__metric_series(metrics->seconds,
+                                (const char *[]){ pattern_of(metrics, i) },
+                                &metrics->by_route[i].seconds,
+                                reterr));
     }
-    for (size_t i = 0; i <= metrics->routes->count && status == PAWL_OK; i++) {
-        status = pawl__metric_series(metrics->seconds,
-                                     (const char *[]){ pattern_of(metrics, i) },
-                                     &metrics->by_route[i].seconds,
-                                     reterr);
-    }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__http_metrics_new(struct pawl__metrics *registry,

@@ -7,6 +7,7 @@
 #include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/core/hex.h"
+#include "base/core/macros.h"
 
 enum { SHOWN_MAX = 64 };
 
@@ -93,35 +94,31 @@ static pawl_status parse_parameter(struct pawl__http_url *url,
         return pawl__fail(
             reterr, PAWL_INVALID, "the query has more than %d parameters", HTTP_QUERY_MAX);
     }
-    pawl_status status = decode(text, name_len, true, &parameter.name, reterr);
-    if (status == PAWL_OK && equals != NULL) {
-        status = decode(equals + 1, len - name_len - 1, true, &parameter.value, reterr);
+    TRY(decode(text, name_len, true, &parameter.name, reterr));
+    if (equals != NULL) {
+        TRY(decode(equals + 1, len - name_len - 1, true, &parameter.value, reterr));
     }
-    if (status == PAWL_OK && is_there(url, parameter.name)) {
+    if (is_there(url, parameter.name)) {
         pawl_view shown = { parameter.name.data, MIN(parameter.name.len, SHOWN_MAX) };
-        status = pawl__fail(
+        return pawl__fail(
             reterr, PAWL_INVALID, "the query has '%.*s' more than once", VIEW_ARGS(shown));
     }
-    if (status == PAWL_OK) {
-        url->query[url->query_count++] = parameter;
-    }
-    return status;
+    url->query[url->query_count++] = parameter;
+    return PAWL_OK;
 }
 
 static pawl_status parse_query(struct pawl__http_url *url, char *query, pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    while (query != NULL && status == PAWL_OK) {
+    while (query != NULL) {
         char *end = strchr(query, '&');
         size_t len = end == NULL ? strlen(query) : (size_t)(end - query);
 
         if (len > 0) {
-            status = parse_parameter(url, query, len, reterr);
+            TRY(parse_parameter(url, query, len, reterr));
         }
         query = end == NULL ? NULL : end + 1;
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* A proxy's form, "http://HOST/path": the host is the Host header's business. */

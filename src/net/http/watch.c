@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "base/core/macros.h"
 #include "net/http/internal.h"
 
 static int64_t now_ns(void)
@@ -54,11 +55,8 @@ pawl_status pawl__http_watch_start(struct http_watch *watch,
     watch->idle_ns = options->idle_ms_max * NS_PER_MS;
     watch->read_ns = options->read_ms_max * NS_PER_MS;
     watch->answer_ns = options->answer_ms_max * NS_PER_MS;
-    pawl_status status = pawl__lock_init(&watch->lock, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl__cond_init(&watch->changed, reterr);
+    TRY(pawl__lock_init(&watch->lock, reterr));
+    pawl_status status = pawl__cond_init(&watch->changed, reterr);
     if (status != PAWL_OK) {
         pawl__lock_done(&watch->lock);
         return status;

@@ -1,5 +1,6 @@
 /* What may block: requests for a few threads that do nothing else. */
 #include "base/core/error.h"
+#include "base/core/macros.h"
 #include "base/thread/shutdown.h"
 #include "net/http/internal.h"
 
@@ -67,11 +68,10 @@ static pawl_status start_lane(struct http_lane *lane, size_t count, pawl_error *
 
 pawl_status pawl__http_work_start(struct pawl__http *http, pawl_error *reterr)
 {
-    pawl_status status = start_lane(&http->lanes[HTTP_LANE_MAIN], http->options.workers, reterr);
-
-    return status == PAWL_OK && http->options.workers_aside > 0
+    TRY(start_lane(&http->lanes[HTTP_LANE_MAIN], http->options.workers, reterr));
+    return http->options.workers_aside > 0
                ? start_lane(&http->lanes[HTTP_LANE_ASIDE], http->options.workers_aside, reterr)
-               : status;
+               : PAWL_OK;
 }
 
 pawl_status pawl__http_work_stop(struct pawl__http *http, int64_t deadline_ns, pawl_error *reterr)
@@ -91,9 +91,9 @@ pawl_status pawl__http_work_stop(struct pawl__http *http, int64_t deadline_ns, p
             }
         }
     }
-    pawl_status status = pawl__stop_threads(NULL, stops, count, MAX(deadline_ns, least_ns), reterr);
-    for (size_t i = 0; i < HTTP_LANES && status == PAWL_OK; i++) {
+    TRY(pawl__stop_threads(NULL, stops, count, MAX(deadline_ns, least_ns), reterr));
+    for (size_t i = 0; i < HTTP_LANES; i++) {
         pawl__queue_free(STEAL(http->lanes[i].jobs));
     }
-    return status;
+    return PAWL_OK;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/core/error.h"
+#include "base/core/macros.h"
 #include "base/log/log.h"
 #include "base/os/clock.h"
 #include "base/os/failpoint.h"
@@ -386,11 +387,9 @@ static pawl_status open_one(struct node_apps *apps, struct node_app *app, pawl_e
     pawl_app *opened = NULL;
 
     FAILPOINT("node.app.open.before", reterr);
-    pawl_status status = pawl_app_locate(node->location, app->name, &location, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_app_open(location, NULL, &node->options.app, &opened, reterr);
-    }
-    return status == PAWL_OK ? admit(apps, app, opened, PAWL_INVALID, reterr) : status;
+    TRY(pawl_app_locate(node->location, app->name, &location, reterr));
+    TRY(pawl_app_open(location, NULL, &node->options.app, &opened, reterr));
+    return admit(apps, app, opened, PAWL_INVALID, reterr);
 }
 
 /* What is new is said once: one that is tried again and again says the same. */
@@ -540,12 +539,11 @@ pawl_status pawl__serve_apps_start(struct pawl__serve_node *node, pawl_error *re
 {
     struct node_apps *apps = node->apps;
     size_t threads = MIN(MAX(pawl__serve_app_count(node), 1), OPENERS);
-    pawl_status status = PAWL_OK;
 
-    for (size_t i = 0; i < threads && status == PAWL_OK; i++) {
-        status = pawl__thread_start(&apps->openers[i], "pawl-app-open", run_opener, apps, reterr);
+    for (size_t i = 0; i < threads; i++) {
+        TRY(pawl__thread_start(&apps->openers[i], "pawl-app-open", run_opener, apps, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__serve_apps_stop(struct pawl__serve_node *node,

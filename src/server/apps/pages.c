@@ -5,6 +5,7 @@
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/core/macros.h"
 #include "server/node_internal.h"
 
 enum {
@@ -54,8 +55,8 @@ static pawl_status add_record(void *context, const pawl_app_record *record, pawl
     if (!has_room(page, record->id)) {
         return PAWL_CANCELLED;
     }
-    pawl_status status = pawl_app_record_to_json(record, &json, &len, reterr);
-    return status == PAWL_OK ? add_item(page, json, len) : status;
+    TRY(pawl_app_record_to_json(record, &json, &len, reterr));
+    return add_item(page, json, len);
 }
 
 static pawl_status add_event(struct page *page,
@@ -69,8 +70,8 @@ static pawl_status add_event(struct page *page,
     if (!has_room(page, offset)) {
         return PAWL_CANCELLED;
     }
-    pawl_status status = pawl_app_event_to_json(page->app, event, &json, &len, reterr);
-    return status == PAWL_OK ? add_item(page, json, len) : status;
+    TRY(pawl_app_event_to_json(page->app, event, &json, &len, reterr));
+    return add_item(page, json, len);
 }
 
 static pawl_status add_wlog_event(void *context, const pawl_app_event *event, pawl_error *reterr)
@@ -90,10 +91,8 @@ static pawl_status start(struct page *page,
     page->limit = LIMIT_DEFAULT;
     page->body = (struct pawl__buf)BUF_INIT(BODY_BYTES_MAX);
     pawl__buf_add_text(&page->body, "{\"items\":[");
-    pawl_status status = pawl__http_query_number(request, "from", from_range, &page->from, reterr);
-    return status == PAWL_OK
-               ? pawl__http_query_number(request, "limit", limit_range, &page->limit, reterr)
-               : status;
+    TRY(pawl__http_query_number(request, "from", from_range, &page->from, reterr));
+    return pawl__http_query_number(request, "limit", limit_range, &page->limit, reterr);
 }
 
 /* Frees the page. CANCELLED with a next item is a full page. */
@@ -169,15 +168,15 @@ static pawl_status find_partition(const struct pawl__http_request *request,
 {
     static const uint64_t range[2] = { 0, PAWL_APP_PARTITIONS_MAX - 1 };
     unsigned count = pawl_app_get_descriptor(app)->partitions;
-    pawl_status status = pawl__http_part_number(request, "p", range, ret_partition, reterr);
 
-    return status == PAWL_OK && *ret_partition >= count
+    TRY(pawl__http_part_number(request, "p", range, ret_partition, reterr));
+    return *ret_partition >= count
                ? pawl__fail(reterr,
                             PAWL_NOT_FOUND,
                             "there is no partition %" PRIu64 ", the last one is %u",
                             *ret_partition,
                             count - 1)
-               : status;
+               : PAWL_OK;
 }
 
 void pawl__serve_plog(struct pawl__http_request *request, void *context)
@@ -212,11 +211,11 @@ static pawl_status take_record(void *context, const pawl_app_record *record, paw
     struct pawl__buf *body = context;
     AUTO(pawl__text_free) char *json = NULL;
     size_t len = 0;
-    pawl_status status = pawl_app_record_to_json(record, &json, &len, reterr);
 
+    TRY(pawl_app_record_to_json(record, &json, &len, reterr));
     pawl__buf_add(body, (pawl_view){ json, len });
     pawl__buf_add_char(body, '\n');
-    return status;
+    return PAWL_OK;
 }
 
 void pawl__serve_record(struct pawl__http_request *request, void *context)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/core/error.h"
+#include "base/core/macros.h"
 #include "base/json/object.h"
 #include "server/node_internal.h"
 #include "server/work/work.h"
@@ -202,15 +203,11 @@ static pawl_status newest(struct pawl__http_request *request,
     pawl_error error = PAWL_ERROR_INIT;
     pawl_task *task = NULL;
     pawl_work *store = NULL;
-    pawl_status status = pawl__serve_work_query_type(request, &wanted, &type, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl_checkpoint_latest(store, task_id, type, false, ret_checkpoint, reterr);
+    TRY(pawl__serve_work_query_type(request, &wanted, &type, reterr));
+    TRY(pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr));
+    pawl_status status =
+        pawl_checkpoint_latest(store, task_id, type, false, ret_checkpoint, reterr);
     if (status == PAWL_NOT_FOUND) { /* the task may be what is not there */
         pawl_status found = pawl_task_get(store, task_id, &task, &error);
 

@@ -3,6 +3,7 @@
 
 #include "base/core/arena.h"
 #include "base/core/error.h"
+#include "base/core/macros.h"
 #include "base/json/object.h"
 #include "server/node_internal.h"
 #include "server/work/work.h"
@@ -66,12 +67,11 @@ static pawl_status read_input(struct batch *batch,
 {
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(SIZE_MAX / 2);
     pawl_view input;
-    pawl_status status = pawl__serve_work_read_json(object, "input_data", &text, &input, reterr);
 
-    return status == PAWL_OK && input.len > 0
-                   && !pawl__arena_copy(&batch->arena, input, &item->input_data)
+    TRY(pawl__serve_work_read_json(object, "input_data", &text, &input, reterr));
+    return input.len > 0 && !pawl__arena_copy(&batch->arena, input, &item->input_data)
                ? pawl__fail(reterr, PAWL_NOMEM, "no memory for items")
-               : status;
+               : PAWL_OK;
 }
 
 static pawl_status read_numbers(const struct pawl__json_node *object,
@@ -175,20 +175,14 @@ static pawl_status read_batch(const struct pawl__http_request *request,
                               pawl_error *reterr)
 {
     struct pawl__json_node root;
-    pawl_status status =
-        pawl__json_parse(pawl__http_body(request), SIZE_MAX / 2, &batch->json, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__json_object(pawl__json_root(batch->json, ""), &root, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__json_parse(pawl__http_body(request), SIZE_MAX / 2, &batch->json, reterr));
+    TRY(pawl__json_object(pawl__json_root(batch->json, ""), &root, reterr));
     if (pawl__json_optional(&root, "items").value != NULL) {
         return read_list(batch, &root, reterr);
     }
-    status = make_room(batch, 1, reterr);
-    return status == PAWL_OK ? read_item(batch, root, &batch->items[0], reterr) : status;
+    TRY(make_room(batch, 1, reterr));
+    return read_item(batch, root, &batch->items[0], reterr);
 }
 
 static void answer_batch(struct pawl__http_request *request, const struct batch *batch)

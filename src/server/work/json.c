@@ -1,5 +1,6 @@
 /* What is asked of the work store and what it is told: fields, durations, values, errors. */
 #include "base/core/error.h"
+#include "base/core/macros.h"
 #include "base/core/quantity.h"
 #include "base/json/object.h"
 #include "base/os/clock.h"
@@ -128,14 +129,10 @@ pawl_status pawl__serve_work_read_json(const struct pawl__json_node *object,
     if (node.value == NULL || json_is_null(node.value)) {
         return PAWL_OK;
     }
-    pawl_status status = pawl__json_dump(node.value, buf, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__buf_check(buf, key, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_json = pawl__buf_view(buf);
-    }
-    return status;
+    TRY(pawl__json_dump(node.value, buf, reterr));
+    TRY(pawl__buf_check(buf, key, reterr));
+    *ret_json = pawl__buf_view(buf);
+    return PAWL_OK;
 }
 
 pawl_status pawl__serve_work_read_lease(const struct pawl__http_request *request,
@@ -144,11 +141,10 @@ pawl_status pawl__serve_work_read_lease(const struct pawl__http_request *request
                                         pawl_error *reterr)
 {
     int64_t token = 0;
-    pawl_status status =
-        pawl__json_int(pawl__json_key(object, "token"), 1, INT64_MAX, &token, reterr);
 
+    TRY(pawl__json_int(pawl__json_key(object, "token"), 1, INT64_MAX, &token, reterr));
     *ret_lease = (pawl_lease){ pawl__http_part(request, "item"), (uint64_t)token };
-    return status;
+    return PAWL_OK;
 }
 
 void pawl__serve_work_fail(struct pawl__http_request *request, const pawl_error *error)

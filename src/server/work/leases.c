@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/core/error.h"
+#include "base/core/macros.h"
 #include "base/json/object.h"
 #include "server/node_internal.h"
 #include "server/work/work.h"
@@ -25,20 +26,12 @@ static pawl_status heartbeat(struct pawl__http_request *request,
     pawl_work *store = NULL;
     pawl_lease lease;
     int64_t lease_ms = 0;
-    pawl_status status = pawl__serve_work_body(request, names, COUNT_OF(names), &body, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_read_lease(request, &body.root, &lease, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_read_ms(&body.root, "lease", lease_range, &lease_ms, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr);
-    }
-    return status == PAWL_OK
-               ? pawl_work_heartbeat(store, &lease, (uint32_t)lease_ms, ret_expires_at_us, reterr)
-               : status;
+    TRY(pawl__serve_work_body(request, names, COUNT_OF(names), &body, reterr));
+    TRY(pawl__serve_work_read_lease(request, &body.root, &lease, reterr));
+    TRY(pawl__serve_work_read_ms(&body.root, "lease", lease_range, &lease_ms, reterr));
+    TRY(pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr));
+    return pawl_work_heartbeat(store, &lease, (uint32_t)lease_ms, ret_expires_at_us, reterr);
 }
 
 void pawl__serve_work_heartbeat(struct pawl__http_request *request, void *context)
@@ -100,22 +93,13 @@ static pawl_status submit(struct ending *ending, pawl_error *reterr)
     pawl_work *store = NULL;
     pawl_view output;
     pawl_lease lease;
-    pawl_status status = pawl__serve_work_body(request, names, COUNT_OF(names), &body, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_read_lease(request, &body.root, &lease, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_read_json(&body.root, "output_data", &text, &output, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_find(ending->work, NODE_WORK_THAT_EXISTS, &store, reterr);
-    }
-    if (status == PAWL_OK) {
-        pawl__http_drop_body(request); /* nobody may touch it once the answer can come */
-        status = pawl_work_complete_async(store, &lease, output, take_answer, ending, reterr);
-    }
-    return status;
+    TRY(pawl__serve_work_body(request, names, COUNT_OF(names), &body, reterr));
+    TRY(pawl__serve_work_read_lease(request, &body.root, &lease, reterr));
+    TRY(pawl__serve_work_read_json(&body.root, "output_data", &text, &output, reterr));
+    TRY(pawl__serve_work_find(ending->work, NODE_WORK_THAT_EXISTS, &store, reterr));
+    pawl__http_drop_body(request); /* nobody may touch it once the answer can come */
+    return pawl_work_complete_async(store, &lease, output, take_answer, ending, reterr);
 }
 
 /* With a request that is kept. */
@@ -180,27 +164,14 @@ static pawl_status fail_item(struct pawl__http_request *request,
     pawl_view output = { NULL, 0 };
     bool permanent = false;
     pawl_lease lease;
-    pawl_status status = pawl__serve_work_body(request, names, COUNT_OF(names), &body, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_read_lease(request, &body.root, &lease, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_read_name(
-            pawl__json_key(&body.root, "error_message"), &message, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__json_bool(pawl__json_optional(&body.root, "permanent"), &permanent, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_read_json(&body.root, "output_data", &text, &output, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr);
-    }
-    return status == PAWL_OK
-               ? pawl_work_fail(store, &lease, message, output, !permanent, ret_status, reterr)
-               : status;
+    TRY(pawl__serve_work_body(request, names, COUNT_OF(names), &body, reterr));
+    TRY(pawl__serve_work_read_lease(request, &body.root, &lease, reterr));
+    TRY(pawl__serve_work_read_name(pawl__json_key(&body.root, "error_message"), &message, reterr));
+    TRY(pawl__json_bool(pawl__json_optional(&body.root, "permanent"), &permanent, reterr));
+    TRY(pawl__serve_work_read_json(&body.root, "output_data", &text, &output, reterr));
+    TRY(pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr));
+    return pawl_work_fail(store, &lease, message, output, !permanent, ret_status, reterr);
 }
 
 void pawl__serve_work_fail_item(struct pawl__http_request *request, void *context)
@@ -225,15 +196,11 @@ static pawl_status release(struct pawl__http_request *request,
     AUTO(pawl__serve_work_body_done) struct node_body body = { .json = NULL };
     pawl_work *store = NULL;
     pawl_lease lease;
-    pawl_status status = pawl__serve_work_body(request, names, COUNT_OF(names), &body, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_read_lease(request, &body.root, &lease, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr);
-    }
-    return status == PAWL_OK ? pawl_work_release(store, &lease, reterr) : status;
+    TRY(pawl__serve_work_body(request, names, COUNT_OF(names), &body, reterr));
+    TRY(pawl__serve_work_read_lease(request, &body.root, &lease, reterr));
+    TRY(pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr));
+    return pawl_work_release(store, &lease, reterr);
 }
 
 void pawl__serve_work_release(struct pawl__http_request *request, void *context)

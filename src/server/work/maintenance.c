@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/core/error.h"
+#include "base/core/macros.h"
 #include "base/log/log.h"
 #include "base/os/clock.h"
 #include "base/thread/shutdown.h"
@@ -109,12 +110,8 @@ static void run(void *context)
 
 static pawl_status start(struct node_maintenance *care, pawl_error *reterr)
 {
-    pawl_status status = pawl__lock_init(&care->lock, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl__cond_init(&care->changed, reterr);
+    TRY(pawl__lock_init(&care->lock, reterr));
+    pawl_status status = pawl__cond_init(&care->changed, reterr);
     if (status != PAWL_OK) {
         pawl__lock_done(&care->lock);
         return status;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/core/error.h"
+#include "base/core/macros.h"
 #include "base/log/log.h"
 #include "base/os/clock.h"
 #include "base/thread/thread.h"
@@ -45,12 +46,8 @@ static const struct pawl__metric_def up_def = {
 
 static pawl_status init_locks(struct node_work *work, pawl_error *reterr)
 {
-    pawl_status status = pawl__lock_init(&work->lock, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl__cond_init(&work->changed, reterr);
+    TRY(pawl__lock_init(&work->lock, reterr));
+    pawl_status status = pawl__cond_init(&work->changed, reterr);
     if (status != PAWL_OK) {
         pawl__lock_done(&work->lock);
         return status;
@@ -202,12 +199,10 @@ void pawl__serve_work_interrupt(struct node_work *work)
 static pawl_status stop_threads(struct node_work *work, int64_t wait_ms, pawl_error *reterr)
 {
     int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + wait_ms * NS_PER_MS;
-    pawl_status status = pawl__serve_waits_stop_until(work->waits, deadline_ns, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__serve_maintenance_stop(work->care, deadline_ns, reterr);
-    }
-    return status == PAWL_OK ? pawl__serve_probe_stop(work->probe, deadline_ns, reterr) : status;
+    TRY(pawl__serve_waits_stop_until(work->waits, deadline_ns, reterr));
+    TRY(pawl__serve_maintenance_stop(work->care, deadline_ns, reterr));
+    return pawl__serve_probe_stop(work->probe, deadline_ns, reterr);
 }
 
 pawl_status pawl__serve_work_close(struct node_work *work, pawl_error *reterr)
