@@ -63,12 +63,12 @@ static pawl_status check_names(const pawl_checkpoint *checkpoint,
     if (status != PAWL_OK || lease == NULL) {
         return status;
     }
-    status = pawl__work_check_name("lease: work_item_id", lease->work_item_id, reterr);
-    if (status == PAWL_OK && checkpoint->work_item_id.len > 0
+    TRY(pawl__work_check_name("lease: work_item_id", lease->work_item_id, reterr));
+    if (checkpoint->work_item_id.len > 0
         && !pawl__view_equal(checkpoint->work_item_id, lease->work_item_id)) {
         return pawl__fail(reterr, PAWL_INVALID, "work_item_id: is not the lease's");
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status check_evidence(const pawl_checkpoint *checkpoint, pawl_error *reterr)
@@ -98,22 +98,14 @@ static pawl_status check_checkpoint(const pawl_work *work,
                                     pawl_error *reterr)
 {
     size_t bytes_max = work->options.data_bytes_max;
-    pawl_status status = check_names(checkpoint, lease, reterr);
-
-    if (status == PAWL_OK) {
-        status = check_type(checkpoint->type, reterr);
-    }
-    if (status == PAWL_OK && checkpoint->snapshot_data.len == 0) {
+    TRY(check_names(checkpoint, lease, reterr));
+    TRY(check_type(checkpoint->type, reterr));
+    if (checkpoint->snapshot_data.len == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "snapshot_data: is empty, must be a JSON value");
     }
-    if (status == PAWL_OK) {
-        status =
-            pawl__work_check_json("snapshot_data", checkpoint->snapshot_data, bytes_max, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__work_check_json("metadata", checkpoint->metadata, bytes_max, reterr);
-    }
-    return status == PAWL_OK ? check_evidence(checkpoint, reterr) : status;
+    TRY(pawl__work_check_json("snapshot_data", checkpoint->snapshot_data, bytes_max, reterr));
+    TRY(pawl__work_check_json("metadata", checkpoint->metadata, bytes_max, reterr));
+    return check_evidence(checkpoint, reterr);
 }
 
 /* What does not hold is not stored. */
@@ -197,10 +189,7 @@ static pawl_status find_duplicate(struct work_tx *tx,
         return status;
     }
     bool same = false;
-    status = is_same(add, stored, &same, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(is_same(add, stored, &same, reterr));
     if (!same) {
         return pawl__work_refuse(&add->request,
                                  PAWL_CONFLICT,
@@ -214,12 +203,10 @@ static pawl_status find_duplicate(struct work_tx *tx,
 static pawl_status check_task(struct work_tx *tx, struct add_request *add, pawl_error *reterr)
 {
     struct work_task task = { .known = false };
-    pawl_status status =
-        tx->backend->items->tasks(tx->backend, &add->given->task_id, 1, tx->arena, &task, reterr);
-
-    return status == PAWL_OK && !task.known ? pawl__work_refuse(
+    TRY(tx->backend->items->tasks(tx->backend, &add->given->task_id, 1, tx->arena, &task, reterr));
+    return !task.known ? pawl__work_refuse(
                &add->request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(add->given->task_id))
-                                            : status;
+                       : PAWL_OK;
 }
 
 /* The item of the checkpoint: the lease's, or the one it names. NULL and a refusal, or NULL when it
@@ -238,10 +225,10 @@ static pawl_status find_item(struct work_tx *tx,
     if (id.len == 0) {
         return PAWL_OK;
     }
-    pawl_status status = tx->backend->items->load(tx->backend, &id, 1, tx->arena, ret_row, reterr);
-    return status == PAWL_OK && *ret_row == NULL
+    TRY(tx->backend->items->load(tx->backend, &id, 1, tx->arena, ret_row, reterr));
+    return *ret_row == NULL
                ? pawl__work_refuse(&add->request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(id))
-               : status;
+               : PAWL_OK;
 }
 
 static bool is_refused(const struct work_request *request)
@@ -305,17 +292,9 @@ pawl_status pawl_checkpoint_add(pawl_work *work,
     NEED_VIEW(checkpoint->metadata, reterr);
     char id[PAWL_WORK_NAME_BYTES_MAX + 1];
     pawl_checkpoint given = *checkpoint;
-    pawl_status status = check_checkpoint(work, checkpoint, lease, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__work_id(checkpoint->checkpoint_id, id, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = verify_first(work, checkpoint, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_checkpoint(work, checkpoint, lease, reterr));
+    TRY(pawl__work_id(checkpoint->checkpoint_id, id, reterr));
+    TRY(verify_first(work, checkpoint, reterr));
     given.checkpoint_id = pawl_view_of(id);
     struct add_request add = {
         .request = { .item = { .bytes = checkpoint->snapshot_data.len + checkpoint->metadata.len },
@@ -325,10 +304,7 @@ pawl_status pawl_checkpoint_add(pawl_work *work,
         .lease = lease,
         .fresh = checkpoint->checkpoint_id.len == 0,
     };
-    status = pawl__work_submit_request(work, &add.request, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__work_submit_request(work, &add.request, reterr));
     if (ret_sequence != NULL) {
         *ret_sequence = add.sequence;
     }
@@ -419,14 +395,12 @@ pawl_status pawl_checkpoint_get(pawl_work *work,
                                            .exactly = sequence_number,
                                            .limit = 1 };
     bool by_id = checkpoint_id.len > 0;
-    pawl_status status = pawl__work_check_name(
-        by_id ? "checkpoint_id" : "task_id", by_id ? checkpoint_id : task_id, reterr);
-
-    if (status == PAWL_OK && !by_id && sequence_number < 1) {
+    TRY(pawl__work_check_name(
+        by_id ? "checkpoint_id" : "task_id", by_id ? checkpoint_id : task_id, reterr));
+    if (!by_id && sequence_number < 1) {
         return pawl__fail(reterr, PAWL_INVALID, "sequence_number: is below 1");
     }
-    return status == PAWL_OK ? find_first(work, checkpoint_id, &query, ret_checkpoint, reterr)
-                             : status;
+    return find_first(work, checkpoint_id, &query, ret_checkpoint, reterr);
 }
 
 pawl_status pawl_checkpoint_latest(pawl_work *work,
@@ -446,14 +420,11 @@ pawl_status pawl_checkpoint_latest(pawl_work *work,
         .newest_first = true,
         .limit = 1,
     };
-    pawl_status status = pawl__work_check_name("task_id", task_id, reterr);
-
-    if (status == PAWL_OK && type != NULL) {
-        status = check_type(*type, reterr);
+    TRY(pawl__work_check_name("task_id", task_id, reterr));
+    if (type != NULL) {
+        TRY(check_type(*type, reterr));
     }
-    return status == PAWL_OK
-               ? find_first(work, (pawl_view){ NULL, 0 }, &query, ret_checkpoint, reterr)
-               : status;
+    return find_first(work, (pawl_view){ NULL, 0 }, &query, ret_checkpoint, reterr);
 }
 
 static pawl_status list_checkpoints(pawl_work *work,
@@ -462,20 +433,18 @@ static pawl_status list_checkpoints(pawl_work *work,
                                     void *context,
                                     pawl_error *reterr)
 {
-    pawl_status status = pawl__work_check_name("task_id", query->task_id, reterr);
-
-    if (status == PAWL_OK && query->work_item_id.len > 0) {
-        status = pawl__work_check_name("work_item_id", query->work_item_id, reterr);
+    TRY(pawl__work_check_name("task_id", query->task_id, reterr));
+    if (query->work_item_id.len > 0) {
+        TRY(pawl__work_check_name("work_item_id", query->work_item_id, reterr));
     }
-    if (status == PAWL_OK && query->type != NULL) {
-        status = check_type(*query->type, reterr);
+    if (query->type != NULL) {
+        TRY(check_type(*query->type, reterr));
     }
-    if (status == PAWL_OK) {
-        struct pawl__inside inside;
-        pawl__inside_enter(&inside, work);
-        status = work->backend->checkpoints->list(work->backend, query, visit, context, reterr);
-        pawl__inside_leave(&inside);
-    }
+    struct pawl__inside inside;
+    pawl__inside_enter(&inside, work);
+    pawl_status status =
+        work->backend->checkpoints->list(work->backend, query, visit, context, reterr);
+    pawl__inside_leave(&inside);
     return status;
 }
 

@@ -119,10 +119,7 @@ pawl_status pawl__work_command_run(char *command,
     if (!ended) {
         kill(-pid, SIGKILL); /* not reaped yet, so the number is still its own */
     }
-    pawl_status status = reap(pid, &state, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(reap(pid, &state, reterr));
     if (pidfd < 0) {
         return pawl__fail_errno(reterr, problem, "pidfd_open");
     }

@@ -58,14 +58,8 @@ static pawl_status write_value(json_t *value, struct pawl__buf *buf, pawl_error 
 
 static pawl_status compare_plain(struct walk *walk, json_t *from, json_t *to, pawl_error *reterr)
 {
-    pawl_status status = write_value(from, &walk->from, reterr);
-
-    if (status == PAWL_OK) {
-        status = write_value(to, &walk->to, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(write_value(from, &walk->from, reterr));
+    TRY(write_value(to, &walk->to, reterr));
     pawl_view before = pawl__buf_view(&walk->from);
     pawl_view after = pawl__buf_view(&walk->to);
     if (!pawl__view_equal(before, after)) {
@@ -102,14 +96,13 @@ static pawl_status compare_arrays(struct walk *walk, json_t *from, json_t *to, p
 {
     size_t back_to = walk->path.len;
     size_t count = MAX(json_array_size(from), json_array_size(to));
-    pawl_status status = PAWL_OK;
 
-    for (size_t i = 0; i < count && status == PAWL_OK && !walk->stopped; i++) {
+    for (size_t i = 0; i < count && !walk->stopped; i++) {
         pawl__buf_add_format(&walk->path, "/%zu", i);
         /* NULL behind the end: jansson's own answer. */
-        status = step(walk, back_to, json_array_get(from, i), json_array_get(to, i), reterr);
+        TRY(step(walk, back_to, json_array_get(from, i), json_array_get(to, i), reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status compare(struct walk *walk, json_t *from, json_t *to, pawl_error *reterr)

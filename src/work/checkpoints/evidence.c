@@ -185,13 +185,8 @@ static pawl_status look_sha256(
         snprintf(ret_detail, EVIDENCE_DETAIL_SIZE, "not a regular file");
         return PAWL_OK;
     }
-    pawl_status status = pawl__sha256_parse(expected, &wanted, reterr);
-    if (status == PAWL_OK) {
-        status = hash_file(fd, &found, &problem, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sha256_parse(expected, &wanted, reterr));
+    TRY(hash_file(fd, &found, &problem, reterr));
     if (problem != 0) {
         say_errno(ret_detail, "the file cannot be read", problem);
         return PAWL_OK;
@@ -219,10 +214,7 @@ static pawl_status look_command(char *command,
     if (!read_exit_code(evidence->expected, &expected)) {
         return pawl__fail(reterr, PAWL_INVALID, "expected: no exit code");
     }
-    pawl_status status = pawl__work_command_run(command, ms_max, &end, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__work_command_run(command, ms_max, &end, reterr));
     *ret_holds = !end.timed_out && end.signal == 0 && end.exit_code == expected;
     if (end.timed_out) {
         snprintf(ret_detail, EVIDENCE_DETAIL_SIZE, "not ended within %u ms", (unsigned)ms_max);
@@ -244,12 +236,11 @@ static pawl_status look_row(const pawl_evidence *evidence,
                             char *ret_detail,
                             pawl_error *reterr)
 {
-    pawl_status status = world->row_exists(world->context, evidence->subject, ret_holds, reterr);
-
-    if (status == PAWL_OK && !*ret_holds) {
+    TRY(world->row_exists(world->context, evidence->subject, ret_holds, reterr));
+    if (!*ret_holds) {
         snprintf(ret_detail, EVIDENCE_DETAIL_SIZE, "no such row");
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__work_evidence_check(const pawl_evidence *evidence,
@@ -259,11 +250,7 @@ pawl_status pawl__work_evidence_check(const pawl_evidence *evidence,
                                       pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *subject = NULL;
-    pawl_status status = copy_subject(evidence, &subject, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(copy_subject(evidence, &subject, reterr));
     ret_detail[0] = '\0';
     switch (evidence->kind) {
     case PAWL_EVIDENCE_FILE_EXISTS:

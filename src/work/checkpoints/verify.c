@@ -144,16 +144,9 @@ pawl_status pawl_checkpoint_verify(pawl_work *work,
     NEED_VIEW(checkpoint_id, reterr);
     pawl_checkpoint *checkpoint;
     char what[CHECKPOINT_WHAT_SIZE] = "";
-    pawl_status status = pawl__work_check_name("checkpoint_id", checkpoint_id, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl_checkpoint_get(
-            work, checkpoint_id, (pawl_view){ NULL, 0 }, 0, &checkpoint, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl__work_checkpoint_verify(work, checkpoint, ret_verified, what, reterr);
+    TRY(pawl__work_check_name("checkpoint_id", checkpoint_id, reterr));
+    TRY(pawl_checkpoint_get(work, checkpoint_id, (pawl_view){ NULL, 0 }, 0, &checkpoint, reterr));
+    pawl_status status = pawl__work_checkpoint_verify(work, checkpoint, ret_verified, what, reterr);
     pawl_checkpoint_free(checkpoint);
     if (status == PAWL_OK && ret_what != NULL) {
         memcpy(ret_what, what, sizeof(what));

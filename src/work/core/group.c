@@ -36,11 +36,7 @@ pawl_status pawl__work_group_new(struct work_backend *backend,
                                  pawl_error *reterr)
 {
     uint64_t seed;
-    pawl_status status = pawl__random_bytes(pawl__random_real(), &seed, sizeof(seed), reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__random_bytes(pawl__random_real(), &seed, sizeof(seed), reterr));
     struct work_group *group = calloc(1, sizeof(*group));
     if (group == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a committer");
@@ -230,10 +226,7 @@ static void take_back(struct work_request *const *requests, size_t count)
 static pawl_status commit(struct work_backend *backend, pawl_error *reterr)
 {
     FAILPOINT("work.commit.before", reterr);
-    pawl_status status = backend->store->commit(backend, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(backend->store->commit(backend, reterr));
     FAILPOINT("work.commit.after", reterr);
     return PAWL_OK;
 }

@@ -260,12 +260,10 @@ struct named_view {
 
 static pawl_status check_views(const struct named_view *views, size_t count, pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        status = pawl__check_view(views[i].view, views[i].name, reterr);
+    for (size_t i = 0; i < count; i++) {
+        TRY(pawl__check_view(views[i].view, views[i].name, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status check_item(const pawl_item *item, pawl_error *reterr)
@@ -303,19 +301,18 @@ static pawl_status check_checkpoint(const pawl_checkpoint *checkpoint, pawl_erro
         { "snapshot_data", checkpoint->snapshot_data },
         { "metadata", checkpoint->metadata },
     };
-    pawl_status status = check_views(views, COUNT_OF(views), reterr);
-
-    if (status == PAWL_OK && checkpoint->evidence_count > 0) {
+    TRY(check_views(views, COUNT_OF(views), reterr));
+    if (checkpoint->evidence_count > 0) {
         NEED(checkpoint->evidence, reterr);
     }
-    for (size_t i = 0; i < checkpoint->evidence_count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < checkpoint->evidence_count; i++) {
         const struct named_view of_evidence[] = {
             { "evidence: subject", checkpoint->evidence[i].subject },
             { "evidence: expected", checkpoint->evidence[i].expected },
         };
-        status = check_views(of_evidence, COUNT_OF(of_evidence), reterr);
+        TRY(check_views(of_evidence, COUNT_OF(of_evidence), reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status check_keys(const pawl_recovery *recovery, pawl_error *reterr)
@@ -339,21 +336,20 @@ static pawl_status check_keys(const pawl_recovery *recovery, pawl_error *reterr)
 static pawl_status check_recovery(const pawl_recovery *recovery, pawl_error *reterr)
 {
     NEED(recovery, reterr);
-    pawl_status status = check_task(recovery->task, reterr);
-
-    if (status == PAWL_OK && recovery->resume != NULL) {
-        status = check_checkpoint(recovery->resume, reterr);
+    TRY(check_task(recovery->task, reterr));
+    if (recovery->resume != NULL) {
+        TRY(check_checkpoint(recovery->resume, reterr));
     }
-    if (status == PAWL_OK && recovery->iteration_end != NULL) {
-        status = check_checkpoint(recovery->iteration_end, reterr);
+    if (recovery->iteration_end != NULL) {
+        TRY(check_checkpoint(recovery->iteration_end, reterr));
     }
-    if (status == PAWL_OK && recovery->item_count > 0) {
+    if (recovery->item_count > 0) {
         NEED(recovery->items, reterr);
     }
-    for (size_t i = 0; i < recovery->item_count && status == PAWL_OK; i++) {
-        status = check_item(&recovery->items[i], reterr);
+    for (size_t i = 0; i < recovery->item_count; i++) {
+        TRY(check_item(&recovery->items[i], reterr));
     }
-    return status == PAWL_OK ? check_keys(recovery, reterr) : status;
+    return check_keys(recovery, reterr);
 }
 
 pawl_status pawl_item_to_json(const pawl_item *item,
@@ -363,11 +359,7 @@ pawl_status pawl_item_to_json(const pawl_item *item,
 {
     NEED(ret_json, reterr);
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
-    pawl_status status = check_item(item, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_item(item, reterr));
     add_item(&buf, item);
     return finish(&buf, ret_json, ret_len, reterr);
 }
@@ -380,17 +372,13 @@ pawl_status pawl_work_show_json(
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
     struct events events = { .buf = &buf };
     pawl_item *item = NULL;
-    pawl_status status = pawl_work_get(work, work_item_id, &item, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl_work_get(work, work_item_id, &item, reterr));
     struct pawl__object object = pawl__object_start(&buf);
     add_item_fields(&object, item);
     pawl_item_free(item);
     pawl__object_key(&object, "history");
     pawl__buf_add_char(&buf, '[');
-    status = pawl_work_history(work, work_item_id, add_event, &events, reterr);
+    pawl_status status = pawl_work_history(work, work_item_id, add_event, &events, reterr);
     pawl__buf_add_char(&buf, ']');
     pawl__object_end(&object);
     return status == PAWL_OK ? finish(&buf, ret_json, ret_len, reterr) : status;
@@ -403,11 +391,7 @@ pawl_status pawl_task_to_json(const pawl_task *task,
 {
     NEED(ret_json, reterr);
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
-    pawl_status status = check_task(task, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_task(task, reterr));
     add_task(&buf, task);
     return finish(&buf, ret_json, ret_len, reterr);
 }
@@ -419,11 +403,7 @@ pawl_status pawl_checkpoint_to_json(const pawl_checkpoint *checkpoint,
 {
     NEED(ret_json, reterr);
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
-    pawl_status status = check_checkpoint(checkpoint, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_checkpoint(checkpoint, reterr));
     add_checkpoint(&buf, checkpoint);
     return finish(&buf, ret_json, ret_len, reterr);
 }
@@ -435,11 +415,7 @@ pawl_status pawl_recovery_to_json(const pawl_recovery *recovery,
 {
     NEED(ret_json, reterr);
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
-    pawl_status status = check_recovery(recovery, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_recovery(recovery, reterr));
     add_recovery(&buf, recovery);
     return finish(&buf, ret_json, ret_len, reterr);
 }

@@ -21,11 +21,7 @@ pawl_status pawl_work_get_stats(pawl_work *work, pawl_work_stats *ret_stats, paw
     NEED(work, reterr);
     NEED(ret_stats, reterr);
     struct work_now now;
-    pawl_status status = work->backend->store->read_now(work->backend, &now, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(work->backend->store->read_now(work->backend, &now, reterr));
     const struct work_stats_at at = { now.wall_us,
                                       now.wall_us - work->options.stale_ms * INT64_C(1000) };
     return work->backend->maintenance->stats(work->backend, &at, ret_stats, reterr);
@@ -39,15 +35,12 @@ pawl_status pawl_work_type_stats(pawl_work *work,
     NEED(work, reterr);
     NEED(visit, reterr);
     struct work_now now;
-    pawl_status status = work->backend->store->read_now(work->backend, &now, reterr);
-
-    if (status == PAWL_OK) {
-        struct pawl__inside inside;
-        pawl__inside_enter(&inside, work);
-        status =
-            work->backend->maintenance->type_stats(work->backend, &now, visit, context, reterr);
-        pawl__inside_leave(&inside);
-    }
+    TRY(work->backend->store->read_now(work->backend, &now, reterr));
+    struct pawl__inside inside;
+    pawl__inside_enter(&inside, work);
+    pawl_status status =
+        work->backend->maintenance->type_stats(work->backend, &now, visit, context, reterr);
+    pawl__inside_leave(&inside);
     return status;
 }
 
@@ -198,19 +191,18 @@ static pawl_status run_checkpoints(struct work_tx *tx,
     run->id_count = 0;
     pawl__arena_clear(&run->arena);
     checkpoints->retain = (struct work_retain){ .keep_last = run->rules.checkpoints_per_task };
-    pawl_status status =
-        ops->walk(tx->backend, checkpoints->task_id, note_checkpoint, checkpoints, reterr);
-    if (status == PAWL_OK && run->nomem) {
-        status = no_memory(reterr);
+    TRY(ops->walk(tx->backend, checkpoints->task_id, note_checkpoint, checkpoints, reterr));
+    if (run->nomem) {
+        return no_memory(reterr);
     }
-    return status == PAWL_OK && run->id_count > 0 ? ops->remove(tx->backend,
-                                                                &tx->now,
-                                                                checkpoints->task_id,
-                                                                run->ids,
-                                                                run->id_count,
-                                                                run->rules.archive,
-                                                                reterr)
-                                                  : status;
+    return run->id_count > 0 ? ops->remove(tx->backend,
+                                           &tx->now,
+                                           checkpoints->task_id,
+                                           run->ids,
+                                           run->id_count,
+                                           run->rules.archive,
+                                           reterr)
+                             : PAWL_OK;
 }
 
 static pawl_status prune_task(struct run *run, pawl_view task_id, pawl_error *reterr)
@@ -394,15 +386,10 @@ static pawl_status check_rules(const pawl_retention *rules, pawl_error *reterr)
 
 static pawl_status prune_all(struct run *run, const struct work_now *now, pawl_error *reterr)
 {
-    pawl_status status = prune_items(run, reterr);
-
-    if (status == PAWL_OK) {
-        status = prune_checkpoints(run, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = prune_keys(run, now, reterr);
-    }
-    return status == PAWL_OK ? give_back(run, reterr) : status;
+    TRY(prune_items(run, reterr));
+    TRY(prune_checkpoints(run, reterr));
+    TRY(prune_keys(run, now, reterr));
+    return give_back(run, reterr);
 }
 
 pawl_status pawl_work_retention(pawl_work *work,
@@ -413,22 +400,13 @@ pawl_status pawl_work_retention(pawl_work *work,
     NEED(work, reterr);
     struct run run = { .work = work, .rules = PAWL_RETENTION_INIT };
     struct work_now now;
-    pawl_status status =
-        pawl__take_sized("retention", retention, &run.rules, sizeof(run.rules), reterr);
-
-    if (status == PAWL_OK) {
-        status = check_rules(&run.rules, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = work->backend->store->read_now(work->backend, &now, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__take_sized("retention", retention, &run.rules, sizeof(run.rules), reterr));
+    TRY(check_rules(&run.rules, reterr));
+    TRY(work->backend->store->read_now(work->backend, &now, reterr));
     run.items_before_us = now.age_us - run.rules.item_days * US_PER_DAY;
     run.keys_before_us = now.age_us - run.rules.key_days * US_PER_DAY;
     run.ids = calloc(run.rules.batch, sizeof(*run.ids));
-    status = run.ids == NULL ? no_memory(reterr) : prune_all(&run, &now, reterr);
+    pawl_status status = run.ids == NULL ? no_memory(reterr) : prune_all(&run, &now, reterr);
     free(run.ids);
     pawl__arena_done(&run.arena);
     if (status == PAWL_OK && ret_report != NULL) {

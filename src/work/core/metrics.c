@@ -71,19 +71,15 @@ static pawl_status register_all(struct work_metrics *metrics,
                                 struct pawl__metrics *registry,
                                 pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < PLAIN_COUNT && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < PLAIN_COUNT; i++) {
         struct pawl__metric *metric;
-        status = pawl__metrics_register(registry, &plain_defs[i], &metric, reterr);
-        if (status == PAWL_OK) {
-            status = pawl__metric_series(metric, NULL, &metrics->plain[i], reterr);
-        }
+        TRY(pawl__metrics_register(registry, &plain_defs[i], &metric, reterr));
+        TRY(pawl__metric_series(metric, NULL, &metrics->plain[i], reterr));
     }
-    for (size_t i = 0; i < LABELLED_COUNT && status == PAWL_OK; i++) {
-        status = pawl__metrics_register(registry, &labelled_defs[i], &metrics->labelled[i], reterr);
+    for (size_t i = 0; i < LABELLED_COUNT; i++) {
+        TRY(pawl__metrics_register(registry, &labelled_defs[i], &metrics->labelled[i], reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__work_metrics_new(struct pawl__metrics *registry,
@@ -95,11 +91,9 @@ pawl_status pawl__work_metrics_new(struct pawl__metrics *registry,
     if (metrics == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for metrics");
     }
-    pawl_status status = register_all(metrics, registry, reterr);
-    if (status == PAWL_OK) {
-        *ret_metrics = STEAL(metrics);
-    }
-    return status;
+    TRY(register_all(metrics, registry, reterr));
+    *ret_metrics = STEAL(metrics);
+    return PAWL_OK;
 }
 
 /* A series that cannot be had (too many) is left out; the numbers without labels are still there. */
@@ -168,18 +162,13 @@ pawl_status pawl__work_metrics_update(struct work_metrics *metrics,
                                       pawl_error *reterr)
 {
     pawl_work_stats stats;
-    pawl_status status = pawl_work_get_stats(work, &stats, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl_work_get_stats(work, &stats, reterr));
     set_plain(metrics, &stats);
     for (size_t i = 0; i < metrics->shown_count; i++) {
         pawl__gauge_set(metrics->shown[i], 0);
     }
-    status = pawl_work_type_stats(work, set_type, metrics, reterr);
-    return status == PAWL_OK ? pawl_work_checkpoint_growth(work, set_growth, metrics, reterr)
-                             : status;
+    TRY(pawl_work_type_stats(work, set_type, metrics, reterr));
+    return pawl_work_checkpoint_growth(work, set_growth, metrics, reterr);
 }
 
 pawl_status pawl_work_get_metrics(pawl_work *work,
@@ -192,20 +181,10 @@ pawl_status pawl_work_get_metrics(pawl_work *work,
     AUTO(pawl__metrics_free_p) struct pawl__metrics *registry = NULL;
     AUTO(pawl__work_metrics_free_p) struct work_metrics *metrics = NULL;
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(TEXT_BYTES_MAX);
-    pawl_status status = pawl__metrics_new(&registry, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__work_metrics_new(registry, &metrics, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__work_metrics_update(metrics, work, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__metrics_write(registry, &text, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__metrics_new(&registry, reterr));
+    TRY(pawl__work_metrics_new(registry, &metrics, reterr));
+    TRY(pawl__work_metrics_update(metrics, work, reterr));
+    TRY(pawl__metrics_write(registry, &text, reterr));
     size_t len = text.len;
     char *stolen = pawl__buf_steal(&text);
     if (stolen == NULL) {

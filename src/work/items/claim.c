@@ -134,25 +134,22 @@ static pawl_status deal_out(struct work_tx *tx,
     size_t more = MIN((size_t)claiming->more, deal->found - deal->ahead);
     struct work_row **rows =
         pawl__work_tx_alloc(tx, share + more + 1, sizeof(struct work_row *), reterr);
-    pawl_status status = rows == NULL ? PAWL_NOMEM : PAWL_OK;
-
-    if (status != PAWL_OK || share == 0) {
-        return status; /* what is ahead begins where everybody has what was asked for */
+    TRY(rows == NULL ? PAWL_NOMEM : PAWL_OK);
+    if (share == 0) {
+        return PAWL_OK; /* what is ahead begins where everybody has what was asked for */
     }
     memcpy(rows, deal->rows + deal->asked, share * sizeof(struct work_row *));
     memcpy(rows + share, deal->rows + deal->ahead, more * sizeof(struct work_row *));
     deal->asked += share;
     deal->ahead += more;
-    for (size_t i = 0; i < share + more && status == PAWL_OK; i++) {
-        status = pawl__work_decide_claim(rows[i],
-                                         claiming->claim.holder,
-                                         claiming->claim.lease_ms * NS_PER_MS,
-                                         &tx->now,
-                                         reterr);
+    for (size_t i = 0; i < share + more; i++) {
+        TRY(pawl__work_decide_claim(rows[i],
+                                    claiming->claim.holder,
+                                    claiming->claim.lease_ms * NS_PER_MS,
+                                    &tx->now,
+                                    reterr));
     }
-    return status == PAWL_OK
-               ? pawl__work_copy_out_rows(rows, share + more, &claiming->claimed, reterr)
-               : status;
+    return pawl__work_copy_out_rows(rows, share + more, &claiming->claimed, reterr);
 }
 
 /* Serves claims[first] and those behind it that want the same, up to a full batch: they have
@@ -413,12 +410,9 @@ static pawl_status claim_once(pawl_work *work,
     }
     int64_t asked_ns = pawl__monotonic_ns(pawl__clock_real());
     claiming->request.item = (struct pawl__commit_item){ 0 };
-    status = claiming->claim.wait_ms > 0
-                 ? pawl__work_claim_until(work, claiming, deadline_ns + LATE_NS, reterr)
-                 : pawl__work_submit_inside(work, &claiming->request, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(claiming->claim.wait_ms > 0
+            ? pawl__work_claim_until(work, claiming, deadline_ns + LATE_NS, reterr)
+            : pawl__work_submit_inside(work, &claiming->request, reterr));
     if (work->ahead != NULL) {
         return pawl__ahead_keep(
             work->ahead, &claiming->claim, asked_ns, claiming->claimed, ret_claimed, reterr);
@@ -464,17 +458,10 @@ pawl_status pawl_work_claim(pawl_work *work,
     NEED(claim, reterr);
     NEED(ret_claimed, reterr);
     struct work_claiming claiming = { 0 };
-    pawl_status status = pawl__work_claim_parse(work, claim, &claiming, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl__work_check_thread(work, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__work_claim_parse(work, claim, &claiming, reterr));
+    TRY(pawl__work_check_thread(work, reterr));
     pawl__calls_enter(&work->calls);
-    status = claim_or_wait(work, &claiming, ret_claimed, reterr);
+    pawl_status status = claim_or_wait(work, &claiming, ret_claimed, reterr);
     pawl__calls_leave(&work->calls);
     return status;
 }

@@ -178,10 +178,7 @@ pawl_status pawl__work_decide_leased(struct work_row *row,
     if (done_before(row, command)) {
         return PAWL_OK;
     }
-    pawl_status status = pawl__work_decide_held(row, command->token, now, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__work_decide_held(row, command->token, now, reterr));
     switch (command->kind) {
     case WORK_HEARTBEAT:
         heartbeat(row, command->lease_ns, now);
@@ -211,10 +208,7 @@ pawl_status pawl__work_decide_claim(struct work_row *row,
 {
     struct pawl__lease lease = lease_of(row);
 
-    pawl_status status = pawl__lease_claim(&lease, 1, now->ns, lease_ns, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__lease_claim(&lease, 1, now->ns, lease_ns, reterr));
     take_step(row, WORK_STEP_CLAIM);
     row->item.token = lease.token;
     row->item.attempts++;

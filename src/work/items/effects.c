@@ -186,13 +186,13 @@ static pawl_status next_generation(struct work_tx *tx,
     if (status != PAWL_OK || followers.ended_count == 0) {
         return status;
     }
-    status = tx->backend->items->edges(
-        tx->backend, ids, followers.ended_count, note_follower, &followers, reterr);
-    if (status == PAWL_OK && followers.nomem) {
+    TRY(tx->backend->items->edges(
+        tx->backend, ids, followers.ended_count, note_follower, &followers, reterr));
+    if (followers.nomem) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for items that come after others");
     }
-    if (status != PAWL_OK || followers.count == 0) {
-        return status;
+    if (followers.count == 0) {
+        return PAWL_OK;
     }
     struct follower **sorted =
         pawl__work_tx_alloc(tx, followers.count, sizeof(struct follower *), reterr);

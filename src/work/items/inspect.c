@@ -30,18 +30,11 @@ pawl_status pawl_work_get(pawl_work *work,
     NEED(work, reterr);
     NEED(ret_item, reterr);
     struct item_copy copy = { .reterr = reterr };
-    pawl_status status = pawl__work_check_name("work_item_id", work_item_id, reterr);
-
-    if (status == PAWL_OK) {
-        status = work->backend->items->get(work->backend, work_item_id, copy_item, &copy, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = copy.status;
-    }
-    if (status == PAWL_OK) {
-        *ret_item = copy.item;
-    }
-    return status;
+    TRY(pawl__work_check_name("work_item_id", work_item_id, reterr));
+    TRY(work->backend->items->get(work->backend, work_item_id, copy_item, &copy, reterr));
+    TRY(copy.status);
+    *ret_item = copy.item;
+    return PAWL_OK;
 }
 
 struct item_walk {
@@ -92,17 +85,13 @@ pawl_status pawl_work_list(pawl_work *work,
     NEED(visit, reterr);
     pawl_item_filter taken = PAWL_ITEM_FILTER_INIT;
     struct item_walk walk = { .visit = visit, .context = context };
-    pawl_status status = pawl__take_sized("filter", filter, &taken, sizeof(taken), reterr);
-
-    if (status == PAWL_OK) {
-        status = check_filter(&taken, reterr);
-    }
-    if (status == PAWL_OK) {
-        struct pawl__inside inside;
-        pawl__inside_enter(&inside, work);
-        status = work->backend->items->list(work->backend, &taken, show_item, &walk, reterr);
-        pawl__inside_leave(&inside);
-    }
+    TRY(pawl__take_sized("filter", filter, &taken, sizeof(taken), reterr));
+    TRY(check_filter(&taken, reterr));
+    struct pawl__inside inside;
+    pawl__inside_enter(&inside, work);
+    pawl_status status =
+        work->backend->items->list(work->backend, &taken, show_item, &walk, reterr);
+    pawl__inside_leave(&inside);
     return status;
 }
 
@@ -114,13 +103,11 @@ pawl_status pawl_work_history(pawl_work *work,
 {
     NEED(work, reterr);
     NEED(visit, reterr);
-    pawl_status status = pawl__work_check_name("work_item_id", work_item_id, reterr);
-
-    if (status == PAWL_OK) {
-        struct pawl__inside inside;
-        pawl__inside_enter(&inside, work);
-        status = work->backend->items->history(work->backend, work_item_id, visit, context, reterr);
-        pawl__inside_leave(&inside);
-    }
+    TRY(pawl__work_check_name("work_item_id", work_item_id, reterr));
+    struct pawl__inside inside;
+    pawl__inside_enter(&inside, work);
+    pawl_status status =
+        work->backend->items->history(work->backend, work_item_id, visit, context, reterr);
+    pawl__inside_leave(&inside);
     return status;
 }

@@ -139,10 +139,7 @@ pawl_status pawl__work_check_name(const char *field, pawl_view text, pawl_error 
     if (text.len == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "%s: is empty", field);
     }
-    pawl_status status = pawl__check_view(text, field, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__check_view(text, field, reterr));
     if (text.len > PAWL_WORK_NAME_BYTES_MAX) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
@@ -165,12 +162,8 @@ pawl_status pawl__work_check_json(const char *field,
                                   size_t bytes_max,
                                   pawl_error *reterr)
 {
-    pawl_status status = pawl__check_view(text, field, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = text.len == 0 ? PAWL_OK : pawl__json_check(text, bytes_max, reterr);
+    TRY(pawl__check_view(text, field, reterr));
+    pawl_status status = text.len == 0 ? PAWL_OK : pawl__json_check(text, bytes_max, reterr);
     return status == PAWL_OK ? PAWL_OK : pawl__fail_context(reterr, status, "%s", field);
 }
 
@@ -179,11 +172,7 @@ pawl_status pawl__work_check_message(const char *field,
                                      pawl_view *ret_text,
                                      pawl_error *reterr)
 {
-    pawl_status status = pawl__check_view(text, field, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__check_view(text, field, reterr));
     if (text.len > PAWL_WORK_ERROR_BYTES_MAX) {
         text.len = PAWL_WORK_ERROR_BYTES_MAX;
         /* Not in the middle of a character: back over its continuation bytes and its first. */
@@ -254,22 +243,13 @@ pawl_status pawl__work_submission_check(const pawl_submission *submission,
                                         const pawl_work_options *options,
                                         pawl_error *reterr)
 {
-    pawl_status status = pawl__work_check_name("work_item_id", submission->work_item_id, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__work_check_name("task_id", submission->task_id, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__work_check_name("work_type", submission->work_type, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__work_check_json(
-            "input_data", submission->input_data, options->data_bytes_max, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = check_numbers(submission, reterr);
-    }
-    return status == PAWL_OK ? check_after(submission, reterr) : status;
+    TRY(pawl__work_check_name("work_item_id", submission->work_item_id, reterr));
+    TRY(pawl__work_check_name("task_id", submission->task_id, reterr));
+    TRY(pawl__work_check_name("work_type", submission->work_type, reterr));
+    TRY(pawl__work_check_json(
+        "input_data", submission->input_data, options->data_bytes_max, reterr));
+    TRY(check_numbers(submission, reterr));
+    return check_after(submission, reterr);
 }
 
 pawl_status pawl__work_id(pawl_view given,

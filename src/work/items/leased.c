@@ -73,12 +73,9 @@ pawl_status pawl__work_group_leased(struct work_tx *tx,
             ids[distinct++] = places[i].id;
         }
     }
-    pawl_status status = backend->items->load(backend, ids, distinct, tx->arena, rows, reterr);
-    if (status == PAWL_OK && backend->store->now != NULL) {
-        status = backend->store->now(backend, &tx->now, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
+    TRY(backend->items->load(backend, ids, distinct, tx->arena, rows, reterr));
+    if (backend->store->now != NULL) {
+        TRY(backend->store->now(backend, &tx->now, reterr));
     }
     for (size_t i = 0, at = 0; i < distinct; i++) {
         bool changed = false;
@@ -170,12 +167,9 @@ pawl_status pawl_work_complete(pawl_work *work,
 {
     NEED(work, reterr);
     struct work_leased call = { .command.kind = WORK_COMPLETE };
-    pawl_status status = take_lease(lease, &call, reterr);
-
-    if (status == PAWL_OK) {
-        status = take_output(work, output_data, &call, reterr);
-    }
-    return status == PAWL_OK ? pawl__work_submit_request(work, &call.request, reterr) : status;
+    TRY(take_lease(lease, &call, reterr));
+    TRY(take_output(work, output_data, &call, reterr));
+    return pawl__work_submit_request(work, &call.request, reterr);
 }
 
 static pawl_status complete_and_claim(pawl_work *work,
@@ -188,10 +182,7 @@ static pawl_status complete_and_claim(pawl_work *work,
     bool ahead = work->ahead != NULL; /* then the next one may be at hand */
 
     call->next = ahead ? NULL : next;
-    pawl_status status = pawl__work_submit_inside(work, &call->request, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__work_submit_inside(work, &call->request, reterr));
     *ret_claimed = next->claimed;
     /* What goes wrong from here on is told by the next claim: the item is completed. */
     if (next->claimed == NULL && (next->claim.wait_ms > 0 || ahead)
@@ -213,19 +204,11 @@ pawl_status pawl_work_complete_and_claim(pawl_work *work,
     NEED(ret_claimed, reterr);
     struct work_claiming next = { 0 };
     struct work_leased call = { .command.kind = WORK_COMPLETE };
-    pawl_status status = take_lease(lease, &call, reterr);
-
-    if (status == PAWL_OK) {
-        status = take_output(work, output_data, &call, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__work_claim_parse(work, claim, &next, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(take_lease(lease, &call, reterr));
+    TRY(take_output(work, output_data, &call, reterr));
+    TRY(pawl__work_claim_parse(work, claim, &next, reterr));
     pawl__calls_enter(&work->calls);
-    status = complete_and_claim(work, &call, &next, claim, ret_claimed, reterr);
+    pawl_status status = complete_and_claim(work, &call, &next, claim, ret_claimed, reterr);
     pawl__calls_leave(&work->calls);
     return status;
 }
@@ -245,32 +228,24 @@ pawl_status pawl_work_fail(pawl_work *work,
                      .backoff = { .first_ns = work->options.retry_first_ms * NS_PER_MS,
                                   .max_ns = work->options.retry_max_ms * NS_PER_MS } },
     };
-    pawl_status status = take_lease(lease, &call, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__work_check_message(
-            "error_message", error_message, &call.command.error_message, reterr);
-    }
-    if (status == PAWL_OK) {
-        call.request.item.bytes = call.command.error_message.len;
-        status = take_output(work, output_data, &call, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__work_submit_request(work, &call.request, reterr);
-    }
-    if (status == PAWL_OK && ret_status != NULL) {
+    TRY(take_lease(lease, &call, reterr));
+    TRY(pawl__work_check_message(
+        "error_message", error_message, &call.command.error_message, reterr));
+    call.request.item.bytes = call.command.error_message.len;
+    TRY(take_output(work, output_data, &call, reterr));
+    TRY(pawl__work_submit_request(work, &call.request, reterr));
+    if (ret_status != NULL) {
         *ret_status = call.status;
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl_work_release(pawl_work *work, const pawl_lease *lease, pawl_error *reterr)
 {
     NEED(work, reterr);
     struct work_leased call = { .command.kind = WORK_RELEASE };
-    pawl_status status = take_lease(lease, &call, reterr);
-
-    return status == PAWL_OK ? pawl__work_submit_request(work, &call.request, reterr) : status;
+    TRY(take_lease(lease, &call, reterr));
+    return pawl__work_submit_request(work, &call.request, reterr);
 }
 
 /* --- calls that nobody waits for --- */
@@ -341,22 +316,18 @@ pawl_status pawl_work_complete_async(pawl_work *work,
 {
     NEED(work, reterr);
     struct work_leased call = { .command.kind = WORK_COMPLETE };
-    pawl_status status = take_lease(lease, &call, reterr);
-
-    if (status == PAWL_OK) {
-        status = take_output(work, output_data, &call, reterr);
+    TRY(take_lease(lease, &call, reterr));
+    TRY(take_output(work, output_data, &call, reterr));
+    if (answer == NULL) {
+        return pawl__fail(reterr, PAWL_INVALID, "answer: is NULL");
     }
-    if (status == PAWL_OK && answer == NULL) {
-        status = pawl__fail(reterr, PAWL_INVALID, "answer: is NULL");
-    }
-    return status == PAWL_OK ? send_unawaited(work, &call, answer, context, reterr) : status;
+    return send_unawaited(work, &call, answer, context, reterr);
 }
 
 pawl_status pawl__work_release_async(
     void *work, const pawl_lease *lease, pawl_work_answer answer, void *context, pawl_error *reterr)
 {
     struct work_leased call = { .command.kind = WORK_RELEASE };
-    pawl_status status = take_lease(lease, &call, reterr);
-
-    return status == PAWL_OK ? send_unawaited(work, &call, answer, context, reterr) : status;
+    TRY(take_lease(lease, &call, reterr));
+    return send_unawaited(work, &call, answer, context, reterr);
 }

@@ -48,20 +48,17 @@ static pawl_status recount(struct work_tx *tx,
     if (ids == NULL) {
         return PAWL_NOMEM;
     }
-    pawl_status status = items->comes_after(
-        tx->backend, row->item.work_item_id, tx->arena, ids, room, &count, reterr);
-    if (status != PAWL_OK || count == room) {
-        return status; /* more than we would have stored: foreign SQL may look after it */
+    TRY(items->comes_after(
+        tx->backend, row->item.work_item_id, tx->arena, ids, room, &count, reterr));
+    if (count == room) {
+        return PAWL_OK; /* more than we would have stored: foreign SQL may look after it */
     }
     struct work_row **afters =
         pawl__work_tx_alloc(tx, count + 1, sizeof(struct work_row *), reterr);
     if (afters == NULL) {
         return PAWL_NOMEM;
     }
-    status = items->load(tx->backend, ids, count, tx->arena, afters, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(items->load(tx->backend, ids, count, tx->arena, afters, reterr));
     int64_t open = (int64_t)count_open(afters, ids, count, &in_vain);
     if (in_vain.len > 0) {
         return pawl__work_tx_fail_after(tx, row, in_vain, ret_changed, reterr);

@@ -165,16 +165,15 @@ static pawl_status check_tasks(struct work_submit *submit, pawl_error *reterr)
     if (tasks == NULL) {
         return PAWL_NOMEM;
     }
-    pawl_status status =
-        tx->backend->items->tasks(tx->backend, ids, count, tx->arena, tasks, reterr);
-    for (size_t i = 0; i < count && status == PAWL_OK && !pawl__work_submit_refused(submit); i++) {
+    TRY(tx->backend->items->tasks(tx->backend, ids, count, tx->arena, tasks, reterr));
+    for (size_t i = 0; i < count && !pawl__work_submit_refused(submit); i++) {
         if (!tasks[i].known) {
             refuse_task(submit, PAWL_NOT_FOUND, ids[i]);
         } else if (tasks[i].task.status == PAWL_TASK_CANCELLED) {
             refuse_task(submit, PAWL_CONFLICT, ids[i]);
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status find_duplicates(struct work_submit *submit, pawl_error *reterr)
@@ -290,12 +289,11 @@ static pawl_status store(struct work_submit *submit, pawl_error *reterr)
             rows[count++] = &submit->by_id[i]->row;
         }
     }
-    pawl_status status = pawl__work_tx_put(tx, rows, count, reterr);
-    if (status == PAWL_OK && submit->edge_count > 0) {
-        status =
-            tx->backend->items->add_edges(tx->backend, submit->edges, submit->edge_count, reterr);
+    TRY(pawl__work_tx_put(tx, rows, count, reterr));
+    if (submit->edge_count > 0) {
+        TRY(tx->backend->items->add_edges(tx->backend, submit->edges, submit->edge_count, reterr));
     }
-    return status == PAWL_OK ? fail_doomed(submit, reterr) : status;
+    return fail_doomed(submit, reterr);
 }
 
 static void hand_out(const struct work_submit *submit, pawl_submit_result *ret_results)

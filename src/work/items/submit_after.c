@@ -98,10 +98,8 @@ pawl_status pawl__work_submit_compare_edges(struct work_submit *submit, pawl_err
     size_t count = list_claimed(submit, claimed.list, after_ids);
     claimed.count = sort_edges(claimed.list, count);
     count = pawl__work_views_distinct(after_ids, count);
-    pawl_status status =
-        tx->backend->items->edges(tx->backend, after_ids, count, note_stored, &claimed, reterr);
-    for (size_t i = 0; i < claimed.count && status == PAWL_OK && !pawl__work_submit_refused(submit);
-         i++) {
+    TRY(tx->backend->items->edges(tx->backend, after_ids, count, note_stored, &claimed, reterr));
+    for (size_t i = 0; i < claimed.count && !pawl__work_submit_refused(submit); i++) {
         const struct claimed_edge *edge = &claimed.list[i];
         if (!edge->stored) {
             pawl__work_refuse(submit->request,
@@ -112,7 +110,7 @@ pawl_status pawl__work_submit_compare_edges(struct work_submit *submit, pawl_err
                               VIEW_ARGS(edge->edge.after_id));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* --- who comes after whom --- */

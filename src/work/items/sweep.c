@@ -48,11 +48,11 @@ static pawl_status snapshot_of(struct work_tx *tx,
     if (json == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a checkpoint");
     }
-    pawl_status status = pawl__json_dump(json, &buf, reterr);
-    if (status == PAWL_OK && !pawl__arena_copy(tx->arena, pawl__buf_view(&buf), ret_snapshot)) {
+    TRY(pawl__json_dump(json, &buf, reterr));
+    if (!pawl__arena_copy(tx->arena, pawl__buf_view(&buf), ret_snapshot)) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a checkpoint");
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* The checkpoints of rows that are about to expire: their ids and what they say. */
@@ -99,23 +99,15 @@ static pawl_status expire_rows(struct work_tx *tx,
 {
     pawl_view *snapshots = pawl__work_tx_alloc(tx, count, sizeof(*snapshots), reterr);
     size_t expired = 0;
-    pawl_status status = snapshots == NULL ? PAWL_NOMEM : PAWL_OK;
-
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        status = snapshot_of(tx, rows[i], &snapshots[expired], reterr);
-        if (status == PAWL_OK && pawl__work_decide_expire(rows[i], &tx->now)) {
+    TRY(snapshots == NULL ? PAWL_NOMEM : PAWL_OK);
+    for (size_t i = 0; i < count; i++) {
+        TRY(snapshot_of(tx, rows[i], &snapshots[expired], reterr));
+        if (pawl__work_decide_expire(rows[i], &tx->now)) {
             rows[expired++] = rows[i];
         }
     }
-    if (status == PAWL_OK) {
-        status = tx->backend->items->put(tx->backend, &tx->now, rows, expired, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = write_boundaries(tx, rows, snapshots, expired, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(tx->backend->items->put(tx->backend, &tx->now, rows, expired, reterr));
+    TRY(write_boundaries(tx, rows, snapshots, expired, reterr));
     for (size_t i = 0; i < expired; i++) {
         pawl__work_decide_after_expiry(rows[i], &tx->now);
         report->retried += rows[i]->item.status == PAWL_ITEM_PENDING;

@@ -174,11 +174,7 @@ pawl_status pawl__work_key_decide_release(struct work_key_row *row,
                                           bool *ret_changed,
                                           pawl_error *reterr)
 {
-    pawl_status status = check_owner(row, owner_token, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_owner(row, owner_token, reterr));
     if (row->state != WORK_KEY_PENDING) {
         return pawl__fail(
             reterr, PAWL_LEASE_LOST, "key '%.*s' is ended already", VIEW_ARGS(row->key));

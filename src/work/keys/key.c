@@ -161,18 +161,10 @@ static pawl_status check_optional(const char *field, pawl_view text, pawl_error 
 
 static pawl_status check_texts(const pawl_idem_request *request, pawl_error *reterr)
 {
-    pawl_status status = pawl__work_check_name("key", request->key, reterr);
-
-    if (status == PAWL_OK) {
-        status = check_optional("owner", request->owner, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = check_optional("task_id", request->task_id, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = check_optional("work_item_id", request->work_item_id, reterr);
-    }
-    return status;
+    TRY(pawl__work_check_name("key", request->key, reterr));
+    TRY(check_optional("owner", request->owner, reterr));
+    TRY(check_optional("task_id", request->task_id, reterr));
+    return check_optional("work_item_id", request->work_item_id, reterr);
 }
 
 /* In one form: digits in capitals are the same hash. */
@@ -209,20 +201,14 @@ static pawl_status make_wish(const pawl_work *work,
 {
     int64_t ttl_ms = request->ttl_ms == 0 ? TTL_MS_DEFAULT : request->ttl_ms;
     uint32_t lease_ms = request->lease_ms == 0 ? work->options.lease_ms : request->lease_ms;
-    pawl_status status = check_texts(request, reterr);
-
-    if (status == PAWL_OK) {
-        status = check_hash(request->request_hash, hash, reterr);
-    }
-    if (status == PAWL_OK && (ttl_ms < 1 || ttl_ms > TTL_MS_MAX)) {
+    TRY(check_texts(request, reterr));
+    TRY(check_hash(request->request_hash, hash, reterr));
+    if (ttl_ms < 1 || ttl_ms > TTL_MS_MAX) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "ttl_ms: %lld is not within 1 to %lld",
                           (long long)ttl_ms,
                           (long long)TTL_MS_MAX);
-    }
-    if (status != PAWL_OK) {
-        return status;
     }
     *ret_wish = (struct work_key_begin){
         .key = request->key,
@@ -300,12 +286,7 @@ static pawl_status run_end(struct work_tx *tx, struct work_request *request, paw
     struct end_request *end = (struct end_request *)request;
     struct work_key_row row;
     bool changed = false;
-    pawl_status status =
-        tx->backend->keys->load(tx->backend, &tx->now, end->key, tx->arena, &row, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(tx->backend->keys->load(tx->backend, &tx->now, end->key, tx->arena, &row, reterr));
     row.key = end->key;
     if (decide_end(end, &row, &tx->now, &changed, &request->item.outcome) != PAWL_OK || !changed) {
         return PAWL_OK;
@@ -327,12 +308,9 @@ static pawl_status end_key(pawl_work *work,
         .ending = ending,
         .response = response.len == 0 && ending != ENDING_RELEASE ? pawl_view_of("null") : response,
     };
-    pawl_status status = pawl__work_check_name("key", key, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__work_check_json("response", response, work->options.data_bytes_max, reterr);
-    }
-    return status == PAWL_OK ? pawl__work_submit_request(work, &end.request, reterr) : status;
+    TRY(pawl__work_check_name("key", key, reterr));
+    TRY(pawl__work_check_json("response", response, work->options.data_bytes_max, reterr));
+    return pawl__work_submit_request(work, &end.request, reterr);
 }
 
 pawl_status pawl_idem_complete(
@@ -388,19 +366,10 @@ pawl_status pawl_idem_get(pawl_work *work, pawl_view key, pawl_idem **ret_idem, 
     NEED_VIEW(key, reterr);
     struct work_backend *backend = work->backend;
     struct looking looking = { .reterr = reterr };
-    pawl_status status = pawl__work_check_name("key", key, reterr);
-
-    if (status == PAWL_OK) {
-        status = backend->store->read_now(backend, &looking.now, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = backend->keys->get(backend, &looking.now, key, take_look, &looking, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = looking.status;
-    }
-    if (status == PAWL_OK) {
-        *ret_idem = looking.idem;
-    }
-    return status;
+    TRY(pawl__work_check_name("key", key, reterr));
+    TRY(backend->store->read_now(backend, &looking.now, reterr));
+    TRY(backend->keys->get(backend, &looking.now, key, take_look, &looking, reterr));
+    TRY(looking.status);
+    *ret_idem = looking.idem;
+    return PAWL_OK;
 }

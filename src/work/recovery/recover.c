@@ -78,9 +78,8 @@ static pawl_status first_of(pawl_work *work,
                             pawl_error *reterr)
 {
     building->checkpoint = NULL;
-    pawl_status status =
-        work->backend->checkpoints->list(work->backend, query, take_checkpoint, building, reterr);
-    return status == PAWL_OK && building->nomem ? no_memory(reterr) : status;
+    TRY(work->backend->checkpoints->list(work->backend, query, take_checkpoint, building, reterr));
+    return building->nomem ? no_memory(reterr) : PAWL_OK;
 }
 
 static pawl_status holds_now(pawl_work *work,
@@ -206,10 +205,9 @@ static pawl_status list_items(pawl_work *work,
     filter.statuses = 1U << PAWL_ITEM_PENDING | 1U << PAWL_ITEM_IN_PROGRESS
                       | 1U << PAWL_ITEM_EXPIRED | 1U << PAWL_ITEM_WAITING;
     filter.limit = building->options.list_max == 0 ? 0 : (uint64_t)building->options.list_max + 1;
-    pawl_status status =
-        work->backend->items->list(work->backend, &filter, take_item, building, reterr);
-    if (status != PAWL_OK || recovery->item_count == 0) {
-        return status;
+    TRY(work->backend->items->list(work->backend, &filter, take_item, building, reterr));
+    if (recovery->item_count == 0) {
+        return PAWL_OK;
     }
     pawl_item *items =
         pawl__arena_take(&building->copy->arena, recovery->item_count * sizeof(*items));
@@ -255,13 +253,10 @@ static pawl_status list_keys(pawl_work *work,
     pawl_recovery *recovery = &building->copy->recovery;
     struct work_now now;
     size_t i = 0;
-    pawl_status status = backend->store->read_now(backend, &now, reterr);
-
-    if (status == PAWL_OK) {
-        status = backend->keys->cached(backend, &now, task_id, take_key, building, reterr);
-    }
-    if (status != PAWL_OK || recovery->key_count == 0) {
-        return status;
+    TRY(backend->store->read_now(backend, &now, reterr));
+    TRY(backend->keys->cached(backend, &now, task_id, take_key, building, reterr));
+    if (recovery->key_count == 0) {
+        return PAWL_OK;
     }
     pawl_view *views =
         pawl__arena_take(&building->copy->arena, 2 * recovery->key_count * sizeof(*views));
@@ -282,18 +277,11 @@ static pawl_status build(pawl_work *work,
                          struct building *building,
                          pawl_error *reterr)
 {
-    pawl_status status = find_resume(work, task_id, building, reterr);
-
-    if (status == PAWL_OK) {
-        status = find_iteration_end(work, task_id, building, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = list_items(work, task_id, building, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = list_keys(work, task_id, building, reterr);
-    }
-    return status == PAWL_OK && building->nomem ? no_memory(reterr) : status;
+    TRY(find_resume(work, task_id, building, reterr));
+    TRY(find_iteration_end(work, task_id, building, reterr));
+    TRY(list_items(work, task_id, building, reterr));
+    TRY(list_keys(work, task_id, building, reterr));
+    return building->nomem ? no_memory(reterr) : PAWL_OK;
 }
 
 pawl_status pawl_work_recover(pawl_work *work,
@@ -313,14 +301,10 @@ pawl_status pawl_work_recover_with(pawl_work *work,
     NEED(work, reterr);
     NEED(ret_recovery, reterr);
     struct building building = { .options = PAWL_RECOVER_OPTIONS_INIT };
-    pawl_status status = pawl__work_check_name("task_id", task_id, reterr);
-
-    if (status == PAWL_OK && options != NULL) {
-        status = pawl__take_sized(
-            "options", options, &building.options, sizeof(building.options), reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
+    TRY(pawl__work_check_name("task_id", task_id, reterr));
+    if (options != NULL) {
+        TRY(pawl__take_sized(
+            "options", options, &building.options, sizeof(building.options), reterr));
     }
     building.copy = calloc(1, sizeof(*building.copy));
     if (building.copy == NULL) {
@@ -329,7 +313,8 @@ pawl_status pawl_work_recover_with(pawl_work *work,
     building.items_end = &building.items;
     building.keys_end = &building.keys;
     const struct work_task_query query = { .id = task_id };
-    status = work->backend->items->task_read(work->backend, &query, take_task, &building, reterr);
+    pawl_status status =
+        work->backend->items->task_read(work->backend, &query, take_task, &building, reterr);
     if (status == PAWL_OK && building.copy->recovery.task == NULL && !building.nomem) {
         status = pawl__fail(reterr, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(task_id));
     }

@@ -121,23 +121,20 @@ static pawl_status read_range(const struct field *field,
     if (!pawl__view_split(&high, '-', &low)) {
         low = text;
     }
-    pawl_status status = read_value(field, low, ret_low, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(read_value(field, low, ret_low, reterr));
     if (!range) {
         *ret_high = stepped ? field->max : *ret_low;
         return PAWL_OK;
     }
-    status = read_value(field, high, ret_high, reterr);
-    if (status == PAWL_OK && *ret_low > *ret_high) {
+    TRY(read_value(field, high, ret_high, reterr));
+    if (*ret_low > *ret_high) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "%s: the range '%.*s' ends before it starts",
                           field->name,
                           VIEW_ARGS(text));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status read_step(const struct field *field,
@@ -174,13 +171,8 @@ static pawl_status read_part(const struct field *field,
     if (!pawl__view_split(&step_text, '/', &range) || range.len == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "%s: nothing before '/'", field->name);
     }
-    pawl_status status = stepped ? read_step(field, step_text, &step, reterr) : PAWL_OK;
-    if (status == PAWL_OK) {
-        status = read_range(field, range, stepped, &low, &high, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(stepped ? read_step(field, step_text, &step, reterr) : PAWL_OK);
+    TRY(read_range(field, range, stepped, &low, &high, reterr));
     for (int value = low; value <= high; value += step) {
         *bits |= UINT64_C(1) << value;
     }
@@ -295,10 +287,7 @@ pawl_status pawl__work_cron_parse(pawl_view text, struct work_cron *ret_cron, pa
             "'%.*s' is none of @yearly, @annually, @monthly, @weekly, @daily, @midnight, @hourly",
             VIEW_ARGS(meant));
     }
-    pawl_status status = read_fields(meant, &cron, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(read_fields(meant, &cron, reterr));
     if (!pawl__work_cron_next(&cron, 0, &slot)) {
         return pawl__fail(
             reterr, PAWL_INVALID, "day-of-month: '%.*s' never comes", VIEW_ARGS(meant));

@@ -35,13 +35,11 @@ static pawl_status check_task(struct work_tx *tx, struct put_request *put, pawl_
 {
     struct work_task task = { .known = true };
     pawl_view id = put->given->task_id;
-    pawl_status status =
-        id.len == 0 ? PAWL_OK
-                    : tx->backend->items->tasks(tx->backend, &id, 1, tx->arena, &task, reterr);
-
-    return status == PAWL_OK && !task.known
+    TRY(id.len == 0 ? PAWL_OK
+                    : tx->backend->items->tasks(tx->backend, &id, 1, tx->arena, &task, reterr));
+    return !task.known
                ? pawl__work_refuse(&put->request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(id))
-               : status;
+               : PAWL_OK;
 }
 
 static pawl_status run_put(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
@@ -50,13 +48,12 @@ static pawl_status run_put(struct work_tx *tx, struct work_request *request, paw
     const struct work_schedule_ops *schedules = tx->backend->schedules;
     pawl_schedule *stored = NULL;
     pawl_schedule whole = *put->given;
-    pawl_status status = check_task(tx, put, reterr);
-
-    if (status == PAWL_OK && request->item.outcome.status == PAWL_OK) {
-        status = schedules->load(tx->backend, whole.schedule_id, tx->arena, &stored, reterr);
+    TRY(check_task(tx, put, reterr));
+    if (request->item.outcome.status == PAWL_OK) {
+        TRY(schedules->load(tx->backend, whole.schedule_id, tx->arena, &stored, reterr));
     }
-    if (status != PAWL_OK || request->item.outcome.status != PAWL_OK) {
-        return status;
+    if (request->item.outcome.status != PAWL_OK) {
+        return PAWL_OK;
     }
     if (stored != NULL && pawl__view_equal(stored->cron, whole.cron)) {
         whole.next_slot_us = stored->next_slot_us; /* a slot that is due stays due */
@@ -86,22 +83,19 @@ static pawl_status check_schedule(const pawl_work *work,
                                   pawl_error *reterr)
 {
     pawl_submission item = submission_of(schedule, pawl_view_of("item"));
-    pawl_status status = pawl__work_check_name("schedule_id", schedule->schedule_id, reterr);
-
-    if (status == PAWL_OK && schedule->schedule_id.len > PAWL_SCHEDULE_ID_BYTES_MAX) {
+    TRY(pawl__work_check_name("schedule_id", schedule->schedule_id, reterr));
+    if (schedule->schedule_id.len > PAWL_SCHEDULE_ID_BYTES_MAX) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "schedule_id: %zu bytes, the limit is %d",
                           schedule->schedule_id.len,
                           PAWL_SCHEDULE_ID_BYTES_MAX);
     }
-    if (status == PAWL_OK) {
-        status = pawl__work_cron_parse(schedule->cron, ret_cron, reterr);
-        if (status != PAWL_OK) {
-            return pawl__fail_context(reterr, status, "cron");
-        }
+    pawl_status status = pawl__work_cron_parse(schedule->cron, ret_cron, reterr);
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "cron");
     }
-    return status == PAWL_OK ? pawl__work_submission_check(&item, &work->options, reterr) : status;
+    return pawl__work_submission_check(&item, &work->options, reterr);
 }
 
 pawl_status pawl_schedule_put(pawl_work *work, const pawl_schedule *schedule, pawl_error *reterr)
@@ -118,8 +112,8 @@ pawl_status pawl_schedule_put(pawl_work *work, const pawl_schedule *schedule, pa
     };
 
     given.max_retries = schedule->max_retries < 0 ? RETRIES_DEFAULT : schedule->max_retries;
-    pawl_status status = check_schedule(work, &given, &put.cron, reterr);
-    return status == PAWL_OK ? pawl__work_submit_request(work, &put.request, reterr) : status;
+    TRY(check_schedule(work, &given, &put.cron, reterr));
+    return pawl__work_submit_request(work, &put.request, reterr);
 }
 
 struct remove_request {
@@ -131,11 +125,10 @@ static pawl_status run_remove(struct work_tx *tx, struct work_request *request, 
 {
     pawl_view id = ((struct remove_request *)request)->schedule_id;
     bool removed = false;
-    pawl_status status = tx->backend->schedules->remove(tx->backend, id, &removed, reterr);
-
-    return status == PAWL_OK && !removed
+    TRY(tx->backend->schedules->remove(tx->backend, id, &removed, reterr));
+    return !removed
                ? pawl__work_refuse(request, PAWL_NOT_FOUND, "no schedule '%.*s'", VIEW_ARGS(id))
-               : status;
+               : PAWL_OK;
 }
 
 pawl_status pawl_schedule_remove(pawl_work *work, pawl_view schedule_id, pawl_error *reterr)
@@ -145,9 +138,8 @@ pawl_status pawl_schedule_remove(pawl_work *work, pawl_view schedule_id, pawl_er
         .request = { .kind = WORK_RUN, .run = run_remove },
         .schedule_id = schedule_id,
     };
-    pawl_status status = pawl__work_check_name("schedule_id", schedule_id, reterr);
-
-    return status == PAWL_OK ? pawl__work_submit_request(work, &remove.request, reterr) : status;
+    TRY(pawl__work_check_name("schedule_id", schedule_id, reterr));
+    return pawl__work_submit_request(work, &remove.request, reterr);
 }
 
 pawl_status pawl_schedule_list(pawl_work *work,
@@ -216,14 +208,11 @@ static pawl_status make_task(struct work_tx *tx,
 {
     struct work_task known = { .known = true };
     pawl_task task = { .task_id = item->task_id, .title = schedule->schedule_id };
-    pawl_status status =
-        schedule->task_id.len > 0
+    TRY(schedule->task_id.len > 0
             ? PAWL_OK
-            : tx->backend->items->tasks(tx->backend, &item->task_id, 1, tx->arena, &known, reterr);
-
-    return status == PAWL_OK && !known.known
-               ? tx->backend->items->task_insert(tx->backend, &tx->now, &task, reterr)
-               : status;
+            : tx->backend->items->tasks(tx->backend, &item->task_id, 1, tx->arena, &known, reterr));
+    return !known.known ? tx->backend->items->task_insert(tx->backend, &tx->now, &task, reterr)
+                        : PAWL_OK;
 }
 
 static pawl_status fire_slot(struct work_tx *tx,
@@ -235,11 +224,9 @@ static pawl_status fire_slot(struct work_tx *tx,
     char id[PAWL_WORK_NAME_BYTES_MAX + 1];
     pawl_view item_id;
     bool fired = false;
-    pawl_status status =
-        tx->backend->schedules->fired(tx->backend, schedule->schedule_id, slot_us, &fired, reterr);
-
-    if (status != PAWL_OK || fired) {
-        return status;
+    TRY(tx->backend->schedules->fired(tx->backend, schedule->schedule_id, slot_us, &fired, reterr));
+    if (fired) {
+        return PAWL_OK;
     }
     item_id_of(schedule->schedule_id, slot_us, id);
     if (!pawl__arena_copy(tx->arena, pawl_view_of(id), &item_id)) {
@@ -247,22 +234,18 @@ static pawl_status fire_slot(struct work_tx *tx,
     }
     pawl_submission item = submission_of(schedule, item_id);
     struct work_row *there = NULL; /* left by a schedule of this name that was removed */
-    status = tx->backend->items->load(tx->backend, &item_id, 1, tx->arena, &there, reterr);
-    if (status == PAWL_OK && there == NULL) {
-        status = make_task(tx, schedule, &item, reterr);
+    TRY(tx->backend->items->load(tx->backend, &item_id, 1, tx->arena, &there, reterr));
+    if (there == NULL) {
+        TRY(make_task(tx, schedule, &item, reterr));
+        TRY(pawl__work_tx_submit(tx, &fire->request, &item, NULL, 1, NULL, reterr));
     }
-    if (status == PAWL_OK && there == NULL) {
-        status = pawl__work_tx_submit(tx, &fire->request, &item, NULL, 1, NULL, reterr);
-    }
-    if (status != PAWL_OK || fire->request.item.outcome.status != PAWL_OK) {
-        return status;
+    if (fire->request.item.outcome.status != PAWL_OK) {
+        return PAWL_OK;
     }
     fire->fired = there == NULL;
-    status =
-        tx->backend->schedules->fire(tx->backend, schedule->schedule_id, slot_us, item_id, reterr);
-    return status == PAWL_OK ? tx->backend->schedules->forget(
-               tx->backend, schedule->schedule_id, tx->now.age_us - FIRES_KEPT_US, reterr)
-                             : status;
+    TRY(tx->backend->schedules->fire(tx->backend, schedule->schedule_id, slot_us, item_id, reterr));
+    return tx->backend->schedules->forget(
+        tx->backend, schedule->schedule_id, tx->now.age_us - FIRES_KEPT_US, reterr);
 }
 
 static pawl_status run_fire(struct work_tx *tx, struct work_request *request, pawl_error *reterr)

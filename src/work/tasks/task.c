@@ -38,25 +38,21 @@ static pawl_status run_create(struct work_tx *tx, struct work_request *request, 
 {
     pawl_task *task = &((struct create_request *)request)->task;
     struct work_task stored = { .known = false };
-    pawl_status status = load_task(tx, task->task_id, &stored, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(load_task(tx, task->task_id, &stored, reterr));
     if (!stored.known) {
         return tx->backend->items->task_insert(tx->backend, &tx->now, task, reterr);
     }
     bool same_title = pawl__view_equal(stored.task.title, task->title);
     bool same_metadata = false;
-    status = pawl__json_same(stored.task.metadata, task->metadata, &same_metadata, reterr);
-    if (status == PAWL_OK && !(same_title && same_metadata)) {
+    TRY(pawl__json_same(stored.task.metadata, task->metadata, &same_metadata, reterr));
+    if (!(same_title && same_metadata)) {
         pawl__work_refuse(request,
                           PAWL_CONFLICT,
                           "task '%.*s' is there with another %s",
                           VIEW_ARGS(task->task_id),
                           same_title ? "metadata" : "title");
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status check_task(const pawl_work *work, const pawl_task *task, pawl_error *reterr)
@@ -109,14 +105,12 @@ pawl_status pawl_task_create(pawl_work *work,
                                .metadata = task->metadata,
                                .status = PAWL_TASK_PENDING };
     create.request.item.bytes = task->title.len + task->metadata.len;
-    status = check_task(work, task, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__work_submit_request(work, &create.request, reterr);
-    }
-    if (status == PAWL_OK && ret_id != NULL) {
+    TRY(check_task(work, task, reterr));
+    TRY(pawl__work_submit_request(work, &create.request, reterr));
+    if (ret_id != NULL) {
         memcpy(ret_id, id, strlen(id) + 1);
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* --- looking --- */
@@ -143,18 +137,10 @@ pawl_status pawl_task_get(pawl_work *work,
     NEED(work, reterr);
     NEED(ret_task, reterr);
     struct task_copy copy = { .reterr = reterr };
-    pawl_status status = pawl__work_check_name("task_id", task_id, reterr);
-
-    if (status == PAWL_OK) {
-        const struct work_task_query query = { .id = task_id };
-        status = work->backend->items->task_read(work->backend, &query, copy_task, &copy, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = copy.status;
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__work_check_name("task_id", task_id, reterr));
+    const struct work_task_query query = { .id = task_id };
+    TRY(work->backend->items->task_read(work->backend, &query, copy_task, &copy, reterr));
+    TRY(copy.status);
     if (copy.task == NULL) {
         return no_such_task(reterr, task_id);
     }
@@ -224,11 +210,7 @@ static pawl_status run_set(struct work_tx *tx, struct work_request *request, paw
 {
     struct task_request *set = (struct task_request *)request;
     struct work_task stored = { .known = false };
-    pawl_status status = load_task(tx, set->task_id, &stored, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(load_task(tx, set->task_id, &stored, reterr));
     if (!stored.known) {
         no_such_task(&request->item.outcome, set->task_id);
         return PAWL_OK;
@@ -341,18 +323,13 @@ pawl_status pawl_task_cancel(pawl_work *work,
         .request = { .kind = WORK_RUN, .run = run_task_cancel },
         .task_id = task_id,
     };
-    pawl_status status = pawl__work_check_name("task_id", task_id, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__work_submit_request(work, &cancel.request, reterr);
-    }
-    if (status == PAWL_OK) {
-        pawl__ahead_withdraw(work->ahead, task_id, (pawl_view){ NULL, 0 });
-    }
-    if (status == PAWL_OK && ret_items != NULL) {
+    TRY(pawl__work_check_name("task_id", task_id, reterr));
+    TRY(pawl__work_submit_request(work, &cancel.request, reterr));
+    pawl__ahead_withdraw(work->ahead, task_id, (pawl_view){ NULL, 0 });
+    if (ret_items != NULL) {
         *ret_items = cancel.items;
     }
-    return status;
+    return PAWL_OK;
 }
 
 struct item_request {
@@ -366,11 +343,7 @@ static pawl_status run_item_cancel(struct work_tx *tx,
 {
     pawl_view id = ((struct item_request *)request)->work_item_id;
     struct work_row *row = NULL;
-    pawl_status status = tx->backend->items->load(tx->backend, &id, 1, tx->arena, &row, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(tx->backend->items->load(tx->backend, &id, 1, tx->arena, &row, reterr));
     if (row == NULL) {
         return pawl__work_refuse(request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(id));
     }
@@ -391,13 +364,8 @@ pawl_status pawl_work_cancel(pawl_work *work, pawl_view work_item_id, pawl_error
         .request = { .kind = WORK_RUN, .run = run_item_cancel },
         .work_item_id = work_item_id,
     };
-    pawl_status status = pawl__work_check_name("work_item_id", work_item_id, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__work_submit_request(work, &cancel.request, reterr);
-    }
-    if (status == PAWL_OK) {
-        pawl__ahead_withdraw(work->ahead, (pawl_view){ NULL, 0 }, work_item_id);
-    }
-    return status;
+    TRY(pawl__work_check_name("work_item_id", work_item_id, reterr));
+    TRY(pawl__work_submit_request(work, &cancel.request, reterr));
+    pawl__ahead_withdraw(work->ahead, (pawl_view){ NULL, 0 }, work_item_id);
+    return PAWL_OK;
 }
