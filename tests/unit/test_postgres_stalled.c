@@ -129,6 +129,22 @@ static pid_t stop_process(const struct pawl__pg *pg)
     return stopped;
 }
 
+/* Until the process has done what the pipeline brought so far, and waits for more. */
+static void await_more(struct pg_fixture *f, const struct pawl__pg *pg)
+{
+    int64_t deadline_ns = in_ms(ENDS_MS);
+    char sql[160];
+
+    snprintf(sql,
+             sizeof(sql),
+             "SELECT count(*) FROM pg_stat_activity WHERE pid = %d AND state = 'active'"
+             " AND wait_event = 'ClientRead'",
+             pawl__pg_session(pg));
+    while (pg_number(f, sql) == 0) {
+        assert_in_time(deadline_ns);
+    }
+}
+
 static int resume_process(void **state)
 {
     (void)state;
@@ -190,6 +206,7 @@ static void test_a_pipeline_to_a_stopped_process_ends_in_time(void **state)
     assert_ok(pawl__pg_pipeline_begin_transaction(pg, NULL, NULL, &f->err), &f->err);
     assert_ok(pawl__pg_pipeline_add(pg, ADD, PG_ARGS(pawl__pg_i64(3)), &f->err), &f->err);
     assert_ok(pawl__pg_pipeline_push(pg, &f->err), &f->err);
+    await_more(f, pg);
     pid_t process = stop_process(pg);
     assert_ok(pawl__pg_pipeline_add(pg, ADD, PG_ARGS(pawl__pg_i64(4)), &f->err), &f->err);
     assert_ok(pawl__pg_pipeline_commit(pg, &f->err), &f->err);

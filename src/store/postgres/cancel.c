@@ -57,15 +57,17 @@ static struct pawl__pg messenger_of(const struct pawl__pg *pg, pawl_status why, 
     };
 }
 
-/* ClientRead is what a process waits for that has read all we sent, or that was stopped before it
- * did. Where it is not shown (a process that is gone, statistics of another user) nothing is known. */
+/* A process that has not begun with what we sent is idle; one that was stopped inside of a pipeline
+ * waits for ClientRead. Its wait alone does not tell: a process that was stopped after its last answer
+ * may not have begun to wait. Where neither is shown (a process that is gone, statistics of another
+ * user) nothing is known. */
 static pawl_status ask_what_it_does(struct pawl__pg *messenger,
                                     const struct pawl__pg *pg,
                                     struct pawl__pg_rows *ret_rows)
 {
     static const struct pawl__pg_statement statement = {
-        .sql = "SELECT wait_event IS NOT DISTINCT FROM 'ClientRead' FROM pg_stat_activity"
-               " WHERE pid = $1::integer"
+        .sql = "SELECT (state LIKE 'idle%' OR wait_event = 'ClientRead') IS TRUE"
+               " FROM pg_stat_activity WHERE pid = $1::integer"
                " AND (extract(epoch FROM backend_start) * 1000000)::bigint = $2",
         .params = "ii",
         .columns = "b",
