@@ -50,10 +50,8 @@ void pawl__batch_done(struct ledger_batch *batch)
 
 static pawl_status check_one(const pawl_ledger *ledger, const pawl_event *event, pawl_error *reterr)
 {
-    pawl_status status = pawl__event_check_kind(event, reterr);
-
-    return status == PAWL_OK ? pawl__event_check(event, ledger->options.payload_bytes_max, reterr)
-                             : status;
+    TRY(pawl__event_check_kind(event, reterr));
+    return pawl__event_check(event, ledger->options.payload_bytes_max, reterr);
 }
 
 pawl_status pawl__batch_check(const pawl_ledger *ledger,
@@ -112,11 +110,11 @@ pawl_status pawl__batch_submit(pawl_ledger *ledger,
     request->results = batch->results;
     request->count = batch->count;
     request->item.bytes = MIN(bytes, LEDGER_GROUP_BYTES_MAX);
-    pawl_status status = pawl__ledger_submit(ledger, request, reterr);
-    if (status == PAWL_OK && ret_results != NULL) {
+    TRY(pawl__ledger_submit(ledger, request, reterr));
+    if (ret_results != NULL) {
         memcpy(ret_results, batch->results, batch->count * sizeof(*ret_results));
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl_ledger_append_many(pawl_ledger *ledger,
@@ -132,12 +130,10 @@ pawl_status pawl_ledger_append_many(pawl_ledger *ledger,
     if (count > 0) {
         NEED(events, reterr);
     }
-    pawl_status status = pawl__batch_init(&batch, events, count, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__batch_check(ledger, &batch, reterr);
-    }
-    if (status != PAWL_OK || count == 0) {
-        return status;
+    TRY(pawl__batch_init(&batch, events, count, reterr));
+    TRY(pawl__batch_check(ledger, &batch, reterr));
+    if (count == 0) {
+        return PAWL_OK;
     }
     return pawl__batch_submit(ledger, &batch, &request, ret_results, reterr);
 }
@@ -160,12 +156,10 @@ pawl_status pawl__ledger_copy(pawl_ledger *ledger,
     AUTO(pawl__batch_done) struct ledger_batch batch = { 0 };
     struct ledger_request request = { .kind = LEDGER_COPY };
 
-    pawl_status status = pawl__batch_init(&batch, events, count, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__batch_check_copy(ledger, &batch, reterr);
-    }
-    if (status != PAWL_OK || count == 0) {
-        return status;
+    TRY(pawl__batch_init(&batch, events, count, reterr));
+    TRY(pawl__batch_check_copy(ledger, &batch, reterr));
+    if (count == 0) {
+        return PAWL_OK;
     }
     for (size_t i = 0; i < count; i++) {
         request.turn_events += pawl__event_is_reserved(&batch.events[i]);

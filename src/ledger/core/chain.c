@@ -52,10 +52,8 @@ pawl_status pawl__chain_extend(pawl_ledger_head *head, const pawl_event *event, 
     const pawl_view parts[] = {
         pawl__buf_view(&header), event->id, event->run_id, event->kind, event->actor, event->payload
     };
-    pawl_status status = pawl__sha256_parts(parts, COUNT_OF(parts), &hash, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+
+    TRY(pawl__sha256_parts(parts, COUNT_OF(parts), &hash, reterr));
     head->offset = event->offset;
     memcpy(head->hash, hash.bytes, sizeof(head->hash));
     return PAWL_OK;

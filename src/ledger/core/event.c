@@ -9,11 +9,7 @@
 
 pawl_status pawl__event_check_name(const char *field, pawl_view text, pawl_error *reterr)
 {
-    pawl_status status = pawl__check_view(text, field, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__check_view(text, field, reterr));
     if (text.len == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "%s: missing", field);
     }
@@ -63,12 +59,11 @@ pawl_status pawl__event_check_views(const pawl_event *event, pawl_error *reterr)
         { "id", event->id },       { "run_id", event->run_id },   { "kind", event->kind },
         { "actor", event->actor }, { "payload", event->payload },
     };
-    pawl_status status = PAWL_OK;
 
-    for (size_t i = 0; i < COUNT_OF(texts) && status == PAWL_OK; i++) {
-        status = pawl__check_view(texts[i].text, texts[i].field, reterr);
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        TRY(pawl__check_view(texts[i].text, texts[i].field, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__event_check(const pawl_event *event,
@@ -86,10 +81,7 @@ pawl_status pawl__event_check(const pawl_event *event,
     };
 
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
-        pawl_status status = pawl__event_check_name(texts[i].field, texts[i].text, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__event_check_name(texts[i].field, texts[i].text, reterr));
     }
     if (event->turn < 0) {
         return pawl__fail(
@@ -151,9 +143,9 @@ static pawl_status other(const pawl_event *stored, const char *field, pawl_error
 static pawl_status canonical(pawl_view payload, struct pawl__buf *buf, pawl_error *reterr)
 {
     json_auto_t *json = NULL;
-    pawl_status status = pawl__json_parse(payload, payload.len, &json, reterr);
 
-    return status == PAWL_OK ? pawl__json_canonical(json, buf, reterr) : status;
+    TRY(pawl__json_parse(payload, payload.len, &json, reterr));
+    return pawl__json_canonical(json, buf, reterr);
 }
 
 static pawl_status same_payload(const pawl_event *stored,
@@ -222,10 +214,8 @@ pawl_status pawl__event_derive_id(const pawl_event *event,
     const pawl_view parts[] = {
         pawl__buf_view(&numbers), event->run_id, event->actor, event->kind
     };
-    pawl_status status = pawl__sha256_parts(parts, COUNT_OF(parts), &hash, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+
+    TRY(pawl__sha256_parts(parts, COUNT_OF(parts), &hash, reterr));
     pawl__sha256_hex(&hash, hex);
     memcpy(ret_id, "t-", 2);
     memcpy(ret_id + 2, hex, 32);
@@ -263,10 +253,8 @@ static pawl_status read_attempt(pawl_view payload, int64_t *ret_attempt, pawl_er
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "payload");
     }
-    status = pawl__json_object(pawl__json_root(json, "payload"), &object, reterr);
-    return status == PAWL_OK ? pawl__json_int(
-               pawl__json_key(&object, "attempt"), 1, UINT32_MAX, ret_attempt, reterr)
-                             : status;
+    TRY(pawl__json_object(pawl__json_root(json, "payload"), &object, reterr));
+    return pawl__json_int(pawl__json_key(&object, "attempt"), 1, UINT32_MAX, ret_attempt, reterr);
 }
 
 pawl_status pawl__event_turn_attempt(const pawl_event *event,
@@ -282,18 +270,13 @@ pawl_status pawl__event_turn_attempt(const pawl_event *event,
                           "kind: '%.*s' is reserved, and none that this version knows",
                           VIEW_ARGS(event->kind));
     }
-    pawl_status status = read_attempt(event->payload, &attempt, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__event_derive_id(event, (uint32_t)attempt, 0, id, reterr);
+    TRY(read_attempt(event->payload, &attempt, reterr));
+    TRY(pawl__event_derive_id(event, (uint32_t)attempt, 0, id, reterr));
+    if (!pawl__view_is(event->id, id)) {
+        return pawl__fail(reterr, PAWL_INVALID, "id: is not '%s', the one of this turn event", id);
     }
-    if (status == PAWL_OK && !pawl__view_is(event->id, id)) {
-        status =
-            pawl__fail(reterr, PAWL_INVALID, "id: is not '%s', the one of this turn event", id);
-    }
-    if (status == PAWL_OK) {
-        *ret_attempt = (uint32_t)attempt;
-    }
-    return status;
+    *ret_attempt = (uint32_t)attempt;
+    return PAWL_OK;
 }
 
 size_t pawl__event_text_bytes(const pawl_event *event)

@@ -140,10 +140,7 @@ static pawl_status fold_events(
             return pawl__fail_with(reterr, status, &error);
         }
         if (!is_too_late(fold, event) && !pawl__event_is_reserved(event)) {
-            status = take_step(step, context, event, reterr);
-            if (status != PAWL_OK) {
-                return status;
-            }
+            TRY(take_step(step, context, event, reterr));
         }
     }
 }
@@ -153,17 +150,10 @@ static pawl_status take_options(struct fold *fold,
                                 pawl_error *reterr)
 {
     fold->options = (pawl_fold_options)PAWL_FOLD_OPTIONS_INIT;
-    pawl_status status =
-        pawl__take_sized("fold options", given, &fold->options, sizeof(fold->options), reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__take_sized("fold options", given, &fold->options, sizeof(fold->options), reterr));
     fold->as_of_time = fold->options.up_to_time_us != INT64_MAX;
     pawl_ledger_head head;
-    status = fold->ledger->backend->ops->head(fold->ledger->backend, &head, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(fold->ledger->backend->ops->head(fold->ledger->backend, &head, reterr));
     fold->head = head.offset;
     return pawl__reader_check_from(fold->options.from, head.offset, reterr);
 }
@@ -180,27 +170,25 @@ static pawl_status fold_inside(pawl_ledger *ledger,
     AUTO(pawl_reader_close_p) pawl_reader *reader = NULL;
     pawl_reader_options reading = PAWL_READER_OPTIONS_INIT;
 
-    pawl_status status = take_options(&fold, options, reterr);
-    if (status == PAWL_OK && fold.as_of_time) {
-        status = find_late_turns(&fold, reterr);
+    TRY(take_options(&fold, options, reterr));
+    if (fold.as_of_time) {
+        TRY(find_late_turns(&fold, reterr));
     }
     reading.from = fold.options.from;
     reading.up_to = fold.options.up_to == 0 ? fold.head : fold.options.up_to;
     reading.complete_turns = true;
     reading.filter = fold.options.filter;
-    if (status == PAWL_OK) {
-        status = pawl_reader_open(ledger, &reading, &reader, reterr);
-    }
-    if (status == PAWL_OK && fold.head > fold.options.from) {
+    TRY(pawl_reader_open(ledger, &reading, &reader, reterr));
+    if (fold.head > fold.options.from) {
         if (fold.options.up_to == 0) {
             pawl__reader_as_of_now(reader);
         }
-        status = fold_events(&fold, reader, step, context, reterr);
+        TRY(fold_events(&fold, reader, step, context, reterr));
     }
-    if (status == PAWL_OK && ret_covered != NULL) {
+    if (ret_covered != NULL) {
         *ret_covered = MIN(pawl_reader_position(reader), fold.left_out - 1);
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl_ledger_fold(pawl_ledger *ledger,

@@ -27,11 +27,9 @@ pawl_status pawl_ledger_latest_offset(pawl_ledger *ledger, uint64_t *ret_offset,
     pawl_ledger_head head;
 
     NEED(ret_offset, reterr);
-    pawl_status status = pawl_ledger_get_head(ledger, &head, reterr);
-    if (status == PAWL_OK) {
-        *ret_offset = head.offset;
-    }
-    return status;
+    TRY(pawl_ledger_get_head(ledger, &head, reterr));
+    *ret_offset = head.offset;
+    return PAWL_OK;
 }
 
 pawl_status pawl_ledger_max_turn(pawl_ledger *ledger,
@@ -41,10 +39,8 @@ pawl_status pawl_ledger_max_turn(pawl_ledger *ledger,
 {
     NEED(ledger, reterr);
     NEED(ret_turn, reterr);
-    pawl_status status = check_run(run_id, true, reterr);
-    return status == PAWL_OK
-               ? ledger->backend->ops->max_turn(ledger->backend, run_id, ret_turn, reterr)
-               : status;
+    TRY(check_run(run_id, true, reterr));
+    return ledger->backend->ops->max_turn(ledger->backend, run_id, ret_turn, reterr);
 }
 
 pawl_status pawl_ledger_last_complete_turn(pawl_ledger *ledger,
@@ -54,10 +50,8 @@ pawl_status pawl_ledger_last_complete_turn(pawl_ledger *ledger,
 {
     NEED(ledger, reterr);
     NEED(ret_turn, reterr);
-    pawl_status status = check_run(run_id, false, reterr);
-    return status == PAWL_OK
-               ? ledger->backend->ops->last_complete_turn(ledger->backend, run_id, ret_turn, reterr)
-               : status;
+    TRY(check_run(run_id, false, reterr));
+    return ledger->backend->ops->last_complete_turn(ledger->backend, run_id, ret_turn, reterr);
 }
 
 pawl_status pawl_ledger_turns(
@@ -67,10 +61,8 @@ pawl_status pawl_ledger_turns(
     NEED(visit, reterr);
     AUTO(pawl__inside_leave) struct pawl__inside inside;
     pawl__inside_enter(&inside, ledger);
-    pawl_status status = check_run(run_id, true, reterr);
-    return status == PAWL_OK
-               ? ledger->backend->ops->turns(ledger->backend, run_id, visit, context, reterr)
-               : status;
+    TRY(check_run(run_id, true, reterr));
+    return ledger->backend->ops->turns(ledger->backend, run_id, visit, context, reterr);
 }
 
 pawl_status pawl_ledger_counts(pawl_ledger *ledger,
@@ -89,10 +81,9 @@ pawl_status pawl_ledger_counts(pawl_ledger *ledger,
     }
     AUTO(pawl__inside_leave) struct pawl__inside inside;
     pawl__inside_enter(&inside, ledger);
-    pawl_status status = pawl__take_filter(filter, &taken, reterr);
-    return status == PAWL_OK ? ledger->backend->ops->counts(
-               ledger->backend, by, filter == NULL ? NULL : &taken, visit, context, reterr)
-                             : status;
+    TRY(pawl__take_filter(filter, &taken, reterr));
+    return ledger->backend->ops->counts(
+        ledger->backend, by, filter == NULL ? NULL : &taken, visit, context, reterr);
 }
 
 /* --- one event --- */

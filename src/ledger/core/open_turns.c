@@ -33,12 +33,10 @@ pawl_status pawl__open_turns_start(struct ledger_open_turns *turns,
                                    pawl_error *reterr)
 {
     pawl__open_turns_done(turns);
-    pawl_status status = pawl__map_new(OPEN_MAX, &turns->attempts, reterr);
-    if (status == PAWL_OK) {
-        turns->as_of = *head;
-        turns->known = true;
-    }
-    return status;
+    TRY(pawl__map_new(OPEN_MAX, &turns->attempts, reterr));
+    turns->as_of = *head;
+    turns->known = true;
+    return PAWL_OK;
 }
 
 pawl_status pawl__open_turns_add(struct ledger_open_turns *turns,

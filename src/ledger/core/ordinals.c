@@ -25,12 +25,9 @@ static pawl_status is_stored(const struct asked *asked,
 {
     struct ledger_backend *backend = asked->backend;
     char text[PAWL__EVENT_ID_SIZE];
-    pawl_status status = pawl__event_derive_id(asked->event, asked->attempt, ordinal, text, reterr);
 
     *ret_stored = false;
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__event_derive_id(asked->event, asked->attempt, ordinal, text, reterr));
     pawl_view id = pawl_view_of(text);
     return backend->ops->lookup(backend, &id, 1, note_found, ret_stored, reterr);
 }
@@ -41,18 +38,18 @@ static pawl_status count_all(const struct asked *asked, uint64_t *ret_count, paw
     uint64_t low = 0; /* so many are there, ... */
     uint64_t high = 1;
     bool stored;
-    pawl_status status = is_stored(asked, 0, &stored, reterr);
 
-    while (status == PAWL_OK && stored && high < UINT64_MAX / 2) {
+    TRY(is_stored(asked, 0, &stored, reterr));
+    while (stored && high < UINT64_MAX / 2) {
         low = high;
         high *= 2;
-        status = is_stored(asked, high - 1, &stored, reterr);
+        TRY(is_stored(asked, high - 1, &stored, reterr));
     }
     high--; /* ... and at most so many */
-    while (status == PAWL_OK && low < high) {
+    while (low < high) {
         uint64_t middle = low + (high - low) / 2;
 
-        status = is_stored(asked, middle, &stored, reterr);
+        TRY(is_stored(asked, middle, &stored, reterr));
         if (stored) {
             low = middle + 1;
         } else {
@@ -60,7 +57,7 @@ static pawl_status count_all(const struct asked *asked, uint64_t *ret_count, paw
         }
     }
     *ret_count = low;
-    return status;
+    return PAWL_OK;
 }
 
 /* The usual answer takes two questions: the ordinal is the next one, or it is there. */
@@ -70,33 +67,30 @@ static pawl_status count_for(const struct asked *asked,
 {
     uint64_t given = ordinal->given;
     bool stored = false;
-    pawl_status status = PAWL_OK;
 
     if (given == PAWL_ORDINAL_FIRST) {
         return count_all(asked, &ordinal->stored, reterr);
     }
-    status = is_stored(asked, given, &stored, reterr);
-    if (status == PAWL_OK && !stored && given > 0) {
-        status = is_stored(asked, given - 1, &stored, reterr);
-        if (status == PAWL_OK && !stored) {
+    TRY(is_stored(asked, given, &stored, reterr));
+    if (!stored && given > 0) {
+        TRY(is_stored(asked, given - 1, &stored, reterr));
+        if (!stored) {
             return count_all(asked, &ordinal->stored, reterr);
         }
     }
     ordinal->stored = given;
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__ordinals_count(struct ledger_backend *backend,
                                  const struct ledger_request *request,
                                  pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < request->ordinal_count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < request->ordinal_count; i++) {
         struct ledger_ordinal *ordinal = &request->ordinals[i];
         struct asked asked = { backend, &request->events[ordinal->event], request->attempt };
 
-        status = count_for(&asked, ordinal, reterr);
+        TRY(count_for(&asked, ordinal, reterr));
     }
-    return status;
+    return PAWL_OK;
 }

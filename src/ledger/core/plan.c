@@ -93,11 +93,8 @@ pawl_status pawl__plan_start(struct ledger_plan *plan,
     pawl__arena_clear(&plan->arena);
     pawl__map_free(plan->known);
     plan->known = NULL;
-    pawl_status status = make_room(plan, events, turns, reterr);
-    if (status == PAWL_OK && careful) {
-        status = pawl__map_new(2 * (events + 2 * turns) + 1, &plan->known, reterr);
-    }
-    return status;
+    TRY(make_room(plan, events, turns, reterr));
+    return careful ? pawl__map_new(2 * (events + 2 * turns) + 1, &plan->known, reterr) : PAWL_OK;
 }
 
 pawl_status pawl__plan_stored(struct ledger_plan *plan, const pawl_event *event, pawl_error *reterr)
@@ -151,10 +148,7 @@ static pawl_status insert(struct ledger_plan *plan, const pawl_event *event, paw
     }
     *planned = *event;
     planned->offset = plan->head.offset + 1;
-    pawl_status status = pawl__chain_extend(&plan->head, planned, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__chain_extend(&plan->head, planned, reterr));
     memcpy(planned->hash, plan->head.hash, sizeof(planned->hash));
     plan->insert_count++;
     return plan->known == NULL ? PAWL_OK
@@ -203,27 +197,23 @@ static pawl_status append_event(struct ledger_plan *plan,
     const pawl_event *found = plan->known == NULL ? NULL : pawl__map_get(plan->known, event->id);
 
     if (found == NULL) {
-        pawl_status status = outside_turns ? check_outside_turns(plan, event, reterr) : PAWL_OK;
-        if (status == PAWL_OK) {
-            status = insert(plan, event, reterr);
+        if (outside_turns) {
+            TRY(check_outside_turns(plan, event, reterr));
         }
-        if (status == PAWL_OK) {
-            ret_result->offset = plan->head.offset;
-            ret_result->duplicate = false;
-        }
-        return status;
+        TRY(insert(plan, event, reterr));
+        ret_result->offset = plan->head.offset;
+        ret_result->duplicate = false;
+        return PAWL_OK;
     }
     pawl_event same = *found;
     if (found->offset > plan->request_head.offset) {
         same.offset = 0; /* of this very request: should it fail, there is no such offset */
     }
-    pawl_status status = pawl__event_same_content(&same, event, reterr);
-    if (status == PAWL_OK) {
-        ret_result->offset = found->offset;
-        ret_result->duplicate = true;
-        plan->duplicate_count++;
-    }
-    return status;
+    TRY(pawl__event_same_content(&same, event, reterr));
+    ret_result->offset = found->offset;
+    ret_result->duplicate = true;
+    plan->duplicate_count++;
+    return PAWL_OK;
 }
 
 static pawl_status append_events(struct ledger_plan *plan, struct ledger_request *request)
@@ -257,7 +247,7 @@ static pawl_status turn_event(struct ledger_plan *plan,
                               pawl_view reason,
                               pawl_error *reterr)
 {
-    struct pawl__buf payload = BUF_INIT(2048);
+    AUTO(pawl__buf_done) struct pawl__buf payload = BUF_INIT(2048);
     pawl_event event = {
         .run_id = request->run_id,
         .turn = request->turn,
@@ -271,18 +261,11 @@ static pawl_status turn_event(struct ledger_plan *plan,
     if (id == NULL) {
         return no_memory(reterr);
     }
-    pawl_status status = pawl__event_turn_payload(attempt, reason, &payload, reterr);
-    if (status == PAWL_OK
-        && !pawl__arena_copy(&plan->arena, pawl__buf_view(&payload), &event.payload)) {
-        status = no_memory(reterr);
+    TRY(pawl__event_turn_payload(attempt, reason, &payload, reterr));
+    if (!pawl__arena_copy(&plan->arena, pawl__buf_view(&payload), &event.payload)) {
+        return no_memory(reterr);
     }
-    pawl__buf_done(&payload);
-    if (status == PAWL_OK) {
-        status = pawl__event_derive_id(&event, attempt, 0, id, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__event_derive_id(&event, attempt, 0, id, reterr));
     event.id = pawl_view_of(id);
     return insert(plan, &event, reterr);
 }
@@ -293,12 +276,7 @@ static pawl_status abandon_attempt(struct ledger_plan *plan,
                                    pawl_view reason,
                                    pawl_error *reterr)
 {
-    pawl_status status =
-        turn_event(plan, request, PAWL__KIND_TURN_ABANDON, turn->attempt, reason, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(turn_event(plan, request, PAWL__KIND_TURN_ABANDON, turn->attempt, reason, reterr));
     turn->state = PAWL_TURN_ABANDONED;
     turn->end_offset = plan->head.offset;
     change_turn(plan, turn);
@@ -323,17 +301,10 @@ static pawl_status begin_turn(struct ledger_plan *plan,
             reterr, PAWL_FAILED, "turn %lld was attempted too often", (long long)request->turn);
     }
     if (turn->attempt > 0 && turn->state == PAWL_TURN_OPEN) {
-        pawl_status status =
-            abandon_attempt(plan, request, turn, pawl_view_of("a new attempt began"), reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(abandon_attempt(plan, request, turn, pawl_view_of("a new attempt began"), reterr));
     }
-    pawl_status status = turn_event(
-        plan, request, PAWL__KIND_TURN_BEGIN, turn->attempt + 1, (pawl_view){ NULL, 0 }, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(turn_event(
+        plan, request, PAWL__KIND_TURN_BEGIN, turn->attempt + 1, (pawl_view){ NULL, 0 }, reterr));
     turn->attempt++;
     turn->state = PAWL_TURN_OPEN;
     turn->begin_offset = plan->head.offset;
@@ -393,17 +364,14 @@ static pawl_status in_turn(struct ledger_plan *plan,
         return lost_turn(request, turn, reterr);
     }
     if (request->kind == LEDGER_APPEND) {
-        pawl_status status = pawl__plan_check_ordinals(plan, request, reterr);
-        return status == PAWL_OK ? append_events(plan, request) : status;
+        TRY(pawl__plan_check_ordinals(plan, request, reterr));
+        return append_events(plan, request);
     }
     if (request->kind == LEDGER_TURN_ABANDON) {
         return abandon_attempt(plan, request, turn, request->reason, reterr);
     }
-    pawl_status status = turn_event(
-        plan, request, PAWL__KIND_TURN_COMMIT, turn->attempt, (pawl_view){ NULL, 0 }, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(turn_event(
+        plan, request, PAWL__KIND_TURN_COMMIT, turn->attempt, (pawl_view){ NULL, 0 }, reterr));
     turn->state = PAWL_TURN_COMMITTED;
     turn->end_offset = plan->head.offset;
     change_turn(plan, turn);
@@ -445,12 +413,9 @@ static pawl_status copy_turn(struct ledger_plan *plan, const pawl_event *event, 
 {
     struct ledger_turn *turn = find_attempt(plan, event->run_id, event->turn);
     uint32_t attempt;
-    pawl_status status = pawl__event_turn_attempt(event, &attempt, reterr);
 
     REQUIRE(turn != NULL);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__event_turn_attempt(event, &attempt, reterr));
     if (pawl__view_is(event->kind, PAWL__KIND_TURN_BEGIN)) {
         bool over = turn->attempt == 0 || turn->state == PAWL_TURN_ABANDONED;
         if (!over || attempt <= turn->attempt) {
@@ -477,11 +442,9 @@ static pawl_status copy_event(struct ledger_plan *plan,
                               pawl_append_result *ret_result,
                               pawl_error *reterr)
 {
-    pawl_status status = append_event(plan, event, false, ret_result, reterr);
-
-    return status == PAWL_OK && !ret_result->duplicate && pawl__event_is_reserved(event)
-               ? copy_turn(plan, event, reterr)
-               : status;
+    TRY(append_event(plan, event, false, ret_result, reterr));
+    return !ret_result->duplicate && pawl__event_is_reserved(event) ? copy_turn(plan, event, reterr)
+                                                                    : PAWL_OK;
 }
 
 static pawl_status copy_events(struct ledger_plan *plan, struct ledger_request *request)

@@ -21,12 +21,9 @@ static pawl_status count(const struct ledger_plan *plan,
 {
     for (uint64_t next = ordinal->stored;; next++) {
         char id[PAWL__EVENT_ID_SIZE];
-        pawl_status status = pawl__event_derive_id(
-            &request->events[ordinal->event], request->attempt, next, id, reterr);
 
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__event_derive_id(
+            &request->events[ordinal->event], request->attempt, next, id, reterr));
         if (pawl__map_get(plan->known, pawl_view_of(id)) == NULL) {
             *ret_count = next;
             return PAWL_OK;
@@ -67,11 +64,8 @@ pawl_status pawl__plan_check_ordinals(const struct ledger_plan *plan,
     for (size_t i = 0; i < request->ordinal_count; i++) {
         const struct ledger_ordinal *ordinal = &request->ordinals[i];
         uint64_t next;
-        pawl_status status = count(plan, request, ordinal, &next, reterr);
 
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(count(plan, request, ordinal, &next, reterr));
         bool fits = ordinal->given == PAWL_ORDINAL_FIRST ? next == 0 : ordinal->given <= next;
         if (!fits) {
             return refuse(request, ordinal, next, reterr);

@@ -60,11 +60,8 @@ static pawl_status keep_filter(pawl_reader *reader,
                                pawl_error *reterr)
 {
     pawl_event_filter *filter = &reader->filter;
-    pawl_status status = pawl__take_filter(given, filter, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__take_filter(given, filter, reterr));
     reader->filtered = given != NULL;
     if (!pawl__arena_copy(&reader->filter_texts, filter->run_id, &filter->run_id)
         || !pawl__arena_copy(&reader->filter_texts, filter->kind, &filter->kind)
@@ -83,10 +80,7 @@ pawl_status pawl_reader_open(pawl_ledger *ledger,
 
     NEED(ledger, reterr);
     NEED(ret_reader, reterr);
-    pawl_status status = pawl__take_sized("reader options", options, &taken, sizeof(taken), reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__take_sized("reader options", options, &taken, sizeof(taken), reterr));
     AUTO(pawl_reader_close_p) pawl_reader *reader = calloc(1, sizeof(*reader));
     if (reader == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a reader");
@@ -101,11 +95,9 @@ pawl_status pawl_reader_open(pawl_ledger *ledger,
     reader->page = (struct pawl__arena)ARENA_INIT;
     reader->index = (struct ledger_turn_index)TURN_INDEX_INIT;
     atomic_init(&reader->cancelled, false);
-    status = keep_filter(reader, taken.filter, reterr);
-    if (status == PAWL_OK) {
-        *ret_reader = STEAL(reader);
-    }
-    return status;
+    TRY(keep_filter(reader, taken.filter, reterr));
+    *ret_reader = STEAL(reader);
+    return PAWL_OK;
 }
 
 void pawl__reader_as_of_now(pawl_reader *reader)
@@ -167,23 +159,15 @@ static pawl_status start_round(pawl_reader *reader, pawl_error *reterr)
     struct ledger_backend *backend = reader->ledger->backend;
     pawl_ledger_head head;
 
-    pawl_status status = backend->ops->head(backend, &head, reterr);
-    if (status == PAWL_OK) {
-        status = check_position(reader, head.offset, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(backend->ops->head(backend, &head, reterr));
+    TRY(check_position(reader, head.offset, reterr));
     reader->head = head.offset;
     uint64_t end = MIN(head.offset, reader->up_to);
     if (reader->complete_turns && end > reader->position) {
         struct ledger_turn_question question = { .since = reader->position,
                                                  .as_of = reader->as_of,
                                                  .filter = filter_of(reader) };
-        status = pawl__turn_index_load(&reader->index, backend, &question, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__turn_index_load(&reader->index, backend, &question, reterr));
         end = MIN(end, reader->index.barrier - 1);
     }
     reader->round_end = end;
@@ -235,8 +219,8 @@ static pawl_status check_window(pawl_reader *reader,
     struct ledger_query query = { .from = asked->from, .up_to = asked->up_to, .limit = 1 };
     uint64_t first = 0;
 
-    pawl_status status = backend->ops->read(backend, &query, note_offset, &first, reterr);
-    return status == PAWL_OK && first == 0 ? fail_missing(asked->from + 1, reterr) : status;
+    TRY(backend->ops->read(backend, &query, note_offset, &first, reterr));
+    return first == 0 ? fail_missing(asked->from + 1, reterr) : PAWL_OK;
 }
 
 /* One window of the round into the empty page. */
@@ -287,10 +271,7 @@ static pawl_status fill_page(pawl_reader *reader, pawl_error *reterr)
     drop_page(reader);
     while (reader->count == 0) {
         if (reader->position >= reader->round_end) {
-            pawl_status status = start_round(reader, reterr);
-            if (status != PAWL_OK) {
-                return status;
-            }
+            TRY(start_round(reader, reterr));
             if (reader->position >= reader->round_end) {
                 reader->generation = generation;
                 return PAWL_OK;
@@ -328,10 +309,7 @@ pawl_status pawl_reader_next(pawl_reader *reader, const pawl_event **ret_event, 
     NEED(reader, reterr);
     NEED(ret_event, reterr);
     if (page_is_used_up(reader)) {
-        pawl_status status = fill_page(reader, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(fill_page(reader, reterr));
     }
     if (reader->count == 0) {
         return pawl__fail(reterr,

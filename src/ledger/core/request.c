@@ -14,18 +14,10 @@ pawl_status pawl__take_filter(const pawl_event_filter *given,
 {
     pawl_event_filter filter = PAWL_EVENT_FILTER_INIT;
 
-    pawl_status status = pawl__take_sized("filter", given, &filter, sizeof(filter), reterr);
-    if (status == PAWL_OK) {
-        status = check_name("filter: run_id", filter.run_id, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = check_name("filter: kind", filter.kind, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = check_name("filter: actor", filter.actor, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_filter = filter;
-    }
-    return status;
+    TRY(pawl__take_sized("filter", given, &filter, sizeof(filter), reterr));
+    TRY(check_name("filter: run_id", filter.run_id, reterr));
+    TRY(check_name("filter: kind", filter.kind, reterr));
+    TRY(check_name("filter: actor", filter.actor, reterr));
+    *ret_filter = filter;
+    return PAWL_OK;
 }

@@ -79,10 +79,7 @@ static pawl_status new_turn(
 {
     NEED(ledger, reterr);
     NEED(ret_turn, reterr);
-    pawl_status status = check_turn(run_id, turn, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_turn(run_id, turn, reterr));
     AUTO(free_turn) pawl_turn *handle = calloc(1, sizeof(*handle));
     if (handle == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a turn");
@@ -92,29 +89,22 @@ static pawl_status new_turn(
     if (handle->run_id == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a turn");
     }
-    status = pawl__map_new(ORDINALS_MAX, &handle->ordinals, reterr);
-    if (status == PAWL_OK) {
-        *ret_turn = STEAL(handle);
-    }
-    return status;
+    TRY(pawl__map_new(ORDINALS_MAX, &handle->ordinals, reterr));
+    *ret_turn = STEAL(handle);
+    return PAWL_OK;
 }
 
 pawl_status pawl_turn_begin(
     pawl_ledger *ledger, pawl_view run_id, int64_t turn, pawl_turn **ret_turn, pawl_error *reterr)
 {
     AUTO(free_turn) pawl_turn *handle = NULL;
-    pawl_status status = new_turn(ledger, run_id, turn, ret_turn == NULL ? NULL : &handle, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(new_turn(ledger, run_id, turn, ret_turn == NULL ? NULL : &handle, reterr));
     struct ledger_request request = request_for(handle, LEDGER_TURN_BEGIN);
-    status = pawl__ledger_submit(ledger, &request, reterr);
-    if (status == PAWL_OK) {
-        handle->attempt = request.attempt;
-        *ret_turn = STEAL(handle);
-    }
-    return status;
+    TRY(pawl__ledger_submit(ledger, &request, reterr));
+    handle->attempt = request.attempt;
+    *ret_turn = STEAL(handle);
+    return PAWL_OK;
 }
 
 pawl_status pawl_turn_resume(pawl_ledger *ledger,
@@ -130,14 +120,12 @@ pawl_status pawl_turn_resume(pawl_ledger *ledger,
     if (attempt == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "attempt: is 0, they count from 1");
     }
-    pawl_status status = new_turn(ledger, run_id, turn, ret_turn == NULL ? NULL : &handle, reterr);
-    if (status == PAWL_OK) {
-        handle->attempt = attempt;
-        handle->first_ordinal = ordinal;
-        handle->resumed = true;
-        *ret_turn = handle;
-    }
-    return status;
+    TRY(new_turn(ledger, run_id, turn, ret_turn == NULL ? NULL : &handle, reterr));
+    handle->attempt = attempt;
+    handle->first_ordinal = ordinal;
+    handle->resumed = true;
+    *ret_turn = handle;
+    return PAWL_OK;
 }
 
 void pawl_turn_free(pawl_turn *turn)
@@ -247,12 +235,12 @@ static pawl_status derive_id(pawl_turn *turn,
     if (ordinal == NULL) {
         return PAWL_NOMEM;
     }
-    pawl_status status = pawl__event_derive_id(event,
-                                               turn->attempt,
-                                               ordinal->durable + ordinal->under_way,
-                                               batch->results[index].derived_id,
-                                               reterr);
-    if (status == PAWL_OK && ordinal->under_way++ == 0) {
+    TRY(pawl__event_derive_id(event,
+                              turn->attempt,
+                              ordinal->durable + ordinal->under_way,
+                              batch->results[index].derived_id,
+                              reterr));
+    if (ordinal->under_way++ == 0) {
         ordinal->next = turn->under_way;
         turn->under_way = ordinal;
         if (!ordinal->agreed) {
@@ -260,7 +248,7 @@ static pawl_status derive_id(pawl_turn *turn,
                 (struct ledger_ordinal){ .event = index, .given = turn->first_ordinal };
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status derive_ids(pawl_turn *turn,
@@ -268,14 +256,13 @@ static pawl_status derive_ids(pawl_turn *turn,
                               struct ledger_request *request,
                               pawl_error *reterr)
 {
-    pawl_status status = make_room(turn, batch, request, reterr);
-
-    for (size_t i = 0; i < batch->count && status == PAWL_OK; i++) {
+    TRY(make_room(turn, batch, request, reterr));
+    for (size_t i = 0; i < batch->count; i++) {
         if (is_derived(batch, i)) {
-            status = derive_id(turn, batch, i, request, reterr);
+            TRY(derive_id(turn, batch, i, request, reterr));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* What is under way is stored, or was for nothing. */
@@ -301,18 +288,14 @@ pawl_status pawl_turn_append(pawl_turn *turn,
     if (count > 0) {
         NEED(events, reterr);
     }
-    pawl_status status = pawl__batch_init(&batch, events, count, reterr);
-    if (status == PAWL_OK) {
-        status = place_events(turn, &batch, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__batch_check(turn->ledger, &batch, reterr);
-    }
-    if (status != PAWL_OK || count == 0) {
-        return status;
+    TRY(pawl__batch_init(&batch, events, count, reterr));
+    TRY(place_events(turn, &batch, reterr));
+    TRY(pawl__batch_check(turn->ledger, &batch, reterr));
+    if (count == 0) {
+        return PAWL_OK;
     }
     struct ledger_request request = request_for(turn, LEDGER_APPEND);
-    status = derive_ids(turn, &batch, &request, reterr);
+    pawl_status status = derive_ids(turn, &batch, &request, reterr);
     if (status == PAWL_OK) {
         status = pawl__batch_submit(turn->ledger, &batch, &request, ret_results, reterr);
     }
@@ -335,14 +318,11 @@ pawl_status pawl_turn_commit(pawl_turn *turn, pawl_error *reterr)
 
 pawl_status pawl_turn_abandon(pawl_turn *turn, pawl_view reason, pawl_error *reterr)
 {
-    if (turn == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "turn: is NULL");
-    }
+    NEED(turn, reterr);
     struct ledger_request request = request_for(turn, LEDGER_TURN_ABANDON);
-    pawl_status status =
-        reason.len == 0 ? PAWL_OK : pawl__event_check_name("reason", reason, reterr);
-    if (status != PAWL_OK) {
-        return status;
+
+    if (reason.len > 0) {
+        TRY(pawl__event_check_name("reason", reason, reterr));
     }
     request.reason = reason;
     return pawl__ledger_submit(turn->ledger, &request, reterr);

@@ -28,26 +28,22 @@ static pawl_status load_turn(struct ledger_writer *writer,
     if (pawl__plan_knows_turn(&writer->plan, run_id, turn)) {
         return PAWL_OK;
     }
-    pawl_status status = backend->ops->turn_get(backend, run_id, turn, &newest, reterr);
-    if (status == PAWL_OK) {
-        pawl__plan_turn(&writer->plan, &newest);
-    }
-    return status;
+    TRY(backend->ops->turn_get(backend, run_id, turn, &newest, reterr));
+    pawl__plan_turn(&writer->plan, &newest);
+    return PAWL_OK;
 }
 
 static pawl_status load_copied_turns(struct ledger_writer *writer,
                                      const struct ledger_request *request,
                                      pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < request->count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < request->count; i++) {
         const pawl_event *event = &request->events[i];
         if (pawl__event_is_reserved(event)) {
-            status = load_turn(writer, event->run_id, event->turn, reterr);
+            TRY(load_turn(writer, event->run_id, event->turn, reterr));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status load_turns(struct ledger_writer *writer,
@@ -55,17 +51,15 @@ static pawl_status load_turns(struct ledger_writer *writer,
                               size_t count,
                               pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct ledger_request *request = requests[i];
         if (request->in_turn) {
-            status = load_turn(writer, request->run_id, request->turn, reterr);
+            TRY(load_turn(writer, request->run_id, request->turn, reterr));
         } else if (request->turn_events > 0) {
-            status = load_copied_turns(writer, request, reterr);
+            TRY(load_copied_turns(writer, request, reterr));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 struct open_reader {
@@ -151,12 +145,12 @@ static pawl_status load_stored(struct ledger_writer *writer,
             ids[next++] = requests[i]->events[j].id;
         }
     }
-    pawl_status status = writer->backend->ops->lookup(
-        writer->backend, ids, total, keep_stored, &writer->plan, reterr);
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        status = pawl__ordinals_count(writer->backend, requests[i], reterr);
+    TRY(writer->backend->ops->lookup(
+        writer->backend, ids, total, keep_stored, &writer->plan, reterr));
+    for (size_t i = 0; i < count; i++) {
+        TRY(pawl__ordinals_count(writer->backend, requests[i], reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* An embedding that does not fit fails alone: the statement leaves no trace. */
@@ -192,18 +186,14 @@ static pawl_status start_plan(struct ledger_writer *writer,
     struct ledger_plan *plan = &writer->plan;
     pawl_ledger_head head;
 
-    pawl_status status = writer->backend->ops->begin(writer->backend, &head, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__plan_start(plan, &head, requests, count, careful, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = load_turns(writer, requests, count, reterr);
-    }
-    if (status == PAWL_OK && appends_outside_turns(requests, count)) {
-        status = load_open_turns(writer, &head, reterr);
+    TRY(writer->backend->ops->begin(writer->backend, &head, reterr));
+    TRY(pawl__plan_start(plan, &head, requests, count, careful, reterr));
+    TRY(load_turns(writer, requests, count, reterr));
+    if (appends_outside_turns(requests, count)) {
+        TRY(load_open_turns(writer, &head, reterr));
         plan->open = &writer->open;
     }
-    return status == PAWL_OK && careful ? load_stored(writer, requests, count, reterr) : status;
+    return careful ? load_stored(writer, requests, count, reterr) : PAWL_OK;
 }
 
 /* From the write lock to the last row, everything but the commit. */
@@ -216,10 +206,8 @@ static pawl_status write_rows(struct ledger_writer *writer,
     struct ledger_backend *backend = writer->backend;
     struct ledger_plan *plan = &writer->plan;
 
-    pawl_status status = start_plan(writer, requests, count, careful, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    writer->embedded = 0;
+    TRY(start_plan(writer, requests, count, careful, reterr));
     for (size_t i = 0; i < count; i++) {
         pawl__plan_request(plan, requests[i]);
     }
@@ -227,13 +215,12 @@ static pawl_status write_rows(struct ledger_writer *writer,
         return pawl__fail(reterr, PAWL_CONFLICT, "an event of an open turn may be a duplicate");
     }
     if (plan->insert_count > 0) {
-        status = backend->ops->insert(backend, plan->inserts, plan->insert_count, reterr);
+        TRY(backend->ops->insert(backend, plan->inserts, plan->insert_count, reterr));
     }
-    for (size_t i = 0; i < plan->change_count && status == PAWL_OK; i++) {
-        status = backend->ops->turn_put(backend, &plan->changes[i], reterr);
+    for (size_t i = 0; i < plan->change_count; i++) {
+        TRY(backend->ops->turn_put(backend, &plan->changes[i], reterr));
     }
-    writer->embedded = 0;
-    return status == PAWL_OK ? write_embeddings(writer, requests, count, reterr) : status;
+    return write_embeddings(writer, requests, count, reterr);
 }
 
 /* A turn that begins again is a conflict, unless its event is known to be a duplicate. Ordinals that

@@ -89,10 +89,7 @@ static pawl_status memory_lookup(struct ledger_backend *base,
     for (size_t i = 0; i < count; i++) {
         const struct memory_event *found = pawl__map_get(of(base)->ids, ids[i]);
         if (found != NULL) {
-            pawl_status status = sink(context, &found->event, reterr);
-            if (status != PAWL_OK) {
-                return status;
-            }
+            TRY(sink(context, &found->event, reterr));
         }
     }
     return PAWL_OK;
@@ -159,12 +156,10 @@ static pawl_status memory_insert(struct ledger_backend *base,
                                  size_t count,
                                  pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        status = insert_one(of(base), &events[i], reterr);
+    for (size_t i = 0; i < count; i++) {
+        TRY(insert_one(of(base), &events[i], reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* Room for one more element behind `count`. */
@@ -313,20 +308,16 @@ static pawl_status memory_read(struct ledger_backend *base,
     struct memory_backend *backend = of(base);
     size_t end = (size_t)MIN((uint64_t)committed(backend), query->up_to);
     uint32_t left = query->limit;
-    pawl_status status = PAWL_OK;
 
     for (size_t i = (size_t)MIN(query->from, (uint64_t)end); i < end && left > 0; i++) {
         const pawl_event *event = &at(backend, i)->event;
         if (!pawl__event_matches(query->filter, event)) {
             continue;
         }
-        status = sink(context, event, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(sink(context, event, reterr));
         left--;
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status memory_head(struct ledger_backend *base,
@@ -508,9 +499,8 @@ static pawl_status memory_embeddings(struct ledger_backend *base,
     AUTO(pawl__buf_done)
     struct pawl__buf vector = BUF_INIT(PAWL_EMBEDDING_DIMENSIONS_MAX * sizeof(float));
     size_t count = committed(backend);
-    pawl_status status = PAWL_OK;
 
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         const struct memory_event *event = at(backend, i);
         if (!pawl__event_matches(filter, &event->event)) {
             continue;
@@ -522,12 +512,12 @@ static pawl_status memory_embeddings(struct ledger_backend *base,
         pawl__buf_add(&vector, pawl__buf_view(&event->vector));
         pawl__unlock(&backend->lock);
         if (vector.broken) {
-            status = no_memory(reterr);
+            return no_memory(reterr);
         } else if (vector.len > 0) {
-            status = visit(context, event->event.offset, pawl__buf_view(&vector), reterr);
+            TRY(visit(context, event->event.offset, pawl__buf_view(&vector), reterr));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 static void memory_close(struct ledger_backend *base)

@@ -134,18 +134,15 @@ static pawl_status add_head(struct pawl__pg *pg,
 {
     pawl_view hash = { (const char *)last->hash, sizeof(last->hash) };
     int64_t offset = (int64_t)last->offset;
-    pawl_status status = pawl__pg_pipeline_add(
-        pg, PG_HEAD_SET, PG_ARGS(pawl__pg_i64(offset), pawl__pg_bytes(hash)), reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__pg_pipeline_add(pg, PG_NOTIFY, PG_ARGS(pawl__pg_i64(offset)), reterr);
-    }
-    return status == PAWL_OK ? pawl__pg_pipeline_add(
-               pg,
-               PG_READ_BACK,
-               PG_ARGS(pawl__pg_i64((int64_t)first->offset - 1), pawl__pg_i64(offset)),
-               reterr)
-                             : status;
+    TRY(pawl__pg_pipeline_add(
+        pg, PG_HEAD_SET, PG_ARGS(pawl__pg_i64(offset), pawl__pg_bytes(hash)), reterr));
+    TRY(pawl__pg_pipeline_add(pg, PG_NOTIFY, PG_ARGS(pawl__pg_i64(offset)), reterr));
+    return pawl__pg_pipeline_add(
+        pg,
+        PG_READ_BACK,
+        PG_ARGS(pawl__pg_i64((int64_t)first->offset - 1), pawl__pg_i64(offset)),
+        reterr);
 }
 
 /* What the pipeline was told to write. */
@@ -205,21 +202,15 @@ static pawl_status postgres_insert(struct ledger_backend *base,
     for (size_t done = 0; done < count; written.inserts++) {
         done += chunk_of(&events[done], count - done);
     }
-    pawl_status status = pawl__pg_pipeline_begin(pg, check_written, &written, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__pg_pipeline_begin(pg, check_written, &written, reterr));
     AUTO(pawl__pg_pipeline_abandon_p) struct pawl__pg *guard = pg;
-    for (size_t done = 0; done < count && status == PAWL_OK;) {
+    for (size_t done = 0; done < count;) {
         size_t chunk = chunk_of(&events[done], count - done);
-        status = add_chunk(backend, &events[done], chunk, reterr);
+        TRY(add_chunk(backend, &events[done], chunk, reterr));
         done += chunk;
     }
-    if (status == PAWL_OK) {
-        status = add_head(pg, &events[0], &events[count - 1], reterr);
-    }
-    return status == PAWL_OK ? pawl__pg_pipeline_end(guard, reterr) : status;
+    TRY(add_head(pg, &events[0], &events[count - 1], reterr));
+    return pawl__pg_pipeline_end(guard, reterr);
 }
 
 static pawl_status postgres_turn_get(struct ledger_backend *base,
@@ -231,14 +222,11 @@ static pawl_status postgres_turn_get(struct ledger_backend *base,
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     struct ledger_turn found = { .run_id = run_id, .turn = turn };
 
-    pawl_status status = pawl__pg_exec(pawl__ledger_pg_of(base)->pg.writer,
-                                       PG_TURN_GET,
-                                       PG_ARGS(pawl__pg_text(run_id), pawl__pg_i64(turn)),
-                                       &rows,
-                                       reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__pg_exec(pawl__ledger_pg_of(base)->pg.writer,
+                      PG_TURN_GET,
+                      PG_ARGS(pawl__pg_text(run_id), pawl__pg_i64(turn)),
+                      &rows,
+                      reterr));
     if (rows.count == 1) {
         found.attempt = (uint32_t)pawl__pg_get_i64(&rows, 0, 0);
         found.state = (pawl_turn_state)pawl__pg_get_i64(&rows, 0, 1);
@@ -254,19 +242,19 @@ static pawl_status postgres_turn_put(struct ledger_backend *base,
                                      pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    pawl_status status = pawl__pg_exec(pawl__ledger_pg_of(base)->pg.writer,
-                                       PG_TURN_PUT,
-                                       PG_ARGS(pawl__pg_text(turn->run_id),
-                                               pawl__pg_i64(turn->turn),
-                                               pawl__pg_i64(turn->attempt),
-                                               pawl__pg_i64(turn->state),
-                                               pawl__pg_i64((int64_t)turn->begin_offset),
-                                               pawl__pg_i64((int64_t)turn->end_offset)),
-                                       &rows,
-                                       reterr);
 
-    if (status != PAWL_OK || rows.affected == 1) {
-        return status;
+    TRY(pawl__pg_exec(pawl__ledger_pg_of(base)->pg.writer,
+                      PG_TURN_PUT,
+                      PG_ARGS(pawl__pg_text(turn->run_id),
+                              pawl__pg_i64(turn->turn),
+                              pawl__pg_i64(turn->attempt),
+                              pawl__pg_i64(turn->state),
+                              pawl__pg_i64((int64_t)turn->begin_offset),
+                              pawl__pg_i64((int64_t)turn->end_offset)),
+                      &rows,
+                      reterr));
+    if (rows.affected == 1) {
+        return PAWL_OK;
     }
     return pawl__fail_advised(
         reterr,
@@ -296,13 +284,8 @@ static pawl_status postgres_check(struct ledger_backend *base,
     AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
-    pawl_status status = pawl__ledger_pg_borrow(base, &borrowed, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__pg_exec(borrowed.pg, PG_HEAD_AND_LAST, PG_NO_ARGS, &rows, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__ledger_pg_borrow(base, &borrowed, reterr));
+    TRY(pawl__pg_exec(borrowed.pg, PG_HEAD_AND_LAST, PG_NO_ARGS, &rows, reterr));
     if (rows.count != 1) {
         *ret_bad = 1;
         return pawl__fail(
@@ -348,11 +331,9 @@ static pawl_status postgres_watch(struct ledger_backend *base,
 static pawl_status postgres_schema(struct ledger_backend *base, pawl_error *reterr)
 {
     AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
-    pawl_status status = pawl__ledger_pg_borrow(base, &borrowed, reterr);
 
-    return status == PAWL_OK
-               ? pawl__pg_check_schema(borrowed.pg, &pawl__schema_postgres_ledger, reterr)
-               : status;
+    TRY(pawl__ledger_pg_borrow(base, &borrowed, reterr));
+    return pawl__pg_check_schema(borrowed.pg, &pawl__schema_postgres_ledger, reterr);
 }
 
 static void postgres_close(struct ledger_backend *base)

@@ -90,10 +90,7 @@ static pawl_status walk_event(void *context,
     pawl_event event;
 
     (void)index;
-    pawl_status status = event_of(rows, 0, &event, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(event_of(rows, 0, &event, reterr));
     walk->last = event.offset;
     walk->bytes += event.payload.len;
     walk->rows++;
@@ -211,18 +208,11 @@ pawl_status pawl__ledger_pg_get(struct ledger_backend *base,
     struct event_walk walk = { .sink = sink, .context = context };
     struct pawl__pg_value value = id.len > 0 ? pawl__pg_text(id) : pawl__pg_i64(clamped(offset));
 
-    pawl_status status = pawl__ledger_pg_borrow(base, &borrowed, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__pg_each(borrowed.pg,
-                               id.len > 0 ? PG_BY_ID : PG_BY_OFFSET,
-                               &value,
-                               1,
-                               walk_event,
-                               &walk,
-                               reterr);
-    }
-    if (status != PAWL_OK || walk.rows > 0) {
-        return status;
+    TRY(pawl__ledger_pg_borrow(base, &borrowed, reterr));
+    TRY(pawl__pg_each(
+        borrowed.pg, id.len > 0 ? PG_BY_ID : PG_BY_OFFSET, &value, 1, walk_event, &walk, reterr));
+    if (walk.rows > 0) {
+        return PAWL_OK;
     }
     return id.len > 0
                ? pawl__fail(reterr, PAWL_NOT_FOUND, "no event with id '%.*s'", VIEW_ARGS(id))
@@ -239,11 +229,8 @@ pawl_status pawl__ledger_pg_head(struct pawl__pg *pg,
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     pawl_ledger_head head;
-    pawl_status status = pawl__pg_exec(pg, statement, PG_NO_ARGS, &rows, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__pg_exec(pg, statement, PG_NO_ARGS, &rows, reterr));
     pawl_view hash = rows.count == 1 ? pawl__pg_get_bytes(&rows, 0, 1) : (pawl_view){ NULL, 0 };
     if (hash.len != sizeof(head.hash)) {
         return pawl__fail(reterr, PAWL_CORRUPT, "ledger_head does not hold one whole head");
@@ -259,10 +246,9 @@ pawl_status pawl__ledger_pg_get_head(struct ledger_backend *base,
                                      pawl_error *reterr)
 {
     AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
-    pawl_status status = pawl__ledger_pg_borrow(base, &borrowed, reterr);
 
-    return status == PAWL_OK ? pawl__ledger_pg_head(borrowed.pg, PG_HEAD, ret_head, reterr)
-                             : status;
+    TRY(pawl__ledger_pg_borrow(base, &borrowed, reterr));
+    return pawl__ledger_pg_head(borrowed.pg, PG_HEAD, ret_head, reterr);
 }
 
 /* One number for a run; NOT_FOUND when it is null, because nothing was there to take it of. */
@@ -275,14 +261,8 @@ static pawl_status one_turn(struct ledger_backend *base,
     AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
-    pawl_status status = pawl__ledger_pg_borrow(base, &borrowed, reterr);
-    if (status == PAWL_OK) {
-        status =
-            pawl__pg_exec(borrowed.pg, statement, PG_ARGS(name_or_null(run_id)), &rows, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__ledger_pg_borrow(base, &borrowed, reterr));
+    TRY(pawl__pg_exec(borrowed.pg, statement, PG_ARGS(name_or_null(run_id)), &rows, reterr));
     if (rows.count == 0 || pawl__pg_is_null(&rows, 0, 0)) {
         return pawl__fail(reterr, PAWL_NOT_FOUND, "no turn in run '%.*s'", VIEW_ARGS(run_id));
     }
@@ -316,11 +296,9 @@ static pawl_status ask(struct ledger_backend *base,
                        pawl_error *reterr)
 {
     AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
-    pawl_status status = pawl__ledger_pg_borrow(base, &borrowed, reterr);
 
-    return status == PAWL_OK
-               ? pawl__pg_exec(borrowed.pg, statement, values, value_count, ret_rows, reterr)
-               : status;
+    TRY(pawl__ledger_pg_borrow(base, &borrowed, reterr));
+    return pawl__pg_exec(borrowed.pg, statement, values, value_count, ret_rows, reterr);
 }
 
 pawl_status pawl__ledger_pg_counts(struct ledger_backend *base,
@@ -339,14 +317,14 @@ pawl_status pawl__ledger_pg_counts(struct ledger_backend *base,
     struct pawl__pg_value values[PG_FILTER_VALUES];
 
     pawl__ledger_pg_filter(filter, values);
-    pawl_status status = ask(base, statements[by], values, COUNT_OF(values), &rows, reterr);
-    for (size_t i = 0; i < rows.count && status == PAWL_OK; i++) {
+    TRY(ask(base, statements[by], values, COUNT_OF(values), &rows, reterr));
+    for (size_t i = 0; i < rows.count; i++) {
         uint64_t count = (uint64_t)pawl__pg_get_i64(&rows, i, 1);
         if (!visit(context, pawl__pg_get_text(&rows, i, 0), count)) {
             break;
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_turn_info turn_at(const struct pawl__pg_rows *rows, size_t row)
@@ -384,18 +362,18 @@ pawl_status pawl__ledger_pg_turns(struct ledger_backend *base,
 
     for (;;) {
         /* The last row's name is in the page that is being replaced: it lives until the answer. */
-        pawl_status status = ask(base,
-                                 PG_TURNS,
-                                 PG_ARGS(name_or_null(run_id),
-                                         pawl__pg_i64((int64_t)last.begin_offset),
-                                         pawl__pg_i64(TURNS_PAGE),
-                                         pawl__pg_text(last.run_id),
-                                         pawl__pg_i64(last.turn),
-                                         pawl__pg_i64(last.attempt)),
-                                 &rows,
-                                 reterr);
-        if (status != PAWL_OK || !visit_turns(&rows, visit, context) || rows.count < TURNS_PAGE) {
-            return status;
+        TRY(ask(base,
+                PG_TURNS,
+                PG_ARGS(name_or_null(run_id),
+                        pawl__pg_i64((int64_t)last.begin_offset),
+                        pawl__pg_i64(TURNS_PAGE),
+                        pawl__pg_text(last.run_id),
+                        pawl__pg_i64(last.turn),
+                        pawl__pg_i64(last.attempt)),
+                &rows,
+                reterr));
+        if (!visit_turns(&rows, visit, context) || rows.count < TURNS_PAGE) {
+            return PAWL_OK;
         }
         last = turn_at(&rows, rows.count - 1);
     }
@@ -407,16 +385,14 @@ pawl_status pawl__ledger_pg_open_turns(struct ledger_backend *base,
                                        pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    pawl_status status = pawl__pg_exec(pawl__ledger_pg_of(base)->pg.writer,
-                                       PG_TURNS_UNFINISHED,
-                                       PG_ARGS(pawl__pg_i64(INT64_MAX)),
-                                       &rows,
-                                       reterr);
 
-    if (status == PAWL_OK) {
-        (void)visit_turns(&rows, visit, context);
-    }
-    return status;
+    TRY(pawl__pg_exec(pawl__ledger_pg_of(base)->pg.writer,
+                      PG_TURNS_UNFINISHED,
+                      PG_ARGS(pawl__pg_i64(INT64_MAX)),
+                      &rows,
+                      reterr));
+    (void)visit_turns(&rows, visit, context);
+    return PAWL_OK;
 }
 
 pawl_status pawl__ledger_pg_unfinished(struct ledger_backend *base,
@@ -426,11 +402,8 @@ pawl_status pawl__ledger_pg_unfinished(struct ledger_backend *base,
                                        pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    pawl_status status =
-        ask(base, PG_TURNS_UNFINISHED, PG_ARGS(pawl__pg_i64(clamped(since))), &rows, reterr);
 
-    if (status == PAWL_OK) {
-        (void)visit_turns(&rows, visit, context);
-    }
-    return status;
+    TRY(ask(base, PG_TURNS_UNFINISHED, PG_ARGS(pawl__pg_i64(clamped(since))), &rows, reterr));
+    (void)visit_turns(&rows, visit, context);
+    return PAWL_OK;
 }

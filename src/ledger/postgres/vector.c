@@ -102,35 +102,32 @@ static pawl_status fill_page(struct pawl__pg *pg, size_t *ret_filled, pawl_error
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(VECTOR_TEXT_BYTES_MAX);
 
-    pawl_status status =
-        pawl__pg_exec(pg, PG_VECTOR_MISSING, PG_ARGS(pawl__pg_i64(FILL_PAGE)), &rows, reterr);
-    for (size_t i = 0; i < rows.count && status == PAWL_OK; i++) {
+    TRY(pawl__pg_exec(pg, PG_VECTOR_MISSING, PG_ARGS(pawl__pg_i64(FILL_PAGE)), &rows, reterr));
+    for (size_t i = 0; i < rows.count; i++) {
         pawl_view vector = pawl__pg_get_bytes(&rows, i, 1);
         pawl__buf_clear(&text);
-        status = vector_text(vector, &text, reterr);
-        if (status == PAWL_OK) {
-            status = pawl__pg_exec(pg,
-                                   PG_VECTOR_FILL,
-                                   PG_ARGS(pawl__pg_i64(pawl__pg_get_i64(&rows, i, 0)),
-                                           pawl__pg_bytes(vector),
-                                           pawl__pg_text(pawl__buf_view(&text))),
-                                   NULL,
-                                   reterr);
-        }
+        TRY(vector_text(vector, &text, reterr));
+        TRY(pawl__pg_exec(pg,
+                          PG_VECTOR_FILL,
+                          PG_ARGS(pawl__pg_i64(pawl__pg_get_i64(&rows, i, 0)),
+                                  pawl__pg_bytes(vector),
+                                  pawl__pg_text(pawl__buf_view(&text))),
+                          NULL,
+                          reterr));
     }
     *ret_filled = rows.count;
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__ledger_pg_vector_fill(struct postgres_backend *backend, pawl_error *reterr)
 {
     AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
-    pawl_status status = pawl__ledger_pg_borrow(&backend->base, &borrowed, reterr);
 
-    for (size_t filled = FILL_PAGE; status == PAWL_OK && filled == FILL_PAGE;) {
-        status = fill_page(borrowed.pg, &filled, reterr);
+    TRY(pawl__ledger_pg_borrow(&backend->base, &borrowed, reterr));
+    for (size_t filled = FILL_PAGE; filled == FILL_PAGE;) {
+        TRY(fill_page(borrowed.pg, &filled, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* --- writing --- */
@@ -139,10 +136,10 @@ pawl_status pawl__ledger_pg_vector_fill(struct postgres_backend *backend, pawl_e
 static pawl_status check_dimensions(struct pawl__pg *pg, size_t dimensions, pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    pawl_status status = pawl__pg_exec(pg, PG_EMBED_ANY, PG_NO_ARGS, &rows, reterr);
 
-    if (status != PAWL_OK || rows.count == 0) {
-        return status;
+    TRY(pawl__pg_exec(pg, PG_EMBED_ANY, PG_NO_ARGS, &rows, reterr));
+    if (rows.count == 0) {
+        return PAWL_OK;
     }
     size_t stored = (size_t)pawl__pg_get_i64(&rows, 0, 0) / sizeof(float);
     return stored == dimensions
@@ -167,15 +164,12 @@ static pawl_status insert_embedding(struct postgres_backend *backend,
         return pawl__pg_exec(
             backend->pg.writer, PG_EMBED, PG_ARGS(at, pawl__pg_bytes(vector)), ret_rows, reterr);
     }
-    pawl_status status = vector_text(vector, &text, reterr);
-    return status != PAWL_OK
-               ? status
-               : pawl__pg_exec(
-                   backend->pg.writer,
-                   PG_VECTOR_EMBED,
-                   PG_ARGS(at, pawl__pg_bytes(vector), pawl__pg_text(pawl__buf_view(&text))),
-                   ret_rows,
-                   reterr);
+    TRY(vector_text(vector, &text, reterr));
+    return pawl__pg_exec(backend->pg.writer,
+                         PG_VECTOR_EMBED,
+                         PG_ARGS(at, pawl__pg_bytes(vector), pawl__pg_text(pawl__buf_view(&text))),
+                         ret_rows,
+                         reterr);
 }
 
 pawl_status pawl__ledger_pg_embed(struct ledger_backend *base,
@@ -186,22 +180,20 @@ pawl_status pawl__ledger_pg_embed(struct ledger_backend *base,
     struct postgres_backend *backend = pawl__ledger_pg_of(base);
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
-    pawl_status status = check_dimensions(backend->pg.writer, vector.len / sizeof(float), reterr);
-    if (status == PAWL_OK && offset <= INT64_MAX) {
-        status = pawl__pg_exec(backend->pg.writer,
-                               PG_EMBED_DELETE,
-                               PG_ARGS(pawl__pg_i64((int64_t)offset)),
-                               NULL,
-                               reterr);
-        if (status == PAWL_OK) {
-            status = insert_embedding(backend, offset, vector, &rows, reterr);
-        }
+    TRY(check_dimensions(backend->pg.writer, vector.len / sizeof(float), reterr));
+    if (offset <= INT64_MAX) {
+        TRY(pawl__pg_exec(backend->pg.writer,
+                          PG_EMBED_DELETE,
+                          PG_ARGS(pawl__pg_i64((int64_t)offset)),
+                          NULL,
+                          reterr));
+        TRY(insert_embedding(backend, offset, vector, &rows, reterr));
     }
-    if (status == PAWL_OK && rows.affected == 0) {
+    if (rows.affected == 0) {
         return pawl__fail(
             reterr, PAWL_NOT_FOUND, "no event at offset %llu", (unsigned long long)offset);
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* --- reading --- */
@@ -235,10 +227,7 @@ pawl_status pawl__ledger_pg_embeddings(struct ledger_backend *base,
     struct vector_walk walk = { visit, context };
     struct pawl__pg_value values[PG_FILTER_VALUES];
 
-    pawl_status status = pawl__ledger_pg_borrow(base, &borrowed, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__ledger_pg_borrow(base, &borrowed, reterr));
     pawl__ledger_pg_filter(filter, values);
     return pawl__pg_each(borrowed.pg,
                          filter == NULL ? PG_EMBEDDINGS : PG_EMBEDDINGS_FILTER,
@@ -254,11 +243,10 @@ pawl_status pawl__ledger_pg_embeddings(struct ledger_backend *base,
 static pawl_status is_complete(struct pawl__pg *pg, pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    pawl_status status =
-        pawl__pg_exec(pg, PG_VECTOR_MISSING, PG_ARGS(pawl__pg_i64(1)), &rows, reterr);
 
-    if (status != PAWL_OK || rows.count == 0) {
-        return status;
+    TRY(pawl__pg_exec(pg, PG_VECTOR_MISSING, PG_ARGS(pawl__pg_i64(1)), &rows, reterr));
+    if (rows.count == 0) {
+        return PAWL_OK;
     }
     return pawl__fail(reterr, PAWL_UNSUPPORTED, "not every embedding is one of pgvector's");
 }
@@ -273,10 +261,7 @@ static pawl_status ask_nearest(struct pawl__pg *pg,
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(VECTOR_TEXT_BYTES_MAX);
     struct pawl__pg_value values[PG_FILTER_VALUES + 2];
 
-    pawl_status status = vector_text(vector, &text, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(vector_text(vector, &text, reterr));
     pawl__ledger_pg_filter(filter, values);
     values[PG_FILTER_VALUES] = pawl__pg_text(pawl__buf_view(&text));
     values[PG_FILTER_VALUES + 1] = pawl__pg_i64((int64_t)count);
@@ -303,15 +288,10 @@ pawl_status pawl__ledger_pg_nearest(struct ledger_backend *base,
     if (!pawl__ledger_pg_of(base)->has_vector) {
         return pawl__fail(reterr, PAWL_UNSUPPORTED, "this server has no pgvector");
     }
-    pawl_status status = pawl__ledger_pg_borrow(base, &borrowed, reterr);
-    status = status != PAWL_OK ? status : check_dimensions(borrowed.pg, dimensions, reterr);
-    status = status != PAWL_OK ? status : is_complete(borrowed.pg, reterr);
-    if (status == PAWL_OK) {
-        status = ask_nearest(borrowed.pg, query, filter, count + CANDIDATES_MORE, &rows, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__ledger_pg_borrow(base, &borrowed, reterr));
+    TRY(check_dimensions(borrowed.pg, dimensions, reterr));
+    TRY(is_complete(borrowed.pg, reterr));
+    TRY(ask_nearest(borrowed.pg, query, filter, count + CANDIDATES_MORE, &rows, reterr));
     /* Scored again by the same arithmetic as everywhere, so that the answer is the same, too. */
     struct recall_top top = { ret_found, 0, count };
     for (size_t i = 0; i < rows.count; i++) {

@@ -27,11 +27,8 @@ static pawl_status take_values(struct wanted *wanted, pawl_view vector, pawl_err
 {
     size_t dimensions = vector.len / sizeof(uint32_t);
     uint32_t bits;
-    pawl_status status = pawl__recall_check(wanted->offset, vector, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__recall_check(wanted->offset, vector, reterr));
     if (dimensions > wanted->room) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
@@ -49,13 +46,15 @@ static pawl_status take_values(struct wanted *wanted, pawl_view vector, pawl_err
 static pawl_status visit(void *context, uint64_t offset, pawl_view vector, pawl_error *reterr)
 {
     struct wanted *wanted = context;
-    pawl_status status = offset == wanted->offset ? take_values(wanted, vector, reterr) : PAWL_OK;
 
-    if (status == PAWL_OK && offset >= wanted->offset) {
+    if (offset == wanted->offset) {
+        TRY(take_values(wanted, vector, reterr));
+    }
+    if (offset >= wanted->offset) {
         wanted->over = true;
         return PAWL_CANCELLED; /* nothing more is wanted */
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl_ledger_get_embedding(pawl_ledger *ledger,

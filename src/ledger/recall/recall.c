@@ -112,10 +112,7 @@ static pawl_status unit_vector(const float *values,
 {
     double squares = 0;
 
-    pawl_status status = check_dimensions(values, dimensions, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_dimensions(values, dimensions, reterr));
     for (size_t i = 0; i < dimensions; i++) {
         if (!isfinite(values[i])) {
             return pawl__fail(reterr, PAWL_INVALID, "embedding: value %zu is not finite", i);
@@ -146,10 +143,7 @@ pawl_status pawl_ledger_embed(pawl_ledger *ledger,
     AUTO(free_floats) float *unit = NULL;
 
     NEED(ledger, reterr);
-    pawl_status status = unit_vector(values, dimensions, &unit, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(unit_vector(values, dimensions, &unit, reterr));
     struct ledger_request request = {
         .kind = LEDGER_EMBED,
         .offset = offset,
@@ -187,11 +181,7 @@ static pawl_status check_length(struct search *search,
                                 pawl_view vector,
                                 pawl_error *reterr)
 {
-    pawl_status status = pawl__recall_check(offset, vector, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__recall_check(offset, vector, reterr));
     if (search->first_bytes != 0 && vector.len != search->first_bytes) {
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
@@ -207,11 +197,8 @@ static pawl_status check_length(struct search *search,
 static pawl_status look_at(void *context, uint64_t offset, pawl_view vector, pawl_error *reterr)
 {
     struct search *search = context;
-    pawl_status status = check_length(search, offset, vector, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_length(search, offset, vector, reterr));
     if (vector.len != search->dimensions * sizeof(float)) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
@@ -279,22 +266,15 @@ pawl_status pawl_ledger_recall(pawl_ledger *ledger,
         return pawl__fail(
             reterr, PAWL_INVALID, "count: is %zu, must be 1 to %d", count, PAWL_RECALL_COUNT_MAX);
     }
-    pawl_status status = pawl__take_filter(filter, &taken, reterr);
-    if (status == PAWL_OK) {
-        status = unit_vector(values, dimensions, &query, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__take_filter(filter, &taken, reterr));
+    TRY(unit_vector(values, dimensions, &query, reterr));
     AUTO(free_recalled) pawl_recalled *entries = calloc(count, sizeof(*entries));
     if (entries == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu events", count);
     }
     struct search search = { query, dimensions, { entries, 0, count }, 0 };
-    status = find(ledger->backend, filter == NULL ? NULL : &taken, &search, reterr);
-    if (status == PAWL_OK) {
-        memcpy(ret_found, entries, search.top.count * sizeof(*entries));
-        *ret_count = search.top.count;
-    }
-    return status;
+    TRY(find(ledger->backend, filter == NULL ? NULL : &taken, &search, reterr));
+    memcpy(ret_found, entries, search.top.count * sizeof(*entries));
+    *ret_count = search.top.count;
+    return PAWL_OK;
 }

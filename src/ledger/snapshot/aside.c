@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "base/log/log.h"
@@ -11,11 +12,6 @@
 #include "ledger/snapshot/snapshot.h"
 
 enum { ASIDE_MAX = 1000 };
-
-static void free_text(char **text)
-{
-    free(*text);
-}
 
 static pawl_status no_memory(pawl_error *reterr)
 {
@@ -31,14 +27,14 @@ static pawl_status move(const char *from, const char *to, pawl_error *reterr)
 
 static pawl_status move_with_sides(const char *path, const char *aside, pawl_error *reterr)
 {
-    pawl_status status = move(path, aside, reterr);
-
-    for (size_t i = 0; status == PAWL_OK && i < LEDGER_SIDE_FILES; i++) {
-        AUTO(free_text) char *from = pawl__fs_with_suffix(path, pawl__ledger_side_suffixes[i]);
-        AUTO(free_text) char *to = pawl__fs_with_suffix(aside, pawl__ledger_side_suffixes[i]);
-        status = from == NULL || to == NULL ? no_memory(reterr) : move(from, to, reterr);
+    TRY(move(path, aside, reterr));
+    for (size_t i = 0; i < LEDGER_SIDE_FILES; i++) {
+        AUTO(pawl__text_free)
+        char *from = pawl__fs_with_suffix(path, pawl__ledger_side_suffixes[i]);
+        AUTO(pawl__text_free) char *to = pawl__fs_with_suffix(aside, pawl__ledger_side_suffixes[i]);
+        TRY(from == NULL || to == NULL ? no_memory(reterr) : move(from, to, reterr));
     }
-    return status == PAWL_OK ? pawl__fs_sync_parent(path, reterr) : status;
+    return pawl__fs_sync_parent(path, reterr);
 }
 
 static pawl_status set_aside(const char *path, const char *why, pawl_error *reterr)
@@ -46,7 +42,7 @@ static pawl_status set_aside(const char *path, const char *why, pawl_error *rete
     for (int number = 1; number <= ASIDE_MAX; number++) {
         char suffix[32];
         snprintf(suffix, sizeof(suffix), ".damaged-%d", number);
-        AUTO(free_text) char *aside = pawl__fs_with_suffix(path, suffix);
+        AUTO(pawl__text_free) char *aside = pawl__fs_with_suffix(path, suffix);
         if (aside == NULL) {
             return no_memory(reterr);
         }
@@ -92,6 +88,6 @@ pawl_status pawl__snapshot_publish(struct ledger_scratch *scratch,
     if (status != PAWL_CONFLICT || !is_damaged(path, offset, &why)) {
         return pawl__fail_with(reterr, status, &taken);
     }
-    status = set_aside(path, why.message, reterr);
-    return status == PAWL_OK ? pawl__scratch_publish(scratch, path, reterr) : status;
+    TRY(set_aside(path, why.message, reterr));
+    return pawl__scratch_publish(scratch, path, reterr);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "base/log/log.h"
@@ -72,19 +73,17 @@ static pawl_status search(struct snapshot_choice *choice,
                           struct ledger_stage *stage,
                           pawl_error *reterr)
 {
-    uint64_t *offsets = NULL;
+    AUTO(pawl__snapshot_offsets_free) uint64_t *offsets = NULL;
     size_t count = 0;
     bool over = false;
-    pawl_status status = pawl__snapshot_offsets(directory, &offsets, &count, reterr);
 
-    for (size_t i = 0; status == PAWL_OK && i < count && !over; i++) {
-        char *path = pawl__snapshot_path(directory, offsets[i]);
-        status = path == NULL ? no_memory(reterr)
-                              : look_at(choice, &path, offsets[i], stage, &over, reterr);
-        free(path);
+    TRY(pawl__snapshot_offsets(directory, &offsets, &count, reterr));
+    for (size_t i = 0; i < count && !over; i++) {
+        AUTO(pawl__text_free) char *path = pawl__snapshot_path(directory, offsets[i]);
+        TRY(path == NULL ? no_memory(reterr)
+                         : look_at(choice, &path, offsets[i], stage, &over, reterr));
     }
-    free(offsets);
-    return status;
+    return PAWL_OK;
 }
 
 static const char *base_name(const char *path)
@@ -141,14 +140,10 @@ pawl_status pawl__snapshot_choose(const char *directory,
                                   pawl_error *reterr)
 {
     AUTO(pawl__snapshot_choice_done) struct snapshot_choice choice = { .path = NULL };
-    pawl_status status = search(&choice, directory, stage, reterr);
 
-    if (status == PAWL_OK) {
-        status = decide(&choice, accept_older, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_choice = choice;
-        choice = (struct snapshot_choice){ .path = NULL };
-    }
-    return status;
+    TRY(search(&choice, directory, stage, reterr));
+    TRY(decide(&choice, accept_older, reterr));
+    *ret_choice = choice;
+    choice = (struct snapshot_choice){ .path = NULL };
+    return PAWL_OK;
 }

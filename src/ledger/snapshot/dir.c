@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/core/argument.h"
+#include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/log/log.h"
 #include "base/os/clock.h"
@@ -25,12 +26,7 @@
 #define SCRATCH_STEM "snapshot"
 enum { NAME_SIZE = sizeof("snapshot-01234567890123456789.db"), SNAPSHOTS_MAX = 100000 };
 
-static void free_text(char **text)
-{
-    free(*text);
-}
-
-static void free_offsets(uint64_t **offsets)
+void pawl__snapshot_offsets_free(uint64_t **offsets)
 {
     free(*offsets);
 }
@@ -100,10 +96,7 @@ static pawl_status each_name(const char *directory,
             return errno == 0 ? PAWL_OK
                               : pawl__fail_errno(reterr, errno, "read directory '%s'", directory);
         }
-        pawl_status status = take(context, entry->d_name, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(take(context, entry->d_name, reterr));
     }
 }
 
@@ -173,7 +166,7 @@ static pawl_status remove_scratch(void *context, const char *name, pawl_error *r
     const char *directory = context;
 
     if (is_scratch_name(name)) {
-        AUTO(free_text) char *path = pawl__fs_join(directory, name);
+        AUTO(pawl__text_free) char *path = pawl__fs_join(directory, name);
         if (path == NULL) {
             return no_memory(reterr);
         }
@@ -191,14 +184,10 @@ pawl_status pawl__snapshot_lock(const char *directory,
     AUTO(pawl__store_lock_release_p) struct pawl__store_lock *lock = NULL;
     char *name = (char *)(uintptr_t)directory; /* only read */
 
-    pawl_status status = pawl__store_lock_inside(directory, &lock, reterr);
-    if (status == PAWL_OK) {
-        status = each_name(directory, remove_scratch, name, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_lock = STEAL(lock);
-    }
-    return status;
+    TRY(pawl__store_lock_inside(directory, &lock, reterr));
+    TRY(each_name(directory, remove_scratch, name, reterr));
+    *ret_lock = STEAL(lock);
+    return PAWL_OK;
 }
 
 /* --- which are good --- */
@@ -233,9 +222,9 @@ pawl_status pawl__snapshot_check(const char *path,
                                  pawl_error *reterr)
 {
     pawl_ledger_head head;
-    pawl_status status = pawl__snapshot_verify(path, progress, progress_context, &head, reterr);
 
-    return status == PAWL_OK ? check_name(offset, &head, reterr) : status;
+    TRY(pawl__snapshot_verify(path, progress, progress_context, &head, reterr));
+    return check_name(offset, &head, reterr);
 }
 
 static pawl_status check_all(const char *path, uint64_t offset, pawl_error *reterr)
@@ -253,15 +242,10 @@ static pawl_status check_end(const char *path,
     AUTO(pawl__backend_close) struct ledger_backend *snapshot = NULL;
     pawl_ledger_head head = { 0 };
 
-    pawl_status status = pawl__snapshot_open(path, &snapshot, reterr);
-    if (status == PAWL_OK) {
-        status = snapshot->ops->head(snapshot, &head, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = check_name(offset, &head, reterr);
-    }
-    return status == PAWL_OK ? pawl__verify_contains(ledger, &head, "the snapshot", NULL, reterr)
-                             : status;
+    TRY(pawl__snapshot_open(path, &snapshot, reterr));
+    TRY(snapshot->ops->head(snapshot, &head, reterr));
+    TRY(check_name(offset, &head, reterr));
+    return pawl__verify_contains(ledger, &head, "the snapshot", NULL, reterr);
 }
 
 static int64_t taken_at_us(const char *path)
@@ -278,14 +262,14 @@ pawl_status pawl_snapshot_list(const char *directory,
                                void *context,
                                pawl_error *reterr)
 {
-    AUTO(free_offsets) uint64_t *offsets = NULL;
+    AUTO(pawl__snapshot_offsets_free) uint64_t *offsets = NULL;
     size_t count = 0;
 
     NEED_TEXT(directory, reterr);
     NEED(visit, reterr);
-    pawl_status status = pawl__snapshot_offsets(directory, &offsets, &count, reterr);
-    for (size_t i = 0; status == PAWL_OK && i < count; i++) {
-        AUTO(free_text) char *path = pawl__snapshot_path(directory, offsets[i]);
+    TRY(pawl__snapshot_offsets(directory, &offsets, &count, reterr));
+    for (size_t i = 0; i < count; i++) {
+        AUTO(pawl__text_free) char *path = pawl__snapshot_path(directory, offsets[i]);
         pawl_error error = PAWL_ERROR_INIT;
         if (path == NULL) {
             return no_memory(reterr);
@@ -301,7 +285,7 @@ pawl_status pawl_snapshot_list(const char *directory,
             break;
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* --- pruning --- */
@@ -310,7 +294,8 @@ static pawl_status remove_snapshot(const char *path, pawl_error *reterr)
 {
     /* First what belongs to it: a log without its file would be taken for the next one's. */
     for (size_t i = 0; i < LEDGER_SIDE_FILES; i++) {
-        AUTO(free_text) char *side = pawl__fs_with_suffix(path, pawl__ledger_side_suffixes[i]);
+        AUTO(pawl__text_free)
+        char *side = pawl__fs_with_suffix(path, pawl__ledger_side_suffixes[i]);
         if (side == NULL) {
             return no_memory(reterr);
         }
@@ -355,7 +340,7 @@ static bool is_good(const struct pruning *pruning, const char *path, uint64_t of
 
 static pawl_status prune(const struct pruning *pruning, uint32_t *ret_removed, pawl_error *reterr)
 {
-    AUTO(free_offsets) uint64_t *offsets = NULL;
+    AUTO(pawl__snapshot_offsets_free) uint64_t *offsets = NULL;
     size_t count = 0;
     uint32_t good = 0;
     uint32_t removed = 0;
@@ -365,7 +350,7 @@ static pawl_status prune(const struct pruning *pruning, uint32_t *ret_removed, p
         count = 0; /* none can go: do not look at them */
     }
     for (size_t i = 0; status == PAWL_OK && i < count; i++) {
-        AUTO(free_text) char *path = pawl__snapshot_path(pruning->directory, offsets[i]);
+        AUTO(pawl__text_free) char *path = pawl__snapshot_path(pruning->directory, offsets[i]);
         if (path == NULL) {
             return no_memory(reterr);
         }
@@ -419,13 +404,13 @@ static pawl_status newest_of(struct ledger_backend *ledger,
                              uint64_t *ret_offset,
                              pawl_error *reterr)
 {
-    AUTO(free_offsets) uint64_t *offsets = NULL;
+    AUTO(pawl__snapshot_offsets_free) uint64_t *offsets = NULL;
     size_t count = 0;
     uint64_t newest = 0;
 
-    pawl_status status = pawl__snapshot_offsets(directory, &offsets, &count, reterr);
-    for (size_t i = 0; status == PAWL_OK && i < count && newest == 0; i++) {
-        AUTO(free_text) char *path = pawl__snapshot_path(directory, offsets[i]);
+    TRY(pawl__snapshot_offsets(directory, &offsets, &count, reterr));
+    for (size_t i = 0; i < count && newest == 0; i++) {
+        AUTO(pawl__text_free) char *path = pawl__snapshot_path(directory, offsets[i]);
         if (path == NULL) {
             return no_memory(reterr);
         }
@@ -435,7 +420,7 @@ static pawl_status newest_of(struct ledger_backend *ledger,
         }
     }
     *ret_offset = newest;
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status count_event(void *context, const pawl_event *event, pawl_error *reterr)
@@ -463,12 +448,12 @@ static pawl_status is_due(struct ledger_backend *ledger,
     uint32_t turns = 0;
 
     filter.kind = pawl_view_of(PAWL__KIND_TURN_COMMIT);
-    pawl_status status = ledger->ops->head(ledger, &head, reterr);
-    if (status == PAWL_OK && every_turns > 0) {
-        status = ledger->ops->read(ledger, &query, count_event, &turns, reterr);
+    TRY(ledger->ops->head(ledger, &head, reterr));
+    if (every_turns > 0) {
+        TRY(ledger->ops->read(ledger, &query, count_event, &turns, reterr));
     }
     *ret_due = turns >= every_turns && head.offset > since;
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status take_into(struct ledger_backend *ledger,
@@ -476,21 +461,16 @@ static pawl_status take_into(struct ledger_backend *ledger,
                              pawl_error *reterr)
 {
     AUTO(pawl__scratch_done) struct ledger_scratch scratch = { NULL };
-    AUTO(free_text) char *stem = pawl__fs_join(directory, SCRATCH_STEM);
+    AUTO(pawl__text_free) char *stem = pawl__fs_join(directory, SCRATCH_STEM);
     pawl_ledger_head head;
 
     if (stem == NULL) {
         return no_memory(reterr);
     }
     /* Writers go on: the name is known only when the copy is made. */
-    pawl_status status = pawl__scratch_make(stem, &scratch, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__snapshot_make(ledger, &scratch, NULL, NULL, &head, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
-    AUTO(free_text) char *path = pawl__snapshot_path(directory, head.offset);
+    TRY(pawl__scratch_make(stem, &scratch, reterr));
+    TRY(pawl__snapshot_make(ledger, &scratch, NULL, NULL, &head, reterr));
+    AUTO(pawl__text_free) char *path = pawl__snapshot_path(directory, head.offset);
     return path == NULL ? no_memory(reterr)
                         : pawl__snapshot_publish(&scratch, path, head.offset, reterr);
 }
@@ -507,24 +487,17 @@ static pawl_status schedule(struct ledger_backend *ledger,
     uint32_t removed;
     bool due = false;
 
-    pawl_status status = pawl__snapshot_lock(pruning->directory, &lock, reterr);
-    if (status == PAWL_OK && every_turns == 0) {
-        status = ledger->ops->head(ledger, &head, reterr);
+    TRY(pawl__snapshot_lock(pruning->directory, &lock, reterr));
+    if (every_turns == 0) {
+        TRY(ledger->ops->head(ledger, &head, reterr));
     }
-    if (status == PAWL_OK) {
-        status = newest_of(ledger, pruning->directory, head.offset, &newest, reterr);
+    TRY(newest_of(ledger, pruning->directory, head.offset, &newest, reterr));
+    TRY(is_due(ledger, newest, every_turns, &due, reterr));
+    if (due) {
+        TRY(take_into(ledger, pruning->directory, reterr));
     }
-    if (status == PAWL_OK) {
-        status = is_due(ledger, newest, every_turns, &due, reterr);
-    }
-    if (status == PAWL_OK && due) {
-        status = take_into(ledger, pruning->directory, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_taken = due;
-        status = prune(pruning, &removed, reterr);
-    }
-    return status;
+    *ret_taken = due;
+    return prune(pruning, &removed, reterr);
 }
 
 pawl_status pawl_ledger_snapshot_schedule(pawl_ledger *ledger,

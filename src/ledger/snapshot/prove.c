@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/core/argument.h"
+#include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/core/sha256.h"
 #include "base/json/json.h"
@@ -20,11 +21,6 @@
 #define PROOF_NAME "proof.json"
 enum { PROOF_VERSION = 1, PROOF_BYTES_MAX = 4096 };
 
-static void free_text(char **text)
-{
-    free(*text);
-}
-
 static pawl_status no_memory(pawl_error *reterr)
 {
     return pawl__fail(reterr, PAWL_NOMEM, "no memory for a proof");
@@ -35,7 +31,7 @@ static pawl_status no_memory(pawl_error *reterr)
 static pawl_status write_proof(const char *directory, const pawl_proof *proof, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(PROOF_BYTES_MAX - 1);
-    AUTO(free_text) char *path = pawl__fs_join(directory, PROOF_NAME);
+    AUTO(pawl__text_free) char *path = pawl__fs_join(directory, PROOF_NAME);
     struct pawl__sha256 hash;
     char hex[PAWL__SHA256_HEX_SIZE];
     char proven_at[PAWL__TIME_SIZE];
@@ -65,20 +61,18 @@ static pawl_status write_proof(const char *directory, const pawl_proof *proof, p
     if (json == NULL || path == NULL) {
         return no_memory(reterr);
     }
-    pawl_status status = pawl__json_dump(json, &text, reterr);
+    TRY(pawl__json_dump(json, &text, reterr));
     pawl__buf_add_char(&text, '\n');
-    if (status == PAWL_OK) {
-        status = pawl__buf_check(&text, "the proof", reterr);
-    }
-    return status == PAWL_OK ? pawl__fs_replace(path, pawl__buf_view(&text), reterr) : status;
+    TRY(pawl__buf_check(&text, "the proof", reterr));
+    return pawl__fs_replace(path, pawl__buf_view(&text), reterr);
 }
 
 static pawl_status read_time(struct pawl__json_node node, int64_t *ret_us, pawl_error *reterr)
 {
     pawl_view text;
-    pawl_status status = pawl__json_text(node, &text, reterr);
 
-    return status == PAWL_OK ? pawl__time_parse(text, ret_us, reterr) : status;
+    TRY(pawl__json_text(node, &text, reterr));
+    return pawl__time_parse(text, ret_us, reterr);
 }
 
 static pawl_status read_texts(const struct pawl__json_node *object,
@@ -89,25 +83,17 @@ static pawl_status read_texts(const struct pawl__json_node *object,
     pawl_view snapshot;
     pawl_view hex;
 
-    pawl_status status = pawl__json_text(pawl__json_key(object, "snapshot"), &snapshot, reterr);
-    if (status == PAWL_OK && snapshot.len >= sizeof(proof->snapshot)) {
+    TRY(pawl__json_text(pawl__json_key(object, "snapshot"), &snapshot, reterr));
+    if (snapshot.len >= sizeof(proof->snapshot)) {
         return pawl__fail(reterr, PAWL_INVALID, "snapshot: has %zu bytes", snapshot.len);
     }
-    if (status == PAWL_OK) {
-        status = pawl__json_text(pawl__json_key(object, "hash"), &hex, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__sha256_parse(hex, &hash, reterr);
-    }
-    if (status == PAWL_OK) {
-        snprintf(proof->snapshot, sizeof(proof->snapshot), "%.*s", VIEW_ARGS(snapshot));
-        memcpy(proof->head.hash, hash.bytes, sizeof(proof->head.hash));
-        status = read_time(
-            pawl__json_key(object, "snapshot_taken_at"), &proof->snapshot_taken_at_us, reterr);
-    }
-    return status == PAWL_OK
-               ? read_time(pawl__json_key(object, "proven_at"), &proof->proven_at_us, reterr)
-               : status;
+    TRY(pawl__json_text(pawl__json_key(object, "hash"), &hex, reterr));
+    TRY(pawl__sha256_parse(hex, &hash, reterr));
+    snprintf(proof->snapshot, sizeof(proof->snapshot), "%.*s", VIEW_ARGS(snapshot));
+    memcpy(proof->head.hash, hash.bytes, sizeof(proof->head.hash));
+    TRY(read_time(
+        pawl__json_key(object, "snapshot_taken_at"), &proof->snapshot_taken_at_us, reterr));
+    return read_time(pawl__json_key(object, "proven_at"), &proof->proven_at_us, reterr);
 }
 
 static pawl_status parse_proof(pawl_view text, pawl_proof *ret_proof, pawl_error *reterr)
@@ -121,24 +107,15 @@ static pawl_status parse_proof(pawl_view text, pawl_proof *ret_proof, pawl_error
     } numbers[] = { { "snapshot_offset", 0 }, { "replayed", 0 }, { "offset", 0 } };
     int64_t version;
 
-    pawl_status status = pawl__json_parse(text, PROOF_BYTES_MAX, &json, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__json_object(pawl__json_root(json, ""), &object, reterr);
+    TRY(pawl__json_parse(text, PROOF_BYTES_MAX, &json, reterr));
+    TRY(pawl__json_object(pawl__json_root(json, ""), &object, reterr));
+    TRY(pawl__json_int(
+        pawl__json_key(&object, "version"), PROOF_VERSION, PROOF_VERSION, &version, reterr));
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        TRY(pawl__json_int(
+            pawl__json_key(&object, numbers[i].key), 0, INT64_MAX, &numbers[i].value, reterr));
     }
-    if (status == PAWL_OK) {
-        status = pawl__json_int(
-            pawl__json_key(&object, "version"), PROOF_VERSION, PROOF_VERSION, &version, reterr);
-    }
-    for (size_t i = 0; status == PAWL_OK && i < COUNT_OF(numbers); i++) {
-        status = pawl__json_int(
-            pawl__json_key(&object, numbers[i].key), 0, INT64_MAX, &numbers[i].value, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = read_texts(&object, &proof, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(read_texts(&object, &proof, reterr));
     proof.snapshot_offset = (uint64_t)numbers[0].value;
     proof.replayed = (uint64_t)numbers[1].value;
     proof.head.offset = (uint64_t)numbers[2].value;
@@ -153,7 +130,7 @@ pawl_status pawl_ledger_last_proof(const char *directory, pawl_proof *ret_proof,
 
     NEED_TEXT(directory, reterr);
     NEED(ret_proof, reterr);
-    AUTO(free_text) char *path = pawl__fs_join(directory, PROOF_NAME);
+    AUTO(pawl__text_free) char *path = pawl__fs_join(directory, PROOF_NAME);
     if (path == NULL) {
         return no_memory(reterr);
     }
@@ -176,16 +153,13 @@ static pawl_status newest_snapshot(const char *directory, pawl_proof *proof, paw
     size_t count = 0;
     struct stat info;
 
-    pawl_status status = pawl__snapshot_offsets(directory, &offsets, &count, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__snapshot_offsets(directory, &offsets, &count, reterr));
     uint64_t offset = count == 0 ? 0 : offsets[0];
     free(offsets);
     if (count == 0) {
         return pawl__fail(reterr, PAWL_NOT_FOUND, "no snapshot in '%s'", directory);
     }
-    AUTO(free_text) char *path = pawl__snapshot_path(directory, offset);
+    AUTO(pawl__text_free) char *path = pawl__snapshot_path(directory, offset);
     if (path == NULL) {
         return no_memory(reterr);
     }
@@ -211,14 +185,15 @@ static pawl_status restore_and_compare(struct ledger_backend *ledger,
                                        pawl_error *reterr)
 {
     AUTO(pawl__scratch_done) struct ledger_scratch scratch = { NULL };
-    AUTO(free_text) char *name = pawl__fs_join(directory, "proof");
+    AUTO(pawl__text_free) char *name = pawl__fs_join(directory, "proof");
     struct ledger_restored restored;
     pawl_ledger_head head;
 
-    pawl_status status = ledger->ops->head(ledger, &head, reterr);
-    if (status == PAWL_OK) {
-        status = name == NULL ? no_memory(reterr) : pawl__scratch_make(name, &scratch, reterr);
+    TRY(ledger->ops->head(ledger, &head, reterr));
+    if (name == NULL) {
+        return no_memory(reterr);
     }
+    pawl_status status = pawl__scratch_make(name, &scratch, reterr);
     struct ledger_restore restore = {
         .snapshot = proof->snapshot,
         .tail = ledger,
@@ -256,18 +231,11 @@ static pawl_status prove(struct ledger_backend *ledger,
 {
     AUTO(pawl__store_lock_release_p) struct pawl__store_lock *lock = NULL;
 
-    pawl_status status = pawl__snapshot_lock(directory, &lock, reterr);
-    if (status == PAWL_OK) {
-        status = newest_snapshot(directory, proof, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = restore_and_compare(ledger, directory, proof, reterr);
-    }
-    if (status == PAWL_OK) {
-        proof->proven_at_us = pawl__wall_us(pawl__clock_real());
-        status = write_proof(directory, proof, reterr);
-    }
-    return status;
+    TRY(pawl__snapshot_lock(directory, &lock, reterr));
+    TRY(newest_snapshot(directory, proof, reterr));
+    TRY(restore_and_compare(ledger, directory, proof, reterr));
+    proof->proven_at_us = pawl__wall_us(pawl__clock_real());
+    return write_proof(directory, proof, reterr);
 }
 
 pawl_status pawl_ledger_prove(pawl_ledger *ledger,

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/core/argument.h"
+#include "base/core/buf.h"
 #include "base/log/log.h"
 #include "base/os/fs.h"
 #include "ledger/core/backend.h"
@@ -17,11 +18,6 @@ enum {
     RESTORED_MAX = 10000,
     RESTORE_PART = STAGE_WHOLE / 4, /* choosing, copying, the tail and verifying are equal parts */
 };
-
-static void free_text(char **text)
-{
-    free(*text);
-}
 
 static pawl_status no_memory(pawl_error *reterr)
 {
@@ -71,7 +67,7 @@ static pawl_status append_tail(const struct ledger_restore *restore,
                                pawl_error *reterr)
 {
     AUTO(pawl__backend_close) struct ledger_backend *target = NULL;
-    AUTO(free_text) char *name = strdup(restore->scratch->path);
+    AUTO(pawl__text_free) char *name = strdup(restore->scratch->path);
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
     struct pawl__location location = {
         .scheme = PAWL__AT_SQLITE,
@@ -83,10 +79,7 @@ static pawl_status append_tail(const struct ledger_restore *restore,
         return no_memory(reterr);
     }
     options.must_exist = true;
-    pawl_status status = pawl__ledger_sqlite_open(&location, &options, &target, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__ledger_sqlite_open(&location, &options, &target, reterr));
     struct ledger_copy copy = {
         .source = restore->tail,
         .target = target,
@@ -95,8 +88,8 @@ static pawl_status append_tail(const struct ledger_restore *restore,
         .progress = pawl__stage_tell,
         .progress_context = restore->stage,
     };
-    status = pawl__copy(&copy, reterr);
-    return status == PAWL_OK ? pawl__ledger_sqlite_flush(target, reterr) : status;
+    TRY(pawl__copy(&copy, reterr));
+    return pawl__ledger_sqlite_flush(target, reterr);
 }
 
 /* What is wrong behind the snapshot came with the tail. */
@@ -159,19 +152,15 @@ static pawl_status check_sources(const struct ledger_restore *restore,
                                  pawl_error *reterr)
 {
     struct ledger_backend *tail = restore->tail;
-    pawl_status status = source->ops->head(source, &restored->snapshot, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__snapshot_check_name(restore->snapshot, restored->snapshot.offset, reterr);
+    TRY(source->ops->head(source, &restored->snapshot, reterr));
+    TRY(pawl__snapshot_check_name(restore->snapshot, restored->snapshot.offset, reterr));
+    if (tail == NULL) {
+        return PAWL_OK;
     }
-    if (status != PAWL_OK || tail == NULL) {
-        return status;
-    }
-    status = tail->ops->head(tail, ret_tail, reterr);
-    if (status == PAWL_OK) {
-        status = check_kinship(source, tail, &restored->snapshot, ret_tail, reterr);
-    }
-    return status == PAWL_OK ? check_tail_end(restore, ret_tail->offset, restored, reterr) : status;
+    TRY(tail->ops->head(tail, ret_tail, reterr));
+    TRY(check_kinship(source, tail, &restored->snapshot, ret_tail, reterr));
+    return check_tail_end(restore, ret_tail->offset, restored, reterr);
 }
 
 pawl_status pawl__restore_into(const struct ledger_restore *restore,
@@ -225,7 +214,7 @@ static char *restored_name(const char *snapshot, int number)
     char suffix[32];
     size_t len = strlen(snapshot);
     size_t stem = len > 3 && strcmp(snapshot + len - 3, ".db") == 0 ? len - 3 : len;
-    AUTO(free_text) char *name = strndup(snapshot, stem);
+    AUTO(pawl__text_free) char *name = strndup(snapshot, stem);
 
     snprintf(suffix, sizeof(suffix), ".restored-%d.db", number);
     return name == NULL ? NULL : pawl__fs_with_suffix(name, suffix);
@@ -238,7 +227,7 @@ static pawl_status publish_numbered(struct ledger_scratch *scratch,
                                     pawl_error *reterr)
 {
     for (int number = 1; number <= RESTORED_MAX; number++) {
-        AUTO(free_text) char *path = restored_name(snapshot, number);
+        AUTO(pawl__text_free) char *path = restored_name(snapshot, number);
         if (path == NULL) {
             return no_memory(reterr);
         }
@@ -264,15 +253,13 @@ static pawl_status publish(struct ledger_scratch *scratch,
     if (target == NULL) {
         return publish_numbered(scratch, snapshot, ret_path, reterr);
     }
-    AUTO(free_text) char *path = strdup(target);
+    AUTO(pawl__text_free) char *path = strdup(target);
     if (path == NULL) {
         return no_memory(reterr);
     }
-    pawl_status status = pawl__scratch_publish(scratch, target, reterr);
-    if (status == PAWL_OK) {
-        *ret_path = STEAL(path);
-    }
-    return status;
+    TRY(pawl__scratch_publish(scratch, target, reterr));
+    *ret_path = STEAL(path);
+    return PAWL_OK;
 }
 
 static pawl_status open_tail(const char *location,
@@ -325,23 +312,19 @@ static pawl_status restore(const char *snapshot,
     AUTO(pawl__backend_close) struct ledger_backend *tail = NULL;
     AUTO(pawl__scratch_done) struct ledger_scratch scratch = { NULL };
     AUTO(pawl__snapshot_choice_done) struct snapshot_choice choice = { .path = NULL };
-    AUTO(free_text) char *path = NULL;
+    AUTO(pawl__text_free) char *path = NULL;
     const char *target = options->target;
     struct ledger_stage stage = { .progress = options->progress,
                                   .context = options->progress_context,
                                   .share = RESTORE_PART };
     struct ledger_restored restored = { 0 };
 
-    pawl_status status = target == NULL ? PAWL_OK : pawl__snapshot_check_free(target, reterr);
-    if (status == PAWL_OK) {
-        status = find_snapshot(snapshot, options->accept_older, &stage, &choice, reterr);
+    if (target != NULL) {
+        TRY(pawl__snapshot_check_free(target, reterr));
     }
-    if (status == PAWL_OK) {
-        status = open_tail(options->tail_location, &tail, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__scratch_make(target == NULL ? choice.path : target, &scratch, reterr);
-    }
+    TRY(find_snapshot(snapshot, options->accept_older, &stage, &choice, reterr));
+    TRY(open_tail(options->tail_location, &tail, reterr));
+    TRY(pawl__scratch_make(target == NULL ? choice.path : target, &scratch, reterr));
     struct ledger_restore work = {
         .snapshot = choice.path,
         .tail = tail,
@@ -349,11 +332,9 @@ static pawl_status restore(const char *snapshot,
         .scratch = &scratch,
         .stage = &stage,
     };
-    if (status == PAWL_OK) {
-        status = pawl__restore_into(&work, &restored, reterr);
-        if (status == PAWL_CORRUPT) {
-            return pawl__fail_advise(reterr, status, "%s", restored.advice);
-        }
+    pawl_status status = pawl__restore_into(&work, &restored, reterr);
+    if (status == PAWL_CORRUPT) {
+        return pawl__fail_advise(reterr, status, "%s", restored.advice);
     }
     if (status == PAWL_OK) {
         status = publish(&scratch, choice.path, target, &path, reterr);
@@ -387,15 +368,10 @@ pawl_status pawl_snapshot_restore(const char *snapshot,
     pawl_restored nobody_asks;
 
     NEED_TEXT(snapshot, reterr);
+    TRY(pawl__take_sized("restore options", options, &taken, sizeof(taken), reterr));
+    TRY(check_texts(&taken, reterr));
     pawl_status status =
-        pawl__take_sized("restore options", options, &taken, sizeof(taken), reterr);
-    if (status == PAWL_OK) {
-        status = check_texts(&taken, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = restore(snapshot, &taken, ret_restored == NULL ? &nobody_asks : ret_restored, reterr);
+        restore(snapshot, &taken, ret_restored == NULL ? &nobody_asks : ret_restored, reterr);
     return status == PAWL_OK ? PAWL_OK
                              : pawl__fail_context(reterr, status, "restore '%s'", snapshot);
 }

@@ -19,11 +19,6 @@
 
 const char *const pawl__ledger_side_suffixes[LEDGER_SIDE_FILES] = { "-wal", "-shm", ".anchor" };
 
-static void free_text(char **text)
-{
-    free(*text);
-}
-
 static pawl_status no_memory(pawl_error *reterr)
 {
     return pawl__fail(reterr, PAWL_NOMEM, "no memory for a snapshot");
@@ -43,7 +38,7 @@ pawl_status pawl__scratch_make(const char *path,
                                struct ledger_scratch *ret_scratch,
                                pawl_error *reterr)
 {
-    AUTO(free_text) char *name = pawl__fs_with_suffix(path, ".tmp-XXXXXX");
+    AUTO(pawl__text_free) char *name = pawl__fs_with_suffix(path, ".tmp-XXXXXX");
 
     if (name == NULL) {
         return no_memory(reterr);
@@ -63,7 +58,7 @@ void pawl__scratch_done(struct ledger_scratch *scratch)
     }
     unlink(scratch->path);
     for (size_t i = 0; i < LEDGER_SIDE_FILES; i++) {
-        AUTO(free_text)
+        AUTO(pawl__text_free)
         char *side = pawl__fs_with_suffix(scratch->path, pawl__ledger_side_suffixes[i]);
         if (side != NULL) {
             unlink(side);
@@ -77,12 +72,8 @@ pawl_status pawl__scratch_publish(struct ledger_scratch *scratch,
                                   const char *path,
                                   pawl_error *reterr)
 {
-    pawl_status status = pawl__snapshot_check_free(path, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__fs_publish(scratch->path, path, reterr);
-    }
-    return status;
+    TRY(pawl__snapshot_check_free(path, reterr));
+    return pawl__fs_publish(scratch->path, path, reterr);
 }
 
 static pawl_status check_absent(const char *path, pawl_error *reterr)
@@ -97,13 +88,13 @@ static pawl_status check_absent(const char *path, pawl_error *reterr)
 
 pawl_status pawl__snapshot_check_free(const char *path, pawl_error *reterr)
 {
-    pawl_status status = check_absent(path, reterr);
-
-    for (size_t i = 0; status == PAWL_OK && i < LEDGER_SIDE_FILES; i++) {
-        AUTO(free_text) char *side = pawl__fs_with_suffix(path, pawl__ledger_side_suffixes[i]);
-        status = side == NULL ? no_memory(reterr) : check_absent(side, reterr);
+    TRY(check_absent(path, reterr));
+    for (size_t i = 0; i < LEDGER_SIDE_FILES; i++) {
+        AUTO(pawl__text_free)
+        char *side = pawl__fs_with_suffix(path, pawl__ledger_side_suffixes[i]);
+        TRY(side == NULL ? no_memory(reterr) : check_absent(side, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* --- reading one --- */
@@ -112,7 +103,7 @@ pawl_status pawl__snapshot_check_free(const char *path, pawl_error *reterr)
  * then it is read as any ledger is. */
 static bool has_log(const char *path)
 {
-    AUTO(free_text) char *log = pawl__fs_with_suffix(path, "-wal");
+    AUTO(pawl__text_free) char *log = pawl__fs_with_suffix(path, "-wal");
     struct stat info;
 
     return log != NULL && stat(log, &info) == 0 && info.st_size > 0;
@@ -122,7 +113,7 @@ pawl_status pawl__snapshot_open(const char *path,
                                 struct ledger_backend **ret_backend,
                                 pawl_error *reterr)
 {
-    AUTO(free_text) char *copy = strdup(path);
+    AUTO(pawl__text_free) char *copy = strdup(path);
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
     struct pawl__location location = {
         .scheme = PAWL__AT_SQLITE,
@@ -149,14 +140,12 @@ pawl_status pawl__snapshot_verify(const char *path,
 
     options.progress = progress;
     options.progress_context = progress_context;
-    pawl_status status = pawl__snapshot_open(path, &backend, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__verify(backend, &options, &report, reterr);
-    }
-    if (status == PAWL_OK && ret_head != NULL) {
+    TRY(pawl__snapshot_open(path, &backend, reterr));
+    TRY(pawl__verify(backend, &options, &report, reterr));
+    if (ret_head != NULL) {
         *ret_head = report.verified;
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* --- taking one --- */
@@ -188,7 +177,7 @@ static pawl_status fill(struct ledger_backend *source,
                         pawl_error *reterr)
 {
     AUTO(pawl__backend_close) struct ledger_backend *target = NULL;
-    AUTO(free_text) char *name = strdup(path);
+    AUTO(pawl__text_free) char *name = strdup(path);
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
     /* It counts for nothing until it is published, and is synced then. */
     struct pawl__location location = {
@@ -201,13 +190,8 @@ static pawl_status fill(struct ledger_backend *source,
     if (name == NULL) {
         return no_memory(reterr);
     }
-    pawl_status status = source->ops->head(source, &head, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__ledger_sqlite_open(&location, &options, &target, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(source->ops->head(source, &head, reterr));
+    TRY(pawl__ledger_sqlite_open(&location, &options, &target, reterr));
     struct ledger_copy copy = {
         .source = source,
         .target = target,
@@ -215,8 +199,8 @@ static pawl_status fill(struct ledger_backend *source,
         .progress = pawl__stage_tell,
         .progress_context = stage,
     };
-    status = pawl__copy(&copy, reterr);
-    return status == PAWL_OK ? pawl__ledger_sqlite_flush(target, reterr) : status;
+    TRY(pawl__copy(&copy, reterr));
+    return pawl__ledger_sqlite_flush(target, reterr);
 }
 
 pawl_status pawl__snapshot_make(struct ledger_backend *source,
@@ -232,25 +216,16 @@ pawl_status pawl__snapshot_make(struct ledger_backend *source,
     pawl_ledger_head head;
 
     /* A copy of a log that was cut off would verify: what is missing is known only here. */
-    pawl_status status = pawl__verify_ends(source, reterr);
-    if (status == PAWL_OK) {
-        status = source->ops->copy_to != NULL
-                     ? source->ops->copy_to(source, scratch->path, pawl__stage_tell, &stage, reterr)
-                     : fill(source, scratch->path, &stage, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__verify_ends(source, reterr));
+    TRY(source->ops->copy_to != NULL
+            ? source->ops->copy_to(source, scratch->path, pawl__stage_tell, &stage, reterr)
+            : fill(source, scratch->path, &stage, reterr));
     FAILPOINT("ledger.snapshot.verify.before", reterr);
     pawl__stage_next(&stage, STAGE_WHOLE / 2);
-    status = pawl__snapshot_verify(scratch->path, pawl__stage_tell, &stage, &head, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__verify_contains(source, &head, "the snapshot", NULL, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_head = head;
-    }
-    return status;
+    TRY(pawl__snapshot_verify(scratch->path, pawl__stage_tell, &stage, &head, reterr));
+    TRY(pawl__verify_contains(source, &head, "the snapshot", NULL, reterr));
+    *ret_head = head;
+    return PAWL_OK;
 }
 
 pawl_status pawl__snapshot_advise(pawl_error *reterr, pawl_status status)
@@ -272,15 +247,10 @@ static pawl_status take(struct ledger_backend *source,
 {
     AUTO(pawl__scratch_done) struct ledger_scratch scratch = { NULL };
 
-    pawl_status status = pawl__snapshot_check_free(path, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__scratch_make(path, &scratch, reterr);
-    }
-    if (status == PAWL_OK) {
-        status =
-            pawl__snapshot_make(source, &scratch, progress, progress_context, ret_head, reterr);
-    }
-    return status == PAWL_OK ? pawl__scratch_publish(&scratch, path, reterr) : status;
+    TRY(pawl__snapshot_check_free(path, reterr));
+    TRY(pawl__scratch_make(path, &scratch, reterr));
+    TRY(pawl__snapshot_make(source, &scratch, progress, progress_context, ret_head, reterr));
+    return pawl__scratch_publish(&scratch, path, reterr);
 }
 
 pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,

@@ -107,6 +107,7 @@ PAWL_MUST_USE pawl_status pawl__snapshot_offsets(const char *directory,
                                                  uint64_t **ret_offsets,
                                                  size_t *ret_count,
                                                  pawl_error *reterr);
+void pawl__snapshot_offsets_free(uint64_t **offsets); /* for AUTO */
 
 /* "<directory>/snapshot-<20 digits>.db", malloc'ed; NULL without memory. */
 char *pawl__snapshot_path(const char *directory, uint64_t offset);

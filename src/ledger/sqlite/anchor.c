@@ -26,10 +26,7 @@ static pawl_status compare(struct sqlite_backend *backend,
     if (status != PAWL_OK && status != PAWL_NOT_FOUND) {
         return status;
     }
-    status = pawl__ledger_sqlite_head(backend->settler, &head, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__ledger_sqlite_head(backend->settler, &head, reterr));
     if (anchor.offset > head.offset
         || (anchor.offset == head.offset && !pawl__chain_hash_equal(anchor.hash, head.hash))) {
         return pawl__fail(reterr, PAWL_CORRUPT, "the anchor is not part of the log");
@@ -63,20 +60,14 @@ static pawl_status write_anchor_locked(struct sqlite_backend *backend, pawl_erro
 {
     pawl_ledger_head head;
     bool behind = false;
-    pawl_status status = compare(backend, &head, &behind, reterr);
 
-    if (status != PAWL_OK || !behind) {
-        return status;
+    TRY(compare(backend, &head, &behind, reterr));
+    if (!behind) {
+        return PAWL_OK;
     }
-    status = sync_log(backend, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(sync_log(backend, reterr));
     FAILPOINT("ledger.anchor.write.before", reterr);
-    status = pawl__anchor_write(backend->anchor_path, &head, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__anchor_write(backend->anchor_path, &head, reterr));
     FAILPOINT("ledger.anchor.write.after", reterr);
     return PAWL_OK;
 }
@@ -101,18 +92,16 @@ pawl_status pawl__ledger_sqlite_settle(struct ledger_backend *base, pawl_error *
     if (backend->anchor_spoilt) {
         return pawl__fail(reterr, PAWL_IO, "the log could not be synced before");
     }
-    pawl_status status = backend->settler == NULL ? open_settler(backend, reterr) : PAWL_OK;
-    if (status == PAWL_OK) {
-        status = compare(backend, &head, &behind, reterr);
+    if (backend->settler == NULL) {
+        TRY(open_settler(backend, reterr));
     }
-    if (status != PAWL_OK || !behind) {
-        return status; /* nothing is new: nobody's lock is needed */
+    TRY(compare(backend, &head, &behind, reterr));
+    if (!behind) {
+        return PAWL_OK; /* nothing is new: nobody's lock is needed */
     }
-    status = pawl__sqlite_begin(backend->settler, PAWL__SQLITE_IMMEDIATE, reterr);
-    if (status == PAWL_OK) {
-        status = write_anchor_locked(backend, reterr);
-        pawl__sqlite_rollback(backend->settler);
-    }
+    TRY(pawl__sqlite_begin(backend->settler, PAWL__SQLITE_IMMEDIATE, reterr));
+    pawl_status status = write_anchor_locked(backend, reterr);
+    pawl__sqlite_rollback(backend->settler);
     return status;
 }
 

@@ -112,10 +112,7 @@ pawl_status pawl__ledger_sqlite_head(struct pawl__sqlite *db,
     pawl_ledger_head head = { 0 };
     bool row;
 
-    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
     if (row) {
         pawl_view hash = pawl__sqlite_blob(&stmt, 1);
         head.offset = (uint64_t)pawl__sqlite_i64(&stmt, 0);
@@ -135,10 +132,10 @@ static pawl_status sqlite_begin(struct ledger_backend *base,
                                 pawl_error *reterr)
 {
     struct pawl__sqlite *db = of(base)->writer;
-    /* IMMEDIATE: the write lock before the head is read, so that no two appenders see the same. */
-    pawl_status status = pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, reterr);
 
-    return status == PAWL_OK ? pawl__ledger_sqlite_head(db, ret_head, reterr) : status;
+    /* IMMEDIATE: the write lock before the head is read, so that no two appenders see the same. */
+    TRY(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, reterr));
+    return pawl__ledger_sqlite_head(db, ret_head, reterr);
 }
 
 static pawl_status sqlite_lookup(struct ledger_backend *base,
@@ -190,8 +187,8 @@ static pawl_status insert_one(struct pawl__sqlite *db, const pawl_event *event, 
     pawl__sqlite_bind_i64(&stmt, 9, event->schema_version);
     pawl__sqlite_bind_blob(
         &stmt, 10, (pawl_view){ (const char *)event->hash, sizeof(event->hash) });
-    pawl_status status = pawl__sqlite_run(&stmt, reterr);
-    return status == PAWL_OK ? check_changed(db, "events", reterr) : status;
+    TRY(pawl__sqlite_run(&stmt, reterr));
+    return check_changed(db, "events", reterr);
 }
 
 /* What the transaction has written so far is what it was told to write: an AFTER trigger can take a
@@ -206,10 +203,7 @@ static pawl_status read_back(struct pawl__sqlite *db,
     bool row;
 
     pawl__sqlite_bind_i64(&stmt, 1, (int64_t)events[0].offset - 1);
-    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
     pawl_view hash = row ? pawl__sqlite_blob(&stmt, 1) : (pawl_view){ NULL, 0 };
     bool same = row && pawl__sqlite_i64(&stmt, 0) == (int64_t)last->offset
                 && pawl__sqlite_i64(&stmt, 2) == (int64_t)count && hash.len == sizeof(last->hash)
@@ -228,12 +222,10 @@ static pawl_status sqlite_insert(struct ledger_backend *base,
                                  size_t count,
                                  pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        status = insert_one(of(base)->writer, &events[i], reterr);
+    for (size_t i = 0; i < count; i++) {
+        TRY(insert_one(of(base)->writer, &events[i], reterr));
     }
-    return status == PAWL_OK ? read_back(of(base)->writer, events, count, reterr) : status;
+    return read_back(of(base)->writer, events, count, reterr);
 }
 
 static pawl_status sqlite_turn_get(struct ledger_backend *base,
@@ -249,10 +241,7 @@ static pawl_status sqlite_turn_get(struct ledger_backend *base,
 
     pawl__sqlite_bind_text(&stmt, 1, run_id);
     pawl__sqlite_bind_i64(&stmt, 2, turn);
-    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
     if (row) {
         found.attempt = (uint32_t)pawl__sqlite_i64(&stmt, 0);
         found.state = (pawl_turn_state)pawl__sqlite_i64(&stmt, 1);
@@ -285,8 +274,8 @@ static pawl_status sqlite_turn_put(struct ledger_backend *base,
     pawl__sqlite_bind_i64(&stmt, 4, turn->state);
     pawl__sqlite_bind_i64(&stmt, 5, (int64_t)turn->begin_offset);
     pawl__sqlite_bind_i64(&stmt, 6, (int64_t)turn->end_offset);
-    pawl_status status = pawl__sqlite_run(&stmt, reterr);
-    return status == PAWL_OK ? check_changed(of(base)->writer, "turns", reterr) : status;
+    TRY(pawl__sqlite_run(&stmt, reterr));
+    return check_changed(of(base)->writer, "turns", reterr);
 }
 
 /* Bytes of the embeddings that are there; 0: none yet. */
@@ -294,12 +283,10 @@ static pawl_status vector_bytes(struct pawl__sqlite *db, size_t *ret_bytes, pawl
 {
     AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_EMBED_ANY);
     bool row;
-    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
 
-    if (status == PAWL_OK) {
-        *ret_bytes = row ? (size_t)pawl__sqlite_i64(&stmt, 0) : 0;
-    }
-    return status;
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
+    *ret_bytes = row ? (size_t)pawl__sqlite_i64(&stmt, 0) : 0;
+    return PAWL_OK;
 }
 
 static pawl_status sqlite_embed(struct ledger_backend *base,
@@ -310,10 +297,7 @@ static pawl_status sqlite_embed(struct ledger_backend *base,
     struct pawl__sqlite *db = of(base)->writer;
     size_t bytes;
 
-    pawl_status status = vector_bytes(db, &bytes, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(vector_bytes(db, &bytes, reterr));
     if (bytes % sizeof(float) != 0) {
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
@@ -330,7 +314,7 @@ static pawl_status sqlite_embed(struct ledger_backend *base,
     AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_EMBED);
     pawl__sqlite_bind_i64(&stmt, 1, (int64_t)offset);
     pawl__sqlite_bind_blob(&stmt, 2, vector);
-    status = pawl__sqlite_run(&stmt, reterr);
+    pawl_status status = pawl__sqlite_run(&stmt, reterr);
     if (status == PAWL_OK) {
         return check_changed(db, "embeddings", reterr);
     }

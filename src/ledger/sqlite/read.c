@@ -139,8 +139,8 @@ pawl_status pawl__ledger_sqlite_row(struct pawl__sqlite_stmt *stmt,
         return fail_type(stmt, "schema_version", "a number", reterr);
     }
     ret_event->offset = (uint64_t)pawl__sqlite_i64(stmt, 0);
-    pawl_status status = read_hash(stmt, ret_event, reterr);
-    return status == PAWL_OK ? read_time(created_at, ret_event, reterr) : status;
+    TRY(read_hash(stmt, ret_event, reterr));
+    return read_time(created_at, ret_event, reterr);
 }
 
 static pawl_status each_row(struct pawl__sqlite_stmt *stmt,
@@ -149,21 +149,16 @@ static pawl_status each_row(struct pawl__sqlite_stmt *stmt,
                             uint64_t *ret_rows,
                             pawl_error *reterr)
 {
-    for (uint64_t rows = 0;; rows++) {
+    for (*ret_rows = 0;; ++*ret_rows) {
         bool row;
         pawl_event event;
-        pawl_status status = pawl__sqlite_next(stmt, &row, reterr);
 
-        if (status == PAWL_OK && row) {
-            status = pawl__ledger_sqlite_row(stmt, &event, reterr);
+        TRY(pawl__sqlite_next(stmt, &row, reterr));
+        if (!row) {
+            return PAWL_OK;
         }
-        if (status == PAWL_OK && row) {
-            status = sink(context, &event, reterr);
-        }
-        if (status != PAWL_OK || !row) {
-            *ret_rows = rows;
-            return status;
-        }
+        TRY(pawl__ledger_sqlite_row(stmt, &event, reterr));
+        TRY(sink(context, &event, reterr));
     }
 }
 
@@ -210,10 +205,7 @@ pawl_status pawl__ledger_sqlite_read(struct ledger_backend *base,
     struct filter_texts texts;
     uint64_t rows;
 
-    pawl_status status = borrow(base, &borrowed, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(borrow(base, &borrowed, reterr));
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, read_statement(query->filter));
     pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(query->from, (uint64_t)INT64_MAX));
@@ -225,7 +217,7 @@ pawl_status pawl__ledger_sqlite_read(struct ledger_backend *base,
     }
     /* The end is looked for here: in the statement it costs as much as reading a column. */
     struct up_to up_to = { query->up_to, sink, context, false };
-    status = each_row(&stmt, sink_up_to, &up_to, &rows, reterr);
+    pawl_status status = each_row(&stmt, sink_up_to, &up_to, &rows, reterr);
     return up_to.passed ? PAWL_OK : status;
 }
 
@@ -234,13 +226,11 @@ pawl_status pawl__ledger_sqlite_get_head(struct ledger_backend *base,
                                          pawl_error *reterr)
 {
     AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
-    pawl_status status = borrow(base, &borrowed, reterr);
 
-    if (status
-        == PAWL_OK) { /* a follower would wait for ever for what is written to another file */
-        status = pawl__sqlite_check_place(borrowed.db, reterr);
-    }
-    return status == PAWL_OK ? pawl__ledger_sqlite_head(borrowed.db, ret_head, reterr) : status;
+    TRY(borrow(base, &borrowed, reterr));
+    /* Of a file that was replaced a follower would wait for ever. */
+    TRY(pawl__sqlite_check_place(borrowed.db, reterr));
+    return pawl__ledger_sqlite_head(borrowed.db, ret_head, reterr);
 }
 
 /* Offsets begin at 1 and every read does, too; a look-up by id would find what stands before. */
@@ -248,16 +238,16 @@ static pawl_status check_first(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_
 {
     AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_FIRST);
     bool row;
-    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
 
-    if (status == PAWL_OK && row && pawl__sqlite_i64(&stmt, 0) < 1) {
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
+    if (row && pawl__sqlite_i64(&stmt, 0) < 1) {
         *ret_bad = 1;
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
                           "inserted: an event stands before the first, at %lld",
                           (long long)pawl__sqlite_i64(&stmt, 0));
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* AUTOINCREMENT makes SQLite remember the highest offset there ever was, in the same transaction: a
@@ -267,14 +257,12 @@ static pawl_status check_highest(struct pawl__sqlite *db, uint64_t *ret_bad, paw
     AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_HIGHEST_EVER);
     pawl_ledger_head head;
     bool row;
-    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
-    int64_t highest = status == PAWL_OK && row ? pawl__sqlite_i64(&stmt, 0) : 0;
 
-    if (status == PAWL_OK) { /* after it: the log only grows */
-        status = pawl__ledger_sqlite_head(db, &head, reterr);
-    }
-    if (status != PAWL_OK || highest <= (int64_t)head.offset) {
-        return status;
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
+    int64_t highest = row ? pawl__sqlite_i64(&stmt, 0) : 0;
+    TRY(pawl__ledger_sqlite_head(db, &head, reterr)); /* after it: the log only grows */
+    if (highest <= (int64_t)head.offset) {
+        return PAWL_OK;
     }
     *ret_bad = head.offset + 1;
     return pawl__fail_advised(
@@ -292,9 +280,9 @@ static pawl_status check_last(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_e
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_LAST_UNINDEXED);
     bool row;
-    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
 
-    if (status == PAWL_OK && row) {
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
+    if (row) {
         *ret_bad = (uint64_t)pawl__sqlite_i64(&stmt, 0);
         return pawl__fail_advised(
             reterr,
@@ -303,7 +291,7 @@ static pawl_status check_last(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_e
             "the writers and run `sqlite3 FILE REINDEX`",
             (long long)pawl__sqlite_i64(&stmt, 0));
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__ledger_sqlite_check(struct ledger_backend *base,
@@ -311,24 +299,19 @@ pawl_status pawl__ledger_sqlite_check(struct ledger_backend *base,
                                       pawl_error *reterr)
 {
     AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
-    pawl_status status = borrow(base, &borrowed, reterr);
 
-    if (status == PAWL_OK) {
-        status = check_first(borrowed.db, ret_bad, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = check_highest(borrowed.db, ret_bad, reterr);
-    }
-    return status == PAWL_OK && of(base)->writer != NULL ? check_last(borrowed.db, ret_bad, reterr)
-                                                         : status;
+    TRY(borrow(base, &borrowed, reterr));
+    TRY(check_first(borrowed.db, ret_bad, reterr));
+    TRY(check_highest(borrowed.db, ret_bad, reterr));
+    return of(base)->writer != NULL ? check_last(borrowed.db, ret_bad, reterr) : PAWL_OK;
 }
 
 pawl_status pawl__ledger_sqlite_schema(struct ledger_backend *base, pawl_error *reterr)
 {
     AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
-    pawl_status status = borrow(base, &borrowed, reterr);
 
-    return status == PAWL_OK ? pawl__sqlite_check_schema(borrowed.db, reterr) : status;
+    TRY(borrow(base, &borrowed, reterr));
+    return pawl__sqlite_check_schema(borrowed.db, reterr);
 }
 
 pawl_status pawl__ledger_sqlite_entries(struct ledger_backend *base,
@@ -345,20 +328,19 @@ pawl_status pawl__ledger_sqlite_entries(struct ledger_backend *base,
     };
     AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
 
-    pawl_status status = borrow(base, &borrowed, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(borrow(base, &borrowed, reterr));
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, statements[index]);
-    for (bool row = true; status == PAWL_OK && row;) {
-        status = pawl__sqlite_next(&stmt, &row, reterr);
-        if (status == PAWL_OK && row) {
-            status = sink(
-                context, pawl__sqlite_text(&stmt, 0), (uint64_t)pawl__sqlite_i64(&stmt, 1), reterr);
+    for (bool row = true; row;) {
+        TRY(pawl__sqlite_next(&stmt, &row, reterr));
+        if (row) {
+            TRY(sink(context,
+                     pawl__sqlite_text(&stmt, 0),
+                     (uint64_t)pawl__sqlite_i64(&stmt, 1),
+                     reterr));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__ledger_sqlite_lookup(struct pawl__sqlite *db,
@@ -371,11 +353,11 @@ pawl_status pawl__ledger_sqlite_lookup(struct pawl__sqlite *db,
     uint64_t rows;
 
     pawl__sqlite_bind_text(&stmt, 1, id);
-    pawl_status status = each_row(&stmt, sink, context, &rows, reterr);
-    if (status == PAWL_OK && rows == 0) {
+    TRY(each_row(&stmt, sink, context, &rows, reterr));
+    if (rows == 0) {
         return pawl__fail(reterr, PAWL_NOT_FOUND, "no event with id '%.*s'", VIEW_ARGS(id));
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__ledger_sqlite_get(struct ledger_backend *base,
@@ -388,21 +370,19 @@ pawl_status pawl__ledger_sqlite_get(struct ledger_backend *base,
     AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
     uint64_t rows;
 
-    pawl_status status = borrow(base, &borrowed, reterr);
-    if (status != PAWL_OK || id.len > 0) {
-        return status != PAWL_OK
-                   ? status
-                   : pawl__ledger_sqlite_lookup(borrowed.db, id, sink, context, reterr);
+    TRY(borrow(base, &borrowed, reterr));
+    if (id.len > 0) {
+        return pawl__ledger_sqlite_lookup(borrowed.db, id, sink, context, reterr);
     }
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, SQL_BY_OFFSET);
     pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(offset, (uint64_t)INT64_MAX));
-    status = each_row(&stmt, sink, context, &rows, reterr);
-    if (status == PAWL_OK && rows == 0) {
+    TRY(each_row(&stmt, sink, context, &rows, reterr));
+    if (rows == 0) {
         return pawl__fail(
             reterr, PAWL_NOT_FOUND, "no event at offset %llu", (unsigned long long)offset);
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* One number for a run; NOT_FOUND when it is NULL, because nothing was there to take it of. */
@@ -415,17 +395,11 @@ static pawl_status one_turn(struct ledger_backend *base,
     AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
     bool row;
 
-    pawl_status status = borrow(base, &borrowed, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(borrow(base, &borrowed, reterr));
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, statement);
     bind_name(&stmt, 1, run_id);
-    status = pawl__sqlite_next(&stmt, &row, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
     if (!row || pawl__sqlite_is_null(&stmt, 0)) {
         return pawl__fail(reterr, PAWL_NOT_FOUND, "no turn in run '%.*s'", VIEW_ARGS(run_id));
     }
@@ -465,18 +439,12 @@ pawl_status pawl__ledger_sqlite_counts(struct ledger_backend *base,
     AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
     struct filter_texts texts;
 
-    pawl_status status = borrow(base, &borrowed, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(borrow(base, &borrowed, reterr));
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, statements[by]);
     bind_filter(&stmt, 1, filter == NULL ? &all : filter, &texts);
     for (bool row = true; row;) {
-        status = pawl__sqlite_next(&stmt, &row, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__sqlite_next(&stmt, &row, reterr));
         if (row
             && !visit(context, pawl__sqlite_text(&stmt, 0), (uint64_t)pawl__sqlite_i64(&stmt, 1))) {
             break;
@@ -492,10 +460,10 @@ static pawl_status each_turn(struct pawl__sqlite_stmt *stmt,
 {
     for (;;) {
         bool row;
-        pawl_status status = pawl__sqlite_next(stmt, &row, reterr);
 
-        if (status != PAWL_OK || !row) {
-            return status;
+        TRY(pawl__sqlite_next(stmt, &row, reterr));
+        if (!row) {
+            return PAWL_OK;
         }
         pawl_turn_info info = {
             .run_id = pawl__sqlite_text(stmt, 0),
@@ -519,10 +487,7 @@ pawl_status pawl__ledger_sqlite_turns(struct ledger_backend *base,
 {
     AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
 
-    pawl_status status = borrow(base, &borrowed, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(borrow(base, &borrowed, reterr));
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, SQL_TURNS);
     bind_name(&stmt, 1, run_id);
@@ -549,11 +514,9 @@ pawl_status pawl__ledger_sqlite_unfinished(struct ledger_backend *base,
                                            pawl_error *reterr)
 {
     AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
-    pawl_status status = borrow(base, &borrowed, reterr);
 
-    return status == PAWL_OK
-               ? pawl__ledger_sqlite_each_unfinished(borrowed.db, since, visit, context, reterr)
-               : status;
+    TRY(borrow(base, &borrowed, reterr));
+    return pawl__ledger_sqlite_each_unfinished(borrowed.db, since, visit, context, reterr);
 }
 
 pawl_status pawl__ledger_sqlite_embeddings(struct ledger_backend *base,
@@ -565,22 +528,21 @@ pawl_status pawl__ledger_sqlite_embeddings(struct ledger_backend *base,
     AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
     struct filter_texts texts;
 
-    pawl_status status = borrow(base, &borrowed, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(borrow(base, &borrowed, reterr));
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt =
         pawl__sqlite_use(borrowed.db, filter == NULL ? SQL_EMBEDDINGS : SQL_EMBEDDINGS_FILTER);
     if (filter != NULL) {
         bind_filter(&stmt, 1, filter, &texts);
     }
-    for (bool row = true; status == PAWL_OK && row;) {
-        status = pawl__sqlite_next(&stmt, &row, reterr);
-        if (status == PAWL_OK && row) {
-            status = visit(
-                context, (uint64_t)pawl__sqlite_i64(&stmt, 0), pawl__sqlite_blob(&stmt, 1), reterr);
+    for (bool row = true; row;) {
+        TRY(pawl__sqlite_next(&stmt, &row, reterr));
+        if (row) {
+            TRY(visit(context,
+                      (uint64_t)pawl__sqlite_i64(&stmt, 0),
+                      pawl__sqlite_blob(&stmt, 1),
+                      reterr));
         }
     }
-    return status;
+    return PAWL_OK;
 }

@@ -61,13 +61,8 @@ static pawl_status copy_event(void *context, const pawl_event *event, pawl_error
                           (unsigned long long)work->head.offset,
                           (unsigned long long)event->offset);
     }
-    pawl_status status = begin(work, reterr);
-    if (status == PAWL_OK) {
-        status = target->ops->insert(target, event, 1, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(begin(work, reterr));
+    TRY(target->ops->insert(target, event, 1, reterr));
     work->head.offset = event->offset;
     return wrote(work, event->payload.len, reterr);
 }
@@ -83,10 +78,8 @@ static pawl_status copy_events(struct work *work, pawl_error *reterr)
             .up_to = copy->up_to,
             .limit = PAGE_EVENTS,
         };
-        pawl_status status = source->ops->read(source, &query, copy_event, work, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+
+        TRY(source->ops->read(source, &query, copy_event, work, reterr));
         if (work->head.offset == query.from) {
             return pawl__fail(reterr,
                               PAWL_CORRUPT,
@@ -118,11 +111,9 @@ static pawl_status put_turn(struct work *work, const pawl_turn_info *info, pawl_
         .end_offset = ended ? info->end_offset : 0,
     };
 
-    pawl_status status = begin(work, reterr);
-    if (status == PAWL_OK) {
-        status = target->ops->turn_put(target, &turn, reterr);
-    }
-    return status == PAWL_OK ? wrote(work, 0, reterr) : status;
+    TRY(begin(work, reterr));
+    TRY(target->ops->turn_put(target, &turn, reterr));
+    return wrote(work, 0, reterr);
 }
 
 static bool copy_turn(void *context, const pawl_turn_info *info)
@@ -146,9 +137,8 @@ static pawl_status copy_turns(struct work *work, pawl_error *reterr)
 
     work->reterr = reterr;
     work->turn_status = PAWL_OK;
-    pawl_status status =
-        source->ops->turns(source, (pawl_view){ NULL, 0 }, copy_turn, work, reterr);
-    return status == PAWL_OK ? work->turn_status : status;
+    TRY(source->ops->turns(source, (pawl_view){ NULL, 0 }, copy_turn, work, reterr));
+    return work->turn_status;
 }
 
 /* --- embeddings --- */
@@ -165,11 +155,9 @@ static pawl_status copy_embedding(void *context,
     if (offset > work->copy->up_to) {
         return PAWL_OK;
     }
-    pawl_status status = begin(work, reterr);
-    if (status == PAWL_OK) {
-        status = target->ops->embed(target, offset, vector, reterr);
-    }
-    return status == PAWL_OK ? wrote(work, vector.len, reterr) : status;
+    TRY(begin(work, reterr));
+    TRY(target->ops->embed(target, offset, vector, reterr));
+    return wrote(work, vector.len, reterr);
 }
 
 pawl_status pawl__copy(const struct ledger_copy *copy, pawl_error *reterr)

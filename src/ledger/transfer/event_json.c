@@ -168,11 +168,8 @@ static pawl_status take_name(struct split *split, enum field *ret_field)
 static pawl_status take_member(struct split *split)
 {
     enum field field = FIELD_COUNT;
-    pawl_status status = take_name(split, &field);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(take_name(split, &field));
     if (split->values[field].len > 0) {
         return pawl__fail(split->reterr, PAWL_INVALID, "%s: is there twice", names[field]);
     }
@@ -199,10 +196,7 @@ static pawl_status split_members(struct split *split)
         return PAWL_OK;
     }
     do {
-        pawl_status status = take_member(split);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(take_member(split));
     } while (take(split, ','));
     return take(split, '}') ? PAWL_OK : fail_here(split, "expected ',' or '}'");
 }
@@ -218,11 +212,11 @@ static pawl_status split_line(struct split *split)
                           "column %zu: a NUL byte; write UTF-8 without them",
                           (size_t)(nul - text.data) + 1);
     }
-    pawl_status status = split_members(split);
-    if (status == PAWL_OK && peek(split) != '\0') {
-        status = fail_here(split, "nothing may stand behind the object");
+    TRY(split_members(split));
+    if (peek(split) != '\0') {
+        return fail_here(split, "nothing may stand behind the object");
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* --- reading the members --- */
@@ -276,11 +270,11 @@ static pawl_status read_text(struct reading *reading,
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "%s", names[field]);
     }
-    status = pawl__json_text(pawl__json_root(json, names[field]), &text, reterr);
-    if (status == PAWL_OK && !pawl__arena_copy(reading->arena, text, ret_text)) {
-        status = pawl__fail(reterr, PAWL_NOMEM, "no memory for an event");
+    TRY(pawl__json_text(pawl__json_root(json, names[field]), &text, reterr));
+    if (!pawl__arena_copy(reading->arena, text, ret_text)) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an event");
     }
-    return status;
+    return PAWL_OK;
 }
 
 static bool is_digits(pawl_view value)
@@ -317,12 +311,12 @@ static pawl_status read_time(struct reading *reading, int64_t *ret_us)
 {
     pawl_error *reterr = reading->split.reterr;
     pawl_view text = { NULL, 0 };
-    pawl_status status = read_text(reading, FIELD_CREATED_AT, FIELD_BYTES_MAX, &text);
 
-    if (status != PAWL_OK || is_missing(reading, FIELD_CREATED_AT)) {
-        return status;
+    TRY(read_text(reading, FIELD_CREATED_AT, FIELD_BYTES_MAX, &text));
+    if (is_missing(reading, FIELD_CREATED_AT)) {
+        return PAWL_OK;
     }
-    status = pawl__time_parse(text, ret_us, reterr);
+    pawl_status status = pawl__time_parse(text, ret_us, reterr);
     return status == PAWL_OK ? status : pawl__fail_context(reterr, status, "created_at");
 }
 
@@ -331,12 +325,12 @@ static pawl_status read_hash(struct reading *reading, uint8_t ret_hash[PAWL_LEDG
     pawl_error *reterr = reading->split.reterr;
     struct pawl__sha256 hash;
     pawl_view text = { NULL, 0 };
-    pawl_status status = read_text(reading, FIELD_HASH, FIELD_BYTES_MAX, &text);
 
-    if (status != PAWL_OK || is_missing(reading, FIELD_HASH)) {
-        return status;
+    TRY(read_text(reading, FIELD_HASH, FIELD_BYTES_MAX, &text));
+    if (is_missing(reading, FIELD_HASH)) {
+        return PAWL_OK;
     }
-    status = pawl__sha256_parse(text, &hash, reterr);
+    pawl_status status = pawl__sha256_parse(text, &hash, reterr);
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "hash");
     }
@@ -362,11 +356,8 @@ static pawl_status read_payload(struct reading *reading, pawl_view *ret_payload)
 {
     pawl_view payload = reading->split.values[FIELD_PAYLOAD];
     pawl_view text = { NULL, 0 };
-    pawl_status status = read_text(reading, FIELD_PAYLOAD_TEXT, SIZE_MAX / 2, &text);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(read_text(reading, FIELD_PAYLOAD_TEXT, SIZE_MAX / 2, &text));
     if (!is_missing(reading, FIELD_PAYLOAD_TEXT)) {
         *ret_payload = text;
         return payload.len == 0 ? PAWL_OK : check_both(payload, text, reading->split.reterr);
@@ -388,40 +379,34 @@ static pawl_status read_names(struct reading *reading, pawl_event *event)
         { FIELD_KIND, &event->kind },
         { FIELD_ACTOR, &event->actor },
     };
-    pawl_status status = PAWL_OK;
 
-    for (size_t i = 0; i < COUNT_OF(texts) && status == PAWL_OK; i++) {
-        status = read_text(reading, texts[i].field, FIELD_BYTES_MAX, texts[i].text);
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        TRY(read_text(reading, texts[i].field, FIELD_BYTES_MAX, texts[i].text));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status read_numbers(struct reading *reading, pawl_event *event)
 {
     pawl_error *reterr = reading->split.reterr;
     int64_t offset = (int64_t)event->offset;
-    pawl_status status = read_number(reading, FIELD_OFFSET, &offset);
 
-    if (status == PAWL_OK && offset < 0) {
+    TRY(read_number(reading, FIELD_OFFSET, &offset));
+    if (offset < 0) {
         return pawl__fail(
             reterr, PAWL_INVALID, "offset: is %lld, must be 0 or more", (long long)offset);
     }
     event->offset = (uint64_t)offset;
-    if (status == PAWL_OK) {
-        status = read_number(reading, FIELD_TURN, &event->turn);
-    }
-    if (status == PAWL_OK && event->turn < 0 && is_missing(reading, FIELD_TURN)) {
+    TRY(read_number(reading, FIELD_TURN, &event->turn));
+    if (event->turn < 0 && is_missing(reading, FIELD_TURN)) {
         return pawl__fail(reterr, PAWL_INVALID, "turn: missing");
     }
-    if (status == PAWL_OK) {
-        status = read_number(reading, FIELD_SCHEMA_VERSION, &event->schema_version);
-    }
-    /* To the calls that append, 0 means 1: who writes it does not mean that. */
-    if (status == PAWL_OK && event->schema_version == 0
-        && !is_missing(reading, FIELD_SCHEMA_VERSION)) {
+    TRY(read_number(reading, FIELD_SCHEMA_VERSION, &event->schema_version));
+    /* The calls that append take 0 for 1; a line that says 0 means something else. */
+    if (event->schema_version == 0 && !is_missing(reading, FIELD_SCHEMA_VERSION)) {
         return pawl__fail(reterr, PAWL_INVALID, "schema_version: is 0, must be 1 or more");
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__event_read_json(pawl_view json,
@@ -434,26 +419,14 @@ pawl_status pawl__event_read_json(pawl_view json,
     struct reading reading = { .split = { .text = json, .reterr = reterr }, .arena = arena };
     pawl_event event = defaults == NULL ? nothing : *defaults;
 
-    pawl_status status = split_line(&reading.split);
-    if (status == PAWL_OK) {
-        status = read_names(&reading, &event);
-    }
-    if (status == PAWL_OK) {
-        status = read_numbers(&reading, &event);
-    }
-    if (status == PAWL_OK) {
-        status = read_payload(&reading, &event.payload);
-    }
-    if (status == PAWL_OK) {
-        status = read_time(&reading, &event.created_at_us);
-    }
-    if (status == PAWL_OK) {
-        status = read_hash(&reading, event.hash);
-    }
-    if (status == PAWL_OK) {
-        *ret_event = event;
-    }
-    return status;
+    TRY(split_line(&reading.split));
+    TRY(read_names(&reading, &event));
+    TRY(read_numbers(&reading, &event));
+    TRY(read_payload(&reading, &event.payload));
+    TRY(read_time(&reading, &event.created_at_us));
+    TRY(read_hash(&reading, event.hash));
+    *ret_event = event;
+    return PAWL_OK;
 }
 
 /* --- writing --- */
@@ -526,12 +499,9 @@ static pawl_status check_payload(const pawl_event *event, pawl_error *reterr)
 
 pawl_status pawl__event_add_json(const pawl_event *event, struct pawl__buf *buf, pawl_error *reterr)
 {
-    pawl_status status = check_payload(event, reterr);
-
-    if (status == PAWL_OK) {
-        add_object(event, buf);
-    }
-    return status;
+    TRY(check_payload(event, reterr));
+    add_object(event, buf);
+    return PAWL_OK;
 }
 
 /* --- the public pair --- */
@@ -567,8 +537,8 @@ pawl_status pawl_event_from_json(pawl_view json,
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "defaults");
     }
-    status = pawl__event_read_json(json, defaults, &arena, &event, reterr);
-    return status == PAWL_OK ? copy_out(&event, ret_event, reterr) : status;
+    TRY(pawl__event_read_json(json, defaults, &arena, &event, reterr));
+    return copy_out(&event, ret_event, reterr);
 }
 
 pawl_status pawl_event_to_json(const pawl_event *event,
@@ -576,22 +546,15 @@ pawl_status pawl_event_to_json(const pawl_event *event,
                                size_t *ret_len,
                                pawl_error *reterr)
 {
-    struct pawl__buf buf = BUF_INIT(SIZE_MAX / 2);
+    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(SIZE_MAX / 2);
 
     NEED(event, reterr);
     NEED(ret_json, reterr);
-    pawl_status status = pawl__event_check_views(event, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__event_add_json(event, &buf, reterr);
-    }
-    if (status != PAWL_OK) {
-        pawl__buf_done(&buf);
-        return status;
-    }
+    TRY(pawl__event_check_views(event, reterr));
+    TRY(pawl__event_add_json(event, &buf, reterr));
     size_t len = buf.len;
     char *text = pawl__buf_steal(&buf);
     if (text == NULL) {
-        pawl__buf_done(&buf);
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an event");
     }
     *ret_json = text;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/core/argument.h"
+#include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/core/sink.h"
 #include "base/os/fs.h"
@@ -45,12 +46,9 @@ static pawl_status walk(struct ledger_export *export,
     pawl_status status;
 
     while ((status = pawl_reader_next(reader, &event, &end)) == PAWL_OK) {
-        status = sink(context, event, reterr);
-        if (status == PAWL_OK && export->count++ % TELL_EVERY == 0) {
-            status = pawl__progress_tell(&export->progress, event->offset, total, reterr);
-        }
-        if (status != PAWL_OK) {
-            return status;
+        TRY(sink(context, event, reterr));
+        if (export->count++ % TELL_EVERY == 0) {
+            TRY(pawl__progress_tell(&export->progress, event->offset, total, reterr));
         }
     }
     if (status == PAWL_NOT_FOUND) {
@@ -70,13 +68,13 @@ pawl_status pawl__export_each(struct ledger_export *export,
     AUTO(close_reader) pawl_reader *reader = NULL;
     pawl_reader_options options = PAWL_READER_OPTIONS_INIT;
 
-    pawl_status status = pawl_ledger_latest_offset(export->ledger, &options.up_to, reterr);
-    if (status != PAWL_OK || options.up_to == 0) {
-        return status;
+    TRY(pawl_ledger_latest_offset(export->ledger, &options.up_to, reterr));
+    if (options.up_to == 0) {
+        return PAWL_OK;
     }
     options.filter = export->filter;
-    status = pawl_reader_open(export->ledger, &options, &reader, reterr);
-    return status == PAWL_OK ? walk(export, reader, sink, context, options.up_to, reterr) : status;
+    TRY(pawl_reader_open(export->ledger, &options, &reader, reterr));
+    return walk(export, reader, sink, context, options.up_to, reterr);
 }
 
 /* --- JSONL --- */
@@ -106,10 +104,7 @@ static pawl_status add_line(void *context, const pawl_event *event, pawl_error *
 {
     struct jsonl *jsonl = context;
 
-    pawl_status status = pawl__event_add_json(event, &jsonl->buf, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__event_add_json(event, &jsonl->buf, reterr));
     pawl__buf_add_char(&jsonl->buf, '\n');
     return jsonl->buf.len >= CHUNK_BYTES || jsonl->buf.broken ? flush(jsonl, reterr) : PAWL_OK;
 }
@@ -118,20 +113,15 @@ static pawl_status write_jsonl(struct ledger_export *export, int fd, pawl_error 
 {
     AUTO(jsonl_done)
     struct jsonl jsonl = { .buf = BUF_INIT(SIZE_MAX / 2), .sink = pawl__sink_fd(&fd) };
-    pawl_status status = pawl__export_each(export, add_line, &jsonl, reterr);
 
-    return status == PAWL_OK ? flush(&jsonl, reterr) : status;
-}
-
-static void free_text(char **text)
-{
-    free(*text);
+    TRY(pawl__export_each(export, add_line, &jsonl, reterr));
+    return flush(&jsonl, reterr);
 }
 
 static pawl_status export_jsonl(struct ledger_export *export, const char *path, pawl_error *reterr)
 {
     size_t size = strlen(path) + sizeof(".XXXXXX");
-    AUTO(free_text) char *temporary = malloc(size);
+    AUTO(pawl__text_free) char *temporary = malloc(size);
 
     if (strcmp(path, "-") == 0) {
         return write_jsonl(export, STDOUT_FILENO, reterr);

@@ -56,8 +56,8 @@ static pawl_status append_range(struct ledger_import *import,
         return fail_at(import, import->places[from], status, reterr);
     }
     size_t half = count / 2;
-    status = append_range(import, from, half, reterr);
-    return status == PAWL_OK ? append_range(import, from + half, count - half, reterr) : status;
+    TRY(append_range(import, from, half, reterr));
+    return append_range(import, from + half, count - half, reterr);
 }
 
 pawl_status pawl__import_flush(struct ledger_import *import, pawl_error *reterr)
@@ -156,17 +156,16 @@ static pawl_status import_lines(struct ledger_import *import, int fd, pawl_error
     pawl_status status;
 
     while ((status = pawl__lines_next(&lines, &line, &end)) == PAWL_OK) {
-        status = is_blank(line) ? PAWL_OK : import_line(import, line, &lines, reterr);
-        if (status == PAWL_OK && import->count == 0) { /* a batch was appended */
-            status = pawl__progress_tell(&import->progress, lines.bytes, total, reterr);
+        if (!is_blank(line)) {
+            TRY(import_line(import, line, &lines, reterr));
         }
-        if (status != PAWL_OK) {
-            return status;
+        if (import->count == 0) { /* a batch was appended */
+            TRY(pawl__progress_tell(&import->progress, lines.bytes, total, reterr));
         }
     }
-    pawl_status flushed = pawl__import_flush(import, reterr);
-    if (flushed != PAWL_OK || status == PAWL_NOT_FOUND) {
-        return flushed;
+    TRY(pawl__import_flush(import, reterr));
+    if (status == PAWL_NOT_FOUND) {
+        return PAWL_OK;
     }
     if (reterr != NULL) {
         *reterr = end;

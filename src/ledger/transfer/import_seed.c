@@ -59,12 +59,10 @@ static pawl_status query_count(struct pawl__sqlite *db,
 {
     AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, statement);
     bool row = false;
-    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
 
-    if (status == PAWL_OK) {
-        *ret_count = row ? pawl__sqlite_i64(&stmt, 0) : 0;
-    }
-    return status;
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
+    *ret_count = row ? pawl__sqlite_i64(&stmt, 0) : 0;
+    return PAWL_OK;
 }
 
 /* PAWL_OK when the table is there, with all of its columns. */
@@ -216,31 +214,26 @@ static pawl_status import_rows(struct ledger_import *import,
     uint64_t done = 0;
     int64_t total = 0;
     bool row = false;
-    pawl_status status = query_count(db, SQL_TOTAL, &total, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(query_count(db, SQL_TOTAL, &total, reterr));
     stmt = pawl__sqlite_use(db, SQL_EVENTS);
-    while ((status = pawl__sqlite_next(&stmt, &row, reterr)) == PAWL_OK && row) {
-        status = import_row(import, &stmt, reterr);
-        if (status == PAWL_OK && ++done % TELL_EVERY == 0) {
-            status = pawl__progress_tell(&import->progress, done, (uint64_t)total, reterr);
+    for (;;) {
+        TRY(pawl__sqlite_next(&stmt, &row, reterr));
+        if (!row) {
+            return pawl__import_flush(import, reterr);
         }
-        if (status != PAWL_OK) {
-            return status;
+        TRY(import_row(import, &stmt, reterr));
+        if (++done % TELL_EVERY == 0) {
+            TRY(pawl__progress_tell(&import->progress, done, (uint64_t)total, reterr));
         }
     }
-    return status == PAWL_OK ? pawl__import_flush(import, reterr) : status;
 }
 
 pawl_status pawl__import_seed(struct ledger_import *import, const char *path, pawl_error *reterr)
 {
     AUTO(pawl__sqlite_close_p) struct pawl__sqlite *db = NULL;
-    pawl_status status = check_table(path, reterr);
 
-    if (status == PAWL_OK) {
-        status = open_foreign(path, read_text, COUNT_OF(read_text), &db, reterr);
-    }
-    return status == PAWL_OK ? import_rows(import, db, reterr) : status;
+    TRY(check_table(path, reterr));
+    TRY(open_foreign(path, read_text, COUNT_OF(read_text), &db, reterr));
+    return import_rows(import, db, reterr);
 }

@@ -62,8 +62,8 @@ static pawl_status open_database(struct scratch *scratch, pawl_error *reterr)
     char path[sizeof(scratch->file)];
 
     snprintf(path, sizeof(path), "%s/scratch.duckdb", scratch->dir);
-    pawl_status status = pawl__duck_open(path, &options, &scratch->db, reterr);
-    return status == PAWL_OK ? pawl__duck_connect(scratch->db, &scratch->conn, reterr) : status;
+    TRY(pawl__duck_open(path, &options, &scratch->db, reterr));
+    return pawl__duck_connect(scratch->db, &scratch->conn, reterr);
 }
 
 /* A new directory whose name is `prefix` and something random, with a database in it. */
@@ -103,11 +103,10 @@ struct table {
 static pawl_status table_begin(struct table *table, pawl_error *reterr)
 {
     struct pawl__duck_conn *conn = table->scratch->conn;
-    pawl_status status = pawl__duck_begin(conn, PAWL__DUCK_WRITE, reterr);
 
+    TRY(pawl__duck_begin(conn, PAWL__DUCK_WRITE, reterr));
     table->rows = 0;
-    return status == PAWL_OK ? pawl__duck_appender_open(conn, "events", &table->appender, reterr)
-                             : status;
+    return pawl__duck_appender_open(conn, "events", &table->appender, reterr);
 }
 
 static pawl_status table_end(struct table *table, pawl_error *reterr)
@@ -117,12 +116,9 @@ static pawl_status table_end(struct table *table, pawl_error *reterr)
     }
     pawl_status status = pawl__duck_appender_finish(table->appender, reterr);
     pawl__duck_appender_free(STEAL(table->appender));
-    if (status == PAWL_OK) {
-        status = pawl__duck_commit(table->scratch->conn, reterr);
-    }
-    return status == PAWL_OK
-               ? pawl__duck_checkpoint(table->scratch->db, PAWL__DUCK_CHECKPOINT_TRY, reterr)
-               : status;
+    TRY(status);
+    TRY(pawl__duck_commit(table->scratch->conn, reterr));
+    return pawl__duck_checkpoint(table->scratch->db, PAWL__DUCK_CHECKPOINT_TRY, reterr);
 }
 
 static void table_done(struct table *table)
@@ -133,13 +129,10 @@ static void table_done(struct table *table)
 static pawl_status table_add(void *context, const pawl_event *event, pawl_error *reterr)
 {
     struct table *table = context;
-    pawl_status status = pawl__duck_check_text(event->payload, reterr);
 
-    if (status == PAWL_OK && table->appender == NULL) {
-        status = table_begin(table, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
+    TRY(pawl__duck_check_text(event->payload, reterr));
+    if (table->appender == NULL) {
+        TRY(table_begin(table, reterr));
     }
     struct pawl__duck_appender *row = table->appender;
     pawl__duck_append_u64(row, event->offset);
@@ -152,9 +145,8 @@ static pawl_status table_add(void *context, const pawl_event *event, pawl_error 
     pawl__duck_append_time(row, event->created_at_us);
     pawl__duck_append_i64(row, event->schema_version);
     pawl__duck_append_bytes(row, (pawl_view){ (const char *)event->hash, sizeof(event->hash) });
-    status = pawl__duck_append_row_end(row, reterr);
-    return status == PAWL_OK && ++table->rows == CHECKPOINT_ROWS ? table_end(table, reterr)
-                                                                 : status;
+    TRY(pawl__duck_append_row_end(row, reterr));
+    return ++table->rows == CHECKPOINT_ROWS ? table_end(table, reterr) : PAWL_OK;
 }
 
 /* COPY takes no parameters. The path is ours but for the directory it is in. */
@@ -165,8 +157,8 @@ static pawl_status copy_out(struct scratch *scratch, pawl_error *reterr)
     pawl__buf_add_text(&sql, "COPY events TO ");
     pawl__parquet_add_quoted(&sql, scratch->file);
     pawl__buf_add_text(&sql, " (FORMAT parquet, COMPRESSION zstd)");
-    pawl_status status = pawl__buf_check(&sql, "a path", reterr);
-    return status == PAWL_OK ? pawl__duck_script(scratch->conn, sql.data, reterr) : status;
+    TRY(pawl__buf_check(&sql, "a path", reterr));
+    return pawl__duck_script(scratch->conn, sql.data, reterr);
 }
 
 pawl_status pawl__export_parquet(struct ledger_export *export, const char *path, pawl_error *reterr)
@@ -174,20 +166,12 @@ pawl_status pawl__export_parquet(struct ledger_export *export, const char *path,
     AUTO(scratch_done) struct scratch scratch = { .db = NULL };
     AUTO(table_done) struct table table = { .scratch = &scratch };
 
-    pawl_status status = scratch_open(&scratch, path, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__duck_script(scratch.conn, create_sql, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__export_each(export, table_add, &table, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = table_end(&table, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = copy_out(&scratch, reterr);
-    }
-    return status == PAWL_OK ? pawl__fs_publish(scratch.file, path, reterr) : status;
+    TRY(scratch_open(&scratch, path, reterr));
+    TRY(pawl__duck_script(scratch.conn, create_sql, reterr));
+    TRY(pawl__export_each(export, table_add, &table, reterr));
+    TRY(table_end(&table, reterr));
+    TRY(copy_out(&scratch, reterr));
+    return pawl__fs_publish(scratch.file, path, reterr);
 }
 
 /* --- reading --- */
@@ -246,12 +230,10 @@ static pawl_status read_row(const struct pawl__duck_rows *rows,
     if (pawl__duck_is_null(rows, PARQUET_TURN) && pawl__duck_is_null(rows, PARQUET_TURN_TEXT)) {
         return pawl__fail(reterr, PAWL_INVALID, "turn: missing");
     }
-    pawl_status status = read_whole(rows, PARQUET_TURN, "turn", &ret_event->turn, reterr);
-    if (status == PAWL_OK) {
-        status = read_whole(
-            rows, PARQUET_SCHEMA_VERSION, "schema_version", &ret_event->schema_version, reterr);
-    }
-    return status == PAWL_OK ? read_time(rows, &ret_event->created_at_us, reterr) : status;
+    TRY(read_whole(rows, PARQUET_TURN, "turn", &ret_event->turn, reterr));
+    TRY(read_whole(
+        rows, PARQUET_SCHEMA_VERSION, "schema_version", &ret_event->schema_version, reterr));
+    return read_time(rows, &ret_event->created_at_us, reterr);
 }
 
 static pawl_status import_row(struct ledger_import *import,
@@ -269,20 +251,15 @@ static pawl_status import_row(struct ledger_import *import,
 static pawl_status count_rows(struct scratch *scratch, uint64_t *ret_count, pawl_error *reterr)
 {
     AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
-    pawl_status status =
-        pawl__duck_query_text(scratch->conn,
+
+    TRY(pawl__duck_query_text(scratch->conn,
                               count_sql,
                               DUCK_ARGS(pawl__duck_text(pawl_view_of(scratch->file))),
                               &rows,
-                              reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__duck_next(rows, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_count = pawl__duck_has_row(rows) ? (uint64_t)pawl__duck_get_i64(rows, 0) : 0;
-    }
-    return status;
+                              reterr));
+    TRY(pawl__duck_next(rows, reterr));
+    *ret_count = pawl__duck_has_row(rows) ? (uint64_t)pawl__duck_get_i64(rows, 0) : 0;
+    return PAWL_OK;
 }
 
 static pawl_status import_rows(struct ledger_import *import,
@@ -293,22 +270,20 @@ static pawl_status import_rows(struct ledger_import *import,
     AUTO(pawl__buf_done) struct pawl__buf sql = BUF_INIT((size_t)8 * PATH_BYTES_MAX);
     uint64_t total = 0;
     uint64_t number = 0;
-    pawl_status status = count_rows(scratch, &total, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__parquet_add_query(scratch->conn, scratch->file, &sql, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__duck_query_text(scratch->conn, sql.data, NULL, 0, &rows, reterr);
-    }
-    while (status == PAWL_OK && (status = pawl__duck_next(rows, reterr)) == PAWL_OK
-           && pawl__duck_has_row(rows)) {
-        status = import_row(import, rows, ++number, reterr);
-        if (status == PAWL_OK && number % TELL_EVERY == 0) {
-            status = pawl__progress_tell(&import->progress, number, total, reterr);
+    TRY(count_rows(scratch, &total, reterr));
+    TRY(pawl__parquet_add_query(scratch->conn, scratch->file, &sql, reterr));
+    TRY(pawl__duck_query_text(scratch->conn, sql.data, NULL, 0, &rows, reterr));
+    for (;;) {
+        TRY(pawl__duck_next(rows, reterr));
+        if (!pawl__duck_has_row(rows)) {
+            return pawl__import_flush(import, reterr);
+        }
+        TRY(import_row(import, rows, ++number, reterr));
+        if (number % TELL_EVERY == 0) {
+            TRY(pawl__progress_tell(&import->progress, number, total, reterr));
         }
     }
-    return status == PAWL_OK ? pawl__import_flush(import, reterr) : status;
 }
 
 pawl_status pawl__import_parquet(struct ledger_import *import, const char *path, pawl_error *reterr)
@@ -319,9 +294,9 @@ pawl_status pawl__import_parquet(struct ledger_import *import, const char *path,
     if (realpath(path, real) == NULL || access(real, R_OK) != 0) {
         return pawl__fail_errno(reterr, errno, "open");
     }
-    pawl_status status = scratch_open(&scratch, "/tmp/pawl-import", reterr);
-    if (status == PAWL_OK && symlink(real, scratch.file) != 0) {
-        status = pawl__fail_errno(reterr, errno, "link '%s'", scratch.file);
+    TRY(scratch_open(&scratch, "/tmp/pawl-import", reterr));
+    if (symlink(real, scratch.file) != 0) {
+        return pawl__fail_errno(reterr, errno, "link '%s'", scratch.file);
     }
-    return status == PAWL_OK ? import_rows(import, &scratch, reterr) : status;
+    return import_rows(import, &scratch, reterr);
 }

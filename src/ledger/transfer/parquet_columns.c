@@ -219,16 +219,16 @@ static pawl_status find_columns(struct pawl__duck_conn *conn,
         &sql, "SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM read_parquet(");
     pawl__parquet_add_quoted(&sql, path);
     pawl__buf_add_text(&sql, "))");
-    pawl_status status = pawl__buf_check(&sql, "a path", reterr);
-    if (status == PAWL_OK) {
-        status = pawl__duck_query_text(conn, sql.data, NULL, 0, &rows, reterr);
+    TRY(pawl__buf_check(&sql, "a path", reterr));
+    TRY(pawl__duck_query_text(conn, sql.data, NULL, 0, &rows, reterr));
+    for (;;) {
+        TRY(pawl__duck_next(rows, reterr));
+        if (!pawl__duck_has_row(rows)) {
+            return PAWL_OK;
+        }
+        TRY(keep_type(
+            ret_found, pawl__duck_get_text(rows, 0), pawl__duck_get_text(rows, 1), reterr));
     }
-    while (status == PAWL_OK && (status = pawl__duck_next(rows, reterr)) == PAWL_OK
-           && pawl__duck_has_row(rows)) {
-        status = keep_type(
-            ret_found, pawl__duck_get_text(rows, 0), pawl__duck_get_text(rows, 1), reterr);
-    }
-    return status;
 }
 
 static pawl_status add_field(struct pawl__buf *sql,
@@ -257,14 +257,14 @@ pawl_status pawl__parquet_add_query(struct pawl__duck_conn *conn,
                                     pawl_error *reterr)
 {
     struct found found = { .types = { "" } };
-    pawl_status status = find_columns(conn, path, &found, reterr);
 
-    for (size_t i = 0; status == PAWL_OK && i < COUNT_OF(fields); i++) {
+    TRY(find_columns(conn, path, &found, reterr));
+    for (size_t i = 0; i < COUNT_OF(fields); i++) {
         pawl__buf_add_text(sql, i == 0 ? "SELECT " : ", ");
-        status = add_field(sql, &fields[i], found.types[i], reterr);
+        TRY(add_field(sql, &fields[i], found.types[i], reterr));
     }
     pawl__buf_add_text(sql, " FROM read_parquet(");
     pawl__parquet_add_quoted(sql, path);
     pawl__buf_add_text(sql, ")");
-    return status == PAWL_OK ? pawl__buf_check(sql, "a query", reterr) : status;
+    return pawl__buf_check(sql, "a query", reterr);
 }

@@ -256,13 +256,11 @@ pawl_status pawl__verify_indexes(const struct ledger_index_check *check,
                                  uint64_t *ret_bad,
                                  pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
     if (check->backend->ops->entries == NULL) {
         return PAWL_OK;
     }
-    for (enum ledger_index i = 0; status == PAWL_OK && i < LEDGER_INDEXES; i++) {
-        status = check_one(check, i, ret_bad, reterr);
+    for (enum ledger_index i = 0; i < LEDGER_INDEXES; i++) {
+        TRY(check_one(check, i, ret_bad, reterr));
     }
-    return status;
+    return PAWL_OK;
 }

@@ -89,11 +89,9 @@ pawl_status pawl__verify_turn_event(struct ledger_turn_sum *sum,
     if (kind == NULL) {
         return PAWL_OK;
     }
-    pawl_status status = claim_of(event, kind, &claim, reterr);
-    if (status == PAWL_OK) {
-        add_claim(sum, &claim);
-    }
-    return status;
+    TRY(claim_of(event, kind, &claim, reterr));
+    add_claim(sum, &claim);
+    return PAWL_OK;
 }
 
 /* --- rows --- */
@@ -154,9 +152,8 @@ static pawl_status each_claim(struct ledger_backend *backend, struct rows *rows,
 {
     rows->status = PAWL_OK;
     rows->reterr = reterr;
-    pawl_status status =
-        backend->ops->turns(backend, (pawl_view){ NULL, 0 }, take_row, rows, reterr);
-    return status == PAWL_OK ? rows->status : status;
+    TRY(backend->ops->turns(backend, (pawl_view){ NULL, 0 }, take_row, rows, reterr));
+    return rows->status;
 }
 
 static void sum_up(void *context, const struct claim *claim)
@@ -271,10 +268,10 @@ static pawl_status check_past_end(struct ledger_backend *backend,
                                   pawl_error *reterr)
 {
     pawl_ledger_head head;
-    pawl_status status = backend->ops->head(backend, &head, reterr);
 
-    if (status != PAWL_OK || highest <= head.offset) {
-        return status;
+    TRY(backend->ops->head(backend, &head, reterr));
+    if (highest <= head.offset) {
+        return PAWL_OK;
     }
     if (highest > INT64_MAX) {
         *ret_bad = 1;
@@ -301,17 +298,12 @@ pawl_status pawl__verify_turn_rows(struct ledger_backend *backend,
     struct rows rows = { .from = from, .end = end, .sink = sum_up, .context = &sum };
     uint64_t bad = 0;
 
-    pawl_status status = each_claim(backend, &rows, reterr);
-    if (status == PAWL_OK) {
-        status = check_past_end(backend, rows.highest, ret_bad, reterr);
+    TRY(each_claim(backend, &rows, reterr));
+    TRY(check_past_end(backend, rows.highest, ret_bad, reterr));
+    if (memcmp(&sum, events, sizeof(sum)) == 0) {
+        return PAWL_OK;
     }
-    if (status != PAWL_OK || memcmp(&sum, events, sizeof(sum)) == 0) {
-        return status;
-    }
-    status = search(backend, from, end, &bad, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(search(backend, from, end, &bad, reterr));
     *ret_bad = bad == 0 ? end : bad;
     return pawl__fail(reterr, PAWL_CORRUPT, "changed: what the turn's row says is not in the log");
 }

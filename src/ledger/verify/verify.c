@@ -98,11 +98,8 @@ static pawl_status cut_off(struct ledger_backend *backend,
                            pawl_error *reterr)
 {
     pawl_ledger_head end;
-    pawl_status status = backend->ops->head(backend, &end, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(backend->ops->head(backend, &end, reterr));
     if (ret_bad != NULL) {
         *ret_bad = MIN(end.offset + 1, head->offset);
     }
@@ -180,12 +177,10 @@ pawl_status pawl__verify_ends(struct ledger_backend *backend, pawl_error *reterr
 {
     pawl_ledger_head anchor;
     uint64_t bad;
-    pawl_status status = read_anchor(backend, &anchor, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__verify_contains(backend, &anchor, "its anchor", NULL, reterr);
-    }
-    return status == PAWL_OK ? check_store(backend, &bad, reterr) : status;
+    TRY(read_anchor(backend, &anchor, reterr));
+    TRY(pawl__verify_contains(backend, &anchor, "its anchor", NULL, reterr));
+    return check_store(backend, &bad, reterr);
 }
 
 /* Those that the walk does not pass: before its beginning, or behind its end. */
@@ -259,21 +254,13 @@ static pawl_status check_event(void *context, const pawl_event *event, pawl_erro
                       (unsigned long long)next.offset,
                       (unsigned long long)event->offset);
     }
-    pawl_status status = pawl__chain_extend(&next, event, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__chain_extend(&next, event, reterr));
     if (!pawl__chain_hash_equal(next.hash, event->hash)) {
         walk->broken = true;
         return PAWL_CORRUPT; /* what happened is found out when this read is over */
     }
-    status = check_witnesses(walk, event, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__verify_turn_event(&walk->turns, event, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_witnesses(walk, event, reterr));
+    TRY(pawl__verify_turn_event(&walk->turns, event, reterr));
     pawl__verify_index_event(&walk->indexes, event);
     walk->report.verified = next;
     memcpy(&walk->recent[next.offset % LEDGER_SCENE_RECENT], next.hash, sizeof(next.hash));
@@ -342,12 +329,10 @@ static pawl_status walk_page(struct walk *walk, pawl_error *reterr)
 
 static pawl_status walk_log(struct walk *walk, pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    while (status == PAWL_OK && walk->report.verified.offset < walk->end.offset) {
-        status = walk_page(walk, reterr);
+    while (walk->report.verified.offset < walk->end.offset) {
+        TRY(walk_page(walk, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status check_turns(struct walk *walk, pawl_error *reterr)
@@ -439,12 +424,9 @@ static pawl_status check_ends(struct walk *walk, pawl_error *reterr)
 {
     uint64_t bad = 0;
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = check_outside(walk, false, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = check_store(walk->backend, &bad, &error);
+    TRY(check_outside(walk, false, reterr));
+    pawl_status status = check_store(walk->backend, &bad, &error);
     if (status == PAWL_CORRUPT) {
         if (bad == 1) {
             walk->report.verified = (pawl_ledger_head){ 0 };
@@ -472,23 +454,15 @@ static pawl_status verify(struct walk *walk, pawl_error *reterr)
         walk->report.verified = (pawl_ledger_head){ 0 };
         return status;
     }
-    status = walk_log(walk, reterr);
-    if (status == PAWL_OK) {
-        status = check_ends(walk, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = check_turns(walk, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = check_schema(walk, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = check_indexes(walk, reterr);
-    }
-    if (status == PAWL_OK && walk->anchor.status == PAWL_CORRUPT) {
+    TRY(walk_log(walk, reterr));
+    TRY(check_ends(walk, reterr));
+    TRY(check_turns(walk, reterr));
+    TRY(check_schema(walk, reterr));
+    TRY(check_indexes(walk, reterr));
+    if (walk->anchor.status == PAWL_CORRUPT) {
         return bad_beside(walk, &walk->anchor, reterr);
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__verify(struct ledger_backend *backend,
@@ -499,14 +473,10 @@ pawl_status pawl__verify(struct ledger_backend *backend,
     struct walk walk = { .backend = backend,
                          .options = PAWL_VERIFY_OPTIONS_INIT,
                          .anchor = PAWL_ERROR_INIT };
-    pawl_status status =
-        pawl__take_sized("verify options", options, &walk.options, sizeof(walk.options), reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__take_sized("verify options", options, &walk.options, sizeof(walk.options), reterr));
     pawl_error error = PAWL_ERROR_INIT;
-    status = pawl__verify_index_start(&walk.indexes, &error);
+    pawl_status status = pawl__verify_index_start(&walk.indexes, &error);
     if (status == PAWL_OK) {
         status = set_out(&walk, &error);
     }
