@@ -6,7 +6,8 @@
  *
  * The same program runs on three stores, chosen by location:
  *
- *   memory:                      in this process, gone when it is closed
+ *   memory:                      SQLite in the memory of this process: every handle has a store of its
+ *                                own, gone when it is closed
  *   data/work.sqlite             SQLite, any number of processes of one machine; also sqlite:...
  *   postgres://user@host/db      PostgreSQL, any number of machines; in the schema `pawl`.
  *                                ?connections=N: so many at the most; 8

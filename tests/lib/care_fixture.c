@@ -6,6 +6,7 @@
 #include <sqlite3.h>
 
 #include "lib/work_path.h"
+#include "model/model.h"
 #include "work/core/internal.h"
 
 static const char *suite_backend;
@@ -20,9 +21,10 @@ int care_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t cou
     pawl_error error = PAWL_ERROR_INIT;
 
     if (argc != 2) {
-        fprintf(stderr, "usage: %s memory|sqlite|postgres|postgres-plain\n", argv[0]);
+        fprintf(stderr, "usage: %s model|memory|sqlite|postgres|postgres-plain\n", argv[0]);
         return 2;
     }
+    work_model_register();
     suite_plain = strcmp(argv[1], "postgres-plain") == 0;
     suite_backend = suite_plain ? "postgres" : argv[1];
     if (strcmp(suite_backend, "postgres") == 0
@@ -83,6 +85,11 @@ static bool is(const struct care_fixture *f, const char *backend)
     return strcmp(f->backend, backend) == 0;
 }
 
+bool care_forgets(const struct care_fixture *f)
+{
+    return is(f, "model") || is(f, "memory");
+}
+
 static pawl_work *open_one(struct care_fixture *f, const char *boot_id)
 {
     pawl_work *work = NULL;
@@ -102,8 +109,8 @@ int care_fixture_setup(void **state)
     f->backend = suite_backend;
     f->clock.base.ops = &moved_ops;
     assert_ok(tempdir_make(f->dir, "work", &f->err), &f->err);
-    if (is(f, "memory")) {
-        snprintf(f->location, sizeof(f->location), "memory:");
+    if (care_forgets(f)) {
+        snprintf(f->location, sizeof(f->location), "%s:", f->backend);
     } else if (is(f, "sqlite")) {
         snprintf(f->location, sizeof(f->location), "%s/work.sqlite", f->dir);
     } else if (is(f, "postgres")) {
@@ -131,12 +138,12 @@ int care_fixture_teardown(void **state)
 
 pawl_work *care_fixture_second(struct care_fixture *f)
 {
-    return is(f, "memory") ? NULL : open_one(f, FIRST_BOOT);
+    return care_forgets(f) ? NULL : open_one(f, FIRST_BOOT);
 }
 
 bool care_fixture_reboot(struct care_fixture *f)
 {
-    if (is(f, "memory")) {
+    if (care_forgets(f)) {
         return false;
     }
     pawl_work_close(f->work);

@@ -35,6 +35,7 @@ struct care_fixture {
 #define CARE_TEST(name) \
     cmocka_unit_test_setup_teardown(name, care_fixture_setup, care_fixture_teardown)
 
+bool care_forgets(const struct care_fixture *f); /* model and memory: gone when closed */
 int care_fixture_setup(void **state);
 int care_fixture_teardown(void **state);
 

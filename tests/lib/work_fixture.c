@@ -6,6 +6,7 @@
 
 #include "base/core/buf.h"
 #include "lib/work_path.h"
+#include "model/model.h"
 #include "work/core/internal.h"
 #include "work/items/item.h"
 
@@ -21,9 +22,10 @@ int work_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t cou
     pawl_status status = PAWL_OK;
 
     if (argc != 2) {
-        fprintf(stderr, "usage: %s memory|sqlite|postgres|postgres-plain\n", argv[0]);
+        fprintf(stderr, "usage: %s model|memory|sqlite|postgres|postgres-plain\n", argv[0]);
         return 2;
     }
+    work_model_register();
     suite_plain = strcmp(argv[1], "postgres-plain") == 0;
     suite_backend = suite_plain ? "postgres" : argv[1];
     if (strcmp(suite_backend, "postgres") == 0) {
@@ -48,6 +50,11 @@ int work_suite(int argc, char **argv, const struct CMUnitTest *tests, size_t cou
 bool work_is(const struct work_fixture *f, const char *backend)
 {
     return strcmp(f->backend, backend) == 0;
+}
+
+bool work_forgets(const struct work_fixture *f)
+{
+    return work_is(f, "model") || work_is(f, "memory");
 }
 
 static bool run_sql(struct work_fixture *f, const char *sql, char *ret_why, size_t size)
@@ -105,8 +112,8 @@ int work_fixture_setup(void **state)
     f->options = (pawl_work_options)PAWL_WORK_OPTIONS_INIT;
     f->clock = pawl__clock_virtual_at(INT64_C(1769680000) * US_PER_S, 1000 * NS_PER_S);
     assert_ok(tempdir_make(f->dir, "work", &f->err), &f->err);
-    if (work_is(f, "memory")) {
-        snprintf(f->location, sizeof(f->location), "memory:");
+    if (work_forgets(f)) {
+        snprintf(f->location, sizeof(f->location), "%s:", f->backend);
     } else if (work_is(f, "sqlite")) {
         snprintf(f->location, sizeof(f->location), "%s/work.sqlite", f->dir);
     } else if (work_is(f, "postgres")) {
@@ -134,7 +141,7 @@ int work_fixture_teardown(void **state)
 
 bool work_reopen(struct work_fixture *f, const char *boot_id)
 {
-    if (work_is(f, "memory")) {
+    if (work_forgets(f)) {
         return false;
     }
     pawl_work_close(f->work);

@@ -10,7 +10,7 @@
 #include "lib/tempdir.h"
 
 struct work_fixture {
-    const char *backend; /* "memory", "sqlite", ... */
+    const char *backend; /* "model", "memory", "sqlite", ... */
     char dir[TEMPDIR_SIZE];
     char location[TEMPDIR_SIZE + 64];
     struct pawl__clock_virtual clock;
@@ -29,8 +29,10 @@ int work_fixture_teardown(void **state);
 #define work_test(fn) cmocka_unit_test_setup_teardown(fn, work_fixture_setup, work_fixture_teardown)
 
 bool work_is(const struct work_fixture *f, const char *backend);
+bool work_forgets(
+    const struct work_fixture *f); /* model and memory: one handle, gone when it is closed */
 
-/* Opens the store again, as after a crash of the process. False: memory, which forgets. */
+/* Opens the store again, as after a crash of the process. False: it forgets. */
 bool work_reopen(struct work_fixture *f, const char *boot_id);
 
 /* Another handle on the store, on the real clock: a virtual one is not for several threads. */

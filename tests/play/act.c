@@ -6,11 +6,12 @@
 
 #include "base/core/error.h"
 #include "base/core/macros.h"
+#include "model/model.h"
 #include "work/core/internal.h"
 
 #define PLAY_BOOT "33333333-3333-4333-8333-333333333333"
 
-const char *const play_store_names[PLAY_STORES] = { "memory", "sqlite", "postgres" };
+const char *const play_store_names[PLAY_STORES] = { "model", "sqlite", "postgres" };
 
 static const char *const types[PLAY_TYPES] = { "build", "mail", "scan" };
 static const char *const texts[] = { "{\"n\":1}", "[1,2]", "" };
@@ -30,6 +31,7 @@ pawl_status play_open(struct play *play, enum play_store store)
     char location[TEMPDIR_SIZE + 64];
     pawl_work_options options = PAWL_WORK_OPTIONS_INIT;
 
+    work_model_register();
     options.retry_first_ms = 2000;
     options.retry_max_ms = 20000;
     if (store == PLAY_SQLITE) {
@@ -38,7 +40,7 @@ pawl_status play_open(struct play *play, enum play_store store)
         snprintf(location,
                  sizeof(location),
                  "%s",
-                 store == PLAY_MEMORY ? "memory:" : pg_server_url(play->postgres.server));
+                 store == PLAY_MODEL ? WORK_MODEL : pg_server_url(play->postgres.server));
     }
     return pawl__work_open_at(
         location, &options, &play->clock.base, PLAY_BOOT, &play->work[store], &play->err);
@@ -135,7 +137,7 @@ static pawl_status act_submit(struct hand *hand, const struct play_command *comm
         }
         add_named(hand, pawl_view_of(results[i].work_item_id));
         pawl__buf_add_text(hand->answer, results[i].duplicate ? " again," : ",");
-        if (hand->store == PLAY_MEMORY) {
+        if (hand->store == PLAY_MODEL) {
             play_saw_item(hand->play, command->items[i].id, command->task);
         }
     }
@@ -172,7 +174,7 @@ static void add_claimed(struct hand *hand, const pawl_claimed *claimed)
                              item->attempts,
                              item->retry_count,
                              item->lease_expires_at_us);
-        if (hand->store == PLAY_MEMORY) {
+        if (hand->store == PLAY_MODEL) {
             play_saw_lease(hand->play, pawl__buf_view(&name), item->token);
         }
         pawl__buf_done(&name);
@@ -342,7 +344,7 @@ static void add_begun(struct hand *hand, const struct play_command *command, con
                          VIEW_ARGS(idem->response),
                          idem->lease_expires_at_us,
                          idem->expires_at_us);
-    if (hand->store == PLAY_MEMORY && answer == PAWL_IDEM_NEW) {
+    if (hand->store == PLAY_MODEL && answer == PAWL_IDEM_NEW) {
         hand->play->key_tokens[command->key[1] - '0'] = idem->owner_token;
     }
 }
@@ -424,7 +426,7 @@ static pawl_status act_schedule_fire(struct hand *hand, const struct play_comman
 static pawl_status act_reopen(struct hand *hand, const struct play_command *command)
 {
     (void)command;
-    if (hand->store == PLAY_MEMORY) {
+    if (hand->store == PLAY_MODEL) {
         return PAWL_OK; /* which forgets */
     }
     pawl_work_close(hand->work);

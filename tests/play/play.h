@@ -44,7 +44,7 @@ enum {
     PLAY_TICK_US = 10,
 };
 
-enum play_store { PLAY_MEMORY, PLAY_SQLITE, PLAY_POSTGRES };
+enum play_store { PLAY_MODEL, PLAY_SQLITE, PLAY_POSTGRES };
 
 enum play_kind {
     PLAY_TASK,

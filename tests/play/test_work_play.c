@@ -1,4 +1,4 @@
-/* Random play of memory, SQLite and PostgreSQL side by side: see play.h.
+/* Random play of the model, SQLite and PostgreSQL side by side: see play.h.
  *
  *     test_work_play [--rounds STEPS] [--seed N] [--every N]
  *
@@ -35,7 +35,7 @@ static void show_trace(const struct play *play)
 /* The first line that differs. */
 static void show_difference(const struct pawl__buf *texts, enum play_store store)
 {
-    pawl_view ours = pawl__buf_view(&texts[PLAY_MEMORY]);
+    pawl_view ours = pawl__buf_view(&texts[PLAY_MODEL]);
     pawl_view theirs = pawl__buf_view(&texts[store]);
     pawl_view a = { NULL, 0 };
     pawl_view b = { NULL, 0 };
@@ -48,14 +48,14 @@ static void show_difference(const struct pawl__buf *texts, enum play_store store
             return;
         }
     } while (pawl__view_equal(a, b));
-    fprintf(stderr, "# memory:   %.*s\n", VIEW_ARGS(a));
+    fprintf(stderr, "# model:    %.*s\n", VIEW_ARGS(a));
     fprintf(stderr, "# %-8s: %.*s\n", play_store_names[store], VIEW_ARGS(b));
 }
 
 static void compare(const struct play *play, const struct pawl__buf *texts, const char *what)
 {
-    for (size_t i = PLAY_MEMORY + 1; i < PLAY_STORES; i++) {
-        if (pawl__view_equal(pawl__buf_view(&texts[PLAY_MEMORY]), pawl__buf_view(&texts[i]))) {
+    for (size_t i = PLAY_MODEL + 1; i < PLAY_STORES; i++) {
+        if (pawl__view_equal(pawl__buf_view(&texts[PLAY_MODEL]), pawl__buf_view(&texts[i]))) {
             continue;
         }
         show_trace(play);
@@ -135,7 +135,7 @@ static void carry_out(struct play *play, struct play_command *command)
     }
     play_postgres(play, command);
     (void)play_act(play, PLAY_SQLITE, command);
-    (void)play_act(play, PLAY_MEMORY, command);
+    (void)play_act(play, PLAY_MODEL, command);
     for (size_t i = 0; i < PLAY_STORES && command->cut != PLAY_WHOLE; i++) {
         sort_leases(&play->answers[i]);
     }

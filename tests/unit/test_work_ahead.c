@@ -294,7 +294,7 @@ static void test_an_item_ahead_is_a_lease_like_any_other(void **state)
 {
     struct work_fixture *f = *state;
     pawl_work *other = NULL;
-    bool was_ahead = work_is(f, "memory"); /* which is this process's alone */
+    bool was_ahead = work_forgets(f); /* which is this process's alone */
 
     open_ahead(f, 100);
     submit_items(f, MANY);
@@ -413,10 +413,10 @@ static void test_closing_waits_for_claims_in_the_store(void **state)
     for (uint32_t ahead = 0; ahead <= 50; ahead += 50) {
         struct claimer claimers[WORKERS] = { 0 };
         open_ahead(f, ahead);
-        if (ahead == 0 || work_is(f, "memory")) {
+        if (ahead == 0 || work_forgets(f)) {
             submit_items(f, MANY);
         }
-        claim_it(f, "w0", id_of(work_is(f, "memory") ? 0 : ahead == 0 ? 0 : 1 + WORKERS));
+        claim_it(f, "w0", id_of(work_forgets(f) ? 0 : ahead == 0 ? 0 : 1 + WORKERS));
         assert_ok(pawl__failpoint_set("work.commit.before=delay:200*2", &f->err), &f->err);
         close_under(f, 0, claimers);
         assert_ok(pawl__failpoint_set(NULL, &f->err), &f->err);
@@ -437,7 +437,7 @@ static void test_closing_gives_back_what_is_ahead(void **state)
     submit_items(f, MANY);
     int ahead = claim_until_ahead(f, "w", 0, 5);
     open_ahead(f, 0);
-    if (!work_is(f, "memory")) {
+    if (!work_forgets(f)) {
         assert_item(f, id_of(ahead - 1), "in_progress 0/3 token 1 attempts 1 ''");
         assert_item(f, id_of(ahead), "pending 0/3 token 1 attempts 1 ''");
         assert_item(f, id_of(ahead + 4), "pending 0/3 token 1 attempts 1 ''");

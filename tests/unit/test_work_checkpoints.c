@@ -306,7 +306,7 @@ static void test_a_row_of_the_store_is_evidence(void **state)
     care_task(f, "t");
     a.evidence = &evidence;
     a.evidence_count = 1;
-    if (strcmp(f->backend, "memory") == 0) {
+    if (strcmp(f->backend, "model") == 0) {
         assert_refused(f, &a, NULL, PAWL_UNSUPPORTED, "SQL");
         return;
     }

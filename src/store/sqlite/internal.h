@@ -113,7 +113,14 @@ PAWL_MUST_USE pawl_status pawl__sqlite_has_fingerprint(struct pawl__sqlite *db,
 PAWL_MUST_USE pawl_status pawl__sqlite_check_schema_change(struct pawl__sqlite *db,
                                                            pawl_error *reterr);
 
-/* --- sqlite_place.c --- */
+/* --- memory.c --- */
+
+#define PAWL__SQLITE_MEMORY_VFS "pawl-memory"
+
+/* Makes that VFS known to SQLite. Returns SQLite's code. */
+int pawl__sqlite_register_memory(void);
+
+/* --- place.c --- */
 
 void pawl__sqlite_note_sides(struct pawl__sqlite *db); /* at open, when SQLite has opened them */
 void pawl__sqlite_forget_sides(struct pawl__sqlite *db);

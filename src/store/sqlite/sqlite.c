@@ -127,13 +127,23 @@ static bool is_read_only(enum pawl__sqlite_mode mode)
 }
 
 /* What SQLite would read out of a name (":memory:", "file:x?y", "") means a file here. */
-static int open_native(const char *path, enum pawl__sqlite_mode mode, sqlite3 **ret_native)
+static int open_native(const char *path,
+                       const struct pawl__sqlite_options *options,
+                       sqlite3 **ret_native)
 {
+    enum pawl__sqlite_mode mode = options->mode;
     const int flags = (is_read_only(mode) ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE)
                       | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE;
     bool at_rest = mode == PAWL__SQLITE_AT_REST;
     AUTO(pawl__buf_done) struct pawl__buf name = BUF_INIT(4 * strlen(path) + 64);
 
+    if (options->in_memory) {
+        int rc = pawl__sqlite_register_memory();
+        int create = mode == PAWL__SQLITE_CREATE ? SQLITE_OPEN_CREATE : 0;
+        return rc == SQLITE_OK
+                   ? sqlite3_open_v2(path, ret_native, flags | create, PAWL__SQLITE_MEMORY_VFS)
+                   : rc;
+    }
     if (at_rest) {
         pawl__sqlite_add_uri(&name, path, true);
     } else {
@@ -285,7 +295,7 @@ static pawl_status set_up_writing(struct pawl__sqlite *db,
     const char *sync = "PRAGMA synchronous=FULL"; /* COMMIT returns when the log is on disk */
     pawl_status status = ensure_wal(db, reterr);
 
-    if (options->unsafe_skip_sync) {
+    if (options->unsafe_skip_sync || options->in_memory) {
         sync = "PRAGMA synchronous=OFF";
     } else if (options->sync_normal) {
         sync = "PRAGMA synchronous=NORMAL";
@@ -351,10 +361,12 @@ static pawl_status prepare_table(struct pawl__sqlite *db,
 }
 
 /* Makes an empty file ours. Another process may be doing the same, so look again under the lock. */
-static pawl_status claim(struct pawl__sqlite *db, int32_t application_id, pawl_error *reterr)
+static pawl_status claim(struct pawl__sqlite *db,
+                         const struct pawl__sqlite_options *options,
+                         pawl_error *reterr)
 {
     int64_t id = 0;
-    pawl_status status = pawl__fs_sync_parent(db->path, reterr);
+    pawl_status status = options->in_memory ? PAWL_OK : pawl__fs_sync_parent(db->path, reterr);
 
     if (status == PAWL_OK) {
         status = pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, reterr);
@@ -364,7 +376,7 @@ static pawl_status claim(struct pawl__sqlite *db, int32_t application_id, pawl_e
     }
     status = query_i64(db, "PRAGMA application_id", &id, reterr);
     if (status == PAWL_OK && id == 0) {
-        status = set_pragma(db, "application_id", application_id, reterr);
+        status = set_pragma(db, "application_id", options->application_id, reterr);
     }
     if (status != PAWL_OK) {
         pawl__sqlite_rollback(db);
@@ -476,7 +488,7 @@ static pawl_status set_up(struct pawl__sqlite *db,
         status = prepare_own(db, reterr);
     }
     if (status == PAWL_OK && is_new) {
-        status = claim(db, options->application_id, reterr);
+        status = claim(db, options, reterr);
     }
     if (status == PAWL_OK) {
         status = migrate(db, options, objects, reterr);
@@ -527,11 +539,11 @@ pawl_status pawl__sqlite_open(const char *path,
     if (db == NULL || db->path == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an SQLite handle");
     }
-    pawl_status status = prepare_file(path, options->mode, reterr);
+    pawl_status status = options->in_memory ? PAWL_OK : prepare_file(path, options->mode, reterr);
     if (status != PAWL_OK) {
         return status;
     }
-    int rc = open_native(path, options->mode, &db->native);
+    int rc = open_native(path, options, &db->native);
     if (rc != SQLITE_OK) {
         return pawl__sqlite_fail(db, rc, reterr);
     }
@@ -539,7 +551,9 @@ pawl_status pawl__sqlite_open(const char *path,
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "open '%s'", path);
     }
-    pawl__sqlite_note_sides(db);
+    if (!options->in_memory) {
+        pawl__sqlite_note_sides(db);
+    }
     *ret_db = STEAL(db);
     return PAWL_OK;
 }

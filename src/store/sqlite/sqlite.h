@@ -49,6 +49,9 @@ enum pawl__sqlite_mode {
 
 struct pawl__sqlite_options {
     enum pawl__sqlite_mode mode;
+    /* The path is a name that only this process knows: the store is in memory, shared by all handles with
+     * that name and gone with the last one. */
+    bool in_memory;
     int32_t application_id;            /* marks our files; another one is refused */
     const struct pawl__schema *schema; /* migrated at open; NULL: none */
     /* The objects of the store are not compared with the schema: another handle of the same owner

@@ -1,4 +1,5 @@
-/* What a store must bring to hold tasks and their items: memory, SQLite, PostgreSQL.
+/* What a store must bring to hold tasks and their items: SQLite, PostgreSQL, and the model that tests
+ * compare them with (tests/model).
  *
  * One table of operations a subject, so that a store's parts stand in files of their own
  * (sqlite_items.c, sqlite_checkpoints.c, ...). The tables hold no decisions: what becomes of a row is
@@ -352,10 +353,12 @@ struct work_setup {
     const char *boot_id;
 };
 
-PAWL_MUST_USE pawl_status pawl__work_memory_open(const struct pawl__location *location,
-                                                 const struct work_setup *setup,
-                                                 struct work_backend **ret_backend,
-                                                 pawl_error *reterr);
+typedef pawl_status work_backend_open(const struct pawl__location *location,
+                                      const struct work_setup *setup,
+                                      struct work_backend **ret_backend,
+                                      pawl_error *reterr);
+
+/* Also in memory. */
 PAWL_MUST_USE pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
                                                  const struct work_setup *setup,
                                                  struct work_backend **ret_backend,

@@ -34,6 +34,9 @@ PAWL_MUST_USE pawl_status pawl__work_open_at(const char *location,
                                              pawl_work **ret_work,
                                              pawl_error *reterr);
 
+/* For tests: what the location "model:" opens. NULL: nothing, as at first. */
+void pawl__work_register_model(work_backend_open *open);
+
 /* WRONG_THREAD from inside an answer of pawl_work_complete_async: that thread is the one that would have
  * to carry the call out. */
 PAWL_MUST_USE pawl_status pawl__work_check_thread(const pawl_work *work, pawl_error *reterr);

@@ -14,16 +14,18 @@ enum { WORK_CLAIM_AHEAD_MAX = 1000 };
 #define UNAWAITED_BYTES_MAX ((size_t)64 << 20) /* of calls that nobody waits for: more are BUSY */
 #define WORK_DATA_BYTES_LIMIT (256U << 20)
 
-typedef pawl_status (*backend_open)(const struct pawl__location *location,
-                                    const struct work_setup *setup,
-                                    struct work_backend **ret_backend,
-                                    pawl_error *reterr);
-
-static const backend_open backends[] = {
-    [PAWL__AT_MEMORY] = pawl__work_memory_open,
+static work_backend_open *const backends[] = {
+    [PAWL__AT_MEMORY] = pawl__work_sqlite_open,
     [PAWL__AT_SQLITE] = pawl__work_sqlite_open,
     [PAWL__AT_POSTGRES] = pawl__work_postgres_open,
 };
+
+static work_backend_open *model_open;
+
+void pawl__work_register_model(work_backend_open *open)
+{
+    model_open = open;
+}
 
 /* --- the group commit --- */
 
@@ -125,6 +127,10 @@ static pawl_status open_backend(pawl_work *work, const char *location, pawl_erro
         .clock = work->clock,
         .boot_id = work->boot_id,
     };
+
+    if (model_open != NULL && strcmp(location, "model:") == 0) {
+        return model_open(&parsed, &setup, &work->backend, reterr);
+    }
     pawl_status status = pawl__location_parse(location, &parsed, reterr);
 
     if (status != PAWL_OK) {

@@ -1,7 +1,8 @@
-/* Work in one SQLite file, open in any number of processes.
+/* Work in one SQLite file, open in any number of processes; or in memory, for one handle alone.
  *
  * One handle writes and belongs to the committer. Readers take a handle of their own from a small
  * pool, so that in WAL mode nobody waits for anybody. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +139,16 @@ static const struct work_store_ops sqlite_store = {
     .watch = sqlite_watch,
 };
 
+/* Nobody else writes to it, and nothing is synced. */
+static const struct work_store_ops memory_store = {
+    .name = "memory",
+    .close = sqlite_close,
+    .begin = sqlite_begin,
+    .commit = sqlite_commit,
+    .rollback = sqlite_rollback,
+    .read_now = sqlite_read_now,
+};
+
 /* --- opening --- */
 
 #define CLOCK_SLACK_US US_PER_S /* what the wall clock may drift before it is worth a write */
@@ -185,17 +196,31 @@ static void share_clock(struct work_sqlite *backend)
     }
 }
 
+/* Every store in memory has a name of its own. */
+static char *memory_name(void)
+{
+    static atomic_uint stores;
+    char *name = NULL;
+
+    return asprintf(&name, "memory:%u", atomic_fetch_add(&stores, 1)) < 0 ? NULL : name;
+}
+
 static pawl_status open_at(struct work_sqlite *backend,
-                           const char *path,
+                           const char *given,
                            const struct pawl__sqlite_options *options,
                            pawl_error *reterr)
 {
+    AUTO(pawl__text_free) char *path = options->in_memory ? memory_name() : strdup(given);
+
+    if (path == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+    }
     TRY(pawl__sqlite_open(path, options, &backend->writer, reterr));
     share_clock(backend);
-    backend->path = realpath(path, NULL);
+    backend->path = options->in_memory ? STEAL(path) : realpath(path, NULL);
     backend->pool.path = backend->path;
     return backend->path != NULL ? PAWL_OK
-                                 : pawl__fail(reterr, PAWL_IO, "'%s' cannot be found again", path);
+                                 : pawl__fail(reterr, PAWL_IO, "'%s' cannot be found again", given);
 }
 
 /* Those of the readers; the writer has more. */
@@ -204,6 +229,7 @@ static struct pawl__sqlite_options options_of(const struct pawl__location *locat
 {
     struct pawl__sqlite_options options = PAWL__SQLITE_OPTIONS_INIT;
 
+    options.in_memory = location->scheme == PAWL__AT_MEMORY;
     options.application_id = PAWL__WORK_APPLICATION_ID;
     options.schema = &pawl__schema_sqlite_work;
     options.temp_schema = pawl__work_sql_temp_schema;
@@ -229,7 +255,7 @@ pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
     if (backend == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a work store");
     }
-    backend->base.store = &sqlite_store;
+    backend->base.store = options.in_memory ? &memory_store : &sqlite_store;
     backend->base.items = &pawl__work_sqlite_items;
     backend->base.checkpoints = &pawl__work_sqlite_checkpoints;
     backend->base.keys = &pawl__work_sqlite_keys;
@@ -244,7 +270,8 @@ pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
         free(backend);
         return status;
     }
-    options.mode = setup->options->must_exist ? PAWL__SQLITE_MUST_EXIST : PAWL__SQLITE_CREATE;
+    options.mode = setup->options->must_exist && !options.in_memory ? PAWL__SQLITE_MUST_EXIST
+                                                                    : PAWL__SQLITE_CREATE;
     options.cache_kib = WRITER_CACHE_KIB;
     status = open_at(backend, location->path, &options, reterr);
     if (status != PAWL_OK) {

@@ -3,14 +3,14 @@
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "model/backend.h"
 #include "work/core/copy.h"
 #include "work/items/decide.h"
 #include "work/items/item.h"
-#include "work/memory/backend.h"
 
-static struct work_memory *of(struct work_backend *base)
+static struct work_model *of(struct work_backend *base)
 {
-    return pawl__work_memory_of(base);
+    return work_model_of(base);
 }
 
 static pawl_status no_memory(pawl_error *reterr)
@@ -20,7 +20,7 @@ static pawl_status no_memory(pawl_error *reterr)
 
 struct task_step {
     struct work_undo base;
-    struct work_memory *backend;
+    struct work_model *backend;
     pawl_task *old; /* NULL: there was none */
     pawl_task *new;
 };
@@ -49,7 +49,7 @@ static void forget_task(struct work_undo *base)
     free(step);
 }
 
-static pawl_status replace(struct work_memory *backend, const pawl_task *task, pawl_error *reterr)
+static pawl_status replace(struct work_model *backend, const pawl_task *task, pawl_error *reterr)
 {
     struct task_step *step = calloc(1, sizeof(*step));
     pawl_task *copy = NULL;
@@ -71,16 +71,16 @@ static pawl_status replace(struct work_memory *backend, const pawl_task *task, p
         .old = old,
         .new = copy,
     };
-    pawl__work_memory_remember(backend, &step->base);
+    work_model_remember(backend, &step->base);
     return PAWL_OK;
 }
 
-pawl_status pawl__work_memory_tasks(struct work_backend *base,
-                                    const pawl_view *ids,
-                                    size_t count,
-                                    struct pawl__arena *arena,
-                                    struct work_task *ret_tasks,
-                                    pawl_error *reterr)
+pawl_status work_model_tasks(struct work_backend *base,
+                             const pawl_view *ids,
+                             size_t count,
+                             struct pawl__arena *arena,
+                             struct work_task *ret_tasks,
+                             pawl_error *reterr)
 {
     (void)arena;
     (void)reterr;
@@ -94,10 +94,10 @@ pawl_status pawl__work_memory_tasks(struct work_backend *base,
     return PAWL_OK;
 }
 
-pawl_status pawl__work_memory_task_insert(struct work_backend *base,
-                                          const struct work_now *now,
-                                          const pawl_task *task,
-                                          pawl_error *reterr)
+pawl_status work_model_task_insert(struct work_backend *base,
+                                   const struct work_now *now,
+                                   const pawl_task *task,
+                                   pawl_error *reterr)
 {
     pawl_task stored = *task;
 
@@ -106,12 +106,12 @@ pawl_status pawl__work_memory_task_insert(struct work_backend *base,
     return replace(of(base), &stored, reterr);
 }
 
-pawl_status pawl__work_memory_task_set(struct work_backend *base,
-                                       const struct work_now *now,
-                                       pawl_view task_id,
-                                       pawl_task_status status,
-                                       bool by_user,
-                                       pawl_error *reterr)
+pawl_status work_model_task_set(struct work_backend *base,
+                                const struct work_now *now,
+                                pawl_view task_id,
+                                pawl_task_status status,
+                                bool by_user,
+                                pawl_error *reterr)
 {
     const pawl_task *task = pawl__map_get(of(base)->tasks, task_id);
 
@@ -128,7 +128,7 @@ pawl_status pawl__work_memory_task_set(struct work_backend *base,
 /* --- from its items --- */
 
 /* Counts the items of a task into it; true when one was ever claimed. */
-static bool count_items(const struct work_memory *backend, pawl_task *task)
+static bool count_items(const struct work_model *backend, pawl_task *task)
 {
     size_t cursor = 0;
     bool started = false;
@@ -136,7 +136,7 @@ static bool count_items(const struct work_memory *backend, pawl_task *task)
 
     task->waiting = task->pending = task->in_progress = task->completed = task->failed = 0;
     while (pawl__map_next(backend->items, &cursor, NULL, &item)) {
-        const struct work_row *row = &((struct work_memory_item *)item)->row;
+        const struct work_row *row = &((struct work_model_item *)item)->row;
         uint64_t *counts[] = {
             [PAWL_ITEM_PENDING] = &task->pending,     [PAWL_ITEM_IN_PROGRESS] = &task->in_progress,
             [PAWL_ITEM_COMPLETED] = &task->completed, [PAWL_ITEM_FAILED] = &task->failed,
@@ -171,14 +171,14 @@ static pawl_status derive_one(struct work_backend *base,
         return PAWL_OK;
     }
     ++*derived;
-    return pawl__work_memory_task_set(base, now, task_id, status, false, reterr);
+    return work_model_task_set(base, now, task_id, status, false, reterr);
 }
 
-pawl_status pawl__work_memory_derive(struct work_backend *base,
-                                     const struct work_now *now,
-                                     const pawl_view *task_ids,
-                                     size_t count,
-                                     pawl_error *reterr)
+pawl_status work_model_derive(struct work_backend *base,
+                              const struct work_now *now,
+                              const pawl_view *task_ids,
+                              size_t count,
+                              pawl_error *reterr)
 {
     uint64_t derived = 0;
     pawl_status status = PAWL_OK;
@@ -189,11 +189,11 @@ pawl_status pawl__work_memory_derive(struct work_backend *base,
     return status;
 }
 
-pawl_status pawl__work_memory_settle(struct work_backend *base,
-                                     const struct work_now *now,
-                                     size_t count,
-                                     uint64_t *ret_settled,
-                                     pawl_error *reterr)
+pawl_status work_model_settle(struct work_backend *base,
+                              const struct work_now *now,
+                              size_t count,
+                              uint64_t *ret_settled,
+                              pawl_error *reterr)
 {
     size_t cursor = 0;
     void *task;
@@ -234,7 +234,7 @@ static bool is_asked_for(const struct work_task_query *query, const pawl_task *t
 }
 
 /* Copies, so that `visit` may call whatever it likes. */
-static pawl_status copy_tasks(struct work_memory *backend,
+static pawl_status copy_tasks(struct work_model *backend,
                               const struct work_task_query *query,
                               pawl_task ***ret_tasks,
                               size_t *ret_count,
@@ -260,11 +260,11 @@ static pawl_status copy_tasks(struct work_memory *backend,
     return result;
 }
 
-pawl_status pawl__work_memory_task_read(struct work_backend *base,
-                                        const struct work_task_query *query,
-                                        pawl_task_visit visit,
-                                        void *context,
-                                        pawl_error *reterr)
+pawl_status work_model_task_read(struct work_backend *base,
+                                 const struct work_task_query *query,
+                                 pawl_task_visit visit,
+                                 void *context,
+                                 pawl_error *reterr)
 {
     pawl_task **tasks = NULL;
     size_t count = 0;

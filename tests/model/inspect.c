@@ -3,13 +3,13 @@
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "model/backend.h"
 #include "work/core/copy.h"
 #include "work/items/item.h"
-#include "work/memory/backend.h"
 
-static struct work_memory *of(struct work_backend *base)
+static struct work_model *of(struct work_backend *base)
 {
-    return pawl__work_memory_of(base);
+    return work_model_of(base);
 }
 
 static pawl_status no_memory(pawl_error *reterr)
@@ -17,17 +17,17 @@ static pawl_status no_memory(pawl_error *reterr)
     return pawl__fail(reterr, PAWL_NOMEM, "no memory for items");
 }
 
-pawl_status pawl__work_memory_get(struct work_backend *base,
-                                  pawl_view id,
-                                  work_row_visit visit,
-                                  void *context,
-                                  pawl_error *reterr)
+pawl_status work_model_get(struct work_backend *base,
+                           pawl_view id,
+                           work_row_visit visit,
+                           void *context,
+                           pawl_error *reterr)
 {
     struct work_row row = { .home = WORK_NOWHERE };
     pawl_item *copy = NULL;
 
     pawl__lock(&of(base)->lock);
-    const struct work_memory_item *item = pawl__map_get(of(base)->items, id);
+    const struct work_model_item *item = pawl__map_get(of(base)->items, id);
     pawl_status status = item == NULL
                              ? pawl__fail(reterr, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(id))
                              : pawl__work_copy_out_item(&item->row.item, &copy, reterr);
@@ -70,7 +70,7 @@ static bool matches(const pawl_item_filter *filter, const pawl_item *item)
            && (!filter->by_id || pawl__work_view_order(filter->from_id, item->work_item_id) <= 0);
 }
 
-static pawl_status copy_items(struct work_memory *backend,
+static pawl_status copy_items(struct work_model *backend,
                               const pawl_item_filter *filter,
                               pawl_item ***ret_items,
                               size_t *ret_count,
@@ -83,7 +83,7 @@ static pawl_status copy_items(struct work_memory *backend,
     void *found;
 
     while (status == PAWL_OK && pawl__map_next(backend->items, &cursor, NULL, &found)) {
-        const pawl_item *item = &((struct work_memory_item *)found)->row.item;
+        const pawl_item *item = &((struct work_model_item *)found)->row.item;
         if (matches(filter, item)) {
             status = pawl__work_copy_out_item(item, &copies[count], reterr);
             count += status == PAWL_OK;
@@ -94,11 +94,11 @@ static pawl_status copy_items(struct work_memory *backend,
     return status;
 }
 
-pawl_status pawl__work_memory_list(struct work_backend *base,
-                                   const pawl_item_filter *filter,
-                                   work_row_visit visit,
-                                   void *context,
-                                   pawl_error *reterr)
+pawl_status work_model_list(struct work_backend *base,
+                            const pawl_item_filter *filter,
+                            work_row_visit visit,
+                            void *context,
+                            pawl_error *reterr)
 {
     pawl_item **items = NULL;
     size_t count = 0;
@@ -120,20 +120,20 @@ pawl_status pawl__work_memory_list(struct work_backend *base,
 }
 
 /* The events of an item, its texts copied. */
-static pawl_status copy_events(const struct work_memory *backend,
+static pawl_status copy_events(const struct work_model *backend,
                                pawl_view id,
-                               struct work_memory_event **ret_events,
+                               struct work_model_event **ret_events,
                                uint64_t **ret_seqs,
                                size_t *ret_count,
                                pawl_error *reterr)
 {
-    struct work_memory_event *events = calloc(backend->history_count + 1, sizeof(*events));
+    struct work_model_event *events = calloc(backend->history_count + 1, sizeof(*events));
     uint64_t *seqs = calloc(backend->history_count + 1, sizeof(*seqs));
     pawl_status status = events == NULL || seqs == NULL ? no_memory(reterr) : PAWL_OK;
     size_t count = 0;
 
     for (size_t i = 0; i < backend->history_count && status == PAWL_OK; i++) {
-        const struct work_memory_event *event = &backend->history[i];
+        const struct work_model_event *event = &backend->history[i];
         if (pawl__view_equal(event->item->work_item_id, id)) {
             events[count] = *event;
             seqs[count] = i + 1;
@@ -147,13 +147,13 @@ static pawl_status copy_events(const struct work_memory *backend,
     return status;
 }
 
-pawl_status pawl__work_memory_history(struct work_backend *base,
-                                      pawl_view id,
-                                      pawl_item_event_visit visit,
-                                      void *context,
-                                      pawl_error *reterr)
+pawl_status work_model_history(struct work_backend *base,
+                               pawl_view id,
+                               pawl_item_event_visit visit,
+                               void *context,
+                               pawl_error *reterr)
 {
-    struct work_memory_event *events = NULL;
+    struct work_model_event *events = NULL;
     uint64_t *seqs = NULL;
     size_t count = 0;
 

@@ -4,17 +4,17 @@
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "model/backend.h"
 #include "work/checkpoints/backend.h"
 #include "work/items/item.h"
-#include "work/memory/backend.h"
 
-static struct work_memory *of(struct work_backend *base)
+static struct work_model *of(struct work_backend *base)
 {
-    return pawl__work_memory_of(base);
+    return work_model_of(base);
 }
 
 /* A row to be changed; its texts stay where they are until the transaction ends. */
-static struct work_row *take_row(const struct work_memory_item *item, struct pawl__arena *arena)
+static struct work_row *take_row(const struct work_model_item *item, struct pawl__arena *arena)
 {
     struct work_row *row = pawl__arena_take(arena, sizeof(*row));
 
@@ -29,15 +29,15 @@ static pawl_status no_memory(pawl_error *reterr)
     return pawl__fail(reterr, PAWL_NOMEM, "no memory for an item");
 }
 
-static pawl_status memory_load(struct work_backend *base,
-                               const pawl_view *ids,
-                               size_t count,
-                               struct pawl__arena *arena,
-                               struct work_row **ret_rows,
-                               pawl_error *reterr)
+static pawl_status model_load(struct work_backend *base,
+                              const pawl_view *ids,
+                              size_t count,
+                              struct pawl__arena *arena,
+                              struct work_row **ret_rows,
+                              pawl_error *reterr)
 {
     for (size_t i = 0; i < count; i++) {
-        const struct work_memory_item *item = pawl__map_get(of(base)->items, ids[i]);
+        const struct work_model_item *item = pawl__map_get(of(base)->items, ids[i]);
         ret_rows[i] = item == NULL ? NULL : take_row(item, arena);
         if (item != NULL && ret_rows[i] == NULL) {
             return no_memory(reterr);
@@ -55,7 +55,7 @@ struct question {
     pawl_view task_id;
 };
 
-static pawl_status answer(struct work_memory *backend,
+static pawl_status answer(struct work_model *backend,
                           const struct question *question,
                           size_t room,
                           struct pawl__arena *arena,
@@ -64,14 +64,14 @@ static pawl_status answer(struct work_memory *backend,
                           pawl_error *reterr)
 {
     size_t all = pawl__map_count(backend->items);
-    const struct work_memory_item **found = calloc(all + 1, sizeof(*found));
+    const struct work_model_item **found = calloc(all + 1, sizeof(*found));
     pawl_status status = found == NULL ? no_memory(reterr) : PAWL_OK;
     size_t count = 0;
     size_t cursor = 0;
     void *item;
 
     while (status == PAWL_OK && pawl__map_next(backend->items, &cursor, NULL, &item)) {
-        if (question->matches(question, &((struct work_memory_item *)item)->row)) {
+        if (question->matches(question, &((struct work_model_item *)item)->row)) {
             found[count++] = item;
         }
     }
@@ -92,7 +92,7 @@ static pawl_status answer(struct work_memory *backend,
 
 static const struct work_row *row_at(const void *pointer)
 {
-    return &(*(const struct work_memory_item *const *)pointer)->row;
+    return &(*(const struct work_model_item *const *)pointer)->row;
 }
 
 static int by_claim_order(const void *a, const void *b)
@@ -117,13 +117,13 @@ static bool is_claimable(const struct question *question, const struct work_row 
            && (filter->task_id.len == 0 || pawl__view_equal(filter->task_id, row->item.task_id));
 }
 
-static pawl_status memory_pick(struct work_backend *base,
-                               const struct work_filter *filter,
-                               size_t count,
-                               struct pawl__arena *arena,
-                               struct work_row **ret_rows,
-                               size_t *ret_count,
-                               pawl_error *reterr)
+static pawl_status model_pick(struct work_backend *base,
+                              const struct work_filter *filter,
+                              size_t count,
+                              struct pawl__arena *arena,
+                              struct work_row **ret_rows,
+                              size_t *ret_count,
+                              pawl_error *reterr)
 {
     struct question question = { .matches = is_claimable,
                                  .order = by_claim_order,
@@ -141,13 +141,13 @@ static bool has_run_out(const struct question *question, const struct work_row *
     return row->item.status == PAWL_ITEM_IN_PROGRESS && row->deadline_ns <= question->now->ns;
 }
 
-static pawl_status memory_expired(struct work_backend *base,
-                                  const struct work_now *now,
-                                  size_t count,
-                                  struct pawl__arena *arena,
-                                  struct work_row **ret_rows,
-                                  size_t *ret_count,
-                                  pawl_error *reterr)
+static pawl_status model_expired(struct work_backend *base,
+                                 const struct work_now *now,
+                                 size_t count,
+                                 struct pawl__arena *arena,
+                                 struct work_row **ret_rows,
+                                 size_t *ret_count,
+                                 pawl_error *reterr)
 {
     struct question question = { .matches = has_run_out, .order = by_id, .now = now };
 
@@ -160,14 +160,14 @@ static bool is_due(const struct question *question, const struct work_row *row)
            && row->due_ns <= question->now->ns;
 }
 
-static pawl_status memory_due(struct work_backend *base,
-                              const struct work_now *now,
-                              size_t count,
-                              struct pawl__arena *arena,
-                              struct work_row **ret_rows,
-                              size_t *ret_count,
-                              int64_t *ret_next_ns,
-                              pawl_error *reterr)
+static pawl_status model_due(struct work_backend *base,
+                             const struct work_now *now,
+                             size_t count,
+                             struct pawl__arena *arena,
+                             struct work_row **ret_rows,
+                             size_t *ret_count,
+                             int64_t *ret_next_ns,
+                             pawl_error *reterr)
 {
     struct question question = { .matches = is_due, .order = by_id, .now = now };
     size_t cursor = 0;
@@ -175,7 +175,7 @@ static pawl_status memory_due(struct work_backend *base,
 
     *ret_next_ns = INT64_MAX;
     while (pawl__map_next(of(base)->items, &cursor, NULL, &item)) {
-        const struct work_row *row = &((struct work_memory_item *)item)->row;
+        const struct work_row *row = &((struct work_model_item *)item)->row;
         if (row->item.status == PAWL_ITEM_WAITING && row->waits_for == 0) {
             *ret_next_ns = MIN(*ret_next_ns, row->due_ns);
         }
@@ -189,27 +189,27 @@ static bool is_unfinished(const struct question *question, const struct work_row
            && !pawl__work_item_has_ended(row->item.status);
 }
 
-static pawl_status memory_unfinished(struct work_backend *base,
-                                     pawl_view task_id,
-                                     size_t count,
-                                     struct pawl__arena *arena,
-                                     struct work_row **ret_rows,
-                                     size_t *ret_count,
-                                     pawl_error *reterr)
+static pawl_status model_unfinished(struct work_backend *base,
+                                    pawl_view task_id,
+                                    size_t count,
+                                    struct pawl__arena *arena,
+                                    struct work_row **ret_rows,
+                                    size_t *ret_count,
+                                    pawl_error *reterr)
 {
     struct question question = { .matches = is_unfinished, .order = by_id, .task_id = task_id };
 
     return answer(of(base), &question, count, arena, ret_rows, ret_count, reterr);
 }
 
-static pawl_status memory_edges(struct work_backend *base,
-                                const pawl_view *after_ids,
-                                size_t count,
-                                void (*visit)(void *context, const struct work_edge *edge),
-                                void *context,
-                                pawl_error *reterr)
+static pawl_status model_edges(struct work_backend *base,
+                               const pawl_view *after_ids,
+                               size_t count,
+                               void (*visit)(void *context, const struct work_edge *edge),
+                               void *context,
+                               pawl_error *reterr)
 {
-    const struct work_memory *backend = of(base);
+    const struct work_model *backend = of(base);
 
     (void)reterr;
     for (size_t i = 0; i < backend->edge_count; i++) {
@@ -224,13 +224,13 @@ static pawl_status memory_edges(struct work_backend *base,
     return PAWL_OK;
 }
 
-static pawl_status memory_boundaries(struct work_backend *base,
-                                     const struct work_now *now,
-                                     struct work_row *const *rows,
-                                     const pawl_view *ids,
-                                     const pawl_view *snapshots,
-                                     size_t count,
-                                     pawl_error *reterr)
+static pawl_status model_boundaries(struct work_backend *base,
+                                    const struct work_now *now,
+                                    struct work_row *const *rows,
+                                    const pawl_view *ids,
+                                    const pawl_view *snapshots,
+                                    size_t count,
+                                    pawl_error *reterr)
 {
     pawl_status status = PAWL_OK;
 
@@ -249,23 +249,23 @@ static pawl_status memory_boundaries(struct work_backend *base,
     return status;
 }
 
-const struct work_item_ops pawl__work_memory_items = {
-    .load = memory_load,
-    .pick = memory_pick,
-    .expired = memory_expired,
-    .due = memory_due,
-    .unfinished = memory_unfinished,
-    .put = pawl__work_memory_put,
-    .edges = memory_edges,
-    .add_edges = pawl__work_memory_add_edges,
-    .boundaries = memory_boundaries,
-    .tasks = pawl__work_memory_tasks,
-    .task_insert = pawl__work_memory_task_insert,
-    .task_set = pawl__work_memory_task_set,
-    .derive = pawl__work_memory_derive,
-    .settle = pawl__work_memory_settle,
-    .get = pawl__work_memory_get,
-    .list = pawl__work_memory_list,
-    .history = pawl__work_memory_history,
-    .task_read = pawl__work_memory_task_read,
+const struct work_item_ops work_model_items = {
+    .load = model_load,
+    .pick = model_pick,
+    .expired = model_expired,
+    .due = model_due,
+    .unfinished = model_unfinished,
+    .put = work_model_put,
+    .edges = model_edges,
+    .add_edges = work_model_add_edges,
+    .boundaries = model_boundaries,
+    .tasks = work_model_tasks,
+    .task_insert = work_model_task_insert,
+    .task_set = work_model_task_set,
+    .derive = work_model_derive,
+    .settle = work_model_settle,
+    .get = work_model_get,
+    .list = work_model_list,
+    .history = work_model_history,
+    .task_read = work_model_task_read,
 };

@@ -3,24 +3,24 @@
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "model/list.h"
 #include "work/core/keep.h"
 #include "work/items/item.h"
-#include "work/memory/list.h"
 #include "work/schedules/backend.h"
 
-struct memory_schedule {
+struct model_schedule {
     pawl_schedule schedule;
     struct pawl__arena arena;
 };
 
-struct memory_fire {
+struct model_fire {
     char *schedule_id;
     int64_t slot_us;
 };
 
-static struct work_memory *of(struct work_backend *base)
+static struct work_model *of(struct work_backend *base)
 {
-    return pawl__work_memory_of(base);
+    return work_model_of(base);
 }
 
 static pawl_status no_memory(pawl_error *reterr)
@@ -30,7 +30,7 @@ static pawl_status no_memory(pawl_error *reterr)
 
 static void free_schedule(void *row)
 {
-    struct memory_schedule *schedule = row;
+    struct model_schedule *schedule = row;
 
     pawl__arena_done(&schedule->arena);
     free(schedule);
@@ -38,18 +38,18 @@ static void free_schedule(void *row)
 
 static void free_fire(void *row)
 {
-    struct memory_fire *fire = row;
+    struct model_fire *fire = row;
 
     free(fire->schedule_id);
     free(fire);
 }
 
-static size_t place_of(const struct work_memory *backend, pawl_view schedule_id)
+static size_t place_of(const struct work_model *backend, pawl_view schedule_id)
 {
-    const struct work_memory_list *list = &backend->schedules;
+    const struct work_model_list *list = &backend->schedules;
 
     for (size_t i = 0; i < list->count; i++) {
-        const struct memory_schedule *row = list->rows[i];
+        const struct model_schedule *row = list->rows[i];
         if (row != NULL && pawl__view_equal(row->schedule.schedule_id, schedule_id)) {
             return i;
         }
@@ -57,12 +57,12 @@ static size_t place_of(const struct work_memory *backend, pawl_view schedule_id)
     return list->count;
 }
 
-static int64_t last_slot(const struct work_memory *backend, pawl_view schedule_id)
+static int64_t last_slot(const struct work_model *backend, pawl_view schedule_id)
 {
     int64_t last_us = 0;
 
     for (size_t i = 0; i < backend->fires.count; i++) {
-        const struct memory_fire *fire = backend->fires.rows[i];
+        const struct model_fire *fire = backend->fires.rows[i];
         if (fire != NULL && pawl__view_is(schedule_id, fire->schedule_id)) {
             last_us = MAX(last_us, fire->slot_us);
         }
@@ -70,8 +70,8 @@ static int64_t last_slot(const struct work_memory *backend, pawl_view schedule_i
     return last_us;
 }
 
-static bool keep(const struct work_memory *backend,
-                 const struct memory_schedule *row,
+static bool keep(const struct work_model *backend,
+                 const struct model_schedule *row,
                  struct pawl__arena *arena,
                  pawl_schedule *ret_schedule)
 {
@@ -83,11 +83,11 @@ static bool keep(const struct work_memory *backend,
     return kept;
 }
 
-static pawl_status memory_load(struct work_backend *base,
-                               pawl_view schedule_id,
-                               struct pawl__arena *arena,
-                               pawl_schedule **ret_schedule,
-                               pawl_error *reterr)
+static pawl_status model_load(struct work_backend *base,
+                              pawl_view schedule_id,
+                              struct pawl__arena *arena,
+                              pawl_schedule **ret_schedule,
+                              pawl_error *reterr)
 {
     size_t place = place_of(of(base), schedule_id);
 
@@ -103,14 +103,14 @@ static pawl_status memory_load(struct work_backend *base,
     return PAWL_OK;
 }
 
-static pawl_status memory_put(struct work_backend *base,
-                              const struct work_now *now,
-                              const pawl_schedule *schedule,
-                              pawl_error *reterr)
+static pawl_status model_put(struct work_backend *base,
+                             const struct work_now *now,
+                             const pawl_schedule *schedule,
+                             pawl_error *reterr)
 {
-    struct work_memory_list *list = &of(base)->schedules;
+    struct work_model_list *list = &of(base)->schedules;
     size_t place = place_of(of(base), schedule->schedule_id);
-    struct memory_schedule *row = calloc(1, sizeof(*row));
+    struct model_schedule *row = calloc(1, sizeof(*row));
 
     (void)now;
     if (row == NULL || !pawl__work_copy_schedule(&row->arena, schedule, &row->schedule)) {
@@ -119,16 +119,16 @@ static pawl_status memory_put(struct work_backend *base,
         }
         return no_memory(reterr);
     }
-    return place < list->count ? pawl__memory_replace(of(base), list, place, row, reterr)
-                               : pawl__memory_add(of(base), list, row, reterr);
+    return place < list->count ? work_model_replace(of(base), list, place, row, reterr)
+                               : work_model_add(of(base), list, row, reterr);
 }
 
-static pawl_status memory_remove(struct work_backend *base,
-                                 pawl_view schedule_id,
-                                 bool *ret_removed,
-                                 pawl_error *reterr)
+static pawl_status model_remove(struct work_backend *base,
+                                pawl_view schedule_id,
+                                bool *ret_removed,
+                                pawl_error *reterr)
 {
-    struct work_memory *backend = of(base);
+    struct work_model *backend = of(base);
     size_t place = place_of(backend, schedule_id);
     pawl_status status = PAWL_OK;
 
@@ -137,25 +137,25 @@ static pawl_status memory_remove(struct work_backend *base,
         return PAWL_OK;
     }
     for (size_t i = 0; i < backend->fires.count && status == PAWL_OK; i++) {
-        const struct memory_fire *fire = backend->fires.rows[i];
+        const struct model_fire *fire = backend->fires.rows[i];
         if (fire != NULL && pawl__view_is(schedule_id, fire->schedule_id)) {
-            status = pawl__memory_remove(backend, &backend->fires, i, reterr);
+            status = work_model_remove(backend, &backend->fires, i, reterr);
         }
     }
-    return status == PAWL_OK ? pawl__memory_remove(backend, &backend->schedules, place, reterr)
+    return status == PAWL_OK ? work_model_remove(backend, &backend->schedules, place, reterr)
                              : status;
 }
 
-static pawl_status memory_fired(struct work_backend *base,
-                                pawl_view schedule_id,
-                                int64_t slot_us,
-                                bool *ret_fired,
-                                pawl_error *reterr)
+static pawl_status model_fired(struct work_backend *base,
+                               pawl_view schedule_id,
+                               int64_t slot_us,
+                               bool *ret_fired,
+                               pawl_error *reterr)
 {
     (void)reterr;
     *ret_fired = false;
     for (size_t i = 0; i < of(base)->fires.count; i++) {
-        const struct memory_fire *fire = of(base)->fires.rows[i];
+        const struct model_fire *fire = of(base)->fires.rows[i];
         if (fire != NULL && fire->slot_us == slot_us
             && pawl__view_is(schedule_id, fire->schedule_id)) {
             *ret_fired = true;
@@ -164,13 +164,13 @@ static pawl_status memory_fired(struct work_backend *base,
     return PAWL_OK;
 }
 
-static pawl_status memory_fire(struct work_backend *base,
-                               pawl_view schedule_id,
-                               int64_t slot_us,
-                               pawl_view work_item_id,
-                               pawl_error *reterr)
+static pawl_status model_fire(struct work_backend *base,
+                              pawl_view schedule_id,
+                              int64_t slot_us,
+                              pawl_view work_item_id,
+                              pawl_error *reterr)
 {
-    struct memory_fire *fire = calloc(1, sizeof(*fire));
+    struct model_fire *fire = calloc(1, sizeof(*fire));
 
     (void)work_item_id;
     if (fire == NULL) {
@@ -182,32 +182,32 @@ static pawl_status memory_fire(struct work_backend *base,
         free(fire);
         return no_memory(reterr);
     }
-    return pawl__memory_add(of(base), &of(base)->fires, fire, reterr);
+    return work_model_add(of(base), &of(base)->fires, fire, reterr);
 }
 
-static pawl_status memory_forget(struct work_backend *base,
-                                 pawl_view schedule_id,
-                                 int64_t before_us,
-                                 pawl_error *reterr)
+static pawl_status model_forget(struct work_backend *base,
+                                pawl_view schedule_id,
+                                int64_t before_us,
+                                pawl_error *reterr)
 {
-    struct work_memory_list *fires = &of(base)->fires;
+    struct work_model_list *fires = &of(base)->fires;
     pawl_status status = PAWL_OK;
 
     for (size_t i = 0; i < fires->count && status == PAWL_OK; i++) {
-        const struct memory_fire *fire = fires->rows[i];
+        const struct model_fire *fire = fires->rows[i];
         if (fire != NULL && fire->slot_us < before_us
             && pawl__view_is(schedule_id, fire->schedule_id)) {
-            status = pawl__memory_remove(of(base), fires, i, reterr);
+            status = work_model_remove(of(base), fires, i, reterr);
         }
     }
     return status;
 }
 
-static pawl_status memory_move(struct work_backend *base,
-                               const struct work_now *now,
-                               pawl_view schedule_id,
-                               int64_t next_slot_us,
-                               pawl_error *reterr)
+static pawl_status model_move(struct work_backend *base,
+                              const struct work_now *now,
+                              pawl_view schedule_id,
+                              int64_t next_slot_us,
+                              pawl_error *reterr)
 {
     size_t place = place_of(of(base), schedule_id);
 
@@ -215,9 +215,9 @@ static pawl_status memory_move(struct work_backend *base,
         return PAWL_OK;
     }
     pawl_schedule moved =
-        ((const struct memory_schedule *)of(base)->schedules.rows[place])->schedule;
+        ((const struct model_schedule *)of(base)->schedules.rows[place])->schedule;
     moved.next_slot_us = next_slot_us;
-    return memory_put(base, now, &moved, reterr);
+    return model_put(base, now, &moved, reterr);
 }
 
 /* --- Reading: copies, so that `visit` may call whatever it likes --- */
@@ -228,13 +228,13 @@ static int by_id(const void *a, const void *b)
                                  ((const pawl_schedule *)b)->schedule_id);
 }
 
-static pawl_status copy_all(struct work_memory *backend,
+static pawl_status copy_all(struct work_model *backend,
                             struct pawl__arena *arena,
                             pawl_schedule **ret_schedules,
                             size_t *ret_count,
                             pawl_error *reterr)
 {
-    struct work_memory_list *list = &backend->schedules;
+    struct work_model_list *list = &backend->schedules;
     pawl_schedule *schedules = pawl__arena_take(arena, (list->count + 1) * sizeof(*schedules));
     size_t count = 0;
 
@@ -248,10 +248,10 @@ static pawl_status copy_all(struct work_memory *backend,
     return schedules == NULL ? no_memory(reterr) : PAWL_OK;
 }
 
-static pawl_status memory_list(struct work_backend *base,
-                               pawl_schedule_visit visit,
-                               void *context,
-                               pawl_error *reterr)
+static pawl_status model_list(struct work_backend *base,
+                              pawl_schedule_visit visit,
+                              void *context,
+                              pawl_error *reterr)
 {
     struct pawl__arena arena = ARENA_INIT;
     pawl_schedule *schedules;
@@ -269,20 +269,20 @@ static pawl_status memory_list(struct work_backend *base,
     return status;
 }
 
-static const struct work_schedule_ops memory_schedules = {
-    .load = memory_load,
-    .put = memory_put,
-    .remove = memory_remove,
-    .fired = memory_fired,
-    .fire = memory_fire,
-    .forget = memory_forget,
-    .move = memory_move,
-    .list = memory_list,
+static const struct work_schedule_ops model_schedules = {
+    .load = model_load,
+    .put = model_put,
+    .remove = model_remove,
+    .fired = model_fired,
+    .fire = model_fire,
+    .forget = model_forget,
+    .move = model_move,
+    .list = model_list,
 };
 
-void pawl__work_memory_schedules_set_up(struct work_memory *backend)
+void work_model_schedules_set_up(struct work_model *backend)
 {
-    backend->base.schedules = &memory_schedules;
+    backend->base.schedules = &model_schedules;
     backend->schedules.free_row = free_schedule;
     backend->fires.free_row = free_fire;
 }

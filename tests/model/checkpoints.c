@@ -3,23 +3,23 @@
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "model/list.h"
 #include "work/checkpoints/backend.h"
 #include "work/core/keep.h"
-#include "work/memory/list.h"
 
-struct memory_checkpoint {
+struct model_checkpoint {
     pawl_checkpoint checkpoint;
     struct pawl__arena arena;
 };
 
-struct memory_counter {
+struct model_counter {
     char *task_id;
     int64_t last;
 };
 
-static struct work_memory *of(struct work_backend *base)
+static struct work_model *of(struct work_backend *base)
 {
-    return pawl__work_memory_of(base);
+    return work_model_of(base);
 }
 
 static pawl_status no_memory(pawl_error *reterr)
@@ -29,7 +29,7 @@ static pawl_status no_memory(pawl_error *reterr)
 
 static void free_checkpoint(void *row)
 {
-    struct memory_checkpoint *checkpoint = row;
+    struct model_checkpoint *checkpoint = row;
 
     pawl__arena_done(&checkpoint->arena);
     free(checkpoint);
@@ -37,15 +37,15 @@ static void free_checkpoint(void *row)
 
 static void free_counter(void *row)
 {
-    struct memory_counter *counter = row;
+    struct model_counter *counter = row;
 
     free(counter->task_id);
     free(counter);
 }
 
-static struct memory_checkpoint *copy_of(const pawl_checkpoint *checkpoint)
+static struct model_checkpoint *copy_of(const pawl_checkpoint *checkpoint)
 {
-    struct memory_checkpoint *copy = calloc(1, sizeof(*copy));
+    struct model_checkpoint *copy = calloc(1, sizeof(*copy));
 
     if (copy != NULL && !pawl__work_copy_checkpoint(&copy->arena, checkpoint, &copy->checkpoint)) {
         free_checkpoint(copy);
@@ -55,12 +55,12 @@ static struct memory_checkpoint *copy_of(const pawl_checkpoint *checkpoint)
 }
 
 /* Where it stands; `count` when it is not there. */
-static size_t place_of(const struct work_memory *backend, pawl_view checkpoint_id)
+static size_t place_of(const struct work_model *backend, pawl_view checkpoint_id)
 {
-    const struct work_memory_list *list = &backend->checkpoints;
+    const struct work_model_list *list = &backend->checkpoints;
 
     for (size_t i = 0; i < list->count; i++) {
-        const struct memory_checkpoint *row = list->rows[i];
+        const struct model_checkpoint *row = list->rows[i];
         if (row != NULL && pawl__view_equal(row->checkpoint.checkpoint_id, checkpoint_id)) {
             return i;
         }
@@ -70,11 +70,11 @@ static size_t place_of(const struct work_memory *backend, pawl_view checkpoint_i
 
 /* --- Inside of a transaction --- */
 
-static pawl_status memory_find(struct work_backend *base,
-                               pawl_view checkpoint_id,
-                               struct pawl__arena *arena,
-                               pawl_checkpoint **ret_checkpoint,
-                               pawl_error *reterr)
+static pawl_status model_find(struct work_backend *base,
+                              pawl_view checkpoint_id,
+                              struct pawl__arena *arena,
+                              pawl_checkpoint **ret_checkpoint,
+                              pawl_error *reterr)
 {
     size_t place = place_of(of(base), checkpoint_id);
 
@@ -82,7 +82,7 @@ static pawl_status memory_find(struct work_backend *base,
     if (place == of(base)->checkpoints.count) {
         return PAWL_OK;
     }
-    const struct memory_checkpoint *row = of(base)->checkpoints.rows[place];
+    const struct model_checkpoint *row = of(base)->checkpoints.rows[place];
     pawl_checkpoint *kept = pawl__arena_take(arena, sizeof(*kept));
     if (kept == NULL || !pawl__work_copy_checkpoint(arena, &row->checkpoint, kept)) {
         return no_memory(reterr);
@@ -91,17 +91,17 @@ static pawl_status memory_find(struct work_backend *base,
     return PAWL_OK;
 }
 
-static pawl_status next_number(struct work_memory *backend,
+static pawl_status next_number(struct work_model *backend,
                                pawl_view task_id,
                                int64_t *ret_number,
                                pawl_error *reterr)
 {
-    struct work_memory_list *list = &backend->counters;
-    struct memory_counter *counter = calloc(1, sizeof(*counter));
+    struct work_model_list *list = &backend->counters;
+    struct model_counter *counter = calloc(1, sizeof(*counter));
     size_t place = 0;
 
     while (place < list->count
-           && !pawl__view_is(task_id, ((struct memory_counter *)list->rows[place])->task_id)) {
+           && !pawl__view_is(task_id, ((struct model_counter *)list->rows[place])->task_id)) {
         place++;
     }
     if (counter == NULL) {
@@ -109,23 +109,23 @@ static pawl_status next_number(struct work_memory *backend,
     }
     counter->task_id = pawl__view_dup(task_id);
     counter->last =
-        1 + (place < list->count ? ((struct memory_counter *)list->rows[place])->last : 0);
+        1 + (place < list->count ? ((struct model_counter *)list->rows[place])->last : 0);
     if (counter->task_id == NULL) {
         free(counter);
         return no_memory(reterr);
     }
     *ret_number = counter->last;
-    return place < list->count ? pawl__memory_replace(backend, list, place, counter, reterr)
-                               : pawl__memory_add(backend, list, counter, reterr);
+    return place < list->count ? work_model_replace(backend, list, place, counter, reterr)
+                               : work_model_add(backend, list, counter, reterr);
 }
 
-static pawl_status memory_add(struct work_backend *base,
-                              const struct work_now *now,
-                              const pawl_checkpoint *checkpoint,
-                              int64_t *ret_sequence,
-                              pawl_error *reterr)
+static pawl_status model_add(struct work_backend *base,
+                             const struct work_now *now,
+                             const pawl_checkpoint *checkpoint,
+                             int64_t *ret_sequence,
+                             pawl_error *reterr)
 {
-    struct memory_checkpoint *row = copy_of(checkpoint);
+    struct model_checkpoint *row = copy_of(checkpoint);
 
     if (row == NULL) {
         return no_memory(reterr);
@@ -139,7 +139,7 @@ static pawl_status memory_add(struct work_backend *base,
     int64_t sequence = row->checkpoint.sequence_number;
     row->checkpoint.created_at_us = now->wall_us;
     row->checkpoint.verified = true;
-    status = pawl__memory_add(of(base), &of(base)->checkpoints, row, reterr);
+    status = work_model_add(of(base), &of(base)->checkpoints, row, reterr);
     if (status == PAWL_OK) {
         *ret_sequence = sequence;
     }
@@ -147,22 +147,22 @@ static pawl_status memory_add(struct work_backend *base,
 }
 
 /* Results themselves are for SQL to look at. */
-static pawl_status memory_record(struct work_backend *base,
-                                 const struct work_now *now,
-                                 const pawl_checkpoint *checkpoint,
-                                 const struct work_checkpoint_result *results,
-                                 size_t count,
-                                 pawl_error *reterr)
+static pawl_status model_record(struct work_backend *base,
+                                const struct work_now *now,
+                                const pawl_checkpoint *checkpoint,
+                                const struct work_checkpoint_result *results,
+                                size_t count,
+                                pawl_error *reterr)
 {
-    struct work_memory_list *list = &of(base)->checkpoints;
+    struct work_model_list *list = &of(base)->checkpoints;
     size_t place = place_of(of(base), checkpoint->checkpoint_id);
 
     (void)now;
     if (place == list->count) {
         return PAWL_OK;
     }
-    struct memory_checkpoint *row =
-        copy_of(&((struct memory_checkpoint *)list->rows[place])->checkpoint);
+    struct model_checkpoint *row =
+        copy_of(&((struct model_checkpoint *)list->rows[place])->checkpoint);
     if (row == NULL) {
         return no_memory(reterr);
     }
@@ -170,20 +170,20 @@ static pawl_status memory_record(struct work_backend *base,
     for (size_t i = 0; i < count; i++) {
         row->checkpoint.verified = row->checkpoint.verified && results[i].ok;
     }
-    return pawl__memory_replace(of(base), list, place, row, reterr);
+    return work_model_replace(of(base), list, place, row, reterr);
 }
 
-static pawl_status memory_walk(struct work_backend *base,
-                               pawl_view task_id,
-                               work_checkpoint_light_visit visit,
-                               void *context,
-                               pawl_error *reterr)
+static pawl_status model_walk(struct work_backend *base,
+                              pawl_view task_id,
+                              work_checkpoint_light_visit visit,
+                              void *context,
+                              pawl_error *reterr)
 {
-    const struct work_memory_list *list = &of(base)->checkpoints;
+    const struct work_model_list *list = &of(base)->checkpoints;
 
     (void)reterr;
     for (size_t i = list->count; i-- > 0;) {
-        const struct memory_checkpoint *row = list->rows[i];
+        const struct model_checkpoint *row = list->rows[i];
         if (row != NULL && pawl__view_equal(row->checkpoint.task_id, task_id)
             && !visit(context,
                       row->checkpoint.checkpoint_id,
@@ -196,15 +196,15 @@ static pawl_status memory_walk(struct work_backend *base,
 }
 
 /* There is no archive: nobody could read it. */
-static pawl_status memory_remove(struct work_backend *base,
-                                 const struct work_now *now,
-                                 pawl_view task_id,
-                                 const pawl_view *ids,
-                                 size_t count,
-                                 bool archive,
-                                 pawl_error *reterr)
+static pawl_status model_remove(struct work_backend *base,
+                                const struct work_now *now,
+                                pawl_view task_id,
+                                const pawl_view *ids,
+                                size_t count,
+                                bool archive,
+                                pawl_error *reterr)
 {
-    struct work_memory_list *list = &of(base)->checkpoints;
+    struct work_model_list *list = &of(base)->checkpoints;
     pawl_status status = PAWL_OK;
 
     (void)now;
@@ -213,7 +213,7 @@ static pawl_status memory_remove(struct work_backend *base,
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         size_t place = place_of(of(base), ids[i]);
         if (place < list->count) {
-            status = pawl__memory_remove(of(base), list, place, reterr);
+            status = work_model_remove(of(base), list, place, reterr);
         }
     }
     return status;
@@ -256,14 +256,14 @@ static bool matches(const struct work_checkpoint_query *query, const pawl_checkp
 }
 
 /* Numbers ascend along the list. */
-static bool gather(const struct work_memory_list *list,
+static bool gather(const struct work_model_list *list,
                    const struct work_checkpoint_query *query,
                    struct copies *copies)
 {
     uint64_t left = query->limit == 0 ? UINT64_MAX : query->limit;
 
     for (size_t i = 0; i < list->count && left > 0; i++) {
-        const struct memory_checkpoint *row =
+        const struct model_checkpoint *row =
             list->rows[query->newest_first ? list->count - 1 - i : i];
         if (row != NULL && matches(query, &row->checkpoint)) {
             if (!keep_copy(copies, &row->checkpoint)) {
@@ -290,11 +290,11 @@ static pawl_status show(struct copies *copies,
     return complete ? PAWL_OK : no_memory(reterr);
 }
 
-static pawl_status memory_list(struct work_backend *base,
-                               const struct work_checkpoint_query *query,
-                               pawl_checkpoint_visit visit,
-                               void *context,
-                               pawl_error *reterr)
+static pawl_status model_list(struct work_backend *base,
+                              const struct work_checkpoint_query *query,
+                              pawl_checkpoint_visit visit,
+                              void *context,
+                              pawl_error *reterr)
 {
     struct copies copies = { .arena = ARENA_INIT };
 
@@ -305,11 +305,11 @@ static pawl_status memory_list(struct work_backend *base,
     return show(&copies, complete, visit, context, reterr);
 }
 
-static pawl_status memory_get(struct work_backend *base,
-                              pawl_view checkpoint_id,
-                              pawl_checkpoint_visit visit,
-                              void *context,
-                              pawl_error *reterr)
+static pawl_status model_get(struct work_backend *base,
+                             pawl_view checkpoint_id,
+                             pawl_checkpoint_visit visit,
+                             void *context,
+                             pawl_error *reterr)
 {
     struct copies copies = { .arena = ARENA_INIT };
     bool complete = true;
@@ -319,7 +319,7 @@ static pawl_status memory_get(struct work_backend *base,
     size_t place = place_of(of(base), checkpoint_id);
     bool found = place < of(base)->checkpoints.count;
     if (found) {
-        const struct memory_checkpoint *row = of(base)->checkpoints.rows[place];
+        const struct model_checkpoint *row = of(base)->checkpoints.rows[place];
         complete = keep_copy(&copies, &row->checkpoint);
     }
     pawl__unlock(&of(base)->lock);
@@ -329,31 +329,31 @@ static pawl_status memory_get(struct work_backend *base,
                                        : status;
 }
 
-static uint64_t count_of(const struct work_memory *backend, const char *task_id)
+static uint64_t count_of(const struct work_model *backend, const char *task_id)
 {
     uint64_t count = 0;
 
     for (size_t i = 0; i < backend->checkpoints.count; i++) {
-        const struct memory_checkpoint *row = backend->checkpoints.rows[i];
+        const struct model_checkpoint *row = backend->checkpoints.rows[i];
         count += row != NULL && pawl__view_is(row->checkpoint.task_id, task_id);
     }
     return count;
 }
 
 /* Only for retention, which keeps what it is told and calls nothing. */
-static pawl_status memory_crowded(struct work_backend *base,
-                                  uint64_t more_than,
-                                  work_checkpoint_task_visit visit,
-                                  void *context,
-                                  pawl_error *reterr)
+static pawl_status model_crowded(struct work_backend *base,
+                                 uint64_t more_than,
+                                 work_checkpoint_task_visit visit,
+                                 void *context,
+                                 pawl_error *reterr)
 {
-    struct work_memory *backend = of(base);
+    struct work_model *backend = of(base);
     bool goes_on = true;
 
     (void)reterr;
     pawl__lock(&backend->lock);
     for (size_t i = 0; i < backend->counters.count && goes_on; i++) {
-        const struct memory_counter *counter = backend->counters.rows[i];
+        const struct model_counter *counter = backend->counters.rows[i];
         uint64_t count = count_of(backend, counter->task_id);
         if (count > more_than) {
             goes_on = visit(context, pawl_view_of(counter->task_id), count);
@@ -363,10 +363,10 @@ static pawl_status memory_crowded(struct work_backend *base,
     return PAWL_OK;
 }
 
-static pawl_status memory_row_exists(struct work_backend *base,
-                                     pawl_view select,
-                                     bool *ret_exists, /* NOLINT(readability-non-const-parameter) */
-                                     pawl_error *reterr)
+static pawl_status model_row_exists(struct work_backend *base,
+                                    pawl_view select,
+                                    bool *ret_exists, /* NOLINT(readability-non-const-parameter) */
+                                    pawl_error *reterr)
 {
     (void)base;
     (void)select;
@@ -374,21 +374,21 @@ static pawl_status memory_row_exists(struct work_backend *base,
     return pawl__fail(reterr, PAWL_UNSUPPORTED, "row_exists: a store in memory has no SQL");
 }
 
-static const struct work_checkpoint_ops memory_checkpoints = {
-    .find = memory_find,
-    .add = memory_add,
-    .record = memory_record,
-    .walk = memory_walk,
-    .remove = memory_remove,
-    .get = memory_get,
-    .list = memory_list,
-    .crowded = memory_crowded,
-    .row_exists = memory_row_exists,
+static const struct work_checkpoint_ops model_checkpoints = {
+    .find = model_find,
+    .add = model_add,
+    .record = model_record,
+    .walk = model_walk,
+    .remove = model_remove,
+    .get = model_get,
+    .list = model_list,
+    .crowded = model_crowded,
+    .row_exists = model_row_exists,
 };
 
-void pawl__work_memory_checkpoints_set_up(struct work_memory *backend)
+void work_model_checkpoints_set_up(struct work_model *backend)
 {
-    backend->base.checkpoints = &memory_checkpoints;
+    backend->base.checkpoints = &model_checkpoints;
     backend->checkpoints.free_row = free_checkpoint;
     backend->counters.free_row = free_counter;
 }

@@ -1,4 +1,4 @@
-#include "work/memory/list.h"
+#include "model/list.h"
 
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@ enum { ROOM_FIRST = 16 };
 /* A removed row leaves a hole until the commit, so that the rest keep their places. */
 struct list_step {
     struct work_undo base; /* first */
-    struct work_memory_list *list;
+    struct work_model_list *list;
     size_t index;
     void *old; /* NULL: there was none */
 };
@@ -17,7 +17,7 @@ struct list_step {
 static void undo_step(struct work_undo *base)
 {
     struct list_step *step = (struct list_step *)base;
-    struct work_memory_list *list = step->list;
+    struct work_model_list *list = step->list;
 
     if (list->rows[step->index] != NULL) {
         list->free_row(list->rows[step->index]);
@@ -39,8 +39,8 @@ static void forget_step(struct work_undo *base)
     free(step);
 }
 
-static pawl_status remember(struct work_memory *backend,
-                            struct work_memory_list *list,
+static pawl_status remember(struct work_model *backend,
+                            struct work_model_list *list,
                             size_t index,
                             void *old,
                             pawl_error *reterr)
@@ -56,11 +56,11 @@ static pawl_status remember(struct work_memory *backend,
         .index = index,
         .old = old,
     };
-    pawl__work_memory_remember(backend, &step->base);
+    work_model_remember(backend, &step->base);
     return PAWL_OK;
 }
 
-static pawl_status make_room(struct work_memory_list *list, pawl_error *reterr)
+static pawl_status make_room(struct work_model_list *list, pawl_error *reterr)
 {
     size_t room = list->room == 0 ? ROOM_FIRST : 2 * list->room;
 
@@ -76,10 +76,10 @@ static pawl_status make_room(struct work_memory_list *list, pawl_error *reterr)
     return PAWL_OK;
 }
 
-pawl_status pawl__memory_add(struct work_memory *backend,
-                             struct work_memory_list *list,
-                             void *row,
-                             pawl_error *reterr)
+pawl_status work_model_add(struct work_model *backend,
+                           struct work_model_list *list,
+                           void *row,
+                           pawl_error *reterr)
 {
     pawl_status status = make_room(list, reterr);
 
@@ -94,11 +94,11 @@ pawl_status pawl__memory_add(struct work_memory *backend,
     return PAWL_OK;
 }
 
-pawl_status pawl__memory_replace(struct work_memory *backend,
-                                 struct work_memory_list *list,
-                                 size_t index,
-                                 void *row,
-                                 pawl_error *reterr)
+pawl_status work_model_replace(struct work_model *backend,
+                               struct work_model_list *list,
+                               size_t index,
+                               void *row,
+                               pawl_error *reterr)
 {
     pawl_status status = remember(backend, list, index, list->rows[index], reterr);
 
@@ -110,10 +110,10 @@ pawl_status pawl__memory_replace(struct work_memory *backend,
     return PAWL_OK;
 }
 
-pawl_status pawl__memory_remove(struct work_memory *backend,
-                                struct work_memory_list *list,
-                                size_t index,
-                                pawl_error *reterr)
+pawl_status work_model_remove(struct work_model *backend,
+                              struct work_model_list *list,
+                              size_t index,
+                              pawl_error *reterr)
 {
     pawl_status status = remember(backend, list, index, list->rows[index], reterr);
 
@@ -123,7 +123,7 @@ pawl_status pawl__memory_remove(struct work_memory *backend,
     return status;
 }
 
-void pawl__memory_list_done(struct work_memory_list *list)
+void work_model_list_done(struct work_model_list *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         if (list->rows[i] != NULL) {

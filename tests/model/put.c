@@ -3,9 +3,9 @@
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "model/backend.h"
 #include "work/core/copy.h"
 #include "work/items/item.h"
-#include "work/memory/backend.h"
 
 enum { ROOM_FIRST = 64 };
 
@@ -14,7 +14,7 @@ static pawl_status no_memory(pawl_error *reterr)
     return pawl__fail(reterr, PAWL_NOMEM, "no memory for an item");
 }
 
-static void free_item(struct work_memory_item *item)
+static void free_item(struct work_model_item *item)
 {
     if (item != NULL) {
         pawl_item_free(item->copy);
@@ -26,9 +26,9 @@ static void free_item(struct work_memory_item *item)
 
 struct item_step {
     struct work_undo base;
-    struct work_memory *backend;
-    struct work_memory_item *old; /* NULL: there was none */
-    struct work_memory_item *new;
+    struct work_model *backend;
+    struct work_model_item *old; /* NULL: there was none */
+    struct work_model_item *new;
 };
 
 static void undo_item(struct work_undo *base)
@@ -55,11 +55,11 @@ static void forget_item(struct work_undo *base)
     free(step);
 }
 
-static pawl_status replace(struct work_memory *backend,
+static pawl_status replace(struct work_model *backend,
                            const struct work_row *row,
                            pawl_error *reterr)
 {
-    struct work_memory_item *item = calloc(1, sizeof(*item));
+    struct work_model_item *item = calloc(1, sizeof(*item));
     struct item_step *step = calloc(1, sizeof(*step));
     void *old = NULL;
     pawl_status status = item == NULL || step == NULL ? no_memory(reterr) : PAWL_OK;
@@ -83,7 +83,7 @@ static pawl_status replace(struct work_memory *backend,
         .old = old,
         .new = item,
     };
-    pawl__work_memory_remember(backend, &step->base);
+    work_model_remember(backend, &step->base);
     return PAWL_OK;
 }
 
@@ -105,19 +105,19 @@ static bool grow(void **list, size_t count, size_t *room, size_t size)
     return true;
 }
 
-void pawl__work_memory_cut(struct work_memory *backend, size_t history_count, size_t edge_count)
+void work_model_cut(struct work_model *backend, size_t history_count, size_t edge_count)
 {
     while (backend->history_count > history_count) {
         pawl_item_free(backend->history[--backend->history_count].item);
     }
     while (backend->edge_count > edge_count) {
-        struct work_memory_edge *edge = &backend->edges[--backend->edge_count];
+        struct work_model_edge *edge = &backend->edges[--backend->edge_count];
         free(edge->work_item_id);
         free(edge->after_id);
     }
 }
 
-void pawl__work_memory_free_items(struct work_memory *backend)
+void work_model_free_items(struct work_model *backend)
 {
     size_t cursor = 0;
     void *item;
@@ -127,12 +127,12 @@ void pawl__work_memory_free_items(struct work_memory *backend)
     }
     pawl__map_free(backend->items);
     backend->items = NULL;
-    pawl__work_memory_cut(backend, 0, 0);
+    work_model_cut(backend, 0, 0);
     free(backend->history);
     free(backend->edges);
 }
 
-static pawl_status note(struct work_memory *backend,
+static pawl_status note(struct work_model *backend,
                         const char *from,
                         const char *to,
                         const pawl_item *item,
@@ -144,19 +144,19 @@ static pawl_status note(struct work_memory *backend,
         return no_memory(reterr);
     }
     backend->history = list;
-    struct work_memory_event *event = &backend->history[backend->history_count];
-    *event = (struct work_memory_event){ .from = from, .to = to, .at_us = item->updated_at_us };
+    struct work_model_event *event = &backend->history[backend->history_count];
+    *event = (struct work_model_event){ .from = from, .to = to, .at_us = item->updated_at_us };
     pawl_status status = pawl__work_copy_out_item(item, &event->item, reterr);
     backend->history_count += status == PAWL_OK;
     return status;
 }
 
-pawl_status pawl__work_memory_add_edges(struct work_backend *base,
-                                        const struct work_edge *edges,
-                                        size_t count,
-                                        pawl_error *reterr)
+pawl_status work_model_add_edges(struct work_backend *base,
+                                 const struct work_edge *edges,
+                                 size_t count,
+                                 pawl_error *reterr)
 {
-    struct work_memory *backend = pawl__work_memory_of(base);
+    struct work_model *backend = work_model_of(base);
 
     for (size_t i = 0; i < count; i++) {
         void *list = backend->edges;
@@ -164,7 +164,7 @@ pawl_status pawl__work_memory_add_edges(struct work_backend *base,
             return no_memory(reterr);
         }
         backend->edges = list;
-        struct work_memory_edge *edge = &backend->edges[backend->edge_count++];
+        struct work_model_edge *edge = &backend->edges[backend->edge_count++];
         edge->work_item_id = pawl__view_dup(edges[i].work_item_id);
         edge->after_id = pawl__view_dup(edges[i].after_id);
         if (edge->work_item_id == NULL || edge->after_id == NULL) {
@@ -182,7 +182,7 @@ static const char *reason_text(enum work_reason reason)
 }
 
 /* What the triggers of a database write: every change of status, and the submit. */
-static pawl_status note_change(struct work_memory *backend,
+static pawl_status note_change(struct work_model *backend,
                                const struct work_row *old,
                                const struct work_row *row,
                                pawl_error *reterr)
@@ -210,9 +210,9 @@ static pawl_status note_change(struct work_memory *backend,
         backend, pawl__work_item_status_text(from), pawl__work_item_status_text(to), &item, reterr);
 }
 
-static pawl_status put_one(struct work_memory *backend, struct work_row *row, pawl_error *reterr)
+static pawl_status put_one(struct work_model *backend, struct work_row *row, pawl_error *reterr)
 {
-    const struct work_memory_item *old = pawl__map_get(backend->items, row->item.work_item_id);
+    const struct work_model_item *old = pawl__map_get(backend->items, row->item.work_item_id);
     bool waits = row->item.status == PAWL_ITEM_WAITING;
 
     if ((old == NULL) != (row->home == WORK_NOWHERE)) {
@@ -234,13 +234,13 @@ static pawl_status put_one(struct work_memory *backend, struct work_row *row, pa
     return status == PAWL_OK ? replace(backend, row, reterr) : status;
 }
 
-pawl_status pawl__work_memory_put(struct work_backend *base,
-                                  const struct work_now *now,
-                                  struct work_row *const *rows,
-                                  size_t count,
-                                  pawl_error *reterr)
+pawl_status work_model_put(struct work_backend *base,
+                           const struct work_now *now,
+                           struct work_row *const *rows,
+                           size_t count,
+                           pawl_error *reterr)
 {
-    struct work_memory *backend = pawl__work_memory_of(base);
+    struct work_model *backend = work_model_of(base);
     pawl_status status = PAWL_OK;
 
     (void)now;

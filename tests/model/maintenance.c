@@ -3,20 +3,20 @@
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "model/list.h"
 #include "work/core/backend_maintenance.h"
 #include "work/core/keep.h"
 #include "work/items/item.h"
 #include "work/keys/decide.h"
-#include "work/memory/list.h"
 
 enum { GROWTH_TASKS = 10 };
 
 #define US_PER_HOUR (3600.0 * 1e6)
 #define US_PER_MINUTE (60.0 * 1e6)
 
-static struct work_memory *of(struct work_backend *base)
+static struct work_model *of(struct work_backend *base)
 {
-    return pawl__work_memory_of(base);
+    return work_model_of(base);
 }
 
 static pawl_status no_memory(pawl_error *reterr)
@@ -28,16 +28,16 @@ static pawl_status no_memory(pawl_error *reterr)
 
 struct removal {
     struct work_undo base; /* first */
-    struct work_memory *backend;
-    struct work_memory_item *item;
+    struct work_model *backend;
+    struct work_model_item *item;
 };
 
-static bool is_of(const struct work_memory_event *event, pawl_view id)
+static bool is_of(const struct work_model_event *event, pawl_view id)
 {
     return pawl__view_equal(event->item->work_item_id, id);
 }
 
-static void drop_history(struct work_memory *backend, pawl_view id)
+static void drop_history(struct work_model *backend, pawl_view id)
 {
     size_t kept = 0;
 
@@ -51,12 +51,12 @@ static void drop_history(struct work_memory *backend, pawl_view id)
     backend->history_count = kept;
 }
 
-static void drop_edges(struct work_memory *backend, pawl_view id)
+static void drop_edges(struct work_model *backend, pawl_view id)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < backend->edge_count; i++) {
-        struct work_memory_edge *edge = &backend->edges[i];
+        struct work_model_edge *edge = &backend->edges[i];
         if (pawl__view_is(id, edge->work_item_id) || pawl__view_is(id, edge->after_id)) {
             free(edge->work_item_id);
             free(edge->after_id);
@@ -70,7 +70,7 @@ static void drop_edges(struct work_memory *backend, pawl_view id)
 static void carry_out(struct work_undo *base)
 {
     struct removal *removal = (struct removal *)base;
-    struct work_memory_item *item = removal->item;
+    struct work_model_item *item = removal->item;
     pawl_view id = item->row.item.work_item_id;
 
     removal->backend->token_floor = MAX(removal->backend->token_floor, item->row.item.token);
@@ -87,13 +87,13 @@ static void call_off(struct work_undo *base)
     free(base);
 }
 
-static bool is_old(const struct work_memory_item *item, int64_t ended_before_us)
+static bool is_old(const struct work_model_item *item, int64_t ended_before_us)
 {
     return pawl__work_item_has_ended(item->row.item.status)
            && item->row.item.updated_at_us < ended_before_us;
 }
 
-static uint64_t history_of(const struct work_memory *backend, pawl_view id)
+static uint64_t history_of(const struct work_model *backend, pawl_view id)
 {
     uint64_t count = 0;
 
@@ -103,20 +103,20 @@ static uint64_t history_of(const struct work_memory *backend, pawl_view id)
     return count;
 }
 
-static pawl_status memory_remove_items(struct work_backend *base,
-                                       int64_t ended_before_us,
-                                       const pawl_view *ids,
-                                       size_t count,
-                                       uint64_t *ret_items,
-                                       uint64_t *ret_history,
-                                       pawl_error *reterr)
+static pawl_status model_remove_items(struct work_backend *base,
+                                      int64_t ended_before_us,
+                                      const pawl_view *ids,
+                                      size_t count,
+                                      uint64_t *ret_items,
+                                      uint64_t *ret_history,
+                                      pawl_error *reterr)
 {
-    struct work_memory *backend = of(base);
+    struct work_model *backend = of(base);
     uint64_t items = 0;
     uint64_t history = 0;
 
     for (size_t i = 0; i < count; i++) {
-        struct work_memory_item *item = pawl__map_get(backend->items, ids[i]);
+        struct work_model_item *item = pawl__map_get(backend->items, ids[i]);
         if (item == NULL || !is_old(item, ended_before_us)) {
             continue;
         }
@@ -129,7 +129,7 @@ static pawl_status memory_remove_items(struct work_backend *base,
             .backend = backend,
             .item = item,
         };
-        pawl__work_memory_remember(backend, &removal->base);
+        work_model_remember(backend, &removal->base);
         items++;
         history += history_of(backend, ids[i]);
     }
@@ -162,7 +162,7 @@ static void count_item(const pawl_item *item,
     }
 }
 
-static void count_lists(const struct work_memory *backend, pawl_work_stats *stats)
+static void count_lists(const struct work_model *backend, pawl_work_stats *stats)
 {
     for (size_t i = 0; i < backend->checkpoints.count; i++) {
         stats->checkpoints += backend->checkpoints.rows[i] != NULL;
@@ -177,12 +177,12 @@ static void count_lists(const struct work_memory *backend, pawl_work_stats *stat
     }
 }
 
-static pawl_status memory_stats(struct work_backend *base,
-                                const struct work_stats_at *at,
-                                pawl_work_stats *ret_stats,
-                                pawl_error *reterr)
+static pawl_status model_stats(struct work_backend *base,
+                               const struct work_stats_at *at,
+                               pawl_work_stats *ret_stats,
+                               pawl_error *reterr)
 {
-    struct work_memory *backend = of(base);
+    struct work_model *backend = of(base);
     pawl_work_stats stats = { 0 };
     size_t cursor = 0;
     void *item;
@@ -190,7 +190,7 @@ static pawl_status memory_stats(struct work_backend *base,
     (void)reterr;
     pawl__lock(&backend->lock);
     while (pawl__map_next(backend->items, &cursor, NULL, &item)) {
-        count_item(&((const struct work_memory_item *)item)->row.item, at, &stats);
+        count_item(&((const struct work_model_item *)item)->row.item, at, &stats);
     }
     count_lists(backend, &stats);
     pawl__unlock(&backend->lock);
@@ -216,7 +216,7 @@ static int by_type(const void *a, const void *b)
 }
 
 /* One row for each item, so that equal ones stand together once they are sorted. */
-static pawl_type_stats *copy_types(struct work_memory *backend,
+static pawl_type_stats *copy_types(struct work_model *backend,
                                    const struct work_now *now,
                                    struct pawl__arena *arena,
                                    size_t *ret_count)
@@ -228,7 +228,7 @@ static pawl_type_stats *copy_types(struct work_memory *backend,
     void *value;
 
     while (rows != NULL && pawl__map_next(backend->items, &cursor, NULL, &value)) {
-        const pawl_item *item = &((const struct work_memory_item *)value)->row.item;
+        const pawl_item *item = &((const struct work_model_item *)value)->row.item;
         rows[count] = (pawl_type_stats){
             .status = item->status,
             .count = 1,
@@ -242,11 +242,11 @@ static pawl_type_stats *copy_types(struct work_memory *backend,
     return rows;
 }
 
-static pawl_status memory_type_stats(struct work_backend *base,
-                                     const struct work_now *now,
-                                     pawl_type_stats_visit visit,
-                                     void *context,
-                                     pawl_error *reterr)
+static pawl_status model_type_stats(struct work_backend *base,
+                                    const struct work_now *now,
+                                    pawl_type_stats_visit visit,
+                                    void *context,
+                                    pawl_error *reterr)
 {
     struct pawl__arena arena = ARENA_INIT;
     size_t count = 0;
@@ -306,11 +306,11 @@ static bool add_growth(pawl_checkpoint_growth *rows,
     return true;
 }
 
-static pawl_checkpoint_growth *copy_growth(struct work_memory *backend,
+static pawl_checkpoint_growth *copy_growth(struct work_model *backend,
                                            struct pawl__arena *arena,
                                            size_t *ret_count)
 {
-    const struct work_memory_list *list = &backend->checkpoints;
+    const struct work_model_list *list = &backend->checkpoints;
     pawl_checkpoint_growth *rows = pawl__arena_take(arena, (list->count + 1) * sizeof(*rows));
 
     for (size_t i = 0; rows != NULL && i < list->count; i++) {
@@ -321,10 +321,10 @@ static pawl_checkpoint_growth *copy_growth(struct work_memory *backend,
     return rows;
 }
 
-static pawl_status memory_growth(struct work_backend *base,
-                                 pawl_checkpoint_growth_visit visit,
-                                 void *context,
-                                 pawl_error *reterr)
+static pawl_status model_growth(struct work_backend *base,
+                                pawl_checkpoint_growth_visit visit,
+                                void *context,
+                                pawl_error *reterr)
 {
     struct pawl__arena arena = ARENA_INIT;
     size_t count = 0;
@@ -348,15 +348,15 @@ static int by_view(const void *a, const void *b)
 }
 
 /* Only for retention, which keeps what it is told and calls nothing. */
-static pawl_status memory_old_items(struct work_backend *base,
-                                    int64_t ended_before_us,
-                                    pawl_view after_id,
-                                    size_t count,
-                                    bool (*visit)(void *context, pawl_view id, uint64_t history),
-                                    void *context,
-                                    pawl_error *reterr)
+static pawl_status model_old_items(struct work_backend *base,
+                                   int64_t ended_before_us,
+                                   pawl_view after_id,
+                                   size_t count,
+                                   bool (*visit)(void *context, pawl_view id, uint64_t history),
+                                   void *context,
+                                   pawl_error *reterr)
 {
-    struct work_memory *backend = of(base);
+    struct work_model *backend = of(base);
     size_t cursor = 0;
     size_t found = 0;
     void *item;
@@ -364,7 +364,7 @@ static pawl_status memory_old_items(struct work_backend *base,
     pawl__lock(&backend->lock);
     pawl_view *ids = calloc(pawl__map_count(backend->items) + 1, sizeof(*ids));
     while (ids != NULL && pawl__map_next(backend->items, &cursor, NULL, &item)) {
-        pawl_view id = ((const struct work_memory_item *)item)->row.item.work_item_id;
+        pawl_view id = ((const struct work_model_item *)item)->row.item.work_item_id;
         if (is_old(item, ended_before_us) && pawl__work_view_order(id, after_id) > 0) {
             ids[found++] = id;
         }
@@ -382,27 +382,27 @@ static pawl_status memory_old_items(struct work_backend *base,
     return complete ? PAWL_OK : no_memory(reterr);
 }
 
-static const struct work_maintenance_ops memory_care = {
-    .remove_items = memory_remove_items,
-    .stats = memory_stats,
-    .type_stats = memory_type_stats,
-    .growth = memory_growth,
-    .old_items = memory_old_items,
+static const struct work_maintenance_ops model_care = {
+    .remove_items = model_remove_items,
+    .stats = model_stats,
+    .type_stats = model_type_stats,
+    .growth = model_growth,
+    .old_items = model_old_items,
 };
 
-void pawl__work_memory_set_up(struct work_memory *backend)
+void work_model_set_up(struct work_model *backend)
 {
-    backend->base.maintenance = &memory_care;
-    pawl__work_memory_checkpoints_set_up(backend);
-    pawl__work_memory_keys_set_up(backend);
-    pawl__work_memory_schedules_set_up(backend);
+    backend->base.maintenance = &model_care;
+    work_model_checkpoints_set_up(backend);
+    work_model_keys_set_up(backend);
+    work_model_schedules_set_up(backend);
 }
 
-void pawl__work_memory_maintenance_done(struct work_memory *backend)
+void work_model_maintenance_done(struct work_model *backend)
 {
-    pawl__memory_list_done(&backend->checkpoints);
-    pawl__memory_list_done(&backend->counters);
-    pawl__memory_list_done(&backend->keys);
-    pawl__memory_list_done(&backend->schedules);
-    pawl__memory_list_done(&backend->fires);
+    work_model_list_done(&backend->checkpoints);
+    work_model_list_done(&backend->counters);
+    work_model_list_done(&backend->keys);
+    work_model_list_done(&backend->schedules);
+    work_model_list_done(&backend->fires);
 }

@@ -1,26 +1,28 @@
 #include <stdlib.h>
 
 #include "base/core/error.h"
+#include "model/backend.h"
+#include "model/model.h"
 #include "store/location.h"
 #include "work/core/age.h"
-#include "work/memory/backend.h"
+#include "work/core/internal.h"
 
 enum { ENTRIES_MAX = 100000000 };
 
-static struct work_memory *of(struct work_backend *base)
+static struct work_model *of(struct work_backend *base)
 {
-    return pawl__work_memory_of(base);
+    return work_model_of(base);
 }
 
-void pawl__work_memory_remember(struct work_memory *backend, struct work_undo *step)
+void work_model_remember(struct work_model *backend, struct work_undo *step)
 {
     step->next = backend->undo;
     backend->undo = step;
 }
 
-static pawl_status memory_read_now(struct work_backend *base,
-                                   struct work_now *ret_now,
-                                   pawl_error *reterr)
+static pawl_status model_read_now(struct work_backend *base,
+                                  struct work_now *ret_now,
+                                  pawl_error *reterr)
 {
     (void)reterr;
     *ret_now = pawl__work_now(of(base)->clock, &of(base)->lowest_us);
@@ -28,22 +30,22 @@ static pawl_status memory_read_now(struct work_backend *base,
 }
 
 /* The lock is held until the commit or the rollback. */
-static pawl_status memory_begin(struct work_backend *base,
-                                struct work_now *ret_now,
-                                pawl_error *reterr) NO_LOCK_ANALYSIS
+static pawl_status model_begin(struct work_backend *base,
+                               struct work_now *ret_now,
+                               pawl_error *reterr) NO_LOCK_ANALYSIS
 {
-    struct work_memory *backend = of(base);
+    struct work_model *backend = of(base);
 
     pawl__lock(&backend->lock);
     backend->open = true;
     backend->history_before = backend->history_count;
     backend->edges_before = backend->edge_count;
-    return memory_read_now(base, ret_now, reterr);
+    return model_read_now(base, ret_now, reterr);
 }
 
-static pawl_status memory_commit(struct work_backend *base, pawl_error *reterr) NO_LOCK_ANALYSIS
+static pawl_status model_commit(struct work_backend *base, pawl_error *reterr) NO_LOCK_ANALYSIS
 {
-    struct work_memory *backend = of(base);
+    struct work_model *backend = of(base);
 
     (void)reterr;
     while (backend->undo != NULL) {
@@ -56,9 +58,9 @@ static pawl_status memory_commit(struct work_backend *base, pawl_error *reterr) 
     return PAWL_OK;
 }
 
-static void memory_rollback(struct work_backend *base) NO_LOCK_ANALYSIS
+static void model_rollback(struct work_backend *base) NO_LOCK_ANALYSIS
 {
-    struct work_memory *backend = of(base);
+    struct work_model *backend = of(base);
 
     if (!backend->open) {
         return;
@@ -68,19 +70,19 @@ static void memory_rollback(struct work_backend *base) NO_LOCK_ANALYSIS
         backend->undo = step->next;
         step->undo(step);
     }
-    pawl__work_memory_cut(backend, backend->history_before, backend->edges_before);
+    work_model_cut(backend, backend->history_before, backend->edges_before);
     backend->open = false;
     pawl__unlock(&backend->lock);
 }
 
-static void memory_close(struct work_backend *base)
+static void model_close(struct work_backend *base)
 {
-    struct work_memory *backend = of(base);
+    struct work_model *backend = of(base);
     size_t cursor = 0;
     void *task;
 
-    pawl__work_memory_free_items(backend);
-    pawl__work_memory_maintenance_done(backend);
+    work_model_free_items(backend);
+    work_model_maintenance_done(backend);
     while (backend->tasks != NULL && pawl__map_next(backend->tasks, &cursor, NULL, &task)) {
         pawl_task_free(task);
     }
@@ -89,29 +91,29 @@ static void memory_close(struct work_backend *base)
     free(backend);
 }
 
-static const struct work_store_ops memory_store = {
-    .name = "memory",
-    .close = memory_close,
-    .begin = memory_begin,
-    .commit = memory_commit,
-    .rollback = memory_rollback,
-    .read_now = memory_read_now,
+static const struct work_store_ops model_store = {
+    .name = "model",
+    .close = model_close,
+    .begin = model_begin,
+    .commit = model_commit,
+    .rollback = model_rollback,
+    .read_now = model_read_now,
 };
 
-pawl_status pawl__work_memory_open(const struct pawl__location *location,
-                                   const struct work_setup *setup,
-                                   struct work_backend **ret_backend,
-                                   pawl_error *reterr)
+static pawl_status open_model(const struct pawl__location *location,
+                              const struct work_setup *setup,
+                              struct work_backend **ret_backend,
+                              pawl_error *reterr)
 {
-    struct work_memory *backend = calloc(1, sizeof(*backend));
+    struct work_model *backend = calloc(1, sizeof(*backend));
 
     (void)location;
     if (backend == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a work store");
     }
-    backend->base.store = &memory_store;
-    backend->base.items = &pawl__work_memory_items;
-    pawl__work_memory_set_up(backend);
+    backend->base.store = &model_store;
+    backend->base.items = &work_model_items;
+    work_model_set_up(backend);
     backend->clock = setup->clock;
     atomic_init(&backend->lowest_us, WORK_AGE_UNKNOWN);
     pawl_status status = pawl__lock_init(&backend->lock, reterr);
@@ -124,9 +126,14 @@ pawl_status pawl__work_memory_open(const struct pawl__location *location,
         status = pawl__map_new(ENTRIES_MAX, &backend->tasks, reterr);
     }
     if (status != PAWL_OK) {
-        memory_close(&backend->base);
+        model_close(&backend->base);
         return status;
     }
     *ret_backend = &backend->base;
     return PAWL_OK;
+}
+
+void work_model_register(void)
+{
+    pawl__work_register_model(open_model);
 }
