@@ -267,6 +267,29 @@ static void test_a_dropped_table_or_column_is_corrupt(void **state)
     }
 }
 
+static void test_tables_without_a_record_of_their_migrations_are_corrupt(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    static const char *const deeds[] = {
+        "DELETE FROM pawl.schema_version WHERE component = 'ledger'",
+        "DROP TABLE pawl.schema_version",
+    };
+
+    for (size_t i = 0; i < COUNT_OF(deeds); i++) {
+        pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
+        pawl_ledger *ledger = new_ledger(f);
+        append_ok(f, ledger, "before");
+        pawl_ledger_close(ledger);
+        pg_admin(f, deeds[i]);
+        for (int read_only = 0; read_only < 2; read_only++) {
+            options.read_only = read_only == 1;
+            assert_status(try_open(f, pg_server_url(f->server), &options), PAWL_CORRUPT, &f->err);
+            assert_message(&f->err, "has the table 'embeddings', but schema_version has no row");
+            assert_message(&f->err, "restore the database");
+        }
+    }
+}
+
 static void test_a_lost_answer_is_found_by_appending_again(void **state)
 {
     struct pg_fixture *f = pg_fixture(state);
@@ -669,6 +692,7 @@ int main(void)
         cmocka_unit_test(test_a_link_that_was_cut_is_replaced),
         cmocka_unit_test(test_callbacks_may_append_though_there_is_one_connection),
         cmocka_unit_test(test_a_dropped_table_or_column_is_corrupt),
+        cmocka_unit_test(test_tables_without_a_record_of_their_migrations_are_corrupt),
         cmocka_unit_test(test_a_lost_answer_is_found_by_appending_again),
         cmocka_unit_test(test_a_writer_that_holds_the_head_makes_others_busy),
         cmocka_unit_test(test_a_commit_elsewhere_wakes_the_watcher_by_notification),

@@ -520,9 +520,23 @@ static void test_checkpoints_alone_are_partitioned_by_their_task(void **state)
     pawl_work_close(work);
 }
 
+static void test_tables_without_a_record_of_their_migrations_are_corrupt(void **state)
+{
+    struct pg_fixture *f = pg_fixture(state);
+    pawl_work *work = NULL;
+
+    pawl_work_close(new_store(f));
+    pg_admin(f, "DELETE FROM pawl.schema_version WHERE component = 'work'");
+    assert_status(
+        pawl_work_open(pg_server_url(f->server), NULL, &work, &f->err), PAWL_CORRUPT, &f->err);
+    assert_message(&f->err, "but schema_version has no row of 'work'");
+    assert_message(&f->err, "restore the database");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tables_without_a_record_of_their_migrations_are_corrupt),
         cmocka_unit_test(test_many_nodes_take_every_item_once),
         cmocka_unit_test(test_a_task_ends_when_two_nodes_complete_its_last_items),
         cmocka_unit_test(test_a_submit_tells_other_nodes),

@@ -25,7 +25,7 @@ static pawl_status has_tables(const char *url,
     pawl_status status = pawl__pg_open(url, options, &pg, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl__migrate_pending(&pawl__pg_migrate_ops, pg, schema, &pending, reterr);
+        status = pawl__pg_pending(pg, schema, &pending, reterr);
     }
     if (status == PAWL_OK) {
         *ret_has = pending < schema->count;

@@ -148,3 +148,60 @@ pawl_status pawl__pg_check_schema(struct pawl__pg *pg,
     }
     return status != PAWL_OK || rows.count == 0 ? status : refuse(&rows, reterr);
 }
+
+/* --- whether the migrations are recorded --- */
+
+static const struct pawl__pg_statement find_table = {
+    .sql = "SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+           " WHERE n.nspname = $1 AND c.relname = ANY ($2) AND c.relkind IN ('r', 'p')"
+           " ORDER BY 1 LIMIT 1",
+    .params = "tT",
+    .columns = "t",
+};
+
+static pawl_status find_any_table(struct pawl__pg *pg,
+                                  const struct pawl__schema *schema,
+                                  struct pawl__pg_rows *ret_rows,
+                                  pawl_error *reterr)
+{
+    AUTO(pawl__pg_array_done) struct pawl__pg_array tables = PG_ARRAY_INIT;
+
+    add_names(&tables, schema, PAWL__SCHEMA_TABLE);
+    TRY(pawl__pg_ready(pg, reterr));
+    return pawl__pg_query(
+        pg,
+        &find_table,
+        PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace)), pawl__pg_array_value(&tables)),
+        ret_rows,
+        reterr);
+}
+
+pawl_status pawl__pg_pending(struct pawl__pg *pg,
+                             const struct pawl__schema *schema,
+                             size_t *ret_pending,
+                             pawl_error *reterr)
+{
+    AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
+
+    TRY(pawl__migrate_pending(&pawl__pg_migrate_ops, pg, schema, ret_pending, reterr));
+    if (*ret_pending < schema->count) {
+        return PAWL_OK;
+    }
+    TRY(find_any_table(pg, schema, &rows, reterr));
+    if (rows.count == 0) {
+        return PAWL_OK;
+    }
+    /* Another process may have made both meanwhile, in one transaction. */
+    TRY(pawl__migrate_pending(&pawl__pg_migrate_ops, pg, schema, ret_pending, reterr));
+    return *ret_pending < schema->count
+               ? PAWL_OK
+               : pawl__fail_advised(
+                   reterr,
+                   PAWL_CORRUPT,
+                   "schema '%s' has the table '%.*s', but schema_version has no row of '%s': the "
+                   "rows were removed, or the table is not pawl's; restore the database, or use "
+                   "another schema",
+                   pg->namespace,
+                   VIEW_ARGS(pawl__pg_get_text(&rows, 0, 0)),
+                   schema->component);
+}

@@ -120,6 +120,12 @@ PAWL_MUST_USE pawl_status pawl__pg_check_schema(struct pawl__pg *pg,
                                                 const struct pawl__schema *schema,
                                                 pawl_error *reterr);
 
+/* How many migrations are missing. CORRUPT: none is recorded, but their tables are there. */
+PAWL_MUST_USE pawl_status pawl__pg_pending(struct pawl__pg *pg,
+                                           const struct pawl__schema *schema,
+                                           size_t *ret_pending,
+                                           pawl_error *reterr);
+
 bool pawl__pg_is_broken(const struct pawl__pg *pg);
 
 /* The server's process behind this connection: who pg_locks and pg_stat_activity mean. 0: there is no

@@ -80,7 +80,7 @@ static pawl_status migrate(struct pawl__pg *pg,
     const struct pawl__schema *schema = setup->schema;
     size_t pending = 0;
 
-    TRY(pawl__migrate_pending(&pawl__pg_migrate_ops, pg, schema, &pending, reterr));
+    TRY(pawl__pg_pending(pg, schema, &pending, reterr));
     if (pending == 0) {
         return PAWL_OK;
     }
