@@ -114,7 +114,7 @@ int main(void)
 {
     static struct file file;
     struct pawl__commit_options options = {
-        "bench", commit_records, &file, PAWL__COMMIT_LIMITS_DEFAULT
+        "bench", commit_records, &file, PAWL__COMMIT_LIMITS_DEFAULT, NULL
     };
     struct pawl__commit *commit = NULL;
     pawl_error error = PAWL_ERROR_INIT;

@@ -3,9 +3,11 @@
 #include "base/core/error.h"
 #include "base/thread/inside.h"
 
-pawl_status pawl__calls_init(struct pawl__calls *calls, pawl_error *reterr)
+pawl_status pawl__calls_init(struct pawl__calls *calls,
+                             struct pawl__clock *clock,
+                             pawl_error *reterr)
 {
-    *calls = (struct pawl__calls){ .count = 0 };
+    *calls = (struct pawl__calls){ .clock = pawl__clock_or_real(clock) };
     TRY(pawl__lock_init(&calls->lock, reterr));
     pawl_status status = pawl__cond_init(&calls->gone, reterr);
     if (status != PAWL_OK) {
@@ -23,6 +25,11 @@ void pawl__calls_done(struct pawl__calls *calls)
         pawl__lock_done(&calls->lock);
         calls->ready = false;
     }
+}
+
+int64_t pawl__calls_now_ns(const struct pawl__calls *calls)
+{
+    return pawl__monotonic_ns(calls->clock);
 }
 
 void pawl__calls_enter(struct pawl__calls *calls)

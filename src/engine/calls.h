@@ -18,10 +18,16 @@ struct pawl__calls {
     struct pawl__cond gone;
     size_t count;
     bool ready;
+    struct pawl__clock *clock;
 };
 
-PAWL_MUST_USE pawl_status pawl__calls_init(struct pawl__calls *calls, pawl_error *reterr);
+/* `clock` is the one that waits and deadlines of the handle count by, so one that runs. NULL: the real one. */
+PAWL_MUST_USE pawl_status pawl__calls_init(struct pawl__calls *calls,
+                                           struct pawl__clock *clock,
+                                           pawl_error *reterr);
 void pawl__calls_done(struct pawl__calls *calls); /* also when it was never initialized, but zero */
+
+int64_t pawl__calls_now_ns(const struct pawl__calls *calls); /* monotonic */
 
 /* Around a call that close waits for. */
 void pawl__calls_enter(struct pawl__calls *calls);

@@ -32,9 +32,9 @@ static void destroy(struct pawl__commit *commit)
     free(commit);
 }
 
-static int64_t now_ns(void)
+static int64_t now_ns(const struct pawl__commit *commit)
 {
-    return pawl__monotonic_ns(pawl__clock_real());
+    return pawl__monotonic_ns(pawl__clock_or_real(commit->options.clock));
 }
 
 /* Wakes the one thread that waits for this item. From the post on the item is that thread's, which
@@ -147,7 +147,7 @@ static void run_batch_locked(struct pawl__commit *commit) REQUIRES_LOCK(commit->
 
     pawl__lock(&commit->lock);
     pawl__commit_core_answer(
-        &commit->core, commit->batch, count, now_ns(), status == PAWL_OK ? NULL : &error);
+        &commit->core, commit->batch, count, now_ns(commit), status == PAWL_OK ? NULL : &error);
     pawl__unlock(&commit->lock);
 
     hand_out(commit->batch, count);
@@ -162,7 +162,7 @@ static void run(void *context)
     pawl__lock(&commit->lock);
     while (running) {
         int64_t until_ns = 0;
-        switch (pawl__commit_core_next(&commit->core, now_ns(), &until_ns)) {
+        switch (pawl__commit_core_next(&commit->core, now_ns(commit), &until_ns)) {
         case PAWL__COMMIT_WAIT:
             pawl__cond_wait(&commit->wake, &commit->lock);
             break;
@@ -241,7 +241,7 @@ static pawl_status enqueue(struct pawl__commit *commit,
                            pawl_error *reterr)
 {
     bool wake = false;
-    int64_t now = now_ns();
+    int64_t now = now_ns(commit);
 
     pawl__lock(&commit->lock);
     pawl_status status = pawl__commit_core_submit(&commit->core, item, now, &wake, reterr);

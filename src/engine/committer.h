@@ -22,6 +22,7 @@
 
 #include "base/core/macros.h"
 #include "base/decide/group_commit.h"
+#include "base/os/clock.h"
 
 /* Commits the items, in this order, as one. PAWL_OK: the batch is durable, but for those items that
  * it failed by their own with pawl__fail(&item->outcome, ...): those must have left no trace.
@@ -38,6 +39,7 @@ struct pawl__commit_options {
     pawl__commit_fn commit;
     void *context; /* the committer's until free, or for ever after a stop that timed out */
     struct pawl__commit_limits limits;
+    struct pawl__clock *clock; /* of deadlines and waits, so one that runs. NULL: the real one */
 };
 
 /* 1,000 items or 8 MiB, whichever comes first; larger transactions hardly gain anything. */

@@ -17,6 +17,7 @@
 #include "sequencer/storage_call.h"
 
 struct pawl_sequencer {
+    struct pawl__clock *clock;
     struct seq_core core; /* its shared half under the lock */
     pawl_seq_storage storage;
     pawl_sequencer_options options;
@@ -56,9 +57,9 @@ struct pawl_sequencer {
 enum { NOBODY = 0 };
 static const uint64_t THE_STORAGE = UINT64_MAX;
 
-static int64_t from_now(uint32_t ms)
+static int64_t from_now(const struct pawl_sequencer *seq, uint32_t ms)
 {
-    return pawl__monotonic_ns(pawl__clock_real()) + ms * NS_PER_MS;
+    return pawl__monotonic_ns(seq->clock) + ms * NS_PER_MS;
 }
 
 static int64_t retry_at_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
@@ -68,7 +69,7 @@ static int64_t retry_at_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lo
         .max_ns = seq->options.retry_ms * NS_PER_MS,
     };
 
-    return from_now(0) + pawl__backoff_ns(&backoff, 1, pawl__prng_next(&seq->random));
+    return from_now(seq, 0) + pawl__backoff_ns(&backoff, 1, pawl__prng_next(&seq->random));
 }
 
 static struct seq_storage_of storage_of(const struct pawl_sequencer *seq)
@@ -118,24 +119,24 @@ static void leave(struct pawl_sequencer *seq);
 static void run_flusher(void *context)
 {
     struct pawl_sequencer *seq = context;
-    int64_t due_ns = from_now(seq->options.flush_interval_ms);
+    int64_t due_ns = from_now(seq, seq->options.flush_interval_ms);
 
     pawl__lock(&seq->lock);
     while (!seq->closing) {
         int64_t wake_ns = seq->flush_wanted ? 0 : due_ns;
         wake_ns = seq->cleaning ? INT64_MAX : MAX(wake_ns, seq->retry_ns);
-        if (from_now(0) < wake_ns) {
+        if (from_now(seq, 0) < wake_ns) {
             pawl__cond_wait_until(&seq->changed, &seq->lock, wake_ns);
             continue;
         }
         seq->flush_wanted = false;
         write_locked(seq);
-        due_ns = from_now(seq->options.flush_interval_ms);
+        due_ns = from_now(seq, seq->options.flush_interval_ms);
     }
     /* Once more, so that the next start has no log to read; not when the last write failed, nor while the
      * log is being read, which knows better. */
     if (!seq->abandoned && !seq->cleaning && !seq->core.shared.actualizing
-        && from_now(0) >= seq->retry_ns) {
+        && from_now(seq, 0) >= seq->retry_ns) {
         write_locked(seq);
     }
     pawl__unlock(&seq->lock);
@@ -171,7 +172,7 @@ static pawl_status take_event(
         if (status == PAWL_BUSY) {
             want_flush_locked(seq);
             pawl__cond_wait_until(
-                &seq->changed, &seq->lock, from_now(seq->options.batcher_delay_ms));
+                &seq->changed, &seq->lock, from_now(seq, seq->options.batcher_delay_ms));
         }
     }
     pawl__unlock(&seq->lock);
@@ -227,7 +228,7 @@ static void actualize_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock
         pawl__lock(&seq->lock);
         walked_locked(seq, status, &error);
         int64_t retry_ns = retry_at_locked(seq);
-        while (status != PAWL_OK && !seq->closing && from_now(0) < retry_ns) {
+        while (status != PAWL_OK && !seq->closing && from_now(seq, 0) < retry_ns) {
             pawl__cond_wait_until(&seq->changed, &seq->lock, retry_ns);
         }
     }
@@ -387,6 +388,7 @@ pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
     seq->options.types = NULL;
     seq->options.storage = NULL;
     seq->users = 1;
+    seq->clock = pawl__clock_or_real(NULL);
     status = start_threads(seq, reterr);
     if (status != PAWL_OK) {
         pawl_sequencer_free(seq);
@@ -430,7 +432,7 @@ pawl_status pawl_sequencer_close(pawl_sequencer *seq, pawl_error *reterr)
     if (status != PAWL_OK) {
         return status;
     }
-    return pawl__sequencer_close_until(seq, from_now(seq->options.close_ms_max))
+    return pawl__sequencer_close_until(seq, from_now(seq, seq->options.close_ms_max))
                ? PAWL_OK
                : pawl__fail(reterr,
                             PAWL_TIMEOUT,
@@ -465,7 +467,7 @@ void pawl_sequencer_free(pawl_sequencer *seq)
         bool waits = !seq->close_timed_out && !pawl__is_inside(seq);
         uint32_t ms = waits ? seq->options.close_ms_max : 0;
         pawl__unlock(&seq->joining);
-        (void)!pawl__sequencer_end(seq, from_now(ms));
+        (void)!pawl__sequencer_end(seq, from_now(seq, ms));
     }
 }
 
@@ -591,7 +593,7 @@ static pawl_status read_numbers(struct pawl_sequencer *seq, uint16_t wanted, paw
                                                 core->transaction.workspace,
                                                 kind->sequences,
                                                 kind->count,
-                                                from_now(seq->options.read_ms_max),
+                                                from_now(seq, seq->options.read_ms_max),
                                                 core->stored,
                                                 reterr);
     atomic_store_explicit(&seq->owner, pawl__thread_number(), memory_order_relaxed);
@@ -742,7 +744,7 @@ static pawl_status wait_for(pawl_sequencer *seq,
                             uint32_t timeout_ms,
                             pawl_error *reterr)
 {
-    int64_t deadline_ns = from_now(timeout_ms);
+    int64_t deadline_ns = from_now(seq, timeout_ms);
     pawl_status status = PAWL_OK;
 
     pawl__lock(&seq->lock);

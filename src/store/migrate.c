@@ -93,7 +93,7 @@ static pawl_status apply_one(const struct pawl__migrate_ops *ops,
         return pawl__fail_context(
             reterr, status, "migration %d '%s'", migration->number, migration->name);
     }
-    pawl__time_store(pawl__wall_us(pawl__clock_real()), applied_at);
+    pawl__time_store(pawl__wall_us(ops->clock(store)), applied_at);
     return ops->record(store,
                        &(struct pawl__schema_row){
                            .component = component,

@@ -59,6 +59,8 @@ typedef pawl_status pawl__schema_visit(void *context,
                                        const struct pawl__schema_row *row,
                                        pawl_error *reterr);
 
+struct pawl__clock;
+
 /* What an engine brings. `store` is its handle. All methods are required. */
 struct pawl__migrate_ops {
     const char *table_sql; /* CREATE TABLE IF NOT EXISTS schema_version (...) in its dialect */
@@ -86,6 +88,8 @@ struct pawl__migrate_ops {
 
     /* Takes back everything since begin; also after a failed commit. */
     void (*rollback)(void *store);
+
+    struct pawl__clock *(*clock)(void *store); /* says when a migration was applied */
 };
 
 /* Applies what is missing. UNSUPPORTED, with both versions in the message and nothing changed, when

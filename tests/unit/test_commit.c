@@ -127,7 +127,7 @@ static pawl_status store_commit(void *context,
 static struct pawl__commit *start(struct store *store, size_t waiting_max)
 {
     struct pawl__commit_options options = {
-        "test", store_commit, store, PAWL__COMMIT_LIMITS_DEFAULT
+        "test", store_commit, store, PAWL__COMMIT_LIMITS_DEFAULT, NULL
     };
     struct pawl__commit *commit = NULL;
     pawl_error error = PAWL_ERROR_INIT;
@@ -537,7 +537,7 @@ static void test_without_memory_there_is_no_commit(void **state)
     struct store *store = store_new();
     pawl_error error = PAWL_ERROR_INIT;
     const struct pawl__commit_options options = {
-        "test", store_commit, store, PAWL__COMMIT_LIMITS_DEFAULT
+        "test", store_commit, store, PAWL__COMMIT_LIMITS_DEFAULT, NULL
     };
     struct pawl__commit_options wrong = options;
 

@@ -6,6 +6,7 @@
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/os/clock.h"
 #include "base/os/failpoint.h"
 #include "store/migrate.h"
 
@@ -110,6 +111,12 @@ static void engine_rollback(void *store)
     engine->count = engine->committed;
 }
 
+static struct pawl__clock *engine_clock(void *store)
+{
+    (void)store;
+    return pawl__clock_real();
+}
+
 static const struct pawl__migrate_ops ops = {
     .table_sql = "TABLE",
     .begin = engine_begin,
@@ -118,6 +125,7 @@ static const struct pawl__migrate_ops ops = {
     .record = engine_record,
     .commit = engine_commit,
     .rollback = engine_rollback,
+    .clock = engine_clock,
 };
 
 static int setup(void **state)

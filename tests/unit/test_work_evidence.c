@@ -25,7 +25,7 @@ static pawl_evidence evidence_of(pawl_evidence_kind kind, const char *subject, c
 
 static void assert_look(pawl_evidence evidence, bool row, bool expected, const char *detail)
 {
-    struct work_evidence_context world = { fake_row, &row, 10000 };
+    struct work_evidence_context world = { fake_row, &row, 10000, NULL };
     char said[EVIDENCE_DETAIL_SIZE];
     pawl_error error = PAWL_ERROR_INIT;
     bool holds = !expected;
@@ -99,7 +99,7 @@ static void test_a_command_that_does_not_end_is_killed_with_its_children(void **
 {
     pawl_evidence evidence =
         evidence_of(PAWL_EVIDENCE_COMMAND_EXIT, "sleep 1000 & sleep 1000; wait", "0");
-    struct work_evidence_context world = { fake_row, NULL, 50 };
+    struct work_evidence_context world = { fake_row, NULL, 50, NULL };
     char said[EVIDENCE_DETAIL_SIZE];
     pawl_error error = PAWL_ERROR_INIT;
     bool holds = true;

@@ -36,7 +36,7 @@ pawl_status pawl__app_refuse_reader(const pawl_app *app, pawl_error *reterr)
 pawl_status pawl_app_wait(pawl_app *app, uint32_t timeout_ms, pawl_error *reterr)
 {
     NEED(app, reterr);
-    struct pawl__clock *clock = pawl__clock_real();
+    struct pawl__clock *clock = app->clock;
     int64_t deadline_ns = pawl__monotonic_ns(clock) + timeout_ms * NS_PER_MS;
     size_t count = app->options.read_only ? 0 : app->partition_count; /* nothing is under way */
 
@@ -377,14 +377,14 @@ pawl_status pawl_app_close_within(pawl_app *app, uint32_t timeout_ms, pawl_error
     }
     TRY(check_outside(app, reterr));
     int64_t all_ns = timeout_ms * NS_PER_MS;
-    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + all_ns;
+    int64_t deadline_ns = pawl__monotonic_ns(app->clock) + all_ns;
     bool interrupts = app->store != NULL && app->store->ops->interrupt != NULL;
     const struct pawl__closing closing = { .stop = stop,
                                            .interrupt = interrupts ? interrupt : NULL,
                                            .context = app,
                                            .drain_ns = all_ns / 3,
                                            .interrupted_ns = all_ns - all_ns / 3 };
-    bool ended = pawl__close_bounded(&closing, pawl__clock_real());
+    bool ended = pawl__close_bounded(&closing, app->clock);
     for (size_t i = 0; i < app->partition_count; i++) {
         ended = pawl__app_partition_done(&app->partitions[i], deadline_ns) && ended;
     }
@@ -426,6 +426,7 @@ pawl_status pawl_app_open(const char *location,
     if (app == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an application");
     }
+    app->clock = pawl__clock_or_real(NULL);
     app->options = (pawl_app_options)PAWL_APP_OPTIONS_INIT;
     pawl_status status =
         pawl__take_sized("options", options, &app->options, sizeof(app->options), reterr);

@@ -44,6 +44,7 @@ struct app_settler {
 };
 
 struct pawl_app {
+    struct pawl__clock *clock; /* of deadlines and waits */
     struct app_definition definition;
     const pawl_seq_type *types; /* of all kinds */
     size_t type_count;

@@ -340,8 +340,7 @@ pawl_status pawl_app_exec(pawl_app *app,
         return status;
     }
     struct pawl__commit_item *mine = &item->item;
-    int64_t deadline_ns =
-        pawl__monotonic_ns(pawl__clock_real()) + app->options.exec_ms_max * NS_PER_MS;
+    int64_t deadline_ns = pawl__monotonic_ns(app->clock) + app->options.exec_ms_max * NS_PER_MS;
     status = pawl__commit_submit(partition->commit, &mine, deadline_ns, reterr);
     if (mine == NULL) {
         return status; /* the committer has it, and frees it */
@@ -431,6 +430,7 @@ pawl_status pawl__app_partition_init(struct app_partition *partition, pawl_error
         .limits = { .batch_items_max = GROUP_MAX,
                     .batch_bytes_max = GROUP_BYTES_MAX,
                     .waiting_max = WAITING_MAX },
+        .clock = partition->app->clock,
     };
 
     partition->bytes = (struct pawl__buf)BUF_INIT(APP_EVENT_BYTES_MAX);

@@ -26,7 +26,7 @@ static void start_anchor(struct pawl_app *app, bool found)
     snprintf(anchor->name, sizeof(anchor->name), "%s", descriptor->name);
     anchor->id = descriptor->id;
     anchor->partitions = descriptor->partitions;
-    anchor->born_us = older ? 0 : (uint64_t)pawl__wall_us(pawl__clock_real());
+    anchor->born_us = older ? 0 : (uint64_t)pawl__wall_us(app->clock);
     anchor->has_descriptor = true;
     anchor->descriptor = app->stored_descriptor;
 }
@@ -92,8 +92,7 @@ pawl_status pawl__app_anchor_know_descriptor(struct app_store *store,
 }
 
 /* The event at an offset, its hash. *ret_found false: there is none. */
-static pawl_status hash_event(struct app_store *store,
-                              uint32_t app,
+static pawl_status hash_event(const struct pawl_app *app,
                               uint16_t partition,
                               uint64_t offset,
                               bool *ret_found,
@@ -101,14 +100,15 @@ static pawl_status hash_event(struct app_store *store,
                               pawl_error *reterr)
 {
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
-    struct app_key key = pawl__app_key_plog(app, partition, offset);
+    struct app_store *store = app->store;
+    struct app_key key = pawl__app_key_plog(app->definition.descriptor.id, partition, offset);
     pawl_view view = pawl__app_key_view(&key);
     struct app_value value = { .found = false };
     const struct app_lookup lookup = {
         .family = APP_PLOG,
         .keys = &view,
         .count = 1,
-        .deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + READ_MS_MAX * NS_PER_MS,
+        .deadline_ns = pawl__monotonic_ns(app->clock) + READ_MS_MAX * NS_PER_MS,
     };
     pawl_status status = store->ops->get_many(store, &lookup, &arena, &value, reterr);
 
@@ -133,7 +133,7 @@ pawl_status pawl__app_anchor_compare(const struct pawl_app *app,
     if (end->offset == 0) {
         return PAWL_OK;
     }
-    pawl_status status = hash_event(app->store, id, partition, end->offset, &found, &hash, reterr);
+    pawl_status status = hash_event(app, partition, end->offset, &found, &hash, reterr);
     if (status == PAWL_OK && found) {
         return pawl__sha256_equal(&hash, &end->hash)
                    ? PAWL_OK
@@ -223,8 +223,7 @@ static pawl_status follow(struct pawl_app *app,
         if (offset <= end->offset) {
             continue;
         }
-        pawl_status status =
-            hash_event(app->store, anchor->id, i, offset, &found, &end->hash, reterr);
+        pawl_status status = hash_event(app, i, offset, &found, &end->hash, reterr);
         if (status != PAWL_OK || !found) {
             return status;
         }
@@ -294,7 +293,7 @@ static void settle_main(void *context)
     while (!pawl__cancelled(&settler->cancel)) {
         pawl__watch_wait(&settler->watch, settled, INT64_MAX);
         uint32_t generation = pawl__watch_generation(&settler->watch);
-        int64_t next_ns = pawl__monotonic_ns(pawl__clock_real()) + SETTLE_EVERY_NS;
+        int64_t next_ns = pawl__monotonic_ns(app->clock) + SETTLE_EVERY_NS;
         if (!pawl__cancel_wait_until(&settler->cancel, next_ns)
             && settle_and_tell(app, NULL) == PAWL_OK) {
             settled = generation;

@@ -93,7 +93,7 @@ pawl_status pawl__app_pg_borrow(struct app_postgres *self,
                                 pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
-    int64_t borrow_ns = pawl__monotonic_ns(pawl__clock_real()) + BORROW_MS_MAX * NS_PER_MS;
+    int64_t borrow_ns = pawl__pg_store_now_ns(&self->pg) + BORROW_MS_MAX * NS_PER_MS;
     pawl_status status = PAWL_LEASE_LOST;
 
     if (!atomic_load(&self->lost)) {

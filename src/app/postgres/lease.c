@@ -51,14 +51,13 @@ static int64_t pause_ns(const struct app_lease *lease, int failed)
 static void renew_main(void *context)
 {
     struct app_postgres *self = context;
-    struct pawl__clock *clock = pawl__clock_real();
     int64_t every_ns = pause_ns(&self->lease, 0);
     int failed = 0; /* in a row, and no more than 2 are counted */
 
-    while (!pawl__cancel_wait_until(&self->lease.stop,
-                                    pawl__monotonic_ns(clock) + pause_ns(&self->lease, failed))) {
+    while (!pawl__cancel_wait_until(
+        &self->lease.stop, pawl__pg_store_now_ns(&self->pg) + pause_ns(&self->lease, failed))) {
         pawl_error error = PAWL_ERROR_INIT;
-        pawl_status status = renew(self, pawl__monotonic_ns(clock) + every_ns, &error);
+        pawl_status status = renew(self, pawl__pg_store_now_ns(&self->pg) + every_ns, &error);
 
         if (atomic_load(&self->lost)) {
             LOG_WARNING("another process has taken the application over",

@@ -33,7 +33,7 @@ static struct pawl__uuid_source process_source = { .lock = { PTHREAD_MUTEX_INITI
 
 static void process_init(void)
 {
-    process_source.clock = pawl__clock_real();
+    process_source.clock = pawl__clock_or_real(NULL);
     process_source.random = pawl__random_real();
 }
 

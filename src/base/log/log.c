@@ -38,7 +38,7 @@ void pawl__log(pawl_log_level level, const char *message, const pawl_log_field *
     pawl_log_event event = {
         .size = sizeof(event),
         .level = level,
-        .wall_us = pawl__wall_us(pawl__clock_real()),
+        .wall_us = pawl__wall_us(pawl__clock_or_real(NULL)),
         .message = message,
         .fields = fields,
     };

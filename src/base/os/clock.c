@@ -56,6 +56,16 @@ struct pawl__clock *pawl__clock_real(void)
     return &clock;
 }
 
+struct pawl__clock *pawl__clock_or_real(struct pawl__clock *clock)
+{
+    return clock != NULL ? clock : pawl__clock_real();
+}
+
+bool pawl__clock_is_real(const struct pawl__clock *clock)
+{
+    return clock == pawl__clock_real();
+}
+
 static struct pawl__clock_virtual *as_virtual(struct pawl__clock *clock)
 {
     return (struct pawl__clock_virtual *)clock; /* base is its first member */

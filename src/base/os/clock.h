@@ -32,6 +32,11 @@ struct pawl__clock {
 
 struct pawl__clock *pawl__clock_real(void); /* static; any thread */
 
+/* The one default: the clock that options brought, or the real one for NULL. What belongs to no handle (log
+ * lines, ids, waits of threads) passes NULL, and so do the public functions that open one. */
+struct pawl__clock *pawl__clock_or_real(struct pawl__clock *clock);
+bool pawl__clock_is_real(const struct pawl__clock *clock);
+
 /* A clock that moves only when told to, or when somebody sleeps on it. Not for several threads.
  * Wall, monotonic and boot move together; a wall step moves the wall alone. */
 struct pawl__clock_virtual {

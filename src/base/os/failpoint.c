@@ -322,7 +322,7 @@ static bool rule_fires_locked(const char *name, struct rule *ret_rule) REQUIRES_
 
 static pawl_status act(const struct rule *rule, pawl_error *reterr)
 {
-    struct pawl__clock *clock = pawl__clock_real();
+    struct pawl__clock *clock = pawl__clock_or_real(NULL);
 
     switch (rule->action) {
     case ACTION_ERROR:

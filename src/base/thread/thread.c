@@ -169,7 +169,7 @@ void pawl__thread_join(struct pawl__thread *thread)
 static int join_until(pthread_t id, int64_t deadline_ns)
 {
 #ifdef JOIN_IS_TIMED_BY_WALL
-    struct pawl__clock *clock = pawl__clock_real();
+    struct pawl__clock *clock = pawl__clock_or_real(NULL);
     int64_t left_ns = MAX(deadline_ns - pawl__monotonic_ns(clock), 0);
     int64_t wall_ns = pawl__wall_us(clock) * NS_PER_US;
     struct timespec deadline = timespec_of(wall_ns + MIN(left_ns, INT64_MAX - wall_ns));

@@ -62,7 +62,7 @@ uint32_t pawl__watch_generation(struct pawl__watch *watch)
 static void watch_main(void *context)
 {
     struct pawl__watch *watch = context;
-    struct pawl__clock *clock = pawl__clock_real();
+    struct pawl__clock *clock = pawl__clock_or_real(NULL);
 
     while (!pawl__cancelled(&watch->cancel)) {
         int64_t now_ns = pawl__monotonic_ns(clock);

@@ -74,13 +74,12 @@ static void settle_main(void *context)
 {
     pawl_ledger *ledger = context;
     struct ledger_backend *backend = ledger->backend;
-    struct pawl__clock *clock = pawl__clock_real();
     uint32_t settled = 0;
 
     while (!pawl__cancelled(&ledger->settler_cancel)) {
         pawl__watch_wait(&ledger->watch, settled, INT64_MAX);
         uint32_t generation = pawl__watch_generation(&ledger->watch);
-        int64_t next_ns = pawl__monotonic_ns(clock) + SETTLE_EVERY_NS;
+        int64_t next_ns = pawl__calls_now_ns(&ledger->calls) + SETTLE_EVERY_NS;
         if (!pawl__cancel_wait_until(&ledger->settler_cancel, next_ns)
             && backend->ops->settle(backend, NULL) == PAWL_OK) {
             settled = generation;
@@ -120,6 +119,7 @@ static pawl_status start_writing(pawl_ledger *ledger, pawl_error *reterr)
         .commit = commit_group,
         .context = ledger,
         .limits = PAWL__COMMIT_LIMITS_DEFAULT,
+        .clock = ledger->calls.clock,
     };
 
     options.limits.batch_items_max = LEDGER_GROUP_MAX;
@@ -180,7 +180,7 @@ static pawl_status open_ledger(pawl_ledger *ledger,
                                pawl_error *reterr)
 {
     TRY(take_options(options, &ledger->options, reterr));
-    TRY(pawl__calls_init(&ledger->calls, reterr));
+    TRY(pawl__calls_init(&ledger->calls, NULL, reterr));
     TRY(pawl__ledger_backend_open(
         location, &ledger->interrupted, &ledger->options, &ledger->backend, reterr));
     if (!ledger->options.accept_damage) {
@@ -248,7 +248,7 @@ void pawl_ledger_close(pawl_ledger *ledger)
     if (ledger == NULL || pawl__calls_check_outside(ledger, "the ledger", NULL) != PAWL_OK) {
         return;
     }
-    if (ledger->commit != NULL && !pawl__close_bounded(&closing, pawl__clock_real())) {
+    if (ledger->commit != NULL && !pawl__close_bounded(&closing, ledger->calls.clock)) {
         return; /* left behind: what was acknowledged is on disk */
     }
     pawl__commit_free(ledger->commit);

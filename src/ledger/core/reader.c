@@ -356,22 +356,23 @@ static bool is_away(pawl_status status)
 /* Lets a server that is away come back; false when the deadline has passed. */
 static bool wait_for_store(pawl_reader *reader, int64_t deadline_ns)
 {
-    struct pawl__clock *clock = pawl__clock_real();
+    const struct pawl__calls *calls = &reader->ledger->calls;
     struct pawl__watch *watch = &reader->ledger->watch;
     uint32_t generation = pawl__watch_generation(watch);
-    int64_t again_ns = pawl__monotonic_ns(clock) + AWAY_NS;
+    int64_t again_ns = pawl__calls_now_ns(calls) + AWAY_NS;
 
     if (!is_ended(reader)) {
         (void)pawl__watch_wait(watch, generation, MIN(again_ns, deadline_ns));
     }
-    return pawl__monotonic_ns(clock) < deadline_ns;
+    return pawl__calls_now_ns(calls) < deadline_ns;
 }
 
 pawl_status pawl_reader_wait(pawl_reader *reader, uint32_t timeout_ms, pawl_error *reterr)
 {
     NEED(reader, reterr);
     struct pawl__watch *watch = &reader->ledger->watch;
-    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + (int64_t)timeout_ms * NS_PER_MS;
+    int64_t deadline_ns =
+        pawl__calls_now_ns(&reader->ledger->calls) + (int64_t)timeout_ms * NS_PER_MS;
     pawl_error error = PAWL_ERROR_INIT; /* what was survived is not told */
     pawl_status status = pawl__watch_outside(watch, &error);
 

@@ -224,7 +224,7 @@ static pawl_status restore_and_compare(struct ledger_backend *ledger,
     return PAWL_OK;
 }
 
-static pawl_status prove(struct ledger_backend *ledger,
+static pawl_status prove(pawl_ledger *ledger,
                          const char *directory,
                          pawl_proof *proof,
                          pawl_error *reterr)
@@ -233,8 +233,8 @@ static pawl_status prove(struct ledger_backend *ledger,
 
     TRY(pawl__snapshot_lock(directory, &lock, reterr));
     TRY(newest_snapshot(directory, proof, reterr));
-    TRY(restore_and_compare(ledger, directory, proof, reterr));
-    proof->proven_at_us = pawl__wall_us(pawl__clock_real());
+    TRY(restore_and_compare(ledger->backend, directory, proof, reterr));
+    proof->proven_at_us = pawl__wall_us(ledger->calls.clock);
     return write_proof(directory, proof, reterr);
 }
 
@@ -247,7 +247,7 @@ pawl_status pawl_ledger_prove(pawl_ledger *ledger,
 
     NEED(ledger, reterr);
     NEED_TEXT(directory, reterr);
-    pawl_status status = prove(ledger->backend, directory, &proof, reterr);
+    pawl_status status = prove(ledger, directory, &proof, reterr);
     if (status != PAWL_OK) {
         pawl__fail_context(
             reterr, status, "prove '%s'", proof.snapshot[0] == '\0' ? directory : proof.snapshot);

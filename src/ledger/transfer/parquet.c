@@ -17,6 +17,7 @@
 #include "base/core/error.h"
 #include "base/os/clock.h"
 #include "base/os/fs.h"
+#include "ledger/core/internal.h"
 #include "ledger/transfer/parquet_columns.h"
 #include "ledger/transfer/transfer.h"
 #include "store/duckdb/duckdb.h"
@@ -215,6 +216,7 @@ static pawl_status read_time(const struct pawl__duck_rows *rows,
 
 /* What is NULL, or has no column, is left out: the same as in a line of JSON. */
 static pawl_status read_row(const struct pawl__duck_rows *rows,
+                            int64_t now_us,
                             pawl_event *ret_event,
                             pawl_error *reterr)
 {
@@ -224,7 +226,7 @@ static pawl_status read_row(const struct pawl__duck_rows *rows,
         .kind = pawl__duck_get_text(rows, PARQUET_KIND),
         .actor = pawl__duck_get_text(rows, PARQUET_ACTOR),
         .payload = pawl__duck_get_text(rows, PARQUET_PAYLOAD),
-        .created_at_us = pawl__wall_us(pawl__clock_real()),
+        .created_at_us = now_us,
         .schema_version = 1,
     };
     if (pawl__duck_is_null(rows, PARQUET_TURN) && pawl__duck_is_null(rows, PARQUET_TURN_TEXT)) {
@@ -242,7 +244,7 @@ static pawl_status import_row(struct ledger_import *import,
                               pawl_error *reterr)
 {
     pawl_event event;
-    pawl_status status = read_row(rows, &event, reterr);
+    pawl_status status = read_row(rows, pawl__wall_us(import->ledger->calls.clock), &event, reterr);
 
     return status == PAWL_OK ? pawl__import_add(import, &event, number, reterr)
                              : pawl__import_stop(import, number, status, reterr);

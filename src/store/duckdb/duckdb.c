@@ -177,6 +177,7 @@ static pawl_status duck_new(const char *path,
     db->wal_fd = -1;
     db->read_only = options->read_only;
     db->unsafe_no_sync = options->unsafe_no_sync;
+    db->watch.clock = pawl__clock_or_real(options->clock);
     db->path = strdup(path);
     db->wal_path = malloc(size);
     if (db->path == NULL || db->wal_path == NULL) {

@@ -38,6 +38,7 @@
 #include <pawl/pawl.h>
 
 #include "base/core/macros.h"
+#include "base/os/clock.h"
 #include "store/migrate.h"
 
 #define PAWL__DUCK_VALUE_BYTES_MAX ((size_t)64 << 20)
@@ -55,7 +56,8 @@ struct pawl__duck_options {
     bool read_only;            /* the file must be there; for SQL consoles */
     const char *const *allowed_dirs; /* where SQL may read and write files; absolute paths */
     size_t allowed_dir_count;        /* 0: nowhere */
-    bool unsafe_no_sync; /* leaves out our directory syncs: control of the power-loss test */
+    bool unsafe_no_sync;       /* leaves out our directory syncs: control of the power-loss test */
+    struct pawl__clock *clock; /* of deadlines, so one that runs. NULL: the real one */
 };
 
 /* `options` may be NULL. BUSY names who has the file; UNSUPPORTED: a newer DuckDB wrote it;

@@ -18,6 +18,7 @@ struct duck_watch {
     struct pawl__thread thread;
     struct pawl__duck_conn *connections;
     bool stop;
+    struct pawl__clock *clock;
 };
 
 struct pawl__duck {

@@ -2,7 +2,7 @@
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
-#include "store/duckdb/duckdb.h"
+#include "store/duckdb/internal.h"
 
 static const char table_sql[] = "CREATE TABLE IF NOT EXISTS schema_version ("
                                 " component TEXT NOT NULL,"
@@ -124,6 +124,13 @@ static void migrate_rollback(void *store)
     pawl__duck_rollback(store);
 }
 
+static struct pawl__clock *migrate_clock(void *store)
+{
+    const struct pawl__duck_conn *conn = store;
+
+    return conn->db->watch.clock;
+}
+
 const struct pawl__migrate_ops pawl__duck_migrate_ops = {
     .table_sql = table_sql,
     .begin = migrate_begin,
@@ -132,4 +139,5 @@ const struct pawl__migrate_ops pawl__duck_migrate_ops = {
     .record = migrate_record,
     .commit = migrate_commit,
     .rollback = migrate_rollback,
+    .clock = migrate_clock,
 };

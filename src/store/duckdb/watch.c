@@ -32,7 +32,7 @@ static void watch_run(void *context)
 
     pawl__lock(&watch->lock);
     while (!watch->stop) {
-        int64_t next_ns = interrupt_due_locked(watch, pawl__monotonic_ns(pawl__clock_real()));
+        int64_t next_ns = interrupt_due_locked(watch, pawl__monotonic_ns(watch->clock));
 
         if (next_ns == 0) {
             pawl__cond_wait(&watch->cond, &watch->lock);
@@ -150,7 +150,7 @@ static pawl_status enter_locked(struct pawl__duck_conn *conn, pawl_error *reterr
     if (conn->watched.interrupted) {
         return pawl__fail(reterr, PAWL_CANCELLED, "the connection was interrupted");
     }
-    if (deadline_ns != 0 && deadline_ns <= pawl__monotonic_ns(pawl__clock_real())) {
+    if (deadline_ns != 0 && deadline_ns <= pawl__monotonic_ns(conn->db->watch.clock)) {
         return pawl__fail(reterr, PAWL_TIMEOUT, "the deadline of the statement passed");
     }
     conn->watched.running = true;

@@ -10,11 +10,6 @@
 #include "base/os/clock.h"
 #include "store/postgres/internal.h"
 
-static int64_t now_ns(void)
-{
-    return pawl__monotonic_ns(pawl__clock_real());
-}
-
 static pawl_status ask_for_cancel(struct pawl__pg *messenger,
                                   const struct pawl__pg *pg,
                                   pawl_error *reterr)
@@ -96,7 +91,7 @@ bool pawl__pg_is_unread(const struct pawl__pg *pg, int64_t deadline_ns)
 void pawl__pg_cancel_running(struct pawl__pg *pg, pawl_status why)
 {
     pawl_error error = PAWL_ERROR_INIT;
-    int64_t patience_ns = now_ns() + PG_GRACE_MS * NS_PER_MS;
+    int64_t patience_ns = pawl__pg_now_ns(pg) + PG_GRACE_MS * NS_PER_MS;
     struct pawl__pg messenger = messenger_of(pg, why, patience_ns);
 
     pg->gave_up = why;

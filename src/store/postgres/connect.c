@@ -31,11 +31,6 @@ _Static_assert(2 * RECONNECT_MS_DEFAULT <= 3000, "a refusal is told in time");
 static const struct pawl__backoff reconnect_backoff = { .first_ns = 50 * NS_PER_MS,
                                                         .max_ns = 2 * NS_PER_S };
 
-static int64_t now_ns(void)
-{
-    return pawl__monotonic_ns(pawl__clock_real());
-}
-
 static const char *target_get(const PQconninfoOption *target, const char *keyword)
 {
     for (; target->keyword != NULL; target++) {
@@ -235,7 +230,7 @@ static pawl_status connect_any_host(struct pawl__pg *pg, int64_t deadline_ns, pa
     pawl_status status = PAWL_OK;
 
     for (size_t i = 0; i < hosts && status != PAWL_CANCELLED; i++) {
-        int64_t start_ns = now_ns();
+        int64_t start_ns = pawl__pg_now_ns(pg);
         int64_t share_ns = MAX(deadline_ns - start_ns, 0) / (int64_t)(hosts - i);
 
         pg->host = i;
@@ -389,14 +384,14 @@ static pawl_status connect_once(struct pawl__pg *pg, int64_t deadline_ns, pawl_e
     return status;
 }
 
-static uint64_t any_bits(void)
+static uint64_t any_bits(const struct pawl__pg *pg)
 {
     uint64_t bits = 0;
 
     /* Without the kernel's randomness the clock parts a herd as well. */
     return pawl__random_bytes(pawl__random_real(), &bits, sizeof(bits), NULL) == PAWL_OK
                ? bits
-               : (uint64_t)now_ns();
+               : (uint64_t)pawl__pg_now_ns(pg);
 }
 
 pawl_status pawl__pg_reconnect_until(struct pawl__pg *pg,
@@ -405,20 +400,20 @@ pawl_status pawl__pg_reconnect_until(struct pawl__pg *pg,
                                      pawl_error *reterr)
 {
     for (uint64_t attempt = 1;; attempt++) {
-        int64_t start_ns = now_ns();
+        int64_t start_ns = pawl__pg_now_ns(pg);
         int64_t until_ns = MIN(deadline_ns, start_ns + pg->options.connect_ms_max * NS_PER_MS);
         pawl_error error = PAWL_ERROR_INIT;
         pawl_status status = connect_once(pg, until_ns, &error);
         if (!pawl__status_may_pass(status)) {
             return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
         }
-        int64_t wait_ns = pawl__backoff_ns(&reconnect_backoff, attempt, any_bits());
-        if (now_ns() + wait_ns >= MIN(again_ns, deadline_ns)) {
+        int64_t wait_ns = pawl__backoff_ns(&reconnect_backoff, attempt, any_bits(pg));
+        if (pawl__pg_now_ns(pg) + wait_ns >= MIN(again_ns, deadline_ns)) {
             (void)pawl__fail_with(reterr, status, &error);
             return pawl__fail_context(
                 reterr, status, "%d attempt%s to reconnect", (int)attempt, attempt == 1 ? "" : "s");
         }
-        if (pawl__pg_poll(pg, -1, 0, now_ns() + wait_ns) == PAWL_CANCELLED) {
+        if (pawl__pg_poll(pg, -1, 0, pawl__pg_now_ns(pg) + wait_ns) == PAWL_CANCELLED) {
             return pawl__fail(reterr, PAWL_CANCELLED, "interrupted while reconnecting");
         }
     }
@@ -517,7 +512,7 @@ pawl_status pawl__pg_open(const char *url,
     if (pg->options.cancel != NULL) {
         pawl__cancel_link(pg->options.cancel, &pg->cancel_link, interrupt_linked, pg);
     }
-    status = connect_once(pg, now_ns() + pg->options.connect_ms_max * NS_PER_MS, reterr);
+    status = connect_once(pg, pawl__pg_now_ns(pg) + pg->options.connect_ms_max * NS_PER_MS, reterr);
     if (status == PAWL_OK && pg->options.schema != NULL) {
         status = pawl__migrate(&pawl__pg_migrate_ops, pg, pg->options.schema, reterr);
     }

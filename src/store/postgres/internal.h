@@ -130,6 +130,12 @@ pawl_status pawl__pg_fail_unknown(pawl_error *reterr, const char *what);
  * TIMEOUT without a message. A socket of -1 waits for the other two. */
 pawl_status pawl__pg_poll(struct pawl__pg *pg, int socket, short events, int64_t deadline_ns);
 
+/* Monotonic, on the clock of the options. */
+static inline int64_t pawl__pg_now_ns(const struct pawl__pg *pg)
+{
+    return pawl__monotonic_ns(pawl__clock_or_real(pg->options.clock));
+}
+
 /* By a call, or by the flag that the options brought. */
 bool pawl__pg_is_interrupted(const struct pawl__pg *pg);
 

@@ -203,6 +203,13 @@ static void migrate_rollback(void *store)
     pawl__pg_rollback(store);
 }
 
+static struct pawl__clock *migrate_clock(void *store)
+{
+    const struct pawl__pg *pg = store;
+
+    return pawl__clock_or_real(pg->options.clock);
+}
+
 const struct pawl__migrate_ops pawl__pg_migrate_ops = {
     .table_sql = "CREATE TABLE IF NOT EXISTS schema_version ("
                  " component TEXT NOT NULL, version TEXT NOT NULL, migration INTEGER NOT NULL,"
@@ -214,4 +221,5 @@ const struct pawl__migrate_ops pawl__pg_migrate_ops = {
     .record = migrate_record,
     .commit = migrate_commit,
     .rollback = migrate_rollback,
+    .clock = migrate_clock,
 };

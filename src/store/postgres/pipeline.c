@@ -447,7 +447,7 @@ void pawl__pg_pipeline_abandon(struct pawl__pg *pg)
     keep_failure(&pg->pipeline, &error, pg->pipeline.added);
     /* Like a rollback, it has its own moment and then the link is closed. */
     pg->gave_up = PAWL_CANCELLED;
-    pg->patience_ns = pawl__monotonic_ns(pawl__clock_real()) + PG_GRACE_MS * NS_PER_MS;
+    pg->patience_ns = pawl__pg_now_ns(pg) + PG_GRACE_MS * NS_PER_MS;
     pawl_status expected = end_now(pg, NULL);
     REQUIRE(expected != PAWL_OK);
     pg->gave_up = PAWL_OK;

@@ -313,7 +313,7 @@ void pawl__pg_rollback(struct pawl__pg *pg)
     if (!pg->broken) {
         /* Neither interrupt nor deadline: it has its own moment, and then the link is closed. */
         pg->gave_up = PAWL_TIMEOUT;
-        pg->patience_ns = pawl__monotonic_ns(pawl__clock_real()) + PG_GRACE_MS * NS_PER_MS;
+        pg->patience_ns = pawl__pg_now_ns(pg) + PG_GRACE_MS * NS_PER_MS;
         if (pawl__pg_simple(pg, "ROLLBACK", NULL) != PAWL_OK) {
             pawl__pg_drop(pg);
         }

@@ -35,6 +35,7 @@
 
 #include "base/core/buf.h"
 #include "base/core/macros.h"
+#include "base/os/clock.h"
 #include "base/thread/cancel.h"
 #include "store/migrate.h"
 
@@ -85,7 +86,8 @@ struct pawl__pg_options {
      * something is waited for, but notifications. Must outlive the connection. NULL: none. */
     const atomic_bool *interrupted;
     const char *settings; /* SET ...; SET ...: after every connect, before anything is prepared */
-    bool unsafe_async_commit; /* synchronous_commit=off: a power cut loses acknowledged commits */
+    struct pawl__clock *clock; /* of deadlines and waits, so one that runs. NULL: the real one */
+    bool unsafe_async_commit;  /* synchronous_commit=off: a power cut loses acknowledged commits */
 };
 
 struct pawl__pg;

@@ -12,9 +12,9 @@ enum {
     BORROW_MS_MAX = 30000, /* all connections are in use for this long: something hangs */
 };
 
-static int64_t now_ns(void)
+int64_t pawl__pg_store_now_ns(const struct pawl__pg_store *store)
 {
-    return pawl__monotonic_ns(pawl__clock_real());
+    return pawl__monotonic_ns(pawl__clock_or_real(store->options.clock));
 }
 
 pawl_status pawl__pg_store_init(struct pawl__pg_store *store,
@@ -144,7 +144,7 @@ pawl_status pawl__pg_store_open_pool(struct pawl__pg_store *store, size_t size, 
 
 pawl_status pawl__pg_store_take_writer(struct pawl__pg_store *store, pawl_error *reterr)
 {
-    int64_t deadline_ns = now_ns() + store->options.lock_ms_max * NS_PER_MS;
+    int64_t deadline_ns = pawl__pg_store_now_ns(store) + store->options.lock_ms_max * NS_PER_MS;
 
     return store->writer != NULL
                ? PAWL_OK
@@ -163,7 +163,7 @@ pawl_status pawl__pg_store_borrow(struct pawl__pg_store *store,
                                   pawl_error *reterr)
 {
     return pawl__pg_store_borrow_until(
-        store, now_ns() + BORROW_MS_MAX * NS_PER_MS, ret_borrowed, reterr);
+        store, pawl__pg_store_now_ns(store) + BORROW_MS_MAX * NS_PER_MS, ret_borrowed, reterr);
 }
 
 pawl_status pawl__pg_store_borrow_until(struct pawl__pg_store *store,

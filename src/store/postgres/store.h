@@ -53,6 +53,9 @@ PAWL_MUST_USE pawl_status pawl__pg_store_init(struct pawl__pg_store *store,
 /* All borrowed connections were returned. */
 void pawl__pg_store_done(struct pawl__pg_store *store);
 
+/* Monotonic, on the clock of the connections. */
+int64_t pawl__pg_store_now_ns(const struct pawl__pg_store *store);
+
 /* *ret_pg: the connection that did it, without statements, for what else is to be set up. May be NULL. */
 PAWL_MUST_USE pawl_status pawl__pg_store_set_up(struct pawl__pg_store *store,
                                                 const struct pawl__pg_setup *setup,

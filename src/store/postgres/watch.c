@@ -76,7 +76,7 @@ pawl_status pawl__pg_store_watch(struct pawl__pg_store *store,
 
     if (store->connections_max == 1) {
         /* There is no second connection to listen on. */
-        int64_t poll_ns = pawl__monotonic_ns(pawl__clock_real()) + POLL_NS;
+        int64_t poll_ns = pawl__pg_store_now_ns(store) + POLL_NS;
         pawl__cancel_wait_until(cancel, MIN(deadline_ns, poll_ns));
         return PAWL_OK;
     }

@@ -10,11 +10,6 @@
 #include "base/os/clock.h"
 #include "store/postgres/internal.h"
 
-static int64_t now_ns(void)
-{
-    return pawl__monotonic_ns(pawl__clock_real());
-}
-
 void pawl__pg_interrupt(struct pawl__pg *pg)
 {
     atomic_store(&pg->interrupted, true);
@@ -50,14 +45,17 @@ static int64_t nap_until(const struct pawl__pg *pg, int64_t deadline_ns)
 {
     return pg->options.interrupted == NULL || pg->gave_up != PAWL_OK
                ? deadline_ns
-               : MIN(deadline_ns, now_ns() + LOOK_NS);
+               : MIN(deadline_ns, pawl__pg_now_ns(pg) + LOOK_NS);
 }
 
 /* False: the deadline passed. */
-static bool poll_until(struct pollfd *fds, size_t count, int64_t deadline_ns)
+static bool poll_until(const struct pawl__pg *pg,
+                       struct pollfd *fds,
+                       size_t count,
+                       int64_t deadline_ns)
 {
     for (;;) {
-        int64_t left_ns = MAX(deadline_ns - now_ns(), 0);
+        int64_t left_ns = MAX(deadline_ns - pawl__pg_now_ns(pg), 0);
         struct timespec timeout = { .tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S };
         int ready = ppoll(fds, count, &timeout, NULL);
 
@@ -76,11 +74,11 @@ pawl_status pawl__pg_poll(struct pawl__pg *pg, int socket, short events, int64_t
         { .fd = pg->gave_up == PAWL_OK ? pg->wake_fd : -1, .events = POLLIN },
     };
 
-    while (!poll_until(fds, COUNT_OF(fds), nap_until(pg, deadline_ns))) {
+    while (!poll_until(pg, fds, COUNT_OF(fds), nap_until(pg, deadline_ns))) {
         if (pg->gave_up == PAWL_OK && pawl__pg_is_interrupted(pg)) {
             return PAWL_CANCELLED;
         }
-        if (now_ns() >= deadline_ns) {
+        if (pawl__pg_now_ns(pg) >= deadline_ns) {
             return PAWL_TIMEOUT;
         }
     }
@@ -106,7 +104,7 @@ static pawl_status check_stopped(struct pawl__pg *pg, pawl_error *reterr)
     if (pawl__pg_is_interrupted(pg)) {
         return pawl__fail(reterr, PAWL_CANCELLED, "interrupted");
     }
-    if (pg->deadline_ns != 0 && now_ns() >= pg->deadline_ns) {
+    if (pg->deadline_ns != 0 && pawl__pg_now_ns(pg) >= pg->deadline_ns) {
         return pawl__fail(reterr, PAWL_TIMEOUT, "the deadline has passed");
     }
     return PAWL_OK;
@@ -116,14 +114,14 @@ void pawl__pg_note_failure(struct pawl__pg *pg, pawl_status status, int ms)
 {
     pg->failed_ms = ms;
     pg->failed = status;
-    pg->failed_ns = now_ns();
+    pg->failed_ns = pawl__pg_now_ns(pg);
 }
 
 /* A call that tries twice, and the calls that queue behind it, must not wait twice. So for a moment
  * after a server did not answer nothing is tried, and after it refused only once. */
 static pawl_status connect_again(struct pawl__pg *pg, pawl_error *reterr)
 {
-    int64_t start_ns = now_ns();
+    int64_t start_ns = pawl__pg_now_ns(pg);
     bool failed_lately = pg->failed != PAWL_OK && start_ns - pg->failed_ns < PG_REST_MS * NS_PER_MS;
     int ms_max = MAX(pg->options.connect_ms_max, pg->options.reconnect_ms_max);
     int64_t limit_ns = start_ns + ms_max * NS_PER_MS;
@@ -154,7 +152,7 @@ static int64_t answer_ns(const struct pawl__pg *pg)
 
 static void hear(struct pawl__pg *pg)
 {
-    pg->heard_ns = now_ns();
+    pg->heard_ns = pawl__pg_now_ns(pg);
     pg->probe_ns = pg->heard_ns + answer_ns(pg) / 2;
     pg->unread = false;
     pawl__pg_probe_stop(&pg->probe);
@@ -213,7 +211,7 @@ static bool is_unread(struct pawl__pg *pg)
 {
     int64_t ask_ns = MIN(answer_ns(pg) / 4, PG_GRACE_MS * NS_PER_MS);
 
-    pg->unread = !is_on_its_way(pg) && pawl__pg_is_unread(pg, now_ns() + ask_ns);
+    pg->unread = !is_on_its_way(pg) && pawl__pg_is_unread(pg, pawl__pg_now_ns(pg) + ask_ns);
     return pg->unread;
 }
 
@@ -229,14 +227,14 @@ static void move_probe(struct pawl__pg *pg, bool ready)
             return;
         }
         runs = probed == PG_PROBE_WAITS;
-    } else if (!runs && now_ns() >= pg->probe_ns) {
+    } else if (!runs && pawl__pg_now_ns(pg) >= pg->probe_ns) {
         runs = pawl__pg_probe_start(&pg->probe, PQsocket(pg->conn));
     } else {
         return;
     }
     if (!runs) {
         pawl__pg_probe_stop(&pg->probe);
-        pg->probe_ns = now_ns() + answer_ns(pg) / 8;
+        pg->probe_ns = pawl__pg_now_ns(pg) + answer_ns(pg) / 8;
     }
 }
 
@@ -254,7 +252,7 @@ static pawl_status await_server(struct pawl__pg *pg, short events, int64_t deadl
             { .fd = pg->wake_fd, .events = POLLIN },
             { .fd = pg->probe.fd, .events = pawl__pg_probe_events(&pg->probe) },
         };
-        bool ready = poll_until(fds, COUNT_OF(fds), nap_until(pg, MIN(until_ns, deadline_ns)));
+        bool ready = poll_until(pg, fds, COUNT_OF(fds), nap_until(pg, MIN(until_ns, deadline_ns)));
 
         if (ready ? fds[1].revents != 0 : pawl__pg_is_interrupted(pg)) {
             return PAWL_CANCELLED;
@@ -263,10 +261,10 @@ static pawl_status await_server(struct pawl__pg *pg, short events, int64_t deadl
             hear(pg);
             return PAWL_OK;
         }
-        if (!ready && now_ns() >= deadline_ns) {
+        if (!ready && pawl__pg_now_ns(pg) >= deadline_ns) {
             return PAWL_TIMEOUT;
         }
-        if (!ready && now_ns() >= stalled_ns) {
+        if (!ready && pawl__pg_now_ns(pg) >= stalled_ns) {
             return PAWL_UNAVAILABLE;
         }
         move_probe(pg, ready);

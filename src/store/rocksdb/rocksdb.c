@@ -445,7 +445,7 @@ static pawl_status rocks_new(const char *dir,
     if (db->dir == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
     }
-    db->clock = options->clock != NULL ? options->clock : pawl__clock_real();
+    db->clock = pawl__clock_or_real(options->clock);
     db->free_space_min = options->free_space_min;
     db->read_only = options->read_only;
     *ret_db = STEAL(db);

@@ -451,7 +451,7 @@ static bool end_by(struct pawl__rocks *db, struct pawl__thread *thread, int64_t 
         return true;
     }
     rocksdb_cancel_all_background_work(db->native, 0);
-    int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
+    int64_t now_ns = pawl__monotonic_ns(db->clock);
     if (pawl__thread_join_until(thread, MAX(deadline_ns, now_ns) + GIVE_UP_NS_MAX)) {
         return true;
     }

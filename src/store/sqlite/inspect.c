@@ -127,7 +127,7 @@ static pawl_status open_look(const char *path,
     if (db == NULL || uri.broken || (db->path = strdup(path)) == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory to look at '%s'", path);
     }
-    db->clock = pawl__clock_real();
+    db->clock = pawl__clock_or_real(NULL);
     int rc = sqlite3_open_v2(uri.data,
                              &db->native,
                              SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_EXRESCODE,

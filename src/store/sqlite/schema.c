@@ -141,6 +141,13 @@ static void schema_rollback(void *store)
     pawl__sqlite_rollback(store);
 }
 
+static struct pawl__clock *schema_clock(void *store)
+{
+    const struct pawl__sqlite *db = store;
+
+    return db->clock;
+}
+
 const struct pawl__migrate_ops pawl__sqlite_migrate_ops = {
     .table_sql = table_sql,
     .begin = schema_begin,
@@ -149,4 +156,5 @@ const struct pawl__migrate_ops pawl__sqlite_migrate_ops = {
     .record = schema_record,
     .commit = schema_commit,
     .rollback = schema_rollback,
+    .clock = schema_clock,
 };

@@ -514,7 +514,7 @@ static struct pawl__sqlite *allocate(const char *path, const struct pawl__sqlite
     db->path = strdup(path);
     db->statement_count = count;
     db->schema = options->schema;
-    db->clock = options->clock == NULL ? pawl__clock_real() : options->clock;
+    db->clock = pawl__clock_or_real(options->clock);
     db->busy_ns_max = options->busy_ms_max * NS_PER_MS;
     db->busy_nap_ns_max =
         options->busy_nap_ms_max == 0 ? BUSY_NAP_NS_MAX : options->busy_nap_ms_max * NS_PER_MS;

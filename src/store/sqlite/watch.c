@@ -14,6 +14,7 @@
 #include "base/core/error.h"
 #include "base/os/clock.h"
 #include "base/os/fs.h"
+#include "store/sqlite/internal.h"
 
 #define LOOK_AGAIN_NS_MIN (1 * NS_PER_MS)
 #define LOOK_AGAIN_NS_MAX (100 * NS_PER_MS)
@@ -74,7 +75,7 @@ static pawl_status wait_for_change(struct pawl__sqlite_watch *watch,
                                    int cancel_fd,
                                    pawl_error *reterr)
 {
-    struct pawl__clock *clock = pawl__clock_real();
+    struct pawl__clock *clock = watch->db->clock;
     int64_t interval_ns = LOOK_AGAIN_NS_MIN;
 
     for (;;) {

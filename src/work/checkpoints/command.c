@@ -75,11 +75,11 @@ static int start(char *command, pid_t *ret_pid)
 }
 
 /* True when the process ended before the deadline. */
-static bool wait_until(int pidfd, int64_t deadline_ns)
+static bool wait_until(int pidfd, struct pawl__clock *clock, int64_t deadline_ns)
 {
     for (;;) {
         struct pollfd entry = { .fd = pidfd, .events = POLLIN };
-        int64_t left_ns = deadline_ns - pawl__monotonic_ns(pawl__clock_real());
+        int64_t left_ns = deadline_ns - pawl__monotonic_ns(clock);
         int rc = poll(&entry, 1, left_ns <= 0 ? 0 : (int)(left_ns / NS_PER_MS + 1));
         if (rc > 0) {
             return true;
@@ -101,11 +101,12 @@ static pawl_status reap(pid_t pid, int *ret_state, pawl_error *reterr)
 }
 
 pawl_status pawl__work_command_run(char *command,
+                                   struct pawl__clock *clock,
                                    uint32_t ms_max,
                                    struct work_command_end *ret_end,
                                    pawl_error *reterr)
 {
-    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + ms_max * NS_PER_MS;
+    int64_t deadline_ns = pawl__monotonic_ns(clock) + ms_max * NS_PER_MS;
     int state = 0;
     pid_t pid;
     int rc = start(command, &pid);
@@ -115,7 +116,7 @@ pawl_status pawl__work_command_run(char *command,
     }
     AUTO(pawl__fs_close) int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     int problem = errno;
-    bool ended = pidfd >= 0 && wait_until(pidfd, deadline_ns);
+    bool ended = pidfd >= 0 && wait_until(pidfd, clock, deadline_ns);
     if (!ended) {
         kill(-pid, SIGKILL); /* not reaped yet, so the number is still its own */
     }

@@ -4,6 +4,8 @@
 
 #include <pawl/pawl.h>
 
+#include "base/os/clock.h"
+
 struct work_command_end {
     bool timed_out; /* it was killed, with everything it started in its process group */
     int signal;     /* that ended it; 0: none */
@@ -14,6 +16,7 @@ struct work_command_end {
  * none of our descriptors, and waits for its end, at most `ms_max`. A failure is one of ours, not
  * the command's; IO, too, when the program reaps children by ignoring SIGCHLD. */
 PAWL_MUST_USE pawl_status pawl__work_command_run(char *command,
+                                                 struct pawl__clock *clock,
                                                  uint32_t ms_max,
                                                  struct work_command_end *ret_end,
                                                  pawl_error *reterr);

@@ -12,6 +12,7 @@
 #include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/core/sha256.h"
+#include "base/os/clock.h"
 #include "base/os/fs.h"
 #include "work/checkpoints/command.h"
 
@@ -214,7 +215,7 @@ static pawl_status look_command(char *command,
     if (!read_exit_code(evidence->expected, &expected)) {
         return pawl__fail(reterr, PAWL_INVALID, "expected: no exit code");
     }
-    TRY(pawl__work_command_run(command, ms_max, &end, reterr));
+    TRY(pawl__work_command_run(command, pawl__clock_or_real(world->clock), ms_max, &end, reterr));
     *ret_holds = !end.timed_out && end.signal == 0 && end.exit_code == expected;
     if (end.timed_out) {
         snprintf(ret_detail, EVIDENCE_DETAIL_SIZE, "not ended within %u ms", (unsigned)ms_max);

@@ -17,10 +17,13 @@ typedef pawl_status (*work_evidence_row_exists)(void *context,
                                                 bool *ret_exists,
                                                 pawl_error *reterr);
 
+struct pawl__clock;
+
 struct work_evidence_context {
     work_evidence_row_exists row_exists;
     void *context;
-    uint32_t command_ms_max; /* 0: EVIDENCE_COMMAND_MS_MAX */
+    uint32_t command_ms_max;   /* 0: EVIDENCE_COMMAND_MS_MAX */
+    struct pawl__clock *clock; /* of that time. NULL: the real one */
 };
 
 /* The form of a piece of evidence: its kind, and what that kind needs. Looks at nothing. */

@@ -41,7 +41,9 @@ pawl_status pawl__work_checkpoint_check_evidence(pawl_work *work,
                                                  char *ret_what,
                                                  pawl_error *reterr)
 {
-    struct work_evidence_context world = { .row_exists = row_exists, .context = work };
+    struct work_evidence_context world = { .row_exists = row_exists,
+                                           .context = work,
+                                           .clock = work->calls.clock };
     bool named = false;
 
     for (size_t i = 0; i < checkpoint->evidence_count; i++) {

@@ -160,6 +160,7 @@ static pawl_status start(pawl_work *work, pawl_error *reterr)
         .commit = commit_group,
         .context = work,
         .limits = PAWL__COMMIT_LIMITS_DEFAULT,
+        .clock = work->calls.clock,
     };
     pawl_status status =
         pawl__watch_init(&work->watch,
@@ -181,10 +182,14 @@ static pawl_status start(pawl_work *work, pawl_error *reterr)
     options.limits.batch_bytes_max = WORK_GROUP_BYTES_MAX;
     options.limits.async_max = options.limits.waiting_max / 2;
     options.limits.async_bytes_max = UNAWAITED_BYTES_MAX;
-    status = pawl__commit_new(&options, &work->commit, reterr);
-    return status == PAWL_OK && work->options.claim_ahead > 0 ? pawl__ahead_new(
-               work->options.claim_ahead, pawl__work_release_async, work, &work->ahead, reterr)
-                                                              : status;
+    TRY(pawl__commit_new(&options, &work->commit, reterr));
+    return work->options.claim_ahead == 0 ? PAWL_OK
+                                          : pawl__ahead_new(work->options.claim_ahead,
+                                                            work->calls.clock,
+                                                            pawl__work_release_async,
+                                                            work,
+                                                            &work->ahead,
+                                                            reterr);
 }
 
 static pawl_status take_options(const pawl_work_options *given,
@@ -233,7 +238,7 @@ static pawl_status open_work(pawl_work *work,
                              pawl_error *reterr)
 {
     TRY(take_options(options, &work->options, reterr));
-    TRY(pawl__calls_init(&work->calls, reterr));
+    TRY(pawl__calls_init(&work->calls, NULL, reterr));
     TRY(open_backend(work, location, reterr));
     return start(work, reterr);
 }
@@ -271,7 +276,8 @@ pawl_status pawl_work_open(const char *location,
     NEED(ret_work, reterr);
     TRY(pawl__open_location("work store", &location, reterr));
     TRY(pawl__clock_boot_id(boot_id, reterr));
-    return pawl__work_open_at(location, options, pawl__clock_real(), boot_id, ret_work, reterr);
+    return pawl__work_open_at(
+        location, options, pawl__clock_or_real(NULL), boot_id, ret_work, reterr);
 }
 
 void pawl_work_interrupt(pawl_work *work)
@@ -312,7 +318,7 @@ void pawl_work_close(pawl_work *work)
     if (work->watch_ready) {
         pawl_work_cancel_waits(work);
     }
-    if (work->commit != NULL && !pawl__close_bounded(&closing, pawl__clock_real())) {
+    if (work->commit != NULL && !pawl__close_bounded(&closing, work->calls.clock)) {
         return; /* left behind: what was acknowledged is on disk */
     }
     pawl__commit_free(work->commit);

@@ -273,10 +273,8 @@ pawl_status pawl__work_claim_parse(pawl_work *work,
 }
 
 /* Until when to wait for news at the most: a waiting item may become due before the deadline. */
-static int64_t wait_until(const struct work_claiming *claiming, int64_t deadline_ns)
+static int64_t wait_until(const struct work_claiming *claiming, int64_t now_ns, int64_t deadline_ns)
 {
-    int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
-
     if (claiming->next_due_ns == INT64_MAX) {
         return deadline_ns;
     }
@@ -408,7 +406,7 @@ static pawl_status claim_once(pawl_work *work,
     if (status != PAWL_NOT_FOUND) {
         return status;
     }
-    int64_t asked_ns = pawl__monotonic_ns(pawl__clock_real());
+    int64_t asked_ns = pawl__calls_now_ns(&work->calls);
     claiming->request.item = (struct pawl__commit_item){ 0 };
     TRY(claiming->claim.wait_ms > 0
             ? pawl__work_claim_until(work, claiming, deadline_ns + LATE_NS, reterr)
@@ -426,8 +424,7 @@ static pawl_status claim_or_wait(pawl_work *work,
                                  pawl_claimed **ret_claimed,
                                  pawl_error *reterr)
 {
-    int64_t deadline_ns =
-        pawl__monotonic_ns(pawl__clock_real()) + claiming->claim.wait_ms * NS_PER_MS;
+    int64_t deadline_ns = pawl__calls_now_ns(&work->calls) + claiming->claim.wait_ms * NS_PER_MS;
     pawl_status status =
         claiming->claim.wait_ms > 0 ? pawl__watch_outside(&work->watch, reterr) : PAWL_OK;
 
@@ -437,12 +434,13 @@ static pawl_status claim_or_wait(pawl_work *work,
             return pawl__fail(reterr, PAWL_CANCELLED, "cancelled");
         }
         status = claim_once(work, claiming, deadline_ns, ret_claimed, reterr);
-        int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
+        int64_t now_ns = pawl__calls_now_ns(&work->calls);
         if ((status != PAWL_NOT_FOUND && !pawl__status_may_pass(status)) || now_ns >= deadline_ns) {
             return status;
         }
-        int64_t until_ns = pawl__status_may_pass(status) ? MIN(now_ns + AGAIN_NS, deadline_ns)
-                                                         : wait_until(claiming, deadline_ns);
+        int64_t until_ns = pawl__status_may_pass(status)
+                               ? MIN(now_ns + AGAIN_NS, deadline_ns)
+                               : wait_until(claiming, now_ns, deadline_ns);
         status = PAWL_OK;
         (void)pawl__watch_wait(&work->watch, generation, until_ns);
     }

@@ -22,6 +22,7 @@ struct returning {
 };
 
 struct work_ahead {
+    struct pawl__clock *clock;
     work_ahead_release release;
     void *context;
     struct pawl__lock lock; /* of all below */
@@ -33,9 +34,9 @@ struct work_ahead {
     struct pawl__thread keeper;
 };
 
-static int64_t now_ns(void)
+static int64_t now_ns(const struct work_ahead *ahead)
 {
-    return pawl__monotonic_ns(pawl__clock_real());
+    return pawl__monotonic_ns(ahead->clock);
 }
 
 /* --- giving back --- */
@@ -60,7 +61,7 @@ static void came_back(void *context, const pawl_error *outcome)
 {
     struct returning *returning = context;
     struct work_ahead *ahead = returning->ahead;
-    int64_t again_ns = now_ns() + AGAIN_NS;
+    int64_t again_ns = now_ns(ahead) + AGAIN_NS;
 
     pawl__lock(&ahead->lock);
     bool again =
@@ -124,7 +125,7 @@ pawl_status pawl__ahead_take(struct work_ahead *ahead,
 {
     pawl__lock(&ahead->lock);
     pawl_status status =
-        pawl__shelves_take(ahead->shelves, claim, now_ns(), ret_claimed, ret_more, reterr);
+        pawl__shelves_take(ahead->shelves, claim, now_ns(ahead), ret_claimed, ret_more, reterr);
     pawl__unlock(&ahead->lock);
     return status;
 }
@@ -205,7 +206,7 @@ static void run_keeper(void *context)
 
     pawl__lock(&ahead->lock);
     while (!ahead->stops) {
-        int64_t now = now_ns();
+        int64_t now = now_ns(ahead);
         int64_t next_ns;
         struct work_stock *down = pawl__shelves_take_down(ahead->shelves, now, &next_ns);
         struct returning *due = take_due_locked(ahead, now, &next_ns);
@@ -227,6 +228,7 @@ static void run_keeper(void *context)
 /* --- from beginning to end --- */
 
 pawl_status pawl__ahead_new(uint32_t max,
+                            struct pawl__clock *clock,
                             work_ahead_release release,
                             void *context,
                             struct work_ahead **ret_ahead,
@@ -237,6 +239,7 @@ pawl_status pawl__ahead_new(uint32_t max,
     if (ahead == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for items leased ahead");
     }
+    ahead->clock = clock;
     ahead->release = release;
     ahead->context = context;
     ahead->wakes_ns = INT64_MAX;

@@ -11,6 +11,7 @@
 #include <pawl/work.h>
 
 #include "base/core/macros.h"
+#include "base/os/clock.h"
 
 struct work_ahead;
 
@@ -22,8 +23,9 @@ typedef pawl_status (*work_ahead_release)(void *context,
                                           void *answer_context,
                                           pawl_error *reterr);
 
-/* `max`: how many a claim may lease ahead. */
+/* `max`: how many a claim may lease ahead. `clock`: of waits, so one that runs. */
 PAWL_MUST_USE pawl_status pawl__ahead_new(uint32_t max,
+                                          struct pawl__clock *clock,
                                           work_ahead_release release,
                                           void *context,
                                           struct work_ahead **ret_ahead,

@@ -43,7 +43,7 @@ static struct work_postgres *of(struct work_backend *base)
 struct pawl__pg *pawl__work_pg_leaser(struct work_postgres *backend)
 {
     struct pawl__pg_options writing = backend->pg.options;
-    int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
+    int64_t now_ns = pawl__pg_store_now_ns(&backend->pg);
 
     if (backend->leaser != NULL || backend->pg.connections_max < CONNECTIONS_OF_TWO_WRITERS
         || now_ns < backend->leaser_again_ns) {

@@ -23,7 +23,7 @@ static bool is_calm(const struct work_postgres *backend, pawl_view task_id)
     const struct work_pg_calm *calm = &backend->calm;
 
     return pawl__view_equal(calm->task_id, task_id)
-           && pawl__monotonic_ns(pawl__clock_real()) - calm->looked_ns < CALM_NS_MAX;
+           && pawl__pg_store_now_ns(&backend->pg) - calm->looked_ns < CALM_NS_MAX;
 }
 
 /* With the tasks of what was completed; all of them when there is one that is not running on. */
@@ -53,7 +53,7 @@ static pawl_status look_at_tasks(struct work_postgres *backend, pawl_error *rete
     if (backend->touched_count == 1 && rows.count == 1 && pawl__pg_get_bool(&rows, 0, 2)
         && pawl__work_pg_fits(first)) {
         backend->calm.task_id = pawl__work_pg_keep_name(backend->calm.text, first);
-        backend->calm.looked_ns = pawl__monotonic_ns(pawl__clock_real());
+        backend->calm.looked_ns = pawl__pg_store_now_ns(&backend->pg);
     }
     pawl__work_pg_forget_touched(backend);
     return PAWL_OK;
@@ -409,7 +409,7 @@ pawl_status pawl__work_pg_quick(struct work_backend *base,
     if (status != PAWL_OK) {
         return status;
     }
-    pawl__work_pg_prepare_walk(&backend->front, pawl__monotonic_ns(pawl__clock_real()));
+    pawl__work_pg_prepare_walk(&backend->front, pawl__pg_store_now_ns(&backend->pg));
     status = run_walk(&walk, filter != NULL, reterr);
     if (filter != NULL && walk.claimed < count_wanted(&walk)) {
         backend->front.known = false; /* the end, or something is due: look at everything */

@@ -67,7 +67,7 @@ void pawl__work_pg_walked(struct work_postgres *backend,
     }
     front->known = true;
     front->type = pawl__work_pg_keep_name(front->type_text, type_of(filter));
-    front->walked_ns = pawl__monotonic_ns(pawl__clock_real());
+    front->walked_ns = pawl__pg_store_now_ns(&backend->pg);
     front->claimed += count;
     pawl__work_pg_move_front(front, rows[count - 1]);
 }

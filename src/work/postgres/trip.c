@@ -188,7 +188,7 @@ void pawl__work_pg_add_time(struct pawl__pg_array *array, int64_t wall_us)
 
 struct pawl__pg_value pawl__work_pg_given_time(const struct work_postgres *backend)
 {
-    return backend->clock == pawl__clock_real()
+    return pawl__clock_is_real(backend->clock)
                ? pawl__pg_null()
                : pawl__pg_time(backend->clock_zero_us + pawl__boot_ns(backend->clock) / NS_PER_US);
 }
