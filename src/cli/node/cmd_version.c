@@ -6,15 +6,15 @@
 
 #define VERSION_BYTES_MAX 8192
 
-static void add_text(struct pawl__buf *out, const struct pawl__part *parts)
+static void add_text(struct pawl__buf *out, const struct pawl__cli_part *parts)
 {
-    pawl__buf_add_format(out, "pawl %s (%s)\n", pawl_version(), pawl__build_kind());
+    pawl__buf_add_format(out, "pawl %s (%s)\n", pawl_version(), pawl__cli_build_kind());
     for (size_t i = 0; i < VERSIONS_COUNT; i++) {
         pawl__buf_add_format(out, "  %-13s %s\n", parts[i].name, parts[i].version);
     }
 }
 
-static json_t *version_json(const struct pawl__part *parts)
+static json_t *version_json(const struct pawl__cli_part *parts)
 {
     json_t *versions = json_object();
 
@@ -26,7 +26,7 @@ static json_t *version_json(const struct pawl__part *parts)
                      "version",
                      pawl_version(),
                      "build",
-                     pawl__build_kind(),
+                     pawl__cli_build_kind(),
                      "parts",
                      versions);
 }
@@ -34,7 +34,7 @@ static json_t *version_json(const struct pawl__part *parts)
 static pawl_status version_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(VERSION_BYTES_MAX);
-    struct pawl__part parts[VERSIONS_COUNT];
+    struct pawl__cli_part parts[VERSIONS_COUNT];
 
     pawl__cli_versions(parts);
     if (!run->json) {

@@ -65,12 +65,12 @@ static void look_at_settings(struct pawl__cli_doctor *doctor)
 
 static void look_at_parts(struct pawl__cli_doctor *doctor)
 {
-    struct pawl__part parts[VERSIONS_COUNT];
+    struct pawl__cli_part parts[VERSIONS_COUNT];
     char text[PAWL_ERROR_MESSAGE_SIZE] = "";
     struct pawl__buf list = BUF_OVER(text);
 
     pawl__cli_versions(parts);
-    pawl__buf_add_format(&list, "pawl %s (%s)", pawl_version(), pawl__build_kind());
+    pawl__buf_add_format(&list, "pawl %s (%s)", pawl_version(), pawl__cli_build_kind());
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
         pawl__buf_add_format(&list, ", %s %s", parts[i].name, parts[i].version);
     }
@@ -196,6 +196,9 @@ static void look_at_address(struct pawl__cli_doctor *doctor)
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = pawl__serve_check_address(listen, &error);
 
+    if (status == PAWL_UNSUPPORTED) {
+        return; /* a build without the node listens on nothing */
+    }
     if (status == PAWL_OK) {
         status = pawl__http_listen(listen, &fd, text, sizeof(text), &error);
     }

@@ -1,0 +1,25 @@
+/* Instead of all other files here, in a build without PostgreSQL. */
+#include "store/absent.h"
+#include "app/core/backend.h"
+
+pawl_status pawl__app_postgres_open(const char *url,
+                                    const struct app_store_options *options,
+                                    struct app_store **ret_store,
+                                    pawl_error *reterr)
+{
+    (void)url;
+    (void)options;
+    (void)ret_store;
+    return pawl__fail_absent(reterr, "PostgreSQL", "postgres");
+}
+
+pawl_status pawl__app_postgres_list(const char *url,
+                                    pawl_app_name_visitor visitor,
+                                    void *context,
+                                    pawl_error *reterr)
+{
+    (void)url;
+    (void)visitor;
+    (void)context;
+    return pawl__fail_absent(reterr, "PostgreSQL", "postgres");
+}

@@ -1,0 +1,49 @@
+/* Instead of all other files here and in src/net, in a build without the node. */
+#include "store/absent.h"
+#include "base/core/macros.h"
+#include "net/http/listen.h"
+#include "server/node.h"
+
+pawl_status pawl__serve_check_address(const char *listen, pawl_error *reterr)
+{
+    (void)listen;
+    return pawl__fail_absent(reterr, "node", "node");
+}
+
+pawl_status pawl__serve_node_open(const struct pawl__serve_options *options,
+                                  struct pawl__serve_node **ret_node,
+                                  pawl_error *reterr)
+{
+    (void)options;
+    (void)ret_node;
+    return pawl__fail_absent(reterr, "node", "node");
+}
+
+const char *pawl__serve_listens_on(const struct pawl__serve_node *node)
+{
+    REQUIRE(node != NULL); /* which nobody can have */
+    return NULL;
+}
+
+size_t pawl__serve_app_count(struct pawl__serve_node *node)
+{
+    REQUIRE(node != NULL);
+    return 0;
+}
+
+pawl_status pawl__serve_node_close(struct pawl__serve_node *node, pawl_error *reterr)
+{
+    (void)reterr;
+    REQUIRE(node == NULL);
+    return PAWL_OK;
+}
+
+pawl_status pawl__http_listen(
+    const char *address, int *ret_fd, char *ret_text, size_t size, pawl_error *reterr)
+{
+    (void)address;
+    (void)ret_fd;
+    (void)ret_text;
+    (void)size;
+    return pawl__fail_absent(reterr, "node", "node");
+}

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# The library without DuckDB, PostgreSQL, RocksDB and node: what it links, and that it is a ledger still.
+set -uo pipefail
+# shellcheck source=tests/lib/tap.sh
+. "$PAWL_SOURCE/tests/lib/tap.sh"
+
+# A build of its own: sanitizers have nothing to add.
+if [ "${PAWL_TEST_VARIANT:-plain}" != plain ]; then
+    it "is covered by the plain build" true
+    tap_done
+    exit
+fi
+
+build=$tap_dir/build
+prefix=$tap_dir/usr
+compiler=${CC:-cc}
+! command -v ccache >/dev/null || compiler="ccache ${compiler#ccache }"
+# Another directory every time, which ccache is told to overlook.
+export CCACHE_BASEDIR=$tap_dir CCACHE_NOHASHDIR=1
+
+set_up() {
+    CC=$compiler meson setup "$build" "$PAWL_SOURCE" --buildtype=debug --prefix="$prefix" --libdir=lib \
+        -Dduckdb=disabled -Dpostgres=disabled -Drocksdb=disabled -Dnode=disabled -Dbench=false -Dfailpoints=true
+}
+it "is set up without DuckDB, PostgreSQL, RocksDB and node" set_up
+
+# All that the library and its tests need, and not the command.
+targets() {
+    ninja -C "$build" -t targets all | sed -nE 's/^(tests\/smallest\/test_[a-z_]+|src\/libpawl\.(a|so)): .*/\1/p'
+}
+build_them() {
+    mapfile -t wanted < <(targets)
+    [ "${#wanted[@]}" -ge 10 ] && ninja -C "$build" "${wanted[@]}"
+}
+it "builds" build_them
+
+links_only() { # library, allowed names as a regular expression
+    local names
+    names=$(readelf -d "$1" | sed -nE 's/.*\(NEEDED\).*\[(.*)\]/\1/p')
+    echo "$names"
+    grep -q '^libsqlite3\.' <<<"$names" && ! grep -vE "^($2)\.so" <<<"$names"
+}
+it "links SQLite, jansson, libcrypto and the C library" \
+    links_only "$build/src/libpawl.so" 'libsqlite3|libjansson|libcrypto|libc|libm|libpthread|ld-linux-[a-z0-9_-]+'
+none_behind() {
+    local behind
+    behind=$(ldd "$build/src/libpawl.so") && ! grep -E 'duckdb|rocksdb|libpq|yaml|microhttpd|stdc\+\+' <<<"$behind"
+}
+it "has neither DuckDB, RocksDB, libpq, YAML nor C++ behind it" none_behind
+
+passes() { meson test -C "$build" --no-rebuild --print-errorlogs; }
+it "passes the contract of the ledger, and says UNSUPPORTED for the rest" passes
+
+it "installs what a developer needs" meson install -C "$build" --no-rebuild --quiet --tags devel
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+# shellcheck disable=SC2046 # flags are words
+static_example() {
+    $compiler -Wall -static -o "$tap_dir/village" "$PAWL_SOURCE/examples/village.c" \
+        $(pkg-config --cflags pawl) $(pkg-config --static --libs pawl)
+}
+it "links an example statically through pkg-config" static_example
+is_static() { ! readelf -d "$tap_dir/village" | grep NEEDED; }
+it "which needs no library at all" is_static
+it "and runs" "$tap_dir/village" --turns 1 "sqlite:$tap_dir/village.sqlite"
+tap_done
