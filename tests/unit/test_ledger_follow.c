@@ -170,6 +170,30 @@ static void test_a_follower_notices_that_its_log_became_shorter(void **state)
     pawl_reader_close(reader);
 }
 
+/* As after a restore into the database that is followed: the names are the same, the events are not. */
+static void test_a_follower_notices_that_another_longer_log_took_its_place(void **state)
+{
+    struct ledger_fixture *f = *state;
+    pawl_reader_options options = PAWL_READER_OPTIONS_INIT;
+    pawl_reader *reader;
+    bool is_sqlite = strcmp(f->backend, "sqlite") == 0;
+
+    append_one(f, "one", 0, "0");
+    append_one(f, "two", 0, "0");
+    options.from = 2;
+    assert_ok(pawl_reader_open(f->ledger, &options, &reader, &f->err), &f->err);
+    assert_status(pawl_reader_wait(reader, 1, &f->err), PAWL_TIMEOUT, &f->err);
+    append_one(f, "three", 0, "0");
+    ledger_fixture_sql(f,
+                       is_sqlite ? "UPDATE events SET hash = zeroblob(32) WHERE offset = 2"
+                                 : "UPDATE pawl.events SET hash = decode(repeat('00', 32), 'hex')"
+                                   " WHERE \"offset\" = 2");
+    assert_status(pawl_reader_wait(reader, LONG_MS, &f->err), PAWL_CORRUPT, &f->err);
+    assert_message(&f->err, "replaced: offset 2 has another event than when it was read");
+    assert_int_equal(pawl_reader_position(reader), 2);
+    pawl_reader_close(reader);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +201,7 @@ int main(int argc, char **argv)
         LEDGER_TEST(test_another_process_follows_this_one),
         LEDGER_TEST(test_a_follower_notices_that_its_log_was_replaced),
         LEDGER_TEST(test_a_follower_notices_that_its_log_became_shorter),
+        LEDGER_TEST(test_a_follower_notices_that_another_longer_log_took_its_place),
     };
 
     if (child_is_one(argc, argv)) {

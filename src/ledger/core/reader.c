@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/core/arena.h"
 #include "base/core/argument.h"
@@ -36,10 +37,10 @@ struct pawl_reader {
     struct pawl__arena filter_texts;
     atomic_bool cancelled;
 
-    uint64_t position;   /* up to here returned or left out */
-    uint64_t round_end;  /* up to here everything is decided */
-    uint64_t head;       /* how far the log reached when it was asked last */
-    uint32_t generation; /* the watch's, from before the look that found nothing */
+    uint64_t position;     /* up to here returned or left out */
+    uint64_t round_end;    /* up to here everything is decided */
+    pawl_ledger_head head; /* how far the log reached when it was asked last; 0: never */
+    uint32_t generation;   /* the watch's, from before the look that found nothing */
     struct ledger_turn_index index;
 
     struct pawl__arena page;
@@ -142,15 +143,53 @@ static pawl_status check_position(const pawl_reader *reader, uint64_t end, pawl_
 {
     bool was_read = reader->position > end && reader->position != reader->from;
 
-    if (!was_read && end >= reader->head) {
+    if (!was_read && end >= reader->head.offset) {
         return pawl__reader_check_from(reader->position, end, reterr);
     }
     return pawl__fail(reterr,
                       PAWL_CORRUPT,
                       "cut off: offset %llu was %s, now the ledger ends at %llu",
-                      (unsigned long long)(was_read ? reader->position : reader->head),
+                      (unsigned long long)(was_read ? reader->position : reader->head.offset),
                       was_read ? "read" : "there",
                       (unsigned long long)end);
+}
+
+static pawl_status note_hash(void *context, const pawl_event *event, pawl_error *reterr)
+{
+    pawl_ledger_head *found = context;
+
+    (void)reterr;
+    found->offset = event->offset;
+    memcpy(found->hash, event->hash, sizeof(found->hash));
+    return PAWL_OK;
+}
+
+/* A log that grew still has the event that was its last. Another log in its place, a copy that was
+ * written over the file, has a different one there, and following it would mix the two. */
+static pawl_status check_same_log(const pawl_reader *reader,
+                                  const pawl_ledger_head *head,
+                                  pawl_error *reterr)
+{
+    struct ledger_backend *backend = reader->ledger->backend;
+    uint64_t last = reader->head.offset;
+    pawl_ledger_head found = *head;
+
+    if (last == 0) {
+        return PAWL_OK;
+    }
+    if (head->offset != last) {
+        struct ledger_query query = { .from = last - 1, .up_to = last, .limit = 1 };
+        found.offset = 0;
+        TRY(backend->ops->read(backend, &query, note_hash, &found, reterr));
+    }
+    return found.offset == last && memcmp(found.hash, reader->head.hash, sizeof(found.hash)) == 0
+               ? PAWL_OK
+               : pawl__fail_advised(
+                   reterr,
+                   PAWL_CORRUPT,
+                   "replaced: offset %llu has another event than when it was read, so this is "
+                   "another log; run `pawl ledger verify`, and read the log from its beginning",
+                   (unsigned long long)last);
 }
 
 /* Head first, then turns. */
@@ -161,7 +200,8 @@ static pawl_status start_round(pawl_reader *reader, pawl_error *reterr)
 
     TRY(backend->ops->head(backend, &head, reterr));
     TRY(check_position(reader, head.offset, reterr));
-    reader->head = head.offset;
+    TRY(check_same_log(reader, &head, reterr));
+    reader->head = head;
     uint64_t end = MIN(head.offset, reader->up_to);
     if (reader->complete_turns && end > reader->position) {
         struct ledger_turn_question question = { .since = reader->position,
