@@ -242,6 +242,26 @@ static void test_a_tail_that_was_cut_off_must_be_accepted(void **state)
     assert_good_copy(r.sample, r.target, NULL, 35);
 }
 
+static void test_a_tail_that_was_cut_off_shows_without_its_anchor(void **state)
+{
+    struct restoring r = begin(state);
+    pawl_restore_options options = PAWL_RESTORE_OPTIONS_INIT;
+    pawl_restored restored;
+
+    append(&r, 34, 40);
+    sample_sql(r.sample->path, "DELETE FROM events WHERE offset > 35");
+    assert_int_equal(unlink(r.sample->anchor), 0);
+    assert_refused(&r, r.newest, r.sample->path, PAWL_CORRUPT, "ends at offset 35");
+    assert_message(r.err, "but had events up to 40");
+    assert_ends_with(r.err, "add --accept-older");
+    options.target = r.target;
+    options.tail_location = r.sample->path;
+    options.accept_older = true;
+    assert_ok(pawl_snapshot_restore(r.newest, &options, &restored, r.err), r.err);
+    assert_int_equal(restored.lost, 5);
+    assert_good_copy(r.sample, r.target, NULL, 35);
+}
+
 static void test_a_tail_that_is_shorter_than_the_snapshot_adds_nothing(void **state)
 {
     struct restoring r = begin(state);
@@ -501,6 +521,7 @@ int main(int argc, char **argv)
         SAMPLE_TEST(test_a_snapshot_must_end_at_the_offset_its_name_says),
         SAMPLE_TEST(test_a_newest_snapshot_of_a_newer_version_is_unsupported_in_so_many_words),
         SAMPLE_TEST(test_a_tail_that_was_cut_off_must_be_accepted),
+        SAMPLE_TEST(test_a_tail_that_was_cut_off_shows_without_its_anchor),
         SAMPLE_TEST(test_a_tail_that_is_shorter_than_the_snapshot_adds_nothing),
         SAMPLE_TEST(test_a_restore_that_is_stopped_anywhere_leaves_nothing),
         SAMPLE_TEST(test_every_corrupt_answer_of_a_snapshot_says_what_to_do),

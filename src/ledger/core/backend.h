@@ -192,6 +192,11 @@ struct ledger_backend_ops {
                           pawl_ledger_head *ret_head,
                           pawl_error *reterr);
 
+    /* The highest offset that the store ever had, where its engine remembers it; NULL: it does not. */
+    pawl_status (*highest)(struct ledger_backend *backend,
+                           uint64_t *ret_offset,
+                           pawl_error *reterr);
+
     /* What no walk from the first event to the last would see: something before or behind them.
      * CORRUPT says what it is, and *ret_bad which offset is the first one concerned. Called at
      * every open. */

@@ -113,31 +113,42 @@ static pawl_status verify_restored(const struct ledger_restore *restore,
                : status;
 }
 
-/* The tail's anchor knows of events that neither the tail nor the snapshot has. */
+/* Its anchor, or SQLite itself, knows of events that neither the tail nor the snapshot has. */
+static pawl_status find_cut(struct ledger_backend *tail,
+                            uint64_t tail_end,
+                            struct ledger_restored *restored,
+                            pawl_error *reterr)
+{
+    uint64_t end = MAX(tail_end, restored->snapshot.offset);
+    pawl_ledger_head anchor = { 0 };
+    pawl_status status =
+        tail->ops->anchor == NULL ? PAWL_NOT_FOUND : tail->ops->anchor(tail, &anchor, reterr);
+
+    if (status != PAWL_OK && status != PAWL_NOT_FOUND) {
+        return status;
+    }
+    restored->known_end = MAX(restored->known_end, anchor.offset);
+    if (restored->known_end <= end) {
+        return PAWL_OK;
+    }
+    bool anchored = anchor.offset > end;
+    return pawl__fail(reterr,
+                      PAWL_CORRUPT,
+                      "cut off: it ends at offset %llu, %s %llu",
+                      (unsigned long long)tail_end,
+                      anchored ? "its anchor is at" : "but had events up to",
+                      (unsigned long long)(anchored ? anchor.offset : restored->known_end));
+}
+
 static pawl_status check_tail_end(const struct ledger_restore *restore,
                                   uint64_t tail_end,
                                   struct ledger_restored *restored,
                                   pawl_error *reterr)
 {
-    struct ledger_backend *tail = restore->tail;
-    pawl_ledger_head anchor = { 0 };
     pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = find_cut(restore->tail, tail_end, restored, &error);
 
-    if (tail->ops->anchor == NULL) {
-        return PAWL_OK;
-    }
-    pawl_status status = tail->ops->anchor(tail, &anchor, &error);
-    if (status == PAWL_OK) {
-        restored->known_end = anchor.offset;
-    }
-    if (status == PAWL_OK && anchor.offset > MAX(tail_end, restored->snapshot.offset)) {
-        status = pawl__fail(&error,
-                            PAWL_CORRUPT,
-                            "cut off: it ends at offset %llu, its anchor is at %llu",
-                            (unsigned long long)tail_end,
-                            (unsigned long long)anchor.offset);
-    }
-    if (status == PAWL_OK || status == PAWL_NOT_FOUND || restore->accept_cut_tail) {
+    if (status == PAWL_OK || restore->accept_cut_tail) {
         return PAWL_OK;
     }
     restored->advice = accept_cut;
@@ -157,6 +168,9 @@ static pawl_status check_sources(const struct ledger_restore *restore,
     TRY(pawl__snapshot_check_name(restore->snapshot, restored->snapshot.offset, reterr));
     if (tail == NULL) {
         return PAWL_OK;
+    }
+    if (tail->ops->highest != NULL) { /* before its head: it may be growing */
+        TRY(tail->ops->highest(tail, &restored->known_end, reterr));
     }
     TRY(tail->ops->head(tail, ret_tail, reterr));
     TRY(check_kinship(source, tail, &restored->snapshot, ret_tail, reterr));

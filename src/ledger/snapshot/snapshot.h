@@ -160,7 +160,7 @@ struct ledger_restore {
     const char *snapshot;
     struct ledger_backend *tail; /* NULL: none */
     uint64_t up_to;              /* take the tail as of this offset; 0: as of now */
-    bool accept_cut_tail;        /* one that is shorter than its anchor says */
+    bool accept_cut_tail;        /* one that is shorter than it was */
     const struct ledger_scratch *scratch;
     struct ledger_stage *stage; /* NULL: nobody asks */
 };
@@ -168,7 +168,7 @@ struct ledger_restore {
 struct ledger_restored {
     pawl_ledger_head snapshot;
     pawl_ledger_head head; /* of the whole */
-    uint64_t known_end;    /* the tail's anchor: so many events there were at least; 0: unknown */
+    uint64_t known_end;    /* so many events the tail had at least; 0: unknown */
     const char *advice;    /* set when it is CORRUPT: what to do */
 };
 

@@ -401,6 +401,7 @@ static const struct ledger_backend_ops sqlite_ops = {
     .watch = sqlite_watch,
     .settle = pawl__ledger_sqlite_settle,
     .anchor = pawl__ledger_sqlite_anchor,
+    .highest = pawl__ledger_sqlite_highest,
     .check = pawl__ledger_sqlite_check,
     .schema = pawl__ledger_sqlite_schema,
     .entries = pawl__ledger_sqlite_entries,

@@ -82,6 +82,9 @@ pawl_status pawl__ledger_sqlite_read(struct ledger_backend *base,
 pawl_status pawl__ledger_sqlite_get_head(struct ledger_backend *base,
                                          pawl_ledger_head *ret_head,
                                          pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_highest(struct ledger_backend *base,
+                                        uint64_t *ret_offset,
+                                        pawl_error *reterr);
 pawl_status pawl__ledger_sqlite_check(struct ledger_backend *base,
                                       uint64_t *ret_bad,
                                       pawl_error *reterr);

@@ -252,14 +252,35 @@ static pawl_status check_first(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_
 
 /* AUTOINCREMENT makes SQLite remember the highest offset there ever was, in the same transaction: a
  * tail that was cut off, or a log that was emptied, shows without an anchor, too. */
-static pawl_status check_highest(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_error *reterr)
+static pawl_status highest_of(struct pawl__sqlite *db, int64_t *ret_highest, pawl_error *reterr)
 {
     AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_HIGHEST_EVER);
-    pawl_ledger_head head;
     bool row;
 
     TRY(pawl__sqlite_next(&stmt, &row, reterr));
-    int64_t highest = row ? pawl__sqlite_i64(&stmt, 0) : 0;
+    *ret_highest = row ? pawl__sqlite_i64(&stmt, 0) : 0;
+    return PAWL_OK;
+}
+
+pawl_status pawl__ledger_sqlite_highest(struct ledger_backend *base,
+                                        uint64_t *ret_offset,
+                                        pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
+    int64_t highest = 0;
+
+    TRY(borrow(base, &borrowed, reterr));
+    TRY(highest_of(borrowed.db, &highest, reterr));
+    *ret_offset = (uint64_t)MAX(highest, 0);
+    return PAWL_OK;
+}
+
+static pawl_status check_highest(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_error *reterr)
+{
+    pawl_ledger_head head;
+    int64_t highest = 0;
+
+    TRY(highest_of(db, &highest, reterr));
     TRY(pawl__ledger_sqlite_head(db, &head, reterr)); /* after it: the log only grows */
     if (highest <= (int64_t)head.offset) {
         return PAWL_OK;
