@@ -126,10 +126,8 @@ static pawl_status init_table(const struct seq_core *core,
                               struct seq_table *table,
                               pawl_error *reterr)
 {
-    pawl_status status = pawl__seq_table_init(table, reterr);
-
-    return status == PAWL_OK ? pawl__seq_table_reserve(table, core->types_of_kind_max, reterr)
-                             : status;
+    TRY(pawl__seq_table_init(table, reterr));
+    return pawl__seq_table_reserve(table, core->types_of_kind_max, reterr);
 }
 
 pawl_status pawl__seq_core_init(struct seq_core *core,
@@ -137,13 +135,8 @@ pawl_status pawl__seq_core_init(struct seq_core *core,
                                 pawl_error *reterr)
 {
     *core = (struct seq_core){ .unflushed_max = options->unflushed_max };
-    pawl_status status = check_options(options, reterr);
-    if (status == PAWL_OK) {
-        status = init_types(core, options, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_options(options, reterr));
+    TRY(init_types(core, options, reterr));
     core->transaction.taken = calloc(core->types_of_kind_max, sizeof(uint64_t));
     core->transaction.cached = calloc(core->types_of_kind_max, sizeof(uint64_t *));
     core->pending = calloc(core->types_of_kind_max, sizeof(uint64_t));
@@ -153,14 +146,10 @@ pawl_status pawl__seq_core_init(struct seq_core *core,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a transaction");
     }
     core->shared.actualizing = true;
-    status = init_table(core, &core->transaction.earlier, reterr);
-    if (status == PAWL_OK) {
-        status = init_table(core, &core->shared.filling, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = init_table(core, &core->shared.flushing, reterr);
-    }
-    return status == PAWL_OK ? pawl__lru_new(options->cache_size, &core->cache, reterr) : status;
+    TRY(init_table(core, &core->transaction.earlier, reterr));
+    TRY(init_table(core, &core->shared.filling, reterr));
+    TRY(init_table(core, &core->shared.flushing, reterr));
+    return pawl__lru_new(options->cache_size, &core->cache, reterr);
 }
 
 void pawl__seq_core_done(struct seq_core *core)
@@ -554,19 +543,13 @@ pawl_status pawl__seq_core_event(struct seq_core *core,
                                  pawl_error *reterr)
 {
     struct seq_shared *shared = &core->shared;
-    pawl_status status = check_event(shared, offset, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_event(shared, offset, reterr));
     if (pawl__seq_core_unflushed(core) >= core->unflushed_max) {
         return pawl__fail(
             reterr, PAWL_BUSY, "%zu numbers wait to be written", pawl__seq_core_unflushed(core));
     }
-    status = pawl__seq_table_reserve(&shared->filling, count, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__seq_table_reserve(&shared->filling, count, reterr));
     for (size_t i = 0; i < count; i++) {
         pawl__seq_table_merge(&shared->filling, &values[i]);
     }

@@ -182,11 +182,8 @@ static pawl_status take_event(
 static pawl_status walk_log(struct pawl_sequencer *seq, pawl_error *reterr)
 {
     uint64_t stored = 0;
-    pawl_status status = pawl__seq_read_next_offset(storage_of(seq), &stored, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__seq_read_next_offset(storage_of(seq), &stored, reterr));
     pawl__lock(&seq->lock);
     uint64_t from = pawl__seq_core_read_from(&seq->core, stored);
     pawl__unlock(&seq->lock);
@@ -320,20 +317,15 @@ static pawl_status start_thread(struct pawl_sequencer *seq,
 static pawl_status start_threads(struct pawl_sequencer *seq, pawl_error *reterr)
 {
     uint64_t seed = 0;
-    pawl_status status = pawl__random_bytes(pawl__random_real(), &seed, sizeof(seed), reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__random_bytes(pawl__random_real(), &seed, sizeof(seed), reterr));
     pawl__lock(&seq->lock);
     seq->random = pawl__prng_seeded(seed);
     want_actualization_locked(seq);
     pawl__unlock(&seq->lock);
-    status = start_thread(seq, &seq->flusher, "seq-flusher", run_flusher, reterr);
-    if (status == PAWL_OK) {
-        status = start_thread(seq, &seq->actualizer, "seq-actualizer", run_actualizer, reterr);
-    }
-    return status;
+    TRY(start_thread(seq, &seq->flusher, "seq-flusher", run_flusher, reterr));
+    TRY(start_thread(seq, &seq->actualizer, "seq-actualizer", run_actualizer, reterr));
+    return PAWL_OK;
 }
 
 static pawl_status check_storage(const pawl_seq_storage *storage, pawl_error *reterr)
@@ -428,10 +420,7 @@ static pawl_status refuse_storage(const struct pawl_sequencer *seq, pawl_error *
 pawl_status pawl_sequencer_close(pawl_sequencer *seq, pawl_error *reterr)
 {
     NEED_SEQUENCER(seq, reterr);
-    pawl_status status = refuse_storage(seq, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(refuse_storage(seq, reterr));
     return pawl__sequencer_close_until(seq, from_now(seq, seq->options.close_ms_max))
                ? PAWL_OK
                : pawl__fail(reterr,
@@ -480,11 +469,7 @@ static pawl_status fail_closed(pawl_error *reterr)
 
 static pawl_status fail_thread(const struct pawl_sequencer *seq, pawl_error *reterr)
 {
-    pawl_status status = refuse_storage(seq, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(refuse_storage(seq, reterr));
     return pawl__fail(reterr, PAWL_WRONG_THREAD, "the transaction of another thread is open");
 }
 
@@ -635,14 +620,8 @@ pawl_status pawl_sequencer_next(pawl_sequencer *seq,
 
     NEED_SEQUENCER(seq, reterr);
     NEED(ret_number, reterr);
-    pawl_status status = check_owner(seq, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__seq_core_next(&seq->core, sequence, &known, ret_number, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_owner(seq, reterr));
+    TRY(pawl__seq_core_next(&seq->core, sequence, &known, ret_number, reterr));
     if (known) {
         seq->core.hits++;
         return PAWL_OK;
@@ -676,10 +655,7 @@ pawl_status pawl_sequencer_flush(pawl_sequencer *seq, pawl_error *reterr)
     bool forgotten = false;
 
     NEED_SEQUENCER(seq, reterr);
-    pawl_status status = check_owner(seq, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_owner(seq, reterr));
     pawl__lock(&seq->lock);
     if (pawl__seq_core_flush(&seq->core, &forgotten)) {
         want_flush_locked(seq);
@@ -697,10 +673,7 @@ pawl_status pawl_sequencer_flush(pawl_sequencer *seq, pawl_error *reterr)
 pawl_status pawl_sequencer_actualize(pawl_sequencer *seq, pawl_error *reterr)
 {
     NEED_SEQUENCER(seq, reterr);
-    pawl_status status = check_owner(seq, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_owner(seq, reterr));
     pawl__lock(&seq->lock);
     pawl__seq_core_actualize(&seq->core);
     publish_counts_locked(seq);
@@ -769,8 +742,8 @@ static pawl_status wait_for(pawl_sequencer *seq,
 pawl_status pawl_sequencer_wait(pawl_sequencer *seq, uint32_t timeout_ms, pawl_error *reterr)
 {
     NEED_SEQUENCER(seq, reterr);
-    pawl_status status = refuse_storage(seq, reterr);
-    return status == PAWL_OK ? wait_for(seq, false, timeout_ms, reterr) : status;
+    TRY(refuse_storage(seq, reterr));
+    return wait_for(seq, false, timeout_ms, reterr);
 }
 
 pawl_status pawl__sequencer_await(pawl_sequencer *seq, uint32_t timeout_ms, pawl_error *reterr)

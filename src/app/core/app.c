@@ -70,11 +70,8 @@ pawl_status pawl_app_get_log_end(pawl_app *app,
 {
     NEED(app, reterr);
     NEED(ret_offset, reterr);
-    pawl_status status = check_partition(app, partition, reterr);
-
-    return status == PAWL_OK
-               ? pawl__app_seq_end(&app->partitions[partition].seq, ret_offset, reterr)
-               : status;
+    TRY(check_partition(app, partition, reterr));
+    return pawl__app_seq_end(&app->partitions[partition].seq, ret_offset, reterr);
 }
 
 pawl_status pawl_app_get_status(pawl_app *app,
@@ -84,15 +81,10 @@ pawl_status pawl_app_get_status(pawl_app *app,
 {
     NEED(app, reterr);
     NEED(ret_status, reterr);
-    pawl_status status = check_partition(app, partition, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__app_refuse_reader(app, reterr);
-    }
-    if (status == PAWL_OK) {
-        pawl_sequencer_get_status(app->partitions[partition].sequencer, ret_status);
-    }
-    return status;
+    TRY(check_partition(app, partition, reterr));
+    TRY(pawl__app_refuse_reader(app, reterr));
+    pawl_sequencer_get_status(app->partitions[partition].sequencer, ret_status);
+    return PAWL_OK;
 }
 
 /* --- the descriptor --- */
@@ -106,12 +98,10 @@ static pawl_status read_meta(struct app_store *store,
 {
     const struct app_range range = { .family = APP_META, .limit = 1, .bytes_max = SIZE_MAX };
     size_t count = 0;
-    pawl_status status = store->ops->scan(store, &range, arena, ret_entry, &count, reterr);
 
-    if (status == PAWL_OK) {
-        *ret_found = count > 0;
-    }
-    return status;
+    TRY(store->ops->scan(store, &range, arena, ret_entry, &count, reterr));
+    *ret_found = count > 0;
+    return PAWL_OK;
 }
 
 static pawl_status write_meta(struct app_store *store,
@@ -122,17 +112,11 @@ static pawl_status write_meta(struct app_store *store,
     AUTO(pawl__buf_done) struct pawl__buf json = BUF_INIT(APP_DESCRIPTOR_BYTES_MAX);
     uint32_t app = definition->descriptor.id;
     struct app_key key = pawl__app_key_meta(app);
-    pawl_status status = pawl__app_definition_write(definition, &json, reterr);
 
-    if (status == PAWL_OK) {
-        status =
-            pawl__app_batch_add(&batch, APP_META, APP_INSERT, &key, pawl__buf_view(&json), reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__app_format_add(&batch, app, APP_FORMAT, reterr);
-    }
-    return status == PAWL_OK ? store->ops->write(store, batch.entries, batch.count, reterr)
-                             : status;
+    TRY(pawl__app_definition_write(definition, &json, reterr));
+    TRY(pawl__app_batch_add(&batch, APP_META, APP_INSERT, &key, pawl__buf_view(&json), reterr));
+    TRY(pawl__app_format_add(&batch, app, APP_FORMAT, reterr));
+    return store->ops->write(store, batch.entries, batch.count, reterr);
 }
 
 static pawl_status compare_definition(const struct pawl_app *app,
@@ -140,16 +124,16 @@ static pawl_status compare_definition(const struct pawl_app *app,
                                       pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf mine = BUF_INIT(APP_DESCRIPTOR_BYTES_MAX);
-    pawl_status status = pawl__app_definition_write(&app->definition, &mine, reterr);
 
-    if (status == PAWL_OK && !pawl__view_equal(json, pawl__buf_view(&mine))) {
+    TRY(pawl__app_definition_write(&app->definition, &mine, reterr));
+    if (!pawl__view_equal(json, pawl__buf_view(&mine))) {
         pawl_view shown = { json.data, MIN(json.len, 300) };
         return pawl__fail(reterr,
                           PAWL_CONFLICT,
                           "there is an application with another descriptor: %.*s",
                           VIEW_ARGS(shown));
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* A copy in another directory is not another application: both would give out the same numbers. */
@@ -174,11 +158,8 @@ static pawl_status check_name(const struct pawl_app *app, pawl_error *reterr)
 static pawl_status fail_without_definition(struct app_store *store, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf anchor = BUF_INIT(APP_ANCHOR_BYTES_MAX);
-    pawl_status status = store->ops->read_anchor(store, &anchor, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(store->ops->read_anchor(store, &anchor, reterr));
     return anchor.len > 0 ? pawl__fail_advised(
                reterr,
                PAWL_CORRUPT,
@@ -243,12 +224,10 @@ static pawl_status use_stored(struct pawl_app *app,
 static pawl_status use_given(struct pawl_app *app, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf json = BUF_INIT(APP_DESCRIPTOR_BYTES_MAX);
-    pawl_status status = pawl__app_definition_write(&app->definition, &json, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__sha256(pawl__buf_view(&json), &app->stored_descriptor, reterr);
-    }
-    return status == PAWL_OK ? check_name(app, reterr) : status;
+    TRY(pawl__app_definition_write(&app->definition, &json, reterr));
+    TRY(pawl__sha256(pawl__buf_view(&json), &app->stored_descriptor, reterr));
+    return check_name(app, reterr);
 }
 
 /* *ret_found: whether it is there; else it is to be created. */
@@ -259,11 +238,8 @@ static pawl_status settle_definition(struct pawl_app *app,
 {
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     struct app_entry stored;
-    pawl_status status = read_meta(app->store, &arena, ret_found, &stored, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(read_meta(app->store, &arena, ret_found, &stored, reterr));
     if (*ret_found) {
         return use_stored(app, given, &stored, reterr);
     }
@@ -301,12 +277,8 @@ static pawl_status settle_store(struct pawl_app *app, bool found, pawl_error *re
 static pawl_status make_partitions(struct pawl_app *app, pawl_error *reterr)
 {
     const pawl_app_descriptor *descriptor = &app->definition.descriptor;
-    pawl_status status =
-        pawl__app_definition_types(&app->definition, &app->types, &app->type_count, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__app_definition_types(&app->definition, &app->types, &app->type_count, reterr));
     app->partitions = calloc(descriptor->partitions, sizeof(*app->partitions));
     if (app->partitions == NULL) {
         return pawl__fail(

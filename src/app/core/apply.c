@@ -16,10 +16,8 @@ static pawl_status add_wlog(struct app_batch *batch,
 
     pawl__buf_add_u64be(&value, event->plog_offset);
     pawl__buf_add(&value, bytes);
-    pawl_status status = pawl__buf_check(&value, "the event", reterr);
-    return status == PAWL_OK
-               ? pawl__app_batch_add(batch, APP_WLOG, mode, &key, pawl__buf_view(&value), reterr)
-               : status;
+    TRY(pawl__buf_check(&value, "the event", reterr));
+    return pawl__app_batch_add(batch, APP_WLOG, mode, &key, pawl__buf_view(&value), reterr);
 }
 
 static pawl_status add_records(struct app_batch *batch,
@@ -35,18 +33,13 @@ static pawl_status add_records(struct app_batch *batch,
         struct app_key key = pawl__app_key_record(app, event->workspace, record->id);
         pawl__buf_clear(&value);
         pawl__app_record_encode(record, &value);
-        pawl_status status = pawl__buf_check(&value, "the record", reterr);
-        if (status == PAWL_OK) {
-            status = pawl__app_batch_add(batch,
-                                         APP_RECORDS,
-                                         record->update ? APP_PUT : mode,
-                                         &key,
-                                         pawl__buf_view(&value),
-                                         reterr);
-        }
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__buf_check(&value, "the record", reterr));
+        TRY(pawl__app_batch_add(batch,
+                                APP_RECORDS,
+                                record->update ? APP_PUT : mode,
+                                &key,
+                                pawl__buf_view(&value),
+                                reterr));
     }
     return PAWL_OK;
 }
@@ -80,19 +73,17 @@ pawl_status pawl__app_apply_numbers(struct app_batch *batch,
 {
     char space[8 + 1];
     struct pawl__buf value = BUF_OVER(space);
-    pawl_status status = PAWL_OK;
-
     pawl__buf_add_u64be(&value, event->plog_offset);
-    for (size_t i = 0; i < event->number_count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < event->number_count; i++) {
         const pawl_app_number *used = &event->numbers[i];
         if (used->sequence >= PAWL_APP_SEQ_OWN_MIN) {
             struct app_key key =
                 pawl__app_key_used(app, event->workspace, used->sequence, used->number);
-            status =
-                pawl__app_batch_add(batch, APP_NUMBERS, mode, &key, pawl__buf_view(&value), reterr);
+            TRY(pawl__app_batch_add(
+                batch, APP_NUMBERS, mode, &key, pawl__buf_view(&value), reterr));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__app_apply(struct app_batch *batch,
@@ -133,16 +124,15 @@ static pawl_status compare_family(struct app_store *store,
             keys[lookup.count++] = batch->entries[i].key;
         }
     }
-    pawl_status status =
-        lookup.count == 0 ? PAWL_OK : store->ops->get_many(store, &lookup, &arena, values, reterr);
-    for (size_t i = 0, k = 0; i < batch->count && status == PAWL_OK; i++) {
+    TRY(lookup.count == 0 ? PAWL_OK : store->ops->get_many(store, &lookup, &arena, values, reterr));
+    for (size_t i = 0, k = 0; i < batch->count; i++) {
         if (batch->entries[i].family == family) {
             *ret_same = *ret_same && values[k].found
                         && pawl__view_equal(values[k].bytes, batch->entries[i].value);
             k++;
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* An event was written together with all it does, so that it is there as a rule. Then opening writes
@@ -153,15 +143,11 @@ static pawl_status is_applied(struct app_store *store,
                               pawl_error *reterr)
 {
     bool same = true;
-    pawl_status status = PAWL_OK;
-
-    for (int family = 0; family < APP_FAMILY_COUNT && status == PAWL_OK && same; family++) {
-        status = compare_family(store, batch, (enum app_family)family, &same, reterr);
+    for (int family = 0; family < APP_FAMILY_COUNT && same; family++) {
+        TRY(compare_family(store, batch, (enum app_family)family, &same, reterr));
     }
-    if (status == PAWL_OK) {
-        *ret_applied = same;
-    }
-    return status;
+    *ret_applied = same;
+    return PAWL_OK;
 }
 
 pawl_status pawl__app_reapply(const struct app_seq *seq, pawl_error *reterr)

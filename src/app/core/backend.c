@@ -54,11 +54,8 @@ static pawl_status open_postgres(const char *location,
     AUTO(pawl__buf_done) struct pawl__buf url = BUF_INIT(URL_BYTES_MAX);
     AUTO(pawl__text_free) char *name = NULL;
     struct app_store_options with_name = *options;
-    pawl_status status = take_app_name(location, &url, &name, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(take_app_name(location, &url, &name, reterr));
     if (options->app_name == NULL) {
         with_name.app_name = name;
     } else if (name != NULL && strcmp(name, options->app_name) != 0) {

@@ -49,11 +49,8 @@ pawl_status pawl__app_batch_add(struct app_batch *batch,
                                 pawl_error *reterr)
 {
     struct app_entry entry = { .family = family, .mode = mode };
-    pawl_status status = make_room(batch, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(make_room(batch, reterr));
     if (!pawl__arena_copy(&batch->arena, pawl__app_key_view(key), &entry.key)
         || !pawl__arena_copy(&batch->arena, value, &entry.value)) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an entry of %zu bytes", value.len);
@@ -89,10 +86,7 @@ static pawl_status make_link_room(struct app_batch *batch, pawl_error *reterr)
         return PAWL_OK;
     }
     if (batch->link_room == 0) {
-        pawl_status status = pawl__hash_seed(&batch->seed, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__hash_seed(&batch->seed, reterr));
     }
     uint32_t *heads = calloc(batch->room, sizeof(*heads));
     struct app_link *links =
@@ -117,11 +111,7 @@ pawl_status pawl__app_batch_find(struct app_batch *batch,
                                  const struct app_entry **ret_entry,
                                  pawl_error *reterr)
 {
-    pawl_status status = make_link_room(batch, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(make_link_room(batch, reterr));
     for (; batch->linked < batch->count; batch->linked++) {
         const struct app_entry *entry = &batch->entries[batch->linked];
         batch->links[batch->linked].hash = hash_of(batch, entry->family, entry->key);

@@ -149,10 +149,7 @@ static pawl_status check_create(const pawl_app_create *create, pawl_error *reter
                           PAWL_APP_SINGLETON_ID_MAX);
     }
     if (!singleton || create->raw_id != 0) {
-        pawl_status status = pawl__app_check_raw_id(create->raw_id, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__app_check_raw_id(create->raw_id, reterr));
     }
     return pawl__app_check_name("table", create->table, reterr);
 }
@@ -328,27 +325,23 @@ static pawl_status hash_command(const pawl_app_command *command,
                                 pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(APP_HASHED_BYTES_MAX);
-    pawl_status status = PAWL_OK;
-
     pawl__buf_add_u16be(&buf, request->kind->id);
     pawl__buf_add_u64be(&buf, command->create_count);
-    for (size_t i = 0; i < command->create_count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < command->create_count; i++) {
         const pawl_app_create *create = &command->creates[i];
         pawl__buf_add_u8(&buf, (uint8_t)create->record_class);
         pawl__buf_add_u64be(&buf, create->raw_id);
         pawl__buf_add_u64be(&buf, create->singleton);
         pawl__buf_add_u64be(&buf, create->table.len);
         pawl__buf_add(&buf, create->table);
-        status = add_canonical(&buf, create->data, reterr);
+        TRY(add_canonical(&buf, create->data, reterr));
     }
-    for (size_t i = 0; i < command->update_count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < command->update_count; i++) {
         pawl__buf_add_u64be(&buf, command->updates[i].id);
-        status = add_canonical(&buf, command->updates[i].data, reterr);
+        TRY(add_canonical(&buf, command->updates[i].data, reterr));
     }
-    if (status == PAWL_OK) {
-        status = pawl__buf_check(&buf, "the command", reterr);
-    }
-    return status == PAWL_OK ? pawl__sha256(pawl__buf_view(&buf), &request->hash, reterr) : status;
+    TRY(pawl__buf_check(&buf, "the command", reterr));
+    return pawl__sha256(pawl__buf_view(&buf), &request->hash, reterr);
 }
 
 pawl_status pawl__app_request_make(const pawl_app_descriptor *descriptor,

@@ -29,11 +29,7 @@ static pawl_status look_at_keys(struct app_partition *partition,
     if (look->count == 0) {
         return PAWL_OK;
     }
-    pawl_status status =
-        store->ops->get_many(store, &lookup, &partition->arena, look->values, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(store->ops->get_many(store, &lookup, &partition->arena, look->values, reterr));
     for (size_t i = 0; i < look->count; i++) {
         if (look->values[i].found) {
             look->owners[i]->alone = true;
@@ -50,11 +46,9 @@ static pawl_status look_at_family(struct app_partition *partition,
                                   pawl_error *reterr)
 {
     const struct app_batch *batch = &partition->batch;
-    pawl_status status = PAWL_OK;
     size_t owner = 0;
-
     look->count = 0;
-    for (size_t i = 0; i < batch->count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < batch->count; i++) {
         if (owner + 1 < partition->taken_count && partition->taken[owner + 1]->entry_at == i) {
             owner++;
         }
@@ -63,10 +57,10 @@ static pawl_status look_at_family(struct app_partition *partition,
             look->owners[look->count++] = partition->taken[owner];
         }
         if (look->count == LOOK_KEYS_MAX) {
-            status = look_at_keys(partition, look, blamed, reterr);
+            TRY(look_at_keys(partition, look, blamed, reterr));
         }
     }
-    return status == PAWL_OK ? look_at_keys(partition, look, blamed, reterr) : status;
+    return look_at_keys(partition, look, blamed, reterr);
 }
 
 void pawl__app_blame(struct app_partition *partition)

@@ -220,22 +220,15 @@ pawl_status pawl__app_event_decode(pawl_view bytes,
                                    pawl_error *reterr)
 {
     pawl_app_event event = { .workspace = 0 };
-    pawl_status status = open_bytes(&bytes, "the event", reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(open_bytes(&bytes, "the event", reterr));
     if (!take_head(&bytes, &event)) {
         return fail_short("the head", reterr);
     }
-    status = take_records(&bytes, arena, &event, reterr);
-    if (status == PAWL_OK) {
-        status = take_numbers(&bytes, arena, &event, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_event = event;
-    }
-    return status;
+    TRY(take_records(&bytes, arena, &event, reterr));
+    TRY(take_numbers(&bytes, arena, &event, reterr));
+    *ret_event = event;
+    return PAWL_OK;
 }
 
 pawl_status pawl__app_record_decode(pawl_view bytes,
@@ -244,11 +237,8 @@ pawl_status pawl__app_record_decode(pawl_view bytes,
 {
     pawl_app_record record = { .id = 0 };
     uint8_t class = 0;
-    pawl_status status = open_bytes(&bytes, "the record", reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(open_bytes(&bytes, "the record", reterr));
     if (!pawl__view_take_u8(&bytes, &class) || class > PAWL_APP_W_RECORD
         || !take_short(&bytes, &record.table)) {
         return pawl__fail(reterr, PAWL_CORRUPT, "the head of the record is wrong");

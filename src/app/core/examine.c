@@ -15,12 +15,9 @@ static pawl_status find_record(struct app_partition *partition,
 {
     struct app_key key = pawl__app_key_record(partition->seq.app, workspace, id);
     const struct app_entry *entry = NULL;
-    pawl_status status = pawl__app_batch_find(
-        &partition->batch, APP_RECORDS, pawl__app_key_view(&key), &entry, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__app_batch_find(
+        &partition->batch, APP_RECORDS, pawl__app_key_view(&key), &entry, reterr));
     if (entry != NULL) {
         *ret_value = (struct app_value){ .found = true, .bytes = entry->value };
         return PAWL_OK;
@@ -47,27 +44,22 @@ static pawl_status look_at_updates(struct app_partition *partition,
     for (size_t i = 0; i < request->update_count; i++) {
         uint64_t id = request->updates[i].id;
         struct app_value value;
-        pawl_status status = find_record(partition, request->workspace, id, &value, reterr);
-        if (status == PAWL_OK && !value.found) {
-            status = pawl__fail(reterr,
-                                PAWL_NOT_FOUND,
-                                "record %" PRIu64 " is not in workspace %" PRIu64,
-                                id,
-                                request->workspace);
+        TRY(find_record(partition, request->workspace, id, &value, reterr));
+        if (!value.found) {
+            TRY(pawl__fail(reterr,
+                           PAWL_NOT_FOUND,
+                           "record %" PRIu64 " is not in workspace %" PRIu64,
+                           id,
+                           request->workspace));
         }
-        if (status == PAWL_OK) {
-            status = pawl__app_record_decode(value.bytes, &item->targets[i], reterr);
-        }
-        if (status == PAWL_OK && !pawl__app_id_fits(item->targets[i].record_class, id)) {
-            status = pawl__fail(reterr,
-                                PAWL_CORRUPT,
-                                "record %" PRIu64 " of workspace %" PRIu64 " is stored as a %s",
-                                id,
-                                request->workspace,
-                                pawl__app_class_name(item->targets[i].record_class));
-        }
-        if (status != PAWL_OK) {
-            return status;
+        TRY(pawl__app_record_decode(value.bytes, &item->targets[i], reterr));
+        if (!pawl__app_id_fits(item->targets[i].record_class, id)) {
+            TRY(pawl__fail(reterr,
+                           PAWL_CORRUPT,
+                           "record %" PRIu64 " of workspace %" PRIu64 " is stored as a %s",
+                           id,
+                           request->workspace,
+                           pawl__app_class_name(item->targets[i].record_class)));
         }
     }
     return PAWL_OK;
@@ -80,17 +72,13 @@ static pawl_status look_at_singletons(struct app_partition *partition,
     for (size_t i = 0; i < request->create_count; i++) {
         uint64_t id = request->creates[i].singleton;
         struct app_value value = { .found = false };
-        pawl_status status =
-            id == 0 ? PAWL_OK : find_record(partition, request->workspace, id, &value, reterr);
-        if (status == PAWL_OK && value.found) {
-            status = pawl__fail(reterr,
-                                PAWL_CONFLICT,
-                                "workspace %" PRIu64 " has its singleton %" PRIu64 " already",
-                                request->workspace,
-                                id);
-        }
-        if (status != PAWL_OK) {
-            return status;
+        TRY(id == 0 ? PAWL_OK : find_record(partition, request->workspace, id, &value, reterr));
+        if (value.found) {
+            TRY(pawl__fail(reterr,
+                           PAWL_CONFLICT,
+                           "workspace %" PRIu64 " has its singleton %" PRIu64 " already",
+                           request->workspace,
+                           id));
         }
     }
     return PAWL_OK;

@@ -32,14 +32,10 @@ pawl_status pawl__app_format_read(struct app_store *store,
     struct app_key key = pawl__app_key_format(app);
     struct app_value value;
     uint64_t format = APP_FORMAT_BARE;
-    pawl_status status =
-        pawl__app_store_get(store, APP_META, pawl__app_key_view(&key), &arena, &value, reterr);
 
-    if (status == PAWL_OK && !value.found) {
-        status = check_format_may_be_absent(store, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
+    TRY(pawl__app_store_get(store, APP_META, pawl__app_key_view(&key), &arena, &value, reterr));
+    if (!value.found) {
+        TRY(check_format_may_be_absent(store, reterr));
     }
     if (value.found && value.bytes.len == 0) {
         return pawl__fail_advised(
@@ -129,13 +125,13 @@ static pawl_status rewrite_number(void *context, const struct app_entry *entry, 
             : pawl__app_key_offset(parts.app, parts.partition);
     stored.offset = bringing->offsets[parts.partition];
     pawl__app_stored_encode(&key, &stored, bytes);
-    pawl_status status = pawl__app_batch_add(&bringing->batch,
-                                             entry->family,
-                                             APP_PUT,
-                                             &key,
-                                             (pawl_view){ bytes, sizeof(bytes) },
-                                             reterr);
-    return status == PAWL_OK ? write_full(bringing, BATCH_ENTRIES, reterr) : status;
+    TRY(pawl__app_batch_add(&bringing->batch,
+                            entry->family,
+                            APP_PUT,
+                            &key,
+                            (pawl_view){ bytes, sizeof(bytes) },
+                            reterr));
+    return write_full(bringing, BATCH_ENTRIES, reterr);
 }
 
 static pawl_status read_offsets(struct bringing *bringing, pawl_error *reterr)
@@ -160,40 +156,37 @@ static pawl_status read_offsets(struct bringing *bringing, pawl_error *reterr)
 static pawl_status rewrite_numbers(struct bringing *bringing, pawl_error *reterr)
 {
     static const enum app_family families[] = { APP_SEQ, APP_OFFSETS };
-    pawl_status status = read_offsets(bringing, reterr);
 
-    for (size_t i = 0; i < COUNT_OF(families) && status == PAWL_OK; i++) {
+    TRY(read_offsets(bringing, reterr));
+    for (size_t i = 0; i < COUNT_OF(families); i++) {
         const struct app_range range = { .family = families[i] };
-        status =
-            pawl__app_store_walk(bringing->app->store, &range, rewrite_number, bringing, reterr);
+        TRY(pawl__app_store_walk(bringing->app->store, &range, rewrite_number, bringing, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status index_event(void *context, const pawl_app_event *event, pawl_error *reterr)
 {
     struct bringing *bringing = context;
-    pawl_status status = pawl__app_apply_numbers(
-        &bringing->batch, bringing->app->definition.descriptor.id, event, APP_PUT, reterr);
 
-    return status == PAWL_OK ? write_full(bringing, BATCH_ENTRIES, reterr) : status;
+    TRY(pawl__app_apply_numbers(
+        &bringing->batch, bringing->app->definition.descriptor.id, event, APP_PUT, reterr));
+    return write_full(bringing, BATCH_ENTRIES, reterr);
 }
 
 static pawl_status index_numbers(struct bringing *bringing, pawl_error *reterr)
 {
     const pawl_app_descriptor *descriptor = &bringing->app->definition.descriptor;
-    pawl_status status = PAWL_OK;
-
     if (!pawl__app_is_numbered(descriptor->trust)) {
         return PAWL_OK;
     }
-    for (uint16_t i = 0; i < descriptor->partitions && status == PAWL_OK; i++) {
+    for (uint16_t i = 0; i < descriptor->partitions; i++) {
         const struct app_seq seq = { .store = bringing->app->store,
                                      .app = descriptor->id,
                                      .partition = i };
-        status = pawl__app_seq_walk(&seq, 1, index_event, bringing, reterr);
+        TRY(pawl__app_seq_walk(&seq, 1, index_event, bringing, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__app_format_bring(struct pawl_app *app, pawl_error *reterr)
@@ -252,9 +245,9 @@ static pawl_status forget_entry(void *context, const struct app_entry *entry, pa
     struct app_key key = { .len = MIN(entry->key.len, sizeof(key.bytes)) };
 
     memcpy(key.bytes, entry->key.data, key.len);
-    pawl_status status = pawl__app_batch_add(
-        &bringing->batch, entry->family, APP_DELETE, &key, (pawl_view){ NULL, 0 }, reterr);
-    return status == PAWL_OK ? write_full(bringing, BATCH_ENTRIES, reterr) : status;
+    TRY(pawl__app_batch_add(
+        &bringing->batch, entry->family, APP_DELETE, &key, (pawl_view){ NULL, 0 }, reterr));
+    return write_full(bringing, BATCH_ENTRIES, reterr);
 }
 
 static pawl_status forget_family(struct bringing *bringing,

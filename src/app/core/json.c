@@ -29,11 +29,9 @@ pawl_status pawl_app_open_json(const char *location,
 {
     NEED_VIEW(descriptor, reterr);
     AUTO(pawl__app_definition_done) struct app_definition definition = { .arena = ARENA_INIT };
-    pawl_status status = pawl__app_definition_read(descriptor, &definition, reterr);
 
-    return status == PAWL_OK
-               ? pawl_app_open(location, &definition.descriptor, options, ret_app, reterr)
-               : status;
+    TRY(pawl__app_definition_read(descriptor, &definition, reterr));
+    return pawl_app_open(location, &definition.descriptor, options, ret_app, reterr);
 }
 
 static pawl_status write_definition(const struct app_definition *definition,
@@ -75,9 +73,9 @@ pawl_status pawl_app_descriptor_normalize(pawl_view descriptor,
     NEED(ret_json, reterr);
     NEED(ret_len, reterr);
     AUTO(pawl__app_definition_done) struct app_definition definition = { .arena = ARENA_INIT };
-    pawl_status status = pawl__app_definition_read(descriptor, &definition, reterr);
 
-    return status == PAWL_OK ? write_definition(&definition, ret_json, ret_len, reterr) : status;
+    TRY(pawl__app_definition_read(descriptor, &definition, reterr));
+    return write_definition(&definition, ret_json, ret_len, reterr);
 }
 
 /* --- commands --- */
@@ -90,15 +88,13 @@ static pawl_status read_data(const struct pawl__json_node *object,
 {
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(COMMAND_JSON_BYTES_MAX);
     struct pawl__json_node data;
-    pawl_status status = pawl__json_object(pawl__json_key(object, "data"), &data, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__json_dump(data.value, &text, reterr);
+    TRY(pawl__json_object(pawl__json_key(object, "data"), &data, reterr));
+    TRY(pawl__json_dump(data.value, &text, reterr));
+    if (!pawl__arena_copy(arena, pawl__buf_view(&text), ret_data)) {
+        TRY(pawl__fail(reterr, PAWL_NOMEM, "no memory for a record"));
     }
-    if (status == PAWL_OK && !pawl__arena_copy(arena, pawl__buf_view(&text), ret_data)) {
-        status = pawl__fail(reterr, PAWL_NOMEM, "no memory for a record");
-    }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status read_class(const struct pawl__json_node *object,
@@ -107,12 +103,12 @@ static pawl_status read_class(const struct pawl__json_node *object,
 {
     pawl_view word;
     struct pawl__json_node node = pawl__json_key(object, "class");
-    pawl_status status = pawl__json_text(node, &word, reterr);
 
-    if (status == PAWL_OK && !pawl__app_class_parse(word, ret_class)) {
-        status = pawl__json_fail(&node, reterr, "is none of c, o, w and singleton");
+    TRY(pawl__json_text(node, &word, reterr));
+    if (!pawl__app_class_parse(word, ret_class)) {
+        TRY(pawl__json_fail(&node, reterr, "is none of c, o, w and singleton"));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status read_create(struct pawl__json_node node,
@@ -181,10 +177,7 @@ static pawl_status read_array(const struct pawl__json_node *object,
     if (node.value == NULL || json_is_null(node.value)) {
         return PAWL_OK;
     }
-    pawl_status status = pawl__json_array(node, ret_array, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__json_array(node, ret_array, reterr));
     *ret_count = pawl__json_count(ret_array);
     return *ret_count <= PAWL_APP_RECORDS_MAX
                ? PAWL_OK
@@ -240,11 +233,7 @@ static pawl_status read_workspace(const struct pawl__json_node *object,
     int64_t workspace = 0;
     struct pawl__json_node node = fallback == 0 ? pawl__json_key(object, "workspace")
                                                 : pawl__json_optional(object, "workspace");
-    pawl_status status = pawl__json_int(node, 1, INT64_MAX, &workspace, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__json_int(node, 1, INT64_MAX, &workspace, reterr));
     if (fallback != 0 && workspace != 0 && (uint64_t)workspace != fallback) {
         return pawl__json_fail(&node, reterr, "is not %" PRIu64, fallback);
     }
@@ -273,24 +262,14 @@ static pawl_status read_command(json_t *json,
 {
     static const char *const names[] = { "workspace", "kind", "key", "creates", "updates" };
     struct pawl__json_node object;
-    pawl_status status = pawl__json_object(pawl__json_root(json, "command"), &object, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__json_only(&object, names, COUNT_OF(names), reterr);
-    }
-    if (status == PAWL_OK) {
-        status = read_workspace(&object, workspace, &command->workspace, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__json_text(pawl__json_key(&object, "kind"), &command->kind, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = read_key(&object, &command->key, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = read_creates(&object, arena, command, reterr);
-    }
-    return status == PAWL_OK ? read_updates(&object, arena, command, reterr) : status;
+    TRY(pawl__json_object(pawl__json_root(json, "command"), &object, reterr));
+    TRY(pawl__json_only(&object, names, COUNT_OF(names), reterr));
+    TRY(read_workspace(&object, workspace, &command->workspace, reterr));
+    TRY(pawl__json_text(pawl__json_key(&object, "kind"), &command->kind, reterr));
+    TRY(read_key(&object, &command->key, reterr));
+    TRY(read_creates(&object, arena, command, reterr));
+    return read_updates(&object, arena, command, reterr);
 }
 
 /* --- what comes out --- */
@@ -402,10 +381,8 @@ static pawl_status parse_command(pawl_view text,
                                  pawl_app_command *ret_command,
                                  pawl_error *reterr)
 {
-    pawl_status status = pawl__json_parse(text, COMMAND_JSON_BYTES_MAX, ret_json, reterr);
-
-    return status == PAWL_OK ? read_command(*ret_json, workspace, arena, ret_command, reterr)
-                             : status;
+    TRY(pawl__json_parse(text, COMMAND_JSON_BYTES_MAX, ret_json, reterr));
+    return read_command(*ret_json, workspace, arena, ret_command, reterr);
 }
 
 pawl_status pawl_app_exec_json(pawl_app *app,
@@ -476,12 +453,10 @@ pawl_status pawl_app_submit_json_with_key(pawl_app *app,
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     json_auto_t *json = NULL;
     pawl_app_command command = { .workspace = 0 };
-    pawl_status status = parse_command(text, workspace, &arena, &json, &command, reterr);
 
-    if (status == PAWL_OK) {
-        status = take_key(&command, key, reterr);
-    }
-    return status == PAWL_OK ? pawl_app_submit(app, &command, answer, context, reterr) : status;
+    TRY(parse_command(text, workspace, &arena, &json, &command, reterr));
+    TRY(take_key(&command, key, reterr));
+    return pawl_app_submit(app, &command, answer, context, reterr);
 }
 
 pawl_status pawl_app_response_to_json(const pawl_app *app,
@@ -541,10 +516,7 @@ pawl_status pawl_app_event_to_json(const pawl_app *app,
     NEED(event, reterr);
     NEED(ret_json, reterr);
     NEED(ret_len, reterr);
-    pawl_status status = check_event(event, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_event(event, reterr));
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
     const pawl_app_descriptor *descriptor = &app->definition.descriptor;
     const char *kind = "";

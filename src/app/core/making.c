@@ -49,11 +49,7 @@ static pawl_status take_ids(struct making *making, pawl_error *reterr)
         pawl_app_class class = request->creates[i].record_class;
         uint16_t sequence = pawl__app_sequence_of(class);
         making->ids[i] = request->creates[i].singleton;
-        pawl_status status =
-            sequence == 0 ? PAWL_OK : take_number(making, sequence, &making->ids[i], reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(sequence == 0 ? PAWL_OK : take_number(making, sequence, &making->ids[i], reterr));
         if (!pawl__app_id_fits(class, making->ids[i])) {
             return pawl__fail(reterr,
                               PAWL_EXHAUSTED,
@@ -70,33 +66,28 @@ static pawl_status take_for_holes(struct making *making,
                                   const struct app_text *text,
                                   pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < text->hole_count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < text->hole_count; i++) {
         uint64_t number = 0;
         if (text->holes[i].next) {
-            status = take_number(making, text->holes[i].sequence, &number, reterr);
+            TRY(take_number(making, text->holes[i].sequence, &number, reterr));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status take_numbers(struct making *making, pawl_error *reterr)
 {
     const struct app_request *request = &making->item->request;
-    pawl_status status =
-        take_number(making, PAWL_APP_SEQ_WLOG_OFFSET, &making->event.wlog_offset, reterr);
 
-    if (status == PAWL_OK) {
-        status = take_ids(making, reterr);
+    TRY(take_number(making, PAWL_APP_SEQ_WLOG_OFFSET, &making->event.wlog_offset, reterr));
+    TRY(take_ids(making, reterr));
+    for (size_t i = 0; i < request->create_count; i++) {
+        TRY(take_for_holes(making, &request->creates[i].data, reterr));
     }
-    for (size_t i = 0; i < request->create_count && status == PAWL_OK; i++) {
-        status = take_for_holes(making, &request->creates[i].data, reterr);
+    for (size_t i = 0; i < request->update_count; i++) {
+        TRY(take_for_holes(making, &request->updates[i].data, reterr));
     }
-    for (size_t i = 0; i < request->update_count && status == PAWL_OK; i++) {
-        status = take_for_holes(making, &request->updates[i].data, reterr);
-    }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status fill_data(struct making *making,
@@ -113,12 +104,11 @@ static pawl_status fill_data(struct making *making,
     }
     pawl__buf_clear(&partition->bytes);
     *numbers += pawl__app_text_fill(text, making->ids, *numbers, &partition->bytes);
-    pawl_status status = pawl__buf_check(&partition->bytes, "the data", reterr);
-    if (status == PAWL_OK
-        && !pawl__arena_copy(&partition->arena, pawl__buf_view(&partition->bytes), ret_data)) {
-        status = pawl__fail(reterr, PAWL_NOMEM, "no memory for a record");
+    TRY(pawl__buf_check(&partition->bytes, "the data", reterr));
+    if (!pawl__arena_copy(&partition->arena, pawl__buf_view(&partition->bytes), ret_data)) {
+        TRY(pawl__fail(reterr, PAWL_NOMEM, "no memory for a record"));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status make_records(struct making *making, pawl_error *reterr)
@@ -127,24 +117,22 @@ static pawl_status make_records(struct making *making, pawl_error *reterr)
     /* Those for holes are the last ones. */
     const pawl_app_number *next = &making->numbers[making->number_count - request->next_count];
     pawl_app_record *record = making->records;
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < request->create_count && status == PAWL_OK; i++, record++) {
+    for (size_t i = 0; i < request->create_count; i++, record++) {
         const struct app_new *create = &request->creates[i];
         *record = (pawl_app_record){ .record_class = create->record_class,
                                      .raw_id = create->raw_id,
                                      .id = making->ids[i],
                                      .table = create->table };
-        status = fill_data(making, &create->data, &next, &record->data, reterr);
+        TRY(fill_data(making, &create->data, &next, &record->data, reterr));
     }
-    for (size_t i = 0; i < request->update_count && status == PAWL_OK; i++, record++) {
+    for (size_t i = 0; i < request->update_count; i++, record++) {
         const struct app_change *update = &request->updates[i];
         *record = making->item->targets[i];
         record->update = true;
         record->id = update->id;
-        status = fill_data(making, &update->data, &next, &record->data, reterr);
+        TRY(fill_data(making, &update->data, &next, &record->data, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static void respond(const struct making *making)
@@ -182,22 +170,15 @@ static pawl_status add_event(const struct making *making, pawl_error *reterr)
 
     pawl__buf_clear(&partition->bytes);
     pawl__app_event_encode(&making->event, &partition->bytes);
-    pawl_status status = pawl__buf_check(&partition->bytes, "the event", reterr);
-    if (status == PAWL_OK) {
-        status = pawl__app_batch_add(&partition->batch,
-                                     APP_PLOG,
-                                     mode->events,
-                                     &key,
-                                     pawl__buf_view(&partition->bytes),
-                                     reterr);
-    }
-    return status == PAWL_OK ? pawl__app_apply(&partition->batch,
-                                               app,
-                                               &making->event,
-                                               pawl__buf_view(&partition->bytes),
-                                               mode,
-                                               reterr)
-                             : status;
+    TRY(pawl__buf_check(&partition->bytes, "the event", reterr));
+    TRY(pawl__app_batch_add(&partition->batch,
+                            APP_PLOG,
+                            mode->events,
+                            &key,
+                            pawl__buf_view(&partition->bytes),
+                            reterr));
+    return pawl__app_apply(
+        &partition->batch, app, &making->event, pawl__buf_view(&partition->bytes), mode, reterr);
 }
 
 pawl_status pawl__app_make_event(struct app_partition *partition,
@@ -225,13 +206,8 @@ pawl_status pawl__app_make_event(struct app_partition *partition,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an event");
     }
     memcpy(making.event.request_hash, request->hash.bytes, sizeof(request->hash.bytes));
-    pawl_status status = take_numbers(&making, reterr);
-    if (status == PAWL_OK) {
-        status = make_records(&making, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(take_numbers(&making, reterr));
+    TRY(make_records(&making, reterr));
     making.event.records = making.records;
     making.event.record_count = records;
     making.event.numbers = making.numbers;

@@ -191,11 +191,8 @@ static void take_many(struct group *group)
 static pawl_status write_taken(struct app_partition *partition, pawl_error *reterr)
 {
     FAILPOINT("app.write.before", reterr);
-    pawl_status status = partition->seq.store->ops->write(
-        partition->seq.store, partition->batch.entries, partition->batch.count, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(partition->seq.store->ops->write(
+        partition->seq.store, partition->batch.entries, partition->batch.count, reterr));
     FAILPOINT("app.write.after", reterr);
     return PAWL_OK;
 }
@@ -438,11 +435,9 @@ pawl_status pawl__app_partition_init(struct app_partition *partition, pawl_error
     if (partition->taken == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a partition");
     }
-    pawl_status status = pawl__app_reapply(&partition->seq, reterr);
-    if (status == PAWL_OK) {
-        status = start_sequencer(partition, reterr);
-    }
-    return status == PAWL_OK ? pawl__commit_new(&options, &partition->commit, reterr) : status;
+    TRY(pawl__app_reapply(&partition->seq, reterr));
+    TRY(start_sequencer(partition, reterr));
+    return pawl__commit_new(&options, &partition->commit, reterr);
 }
 
 bool pawl__app_partition_stop(struct app_partition *partition, bool drain, int64_t deadline_ns)

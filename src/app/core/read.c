@@ -58,10 +58,7 @@ static pawl_status take_page(struct walk *walk, pawl_error *reterr)
                               pawl__app_family_name(walk->family),
                               walk->entries[i].key.len);
         }
-        pawl_status status = walk->take(walk, &walk->entries[i], number, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(walk->take(walk, &walk->entries[i], number, reterr));
         walk->from = number + 1;
         walk->left--;
     }
@@ -156,15 +153,10 @@ pawl_status pawl_app_read_record(pawl_app *app,
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     struct app_key key = pawl__app_key_record(app->definition.descriptor.id, workspace, id);
     struct app_value value;
-    pawl_status status = pawl__app_check_id(id, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__app_store_get(
-            app->store, APP_RECORDS, pawl__app_key_view(&key), &arena, &value, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__app_check_id(id, reterr));
+    TRY(pawl__app_store_get(
+        app->store, APP_RECORDS, pawl__app_key_view(&key), &arena, &value, reterr));
     return value.found ? visit_record(app, value.bytes, workspace, id, visitor, context, reterr)
                        : pawl__fail(reterr,
                                     PAWL_NOT_FOUND,
@@ -277,14 +269,13 @@ struct plog_walk {
 static pawl_status take_plog_event(void *context, const pawl_app_event *event, pawl_error *reterr)
 {
     struct plog_walk *walk = context;
-    pawl_status status =
-        pawl__app_visit_event(walk->app, walk->visitor, walk->context, event, reterr);
 
-    if (status == PAWL_OK && --walk->left == 0) {
+    TRY(pawl__app_visit_event(walk->app, walk->visitor, walk->context, event, reterr));
+    if (--walk->left == 0) {
         walk->full = true;
         return PAWL_CANCELLED;
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl_app_read_plog(pawl_app *app,

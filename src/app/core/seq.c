@@ -25,14 +25,11 @@ static pawl_status number_of(const struct app_seq *seq,
     struct app_stored stored = { 0, 0 };
     const char *name =
         seq->descriptor == NULL ? NULL : pawl__app_sequence_name(seq->descriptor, sequence);
-    pawl_status status = value->found ? pawl__app_stored_decode(
-                             APP_SEQ, key, value->bytes, seq->short_too, name, &stored, reterr)
-                                      : PAWL_OK;
-
-    if (status == PAWL_OK) {
-        *ret_number = stored.number;
-    }
-    return status;
+    TRY(value->found ? pawl__app_stored_decode(
+            APP_SEQ, key, value->bytes, seq->short_too, name, &stored, reterr)
+                     : PAWL_OK);
+    *ret_number = stored.number;
+    return PAWL_OK;
 }
 
 pawl_status pawl__app_seq_stored(const struct app_seq *seq,
@@ -44,15 +41,14 @@ pawl_status pawl__app_seq_stored(const struct app_seq *seq,
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     pawl_view view = pawl__app_key_view(key);
     struct app_value value;
-    pawl_status status = pawl__app_store_get(seq->store, family, view, &arena, &value, reterr);
 
-    if (status == PAWL_OK && !value.found) {
+    TRY(pawl__app_store_get(seq->store, family, view, &arena, &value, reterr));
+    if (!value.found) {
         *ret_stored = (struct app_stored){ 0, 0 };
         return PAWL_OK;
     }
-    return status == PAWL_OK ? pawl__app_stored_decode(
-               family, view, value.bytes, seq->short_too, NULL, ret_stored, reterr)
-                             : status;
+    return pawl__app_stored_decode(
+        family, view, value.bytes, seq->short_too, NULL, ret_stored, reterr);
 }
 
 /* The stored numbers, 0 where none is, of the sequences that `values` name. What is damaged fails it, or
@@ -121,12 +117,10 @@ static pawl_status read_next_offset(void *context, uint64_t *ret_offset, pawl_er
     const struct app_seq *seq = context;
     struct app_key key = pawl__app_key_offset(seq->app, seq->partition);
     struct app_stored stored = { 0, 0 };
-    pawl_status status = pawl__app_seq_stored(seq, APP_OFFSETS, &key, &stored, reterr);
 
-    if (status == PAWL_OK) {
-        *ret_offset = stored.number;
-    }
-    return status;
+    TRY(pawl__app_seq_stored(seq, APP_OFFSETS, &key, &stored, reterr));
+    *ret_offset = stored.number;
+    return PAWL_OK;
 }
 
 static pawl_status add_number(struct app_batch *batch,
@@ -150,16 +144,14 @@ static pawl_status fill_batch(const struct app_seq *seq,
                               struct app_batch *batch,
                               pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         struct app_key key = key_of(seq, &values[i]);
         const struct app_stored row = { values[i].value, next_offset };
         if (values[i].value > stored[i]) {
-            status = add_number(batch, APP_SEQ, &key, &row, reterr);
+            TRY(add_number(batch, APP_SEQ, &key, &row, reterr));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* A damaged number is replaced: what comes from the log is the truth, and one bad row must not keep all the
@@ -250,13 +242,8 @@ static pawl_status visit_page(const struct app_entry *entries,
 {
     for (size_t i = 0; i < count; i++) {
         pawl_app_event event;
-        pawl_status status = pawl__app_seq_event_of(&entries[i], arena, &event, reterr);
-        if (status == PAWL_OK) {
-            status = visitor(context, &event, reterr);
-        }
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__app_seq_event_of(&entries[i], arena, &event, reterr));
+        TRY(visitor(context, &event, reterr));
         *ret_last = event.plog_offset;
     }
     return PAWL_OK;
@@ -295,15 +282,13 @@ pawl_status pawl__app_seq_last(const struct app_seq *seq,
 {
     struct app_entry entry;
     size_t count = 0;
-    pawl_status status = read_page(seq, 0, true, arena, &entry, &count, reterr);
 
-    if (status == PAWL_OK && count > 0) {
-        status = pawl__app_seq_event_of(&entry, arena, ret_event, reterr);
+    TRY(read_page(seq, 0, true, arena, &entry, &count, reterr));
+    if (count > 0) {
+        TRY(pawl__app_seq_event_of(&entry, arena, ret_event, reterr));
     }
-    if (status == PAWL_OK) {
-        *ret_found = count > 0;
-    }
-    return status;
+    *ret_found = count > 0;
+    return PAWL_OK;
 }
 
 pawl_status pawl__app_seq_end(const struct app_seq *seq, uint64_t *ret_offset, pawl_error *reterr)
@@ -312,15 +297,13 @@ pawl_status pawl__app_seq_end(const struct app_seq *seq, uint64_t *ret_offset, p
     struct app_entry entry;
     size_t count = 0;
     uint64_t offset = 0;
-    pawl_status status = read_page(seq, 0, true, &arena, &entry, &count, reterr);
 
-    if (status == PAWL_OK && count > 0 && !pawl__app_key_number(APP_PLOG, entry.key, &offset)) {
-        status = pawl__fail(reterr, PAWL_CORRUPT, "the log has a key that is none");
+    TRY(read_page(seq, 0, true, &arena, &entry, &count, reterr));
+    if (count > 0 && !pawl__app_key_number(APP_PLOG, entry.key, &offset)) {
+        TRY(pawl__fail(reterr, PAWL_CORRUPT, "the log has a key that is none"));
     }
-    if (status == PAWL_OK) {
-        *ret_offset = offset;
-    }
-    return status;
+    *ret_offset = offset;
+    return PAWL_OK;
 }
 
 /* --- actualization --- */

@@ -36,18 +36,16 @@ static pawl_status parse_anchor(const pawl_app_descriptor *descriptor,
                                 struct app_anchor *ret_anchor,
                                 pawl_error *reterr)
 {
-    pawl_status status = pawl__app_anchor_parse(text, ret_anchor, reterr);
-
-    if (status == PAWL_OK
-        && (ret_anchor->id != descriptor->id || strcmp(ret_anchor->name, descriptor->name) != 0
-            || ret_anchor->partitions != descriptor->partitions)) {
-        status = pawl__fail(reterr,
-                            PAWL_CORRUPT,
-                            "it is that of application '%s' with id %" PRIu32,
-                            ret_anchor->name,
-                            ret_anchor->id);
+    TRY(pawl__app_anchor_parse(text, ret_anchor, reterr));
+    if ((ret_anchor->id != descriptor->id || strcmp(ret_anchor->name, descriptor->name) != 0
+         || ret_anchor->partitions != descriptor->partitions)) {
+        TRY(pawl__fail(reterr,
+                       PAWL_CORRUPT,
+                       "it is that of application '%s' with id %" PRIu32,
+                       ret_anchor->name,
+                       ret_anchor->id));
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__app_anchor_read(const struct pawl_app *app,
@@ -133,8 +131,8 @@ pawl_status pawl__app_anchor_compare(const struct pawl_app *app,
     if (end->offset == 0) {
         return PAWL_OK;
     }
-    pawl_status status = hash_event(app, partition, end->offset, &found, &hash, reterr);
-    if (status == PAWL_OK && found) {
+    TRY(hash_event(app, partition, end->offset, &found, &hash, reterr));
+    if (found) {
         return pawl__sha256_equal(&hash, &end->hash)
                    ? PAWL_OK
                    : pawl__fail_advised(
@@ -147,33 +145,27 @@ pawl_status pawl__app_anchor_compare(const struct pawl_app *app,
                        partition,
                        app->store->anchor_name);
     }
-    if (status == PAWL_OK) {
-        status = pawl__app_seq_end(&seq, &last, reterr);
-    }
-    return status != PAWL_OK
-               ? status
-               : pawl__fail_advised(
-                   reterr,
-                   PAWL_CORRUPT,
-                   "cut off: the log of partition %u ends at offset %" PRIu64
-                   ", its anchor is at %" PRIu64
-                   "; restore it, or to go on with what is left remove the anchor (%s)",
-                   partition,
-                   last,
-                   end->offset,
-                   app->store->anchor_name);
+    TRY(pawl__app_seq_end(&seq, &last, reterr));
+    return pawl__fail_advised(reterr,
+                              PAWL_CORRUPT,
+                              "cut off: the log of partition %u ends at offset %" PRIu64
+                              ", its anchor is at %" PRIu64
+                              "; restore it, or to go on with what is left remove the anchor (%s)",
+                              partition,
+                              last,
+                              end->offset,
+                              app->store->anchor_name);
 }
 
 static pawl_status compare_all(const struct pawl_app *app, bool found, pawl_error *reterr)
 {
     const struct app_anchor *anchor = &app->settler.anchor;
-    pawl_status status =
-        found ? PAWL_OK : pawl__app_anchor_check_new(anchor, app->store->anchor_name, reterr);
 
-    for (uint16_t i = 0; found && i < anchor->partitions && status == PAWL_OK; i++) {
-        status = pawl__app_anchor_compare(app, anchor, i, reterr);
+    TRY(found ? PAWL_OK : pawl__app_anchor_check_new(anchor, app->store->anchor_name, reterr));
+    for (uint16_t i = 0; found && i < anchor->partitions; i++) {
+        TRY(pawl__app_anchor_compare(app, anchor, i, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__app_anchor_look(struct pawl_app *app, bool found, pawl_error *reterr)
@@ -186,10 +178,8 @@ pawl_status pawl__app_anchor_look(struct pawl_app *app, bool found, pawl_error *
     }
     struct app_anchor stored;
     bool known = false;
-    pawl_status status = pawl__app_anchor_read(app, &stored, &known, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+
+    TRY(pawl__app_anchor_read(app, &stored, &known, reterr));
     if (known) {
         app->settler.known = stored.has_descriptor; /* an older one is written anew */
         stored.has_descriptor = true;
@@ -197,9 +187,9 @@ pawl_status pawl__app_anchor_look(struct pawl_app *app, bool found, pawl_error *
         app->settler.anchor = stored;
     }
     if (ops->check_place != NULL) {
-        status = ops->check_place(app->store, &app->settler.anchor, reterr);
+        TRY(ops->check_place(app->store, &app->settler.anchor, reterr));
     }
-    return status == PAWL_OK ? compare_all(app, found, reterr) : status;
+    return compare_all(app, found, reterr);
 }
 
 /* --- writing --- */

@@ -48,13 +48,12 @@ pawl_status pawl__app_check_name(const char *what, pawl_view name, pawl_error *r
 
 pawl_status pawl_app_check_name(const char *name, pawl_error *reterr)
 {
-    pawl_status status = pawl__app_check_name("the application's name", pawl_view_of(name), reterr);
-
-    if (status == PAWL_OK && name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_")] != '\0') {
+    TRY(pawl__app_check_name("the application's name", pawl_view_of(name), reterr));
+    if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_")] != '\0') {
         return pawl__fail(
             reterr, PAWL_INVALID, "the application's name '%s' has more than a-z 0-9 - _", name);
     }
-    return status;
+    return PAWL_OK;
 }
 
 const char *pawl__app_common_sequence(uint16_t sequence)
@@ -93,12 +92,8 @@ static bool is_common(const char *name)
 static pawl_status check_sequence(const pawl_app_kind *kind, size_t at, pawl_error *reterr)
 {
     const pawl_app_sequence *sequence = &kind->sequences[at];
-    pawl_status status =
-        pawl__app_check_name("a sequence's name", pawl_view_of(sequence->name), reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__app_check_name("a sequence's name", pawl_view_of(sequence->name), reterr));
     if (sequence->id < PAWL_APP_SEQ_OWN_MIN) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
@@ -187,8 +182,8 @@ static pawl_status check_kinds(const pawl_app_descriptor *descriptor, pawl_error
 {
     for (size_t i = 0; i < descriptor->kind_count; i++) {
         const pawl_app_kind *kind = &descriptor->kinds[i];
-        pawl_status status = check_kind(kind, reterr);
-        for (size_t k = 0; k < i && status == PAWL_OK; k++) {
+        TRY(check_kind(kind, reterr));
+        for (size_t k = 0; k < i; k++) {
             const pawl_app_kind *before = &descriptor->kinds[k];
             if (before->id == kind->id || strcmp(before->name, kind->name) == 0) {
                 return pawl__fail(reterr,
@@ -197,10 +192,7 @@ static pawl_status check_kinds(const pawl_app_descriptor *descriptor, pawl_error
                                   kind->name,
                                   kind->id);
             }
-            status = check_same(before, kind, reterr);
-        }
-        if (status != PAWL_OK) {
-            return status;
+            TRY(check_same(before, kind, reterr));
         }
     }
     return PAWL_OK;
@@ -208,11 +200,7 @@ static pawl_status check_kinds(const pawl_app_descriptor *descriptor, pawl_error
 
 static pawl_status check(const pawl_app_descriptor *descriptor, pawl_error *reterr)
 {
-    pawl_status status = pawl_app_check_name(descriptor->name, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl_app_check_name(descriptor->name, reterr));
     if (descriptor->id == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "the application's id is 0");
     }
@@ -290,10 +278,7 @@ pawl_status pawl__app_definition_take(const pawl_app_descriptor *descriptor,
                           PAWL_INVALID,
                           "descriptor: begin with PAWL_APP_DESCRIPTOR_INIT of this version");
     }
-    pawl_status status = check(descriptor, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check(descriptor, reterr));
     pawl_app_descriptor *copy = &definition->descriptor;
     *copy = *descriptor;
     pawl_app_kind *kinds =

@@ -66,12 +66,10 @@ static pawl_status read_name(const struct pawl__json_node *object,
                              pawl_error *reterr)
 {
     pawl_view text;
-    pawl_status status = pawl__json_text(pawl__json_key(object, "name"), &text, reterr);
 
-    if (status == PAWL_OK) {
-        *ret_name = text.data; /* a JSON text ends in a NUL and lives as long as its value */
-    }
-    return status;
+    TRY(pawl__json_text(pawl__json_key(object, "name"), &text, reterr));
+    *ret_name = text.data; /* a JSON text ends in a NUL and lives as long as its value */
+    return PAWL_OK;
 }
 
 static pawl_status read_sequence(struct pawl__json_node node,
@@ -214,22 +212,12 @@ pawl_status pawl__app_definition_read(pawl_view text,
     json_auto_t *json = NULL;
     struct pawl__json_node object;
     pawl_app_descriptor descriptor = PAWL_APP_DESCRIPTOR_INIT;
-    pawl_status status = pawl__json_parse(text, APP_DESCRIPTOR_BYTES_MAX, &json, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__json_object(pawl__json_root(json, "descriptor"), &object, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__json_only(&object, names, COUNT_OF(names), reterr);
-    }
-    if (status == PAWL_OK) {
-        status = read_name(&object, &descriptor.name, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = read_numbers(&object, &descriptor, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = read_kinds(&object, &arena, &descriptor, reterr);
-    }
-    return status == PAWL_OK ? pawl__app_definition_take(&descriptor, definition, reterr) : status;
+    TRY(pawl__json_parse(text, APP_DESCRIPTOR_BYTES_MAX, &json, reterr));
+    TRY(pawl__json_object(pawl__json_root(json, "descriptor"), &object, reterr));
+    TRY(pawl__json_only(&object, names, COUNT_OF(names), reterr));
+    TRY(read_name(&object, &descriptor.name, reterr));
+    TRY(read_numbers(&object, &descriptor, reterr));
+    TRY(read_kinds(&object, &arena, &descriptor, reterr));
+    return pawl__app_definition_take(&descriptor, definition, reterr);
 }

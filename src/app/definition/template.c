@@ -124,10 +124,7 @@ static pawl_status write_array(struct writer *writer, json_t *array, pawl_error 
         if (i > 0) {
             pawl__buf_add_char(&writer->text, ',');
         }
-        pawl_status status = write_value(writer, json_array_get(array, i), reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(write_value(writer, json_array_get(array, i), reterr));
     }
     pawl__buf_add_char(&writer->text, ']');
     return PAWL_OK;
@@ -164,11 +161,8 @@ static pawl_status keep(const struct writer *writer,
                         pawl_error *reterr)
 {
     struct app_text text = { .hole_count = writer->count };
-    pawl_status status = pawl__buf_check(&writer->text, "data", reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__buf_check(&writer->text, "data", reterr));
     struct app_hole *holes = pawl__arena_take(arena, (writer->count + 1) * sizeof(*holes));
     if (holes == NULL || !pawl__arena_copy(arena, pawl__buf_view(&writer->text), &text.text)) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a record");
@@ -228,12 +222,9 @@ pawl_status pawl__app_template(pawl_view data,
 {
     json_auto_t *json = NULL;
     bool refers = data.len > 0 && may_refer(data);
-    pawl_status status = refers ? pawl__json_parse(data, PAWL_APP_COMMAND_BYTES_MAX, &json, reterr)
-                                : pawl__json_check(data, PAWL_APP_COMMAND_BYTES_MAX, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(refers ? pawl__json_parse(data, PAWL_APP_COMMAND_BYTES_MAX, &json, reterr)
+               : pawl__json_check(data, PAWL_APP_COMMAND_BYTES_MAX, reterr));
     if (!is_object(data)) {
         return pawl__fail(reterr, PAWL_INVALID, "no JSON object");
     }

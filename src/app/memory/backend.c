@@ -183,11 +183,7 @@ static pawl_status write_locked(struct memory *memory,
                                 size_t count,
                                 pawl_error *reterr) REQUIRES_LOCK(memory->lock)
 {
-    pawl_status status = check_inserts_locked(memory, entries, count, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_inserts_locked(memory, entries, count, reterr));
     struct ordered_cell **cells = make_cells_locked(memory, entries, count);
     if (cells == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu entries", count);

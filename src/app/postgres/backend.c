@@ -68,14 +68,11 @@ static pawl_status settle_locked(struct app_postgres *self, struct pawl__pg *pg,
     while (self->stray_count > 0) {
         AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
         int64_t session = self->strays[self->stray_count - 1];
-        pawl_status status = pawl__pg_exec(pg,
-                                           APP_PG_END_SESSION,
-                                           PG_ARGS(pawl__pg_i64(self->app), pawl__pg_i64(session)),
-                                           &rows,
-                                           reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__pg_exec(pg,
+                          APP_PG_END_SESSION,
+                          PG_ARGS(pawl__pg_i64(self->app), pawl__pg_i64(session)),
+                          &rows,
+                          reterr));
         if (!pawl__pg_get_bool(&rows, 0, 0)) {
             return pawl__fail(reterr,
                               PAWL_UNAVAILABLE,
@@ -145,23 +142,20 @@ static pawl_status define(struct pawl__pg *pg,
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     const struct pawl__pg_value values[] = { pawl__pg_i64(options->app_id),
                                              pawl__pg_text(pawl_view_of(options->app_name)) };
-    pawl_status status = pawl__pg_exec(pg, SETUP_DEFINE, values, 2, NULL, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__pg_exec(pg, SETUP_OF_ID, values, 2, &rows, reterr);
-    }
-    for (size_t i = 0; i < rows.count && status == PAWL_OK; i++) {
+    TRY(pawl__pg_exec(pg, SETUP_DEFINE, values, 2, NULL, reterr));
+    TRY(pawl__pg_exec(pg, SETUP_OF_ID, values, 2, &rows, reterr));
+    for (size_t i = 0; i < rows.count; i++) {
         pawl_view name = pawl__pg_get_text(&rows, i, 1);
         if (pawl__pg_get_i64(&rows, i, 0) != options->app_id
             || !pawl__view_is(name, options->app_name)) {
-            status = pawl__fail(reterr,
-                                PAWL_CONFLICT,
-                                "the database has an application '%.*s' with id %" PRId64,
-                                VIEW_ARGS(name),
-                                pawl__pg_get_i64(&rows, i, 0));
+            TRY(pawl__fail(reterr,
+                           PAWL_CONFLICT,
+                           "the database has an application '%.*s' with id %" PRId64,
+                           VIEW_ARGS(name),
+                           pawl__pg_get_i64(&rows, i, 0)));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* The one of that name, or the only one. */
@@ -172,16 +166,12 @@ static pawl_status find(struct app_postgres *self,
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     AUTO(pawl__buf_done) struct pawl__buf names = BUF_INIT(4096);
-    pawl_status status =
-        pawl__pg_exec(pg,
+
+    TRY(pawl__pg_exec(pg,
                       SETUP_FIND,
                       PG_ARGS(pawl__pg_text(pawl_view_of(name)), pawl__pg_i64(NAMES_MAX)),
                       &rows,
-                      reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+                      reterr));
     if (rows.count == 0) {
         return name[0] == '\0'
                    ? pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application")
@@ -240,17 +230,14 @@ static pawl_status take_ownership(struct app_postgres *self,
 
     (void)gethostname(host, sizeof(host) - 1);
     snprintf(who, sizeof(who), "process %ld on %s", (long)getpid(), host);
-    pawl_status status = pawl__pg_exec(pg,
-                                       SETUP_TAKE,
-                                       PG_ARGS(pawl__pg_i64(self->app),
-                                               pawl__pg_text(pawl_view_of(who)),
-                                               pawl__pg_i64(OWNER_MS_MAX),
-                                               pawl__pg_i64(self->lease.term_ms)),
-                                       &rows,
-                                       reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__pg_exec(pg,
+                      SETUP_TAKE,
+                      PG_ARGS(pawl__pg_i64(self->app),
+                              pawl__pg_text(pawl_view_of(who)),
+                              pawl__pg_i64(OWNER_MS_MAX),
+                              pawl__pg_i64(self->lease.term_ms)),
+                      &rows,
+                      reterr));
     self->lease.epoch = pawl__pg_get_i64(&rows, 0, 0);
     return self->lease.epoch == 0 ? fail_owned(self, pg, reterr) : PAWL_OK;
 }
@@ -349,11 +336,8 @@ pawl_status pawl__app_postgres_open(const char *url,
         .write_anchor = pawl__app_pg_write_anchor,
     };
     AUTO(pawl__location_done) struct pawl__location location = { 0 };
-    pawl_status status = pawl__location_parse(url, &location, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__location_parse(url, &location, reterr));
     struct app_postgres *self = calloc(1, sizeof(*self));
     if (self == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
@@ -361,7 +345,7 @@ pawl_status pawl__app_postgres_open(const char *url,
     self->base.ops = &ops;
     self->base.name = self->name;
     self->base.anchor_name = "column 'anchor' of table pawl.apps";
-    status = open_at(self, &location, options, reterr);
+    pawl_status status = open_at(self, &location, options, reterr);
     if (status != PAWL_OK) {
         close_store(&self->base);
         return status;

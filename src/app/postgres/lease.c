@@ -75,11 +75,8 @@ static void renew_main(void *context)
 
 pawl_status pawl__app_lease_start(struct app_postgres *self, pawl_error *reterr)
 {
-    pawl_status status = pawl__pg_open(self->pg.url, &self->pg.options, &self->lease.pg, reterr);
-
-    return status == PAWL_OK
-               ? pawl__thread_start(&self->lease.thread, "pawl-lease", renew_main, self, reterr)
-               : status;
+    TRY(pawl__pg_open(self->pg.url, &self->pg.options, &self->lease.pg, reterr));
+    return pawl__thread_start(&self->lease.thread, "pawl-lease", renew_main, self, reterr);
 }
 
 void pawl__app_lease_stop(struct app_lease *lease)

@@ -22,15 +22,11 @@ static pawl_status has_tables(const char *url,
     AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
     const struct pawl__schema *schema = &pawl__schema_postgres_app;
     size_t pending = 0;
-    pawl_status status = pawl__pg_open(url, options, &pg, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__pg_pending(pg, schema, &pending, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_has = pending < schema->count;
-    }
-    return status;
+    TRY(pawl__pg_open(url, options, &pg, reterr));
+    TRY(pawl__pg_pending(pg, schema, &pending, reterr));
+    *ret_has = pending < schema->count;
+    return PAWL_OK;
 }
 
 static pawl_status visit_names(const struct pawl__pg_rows *rows,
@@ -38,16 +34,14 @@ static pawl_status visit_names(const struct pawl__pg_rows *rows,
                                void *context,
                                pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < rows->count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < rows->count; i++) {
         AUTO(pawl__text_free) char *name = pawl__view_dup(pawl__pg_get_text(rows, i, 0));
 
-        status = name == NULL
-                     ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a name")
-                     : pawl__fail_settled(reterr, visitor(context, name, reterr), "the visitor");
+        TRY(name == NULL
+                ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a name")
+                : pawl__fail_settled(reterr, visitor(context, name, reterr), "the visitor"));
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__app_postgres_list(const char *url,

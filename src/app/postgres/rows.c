@@ -94,20 +94,20 @@ pawl_status pawl__app_pg_get_many(struct app_store *store,
     if (lookup->count == 0) {
         return PAWL_OK;
     }
-    pawl_status status = ask((struct app_postgres *)store,
-                             lookup->deadline_ns == 0 ? INT64_MAX : lookup->deadline_ns,
-                             APP_PG_GET,
-                             PG_ARGS(pawl__pg_i64(lookup->family), pawl__pg_array_value(&keys)),
-                             &rows,
-                             reterr);
-    for (size_t i = 0; i < rows.count && status == PAWL_OK; i++) {
+    TRY(ask((struct app_postgres *)store,
+            lookup->deadline_ns == 0 ? INT64_MAX : lookup->deadline_ns,
+            APP_PG_GET,
+            PG_ARGS(pawl__pg_i64(lookup->family), pawl__pg_array_value(&keys)),
+            &rows,
+            reterr));
+    for (size_t i = 0; i < rows.count; i++) {
         struct app_value *value = &ret_values[pawl__pg_get_i64(&rows, i, 0) - 1];
         value->found = pawl__arena_copy(arena, pawl__pg_get_bytes(&rows, i, 1), &value->bytes);
         if (!value->found) {
-            status = pawl__fail(reterr, PAWL_NOMEM, "no memory for a value");
+            TRY(pawl__fail(reterr, PAWL_NOMEM, "no memory for a value"));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status take_page(const struct pawl__pg_rows *rows,
@@ -144,8 +144,7 @@ pawl_status pawl__app_pg_scan(struct app_store *store,
     pawl_view from = range->from.len == 0 ? pawl__app_key_view(&first) : range->from;
     pawl_view until = range->until.len == 0 ? (pawl_view){ last, sizeof(last) } : range->until;
 
-    pawl_status status =
-        ask(self,
+    TRY(ask(self,
             INT64_MAX,
             range->backwards ? APP_PG_SCAN_BACK : APP_PG_SCAN,
             PG_ARGS(pawl__pg_i64(range->family),
@@ -154,14 +153,10 @@ pawl_status pawl__app_pg_scan(struct app_store *store,
                     pawl__pg_i64((int64_t)MIN(range->limit, (size_t)INT32_MAX)),
                     pawl__pg_i64((int64_t)MIN(range->bytes_max, (size_t)INT64_MAX))),
             &rows,
-            reterr);
-    if (status == PAWL_OK) {
-        status = take_page(&rows, range->family, arena, ret_entries, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_count = rows.count;
-    }
-    return status;
+            reterr));
+    TRY(take_page(&rows, range->family, arena, ret_entries, reterr));
+    *ret_count = rows.count;
+    return PAWL_OK;
 }
 
 /* --- the anchor, in a table of its own --- */
@@ -172,14 +167,13 @@ pawl_status pawl__app_pg_read_anchor(struct app_store *store,
 {
     struct app_postgres *self = (struct app_postgres *)store;
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    pawl_status status =
-        ask(self, INT64_MAX, APP_PG_ANCHOR, PG_ARGS(pawl__pg_i64(self->app)), &rows, reterr);
 
-    if (status == PAWL_OK && rows.count > 0) {
+    TRY(ask(self, INT64_MAX, APP_PG_ANCHOR, PG_ARGS(pawl__pg_i64(self->app)), &rows, reterr));
+    if (rows.count > 0) {
         pawl__buf_add(text, pawl__pg_get_text(&rows, 0, 0));
-        status = pawl__buf_check(text, "the anchor", reterr);
+        TRY(pawl__buf_check(text, "the anchor", reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__app_pg_write_anchor(struct app_store *store, pawl_view text, pawl_error *reterr)
@@ -297,18 +291,16 @@ static pawl_status add_part(struct pawl__pg *pg, const struct part *part, pawl_e
         [APP_INSERT] = APP_PG_INSERT, [APP_PUT] = APP_PG_PUT, [APP_DELETE] = APP_PG_DELETE
     };
     AUTO(arrays_done) struct arrays arrays = ARRAYS_INIT;
-    pawl_status status = PAWL_OK;
-
-    for (size_t at = 0; at < part->count && status == PAWL_OK;) {
+    for (size_t at = 0; at < part->count;) {
         if (fill(&arrays, part, &at) > 0) {
             const struct pawl__pg_value values[] = { pawl__pg_array_value(&arrays.families),
                                                      pawl__pg_array_value(&arrays.keys),
                                                      pawl__pg_array_value(&arrays.values) };
-            status = pawl__pg_pipeline_add(
-                pg, statements[part->mode], values, part->mode == APP_DELETE ? 2 : 3, reterr);
+            TRY(pawl__pg_pipeline_add(
+                pg, statements[part->mode], values, part->mode == APP_DELETE ? 2 : 3, reterr));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* One transaction, the pipeline's own. */
@@ -319,13 +311,11 @@ static pawl_status send_rows(struct pawl__pg *pg,
 {
     AUTO(pawl__pg_pipeline_abandon_p) struct pawl__pg *guard = pg;
     static const enum app_mode modes[] = { APP_INSERT, APP_PUT, APP_DELETE };
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < COUNT_OF(modes) && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < COUNT_OF(modes); i++) {
         const struct part part = { rows, count, modes[i] };
-        status = add_part(pg, &part, reterr);
+        TRY(add_part(pg, &part, reterr));
     }
-    return status == PAWL_OK ? pawl__pg_pipeline_end(guard, reterr) : status;
+    return pawl__pg_pipeline_end(guard, reterr);
 }
 
 static pawl_status write_rows(struct app_postgres *self,

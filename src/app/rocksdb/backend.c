@@ -189,14 +189,9 @@ static pawl_status write_batch(struct app_store *store,
 {
     struct rocksdb_store *self = (struct rocksdb_store *)store;
     AUTO(pawl__rocks_batch_free_p) struct pawl__rocks_batch *batch = NULL;
-    pawl_status status = check_inserts(self, entries, count, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__rocks_batch_new(self->db, &batch, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_inserts(self, entries, count, reterr));
+    TRY(pawl__rocks_batch_new(self->db, &batch, reterr));
     for (size_t i = 0; i < count; i++) {
         if (entries[i].mode == APP_DELETE) {
             pawl__rocks_delete(batch, entries[i].family, entries[i].key);
@@ -267,11 +262,7 @@ static pawl_status take_name(struct rocksdb_store *self,
                              const char *wanted,
                              pawl_error *reterr)
 {
-    pawl_status status = pawl__fs_named(dir, &self->path, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__fs_named(dir, &self->path, reterr));
     const char *slash = strrchr(self->path, '/');
     self->base.name = slash == NULL ? self->path : slash + 1;
     self->anchor_path = pawl__fs_with_suffix(self->path, APP_ANCHOR_SUFFIX);

@@ -8,13 +8,12 @@ static pawl_status compare_descriptor(struct check *check, pawl_view json, pawl_
 {
     struct pawl__sha256 hash;
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = pawl__sha256(json, &hash, reterr);
 
-    if (status == PAWL_OK
-        && pawl__app_anchor_know_descriptor(check->app->store, &hash, &error) != PAWL_OK) {
+    TRY(pawl__sha256(json, &hash, reterr));
+    if (pawl__app_anchor_know_descriptor(check->app->store, &hash, &error) != PAWL_OK) {
         pawl__check_tell(check, PAWL_APP_PART_DESCRIPTOR, "%s", error.message);
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status take_meta(void *context, const struct app_entry *entry, pawl_error *reterr)

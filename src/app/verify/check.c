@@ -177,13 +177,11 @@ static pawl_status walk_log(struct log_walk *walk, pawl_error *reterr)
                                      .from = pawl__app_key_view(&first),
                                      .until = pawl__app_key_view(&behind),
                                      .backwards = walk->events->backwards };
-    pawl_status status =
-        pawl__app_store_walk(walk->check->app->store, &range, take_log_entry, walk, reterr);
-
-    if (status == PAWL_OK && walk->before > 1) {
+    TRY(pawl__app_store_walk(walk->check->app->store, &range, take_log_entry, walk, reterr));
+    if (walk->before > 1) {
         tell_hole(walk, 1, walk->before - 1);
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__check_events(struct check *check,
@@ -226,19 +224,15 @@ static pawl_status check_strays(struct check *check, pawl_error *reterr)
     uint32_t app = check->app->definition.descriptor.id;
     struct app_key first = pawl__app_key_offset(app, 0);
     struct app_key behind = pawl__app_key_offset(app, (uint16_t)check->app->partition_count);
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; check->workspace == 0 && i < COUNT_OF(families) && status == PAWL_OK; i++) {
+    for (size_t i = 0; check->workspace == 0 && i < COUNT_OF(families); i++) {
         const struct app_range before = { .family = families[i],
                                           .until = pawl__app_key_view(&first) };
         const struct app_range after = { .family = families[i],
                                          .from = pawl__app_key_view(&behind) };
-        status = pawl__app_store_walk(check->app->store, &before, take_stray, check, reterr);
-        if (status == PAWL_OK) {
-            status = pawl__app_store_walk(check->app->store, &after, take_stray, check, reterr);
-        }
+        TRY(pawl__app_store_walk(check->app->store, &before, take_stray, check, reterr));
+        TRY(pawl__app_store_walk(check->app->store, &after, take_stray, check, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* --- what an event must have left --- */

@@ -85,11 +85,8 @@ pawl_status pawl__gapless_use(struct gapless *gapless,
                               pawl_error *reterr)
 {
     uint64_t expected = gapless->last == 0 ? gapless->initial : gapless->last + 1;
-    pawl_status status = make_room(gapless, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(make_room(gapless, reterr));
     gapless->used++;
     if (gapless->last == 0 ? number >= expected : number > gapless->last) {
         if (number > expected) {

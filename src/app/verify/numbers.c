@@ -84,15 +84,13 @@ static pawl_status take_row(const struct check *check,
     if (!pawl__app_key_take(APP_SEQ, entry->key, &parts)) {
         return PAWL_OK; /* told elsewhere */
     }
-    pawl_status status = find_sequence(check, workspace, parts.sequence, &sequence, reterr);
-    if (status == PAWL_OK) {
-        sequence->stored = true;
-        sequence->damaged =
-            pawl__app_stored_decode(
-                APP_SEQ, entry->key, entry->value, seq->short_too, NULL, &sequence->row, NULL)
-            != PAWL_OK;
-    }
-    return status;
+    TRY(find_sequence(check, workspace, parts.sequence, &sequence, reterr));
+    sequence->stored = true;
+    sequence->damaged =
+        pawl__app_stored_decode(
+            APP_SEQ, entry->key, entry->value, seq->short_too, NULL, &sequence->row, NULL)
+        != PAWL_OK;
+    return PAWL_OK;
 }
 
 static pawl_status take_number(struct check *check,
@@ -105,14 +103,9 @@ static pawl_status take_number(struct check *check,
     uint64_t covered = check->partitions[workspace->partition].stored;
     struct sequence *sequence = NULL;
     bool fresh = true;
-    pawl_status status = find_sequence(check, workspace, number->sequence, &sequence, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__gapless_use(&sequence->used, number->number, &fresh, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(find_sequence(check, workspace, number->sequence, &sequence, reterr));
+    TRY(pawl__gapless_use(&sequence->used, number->number, &fresh, reterr));
     if (event->plog_offset < covered) {
         sequence->covered_last = MAX(sequence->covered_last, number->number);
     }
@@ -140,12 +133,10 @@ static pawl_status take_event(struct check *check,
                               bool tell,
                               pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < event->number_count && status == PAWL_OK; i++) {
-        status = take_number(check, workspace, event, &event->numbers[i], tell, reterr);
+    for (size_t i = 0; i < event->number_count; i++) {
+        TRY(take_number(check, workspace, event, &event->numbers[i], tell, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* --- what is wrong with it --- */
@@ -335,16 +326,14 @@ static pawl_status take_rows(struct numbers *numbers,
 static pawl_status open_rows(struct numbers *numbers, pawl_error *reterr)
 {
     const struct check *check = numbers->check;
-    pawl_status status = PAWL_OK;
-
     numbers->rows = calloc(check->app->partition_count, sizeof(*numbers->rows));
     if (numbers->rows == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for partitions");
     }
-    for (uint16_t i = 0; i < check->app->partition_count && status == PAWL_OK; i++) {
-        status = pawl__check_rows_open(check, i, &numbers->rows[i], reterr);
+    for (uint16_t i = 0; i < check->app->partition_count; i++) {
+        TRY(pawl__check_rows_open(check, i, &numbers->rows[i], reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* --- from the WLogs --- */
@@ -496,27 +485,23 @@ static pawl_status look_again(struct second *second, pawl_error *reterr)
 {
     struct numbers *numbers = second->numbers;
     const struct check_events events = { false, false, take_again, second };
-    pawl_status status = PAWL_OK;
-
     qsort(numbers->doubtful, numbers->doubtful_count, sizeof(uint64_t), by_number);
-    for (size_t i = 0; i < numbers->doubtful_count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < numbers->doubtful_count; i++) {
         if (i == 0 || numbers->doubtful[i] != numbers->doubtful[i - 1]) {
-            status = begin_second(second, numbers->doubtful[i], reterr);
+            TRY(begin_second(second, numbers->doubtful[i], reterr));
         }
     }
-    if (status == PAWL_OK) {
-        status = pawl__check_events(numbers->check, &events, reterr);
-    }
-    for (size_t i = 0; i < second->count && status == PAWL_OK; i++) {
+    TRY(pawl__check_events(numbers->check, &events, reterr));
+    for (size_t i = 0; i < second->count; i++) {
         tell_workspace(numbers->check, &second->workspaces[i]);
     }
-    if (status == PAWL_OK && numbers->more) {
+    if (numbers->more) {
         pawl__check_tell(numbers->check,
                          PAWL_APP_PART_SEQUENCES,
                          "numbers of more than %zu workspaces are wrong: the others are not listed",
                          pawl__check_limits.doubtful_max);
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status second_look(struct numbers *numbers, pawl_error *reterr)

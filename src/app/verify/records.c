@@ -18,9 +18,8 @@ struct check_limits pawl__check_limits = {
 
 static pawl_status start_part(struct check_records *records, pawl_error *reterr)
 {
-    pawl_status status = pawl__map_new(pawl__check_limits.updated_max, &records->updated, reterr);
-
-    return status == PAWL_OK ? pawl__sketch_new(&records->sketch, reterr) : status;
+    TRY(pawl__map_new(pawl__check_limits.updated_max, &records->updated, reterr));
+    return pawl__sketch_new(&records->sketch, reterr);
 }
 
 static void end_part(struct check_records *records)

@@ -69,10 +69,7 @@ pawl_status pawl__check_rows_next(struct check *check,
     *ret_workspace = 0;
     while (!rows->ended) {
         if (rows->at == rows->count) {
-            pawl_status status = read_page(check, rows, reterr);
-            if (status != PAWL_OK) {
-                return status;
-            }
+            TRY(read_page(check, rows, reterr));
             continue;
         }
         const struct app_entry *entry = &rows->entries[rows->at];

@@ -69,19 +69,17 @@ static pawl_status take_number(struct verify *verify,
 static pawl_status take_event(void *context, const pawl_app_event *event, pawl_error *reterr)
 {
     struct verify *verify = context;
-    pawl_status status = PAWL_OK;
-
     verify->certificate.events++;
     expect_offset(verify, event->plog_offset);
     if (event->workspace != verify->workspace) {
         return PAWL_OK;
     }
-    for (size_t i = 0; i < event->number_count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < event->number_count; i++) {
         if (event->numbers[i].sequence == verify->sequence) {
-            status = take_number(verify, event->numbers[i].number, event->plog_offset, reterr);
+            TRY(take_number(verify, event->numbers[i].number, event->plog_offset, reterr));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* The offset first: commands that come in meanwhile make the number newer than it, never older. */
