@@ -72,11 +72,8 @@ static pawl_status run_args(struct pawl__cli_run *run, pawl_error *reterr)
     }
     AUTO(pawl__config_free_p) struct pawl__config *config = NULL;
     if (!leaf->no_settings) {
-        pawl_status status = pawl__cli_settings_load(
-            run->args, (struct pawl__cli_problem_sink){ 0 }, &config, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__cli_settings_load(
+            run->args, (struct pawl__cli_problem_sink){ 0 }, &config, reterr));
     }
     run->config = config;
     if (config != NULL) {

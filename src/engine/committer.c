@@ -123,11 +123,7 @@ static void hand_out_list(struct pawl__commit_item *item)
 static pawl_status commit_batch(struct pawl__commit *commit, size_t count, pawl_error *reterr)
 {
     FAILPOINT("commit.batch.before", reterr);
-    pawl_status status =
-        commit->options.commit(commit->options.context, commit->batch, count, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(commit->options.commit(commit->options.context, commit->batch, count, reterr));
     FAILPOINT("commit.batch.after", reterr);
     return PAWL_OK;
 }

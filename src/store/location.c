@@ -68,10 +68,7 @@ static pawl_status parse_file(pawl_view text, struct pawl__location *location, p
     }
     (void)!pawl__view_take(&text, 1, &mark); /* the '?' */
     while (pawl__view_split(&text, '&', &parameter)) {
-        pawl_status status = set_parameter(location, parameter, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(set_parameter(location, parameter, reterr));
     }
     location->path = pawl__view_dup(path);
     return location->path != NULL ? PAWL_OK
@@ -167,7 +164,6 @@ pawl_status pawl__location_parse(const char *text,
 {
     struct pawl__location location = { 0 };
     pawl_status status = parse(text, &location, reterr);
-
     if (status != PAWL_OK) {
         pawl__location_done(&location);
         return status;

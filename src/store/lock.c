@@ -170,10 +170,7 @@ static pawl_status take_locked(struct pawl__store_lock *lock,
     if (!S_ISREG(info.st_mode)) {
         return pawl__fail(reterr, PAWL_INVALID, "lock file '%s' is not a regular file", file);
     }
-    pawl_status status = set_locks(fd, store, file, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(set_locks(fd, store, file, reterr));
     lock->device = info.st_dev;
     lock->inode = info.st_ino;
     lock->fd = fd;
@@ -274,9 +271,9 @@ pawl_status pawl__store_lock_beside(const char *path,
                                     pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *file = NULL;
-    pawl_status status = name_beside(path, &file, reterr);
 
-    return status == PAWL_OK ? take(path, file, ret_lock, reterr) : status;
+    TRY(name_beside(path, &file, reterr));
+    return take(path, file, ret_lock, reterr);
 }
 
 pawl_status pawl__store_lock_inside(const char *directory,
@@ -284,25 +281,25 @@ pawl_status pawl__store_lock_inside(const char *directory,
                                     pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *file = NULL;
-    pawl_status status = name_inside(directory, &file, reterr);
 
-    return status == PAWL_OK ? take(directory, file, ret_lock, reterr) : status;
+    TRY(name_inside(directory, &file, reterr));
+    return take(directory, file, ret_lock, reterr);
 }
 
 pawl_status pawl__store_lock_look_beside(const char *path, pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *file = NULL;
-    pawl_status status = name_beside(path, &file, reterr);
 
-    return status == PAWL_OK ? look(path, file, reterr) : status;
+    TRY(name_beside(path, &file, reterr));
+    return look(path, file, reterr);
 }
 
 pawl_status pawl__store_lock_look_inside(const char *directory, pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *file = NULL;
-    pawl_status status = name_inside(directory, &file, reterr);
 
-    return status == PAWL_OK ? look(directory, file, reterr) : status;
+    TRY(name_inside(directory, &file, reterr));
+    return look(directory, file, reterr);
 }
 
 /* The inode cannot be another's: the descriptor keeps it. */

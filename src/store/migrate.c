@@ -59,11 +59,8 @@ pawl_status pawl__migrate_pending(const struct pawl__migrate_ops *ops,
                                   pawl_error *reterr)
 {
     struct recorded seen = { .schema = schema };
-    pawl_status status = ops->each(store, schema->component, check_row, &seen, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(ops->each(store, schema->component, check_row, &seen, reterr));
     if (seen.count > schema->count) {
         return pawl__fail(reterr,
                           PAWL_UNSUPPORTED,
@@ -113,25 +110,22 @@ static pawl_status apply_pending(const struct pawl__migrate_ops *ops,
                                  pawl_error *reterr)
 {
     size_t pending = 0;
-    pawl_status status = pawl__migrate_pending(ops, store, schema, &pending, reterr);
 
-    if (status == PAWL_OK && pending > 0) {
-        status = ops->exec(store, ops->table_sql, reterr);
+    TRY(pawl__migrate_pending(ops, store, schema, &pending, reterr));
+    if (pending > 0) {
+        TRY(ops->exec(store, ops->table_sql, reterr));
     }
-    for (size_t i = schema->count - pending; status == PAWL_OK && i < schema->count; i++) {
+    for (size_t i = schema->count - pending; i < schema->count; i++) {
         REQUIRE((size_t)schema->migrations[i].number == i + 1);
-        status = apply_one(ops, store, schema->component, &schema->migrations[i], reterr);
+        TRY(apply_one(ops, store, schema->component, &schema->migrations[i], reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status commit(const struct pawl__migrate_ops *ops, void *store, pawl_error *reterr)
 {
     FAILPOINT("migrate.commit.before", reterr);
-    pawl_status status = ops->commit(store, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(ops->commit(store, reterr));
     FAILPOINT("migrate.commit.after", reterr);
     return PAWL_OK;
 }

@@ -66,11 +66,9 @@ pawl_status pawl__lru_new(size_t capacity, struct pawl__lru **ret_lru, pawl_erro
     lru->mask = (uint32_t)(slots - 1);
     lru->capacity = (uint32_t)capacity;
     pawl__lru_clear(lru);
-    pawl_status status = pawl__hash_seed(&lru->seed, reterr);
-    if (status == PAWL_OK) {
-        *ret_lru = STEAL(lru);
-    }
-    return status;
+    TRY(pawl__hash_seed(&lru->seed, reterr));
+    *ret_lru = STEAL(lru);
+    return PAWL_OK;
 }
 
 void pawl__lru_free(struct pawl__lru *lru)

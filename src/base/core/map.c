@@ -43,11 +43,9 @@ pawl_status pawl__map_new(size_t count_max, struct pawl__map **ret_map, pawl_err
     }
     map->mask = FIRST_SLOTS - 1;
     map->count_max = count_max;
-    pawl_status status = pawl__hash_seed(&map->seed, reterr);
-    if (status == PAWL_OK) {
-        *ret_map = STEAL(map);
-    }
-    return status;
+    TRY(pawl__hash_seed(&map->seed, reterr));
+    *ret_map = STEAL(map);
+    return PAWL_OK;
 }
 
 void pawl__map_free(struct pawl__map *map)
@@ -140,10 +138,7 @@ static pawl_status insert(
         return pawl__fail(reterr, PAWL_NO_SPACE, "the map is full: %zu entries", map->count_max);
     }
     if (is_crowded(map)) {
-        pawl_status status = grow(map, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(grow(map, reterr));
     }
     struct entry *entry = new_entry(key, value);
     if (entry == NULL) {

@@ -74,10 +74,7 @@ static pawl_status thread_context(EVP_MD_CTX **ret_context, pawl_error *reterr)
     }
     EVP_MD_CTX *context = pthread_getspecific(thread_key);
     if (context == NULL) {
-        pawl_status status = new_context(&context, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(new_context(&context, reterr));
         if (pthread_setspecific(thread_key, context) != 0) {
             EVP_MD_CTX_free(context);
             return pawl__fail(reterr, PAWL_NOMEM, "no memory for SHA-256");
@@ -118,15 +115,12 @@ pawl_status pawl__sha256_parts(const pawl_view *parts,
                                pawl_error *reterr)
 {
     EVP_MD_CTX *context = NULL;
-    pawl_status status = thread_context(&context, reterr);
-
-    if (status == PAWL_OK) {
-        status = start(context, reterr);
+    TRY(thread_context(&context, reterr));
+    TRY(start(context, reterr));
+    for (size_t i = 0; i < count; i++) {
+        TRY(add(context, parts[i], reterr));
     }
-    for (size_t i = 0; status == PAWL_OK && i < count; i++) {
-        status = add(context, parts[i], reterr);
-    }
-    return status == PAWL_OK ? finish(context, ret_hash, reterr) : status;
+    return finish(context, ret_hash, reterr);
 }
 
 pawl_status pawl__sha256(pawl_view bytes, struct pawl__sha256 *ret_hash, pawl_error *reterr)
@@ -141,14 +135,10 @@ pawl_status pawl__sha256_open(struct pawl__sha256_stream **ret_stream, pawl_erro
     if (stream == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for SHA-256");
     }
-    pawl_status status = new_context(&stream->context, reterr);
-    if (status == PAWL_OK) {
-        status = start(stream->context, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_stream = STEAL(stream);
-    }
-    return status;
+    TRY(new_context(&stream->context, reterr));
+    TRY(start(stream->context, reterr));
+    *ret_stream = STEAL(stream);
+    return PAWL_OK;
 }
 
 pawl_status pawl__sha256_add(struct pawl__sha256_stream *stream,
@@ -163,15 +153,11 @@ pawl_status pawl__sha256_finish(struct pawl__sha256_stream *stream,
                                 pawl_error *reterr)
 {
     struct pawl__sha256 hash;
-    pawl_status status = finish(stream->context, &hash, reterr);
 
-    if (status == PAWL_OK) {
-        status = start(stream->context, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_hash = hash;
-    }
-    return status;
+    TRY(finish(stream->context, &hash, reterr));
+    TRY(start(stream->context, reterr));
+    *ret_hash = hash;
+    return PAWL_OK;
 }
 
 void pawl__sha256_close(struct pawl__sha256_stream *stream)

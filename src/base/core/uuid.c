@@ -52,11 +52,8 @@ static pawl_status step_locked(struct pawl__uuid_source *source, pawl_error *ret
     REQUIRES_LOCK(source->lock)
 {
     uint64_t drawn[2];
-    pawl_status status = pawl__random_bytes(source->random, drawn, sizeof(drawn), reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__random_bytes(source->random, drawn, sizeof(drawn), reterr));
     int64_t now_ms = clock_ms(source->clock);
     if (now_ms > source->ms) {
         source->ms = now_ms;

@@ -110,10 +110,7 @@ static pawl_status punch(struct pawl__cursor *cursor,
         }
         REQUIRE(count <= COUNT_OF(pieces));
     }
-    pawl_status status = reserve(cursor, cursor->hole_count - (end - begin) + count, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(reserve(cursor, cursor->hole_count - (end - begin) + count, reterr));
     splice(cursor, begin, end, pieces, count);
     *ret_taken = taken;
     return PAWL_OK;
@@ -125,10 +122,7 @@ static pawl_status advance(
 {
     if (first > cursor->watermark + 1) {
         struct pawl__hole hole = { cursor->watermark + 1, first - 1, now_us };
-        pawl_status status = reserve(cursor, cursor->hole_count + 1, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(reserve(cursor, cursor->hole_count + 1, reterr));
         splice(cursor, cursor->hole_count, cursor->hole_count, &hole, 1);
     }
     cursor->watermark = last;
@@ -144,22 +138,22 @@ pawl_status pawl__cursor_observe(struct pawl__cursor *cursor,
 {
     uint64_t filled = 0;
     uint64_t ahead = 0;
-    pawl_status status = check_range(first, last, reterr);
 
+    TRY(check_range(first, last, reterr));
     /* A range that begins at or before the watermark makes no hole, and one that begins behind it
      * meets none: of the two steps at most one can fail, and then it is the first. */
-    if (status == PAWL_OK && first <= cursor->watermark) {
-        status = punch(cursor, first, last, &filled, reterr);
+    if (first <= cursor->watermark) {
+        TRY(punch(cursor, first, last, &filled, reterr));
     }
-    if (status == PAWL_OK && last > cursor->watermark) {
+    if (last > cursor->watermark) {
         uint64_t from = MAX(first, cursor->watermark + 1);
         ahead = last - from + 1;
-        status = advance(cursor, from, last, now_us, reterr);
+        TRY(advance(cursor, from, last, now_us, reterr));
     }
-    if (status == PAWL_OK && ret_new != NULL) {
+    if (ret_new != NULL) {
         *ret_new = filled + ahead;
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__cursor_resolve(struct pawl__cursor *cursor,
@@ -169,15 +163,13 @@ pawl_status pawl__cursor_resolve(struct pawl__cursor *cursor,
                                  pawl_error *reterr)
 {
     uint64_t filled = 0;
-    pawl_status status = check_range(first, last, reterr);
 
-    if (status == PAWL_OK) {
-        status = punch(cursor, first, last, &filled, reterr);
-    }
-    if (status == PAWL_OK && ret_filled != NULL) {
+    TRY(check_range(first, last, reterr));
+    TRY(punch(cursor, first, last, &filled, reterr));
+    if (ret_filled != NULL) {
         *ret_filled = filled;
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__cursor_declare_lost(struct pawl__cursor *cursor,
@@ -187,16 +179,14 @@ pawl_status pawl__cursor_declare_lost(struct pawl__cursor *cursor,
                                       pawl_error *reterr)
 {
     uint64_t lost = 0;
-    pawl_status status = pawl__cursor_resolve(cursor, first, last, &lost, reterr);
 
-    if (status == PAWL_OK) {
-        cursor->lost += lost; /* no number is lost twice, so the sum stays within SEQ_MAX */
-        REQUIRE(cursor->lost <= cursor->watermark);
-        if (ret_lost != NULL) {
-            *ret_lost = lost;
-        }
+    TRY(pawl__cursor_resolve(cursor, first, last, &lost, reterr));
+    cursor->lost += lost; /* no number is lost twice, so the sum stays within SEQ_MAX */
+    REQUIRE(cursor->lost <= cursor->watermark);
+    if (ret_lost != NULL) {
+        *ret_lost = lost;
     }
-    return status;
+    return PAWL_OK;
 }
 
 bool pawl__cursor_has(const struct pawl__cursor *cursor, uint64_t seq)
@@ -319,10 +309,7 @@ static pawl_status take_body(pawl_view in, struct pawl__cursor *cursor, pawl_err
         || cursor->watermark > PAWL__CURSOR_SEQ_MAX || count > PAWL__CURSOR_HOLES_MAX) {
         return pawl__fail(reterr, PAWL_CORRUPT, "a cursor's head is damaged");
     }
-    pawl_status status = reserve(cursor, count, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(reserve(cursor, count, reterr));
     if (!take_holes(&in, cursor, count)
         || cursor->lost > cursor->watermark - pawl__cursor_missing(cursor)) {
         return pawl__fail(reterr, PAWL_CORRUPT, "a cursor's holes contradict each other");
@@ -362,15 +349,11 @@ pawl_status pawl__cursor_decode(struct pawl__cursor *cursor, pawl_view bytes, pa
 {
     AUTO(pawl__cursor_done) struct pawl__cursor decoded = CURSOR_INIT;
     pawl_view body;
-    pawl_status status = open_frame(bytes, &body, reterr);
 
-    if (status == PAWL_OK) {
-        status = take_body(body, &decoded, reterr);
-    }
-    if (status == PAWL_OK) {
-        pawl__cursor_done(cursor);
-        *cursor = decoded;
-        decoded = (struct pawl__cursor)CURSOR_INIT;
-    }
-    return status;
+    TRY(open_frame(bytes, &body, reterr));
+    TRY(take_body(body, &decoded, reterr));
+    pawl__cursor_done(cursor);
+    *cursor = decoded;
+    decoded = (struct pawl__cursor)CURSOR_INIT;
+    return PAWL_OK;
 }

@@ -42,10 +42,7 @@ pawl_status pawl__lease_claim(
         return pawl__fail(
             reterr, PAWL_FAILED, "fencing tokens are used up at %" PRIu64, lease->token);
     }
-    pawl_status status = deadline_of(now_ns, ttl_ns, &deadline_ns, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(deadline_of(now_ns, ttl_ns, &deadline_ns, reterr));
     *lease = (struct pawl__lease){ owner, lease->token + 1, deadline_ns };
     return PAWL_OK;
 }
@@ -80,15 +77,11 @@ pawl_status pawl__lease_renew(
     struct pawl__lease *lease, uint64_t token, int64_t now_ns, int64_t ttl_ns, pawl_error *reterr)
 {
     int64_t deadline_ns = 0;
-    pawl_status status = pawl__lease_check(lease, token, now_ns, reterr);
 
-    if (status == PAWL_OK) {
-        status = deadline_of(now_ns, ttl_ns, &deadline_ns, reterr);
-    }
-    if (status == PAWL_OK) {
-        lease->deadline_ns = MAX(lease->deadline_ns, deadline_ns);
-    }
-    return status;
+    TRY(pawl__lease_check(lease, token, now_ns, reterr));
+    TRY(deadline_of(now_ns, ttl_ns, &deadline_ns, reterr));
+    lease->deadline_ns = MAX(lease->deadline_ns, deadline_ns);
+    return PAWL_OK;
 }
 
 pawl_status pawl__lease_release(struct pawl__lease *lease,
@@ -96,12 +89,9 @@ pawl_status pawl__lease_release(struct pawl__lease *lease,
                                 int64_t now_ns,
                                 pawl_error *reterr)
 {
-    pawl_status status = pawl__lease_check(lease, token, now_ns, reterr);
-
-    if (status == PAWL_OK) {
-        lease->owner = 0;
-    }
-    return status;
+    TRY(pawl__lease_check(lease, token, now_ns, reterr));
+    lease->owner = 0;
+    return PAWL_OK;
 }
 
 bool pawl__lease_expire(struct pawl__lease *lease, int64_t now_ns)

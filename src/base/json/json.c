@@ -222,10 +222,7 @@ static pawl_status parse_text(struct parser *parser, pawl_view *ret_text)
         if (peek(parser) != '\\') {
             return fail_here(parser, "control character in a string");
         }
-        pawl_status status = parse_escape(parser);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(parse_escape(parser));
         start = parser->at;
         skip_plain(parser);
         pawl__buf_add(&parser->scratch, since(parser, start));
@@ -450,11 +447,11 @@ static pawl_status parse_key(struct parser *parser, const struct keys *keys, paw
     if (peek(parser) != '"') {
         return fail_here(parser, "expected a key in double quotes");
     }
-    pawl_status status = parse_text(parser, ret_key);
-    if (status == PAWL_OK && has_key(keys, *ret_key)) {
+    TRY(parse_text(parser, ret_key));
+    if (has_key(keys, *ret_key)) {
         return fail_at(parser, start, "the same key again in one object");
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status take_colon(struct parser *parser)
@@ -466,15 +463,11 @@ static pawl_status take_colon(struct parser *parser)
 static pawl_status check_member(struct parser *parser, int depth, struct keys *keys)
 {
     pawl_view key;
-    pawl_status status = parse_key(parser, keys, &key);
 
-    if (status == PAWL_OK) {
-        status = put_aside(parser, keys, key);
-    }
-    if (status == PAWL_OK) {
-        status = take_colon(parser);
-    }
-    return status == PAWL_OK ? parse_value(parser, depth, NULL) : status;
+    TRY(parse_key(parser, keys, &key));
+    TRY(put_aside(parser, keys, key));
+    TRY(take_colon(parser));
+    return parse_value(parser, depth, NULL);
 }
 
 /* One `"key": value` into the object. */
@@ -483,11 +476,8 @@ static pawl_status parse_member(struct parser *parser, int depth, struct keys *k
     AUTO(pawl__text_free) char *copy = NULL;
     json_t *value = NULL;
     pawl_view key;
-    pawl_status status = parse_key(parser, keys, &key);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(parse_key(parser, keys, &key));
     if (key.data == parser->scratch.data) { /* the value may need the scratch itself */
         copy = pawl__view_dup(key);
         if (copy == NULL) {
@@ -495,13 +485,8 @@ static pawl_status parse_member(struct parser *parser, int depth, struct keys *k
         }
         key.data = copy;
     }
-    status = take_colon(parser);
-    if (status == PAWL_OK) {
-        status = parse_value(parser, depth, &value);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(take_colon(parser));
+    TRY(parse_value(parser, depth, &value));
     /* Frees the value, too, when it fails. */
     return json_object_setn_new_nocheck(keys->object, key.data, key.len, value) == 0
                ? PAWL_OK
@@ -574,14 +559,9 @@ static pawl_status check_bytes(const struct parser *parser)
 static pawl_status parse_whole(struct parser *parser, json_t **ret_json)
 {
     json_auto_t *json = NULL;
-    pawl_status status = check_bytes(parser);
 
-    if (status == PAWL_OK) {
-        status = parse_value(parser, 0, ret_json == NULL ? NULL : &json);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_bytes(parser));
+    TRY(parse_value(parser, 0, ret_json == NULL ? NULL : &json));
     skip_space(parser);
     if (parser->at < parser->text.len) {
         return fail_here(parser, "expected nothing behind the value");

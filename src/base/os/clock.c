@@ -136,12 +136,8 @@ pawl_status pawl__clock_boot_id(char ret_id[PAWL__BOOT_ID_SIZE], pawl_error *ret
 {
     char text[PAWL__BOOT_ID_SIZE + 1];
     size_t len;
-    pawl_status status =
-        pawl__fs_read_small("/proc/sys/kernel/random/boot_id", text, sizeof(text), &len, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__fs_read_small("/proc/sys/kernel/random/boot_id", text, sizeof(text), &len, reterr));
     if (len < PAWL__BOOT_ID_SIZE - 1) {
         return pawl__fail(reterr, PAWL_FAILED, "the kernel's boot id is cut: '%s'", text);
     }

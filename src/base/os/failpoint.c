@@ -295,10 +295,7 @@ static pawl_status add_point_locked(const char *name, struct point **ret_point, 
     if (count == POINTS_MAX) {
         return pawl__fail(reterr, PAWL_FAILED, "more than %d names of failpoints", POINTS_MAX);
     }
-    pawl_status status = log_name_locked(name, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(log_name_locked(name, reterr));
     point = &points.points[count];
     snprintf(point->name, sizeof(point->name), "%s", name);
     atomic_store(&points.points_count, count + 1);
@@ -380,11 +377,8 @@ pawl_status pawl__failpoint_hit(const char *name, pawl_error *reterr)
 pawl_status pawl__failpoint_set(const char *specification, pawl_error *reterr)
 {
     struct rules rules;
-    pawl_status status = parse_rules(specification, &rules, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(parse_rules(specification, &rules, reterr));
     if (!BUILT_IN) { /* a test that believes it made something fail would prove nothing */
         return rules.count == 0
                    ? PAWL_OK

@@ -147,10 +147,7 @@ pawl_status pawl__fs_make_dir(const char *path, pawl_error *reterr)
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
     }
     /* Every level is one component shorter, so the depth is bounded by PATH_MAX. */
-    pawl_status status = pawl__fs_make_dir(parent, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__fs_make_dir(parent, reterr));
     if (mkdir(path, 0700) != 0 && errno != EEXIST) {
         return pawl__fail_errno(reterr, errno, "create directory '%s'", path);
     }
@@ -178,11 +175,7 @@ static pawl_status write_all(int fd, pawl_view content, const char *path, pawl_e
 
 static pawl_status write_durably(int fd, pawl_view content, const char *path, pawl_error *reterr)
 {
-    pawl_status status = write_all(fd, content, path, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(write_all(fd, content, path, reterr));
     FAILPOINT("fs.replace.sync.before", reterr);
     if (fsync(fd) != 0) {
         return pawl__fail_errno(reterr, errno, "fsync '%s'", path);

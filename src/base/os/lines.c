@@ -126,10 +126,7 @@ pawl_status pawl__lines_next(struct pawl__lines *lines, pawl_view *ret_line, paw
         if (whole) {
             return give(lines, end, ret_line);
         }
-        pawl_status status = read_more(lines, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(read_more(lines, reterr));
     }
 }
 

@@ -272,13 +272,11 @@ static pawl_status write_held(struct pawl__table *table, pawl_error *reterr)
 
 static pawl_status flush(struct pawl__table *table, pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
     if (!table->measured) {
         measure(table);
-        status = write_heading(table, reterr);
+        TRY(write_heading(table, reterr));
     }
-    return status == PAWL_OK ? write_held(table, reterr) : status;
+    return write_held(table, reterr);
 }
 
 /* Once a column is measured, it stays what it is. */

@@ -12,11 +12,8 @@ pawl_status pawl__cancel_init(struct pawl__cancel *cancel,
                               pawl_error *reterr)
 {
     *cancel = (struct pawl__cancel){ .parent = parent };
-    pawl_status status = pawl__lock_init(&cancel->lock, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl__cond_init(&cancel->cond, reterr);
+    TRY(pawl__lock_init(&cancel->lock, reterr));
+    pawl_status status = pawl__cond_init(&cancel->cond, reterr);
     if (status != PAWL_OK) {
         pawl__lock_done(&cancel->lock);
         return status;

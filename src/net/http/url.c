@@ -61,10 +61,7 @@ static pawl_status parse_path(struct pawl__http_url *url, char *path, pawl_error
             return pawl__fail(
                 reterr, PAWL_INVALID, "the address has more than %d parts", HTTP_PARTS_MAX);
         }
-        pawl_status status = decode(part, len, false, &url->parts[url->part_count], reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(decode(part, len, false, &url->parts[url->part_count], reterr));
         url->part_count++;
         part = end == NULL ? NULL : end + 1;
     }

@@ -205,11 +205,7 @@ static pawl_status write_step(struct claiming *claiming, bool *ret_full, pawl_er
     for (; i < claimed->count; i++) {
         AUTO(pawl__text_free) char *json = NULL;
         size_t len = 0;
-        pawl_status status = pawl_item_to_json(&claimed->items[i], &json, &len, reterr);
-
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl_item_to_json(&claimed->items[i], &json, &len, reterr));
         *ret_full = before + i > 0 && claiming->answer.len + len > ANSWER_BYTES;
         if (*ret_full) {
             break;

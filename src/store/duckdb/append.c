@@ -271,11 +271,8 @@ static pawl_status call_native(struct pawl__duck_appender *appender,
                                pawl_error *reterr)
 {
     struct pawl__duck_conn *conn = appender->conn;
-    pawl_status status = pawl__duck_enter(conn, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__duck_enter(conn, reterr));
     duckdb_state state = call(appender->native);
     pawl__duck_leave(conn);
     return state == DuckDBSuccess ? PAWL_OK : native_fail(conn, appender->native, reterr);
@@ -316,10 +313,8 @@ pawl_status pawl__duck_appender_finish(struct pawl__duck_appender *appender, paw
 
 pawl_status pawl__duck_finish_appenders(struct pawl__duck_conn *conn, pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    while (conn->appenders != NULL && status == PAWL_OK) {
-        status = pawl__duck_appender_finish(conn->appenders, reterr);
+    while (conn->appenders != NULL) {
+        TRY(pawl__duck_appender_finish(conn->appenders, reterr));
     }
-    return status;
+    return PAWL_OK;
 }

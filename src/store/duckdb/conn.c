@@ -94,11 +94,8 @@ pawl_status pawl__duck_run(struct pawl__duck_conn *conn,
     struct duck_exec exec;
 
     REQUIRE(statement < conn->statement_count);
-    pawl_status status = pawl__duck_exec(
-        conn, &conn->statements[statement], values, value_count, false, &exec, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__duck_exec(
+        conn, &conn->statements[statement], values, value_count, false, &exec, reterr));
     if (ret_changed != NULL) {
         *ret_changed = (int64_t)duckdb_rows_changed(&exec.result);
     }

@@ -49,27 +49,20 @@ static pawl_status set_all(duckdb_config config,
                            pawl_error *reterr)
 {
     char number[32];
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < COUNT_OF(fixed_settings) && status == PAWL_OK; i++) {
-        status = set_config(config, fixed_settings[i].name, fixed_settings[i].value, reterr);
+    for (size_t i = 0; i < COUNT_OF(fixed_settings); i++) {
+        TRY(set_config(config, fixed_settings[i].name, fixed_settings[i].value, reterr));
     }
-    if (status == PAWL_OK) {
-        uint64_t bytes =
-            options->memory_bytes_max != 0 ? options->memory_bytes_max : memory_bytes_default;
+    uint64_t bytes =
+        options->memory_bytes_max != 0 ? options->memory_bytes_max : memory_bytes_default;
 
-        snprintf(number, sizeof(number), "%lluB", (unsigned long long)bytes);
-        status = set_config(config, "memory_limit", number, reterr);
-    }
-    if (status == PAWL_OK && options->threads != 0) {
+    snprintf(number, sizeof(number), "%lluB", (unsigned long long)bytes);
+    TRY(set_config(config, "memory_limit", number, reterr));
+    if (options->threads != 0) {
         snprintf(number, sizeof(number), "%d", options->threads);
-        status = set_config(config, "threads", number, reterr);
+        TRY(set_config(config, "threads", number, reterr));
     }
-    if (status == PAWL_OK) {
-        status = set_config(
-            config, "access_mode", options->read_only ? "READ_ONLY" : "READ_WRITE", reterr);
-    }
-    return status;
+    TRY(set_config(config, "access_mode", options->read_only ? "READ_ONLY" : "READ_WRITE", reterr));
+    return PAWL_OK;
 }
 
 /* What the file is must be known before DuckDB's words about it can be: it calls a file of zero
@@ -136,8 +129,8 @@ static pawl_status allow_dirs(struct pawl__duck_conn *conn,
         add_quoted(&sql, options->allowed_dirs[i]);
     }
     pawl__buf_add_char(&sql, ']');
-    pawl_status status = pawl__buf_check(&sql, "the list of allowed directories", reterr);
-    return status != PAWL_OK ? status : pawl__duck_command(conn, sql.data, reterr);
+    TRY(pawl__buf_check(&sql, "the list of allowed directories", reterr));
+    return pawl__duck_command(conn, sql.data, reterr);
 }
 
 /* The order matters: directories can be allowed only while access is on, it cannot be turned on
@@ -152,15 +145,14 @@ static pawl_status restrict_sql(struct pawl__duck *db,
         "SET enable_external_access = false",
         "SET lock_configuration = true",
     };
-    pawl_status status = pawl__duck_connect(db, &conn, reterr);
-
-    if (status == PAWL_OK && options->allowed_dir_count > 0) {
-        status = allow_dirs(conn, options, reterr);
+    TRY(pawl__duck_connect(db, &conn, reterr));
+    if (options->allowed_dir_count > 0) {
+        TRY(allow_dirs(conn, options, reterr));
     }
-    for (size_t i = 0; i < COUNT_OF(last) && status == PAWL_OK; i++) {
-        status = pawl__duck_command(conn, last[i], reterr);
+    for (size_t i = 0; i < COUNT_OF(last); i++) {
+        TRY(pawl__duck_command(conn, last[i], reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status duck_new(const char *path,
@@ -288,12 +280,9 @@ pawl_status pawl__duck_open(const char *path,
     AUTO(pawl__duck_close_p) struct pawl__duck *db = NULL;
 
     options = options != NULL ? options : &defaults;
-    pawl_status status = duck_new(path, options, &db, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(duck_new(path, options, &db, reterr));
     REQUIRE(db != NULL);
-    status = open_locked(db, options, reterr);
+    pawl_status status = open_locked(db, options, reterr);
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "open DuckDB file '%s'", path);
     }
@@ -425,8 +414,6 @@ static pawl_status quarantine_as(const char *path, int number, pawl_error *reter
     AUTO(pawl__buf_done) struct pawl__buf wal = BUF_INIT(SETTINGS_BYTES_MAX);
     AUTO(pawl__buf_done) struct pawl__buf wal_to = BUF_INIT(SETTINGS_BYTES_MAX);
     AUTO(pawl__buf_done) struct pawl__buf to = BUF_INIT(SETTINGS_BYTES_MAX);
-    pawl_status status = PAWL_OK;
-
     pawl__buf_add_format(&wal, "%s.wal", path);
     pawl__buf_add_format(&wal_to, "%s.wal.quarantined-%d", path, number);
     pawl__buf_add_format(&to, "%s.quarantined-%d", path, number);
@@ -441,12 +428,12 @@ static pawl_status quarantine_as(const char *path, int number, pawl_error *reter
     }
     FAILPOINT("duckdb.quarantine.before", reterr);
     if (exists(wal.data)) {
-        status = move_aside(wal.data, wal_to.data, reterr);
+        TRY(move_aside(wal.data, wal_to.data, reterr));
     }
-    if (status == PAWL_OK && exists(path)) {
-        status = move_aside(path, to.data, reterr);
+    if (exists(path)) {
+        TRY(move_aside(path, to.data, reterr));
     }
-    return status != PAWL_OK ? status : pawl__fs_sync_parent(path, reterr);
+    return pawl__fs_sync_parent(path, reterr);
 }
 
 pawl_status pawl__duck_quarantine(const char *path, int *ret_number, pawl_error *reterr)

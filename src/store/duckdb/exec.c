@@ -165,11 +165,7 @@ static bool only_reads(duckdb_prepared_statement statement)
 /* The point lets a test interrupt what has not begun. */
 static pawl_status enter_execution(struct pawl__duck_conn *conn, pawl_error *reterr)
 {
-    pawl_status status = pawl__duck_enter(conn, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__duck_enter(conn, reterr));
     FAILPOINT("duckdb.execute.before", reterr);
     return PAWL_OK;
 }
@@ -180,7 +176,6 @@ static pawl_status execute_native(struct pawl__duck_conn *conn,
                                   pawl_error *reterr)
 {
     pawl_status status = enter_execution(conn, reterr);
-
     if (status != PAWL_OK) {
         pawl__duck_leave(conn);
         return status;
@@ -202,11 +197,7 @@ static pawl_status execute_native(struct pawl__duck_conn *conn,
 
 pawl_status pawl__duck_after_commit(struct pawl__duck *db, pawl_error *reterr)
 {
-    pawl_status status = pawl__duck_sync_wal_name(db, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__duck_sync_wal_name(db, reterr));
     FAILPOINT("duckdb.commit.after", reterr);
     return PAWL_OK;
 }

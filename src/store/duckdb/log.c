@@ -86,10 +86,7 @@ static pawl_status find_last_transaction(
     while (end >= MARK_BYTES) {
         size_t size = (size_t)MIN(end, CHUNK_BYTES);
         uint64_t start = end - size;
-        pawl_status status = read_at(fd, chunk, size, start, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(read_at(fd, chunk, size, start, reterr));
         size_t found = last_mark(chunk, size);
         if (found > 0) {
             *ret_start = start + found;
@@ -114,10 +111,7 @@ static pawl_status find_hole(
     *ret_hole = false;
     while (!*ret_hole && at + SECTOR_BYTES <= len) {
         size_t size = (size_t)MIN((len - at) / SECTOR_BYTES * SECTOR_BYTES, CHUNK_BYTES);
-        pawl_status status = read_at(fd, chunk, size, at, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(read_at(fd, chunk, size, at, reterr));
         for (size_t i = 0; i < size && !*ret_hole; i += SECTOR_BYTES) {
             *ret_hole = is_zero(&chunk[i], SECTOR_BYTES);
         }
@@ -184,18 +178,15 @@ static pawl_status cut_open_log(const struct pawl__duck *db,
         return pawl__fail_errno(reterr, errno, "look at the log");
     }
     uint64_t len = (uint64_t)info.st_size;
-    pawl_status status = find_last_transaction(fd, len, chunk, &start, reterr);
-    if (status == PAWL_OK) {
-        status = find_hole(fd, start, len, chunk, &hole, reterr);
-    }
-    if (status == PAWL_OK && hole) {
+
+    TRY(find_last_transaction(fd, len, chunk, &start, reterr));
+    TRY(find_hole(fd, start, len, chunk, &hole, reterr));
+    if (hole) {
         FAILPOINT("duckdb.cut.before", reterr);
-        status = shorten(db, fd, start, reterr);
+        TRY(shorten(db, fd, start, reterr));
     }
-    if (status == PAWL_OK) {
-        *ret_bytes = hole ? len - start : 0;
-    }
-    return status;
+    *ret_bytes = hole ? len - start : 0;
+    return PAWL_OK;
 }
 
 pawl_status pawl__duck_cut_log(const struct pawl__duck *db, uint64_t *ret_bytes, pawl_error *reterr)

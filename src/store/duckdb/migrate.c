@@ -21,20 +21,16 @@ static pawl_status migrate_begin(void *store, pawl_error *reterr)
 static pawl_status has_table(struct pawl__duck_conn *conn, bool *ret_has, pawl_error *reterr)
 {
     AUTO(pawl__duck_rows_free_p) struct pawl__duck_rows *rows = NULL;
-    pawl_status status = pawl__duck_query_text(conn,
-                                               "SELECT 1 FROM duckdb_tables() WHERE NOT internal"
-                                               " AND table_name = 'schema_version'",
-                                               DUCK_NO_ARGS,
-                                               &rows,
-                                               reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__duck_next(rows, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_has = pawl__duck_has_row(rows);
-    }
-    return status;
+    TRY(pawl__duck_query_text(conn,
+                              "SELECT 1 FROM duckdb_tables() WHERE NOT internal"
+                              " AND table_name = 'schema_version'",
+                              DUCK_NO_ARGS,
+                              &rows,
+                              reterr));
+    TRY(pawl__duck_next(rows, reterr));
+    *ret_has = pawl__duck_has_row(rows);
+    return PAWL_OK;
 }
 
 /* The visitor wants C strings; DuckDB's are not terminated. */
@@ -50,13 +46,8 @@ static pawl_status visit_row(const struct pawl__duck_rows *rows,
 
     pawl__buf_add(&version, pawl__duck_get_text(rows, 0));
     pawl__buf_add(&name, pawl__duck_get_text(rows, 2));
-    pawl_status status = pawl__buf_check(&version, "version of a migration", reterr);
-    if (status == PAWL_OK) {
-        status = pawl__buf_check(&name, "name of a migration", reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__buf_check(&version, "version of a migration", reterr));
+    TRY(pawl__buf_check(&name, "name of a migration", reterr));
     const struct pawl__schema_row row = {
         .component = component,
         .version = version.data != NULL ? version.data : "",

@@ -56,12 +56,9 @@ static pawl_status query(struct pawl__duck_conn *conn,
                          pawl_error *reterr)
 {
     struct duck_exec exec;
-    pawl_status status = pawl__duck_exec(conn, source, values, value_count, true, &exec, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = rows_new(conn, &exec, ret_rows, reterr);
+    TRY(pawl__duck_exec(conn, source, values, value_count, true, &exec, reterr));
+    pawl_status status = rows_new(conn, &exec, ret_rows, reterr);
     if (status != PAWL_OK) {
         pawl__duck_exec_end(conn, &exec);
         return pawl__duck_note(conn, status, reterr);
@@ -130,10 +127,7 @@ static pawl_status fetch_chunk(struct pawl__duck_rows *rows, pawl_error *reterr)
     }
     rows->row = 0;
     rows->row_count = 0;
-    pawl_status status = pawl__duck_enter(rows->conn, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__duck_enter(rows->conn, reterr));
     rows->chunk = duckdb_fetch_chunk(rows->exec.result);
     pawl__duck_leave(rows->conn);
     rows->exec.at_end = rows->chunk == NULL;
@@ -164,11 +158,11 @@ pawl_status pawl__duck_next(struct pawl__duck_rows *rows, pawl_error *reterr)
         rows->row++;
         return PAWL_OK;
     }
-    pawl_status status = fetch_chunk(rows, reterr);
-    while (status == PAWL_OK && rows->chunk != NULL && rows->row_count == 0) {
-        status = fetch_chunk(rows, reterr);
+    TRY(fetch_chunk(rows, reterr));
+    while (rows->chunk != NULL && rows->row_count == 0) {
+        TRY(fetch_chunk(rows, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 bool pawl__duck_has_row(const struct pawl__duck_rows *rows)

@@ -32,15 +32,11 @@ static pawl_status ask(
     };
     const struct pawl__pg_statement statement = { .sql = sql, .columns = "b" };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    pawl_status status = pawl__pg_query(pg, &bound, PG_ARGS(pawl__pg_i64(ms_max)), &rows, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__pg_query(pg, &statement, PG_NO_ARGS, &rows, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_exists = pawl__pg_get_bool(&rows, 0, 0);
-    }
-    return status;
+    TRY(pawl__pg_query(pg, &bound, PG_ARGS(pawl__pg_i64(ms_max)), &rows, reterr));
+    TRY(pawl__pg_query(pg, &statement, PG_NO_ARGS, &rows, reterr));
+    *ret_exists = pawl__pg_get_bool(&rows, 0, 0);
+    return PAWL_OK;
 }
 
 pawl_status pawl__pg_row_exists(

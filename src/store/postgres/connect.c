@@ -282,10 +282,7 @@ static pawl_status read_promises(struct pawl__pg *pg, int *ret_session, pawl_err
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     struct pawl__pg_server *server = &pg->server;
 
-    pawl_status status = pawl__pg_query(pg, &statement, PG_NO_ARGS, &rows, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__pg_query(pg, &statement, PG_NO_ARGS, &rows, reterr));
     server->version = PQserverVersion(pg->conn);
     server->fsync = is_on(pawl__pg_get_text(&rows, 0, 0));
     server->full_page_writes = is_on(pawl__pg_get_text(&rows, 0, 1));
@@ -325,21 +322,19 @@ static pawl_status set_session(struct pawl__pg *pg, pawl_error *reterr)
     };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
-    pawl_status status = pawl__pg_query(pg,
-                                        &statement,
-                                        PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace)),
-                                                pawl__pg_text(pawl_view_of(commit_mode(pg))),
-                                                pawl__pg_i64(pg->options.statement_ms_max),
-                                                pawl__pg_i64(pg->options.lock_ms_max),
-                                                pawl__pg_i64(pg->options.idle_ms_max)),
-                                        &rows,
-                                        reterr);
-    if (status == PAWL_OK) {
-        copy_text(pg->server.synchronous_commit,
-                  sizeof(pg->server.synchronous_commit),
-                  pawl__pg_get_text(&rows, 0, 1));
-    }
-    return status;
+    TRY(pawl__pg_query(pg,
+                       &statement,
+                       PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace)),
+                               pawl__pg_text(pawl_view_of(commit_mode(pg))),
+                               pawl__pg_i64(pg->options.statement_ms_max),
+                               pawl__pg_i64(pg->options.lock_ms_max),
+                               pawl__pg_i64(pg->options.idle_ms_max)),
+                       &rows,
+                       reterr));
+    copy_text(pg->server.synchronous_commit,
+              sizeof(pg->server.synchronous_commit),
+              pawl__pg_get_text(&rows, 0, 1));
+    return PAWL_OK;
 }
 
 /* The session of a link that was just made. */

@@ -44,10 +44,7 @@ static pawl_status send_listen(struct pawl__pg *pg, const char *channel, pawl_er
 pawl_status pawl__pg_listen_again(struct pawl__pg *pg, pawl_error *reterr)
 {
     for (size_t i = 0; i < pg->channel_count; i++) {
-        pawl_status status = send_listen(pg, pg->channels[i], reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(send_listen(pg, pg->channels[i], reterr));
     }
     pg->missed = pg->channel_count > 0;
     return PAWL_OK;
@@ -170,10 +167,7 @@ pawl_status pawl__pg_wait(struct pawl__pg *pg,
         pg->notification = NULL;
     }
     while (!take_notification(pg, ret_notification)) {
-        pawl_status status = wait_once(pg, deadline_ns, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(wait_once(pg, deadline_ns, reterr));
     }
     return PAWL_OK;
 }

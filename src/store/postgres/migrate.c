@@ -37,13 +37,11 @@ static pawl_status has_schema(struct pawl__pg *pg, bool *ret_has, pawl_error *re
         .columns = "b",
     };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    pawl_status status = pawl__pg_query(
-        pg, &statement, PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace))), &rows, reterr);
 
-    if (status == PAWL_OK) {
-        *ret_has = rows.count == 1;
-    }
-    return status;
+    TRY(pawl__pg_query(
+        pg, &statement, PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace))), &rows, reterr));
+    *ret_has = rows.count == 1;
+    return PAWL_OK;
 }
 
 static pawl_status create_schema(struct pawl__pg *pg, pawl_error *reterr)
@@ -95,12 +93,9 @@ static pawl_status has_table(struct pawl__pg *pg, bool *ret_has, pawl_error *ret
         .columns = "b",
     };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    pawl_status status = pawl__pg_query(
-        pg, &statement, PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace))), &rows, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__pg_query(
+        pg, &statement, PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace))), &rows, reterr));
     *ret_has = rows.count == 1;
     return *ret_has && !pawl__pg_get_bool(&rows, 0, 0)
                ? pawl__fail(reterr,

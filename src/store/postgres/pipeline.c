@@ -205,10 +205,7 @@ pawl_status pawl__pg_pipeline_begin_transaction(struct pawl__pg *pg,
                                                 pawl_error *reterr)
 {
     REQUIRE(!pg->in_transaction);
-    pawl_status status = pawl__pg_pipeline_begin(pg, on_rows, context, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__pg_pipeline_begin(pg, on_rows, context, reterr));
     pg->in_transaction = true;
     pg->pipeline.begun = 1;
     return add_own_word(pg, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", reterr);
@@ -280,10 +277,7 @@ static pawl_status read_to_sync(struct pawl__pg *pg, pawl_error *reterr)
 
     for (;;) {
         PGresult *result = NULL;
-        pawl_status status = pawl__pg_next(pg, &result, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__pg_next(pg, &result, reterr));
         if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
             PQclear(result);
             return PAWL_OK;
@@ -431,8 +425,8 @@ pawl_status pawl__pg_pipeline_end(struct pawl__pg *pg, pawl_error *reterr)
     if (pipeline->commit_at == SIZE_MAX && fail_before(&error) != PAWL_OK) {
         keep_failure(pipeline, &error, pipeline->added);
     }
-    pawl_status status = end_now(pg, reterr);
-    return status == PAWL_OK ? fail_after(pipeline, reterr) : status;
+    TRY(end_now(pg, reterr));
+    return fail_after(pipeline, reterr);
 }
 
 void pawl__pg_pipeline_abandon(struct pawl__pg *pg)

@@ -39,11 +39,9 @@ static pawl_status open_first(struct pawl__pg_pool *pool, pawl_error *reterr)
     struct pawl__pg *pg = NULL;
 
     pool->size = 1;
-    pawl_status status = open_counted(pool, &pg, reterr);
-    if (status == PAWL_OK) {
-        pawl__pg_pool_give(pool, pg);
-    }
-    return status;
+    TRY(open_counted(pool, &pg, reterr));
+    pawl__pg_pool_give(pool, pg);
+    return PAWL_OK;
 }
 
 static struct pawl__pg_pool *pool_new(const char *url, pawl_error *reterr)

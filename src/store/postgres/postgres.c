@@ -54,12 +54,12 @@ static pawl_status run(struct pawl__pg *pg,
     if (pawl__pg_send(pg, statement, name, bound, length_of(statement->params)) != PAWL_OK) {
         return pawl__pg_fail_link(pg, reterr);
     }
-    pawl_status status = pawl__pg_answer(pg, &result, reterr);
-    if (status == PAWL_OK && ret_rows != NULL) {
+    TRY(pawl__pg_answer(pg, &result, reterr));
+    if (ret_rows != NULL) {
         pawl__pg_rows_done(ret_rows);
         *ret_rows = pawl__pg_rows_of(STEAL(result), statement->columns);
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__pg_query(struct pawl__pg *pg,
@@ -72,8 +72,8 @@ pawl_status pawl__pg_query(struct pawl__pg *pg,
     struct pg_bound bound;
 
     REQUIRE(count == length_of(statement->params));
-    pawl_status status = pawl__pg_bind(statement->params, values, count, &bound, reterr);
-    return status != PAWL_OK ? status : run(pg, statement, NULL, &bound, ret_rows, reterr);
+    TRY(pawl__pg_bind(statement->params, values, count, &bound, reterr));
+    return run(pg, statement, NULL, &bound, ret_rows, reterr);
 }
 
 /* A statement on its own is durable when it returns: the points before and after are its commit's.
@@ -105,8 +105,8 @@ static pawl_status bind_and_connect(struct pawl__pg *pg,
     REQUIRE(statement < pg->options.statement_count);
     REQUIRE(value_count == pg->prepared[statement].param_count);
     *ret_text = &pg->options.statements[statement];
-    pawl_status status = pawl__pg_bind((*ret_text)->params, values, value_count, ret_bound, reterr);
-    return status == PAWL_OK ? pawl__pg_ready(pg, reterr) : status;
+    TRY(pawl__pg_bind((*ret_text)->params, values, value_count, ret_bound, reterr));
+    return pawl__pg_ready(pg, reterr);
 }
 
 pawl_status pawl__pg_exec(struct pawl__pg *pg,
@@ -118,12 +118,8 @@ pawl_status pawl__pg_exec(struct pawl__pg *pg,
 {
     struct pg_bound bound;
     const struct pawl__pg_statement *text = NULL;
-    pawl_status status =
-        bind_and_connect(pg, statement, values, value_count, &text, &bound, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(bind_and_connect(pg, statement, values, value_count, &text, &bound, reterr));
     const char *name = pg->prepared[statement].name;
     return pg->in_transaction ? run(pg, text, name, &bound, ret_rows, reterr)
                               : run_alone(pg, text, name, &bound, ret_rows, reterr);
@@ -211,12 +207,8 @@ pawl_status pawl__pg_each(struct pawl__pg *pg,
 {
     struct pg_bound bound;
     const struct pawl__pg_statement *text = NULL;
-    pawl_status status =
-        bind_and_connect(pg, statement, values, value_count, &text, &bound, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(bind_and_connect(pg, statement, values, value_count, &text, &bound, reterr));
     if (pawl__pg_send(pg, text, pg->prepared[statement].name, &bound, value_count) != PAWL_OK
         || PQsetSingleRowMode(pg->conn) == 0) {
         return pawl__pg_fail_link(pg, reterr);

@@ -70,10 +70,7 @@ static pawl_status read_prepared(struct pawl__pg *pg, pawl_error *reterr)
 
     for (size_t answers = 0;;) {
         AUTO(pawl__pg_result_clear) PGresult *result = NULL;
-        pawl_status status = pawl__pg_next(pg, &result, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__pg_next(pg, &result, reterr));
         if (result == NULL && !pg->broken) {
             answers++;
             continue;

@@ -141,7 +141,6 @@ static pawl_status bind_array(struct pg_bound *bound,
                               pawl_error *reterr)
 {
     pawl_status status = pawl__buf_check(bytes, "an array", reterr);
-
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "parameter %zu", i + 1);
     }
@@ -192,10 +191,7 @@ pawl_status pawl__pg_bind(const char *types,
     bound->bytes = 0;
     for (size_t i = 0; i < count; i++) {
         REQUIRE(values[i].type == 0 || values[i].type == types[i]);
-        pawl_status status = bind_one(bound, i, &values[i], reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(bind_one(bound, i, &values[i], reterr));
         bound->formats[i] = 1;
         bound->bytes += (size_t)bound->lengths[i] + 4;
     }

@@ -162,10 +162,7 @@ pawl_status pawl__pg_ready(struct pawl__pg *pg, pawl_error *reterr)
 {
     REQUIRE(!pg->pipeline.open);
     pg->gave_up = PAWL_OK;
-    pawl_status status = check_stopped(pg, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_stopped(pg, reterr));
     if (pg->in_transaction) {
         return !pg->broken ? PAWL_OK
                            : pawl__fail(reterr,
@@ -344,10 +341,7 @@ pawl_status pawl__pg_next(struct pawl__pg *pg, PGresult **ret_result, pawl_error
         if (unsent < 0) {
             return pawl__pg_fail_link(pg, reterr);
         }
-        pawl_status status = pawl__pg_step(pg, unsent > 0, deadline_ns, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__pg_step(pg, unsent > 0, deadline_ns, reterr));
     }
     *ret_result = PQgetResult(pg->conn);
     if (PQstatus(pg->conn) == CONNECTION_BAD) {
@@ -363,10 +357,7 @@ pawl_status pawl__pg_answer(struct pawl__pg *pg, PGresult **ret_result, pawl_err
 
     for (;;) {
         AUTO(pawl__pg_result_clear) PGresult *result = NULL;
-        pawl_status status = pawl__pg_next(pg, &result, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__pg_next(pg, &result, reterr));
         if (result == NULL) {
             break;
         }

@@ -164,24 +164,16 @@ static pawl_status check_dir(const struct pawl__rocks *db, bool *ret_exists, paw
     if (faccessat(AT_FDCWD, db->dir, W_OK | X_OK, AT_EACCESS) != 0) {
         return pawl__fail_errno(reterr, errno, "write into '%s'", db->dir);
     }
-    pawl_status status = look_into(db->dir, &content, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__fs_free_bytes(db->dir, &free_bytes, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = refuse_headless(&content, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(look_into(db->dir, &content, reterr));
+    TRY(pawl__fs_free_bytes(db->dir, &free_bytes, reterr));
+    TRY(refuse_headless(&content, reterr));
     /* Recovery writes the logs' content out; a quarter of the reserve is for its own files. The
      * guard of the writes leaves more than that. */
     uint64_t needed = content.log_bytes + db->free_space_min / 4;
-    status = db->read_only ? PAWL_OK : refuse_without_room(free_bytes, needed, reterr);
-    if (status == PAWL_OK) {
-        *ret_exists = content.current;
-    }
-    return status;
+
+    TRY(db->read_only ? PAWL_OK : refuse_without_room(free_bytes, needed, reterr));
+    *ret_exists = content.current;
+    return PAWL_OK;
 }
 
 /* Indexes and filters live in the cache like any block, in parts of a block's size: outside of it they
@@ -384,26 +376,18 @@ static pawl_status open_checked(struct pawl__rocks *db,
                                 pawl_error *reterr)
 {
     bool exists = false;
-    pawl_status status = check_dir(db, &exists, reterr);
 
-    if (status == PAWL_OK && !pawl__rocks_shim_fits()) {
-        status = pawl__fail(reterr, PAWL_UNSUPPORTED, "this version of RocksDB is not known");
-    }
-    if (status != PAWL_OK) {
-        return status;
+    TRY(check_dir(db, &exists, reterr));
+    if (!pawl__rocks_shim_fits()) {
+        TRY(pawl__fail(reterr, PAWL_UNSUPPORTED, "this version of RocksDB is not known"));
     }
     db->options = make_options(db, options);
     db->sure_options = rocksdb_options_create_copy(db->options); /* and with it the cache */
     rocksdb_options_set_optimize_filters_for_hits(db->sure_options, 1);
     if (exists) {
-        status = refuse_unknown_families(db, options, reterr);
+        TRY(refuse_unknown_families(db, options, reterr));
     }
-    if (status == PAWL_OK) {
-        status = open_or_mend(db, options, exists, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(open_or_mend(db, options, exists, reterr));
     db->read_options = rocksdb_readoptions_create();
     db->write_options = rocksdb_writeoptions_create();
     rocksdb_writeoptions_set_sync(db->write_options, !options->unsafe_no_sync);
@@ -459,13 +443,8 @@ static pawl_status make_dir(const char *dir, uint64_t reserve, pawl_error *reter
     uint64_t free_bytes = 0;
 
     if (access(dir, F_OK) != 0 && errno == ENOENT) {
-        pawl_status status = pawl__fs_free_bytes_for(dir, &free_bytes, reterr);
-        if (status == PAWL_OK) {
-            status = refuse_without_room(free_bytes, reserve, reterr);
-        }
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__fs_free_bytes_for(dir, &free_bytes, reterr));
+        TRY(refuse_without_room(free_bytes, reserve, reterr));
     }
     return pawl__fs_make_dir(dir, reterr);
 }

@@ -410,23 +410,15 @@ static pawl_status flush_families(struct pawl__rocks *db, pawl_error *reterr)
 
 static pawl_status may_write(struct pawl__rocks *db, pawl_error *reterr)
 {
-    pawl_status status = refuse_write(db, reterr);
-
-    return status != PAWL_OK ? status : pawl__rocks_reserve(db, 0, true, reterr);
+    TRY(refuse_write(db, reterr));
+    return pawl__rocks_reserve(db, 0, true, reterr);
 }
 
 pawl_status pawl__rocks_flush(struct pawl__rocks *db, pawl_error *reterr)
 {
-    pawl_status status = may_write(db, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(may_write(db, reterr));
     FAILPOINT("rocksdb.flush.before", reterr);
-    status = flush_families(db, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(flush_families(db, reterr));
     FAILPOINT("rocksdb.flush.after", reterr);
     return PAWL_OK;
 }
@@ -495,10 +487,7 @@ pawl_status pawl__rocks_compact(struct pawl__rocks *db,
     uint64_t before = property_sum(db, "rocksdb.background-errors");
 
     REQUIRE(family < db->family_count);
-    pawl_status status = may_write(db, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(may_write(db, reterr));
     /* NULL is "no bound" here; the call itself reports nothing. */
     rocksdb_compact_range_cf(db->native,
                              db->families[family],
@@ -531,13 +520,9 @@ static pawl_status checkpoint_to(struct pawl__rocks *db, const char *dir, pawl_e
 
 pawl_status pawl__rocks_checkpoint(struct pawl__rocks *db, const char *dir, pawl_error *reterr)
 {
-    pawl_status status = may_write(db, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(may_write(db, reterr));
     FAILPOINT("rocksdb.checkpoint.before", reterr);
-    status = checkpoint_to(db, dir, reterr);
+    pawl_status status = checkpoint_to(db, dir, reterr);
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "copy '%s' to '%s'", db->dir, dir);
     }

@@ -282,11 +282,7 @@ static pawl_status compare_all(struct pawl__sqlite *db, sqlite3 *native, pawl_er
     }
     while (rc == SQLITE_OK && (expected.row || found.row)) {
         int order = compare(&expected, &found);
-        pawl_status status = check_row(db, native, &expected, &found, order, reterr);
-
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(check_row(db, native, &expected, &found, order, reterr));
         rc = order <= 0 ? next(&expected) : SQLITE_OK;
         if (rc == SQLITE_OK && order >= 0) {
             rc = next(&found);
@@ -320,15 +316,11 @@ pawl_status pawl__sqlite_has_fingerprint(struct pawl__sqlite *db, bool *ret_has,
     if (rc != SQLITE_OK) {
         return pawl__sqlite_fail(db, rc, reterr);
     }
-    pawl_status status = pawl__buf_check(&text, "the schema", reterr);
-    if (status == PAWL_OK) {
-        status = pawl__sha256(pawl__buf_view(&text), &hash, reterr);
-    }
-    if (status == PAWL_OK) {
-        pawl__sha256_hex(&hash, hex);
-        *ret_has = db->schema->fingerprint != NULL && strcmp(hex, db->schema->fingerprint) == 0;
-    }
-    return status;
+    TRY(pawl__buf_check(&text, "the schema", reterr));
+    TRY(pawl__sha256(pawl__buf_view(&text), &hash, reterr));
+    pawl__sha256_hex(&hash, hex);
+    *ret_has = db->schema->fingerprint != NULL && strcmp(hex, db->schema->fingerprint) == 0;
+    return PAWL_OK;
 }
 
 static pawl_status compare_objects(struct pawl__sqlite *db, pawl_error *reterr)
@@ -349,13 +341,11 @@ static pawl_status read_version(struct pawl__sqlite *db, int64_t *ret_version, p
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = { .db = db, .native = db->own[OWN_SCHEMA_VERSION] };
     bool row = false;
-    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
 
-    if (status == PAWL_OK) {
-        REQUIRE(row);
-        *ret_version = pawl__sqlite_i64(&stmt, 0);
-    }
-    return status;
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
+    REQUIRE(row);
+    *ret_version = pawl__sqlite_i64(&stmt, 0);
+    return PAWL_OK;
 }
 
 pawl_status pawl__sqlite_check_schema(struct pawl__sqlite *db, pawl_error *reterr)

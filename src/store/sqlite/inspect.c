@@ -76,16 +76,14 @@ static pawl_status check_owner(struct pawl__sqlite *db, int32_t application_id, 
 {
     AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
     bool row = false;
-    pawl_status status = pawl__sqlite_prepare_once(db, "PRAGMA application_id", &stmt, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__sqlite_next(&stmt, &row, reterr);
-    }
-    if (status == PAWL_OK && pawl__sqlite_i64(&stmt, 0) != application_id) {
+    TRY(pawl__sqlite_prepare_once(db, "PRAGMA application_id", &stmt, reterr));
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
+    if (pawl__sqlite_i64(&stmt, 0) != application_id) {
         return pawl__fail(
             reterr, PAWL_INVALID, "'%s' is an SQLite database, but not made by pawl", db->path);
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status inspect(struct pawl__sqlite *db,
@@ -146,9 +144,9 @@ static pawl_status open_and_inspect(const char *path,
                                     pawl_error *reterr)
 {
     AUTO(close_look) struct pawl__sqlite *db = NULL;
-    pawl_status status = open_look(path, immutable, &db, reterr);
 
-    return status == PAWL_OK ? inspect(db, look, facts, reterr) : status;
+    TRY(open_look(path, immutable, &db, reterr));
+    return inspect(db, look, facts, reterr);
 }
 
 bool pawl__sqlite_answers(const char *path, const char *sql)

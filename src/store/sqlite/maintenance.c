@@ -24,11 +24,8 @@ pawl_status pawl__sqlite_checkpoint(struct pawl__sqlite *db,
         kind == PAWL__SQLITE_TRUNCATE ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
     int pages = 0;
     int moved = 0;
-    pawl_status status = pawl__sqlite_check_stop(db, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sqlite_check_stop(db, reterr));
     FAILPOINT("sqlite.checkpoint.before", reterr);
     db->busy_waited_ns = 0;
     int rc = sqlite3_wal_checkpoint_v2(db->native, NULL, mode, &pages, &moved);
@@ -47,14 +44,9 @@ pawl_status pawl__sqlite_quick_check(struct pawl__sqlite *db, pawl_error *reterr
 {
     AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
     bool row = false;
-    pawl_status status = pawl__sqlite_prepare_once(db, "PRAGMA quick_check(1)", &stmt, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__sqlite_next(&stmt, &row, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sqlite_prepare_once(db, "PRAGMA quick_check(1)", &stmt, reterr));
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
     pawl_view found = pawl__sqlite_text(&stmt, 0);
     if (!pawl__view_is(found, "ok")) {
         return pawl__fail(reterr, PAWL_CORRUPT, "'%s': %.*s", db->path, VIEW_ARGS(found));
@@ -69,15 +61,11 @@ static pawl_status query_i64(struct pawl__sqlite *db,
 {
     AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
     bool row = false;
-    pawl_status status = pawl__sqlite_prepare_once(db, sql, &stmt, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__sqlite_next(&stmt, &row, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_value = row ? pawl__sqlite_i64(&stmt, 0) : 0;
-    }
-    return status;
+    TRY(pawl__sqlite_prepare_once(db, sql, &stmt, reterr));
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
+    *ret_value = row ? pawl__sqlite_i64(&stmt, 0) : 0;
+    return PAWL_OK;
 }
 
 pawl_status pawl__sqlite_free_bytes(struct pawl__sqlite *db,
@@ -86,15 +74,11 @@ pawl_status pawl__sqlite_free_bytes(struct pawl__sqlite *db,
 {
     int64_t pages = 0;
     int64_t page_bytes = 0;
-    pawl_status status = query_i64(db, "PRAGMA freelist_count", &pages, reterr);
 
-    if (status == PAWL_OK) {
-        status = query_i64(db, "PRAGMA page_size", &page_bytes, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_bytes = (uint64_t)(pages * page_bytes);
-    }
-    return status;
+    TRY(query_i64(db, "PRAGMA freelist_count", &pages, reterr));
+    TRY(query_i64(db, "PRAGMA page_size", &page_bytes, reterr));
+    *ret_bytes = (uint64_t)(pages * page_bytes);
+    return PAWL_OK;
 }
 
 pawl_status pawl__sqlite_give_back(struct pawl__sqlite *db,
@@ -136,10 +120,7 @@ static pawl_status copy_pages(struct pawl__sqlite *db,
     int rc = SQLITE_OK;
 
     while (rc == SQLITE_OK) {
-        pawl_status status = pawl__sqlite_check_stop(db, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__sqlite_check_stop(db, reterr));
         rc = sqlite3_backup_step(backup, step_pages);
         uint64_t all = (uint64_t)sqlite3_backup_pagecount(backup);
         uint64_t done = all - (uint64_t)sqlite3_backup_remaining(backup);

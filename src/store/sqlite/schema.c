@@ -29,9 +29,9 @@ static pawl_status schema_begin(void *store, pawl_error *reterr)
 static pawl_status has_table(struct pawl__sqlite *db, bool *ret_has, pawl_error *reterr)
 {
     AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
-    pawl_status status = pawl__sqlite_prepare_once(db, exists_sql, &stmt, reterr);
 
-    return status == PAWL_OK ? pawl__sqlite_next(&stmt, ret_has, reterr) : status;
+    TRY(pawl__sqlite_prepare_once(db, exists_sql, &stmt, reterr));
+    return pawl__sqlite_next(&stmt, ret_has, reterr);
 }
 
 pawl_status pawl__sqlite_schema_recorded(struct pawl__sqlite *db,
@@ -105,12 +105,12 @@ static pawl_status schema_each(void *store,
 static pawl_status schema_exec(void *store, const char *sql, pawl_error *reterr)
 {
     struct pawl__sqlite *db = store;
-    pawl_status status = pawl__sqlite_exec(db, sql, reterr);
 
-    if (status == PAWL_OK && sqlite3_get_autocommit(db->native)) {
+    TRY(pawl__sqlite_exec(db, sql, reterr));
+    if (sqlite3_get_autocommit(db->native)) {
         return pawl__fail(reterr, PAWL_FAILED, "the script ended the transaction it ran in");
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status schema_record(void *store,
@@ -118,11 +118,8 @@ static pawl_status schema_record(void *store,
                                  pawl_error *reterr)
 {
     AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
-    pawl_status status = pawl__sqlite_prepare_once(store, record_sql, &stmt, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sqlite_prepare_once(store, record_sql, &stmt, reterr));
     pawl__sqlite_bind_text(&stmt, 1, pawl_view_of(row->component));
     pawl__sqlite_bind_text(&stmt, 2, pawl_view_of(row->version));
     pawl__sqlite_bind_i64(&stmt, 3, row->migration);

@@ -162,16 +162,12 @@ static pawl_status query_i64(struct pawl__sqlite *db,
 {
     AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
     bool row = false;
-    pawl_status status = pawl__sqlite_prepare_once(db, sql, &stmt, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__sqlite_next(&stmt, &row, reterr);
-    }
-    if (status == PAWL_OK) {
-        REQUIRE(row);
-        *ret_value = pawl__sqlite_i64(&stmt, 0);
-    }
-    return status;
+    TRY(pawl__sqlite_prepare_once(db, sql, &stmt, reterr));
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
+    REQUIRE(row);
+    *ret_value = pawl__sqlite_i64(&stmt, 0);
+    return PAWL_OK;
 }
 
 static pawl_status set_pragma(struct pawl__sqlite *db,
@@ -252,19 +248,17 @@ static pawl_status switch_to_wal(struct pawl__sqlite *db, pawl_error *reterr)
 {
     AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
     bool row = false;
-    pawl_status status = pawl__sqlite_prepare_once(db, "PRAGMA journal_mode=WAL", &stmt, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__sqlite_next(&stmt, &row, reterr);
-    }
-    if (status == PAWL_OK && !pawl__view_is(pawl__sqlite_text(&stmt, 0), "wal")) {
+    TRY(pawl__sqlite_prepare_once(db, "PRAGMA journal_mode=WAL", &stmt, reterr));
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
+    if (!pawl__view_is(pawl__sqlite_text(&stmt, 0), "wal")) {
         return pawl__fail(reterr,
                           PAWL_UNSUPPORTED,
                           "'%s': the file system cannot share memory between processes, which "
                           "SQLite's write-ahead log needs",
                           db->path);
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* The switch needs the file for itself, and SQLite does not always ask the busy handler on the way:
@@ -313,28 +307,22 @@ static pawl_status set_up_reading(struct pawl__sqlite *db,
                                   const struct pawl__sqlite_options *options,
                                   pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
     if (options->cache_kib > 0) {
-        status = set_pragma(db, "cache_size", -options->cache_kib, reterr);
+        TRY(set_pragma(db, "cache_size", -options->cache_kib, reterr));
     }
-    if (status == PAWL_OK) {
-        status = set_pragma(db, "mmap_size", options->mmap_bytes, reterr);
+    TRY(set_pragma(db, "mmap_size", options->mmap_bytes, reterr));
+    if (options->temp_in_memory) {
+        TRY(pawl__sqlite_exec(db, "PRAGMA temp_store=MEMORY", reterr));
     }
-    if (status == PAWL_OK && options->temp_in_memory) {
-        status = pawl__sqlite_exec(db, "PRAGMA temp_store=MEMORY", reterr);
-    }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status prepare_own(struct pawl__sqlite *db, pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; status == PAWL_OK && i < OWN_COUNT; i++) {
-        status = pawl__sqlite_prepare(db, own_sql[i], true, &db->own[i], reterr);
+    for (size_t i = 0; i < OWN_COUNT; i++) {
+        TRY(pawl__sqlite_prepare(db, own_sql[i], true, &db->own[i], reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status prepare_table(struct pawl__sqlite *db,
@@ -420,11 +408,11 @@ static pawl_status migrate(struct pawl__sqlite *db,
     if (schema == NULL) {
         return PAWL_OK;
     }
-    pawl_status status = check_recorded(db, schema, objects, &pending, reterr);
-    if (status == PAWL_OK && pending > 0 && !is_read_only(options->mode)) {
+    TRY(check_recorded(db, schema, objects, &pending, reterr));
+    if (pending > 0 && !is_read_only(options->mode)) {
         return pawl__migrate(&pawl__sqlite_migrate_ops, db, schema, reterr);
     }
-    if (status == PAWL_OK && objects == 0 && pending == schema->count) {
+    if (objects == 0 && pending == schema->count) {
         return pawl__fail(
             reterr,
             PAWL_NOT_FOUND,
@@ -432,7 +420,7 @@ static pawl_status migrate(struct pawl__sqlite *db,
             "next write completes it",
             db->path);
     }
-    if (status == PAWL_OK && pending > 0) {
+    if (pending > 0) {
         return pawl__fail(reterr,
                           PAWL_UNSUPPORTED,
                           "the schema of '%s' is %zu migrations behind version %s and cannot be "
@@ -441,7 +429,7 @@ static pawl_status migrate(struct pawl__sqlite *db,
                           pending,
                           pawl__schema_version(schema));
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* SQLite opens a file that may not be written as read-only and says nothing until the first write.
@@ -539,15 +527,12 @@ pawl_status pawl__sqlite_open(const char *path,
     if (db == NULL || db->path == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an SQLite handle");
     }
-    pawl_status status = options->in_memory ? PAWL_OK : prepare_file(path, options->mode, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(options->in_memory ? PAWL_OK : prepare_file(path, options->mode, reterr));
     int rc = open_native(path, options, &db->native);
     if (rc != SQLITE_OK) {
         return pawl__sqlite_fail(db, rc, reterr);
     }
-    status = set_up(db, options, reterr);
+    pawl_status status = set_up(db, options, reterr);
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "open '%s'", path);
     }

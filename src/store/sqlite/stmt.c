@@ -34,12 +34,9 @@ pawl_status pawl__sqlite_prepare_once(struct pawl__sqlite *db,
                                       struct pawl__sqlite_stmt *ret_stmt,
                                       pawl_error *reterr)
 {
-    pawl_status status = pawl__sqlite_prepare(db, sql, false, &ret_stmt->native, reterr);
-
-    if (status == PAWL_OK) {
-        ret_stmt->db = db;
-    }
-    return status;
+    TRY(pawl__sqlite_prepare(db, sql, false, &ret_stmt->native, reterr));
+    ret_stmt->db = db;
+    return PAWL_OK;
 }
 
 void pawl__sqlite_finalize(struct pawl__sqlite_stmt *stmt)
@@ -145,10 +142,7 @@ pawl_status pawl__sqlite_next(struct pawl__sqlite_stmt *stmt, bool *ret_row, paw
     if (stmt->rc != SQLITE_OK) {
         return pawl__sqlite_fail(stmt->db, stmt->rc, reterr);
     }
-    pawl_status status = pawl__sqlite_check_stop(stmt->db, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sqlite_check_stop(stmt->db, reterr));
     int rc = step(stmt->db, stmt->native);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
         return pawl__sqlite_fail(stmt->db, rc, reterr);
@@ -160,16 +154,16 @@ pawl_status pawl__sqlite_next(struct pawl__sqlite_stmt *stmt, bool *ret_row, paw
 pawl_status pawl__sqlite_run(struct pawl__sqlite_stmt *stmt, pawl_error *reterr)
 {
     bool row = false;
-    pawl_status status = pawl__sqlite_next(stmt, &row, reterr);
 
-    if (status == PAWL_OK && row) {
+    TRY(pawl__sqlite_next(stmt, &row, reterr));
+    if (row) {
         return pawl__fail(reterr,
                           PAWL_FAILED,
                           "'%s': rows from a statement that gives none: %s",
                           stmt->db->path,
                           sqlite3_sql(stmt->native));
     }
-    return status;
+    return PAWL_OK;
 }
 
 int64_t pawl__sqlite_i64(struct pawl__sqlite_stmt *stmt, int column)
@@ -251,11 +245,8 @@ pawl_status pawl__sqlite_data_version(struct pawl__sqlite *db,
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = { .db = db, .native = db->own[OWN_DATA_VERSION] };
     bool row = false;
-    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
     REQUIRE(row);
     *ret_version = pawl__sqlite_i64(&stmt, 0);
     return PAWL_OK;
@@ -305,11 +296,7 @@ pawl_status pawl__sqlite_begin(struct pawl__sqlite *db,
 
 static pawl_status commit(struct pawl__sqlite *db, pawl_error *reterr)
 {
-    pawl_status status = pawl__sqlite_check_stop(db, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sqlite_check_stop(db, reterr));
     FAILPOINT("sqlite.commit.before", reterr);
     /* Without the shield an interrupt could be reported for a commit that has just happened. */
     db->shielded = true;
@@ -355,11 +342,7 @@ void pawl__sqlite_rollback(struct pawl__sqlite *db)
 
 pawl_status pawl__sqlite_exec(struct pawl__sqlite *db, const char *sql, pawl_error *reterr)
 {
-    pawl_status status = pawl__sqlite_check_stop(db, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sqlite_check_stop(db, reterr));
     db->busy_waited_ns = 0;
     int rc = sqlite3_exec(db->native, sql, NULL, NULL, NULL);
     if (rc != SQLITE_OK) {

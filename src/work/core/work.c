@@ -48,11 +48,11 @@ static pawl_status commit_group(void *context,
     for (size_t i = 0; i < count; i++) {
         requests[i] = request_of(items[i]);
     }
-    pawl_status status = pawl__work_group_run(work->group, requests, count, &wake, reterr);
-    if (status == PAWL_OK && wake) {
+    TRY(pawl__work_group_run(work->group, requests, count, &wake, reterr));
+    if (wake) {
         pawl__watch_bump(&work->watch);
     }
-    return status;
+    return PAWL_OK;
 }
 
 static void set_share(struct pawl__commit_item *item)
@@ -72,11 +72,8 @@ pawl_status pawl__work_submit_inside(pawl_work *work,
                                      pawl_error *reterr)
 {
     struct pawl__commit_item *item = &request->item;
-    pawl_status status = pawl__work_check_thread(work, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__work_check_thread(work, reterr));
     set_share(item);
     /* The committer's own waits are bounded (busy_ms_max, the server's timeouts), so this is too.
      */
@@ -131,11 +128,7 @@ static pawl_status open_backend(pawl_work *work, const char *location, pawl_erro
     if (model_open != NULL && strcmp(location, "model:") == 0) {
         return model_open(&parsed, &setup, &work->backend, reterr);
     }
-    pawl_status status = pawl__location_parse(location, &parsed, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__location_parse(location, &parsed, reterr));
     if ((size_t)parsed.scheme >= COUNT_OF(backends) || backends[parsed.scheme] == NULL) {
         return pawl__fail(reterr, PAWL_UNSUPPORTED, "work cannot be kept there yet");
     }
@@ -162,20 +155,12 @@ static pawl_status start(pawl_work *work, pawl_error *reterr)
         .limits = PAWL__COMMIT_LIMITS_DEFAULT,
         .clock = work->calls.clock,
     };
-    pawl_status status =
-        pawl__watch_init(&work->watch,
+    TRY(pawl__watch_init(&work->watch,
                          work->backend->store->watch == NULL ? NULL : watch_outside,
                          work->backend,
-                         reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+                         reterr));
     work->watch_ready = true;
-    status = pawl__work_group_new(work->backend, &work->options, &work->group, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__work_group_new(work->backend, &work->options, &work->group, reterr));
     options.limits.linger_ns = work->backend->store->gather_ns;
     options.limits.only_for_regulars = work->backend->store->gather_ns > 0;
     options.limits.batch_items_max = WORK_GROUP_MAX;
@@ -197,10 +182,7 @@ static pawl_status take_options(const pawl_work_options *given,
                                 pawl_error *reterr)
 {
     *options = (pawl_work_options)PAWL_WORK_OPTIONS_INIT;
-    pawl_status status = pawl__take_sized("options", given, options, sizeof(*options), reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__take_sized("options", given, options, sizeof(*options), reterr));
     if (options->data_bytes_max == 0 || options->data_bytes_max > WORK_DATA_BYTES_LIMIT) {
         return pawl__fail(reterr,
                           PAWL_INVALID,

@@ -228,10 +228,7 @@ pawl_status pawl__work_group_fast_path(struct work_backend *backend,
     if (quick.count == 0) {
         return PAWL_OK;
     }
-    pawl_status status =
-        backend->store->fast_path(backend, quick.filter, quick.calls, quick.count, arena, reterr);
-    if (status == PAWL_OK) {
-        answer(&quick, requests, count, rows);
-    }
-    return status;
+    TRY(backend->store->fast_path(backend, quick.filter, quick.calls, quick.count, arena, reterr));
+    answer(&quick, requests, count, rows);
+    return PAWL_OK;
 }

@@ -179,12 +179,8 @@ static pawl_status hand_out(struct shelf *shelf,
 {
     struct work_stock *stock = shelf->first;
     size_t count = MIN(count_max, stock->claimed->count - stock->at);
-    pawl_status status =
-        pawl__work_copy_out_items(&stock->claimed->items[stock->at], count, ret_claimed, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__work_copy_out_items(&stock->claimed->items[stock->at], count, ret_claimed, reterr));
     stock->at += count;
     if (stock->at == stock->claimed->count) {
         shelf->first = stock->next;

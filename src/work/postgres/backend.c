@@ -178,16 +178,12 @@ static pawl_status pg_read_now(struct work_backend *base,
 {
     AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    pawl_status status = pawl__work_pg_borrow(base, &borrowed, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__pg_exec(
-            borrowed.pg, WORK_PG_CLOCK, PG_ARGS(pawl__work_pg_given_time(of(base))), &rows, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_now = pawl__work_pg_now(pawl__pg_get_time(&rows, 0, 0));
-    }
-    return status;
+    TRY(pawl__work_pg_borrow(base, &borrowed, reterr));
+    TRY(pawl__pg_exec(
+        borrowed.pg, WORK_PG_CLOCK, PG_ARGS(pawl__work_pg_given_time(of(base))), &rows, reterr));
+    *ret_now = pawl__work_pg_now(pawl__pg_get_time(&rows, 0, 0));
+    return PAWL_OK;
 }
 
 static pawl_status pg_watch(struct work_backend *base,

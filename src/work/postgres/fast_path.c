@@ -229,15 +229,12 @@ static pawl_status run_part(const struct quick_part *part, pawl_error *reterr)
     struct quick_statement statement = make_statement(part);
 
     FAILPOINT("work.commit.before", reterr);
-    pawl_status status = pawl__pg_exec(part->walk->backend->pg.writer,
-                                       statement.number,
-                                       statement.values,
-                                       statement.value_count,
-                                       &rows,
-                                       reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__pg_exec(part->walk->backend->pg.writer,
+                      statement.number,
+                      statement.values,
+                      statement.value_count,
+                      &rows,
+                      reterr));
     FAILPOINT("work.commit.after", reterr);
     take_rows(part, &rows);
     return PAWL_OK;
@@ -261,16 +258,12 @@ static pawl_status start_leasing(struct pawl__pg *leaser,
                                  pawl_error *reterr)
 {
     struct quick_statement statement = make_statement(part);
-    pawl_status status = pawl__pg_pipeline_begin_transaction(leaser, take_leased, part, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__pg_pipeline_add(
-            leaser, statement.number, statement.values, statement.value_count, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__pg_pipeline_commit(leaser, reterr);
-    }
-    return status == PAWL_OK ? pawl__pg_pipeline_push(leaser, reterr) : status;
+    TRY(pawl__pg_pipeline_begin_transaction(leaser, take_leased, part, reterr));
+    TRY(pawl__pg_pipeline_add(
+        leaser, statement.number, statement.values, statement.value_count, reterr));
+    TRY(pawl__pg_pipeline_commit(leaser, reterr));
+    return pawl__pg_pipeline_push(leaser, reterr);
 }
 
 /* They are leased by nobody, or it is not known: the long way leases others. */

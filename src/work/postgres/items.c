@@ -90,18 +90,15 @@ static pawl_status load_from(struct work_postgres *backend,
     if (*ret_missing == 0) {
         return PAWL_OK;
     }
-    pawl_status status =
-        pawl__work_pg_ask_and_clock(backend,
+    TRY(pawl__work_pg_ask_and_clock(backend,
                                     statement,
                                     PG_ARGS(pawl__work_pg_ids(backend, 0, missing, *ret_missing)),
                                     pawl__work_pg_keep,
                                     &kept,
-                                    reterr);
-    if (status == PAWL_OK) {
-        place_rows(ids, count, kept.rows, kept.count, ret_rows);
-        *ret_missing -= kept.count;
-    }
-    return status;
+                                    reterr));
+    place_rows(ids, count, kept.rows, kept.count, ret_rows);
+    *ret_missing -= kept.count;
+    return PAWL_OK;
 }
 
 pawl_status pawl__work_pg_load(struct work_backend *base,

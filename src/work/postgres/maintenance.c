@@ -38,19 +38,17 @@ static pawl_status pg_remove_items(struct work_backend *base,
                                    pawl_error *reterr)
 {
     struct removed removed = { 0 };
-    pawl_status status = pawl__work_pg_ask(
+
+    TRY(pawl__work_pg_ask(
         of(base),
         WORK_PG_OLD_ITEMS_REMOVE,
         PG_ARGS(pawl__work_pg_ids(of(base), 0, ids, count), pawl__pg_time(ended_before_us)),
         on_removed,
         &removed,
-        reterr);
-
-    if (status == PAWL_OK) {
-        *ret_items = removed.items;
-        *ret_history = removed.history;
-    }
-    return status;
+        reterr));
+    *ret_items = removed.items;
+    *ret_history = removed.history;
+    return PAWL_OK;
 }
 
 /* --- Reading --- */
@@ -105,12 +103,12 @@ static pawl_status count_all(struct pawl__pg *pg,
     struct pawl__pg_value values[] = { pawl__pg_time(at->wall_us),
                                        pawl__pg_time(at->stale_before_us) };
     size_t value_count = statement == WORK_PG_STATS_LEASES ? COUNT_OF(values) : 0;
-    pawl_status status = pawl__pg_exec(pg, statement, values, value_count, &rows, reterr);
 
-    for (size_t i = 0; i < rows.count && status == PAWL_OK; i++) {
+    TRY(pawl__pg_exec(pg, statement, values, value_count, &rows, reterr));
+    for (size_t i = 0; i < rows.count; i++) {
         count(stats, &rows, i);
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* All of one moment. */

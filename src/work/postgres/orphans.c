@@ -46,14 +46,14 @@ pawl_status pawl__work_pg_comes_after(struct work_backend *base,
                                       pawl_error *reterr)
 {
     struct id_list list = { .arena = arena, .ids = ret_ids, .room = room };
-    pawl_status status = pawl__work_pg_ask(pawl__work_pg_of(base),
-                                           WORK_PG_COMES_AFTER,
-                                           PG_ARGS(pawl__pg_text(id)),
-                                           keep_all,
-                                           &list,
-                                           reterr);
 
-    return status == PAWL_OK ? answer(&list, ret_count, reterr) : status;
+    TRY(pawl__work_pg_ask(pawl__work_pg_of(base),
+                          WORK_PG_COMES_AFTER,
+                          PG_ARGS(pawl__pg_text(id)),
+                          keep_all,
+                          &list,
+                          reterr));
+    return answer(&list, ret_count, reterr);
 }
 
 static bool keep_one(void *context, const struct pawl__pg_rows *rows)
@@ -69,8 +69,8 @@ pawl_status pawl__work_pg_orphans(struct work_backend *base,
                                   pawl_error *reterr)
 {
     struct id_list list = { .arena = arena, .ids = ret_ids, .room = count };
-    pawl_status status = pawl__work_pg_walk(
-        base, WORK_PG_STRANDED, PG_ARGS(pawl__pg_i64((int64_t)count)), keep_one, &list, reterr);
 
-    return status == PAWL_OK ? answer(&list, ret_count, reterr) : status;
+    TRY(pawl__work_pg_walk(
+        base, WORK_PG_STRANDED, PG_ARGS(pawl__pg_i64((int64_t)count)), keep_one, &list, reterr));
+    return answer(&list, ret_count, reterr);
 }

@@ -127,13 +127,10 @@ static pawl_status add_wished_ids(struct work_pg_trip *trip,
     if (!keep_ids(backend, wish)) {
         return no_memory(reterr);
     }
-    pawl_status status =
-        pawl__work_pg_trip_add(trip, WORK_PG_LOAD, PG_ARGS(ids), on_brought_rows, backend, reterr);
-
+    TRY(pawl__work_pg_trip_add(trip, WORK_PG_LOAD, PG_ARGS(ids), on_brought_rows, backend, reterr));
     /* A statement of its own, behind the locks: who comes after an item that is locked stays so. */
-    return status == PAWL_OK ? pawl__work_pg_trip_add(
-               trip, WORK_PG_EDGES, PG_ARGS(ids), on_brought_edges, backend, reterr)
-                             : status;
+    return pawl__work_pg_trip_add(
+        trip, WORK_PG_EDGES, PG_ARGS(ids), on_brought_edges, backend, reterr);
 }
 
 pawl_status pawl__work_pg_add_wish(struct work_pg_trip *trip, pawl_error *reterr)

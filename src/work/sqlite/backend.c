@@ -100,9 +100,8 @@ static pawl_status sqlite_begin(struct work_backend *base,
 
 static pawl_status sqlite_commit(struct work_backend *base, pawl_error *reterr)
 {
-    pawl_status status = pawl__work_sqlite_store_numbers(of(base), reterr);
-
-    return status == PAWL_OK ? pawl__sqlite_commit(of(base)->writer, reterr) : status;
+    TRY(pawl__work_sqlite_store_numbers(of(base), reterr));
+    return pawl__sqlite_commit(of(base)->writer, reterr);
 }
 
 static void sqlite_rollback(struct work_backend *base)
@@ -161,11 +160,11 @@ static pawl_status read_clock(struct work_sqlite *backend, int64_t *ret_lowest_u
 
     *ret_lowest_us = WORK_AGE_UNKNOWN;
     pawl__sqlite_bind_text(&stmt, 1, pawl_view_of(backend->boot_id));
-    pawl_status status = pawl__sqlite_next(&stmt, &row, NULL);
-    if (status == PAWL_OK && row) {
+    TRY(pawl__sqlite_next(&stmt, &row, NULL));
+    if (row) {
         *ret_lowest_us = pawl__sqlite_i64(&stmt, 0);
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status write_clock(struct work_sqlite *backend, int64_t lowest_us)

@@ -20,10 +20,7 @@ pawl_status pawl__work_sqlite_edges(struct work_backend *base,
         bool row = true;
         pawl__sqlite_bind_text(&stmt, 1, after_ids[i]);
         while (row) {
-            pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
-            if (status != PAWL_OK) {
-                return status;
-            }
+            TRY(pawl__sqlite_next(&stmt, &row, reterr));
             if (row) {
                 struct work_edge edge = { .work_item_id = pawl__sqlite_text(&stmt, 0),
                                           .after_id = after_ids[i] };
@@ -39,16 +36,14 @@ pawl_status pawl__work_sqlite_add_edges(struct work_backend *base,
                                         size_t count,
                                         pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         AUTO(pawl__sqlite_reset)
         struct pawl__sqlite_stmt stmt = pawl__sqlite_use(of(base)->writer, WORK_SQL_EDGE_INSERT);
         pawl__sqlite_bind_text(&stmt, 1, edges[i].work_item_id);
         pawl__sqlite_bind_text(&stmt, 2, edges[i].after_id);
-        status = pawl__sqlite_run(&stmt, reterr);
+        TRY(pawl__sqlite_run(&stmt, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__work_sqlite_comes_after(struct work_backend *base,
@@ -66,10 +61,7 @@ pawl_status pawl__work_sqlite_comes_after(struct work_backend *base,
 
     pawl__sqlite_bind_text(&stmt, 1, id);
     while (count < room) {
-        pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__sqlite_next(&stmt, &row, reterr));
         if (!row) {
             break;
         }

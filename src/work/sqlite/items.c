@@ -128,17 +128,11 @@ static pawl_status keep_rows(struct work_sqlite *backend,
     bool row = true;
 
     while (count < room) {
-        pawl_status status = pawl__sqlite_next(stmt, &row, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__sqlite_next(stmt, &row, reterr));
         if (!row) {
             break;
         }
-        status = keep_row(backend, stmt, arena, &ret_rows[count], reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(keep_row(backend, stmt, arena, &ret_rows[count], reterr));
         count++;
     }
     *ret_count = count;
@@ -167,16 +161,14 @@ static pawl_status sqlite_load(struct work_backend *base,
                                struct work_row **ret_rows,
                                pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         ret_rows[i] = NULL;
-        status = load_one(of(base), WORK_SQL_ITEM_LOAD, ids[i], arena, &ret_rows[i], reterr);
-        if (status == PAWL_OK && ret_rows[i] == NULL) {
-            status = load_one(of(base), WORK_SQL_WAITING_LOAD, ids[i], arena, &ret_rows[i], reterr);
+        TRY(load_one(of(base), WORK_SQL_ITEM_LOAD, ids[i], arena, &ret_rows[i], reterr));
+        if (ret_rows[i] == NULL) {
+            TRY(load_one(of(base), WORK_SQL_WAITING_LOAD, ids[i], arena, &ret_rows[i], reterr));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* --- picking --- */
@@ -242,11 +234,8 @@ static pawl_status pick_types(struct work_sqlite *backend,
         if (named_before(filter, i)) {
             continue;
         }
-        pawl_status status = pick_walk(
-            backend, filter, &filter->work_types[i], wanted, arena, found + kept, &more, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pick_walk(
+            backend, filter, &filter->work_types[i], wanted, arena, found + kept, &more, reterr));
         qsort(found, kept + more, sizeof(*found), by_claim_order);
         kept = MIN(kept + more, wanted);
     }
@@ -420,11 +409,7 @@ static pawl_status sqlite_unfinished(struct work_backend *base,
         size_t more = 0;
         pawl__sqlite_bind_text(&stmt, 1, task_id);
         pawl__sqlite_bind_i64(&stmt, 2, (int64_t)(count - found));
-        pawl_status status =
-            keep_rows(of(base), &stmt, arena, ret_rows + found, count - found, &more, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(keep_rows(of(base), &stmt, arena, ret_rows + found, count - found, &more, reterr));
         found += more;
     }
     *ret_count = found;
@@ -441,9 +426,7 @@ static pawl_status sqlite_boundaries(struct work_backend *base,
                                      size_t count,
                                      pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         AUTO(pawl__sqlite_reset)
         struct pawl__sqlite_stmt stmt = pawl__sqlite_use(of(base)->writer, WORK_SQL_BOUNDARY);
         pawl__sqlite_bind_text(&stmt, 1, ids[i]);
@@ -451,9 +434,9 @@ static pawl_status sqlite_boundaries(struct work_backend *base,
         pawl__sqlite_bind_text(&stmt, 3, rows[i]->item.work_item_id);
         pawl__sqlite_bind_text(&stmt, 4, snapshots[i]);
         pawl__work_bind_time(&stmt, 5, now->wall_us);
-        status = pawl__sqlite_run(&stmt, reterr);
+        TRY(pawl__sqlite_run(&stmt, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 const struct work_item_ops pawl__work_sqlite_items = {

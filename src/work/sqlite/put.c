@@ -165,12 +165,9 @@ static pawl_status move_out(struct work_sqlite *backend,
                             const struct work_row *row,
                             pawl_error *reterr)
 {
-    pawl_status status = update_item(backend, row, PAWL_ITEM_PENDING, reterr);
-
-    if (status == PAWL_OK) {
-        status = insert_waiting(backend, row, reterr);
-    }
-    return status == PAWL_OK ? run_by_id(backend, WORK_SQL_ITEM_DELETE, row, reterr) : status;
+    TRY(update_item(backend, row, PAWL_ITEM_PENDING, reterr));
+    TRY(insert_waiting(backend, row, reterr));
+    return run_by_id(backend, WORK_SQL_ITEM_DELETE, row, reterr);
 }
 
 static pawl_status move_in(struct work_sqlite *backend, struct work_row *row, pawl_error *reterr)
@@ -269,17 +266,13 @@ static pawl_status put_bulk(struct work_sqlite *backend,
                             size_t count,
                             pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (bulk->takes(rows[i])) {
-            status = bulk->stage(backend, rows[i], reterr);
+            TRY(bulk->stage(backend, rows[i], reterr));
         }
     }
-    if (status == PAWL_OK) {
-        status = run_plain(backend, bulk->write, reterr);
-    }
-    return status == PAWL_OK ? run_plain(backend, bulk->unstage, reterr) : status;
+    TRY(run_plain(backend, bulk->write, reterr));
+    return run_plain(backend, bulk->unstage, reterr);
 }
 
 /* One row is not worth the detour. */
@@ -299,16 +292,14 @@ static pawl_status load_submissions(struct work_sqlite *backend, pawl_error *ret
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_SUBMISSIONS);
     bool row = false;
-    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
 
-    if (status == PAWL_OK && !row) {
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
+    if (!row) {
         return pawl__fail(reterr, PAWL_CORRUPT, "work_counters has no row");
     }
-    if (status == PAWL_OK) {
-        backend->submissions = pawl__sqlite_i64(&stmt, 0);
-        backend->numbers = true;
-    }
-    return status;
+    backend->submissions = pawl__sqlite_i64(&stmt, 0);
+    backend->numbers = true;
+    return PAWL_OK;
 }
 
 static pawl_status number_rows(struct work_sqlite *backend,
@@ -324,11 +315,9 @@ static pawl_status number_rows(struct work_sqlite *backend,
     if (!any) {
         return PAWL_OK;
     }
-    pawl_status status = backend->numbers ? PAWL_OK : load_submissions(backend, reterr);
-    if (status == PAWL_OK) {
-        backend->submissions = pawl__work_number_rows(rows, count, backend->submissions);
-    }
-    return status;
+    TRY(backend->numbers ? PAWL_OK : load_submissions(backend, reterr));
+    backend->submissions = pawl__work_number_rows(rows, count, backend->submissions);
+    return PAWL_OK;
 }
 
 pawl_status pawl__work_sqlite_store_numbers(struct work_sqlite *backend, pawl_error *reterr)

@@ -60,12 +60,10 @@ pawl_status pawl__work_sqlite_tasks(struct work_backend *base,
                                     struct work_task *ret_tasks,
                                     pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        status = load_task(of(base), ids[i], arena, &ret_tasks[i], reterr);
+    for (size_t i = 0; i < count; i++) {
+        TRY(load_task(of(base), ids[i], arena, &ret_tasks[i], reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__work_sqlite_task_insert(struct work_backend *base,
@@ -117,14 +115,14 @@ static pawl_status ask(struct work_sqlite *backend,
     bool row = false;
 
     pawl__sqlite_bind_text(&stmt, 1, task_id);
-    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
-    if (status == PAWL_OK && row) {
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
+    if (row) {
         *ret_first = pawl__sqlite_i64(&stmt, 0) != 0;
         if (ret_second != NULL) {
             *ret_second = pawl__sqlite_i64(&stmt, 1) != 0;
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* Asks only what the answer depends on. */
@@ -194,12 +192,10 @@ pawl_status pawl__work_sqlite_derive(struct work_backend *base,
                                      size_t count,
                                      pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        status = derive_one(base, now, task_ids[i], reterr);
+    for (size_t i = 0; i < count; i++) {
+        TRY(derive_one(base, now, task_ids[i], reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* Only foreign SQL leaves a task behind: what we change is derived with the change. */
