@@ -11,7 +11,7 @@ DESTDIR ?=
 BUILD := build
 export NINJA_STATUS := [%f/%t] 
 
-.PHONY: all run test check bench torture fuzz install clean bootstrap
+.PHONY: all run test check bench torture fuzz install clean bootstrap bootstrap-test
 
 all: bootstrap
 	@scripts/build release
@@ -19,24 +19,27 @@ all: bootstrap
 bootstrap:
 	@scripts/bootstrap
 
+bootstrap-test:
+	@scripts/bootstrap --test
+
 run: all
 	@scripts/run $(ARGS)
 
-test: bootstrap
+test: bootstrap-test
 	@scripts/test
 
-check: bootstrap
+check: bootstrap-test
 	@scripts/check
 
-bench: bootstrap
+bench:
 	@scripts/bootstrap --all
 	@scripts/bench
 
-torture: bootstrap
+torture:
 	@scripts/bootstrap --all
 	@scripts/torture
 
-fuzz: bootstrap
+fuzz: bootstrap-test
 	@scripts/fuzz
 
 install: all

@@ -49,6 +49,17 @@ it "size puts a commit beside the tree" size_says "all C 4 14 +250.0 %" HEAD
 it "size names a commit it does not know" grep -q "no commit 'nowhere'" <("$sized/scripts/size" nowhere 2>&1)
 
 it "bootstrap lists without installing" grep -q '^libsqlite3-dev$' <("$PAWL_SOURCE/scripts/bootstrap" --list)
+run_only() {
+    "$PAWL_SOURCE/scripts/bootstrap" --list >"$tap_dir/run"
+    ! grep -E '^(clang|postgresql|libcmocka-dev|nats-server|chromium|PGlite.*)$' "$tap_dir/run"
+}
+it "bootstrap alone brings nothing that only tests need" run_only
+for_tests() {
+    "$PAWL_SOURCE/scripts/bootstrap" --test --list >"$tap_dir/test"
+    grep -q '^libcmocka-dev$' "$tap_dir/test" && grep -q '^postgresql$' "$tap_dir/test" &&
+        ! grep '^chromium$' "$tap_dir/test" && grep -q '^chromium$' <("$PAWL_SOURCE/scripts/bootstrap" --all --list)
+}
+it "bootstrap --test brings it, and --all the rest" for_tests
 it "bootstrap names an unknown argument" \
     grep -q "unknown argument '--al'" <("$PAWL_SOURCE/scripts/bootstrap" --al 2>&1)
 
