@@ -59,7 +59,7 @@ static struct MHD_Response *make_response(struct http_answer *answer, bool last)
 
 static void count_and_log(struct pawl__http_request *request, const struct http_answer *answer)
 {
-    int64_t took_ns = pawl__monotonic_ns(pawl__clock_real()) - request->began_ns;
+    int64_t took_ns = pawl__monotonic_ns(request->http->options.clock) - request->began_ns;
     double seconds = (double)took_ns / (double)NS_PER_S;
 
     pawl__http_metrics_count(
@@ -434,6 +434,7 @@ pawl_status pawl__http_start(const struct pawl__http_options *options,
     }
     atomic_init(&http->refs, 1);
     http->options = *options;
+    http->options.clock = pawl__clock_or_real(options->clock);
     http->routes = (struct pawl__http_routes){ options->routes, options->route_count };
     pawl_status status = start_parts(http, reterr);
     if (status != PAWL_OK) {
@@ -463,7 +464,7 @@ void pawl__http_unref(struct pawl__http *http)
 
 static void stop_daemon(struct pawl__http *http, int64_t deadline_ns)
 {
-    struct pawl__clock *clock = pawl__clock_real();
+    struct pawl__clock *clock = http->options.clock;
 
     pawl__lock(&http->lock);
     http->stopping = true;

@@ -41,7 +41,8 @@ struct pawl__http_options {
     const char *listen;                    /* "127.0.0.1:8470", "[::1]:0"; port 0 is a free one */
     const struct pawl__http_route *routes; /* these and what they point to outlive the server */
     size_t route_count;
-    void *context;                 /* of all handlers */
+    struct pawl__clock *clock; /* of deadlines and waits, so one that runs. NULL: the real one */
+    void *context;             /* of all handlers */
     struct pawl__metrics *metrics; /* NULL: none. Outlives the server */
     bool loopback_hosts;           /* the Host header must be localhost, 127.0.0.1 or [::1] */
     size_t body_bytes_max;

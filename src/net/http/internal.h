@@ -39,6 +39,7 @@ struct http_watch {
     struct http_conn *conns;
     size_t requests; /* that have arrived and not ended */
     bool stop;
+    struct pawl__clock *clock;
     int64_t idle_ns;
     int64_t read_ns;
     int64_t answer_ns;

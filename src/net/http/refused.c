@@ -20,12 +20,12 @@
 #include "base/log/log.h"
 #include "net/http/internal.h"
 
-static void add_date(struct pawl__buf *answer)
+static void add_date(struct pawl__buf *answer, struct pawl__clock *clock)
 {
     static const char *const days[] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
     static const char *const months[] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                           "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
-    time_t now = (time_t)(pawl__wall_us(pawl__clock_real()) / US_PER_S);
+    time_t now = (time_t)(pawl__wall_us(clock) / US_PER_S);
     struct tm at;
 
     if (gmtime_r(&now, &at) != NULL) {
@@ -43,6 +43,7 @@ static void add_date(struct pawl__buf *answer)
 
 static void write_answer(const struct pawl__http_problem *problem,
                          const char *detail,
+                         struct pawl__clock *clock,
                          struct pawl__buf *answer)
 {
     struct pawl__buf body = BUF_INIT(4 * PAWL_ERROR_MESSAGE_SIZE + 1024);
@@ -50,7 +51,7 @@ static void write_answer(const struct pawl__http_problem *problem,
     pawl__http_problem_write(problem, detail, &body);
     pawl__buf_add_format(
         answer, "HTTP/1.1 %u %s\r\n", problem->http, MHD_get_reason_phrase_for(problem->http));
-    add_date(answer);
+    add_date(answer, clock);
     pawl__buf_add_format(answer,
                          "Connection: close\r\n"
                          "Content-Type: application/problem+json\r\n"
@@ -70,12 +71,12 @@ void pawl__http_refuse_raw(struct pawl__http_request *request,
                            const char *detail)
 {
     struct pawl__buf answer = BUF_INIT((size_t)16 * PAWL_ERROR_MESSAGE_SIZE);
-    int64_t took_ns = pawl__monotonic_ns(pawl__clock_real()) - request->began_ns;
+    int64_t took_ns = pawl__monotonic_ns(request->http->options.clock) - request->began_ns;
 
     if (request->conn == NULL || request->refused) {
         return;
     }
-    write_answer(problem, detail, &answer);
+    write_answer(problem, detail, request->http->options.clock, &answer);
     if (!answer.broken) {
         pawl_view bytes = pawl__buf_view(&answer);
         (void)!send(request->conn->fd, bytes.data, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);

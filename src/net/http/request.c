@@ -29,7 +29,7 @@ struct pawl__http_request *pawl__http_request_new(struct pawl__http *http,
     request->connection = connection;
     request->route = http->routes.count;
     request->body = (struct pawl__buf)BUF_INIT(http->options.body_bytes_max);
-    request->began_ns = pawl__monotonic_ns(pawl__clock_real());
+    request->began_ns = pawl__monotonic_ns(http->options.clock);
     atomic_init(&request->refs, 1);
     atomic_fetch_add(&http->refs, 1);
     return request;
@@ -259,7 +259,7 @@ bool pawl__http_keep(struct pawl__http_request *request)
     if (keeps) {
         atomic_fetch_add(&request->refs, 1);
         request->kept = true;
-        request->answer_by_ns = pawl__monotonic_ns(pawl__clock_real()) + http->watch.answer_ns;
+        request->answer_by_ns = pawl__monotonic_ns(http->options.clock) + http->watch.answer_ns;
         http->kept_count++;
     } else {
         refuse_locked(http, request, pawl__http_problem_of(PAWL_BUSY), "");

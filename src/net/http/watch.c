@@ -8,9 +8,9 @@
 #include "base/core/macros.h"
 #include "net/http/internal.h"
 
-static int64_t now_ns(void)
+static int64_t now_ns(const struct http_watch *watch)
 {
-    return pawl__monotonic_ns(pawl__clock_real());
+    return pawl__monotonic_ns(watch->clock);
 }
 
 /* Shuts down who is late; when to look again. What begins meanwhile cannot be late before the shortest
@@ -35,7 +35,7 @@ static void watch_run(void *context)
 
     pawl__lock(&watch->lock);
     while (!watch->stop) {
-        int64_t now = now_ns();
+        int64_t now = now_ns(watch);
         int64_t next = look_locked(watch, now);
 
         pawl__unlock(&watch->lock);
@@ -52,6 +52,7 @@ pawl_status pawl__http_watch_start(struct http_watch *watch,
                                    const struct pawl__http_options *options,
                                    pawl_error *reterr)
 {
+    watch->clock = options->clock;
     watch->idle_ns = options->idle_ms_max * NS_PER_MS;
     watch->read_ns = options->read_ms_max * NS_PER_MS;
     watch->answer_ns = options->answer_ms_max * NS_PER_MS;
@@ -92,7 +93,7 @@ struct http_conn *pawl__http_conn_open(struct http_watch *watch, int fd)
     }
     pawl__lock(&watch->lock);
     conn->fd = fd;
-    conn->deadline_ns = now_ns() + watch->read_ns;
+    conn->deadline_ns = now_ns(watch) + watch->read_ns;
     conn->next = watch->conns;
     if (conn->next != NULL) {
         conn->next->before = conn;
@@ -129,7 +130,7 @@ void pawl__http_conn_begins(struct http_watch *watch,
     if (conn != NULL) {
         conn->request = request;
         conn->thread = pthread_self();
-        conn->deadline_ns = MIN(conn->deadline_ns, now_ns() + watch->read_ns);
+        conn->deadline_ns = MIN(conn->deadline_ns, now_ns(watch) + watch->read_ns);
     }
     pawl__unlock(&watch->lock);
 }
@@ -148,7 +149,7 @@ void pawl__http_conn_answers(struct http_watch *watch, struct http_conn *conn)
 {
     pawl__lock(&watch->lock);
     if (conn != NULL) {
-        conn->deadline_ns = now_ns() + watch->answer_ns;
+        conn->deadline_ns = now_ns(watch) + watch->answer_ns;
     }
     pawl__unlock(&watch->lock);
 }
@@ -160,7 +161,7 @@ void pawl__http_conn_ends(struct http_watch *watch, struct http_conn *conn, bool
     watch->requests -= had_it;
     if (conn != NULL) {
         conn->request = NULL;
-        conn->deadline_ns = now_ns() + watch->idle_ns + watch->read_ns;
+        conn->deadline_ns = now_ns(watch) + watch->idle_ns + watch->read_ns;
     }
     if (watch->requests == 0) {
         pawl__cond_broadcast(&watch->changed);

@@ -77,7 +77,7 @@ pawl_status pawl__http_work_start(struct pawl__http *http, pawl_error *reterr)
 pawl_status pawl__http_work_stop(struct pawl__http *http, int64_t deadline_ns, pawl_error *reterr)
 {
     struct pawl__stop stops[HTTP_LANES * HTTP_WORKERS_MAX];
-    int64_t least_ns = pawl__monotonic_ns(pawl__clock_real()) + HTTP_GRACE_MS * NS_PER_MS;
+    int64_t least_ns = pawl__monotonic_ns(http->options.clock) + HTTP_GRACE_MS * NS_PER_MS;
     size_t count = 0;
 
     for (size_t i = 0; i < HTTP_LANES; i++) {
