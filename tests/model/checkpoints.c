@@ -5,7 +5,7 @@
 #include "base/core/error.h"
 #include "model/list.h"
 #include "work/checkpoints/backend.h"
-#include "work/core/keep.h"
+#include "work/core/copy.h"
 
 struct model_checkpoint {
     pawl_checkpoint checkpoint;

@@ -4,7 +4,7 @@
 #include "base/core/buf.h"
 #include "base/core/error.h"
 #include "model/list.h"
-#include "work/core/keep.h"
+#include "work/core/copy.h"
 #include "work/items/item.h"
 #include "work/keys/backend.h"
 

@@ -5,7 +5,7 @@
 #include "base/core/error.h"
 #include "model/list.h"
 #include "work/core/backend_maintenance.h"
-#include "work/core/keep.h"
+#include "work/core/copy.h"
 #include "work/items/item.h"
 #include "work/keys/decide.h"
 

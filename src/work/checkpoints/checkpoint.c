@@ -11,7 +11,7 @@
 #include "base/thread/inside.h"
 #include "work/checkpoints/diff.h"
 #include "work/checkpoints/evidence.h"
-#include "work/core/keep.h"
+#include "work/core/copy.h"
 #include "work/items/item.h"
 
 static const char *const type_texts[CHECKPOINT_TYPE_COUNT] = {
@@ -49,19 +49,13 @@ static pawl_status check_names(const pawl_checkpoint *checkpoint,
                                const pawl_lease *lease,
                                pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    if (checkpoint->checkpoint_id.len > 0) {
-        status = pawl__work_check_name("checkpoint_id", checkpoint->checkpoint_id, reterr);
+    TRY(pawl__work_check_optional_name("checkpoint_id", checkpoint->checkpoint_id, reterr));
+    if (lease == NULL || checkpoint->task_id.len > 0) {
+        TRY(pawl__work_check_name("task_id", checkpoint->task_id, reterr));
     }
-    if (status == PAWL_OK && (lease == NULL || checkpoint->task_id.len > 0)) {
-        status = pawl__work_check_name("task_id", checkpoint->task_id, reterr);
-    }
-    if (status == PAWL_OK && checkpoint->work_item_id.len > 0) {
-        status = pawl__work_check_name("work_item_id", checkpoint->work_item_id, reterr);
-    }
-    if (status != PAWL_OK || lease == NULL) {
-        return status;
+    TRY(pawl__work_check_optional_name("work_item_id", checkpoint->work_item_id, reterr));
+    if (lease == NULL) {
+        return PAWL_OK;
     }
     TRY(pawl__work_check_name("lease: work_item_id", lease->work_item_id, reterr));
     if (checkpoint->work_item_id.len > 0
@@ -114,16 +108,10 @@ static pawl_status verify_first(pawl_work *work,
                                 pawl_error *reterr)
 {
     struct work_checkpoint_result results[PAWL_EVIDENCE_MAX];
-    struct pawl__arena arena = ARENA_INIT;
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     char what[CHECKPOINT_WHAT_SIZE] = "";
-    pawl_status status =
-        pawl__work_checkpoint_check_evidence(work, checkpoint, &arena, results, what, reterr);
-
-    if (status == PAWL_OK && what[0] != '\0') {
-        status = pawl__fail(reterr, PAWL_INVALID, "%s", what);
-    }
-    pawl__arena_done(&arena);
-    return status;
+    TRY(pawl__work_checkpoint_check_evidence(work, checkpoint, &arena, results, what, reterr));
+    return what[0] == '\0' ? PAWL_OK : pawl__fail(reterr, PAWL_INVALID, "%s", what);
 }
 
 /* --- Adding: inside of the transaction --- */
@@ -434,18 +422,13 @@ static pawl_status list_checkpoints(pawl_work *work,
                                     pawl_error *reterr)
 {
     TRY(pawl__work_check_name("task_id", query->task_id, reterr));
-    if (query->work_item_id.len > 0) {
-        TRY(pawl__work_check_name("work_item_id", query->work_item_id, reterr));
-    }
+    TRY(pawl__work_check_optional_name("work_item_id", query->work_item_id, reterr));
     if (query->type != NULL) {
         TRY(check_type(*query->type, reterr));
     }
-    struct pawl__inside inside;
+    AUTO(pawl__inside_leave) struct pawl__inside inside;
     pawl__inside_enter(&inside, work);
-    pawl_status status =
-        work->backend->checkpoints->list(work->backend, query, visit, context, reterr);
-    pawl__inside_leave(&inside);
-    return status;
+    return work->backend->checkpoints->list(work->backend, query, visit, context, reterr);
 }
 
 pawl_status pawl_checkpoint_list(pawl_work *work,

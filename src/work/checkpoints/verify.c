@@ -108,7 +108,7 @@ pawl_status pawl__work_checkpoint_verify(pawl_work *work,
                                          pawl_error *reterr)
 {
     struct work_checkpoint_result results[PAWL_EVIDENCE_MAX];
-    struct pawl__arena arena = ARENA_INIT;
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
 
     if (checkpoint->evidence_count == 0) {
         *ret_verified = true;
@@ -118,21 +118,15 @@ pawl_status pawl__work_checkpoint_verify(pawl_work *work,
         return pawl__fail(
             reterr, PAWL_INVALID, "evidence: more than %d pieces are stored", PAWL_EVIDENCE_MAX);
     }
-    pawl_status status =
-        pawl__work_checkpoint_check_evidence(work, checkpoint, &arena, results, ret_what, reterr);
-    if (status == PAWL_OK) {
-        struct record_request record = {
-            .request = { .kind = WORK_RUN, .run = run_record },
-            .checkpoint = checkpoint,
-            .results = results,
-        };
-        status = pawl__work_submit_request(work, &record.request, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_verified = all_hold(results, checkpoint->evidence_count);
-    }
-    pawl__arena_done(&arena);
-    return status;
+    TRY(pawl__work_checkpoint_check_evidence(work, checkpoint, &arena, results, ret_what, reterr));
+    struct record_request record = {
+        .request = { .kind = WORK_RUN, .run = run_record },
+        .checkpoint = checkpoint,
+        .results = results,
+    };
+    TRY(pawl__work_submit_request(work, &record.request, reterr));
+    *ret_verified = all_hold(results, checkpoint->evidence_count);
+    return PAWL_OK;
 }
 
 pawl_status pawl_checkpoint_verify(pawl_work *work,

@@ -4,40 +4,164 @@
 #include <string.h>
 
 #include "base/core/error.h"
+#include "base/core/macros.h"
 
-enum { ITEM_TEXTS = 7 };
+/* --- the texts of each record --- */
 
-static void item_texts(pawl_item *item, pawl_view *ret_texts[ITEM_TEXTS])
+#define TEXT(type, field)              \
+    {                                  \
+#field, offsetof(type, field), \
+    }
+#define TEXTS(list)           \
+    {                         \
+        list, COUNT_OF(list), \
+    }
+
+static const struct work_text of_item[] = {
+    TEXT(pawl_item, work_item_id),  TEXT(pawl_item, task_id),    TEXT(pawl_item, work_type),
+    TEXT(pawl_item, lease_holder),  TEXT(pawl_item, input_data), TEXT(pawl_item, output_data),
+    TEXT(pawl_item, error_message),
+};
+
+static const struct work_text of_task[] = {
+    TEXT(pawl_task, task_id),
+    TEXT(pawl_task, title),
+    TEXT(pawl_task, metadata),
+};
+
+static const struct work_text of_checkpoint[] = {
+    TEXT(pawl_checkpoint, checkpoint_id), TEXT(pawl_checkpoint, task_id),
+    TEXT(pawl_checkpoint, work_item_id),  TEXT(pawl_checkpoint, snapshot_data),
+    TEXT(pawl_checkpoint, metadata),
+};
+
+static const struct work_text of_evidence[] = {
+    { "evidence: subject", offsetof(pawl_evidence, subject) },
+    { "evidence: expected", offsetof(pawl_evidence, expected) },
+};
+
+static const struct work_text of_schedule[] = {
+    TEXT(pawl_schedule, schedule_id), TEXT(pawl_schedule, cron),       TEXT(pawl_schedule, task_id),
+    TEXT(pawl_schedule, work_type),   TEXT(pawl_schedule, input_data),
+};
+
+static const struct work_text of_key[] = {
+    TEXT(struct work_key_row, key),      TEXT(struct work_key_row, request_hash),
+    TEXT(struct work_key_row, task_id),  TEXT(struct work_key_row, work_item_id),
+    TEXT(struct work_key_row, response), TEXT(struct work_key_row, owner),
+};
+
+const struct work_texts pawl__work_item_texts = TEXTS(of_item);
+const struct work_texts pawl__work_task_texts = TEXTS(of_task);
+const struct work_texts pawl__work_checkpoint_texts = TEXTS(of_checkpoint);
+const struct work_texts pawl__work_evidence_texts = TEXTS(of_evidence);
+static const struct work_texts schedule_texts = TEXTS(of_schedule);
+static const struct work_texts key_texts = TEXTS(of_key);
+
+static pawl_view *text_of(void *record, const struct work_text *text)
 {
-    pawl_view *texts[ITEM_TEXTS] = {
-        &item->work_item_id, &item->task_id,     &item->work_type,     &item->lease_holder,
-        &item->input_data,   &item->output_data, &item->error_message,
-    };
-
-    memcpy(ret_texts, texts, sizeof(texts));
+    return (pawl_view *)((char *)record + text->offset);
 }
 
-static size_t texts_bytes(pawl_view *const *texts, size_t count)
+/* --- into an arena --- */
+
+/* Replaces each text of a record by a copy of it. */
+static bool own_texts(struct pawl__arena *arena, const struct work_texts *texts, void *record)
+{
+    for (size_t i = 0; i < texts->count; i++) {
+        pawl_view *text = text_of(record, &texts->texts[i]);
+        if (text->len == 0) {
+            *text = (pawl_view){ "", 0 };
+        } else if (!pawl__arena_copy(arena, *text, text)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool own_evidence(struct pawl__arena *arena, pawl_checkpoint *copy)
+{
+    size_t count = copy->evidence_count;
+    const pawl_evidence *from = copy->evidence;
+
+    copy->evidence = NULL;
+    if (count == 0) {
+        return true;
+    }
+    pawl_evidence *pieces = pawl__arena_take(arena, count * sizeof(*pieces));
+    if (pieces == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        pieces[i] = from[i];
+        if (!own_texts(arena, &pawl__work_evidence_texts, &pieces[i])) {
+            return false;
+        }
+    }
+    copy->evidence = pieces;
+    return true;
+}
+
+bool pawl__work_copy_checkpoint(struct pawl__arena *arena,
+                                const pawl_checkpoint *from,
+                                pawl_checkpoint *ret_copy)
+{
+    *ret_copy = *from;
+    return own_texts(arena, &pawl__work_checkpoint_texts, ret_copy)
+           && own_evidence(arena, ret_copy);
+}
+
+bool pawl__work_copy_item(struct pawl__arena *arena, const pawl_item *from, pawl_item *ret_copy)
+{
+    *ret_copy = *from;
+    return own_texts(arena, &pawl__work_item_texts, ret_copy);
+}
+
+bool pawl__work_copy_task(struct pawl__arena *arena, const pawl_task *from, pawl_task *ret_copy)
+{
+    *ret_copy = *from;
+    return own_texts(arena, &pawl__work_task_texts, ret_copy);
+}
+
+bool pawl__work_copy_schedule(struct pawl__arena *arena,
+                              const pawl_schedule *from,
+                              pawl_schedule *ret_copy)
+{
+    *ret_copy = *from;
+    return own_texts(arena, &schedule_texts, ret_copy);
+}
+
+bool pawl__work_copy_key(struct pawl__arena *arena,
+                         const struct work_key_row *from,
+                         struct work_key_row *ret_copy)
+{
+    *ret_copy = *from;
+    return own_texts(arena, &key_texts, ret_copy);
+}
+
+/* --- out to a caller --- */
+
+static size_t bytes_of_texts(const struct work_texts *texts, const void *record)
 {
     size_t bytes = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        bytes += texts[i]->len + 1;
+    for (size_t i = 0; i < texts->count; i++) {
+        bytes += ((const pawl_view *)((const char *)record + texts->texts[i].offset))->len + 1;
     }
     return bytes;
 }
 
-/* Copies texts behind each other, each with a NUL, and returns where the next one goes. */
-static char *move_texts(pawl_view *const *texts, size_t count, char *to)
+/* Moves a record's texts to `to`, each with a NUL; returns where the next record's go. */
+static char *move_texts(const struct work_texts *texts, void *record, char *to)
 {
-    for (size_t i = 0; i < count; i++) {
-        size_t len = texts[i]->len;
-        if (len > 0) {
-            memcpy(to, texts[i]->data, len);
+    for (size_t i = 0; i < texts->count; i++) {
+        pawl_view *text = text_of(record, &texts->texts[i]);
+        if (text->len > 0) {
+            memcpy(to, text->data, text->len);
         }
-        to[len] = '\0';
-        texts[i]->data = to;
-        to = &to[len + 1];
+        to[text->len] = '\0';
+        text->data = to;
+        to = &to[text->len + 1];
     }
     return to;
 }
@@ -47,104 +171,17 @@ static pawl_status no_memory(pawl_error *reterr)
     return pawl__fail(reterr, PAWL_NOMEM, "no memory for a copy");
 }
 
-/* Items in one piece with room for their texts. */
-struct copied {
-    pawl_claimed claimed;
-    pawl_item items[];
-};
-
-static size_t bytes_of_texts(const pawl_item *item)
-{
-    pawl_item moved = *item;
-    pawl_view *texts[ITEM_TEXTS];
-
-    item_texts(&moved, texts);
-    return texts_bytes(texts, ITEM_TEXTS);
-}
-
-static struct copied *make_room(size_t count, size_t text_bytes)
-{
-    struct copied *copy = malloc(sizeof(*copy) + count * sizeof(copy->items[0]) + text_bytes);
-
-    if (copy != NULL) {
-        copy->claimed = (pawl_claimed){ .items = copy->items, .count = count };
-    }
-    return copy;
-}
-
-/* Returns where the texts of the next one go. */
-static char *put_item(pawl_item *to, const pawl_item *item, char *texts_at)
-{
-    pawl_view *texts[ITEM_TEXTS];
-
-    *to = *item;
-    item_texts(to, texts);
-    return move_texts(texts, ITEM_TEXTS, texts_at);
-}
-
-pawl_status pawl__work_copy_out_rows(struct work_row *const *rows,
-                                     size_t count,
-                                     pawl_claimed **ret_claimed,
-                                     pawl_error *reterr)
-{
-    size_t bytes = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        bytes += bytes_of_texts(&rows[i]->item);
-    }
-    struct copied *copy = make_room(count, bytes);
-    if (copy == NULL) {
-        return no_memory(reterr);
-    }
-    char *to = (char *)&copy->items[count];
-    for (size_t i = 0; i < count; i++) {
-        to = put_item(&copy->items[i], &rows[i]->item, to);
-    }
-    *ret_claimed = &copy->claimed;
-    return PAWL_OK;
-}
-
-pawl_status pawl__work_copy_out_items(const pawl_item *items,
-                                      size_t count,
-                                      pawl_claimed **ret_claimed,
-                                      pawl_error *reterr)
-{
-    size_t bytes = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        bytes += bytes_of_texts(&items[i]);
-    }
-    struct copied *copy = make_room(count, bytes);
-    if (copy == NULL) {
-        return no_memory(reterr);
-    }
-    char *to = (char *)&copy->items[count];
-    for (size_t i = 0; i < count; i++) {
-        to = put_item(&copy->items[i], &items[i], to);
-    }
-    *ret_claimed = &copy->claimed;
-    return PAWL_OK;
-}
-
-void pawl_claimed_free(pawl_claimed *claimed)
-{
-    free(claimed);
-}
-
 pawl_status pawl__work_copy_out_item(const pawl_item *item,
                                      pawl_item **ret_item,
                                      pawl_error *reterr)
 {
-    pawl_item moved = *item;
-    pawl_view *texts[ITEM_TEXTS];
+    pawl_item *copy = malloc(sizeof(*copy) + bytes_of_texts(&pawl__work_item_texts, item));
 
-    item_texts(&moved, texts);
-    pawl_item *copy = malloc(sizeof(*copy) + texts_bytes(texts, ITEM_TEXTS));
     if (copy == NULL) {
         return no_memory(reterr);
     }
-    (void)move_texts(texts, ITEM_TEXTS, (char *)(copy + 1));
-    *copy = moved;
+    *copy = *item;
+    (void)move_texts(&pawl__work_item_texts, copy, (char *)(copy + 1));
     *ret_item = copy;
     return PAWL_OK;
 }
@@ -158,16 +195,13 @@ pawl_status pawl__work_copy_out_task(const pawl_task *task,
                                      pawl_task **ret_task,
                                      pawl_error *reterr)
 {
-    pawl_task moved = *task;
-    pawl_view *texts[] = { &moved.task_id, &moved.title, &moved.metadata };
-    size_t bytes = texts_bytes(texts, COUNT_OF(texts));
-    pawl_task *copy = malloc(sizeof(*copy) + bytes);
+    pawl_task *copy = malloc(sizeof(*copy) + bytes_of_texts(&pawl__work_task_texts, task));
 
     if (copy == NULL) {
         return no_memory(reterr);
     }
-    (void)move_texts(texts, COUNT_OF(texts), (char *)(copy + 1));
-    *copy = moved;
+    *copy = *task;
+    (void)move_texts(&pawl__work_task_texts, copy, (char *)(copy + 1));
     *ret_task = copy;
     return PAWL_OK;
 }
@@ -175,4 +209,65 @@ pawl_status pawl__work_copy_out_task(const pawl_task *task,
 void pawl_task_free(pawl_task *task)
 {
     free(task);
+}
+
+/* Items in one piece, with room for their texts. */
+struct copied {
+    pawl_claimed claimed;
+    pawl_item items[];
+};
+
+typedef const pawl_item *item_at(const void *list, size_t index);
+
+static const pawl_item *row_item_at(const void *list, size_t index)
+{
+    return &((struct work_row *const *)list)[index]->item;
+}
+
+static const pawl_item *plain_item_at(const void *list, size_t index)
+{
+    return &((const pawl_item *)list)[index];
+}
+
+static pawl_status copy_out(
+    item_at *at, const void *list, size_t count, pawl_claimed **ret_claimed, pawl_error *reterr)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        bytes += bytes_of_texts(&pawl__work_item_texts, at(list, i));
+    }
+    struct copied *copy = malloc(sizeof(*copy) + count * sizeof(copy->items[0]) + bytes);
+    if (copy == NULL) {
+        return no_memory(reterr);
+    }
+    copy->claimed = (pawl_claimed){ .items = copy->items, .count = count };
+    char *to = (char *)&copy->items[count];
+    for (size_t i = 0; i < count; i++) {
+        copy->items[i] = *at(list, i);
+        to = move_texts(&pawl__work_item_texts, &copy->items[i], to);
+    }
+    *ret_claimed = &copy->claimed;
+    return PAWL_OK;
+}
+
+pawl_status pawl__work_copy_out_rows(struct work_row *const *rows,
+                                     size_t count,
+                                     pawl_claimed **ret_claimed,
+                                     pawl_error *reterr)
+{
+    return copy_out(row_item_at, rows, count, ret_claimed, reterr);
+}
+
+pawl_status pawl__work_copy_out_items(const pawl_item *items,
+                                      size_t count,
+                                      pawl_claimed **ret_claimed,
+                                      pawl_error *reterr)
+{
+    return copy_out(plain_item_at, items, count, ret_claimed, reterr);
+}
+
+void pawl_claimed_free(pawl_claimed *claimed)
+{
+    free(claimed);
 }

@@ -1,8 +1,45 @@
-/* Rows handed to callers: copies in one piece of memory each, ended with one free. */
+/* Which texts each record has, and copies of records that own them: in an arena, or handed to a caller
+ * as one piece of memory that one free ends. */
 #ifndef PAWL_WORK_CORE_COPY_H
 #define PAWL_WORK_CORE_COPY_H
 
-#include "work/core/backend.h"
+#include "work/keys/decide.h"
+
+/* A text of a record: its name, and the offset of its pawl_view. */
+struct work_text {
+    const char *name;
+    size_t offset;
+};
+
+struct work_texts {
+    const struct work_text *texts;
+    size_t count;
+};
+
+extern const struct work_texts pawl__work_item_texts;
+extern const struct work_texts pawl__work_task_texts;
+extern const struct work_texts pawl__work_checkpoint_texts; /* without its evidence */
+extern const struct work_texts pawl__work_evidence_texts;
+
+/* --- into an arena; false without memory: the copy is not whole --- */
+
+PAWL_MUST_USE bool pawl__work_copy_checkpoint(struct pawl__arena *arena,
+                                              const pawl_checkpoint *from,
+                                              pawl_checkpoint *ret_copy);
+PAWL_MUST_USE bool pawl__work_copy_item(struct pawl__arena *arena,
+                                        const pawl_item *from,
+                                        pawl_item *ret_copy);
+PAWL_MUST_USE bool pawl__work_copy_task(struct pawl__arena *arena,
+                                        const pawl_task *from,
+                                        pawl_task *ret_copy);
+PAWL_MUST_USE bool pawl__work_copy_schedule(struct pawl__arena *arena,
+                                            const pawl_schedule *from,
+                                            pawl_schedule *ret_copy);
+PAWL_MUST_USE bool pawl__work_copy_key(struct pawl__arena *arena,
+                                       const struct work_key_row *from,
+                                       struct work_key_row *ret_copy);
+
+/* --- out to a caller --- */
 
 PAWL_MUST_USE pawl_status pawl__work_copy_out_rows(struct work_row *const *rows,
                                                    size_t count,

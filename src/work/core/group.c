@@ -26,8 +26,8 @@ struct work_group {
     struct work_leased *leased[WORK_GROUP_MAX];
     struct work_claiming *claims[WORK_GROUP_MAX];
     struct work_request *rest[WORK_GROUP_MAX];
-    struct work_prefetch_plan wish;
-    pawl_view wished[WORK_GROUP_MAX];
+    struct work_prefetch_plan plan;
+    pawl_view plan_ids[WORK_GROUP_MAX];
 };
 
 pawl_status pawl__work_group_new(struct work_backend *backend,
@@ -88,6 +88,13 @@ void *pawl__work_tx_alloc(struct work_tx *tx, size_t count, size_t size, pawl_er
     return taken;
 }
 
+pawl_status pawl__work_tx_refresh_now(struct work_tx *tx, pawl_error *reterr)
+{
+    const struct work_store_ops *store = tx->backend->store;
+
+    return store->now == NULL ? PAWL_OK : store->now(tx->backend, &tx->now, reterr);
+}
+
 /* --- tasks whose status may have changed --- */
 
 pawl_status pawl__work_tx_touch(struct work_tx *tx, pawl_view task_id, pawl_error *reterr)
@@ -95,10 +102,7 @@ pawl_status pawl__work_tx_touch(struct work_tx *tx, pawl_view task_id, pawl_erro
     if (tx->touched != NULL && pawl__view_equal(tx->touched->task_id, task_id)) {
         return PAWL_OK;
     }
-    struct work_touched *touched = pawl__work_tx_alloc(tx, 1, sizeof(*touched), reterr);
-    if (touched == NULL) {
-        return PAWL_NOMEM;
-    }
+    struct work_touched *touched = TX_ALLOC(tx, 1, sizeof(*touched), reterr);
     *touched = (struct work_touched){ .task_id = task_id, .next = tx->touched };
     tx->touched = touched;
     return PAWL_OK;
@@ -114,10 +118,7 @@ static pawl_status derive_tasks(struct work_tx *tx, pawl_error *reterr)
     if (count == 0) {
         return PAWL_OK;
     }
-    pawl_view *ids = pawl__work_tx_alloc(tx, count, sizeof(*ids), reterr);
-    if (ids == NULL) {
-        return PAWL_NOMEM;
-    }
+    pawl_view *ids = TX_ALLOC(tx, count, sizeof(*ids), reterr);
     count = 0;
     for (const struct work_touched *at = tx->touched; at != NULL; at = at->next) {
         ids[count++] = at->task_id;
@@ -180,7 +181,9 @@ static pawl_status run_all(struct work_tx *tx,
 }
 
 /* Tells a store that is far away what the group begins with. */
-static void make_wish(struct work_group *group, struct work_request *const *requests, size_t count)
+static void announce_plan(struct work_group *group,
+                          struct work_request *const *requests,
+                          size_t count)
 {
     struct work_backend *backend = group->backend;
     size_t claims = 0;
@@ -189,13 +192,13 @@ static void make_wish(struct work_group *group, struct work_request *const *requ
     if (backend->store->plan == NULL) {
         return;
     }
-    group->wish = (struct work_prefetch_plan){ .ids = group->wished };
+    group->plan = (struct work_prefetch_plan){ .ids = group->plan_ids };
     for (size_t i = 0; i < count; i++) {
         struct work_claiming *claiming = pawl__work_claim_in(requests[i]);
         if (requests[i]->kind == WORK_LEASED) {
             struct work_leased *leased = (struct work_leased *)requests[i];
             if (!leased->done) {
-                group->wished[group->wish.id_count++] = leased->lease.work_item_id;
+                group->plan_ids[group->plan.id_count++] = leased->lease.work_item_id;
             }
         }
         if (claiming != NULL) {
@@ -204,9 +207,9 @@ static void make_wish(struct work_group *group, struct work_request *const *requ
         others += requests[i]->kind == WORK_RUN;
     }
     if (claims > 0 && others == 0) {
-        pawl__work_claims_plan(group->claims, claims, &group->wish);
+        pawl__work_claims_plan(group->claims, claims, &group->plan);
     }
-    backend->store->plan(backend, &group->wish);
+    backend->store->plan(backend, &group->plan);
 }
 
 /* What an attempt that came to nothing has handed out. */
@@ -247,7 +250,7 @@ static pawl_status attempt(struct work_group *group,
 
     take_back(requests, count);
     pawl__arena_clear(&group->arena);
-    make_wish(group, requests, count);
+    announce_plan(group, requests, count);
     pawl_status status = backend->store->begin(backend, &tx.now, reterr);
     if (status == PAWL_OK) {
         status = run_all(&tx, group, requests, count, reterr);

@@ -170,7 +170,19 @@ PAWL_MUST_USE pawl_status pawl__work_tx_touch(struct work_tx *tx,
                                               pawl_view task_id,
                                               pawl_error *reterr);
 
-/* `count` elements from the arena, all zero; NULL, with NOMEM in reterr, without memory. */
+/* The time again, after rows were locked: waiting for a lock may have outlasted a lease. */
+PAWL_MUST_USE pawl_status pawl__work_tx_refresh_now(struct work_tx *tx, pawl_error *reterr);
+
+/* `count` elements of `size` bytes, all zero, that live until the group ends. Without memory the calling
+ * function returns NOMEM. */
+#define TX_ALLOC(tx, count, size, reterr)                                        \
+    __extension__({                                                              \
+        void *allocated_ = pawl__work_tx_alloc((tx), (count), (size), (reterr)); \
+        if (allocated_ == NULL) {                                                \
+            return PAWL_NOMEM;                                                   \
+        }                                                                        \
+        allocated_;                                                              \
+    })
 void *pawl__work_tx_alloc(struct work_tx *tx, size_t count, size_t size, pawl_error *reterr);
 
 /* The memory of a committer. */

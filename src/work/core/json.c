@@ -5,6 +5,7 @@
 #include "base/json/object.h"
 #include "work/checkpoints/checkpoint.h"
 #include "work/checkpoints/evidence.h"
+#include "work/core/copy.h"
 #include "work/items/item.h"
 
 #define JSON_BYTES_MAX (SIZE_MAX / 2)
@@ -99,8 +100,9 @@ static void add_item_fields(struct pawl__object *object, const pawl_item *item)
     pawl__object_time(object, "due_at", item->due_at_us);
 }
 
-static void add_item(struct pawl__buf *buf, const pawl_item *item)
+static void add_item(struct pawl__buf *buf, const void *record)
 {
+    const pawl_item *item = record;
     struct pawl__object object = pawl__object_start(buf);
 
     add_item_fields(&object, item);
@@ -130,8 +132,9 @@ static bool add_event(void *context, const pawl_item_event *event)
     return !events->buf->broken;
 }
 
-static void add_task(struct pawl__buf *buf, const pawl_task *task)
+static void add_task(struct pawl__buf *buf, const void *record)
 {
+    const pawl_task *task = record;
     struct pawl__object object = pawl__object_start(buf);
 
     pawl__object_text(&object, "task_id", task->task_id);
@@ -149,23 +152,33 @@ static void add_task(struct pawl__buf *buf, const pawl_task *task)
     pawl__object_end(&object);
 }
 
-static void add_evidence(struct pawl__buf *buf, const pawl_checkpoint *checkpoint)
+typedef void add_nth(struct pawl__buf *buf, const void *owner, size_t index);
+
+static void add_list(struct pawl__buf *buf, add_nth *add, const void *owner, size_t count)
 {
     pawl__buf_add_char(buf, '[');
-    for (size_t i = 0; i < checkpoint->evidence_count; i++) {
-        const pawl_evidence *evidence = &checkpoint->evidence[i];
+    for (size_t i = 0; i < count; i++) {
         pawl__buf_add_text(buf, i == 0 ? "" : ",");
-        struct pawl__object object = pawl__object_start(buf);
-        pawl__object_text(&object, "kind", pawl_view_of(evidence_kind_name(evidence->kind)));
-        pawl__object_text(&object, "subject", evidence->subject);
-        pawl__object_text(&object, "expected", evidence->expected);
-        pawl__object_end(&object);
+        add(buf, owner, i);
     }
     pawl__buf_add_char(buf, ']');
 }
 
-static void add_checkpoint(struct pawl__buf *buf, const pawl_checkpoint *checkpoint)
+static void add_evidence(struct pawl__buf *buf, const void *checkpoint, size_t index)
 {
+    const pawl_evidence *evidence = &((const pawl_checkpoint *)checkpoint)->evidence[index];
+    struct pawl__object object = pawl__object_start(buf);
+
+    pawl__object_text(&object, "kind", pawl_view_of(evidence_kind_name(evidence->kind)));
+    pawl__object_text(&object, "subject", evidence->subject);
+    pawl__object_text(&object, "expected", evidence->expected);
+    pawl__object_end(&object);
+}
+
+static void add_checkpoint(struct pawl__buf *buf, const void *record)
+{
+    const pawl_checkpoint *checkpoint = record;
+
     if (checkpoint == NULL) {
         pawl__buf_add_text(buf, "null");
         return;
@@ -181,36 +194,29 @@ static void add_checkpoint(struct pawl__buf *buf, const pawl_checkpoint *checkpo
     pawl__object_json(&object, "metadata", checkpoint->metadata);
     pawl__object_bool(&object, "verified", checkpoint->verified);
     pawl__object_key(&object, "evidence");
-    add_evidence(buf, checkpoint);
+    add_list(buf, add_evidence, checkpoint, checkpoint->evidence_count);
     pawl__object_time(&object, "created_at", checkpoint->created_at_us);
     pawl__object_end(&object);
 }
 
-static void add_recovered_items(struct pawl__buf *buf, const pawl_recovery *recovery)
+static void add_recovered_item(struct pawl__buf *buf, const void *recovery, size_t index)
 {
-    pawl__buf_add_char(buf, '[');
-    for (size_t i = 0; i < recovery->item_count; i++) {
-        pawl__buf_add_text(buf, i == 0 ? "" : ",");
-        add_item(buf, &recovery->items[i]);
-    }
-    pawl__buf_add_char(buf, ']');
+    add_item(buf, &((const pawl_recovery *)recovery)->items[index]);
 }
 
-static void add_answers(struct pawl__buf *buf, const pawl_recovery *recovery)
+static void add_answer(struct pawl__buf *buf, const void *owner, size_t index)
 {
-    pawl__buf_add_char(buf, '[');
-    for (size_t i = 0; i < recovery->key_count; i++) {
-        pawl__buf_add_text(buf, i == 0 ? "" : ",");
-        struct pawl__object answer = pawl__object_start(buf);
-        pawl__object_text(&answer, "idempotency_key", recovery->keys[i]);
-        pawl__object_json(&answer, "response", recovery->responses[i]);
-        pawl__object_end(&answer);
-    }
-    pawl__buf_add_char(buf, ']');
+    const pawl_recovery *recovery = owner;
+    struct pawl__object object = pawl__object_start(buf);
+
+    pawl__object_text(&object, "idempotency_key", recovery->keys[index]);
+    pawl__object_json(&object, "response", recovery->responses[index]);
+    pawl__object_end(&object);
 }
 
-static void add_recovery(struct pawl__buf *buf, const pawl_recovery *recovery)
+static void add_recovery(struct pawl__buf *buf, const void *record)
 {
+    const pawl_recovery *recovery = record;
     struct pawl__object object = pawl__object_start(buf);
 
     pawl__object_key(&object, "task");
@@ -221,9 +227,9 @@ static void add_recovery(struct pawl__buf *buf, const pawl_recovery *recovery)
     add_checkpoint(buf, recovery->iteration_end);
     pawl__object_integer(&object, "passed_over", (int64_t)recovery->passed_over);
     pawl__object_key(&object, "items");
-    add_recovered_items(buf, recovery);
+    add_list(buf, add_recovered_item, recovery, recovery->item_count);
     pawl__object_key(&object, "answers");
-    add_answers(buf, recovery);
+    add_list(buf, add_answer, recovery, recovery->key_count);
     pawl__object_bool(&object, "more", recovery->more);
     pawl__object_end(&object);
 }
@@ -236,32 +242,39 @@ static pawl_status finish(struct pawl__buf *buf,
                           pawl_error *reterr)
 {
     size_t len = buf->len;
-    pawl_status status = pawl__buf_check(buf, "the JSON", reterr);
-    char *json = status == PAWL_OK ? pawl__buf_steal(buf) : NULL;
+    TRY(pawl__buf_check(buf, "the JSON", reterr));
+    char *json = pawl__buf_steal(buf);
+    if (json == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for JSON");
+    }
+    *ret_json = json;
+    if (ret_len != NULL) {
+        *ret_len = len;
+    }
+    return PAWL_OK;
+}
 
-    if (status == PAWL_OK && json == NULL) {
-        status = pawl__fail(reterr, PAWL_NOMEM, "no memory for JSON");
-    }
-    if (status == PAWL_OK) {
-        *ret_json = json;
-        if (ret_len != NULL) {
-            *ret_len = len;
-        }
-    }
-    return status;
+typedef void add_record(struct pawl__buf *buf, const void *record);
+
+static pawl_status to_json(
+    add_record *add, const void *record, char **ret_json, size_t *ret_len, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
+
+    add(&buf, record);
+    return finish(&buf, ret_json, ret_len, reterr);
 }
 
 /* --- what is given to be shown --- */
 
-struct named_view {
-    const char *name;
-    pawl_view view;
-};
-
-static pawl_status check_views(const struct named_view *views, size_t count, pawl_error *reterr)
+static pawl_status check_texts(const struct work_texts *texts,
+                               const void *record,
+                               pawl_error *reterr)
 {
-    for (size_t i = 0; i < count; i++) {
-        TRY(pawl__check_view(views[i].view, views[i].name, reterr));
+    for (size_t i = 0; i < texts->count; i++) {
+        const struct work_text *text = &texts->texts[i];
+        const pawl_view *view = (const pawl_view *)((const char *)record + text->offset);
+        TRY(pawl__check_view(*view, text->name, reterr));
     }
     return PAWL_OK;
 }
@@ -269,68 +282,39 @@ static pawl_status check_views(const struct named_view *views, size_t count, paw
 static pawl_status check_item(const pawl_item *item, pawl_error *reterr)
 {
     NEED(item, reterr);
-    const struct named_view views[] = {
-        { "work_item_id", item->work_item_id },   { "task_id", item->task_id },
-        { "work_type", item->work_type },         { "lease_holder", item->lease_holder },
-        { "input_data", item->input_data },       { "output_data", item->output_data },
-        { "error_message", item->error_message },
-    };
-
-    return check_views(views, COUNT_OF(views), reterr);
+    return check_texts(&pawl__work_item_texts, item, reterr);
 }
 
 static pawl_status check_task(const pawl_task *task, pawl_error *reterr)
 {
     NEED(task, reterr);
-    const struct named_view views[] = {
-        { "task_id", task->task_id },
-        { "title", task->title },
-        { "metadata", task->metadata },
-    };
-
-    return check_views(views, COUNT_OF(views), reterr);
+    return check_texts(&pawl__work_task_texts, task, reterr);
 }
 
 static pawl_status check_checkpoint(const pawl_checkpoint *checkpoint, pawl_error *reterr)
 {
     NEED(checkpoint, reterr);
-    const struct named_view views[] = {
-        { "checkpoint_id", checkpoint->checkpoint_id },
-        { "task_id", checkpoint->task_id },
-        { "work_item_id", checkpoint->work_item_id },
-        { "snapshot_data", checkpoint->snapshot_data },
-        { "metadata", checkpoint->metadata },
-    };
-    TRY(check_views(views, COUNT_OF(views), reterr));
+    TRY(check_texts(&pawl__work_checkpoint_texts, checkpoint, reterr));
     if (checkpoint->evidence_count > 0) {
         NEED(checkpoint->evidence, reterr);
     }
     for (size_t i = 0; i < checkpoint->evidence_count; i++) {
-        const struct named_view of_evidence[] = {
-            { "evidence: subject", checkpoint->evidence[i].subject },
-            { "evidence: expected", checkpoint->evidence[i].expected },
-        };
-        TRY(check_views(of_evidence, COUNT_OF(of_evidence), reterr));
+        TRY(check_texts(&pawl__work_evidence_texts, &checkpoint->evidence[i], reterr));
     }
     return PAWL_OK;
 }
 
 static pawl_status check_keys(const pawl_recovery *recovery, pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
     if (recovery->key_count > 0) {
         NEED(recovery->keys, reterr);
         NEED(recovery->responses, reterr);
     }
-    for (size_t i = 0; i < recovery->key_count && status == PAWL_OK; i++) {
-        const struct named_view views[] = {
-            { "key", recovery->keys[i] },
-            { "response", recovery->responses[i] },
-        };
-        status = check_views(views, COUNT_OF(views), reterr);
+    for (size_t i = 0; i < recovery->key_count; i++) {
+        TRY(pawl__check_view(recovery->keys[i], "key", reterr));
+        TRY(pawl__check_view(recovery->responses[i], "response", reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status check_recovery(const pawl_recovery *recovery, pawl_error *reterr)
@@ -358,10 +342,8 @@ pawl_status pawl_item_to_json(const pawl_item *item,
                               pawl_error *reterr)
 {
     NEED(ret_json, reterr);
-    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
     TRY(check_item(item, reterr));
-    add_item(&buf, item);
-    return finish(&buf, ret_json, ret_len, reterr);
+    return to_json(add_item, item, ret_json, ret_len, reterr);
 }
 
 pawl_status pawl_work_show_json(
@@ -378,10 +360,10 @@ pawl_status pawl_work_show_json(
     pawl_item_free(item);
     pawl__object_key(&object, "history");
     pawl__buf_add_char(&buf, '[');
-    pawl_status status = pawl_work_history(work, work_item_id, add_event, &events, reterr);
+    TRY(pawl_work_history(work, work_item_id, add_event, &events, reterr));
     pawl__buf_add_char(&buf, ']');
     pawl__object_end(&object);
-    return status == PAWL_OK ? finish(&buf, ret_json, ret_len, reterr) : status;
+    return finish(&buf, ret_json, ret_len, reterr);
 }
 
 pawl_status pawl_task_to_json(const pawl_task *task,
@@ -390,10 +372,8 @@ pawl_status pawl_task_to_json(const pawl_task *task,
                               pawl_error *reterr)
 {
     NEED(ret_json, reterr);
-    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
     TRY(check_task(task, reterr));
-    add_task(&buf, task);
-    return finish(&buf, ret_json, ret_len, reterr);
+    return to_json(add_task, task, ret_json, ret_len, reterr);
 }
 
 pawl_status pawl_checkpoint_to_json(const pawl_checkpoint *checkpoint,
@@ -402,10 +382,8 @@ pawl_status pawl_checkpoint_to_json(const pawl_checkpoint *checkpoint,
                                     pawl_error *reterr)
 {
     NEED(ret_json, reterr);
-    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
     TRY(check_checkpoint(checkpoint, reterr));
-    add_checkpoint(&buf, checkpoint);
-    return finish(&buf, ret_json, ret_len, reterr);
+    return to_json(add_checkpoint, checkpoint, ret_json, ret_len, reterr);
 }
 
 pawl_status pawl_recovery_to_json(const pawl_recovery *recovery,
@@ -414,8 +392,6 @@ pawl_status pawl_recovery_to_json(const pawl_recovery *recovery,
                                   pawl_error *reterr)
 {
     NEED(ret_json, reterr);
-    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
     TRY(check_recovery(recovery, reterr));
-    add_recovery(&buf, recovery);
-    return finish(&buf, ret_json, ret_len, reterr);
+    return to_json(add_recovery, recovery, ret_json, ret_len, reterr);
 }

@@ -36,12 +36,9 @@ pawl_status pawl_work_type_stats(pawl_work *work,
     NEED(visit, reterr);
     struct work_now now;
     TRY(work->backend->store->read_now(work->backend, &now, reterr));
-    struct pawl__inside inside;
+    AUTO(pawl__inside_leave) struct pawl__inside inside;
     pawl__inside_enter(&inside, work);
-    pawl_status status =
-        work->backend->maintenance->type_stats(work->backend, &now, visit, context, reterr);
-    pawl__inside_leave(&inside);
-    return status;
+    return work->backend->maintenance->type_stats(work->backend, &now, visit, context, reterr);
 }
 
 pawl_status pawl_work_checkpoint_growth(pawl_work *work,
@@ -51,12 +48,9 @@ pawl_status pawl_work_checkpoint_growth(pawl_work *work,
 {
     NEED(work, reterr);
     NEED(visit, reterr);
-    struct pawl__inside inside;
-
+    AUTO(pawl__inside_leave) struct pawl__inside inside;
     pawl__inside_enter(&inside, work);
-    pawl_status status = work->backend->maintenance->growth(work->backend, visit, context, reterr);
-    pawl__inside_leave(&inside);
-    return status;
+    return work->backend->maintenance->growth(work->backend, visit, context, reterr);
 }
 
 /* --- Retention --- */
@@ -213,10 +207,7 @@ static pawl_status prune_task(struct run *run, pawl_view task_id, pawl_error *re
             .run = run,
             .task_id = task_id,
         };
-        pawl_status status = pawl__work_submit_request(run->work, &request.request, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__work_submit_request(run->work, &request.request, reterr));
         run->report.checkpoints += run->id_count;
         run->report.archived += run->rules.archive ? run->id_count : 0;
         if (run->id_count < run->rules.batch) {
@@ -253,7 +244,7 @@ static pawl_status count_task(struct run *run, pawl_view task_id, pawl_error *re
 
 /* Tasks that have more than stay. */
 struct crowd {
-    struct pawl__arena arena;
+    struct pawl__arena *arena;
     struct crowded_task {
         struct crowded_task *next;
         pawl_view task_id;
@@ -264,10 +255,10 @@ struct crowd {
 static bool note_task(void *context, pawl_view task_id, uint64_t count)
 {
     struct crowd *crowd = context;
-    struct crowded_task *task = pawl__arena_take(&crowd->arena, sizeof(*task));
+    struct crowded_task *task = pawl__arena_take(crowd->arena, sizeof(*task));
 
     (void)count;
-    if (task == NULL || !pawl__arena_copy(&crowd->arena, task_id, &task->task_id)) {
+    if (task == NULL || !pawl__arena_copy(crowd->arena, task_id, &task->task_id)) {
         crowd->nomem = true;
         return false;
     }
@@ -279,23 +270,21 @@ static bool note_task(void *context, pawl_view task_id, uint64_t count)
 static pawl_status prune_checkpoints(struct run *run, pawl_error *reterr)
 {
     struct work_backend *backend = run->work->backend;
-    struct crowd crowd = { .arena = ARENA_INIT };
-    pawl_status status = backend->checkpoints->crowded(
-        backend, run->rules.checkpoints_per_task, note_task, &crowd, reterr);
-
-    if (status == PAWL_OK && crowd.nomem) {
-        status = no_memory(reterr);
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    struct crowd crowd = { .arena = &arena };
+    TRY(backend->checkpoints->crowded(
+        backend, run->rules.checkpoints_per_task, note_task, &crowd, reterr));
+    if (crowd.nomem) {
+        return no_memory(reterr);
     }
-    for (const struct crowded_task *at = crowd.first; at != NULL && status == PAWL_OK;
-         at = at->next) {
-        status = run->rules.dry_run ? count_task(run, at->task_id, reterr)
-                                    : prune_task(run, at->task_id, reterr);
+    for (const struct crowded_task *at = crowd.first; at != NULL; at = at->next) {
+        TRY(run->rules.dry_run ? count_task(run, at->task_id, reterr)
+                               : prune_task(run, at->task_id, reterr));
     }
     if (run->rules.dry_run && run->rules.archive) {
         run->report.archived = run->report.checkpoints;
     }
-    pawl__arena_done(&crowd.arena);
-    return status;
+    return PAWL_OK;
 }
 
 /* --- keys and space --- */

@@ -33,25 +33,17 @@ pawl_status pawl__work_tx_admit_due(struct work_tx *tx,
     *ret_count = 0;
     do {
         if (rows == NULL) {
-            rows = pawl__work_tx_alloc(tx, LET_IN_AT_ONCE, sizeof(struct work_row *), reterr);
-        }
-        if (rows == NULL) {
-            return PAWL_NOMEM;
+            rows = TX_ALLOC(tx, LET_IN_AT_ONCE, sizeof(struct work_row *), reterr);
         }
         size_t let_in = 0;
-        pawl_status status = backend->items->due(
-            backend, &tx->now, LET_IN_AT_ONCE, tx->arena, rows, &found, ret_next_ns, reterr);
-        for (size_t i = 0; i < found && status == PAWL_OK; i++) {
+        TRY(backend->items->due(
+            backend, &tx->now, LET_IN_AT_ONCE, tx->arena, rows, &found, ret_next_ns, reterr));
+        for (size_t i = 0; i < found; i++) {
             if (pawl__work_decide_due(rows[i], &tx->now)) {
                 rows[let_in++] = rows[i];
             }
         }
-        if (status == PAWL_OK) {
-            status = pawl__work_tx_put(tx, rows, let_in, reterr);
-        }
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__work_tx_put(tx, rows, let_in, reterr));
         *ret_count += let_in;
     } while (found == LET_IN_AT_ONCE);
     return PAWL_OK;
@@ -132,9 +124,7 @@ static pawl_status deal_out(struct work_tx *tx,
 {
     size_t share = MIN((size_t)claiming->claim.count_max, deal->asked_end - deal->asked);
     size_t more = MIN((size_t)claiming->more, deal->found - deal->ahead);
-    struct work_row **rows =
-        pawl__work_tx_alloc(tx, share + more + 1, sizeof(struct work_row *), reterr);
-    TRY(rows == NULL ? PAWL_NOMEM : PAWL_OK);
+    struct work_row **rows = TX_ALLOC(tx, share + more + 1, sizeof(struct work_row *), reterr);
     if (share == 0) {
         return PAWL_OK; /* what is ahead begins where everybody has what was asked for */
     }
@@ -166,23 +156,17 @@ static pawl_status serve(struct work_tx *tx,
     size_t found = 0;
     size_t last = first;
     size_t wanted = gather(claims, count, first, served, &last);
-    struct work_row **rows = pawl__work_tx_alloc(tx, wanted, sizeof(struct work_row *), reterr);
-    if (rows == NULL) {
-        return PAWL_NOMEM;
-    }
-    pawl_status status =
-        backend->items->pick(backend, filter, wanted, tx->arena, rows, &found, reterr);
-    if (status == PAWL_OK && backend->store->now != NULL) {
-        status = backend->store->now(backend, &tx->now, reterr);
-    }
+    struct work_row **rows = TX_ALLOC(tx, wanted, sizeof(struct work_row *), reterr);
+    TRY(backend->items->pick(backend, filter, wanted, tx->arena, rows, &found, reterr));
+    TRY(pawl__work_tx_refresh_now(tx, reterr));
     size_t asked_end = MIN(found, asked_for(claims, first, last, filter));
     struct deal deal = { .rows = rows, .asked_end = asked_end, .ahead = asked_end, .found = found };
-    for (size_t i = first; i <= last && status == PAWL_OK; i++) {
+    for (size_t i = first; i <= last; i++) {
         if (pawl__work_filter_equal(filter, &claims[i]->filter)) {
-            status = deal_out(tx, &deal, claims[i], reterr);
+            TRY(deal_out(tx, &deal, claims[i], reterr));
         }
     }
-    return status == PAWL_OK ? pawl__work_tx_put(tx, rows, deal.ahead, reterr) : status;
+    return pawl__work_tx_put(tx, rows, deal.ahead, reterr);
 }
 
 pawl_status pawl__work_group_claims(struct work_tx *tx,
@@ -190,13 +174,10 @@ pawl_status pawl__work_group_claims(struct work_tx *tx,
                                     size_t count,
                                     pawl_error *reterr)
 {
-    bool *served = pawl__work_tx_alloc(tx, count, sizeof(*served), reterr);
+    bool *served = TX_ALLOC(tx, count, sizeof(*served), reterr);
     uint64_t let_in;
     int64_t next_ns = INT64_MAX;
 
-    if (served == NULL) {
-        return PAWL_NOMEM;
-    }
     pawl_status status = pawl__work_tx_admit_due(tx, &let_in, &next_ns, reterr);
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
         if (!served[i]) {

@@ -109,14 +109,11 @@ static pawl_status apply(struct work_tx *tx,
                          size_t *ret_count,
                          pawl_error *reterr)
 {
-    pawl_view *ids = pawl__work_tx_alloc(tx, count, sizeof(*ids), reterr);
-    struct work_row **rows = pawl__work_tx_alloc(tx, count, sizeof(struct work_row *), reterr);
+    pawl_view *ids = TX_ALLOC(tx, count, sizeof(*ids), reterr);
+    struct work_row **rows = TX_ALLOC(tx, count, sizeof(struct work_row *), reterr);
     size_t distinct = 0;
     size_t changed = 0;
 
-    if (ids == NULL || rows == NULL) {
-        return PAWL_NOMEM;
-    }
     for (size_t i = 0; i < count; i++) {
         if (distinct == 0 || !pawl__view_equal(ids[distinct - 1], sorted[i]->id)) {
             ids[distinct++] = sorted[i]->id;
@@ -150,13 +147,10 @@ static pawl_status collect_ended(struct work_tx *tx,
                                  pawl_view **ret_ids,
                                  pawl_error *reterr)
 {
-    struct work_row **ended = pawl__work_tx_alloc(tx, count, sizeof(struct work_row *), reterr);
-    pawl_view *ids = pawl__work_tx_alloc(tx, count, sizeof(*ids), reterr);
+    struct work_row **ended = TX_ALLOC(tx, count, sizeof(struct work_row *), reterr);
+    pawl_view *ids = TX_ALLOC(tx, count, sizeof(*ids), reterr);
     size_t ended_count = 0;
 
-    if (ended == NULL || ids == NULL) {
-        return PAWL_NOMEM;
-    }
     for (size_t i = 0; i < count; i++) {
         if (pawl__work_item_has_ended(rows[i]->item.status)) {
             ended[ended_count++] = rows[i];
@@ -194,11 +188,7 @@ static pawl_status next_generation(struct work_tx *tx,
     if (followers.count == 0) {
         return PAWL_OK;
     }
-    struct follower **sorted =
-        pawl__work_tx_alloc(tx, followers.count, sizeof(struct follower *), reterr);
-    if (sorted == NULL) {
-        return PAWL_NOMEM;
-    }
+    struct follower **sorted = TX_ALLOC(tx, followers.count, sizeof(struct follower *), reterr);
     size_t i = 0;
     for (struct follower *at = followers.first; at != NULL; at = at->next) {
         sorted[i++] = at;
@@ -213,10 +203,7 @@ static pawl_status note_tasks(struct work_tx *tx,
                               pawl_error *reterr)
 {
     for (size_t i = 0; i < count; i++) {
-        pawl_status status = pawl__work_tx_touch(tx, rows[i]->item.task_id, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__work_tx_touch(tx, rows[i]->item.task_id, reterr));
         tx->wake |= rows[i]->item.status == PAWL_ITEM_PENDING
                     || rows[i]->item.status == PAWL_ITEM_WAITING; /* an earlier time to look at */
     }

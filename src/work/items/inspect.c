@@ -62,12 +62,8 @@ static pawl_status check_filter(const pawl_item_filter *filter, pawl_error *rete
     };
 
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
-        pawl_status status = texts[i].text.len == 0
-                                 ? PAWL_OK
-                                 : pawl__work_check_name(texts[i].field, texts[i].text, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(texts[i].text.len == 0 ? PAWL_OK
+                                   : pawl__work_check_name(texts[i].field, texts[i].text, reterr));
     }
     if (filter->statuses >> (PAWL_ITEM_WAITING + 1) != 0) {
         return pawl__fail(reterr, PAWL_INVALID, "filter: statuses: has bits of no status");
@@ -87,12 +83,9 @@ pawl_status pawl_work_list(pawl_work *work,
     struct item_walk walk = { .visit = visit, .context = context };
     TRY(pawl__take_sized("filter", filter, &taken, sizeof(taken), reterr));
     TRY(check_filter(&taken, reterr));
-    struct pawl__inside inside;
+    AUTO(pawl__inside_leave) struct pawl__inside inside;
     pawl__inside_enter(&inside, work);
-    pawl_status status =
-        work->backend->items->list(work->backend, &taken, show_item, &walk, reterr);
-    pawl__inside_leave(&inside);
-    return status;
+    return work->backend->items->list(work->backend, &taken, show_item, &walk, reterr);
 }
 
 pawl_status pawl_work_history(pawl_work *work,
@@ -104,10 +97,7 @@ pawl_status pawl_work_history(pawl_work *work,
     NEED(work, reterr);
     NEED(visit, reterr);
     TRY(pawl__work_check_name("work_item_id", work_item_id, reterr));
-    struct pawl__inside inside;
+    AUTO(pawl__inside_leave) struct pawl__inside inside;
     pawl__inside_enter(&inside, work);
-    pawl_status status =
-        work->backend->items->history(work->backend, work_item_id, visit, context, reterr);
-    pawl__inside_leave(&inside);
-    return status;
+    return work->backend->items->history(work->backend, work_item_id, visit, context, reterr);
 }

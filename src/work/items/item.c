@@ -157,6 +157,11 @@ pawl_status pawl__work_check_name(const char *field, pawl_view text, pawl_error 
     return PAWL_OK;
 }
 
+pawl_status pawl__work_check_optional_name(const char *field, pawl_view text, pawl_error *reterr)
+{
+    return text.len == 0 ? PAWL_OK : pawl__work_check_name(field, text, reterr);
+}
+
 pawl_status pawl__work_check_json(const char *field,
                                   pawl_view text,
                                   size_t bytes_max,
@@ -203,10 +208,7 @@ static pawl_status check_after(const pawl_submission *submission, pawl_error *re
         return pawl__fail(reterr, PAWL_INVALID, "after: is NULL");
     }
     for (size_t i = 0; i < submission->after_count; i++) {
-        pawl_status status = pawl__work_check_name("after", submission->after[i], reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__work_check_name("after", submission->after[i], reterr));
     }
     return PAWL_OK;
 }

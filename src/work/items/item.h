@@ -40,6 +40,11 @@ PAWL_MUST_USE pawl_status pawl__work_check_name(const char *field,
                                                 pawl_view text,
                                                 pawl_error *reterr);
 
+/* The same for one that may be empty. */
+PAWL_MUST_USE pawl_status pawl__work_check_optional_name(const char *field,
+                                                         pawl_view text,
+                                                         pawl_error *reterr);
+
 /* A JSON value of at most `bytes_max` bytes, or empty. */
 PAWL_MUST_USE pawl_status pawl__work_check_json(const char *field,
                                                 pawl_view text,

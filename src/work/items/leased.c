@@ -55,15 +55,12 @@ pawl_status pawl__work_group_leased(struct work_tx *tx,
                                     pawl_error *reterr)
 {
     struct work_backend *backend = tx->backend;
-    struct place *places = pawl__work_tx_alloc(tx, count, sizeof(*places), reterr);
-    pawl_view *ids = pawl__work_tx_alloc(tx, count, sizeof(*ids), reterr);
-    struct work_row **rows = pawl__work_tx_alloc(tx, count, sizeof(struct work_row *), reterr);
+    struct place *places = TX_ALLOC(tx, count, sizeof(*places), reterr);
+    pawl_view *ids = TX_ALLOC(tx, count, sizeof(*ids), reterr);
+    struct work_row **rows = TX_ALLOC(tx, count, sizeof(struct work_row *), reterr);
     size_t distinct = 0;
     size_t changed_count = 0;
 
-    if (places == NULL || ids == NULL || rows == NULL) {
-        return PAWL_NOMEM;
-    }
     for (size_t i = 0; i < count; i++) {
         places[i] = (struct place){ .id = calls[i]->lease.work_item_id, .call = i };
     }
@@ -74,9 +71,7 @@ pawl_status pawl__work_group_leased(struct work_tx *tx,
         }
     }
     TRY(backend->items->load(backend, ids, distinct, tx->arena, rows, reterr));
-    if (backend->store->now != NULL) {
-        TRY(backend->store->now(backend, &tx->now, reterr));
-    }
+    TRY(pawl__work_tx_refresh_now(tx, reterr));
     for (size_t i = 0, at = 0; i < distinct; i++) {
         bool changed = false;
         for (; at < count && pawl__view_equal(places[at].id, ids[i]); at++) {
@@ -101,8 +96,8 @@ pawl_status pawl__work_tx_lease(struct work_tx *tx,
         backend->items->load(backend, &lease->work_item_id, 1, tx->arena, &row, reterr);
 
     *ret_row = NULL;
-    if (status == PAWL_OK && backend->store->now != NULL) {
-        status = backend->store->now(backend, &tx->now, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__work_tx_refresh_now(tx, reterr);
     }
     if (status != PAWL_OK) {
         return status;

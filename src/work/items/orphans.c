@@ -41,23 +41,16 @@ static pawl_status recount(struct work_tx *tx,
 {
     const struct work_item_ops *items = tx->backend->items;
     const size_t room = PAWL_WORK_AFTER_MAX + 1;
-    pawl_view *ids = pawl__work_tx_alloc(tx, room, sizeof(*ids), reterr);
+    pawl_view *ids = TX_ALLOC(tx, room, sizeof(*ids), reterr);
     pawl_view in_vain = { NULL, 0 };
     size_t count = 0;
 
-    if (ids == NULL) {
-        return PAWL_NOMEM;
-    }
     TRY(items->comes_after(
         tx->backend, row->item.work_item_id, tx->arena, ids, room, &count, reterr));
     if (count == room) {
         return PAWL_OK; /* more than we would have stored: foreign SQL may look after it */
     }
-    struct work_row **afters =
-        pawl__work_tx_alloc(tx, count + 1, sizeof(struct work_row *), reterr);
-    if (afters == NULL) {
-        return PAWL_NOMEM;
-    }
+    struct work_row **afters = TX_ALLOC(tx, count + 1, sizeof(struct work_row *), reterr);
     TRY(items->load(tx->backend, ids, count, tx->arena, afters, reterr));
     int64_t open = (int64_t)count_open(afters, ids, count, &in_vain);
     if (in_vain.len > 0) {

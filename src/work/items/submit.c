@@ -110,11 +110,8 @@ static pawl_status load_known(struct work_submit *submit, pawl_error *reterr)
     if (room == 0) {
         return PAWL_OK;
     }
-    submit->known_ids = pawl__work_tx_alloc(tx, room, sizeof(pawl_view), reterr);
-    submit->known = pawl__work_tx_alloc(tx, room, sizeof(struct work_row *), reterr);
-    if (submit->known_ids == NULL || submit->known == NULL) {
-        return PAWL_NOMEM;
-    }
+    submit->known_ids = TX_ALLOC(tx, room, sizeof(pawl_view), reterr);
+    submit->known = TX_ALLOC(tx, room, sizeof(struct work_row *), reterr);
     room = 0;
     for (size_t i = 0; i < submit->count; i++) {
         const pawl_submission *given = submit->coming[i].given;
@@ -152,19 +149,13 @@ static void refuse_task(struct work_submit *submit, pawl_status status, pawl_vie
 static pawl_status check_tasks(struct work_submit *submit, pawl_error *reterr)
 {
     struct work_tx *tx = submit->tx;
-    pawl_view *ids = pawl__work_tx_alloc(tx, submit->count, sizeof(*ids), reterr);
+    pawl_view *ids = TX_ALLOC(tx, submit->count, sizeof(*ids), reterr);
 
-    if (ids == NULL) {
-        return PAWL_NOMEM;
-    }
     for (size_t i = 0; i < submit->count; i++) {
         ids[i] = submit->coming[i].given->task_id;
     }
     size_t count = pawl__work_views_distinct(ids, submit->count);
-    struct work_task *tasks = pawl__work_tx_alloc(tx, count, sizeof(*tasks), reterr);
-    if (tasks == NULL) {
-        return PAWL_NOMEM;
-    }
+    struct work_task *tasks = TX_ALLOC(tx, count, sizeof(*tasks), reterr);
     TRY(tx->backend->items->tasks(tx->backend, ids, count, tx->arena, tasks, reterr));
     for (size_t i = 0; i < count && !pawl__work_submit_refused(submit); i++) {
         if (!tasks[i].known) {
@@ -274,13 +265,9 @@ static pawl_status fail_doomed(struct work_submit *submit, pawl_error *reterr)
 static pawl_status store(struct work_submit *submit, pawl_error *reterr)
 {
     struct work_tx *tx = submit->tx;
-    struct work_row **rows =
-        pawl__work_tx_alloc(tx, submit->count, sizeof(struct work_row *), reterr);
+    struct work_row **rows = TX_ALLOC(tx, submit->count, sizeof(struct work_row *), reterr);
     size_t count = 0;
 
-    if (rows == NULL) {
-        return PAWL_NOMEM;
-    }
     /* In the order of the ids: ends of b-trees stay warm, and nodes lock in the same order. */
     for (size_t i = 0; i < submit->count; i++) {
         if (!submit->by_id[i]->duplicate) {
@@ -327,11 +314,8 @@ pawl_status pawl__work_tx_submit(struct work_tx *tx,
     if (count == 0) {
         return PAWL_OK;
     }
-    submit.coming = pawl__work_tx_alloc(tx, count, sizeof(struct work_new_item), reterr);
-    submit.by_id = pawl__work_tx_alloc(tx, count, sizeof(struct work_new_item *), reterr);
-    if (submit.coming == NULL || submit.by_id == NULL) {
-        return PAWL_NOMEM;
-    }
+    submit.coming = TX_ALLOC(tx, count, sizeof(struct work_new_item), reterr);
+    submit.by_id = TX_ALLOC(tx, count, sizeof(struct work_new_item *), reterr);
     for (size_t i = 0; i < count; i++) {
         submit.coming[i] = (struct work_new_item){ .given = &submissions[i],
                                                    .index = i,
@@ -341,10 +325,7 @@ pawl_status pawl__work_tx_submit(struct work_tx *tx,
     }
     qsort(submit.by_id, count, sizeof(*submit.by_id), by_coming_id);
     for (size_t i = 0; i < COUNT_OF(steps) && !pawl__work_submit_refused(&submit); i++) {
-        pawl_status status = steps[i](&submit, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(steps[i](&submit, reterr));
     }
     if (!pawl__work_submit_refused(&submit)) {
         hand_out(&submit, ret_results);
@@ -380,10 +361,7 @@ static pawl_status take_one(const pawl_work *work,
 
     submit->fresh[i] = given->work_item_id.len == 0;
     if (submit->fresh[i]) {
-        pawl_status status = pawl__work_id((pawl_view){ NULL, 0 }, ret_id, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__work_id((pawl_view){ NULL, 0 }, ret_id, reterr));
         given->work_item_id = pawl_view_of(ret_id);
     }
     submit->request.item.bytes += given->input_data.len + given->work_item_id.len;
@@ -424,10 +402,7 @@ pawl_status pawl_work_submit(pawl_work *work,
     }
     memcpy(submit.submissions, submissions, count * sizeof(*submissions));
     for (size_t i = 0; i < count; i++) {
-        pawl_status status = take_one(work, &submit, i, ids[i], reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(take_one(work, &submit, i, ids[i], reterr));
     }
     pawl_status status = pawl__work_submit_request(work, &submit.request, reterr);
     if (status == PAWL_OK && ret_results != NULL) {

@@ -90,11 +90,8 @@ pawl_status pawl__work_submit_compare_edges(struct work_submit *submit, pawl_err
     if (room == 0) {
         return PAWL_OK;
     }
-    claimed.list = pawl__work_tx_alloc(tx, room, sizeof(*claimed.list), reterr);
-    pawl_view *after_ids = pawl__work_tx_alloc(tx, room, sizeof(*after_ids), reterr);
-    if (claimed.list == NULL || after_ids == NULL) {
-        return PAWL_NOMEM;
-    }
+    claimed.list = TX_ALLOC(tx, room, sizeof(*claimed.list), reterr);
+    pawl_view *after_ids = TX_ALLOC(tx, room, sizeof(*after_ids), reterr);
     size_t count = list_claimed(submit, claimed.list, after_ids);
     claimed.count = sort_edges(claimed.list, count);
     count = pawl__work_views_distinct(after_ids, count);
@@ -156,11 +153,7 @@ static pawl_status check_cycles(struct work_submit *submit, pawl_error *reterr)
     if (submit->arrow_count == 0) {
         return PAWL_OK;
     }
-    size_t *scratch =
-        pawl__work_tx_alloc(submit->tx, 3 * submit->count + 1, sizeof(*scratch), reterr);
-    if (scratch == NULL) {
-        return PAWL_NOMEM;
-    }
+    size_t *scratch = TX_ALLOC(submit->tx, 3 * submit->count + 1, sizeof(*scratch), reterr);
     size_t node = pawl__work_dag_cycle(submit->count, submit->arrows, submit->arrow_count, scratch);
     if (node < submit->count) {
         pawl__work_refuse(submit->request,
@@ -182,12 +175,9 @@ pawl_status pawl__work_submit_add_edges(struct work_submit *submit, pawl_error *
     if (room == 0) {
         return PAWL_OK;
     }
-    submit->edges = pawl__work_tx_alloc(submit->tx, room, sizeof(struct work_edge), reterr);
-    submit->arrows = pawl__work_tx_alloc(submit->tx, room, sizeof(struct work_arrow), reterr);
-    pawl_view *ids = pawl__work_tx_alloc(submit->tx, PAWL_WORK_AFTER_MAX, sizeof(*ids), reterr);
-    if (submit->edges == NULL || submit->arrows == NULL || ids == NULL) {
-        return PAWL_NOMEM;
-    }
+    submit->edges = TX_ALLOC(submit->tx, room, sizeof(struct work_edge), reterr);
+    submit->arrows = TX_ALLOC(submit->tx, room, sizeof(struct work_arrow), reterr);
+    pawl_view *ids = TX_ALLOC(submit->tx, PAWL_WORK_AFTER_MAX, sizeof(*ids), reterr);
     for (size_t i = 0; i < submit->count && !pawl__work_submit_refused(submit); i++) {
         struct work_new_item *coming = &submit->coming[i];
         if (coming->duplicate || coming->given->after_count == 0) {

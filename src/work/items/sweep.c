@@ -62,18 +62,11 @@ static pawl_status write_boundaries(struct work_tx *tx,
                                     size_t count,
                                     pawl_error *reterr)
 {
-    pawl_view *ids = pawl__work_tx_alloc(tx, count, sizeof(*ids), reterr);
-    char(*texts)[PAWL_WORK_NAME_BYTES_MAX + 1] =
-        pawl__work_tx_alloc(tx, count, sizeof(*texts), reterr);
+    pawl_view *ids = TX_ALLOC(tx, count, sizeof(*ids), reterr);
+    char(*texts)[PAWL_WORK_NAME_BYTES_MAX + 1] = TX_ALLOC(tx, count, sizeof(*texts), reterr);
 
-    if (ids == NULL || texts == NULL) {
-        return PAWL_NOMEM;
-    }
     for (size_t i = 0; i < count; i++) {
-        pawl_status status = pawl__work_id((pawl_view){ NULL, 0 }, texts[i], reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__work_id((pawl_view){ NULL, 0 }, texts[i], reterr));
         ids[i] = pawl_view_of(texts[i]);
     }
     return tx->backend->items->boundaries(
@@ -97,9 +90,8 @@ static pawl_status expire_rows(struct work_tx *tx,
                                pawl_sweep_report *report,
                                pawl_error *reterr)
 {
-    pawl_view *snapshots = pawl__work_tx_alloc(tx, count, sizeof(*snapshots), reterr);
+    pawl_view *snapshots = TX_ALLOC(tx, count, sizeof(*snapshots), reterr);
     size_t expired = 0;
-    TRY(snapshots == NULL ? PAWL_NOMEM : PAWL_OK);
     for (size_t i = 0; i < count; i++) {
         TRY(snapshot_of(tx, rows[i], &snapshots[expired], reterr));
         if (pawl__work_decide_expire(rows[i], &tx->now)) {
@@ -121,19 +113,15 @@ static pawl_status run_sweep(struct work_tx *tx, struct work_request *request, p
 {
     struct sweep_request *sweep = (struct sweep_request *)request;
     struct work_backend *backend = tx->backend;
-    struct work_row **rows =
-        pawl__work_tx_alloc(tx, SWEEP_AT_ONCE, sizeof(struct work_row *), reterr);
+    struct work_row **rows = TX_ALLOC(tx, SWEEP_AT_ONCE, sizeof(struct work_row *), reterr);
     size_t count = 0;
     int64_t next_ns;
 
-    if (rows == NULL) {
-        return PAWL_NOMEM;
-    }
     sweep->report = (pawl_sweep_report){ 0 };
     pawl_status status =
         backend->items->expired(backend, &tx->now, SWEEP_AT_ONCE, tx->arena, rows, &count, reterr);
-    if (status == PAWL_OK && backend->store->now != NULL) {
-        status = backend->store->now(backend, &tx->now, reterr);
+    if (status == PAWL_OK) {
+        status = pawl__work_tx_refresh_now(tx, reterr);
     }
     if (status == PAWL_OK && count > 0) {
         /* Checkpoints are numbered in an order that does not depend on the store. */
@@ -163,10 +151,7 @@ pawl_status pawl_work_sweep(pawl_work *work, pawl_sweep_report *ret_report, pawl
     }
     while (more) {
         struct sweep_request sweep = { .request = { .kind = WORK_RUN, .run = run_sweep } };
-        pawl_status status = pawl__work_submit_request(work, &sweep.request, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__work_submit_request(work, &sweep.request, reterr));
         sum.expired += sweep.report.expired;
         sum.retried += sweep.report.retried;
         sum.failed += sweep.report.failed;

@@ -54,18 +54,18 @@ pawl_idem_answer pawl__work_key_inspect(const struct work_key_row *row, const st
 }
 
 static pawl_idem_answer answer_of(const struct work_key_row *row,
-                                  const struct work_key_begin *wish,
+                                  const struct work_key_begin *given,
                                   const struct work_now *now)
 {
     if (!row->known || pawl__work_key_is_over(row, now) || was_given_up(row)) {
         return PAWL_IDEM_NEW;
     }
-    if (!pawl__view_equal(row->request_hash, wish->request_hash)) {
+    if (!pawl__view_equal(row->request_hash, given->request_hash)) {
         return PAWL_IDEM_HASH_CONFLICT;
     }
     pawl_idem_answer answer = pawl__work_key_inspect(row, now);
     bool open = answer == PAWL_IDEM_IN_DOUBT || answer == PAWL_IDEM_FAILED;
-    return open && wish->take_over ? PAWL_IDEM_NEW : answer;
+    return open && given->take_over ? PAWL_IDEM_NEW : answer;
 }
 
 static int64_t add_capped(int64_t a, int64_t b, int64_t max)
@@ -74,12 +74,12 @@ static int64_t add_capped(int64_t a, int64_t b, int64_t max)
 }
 
 pawl_status pawl__work_key_decide_begin(struct work_key_row *row,
-                                        const struct work_key_begin *wish,
+                                        const struct work_key_begin *given,
                                         const struct work_now *now,
                                         pawl_idem_answer *ret_answer,
                                         pawl_error *reterr)
 {
-    pawl_idem_answer answer = answer_of(row, wish, now);
+    pawl_idem_answer answer = answer_of(row, given, now);
 
     if (answer != PAWL_IDEM_NEW) {
         *ret_answer = answer;
@@ -87,26 +87,26 @@ pawl_status pawl__work_key_decide_begin(struct work_key_row *row,
     }
     if (row->owner_token >= PAWL__LEASE_TOKEN_MAX) {
         return pawl__fail(
-            reterr, PAWL_FAILED, "the tokens of key '%.*s' are used up", VIEW_ARGS(wish->key));
+            reterr, PAWL_FAILED, "the tokens of key '%.*s' are used up", VIEW_ARGS(given->key));
     }
     struct work_key_row taken = {
         .known = row->known,
-        .key = wish->key,
-        .request_hash = wish->request_hash,
-        .task_id = wish->task_id,
-        .work_item_id = wish->work_item_id,
+        .key = given->key,
+        .request_hash = given->request_hash,
+        .task_id = given->task_id,
+        .work_item_id = given->work_item_id,
         .state = WORK_KEY_PENDING,
-        .owner = wish->owner,
+        .owner = given->owner,
         .owner_token = row->owner_token + 1,
         .leased = true,
-        .deadline_ns = add_capped(now->ns, wish->lease_ns, INT64_MAX),
+        .deadline_ns = add_capped(now->ns, given->lease_ns, INT64_MAX),
         .lease_expires_at_us =
-            add_capped(now->wall_us, wish->lease_ns / NS_PER_US, PAWL__WALL_US_MAX),
+            add_capped(now->wall_us, given->lease_ns / NS_PER_US, PAWL__WALL_US_MAX),
         .created_at_us = now->wall_us,
-        .expires_at_us = add_capped(now->wall_us, wish->ttl_us, PAWL__WALL_US_MAX),
-        .over_ns = wish->ttl_us > (INT64_MAX - 1 - now->ns) / NS_PER_US
+        .expires_at_us = add_capped(now->wall_us, given->ttl_us, PAWL__WALL_US_MAX),
+        .over_ns = given->ttl_us > (INT64_MAX - 1 - now->ns) / NS_PER_US
                        ? INT64_MAX - 1
-                       : now->ns + wish->ttl_us * NS_PER_US,
+                       : now->ns + given->ttl_us * NS_PER_US,
     };
     *row = taken;
     *ret_answer = answer;

@@ -58,7 +58,7 @@ pawl_idem_answer pawl__work_key_inspect(const struct work_key_row *row, const st
 /* NEW: the row is what it should become, to be stored in place of what was there. Any other answer
  * leaves it alone. FAILED when the tokens are used up. */
 PAWL_MUST_USE pawl_status pawl__work_key_decide_begin(struct work_key_row *row,
-                                                      const struct work_key_begin *wish,
+                                                      const struct work_key_begin *given,
                                                       const struct work_now *now,
                                                       pawl_idem_answer *ret_answer,
                                                       pawl_error *reterr);

@@ -158,14 +158,9 @@ pawl_status pawl_execute_with_idempotency(pawl_work *work,
     pawl_idem_request taken = PAWL_IDEM_REQUEST_INIT;
     pawl_idem *idem = NULL;
     char *response = NULL;
-    pawl_status status = pawl__take_sized("request", request, &taken, sizeof(taken), reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl_idem_begin(work, request, &idem, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__take_sized("request", request, &taken, sizeof(taken), reterr));
+    TRY(pawl_idem_begin(work, request, &idem, reterr));
+    pawl_status status;
     bool cached = idem->answer == PAWL_IDEM_DONE;
     if (cached) {
         status = give_stored(idem, &response, reterr);

@@ -8,8 +8,8 @@
 #include "base/core/sha256.h"
 #include "base/core/sized.h"
 #include "base/json/json.h"
+#include "work/core/copy.h"
 #include "work/core/internal.h"
-#include "work/core/keep.h"
 #include "work/items/item.h"
 #include "work/keys/backend.h"
 
@@ -92,7 +92,7 @@ static pawl_status copy_row(const struct work_key_row *row,
 
 struct begin_request {
     struct work_request request; /* first */
-    struct work_key_begin wish;
+    struct work_key_begin given;
     pawl_idem *idem; /* answer */
 };
 
@@ -104,24 +104,24 @@ static bool is_refused(const struct work_request *request)
 /* A key may point to a task and an item; both must be there. */
 static pawl_status check_links(struct work_tx *tx, struct begin_request *begin, pawl_error *reterr)
 {
-    const struct work_key_begin *wish = &begin->wish;
+    const struct work_key_begin *given = &begin->given;
     const struct work_item_ops *items = tx->backend->items;
     struct work_task task = { .known = true };
     struct work_row *row = NULL;
     pawl_status status = PAWL_OK;
 
-    if (wish->task_id.len > 0) {
-        status = items->tasks(tx->backend, &wish->task_id, 1, tx->arena, &task, reterr);
+    if (given->task_id.len > 0) {
+        status = items->tasks(tx->backend, &given->task_id, 1, tx->arena, &task, reterr);
     }
     if (status == PAWL_OK && !task.known) {
         return pawl__work_refuse(
-            &begin->request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(wish->task_id));
+            &begin->request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(given->task_id));
     }
-    if (status == PAWL_OK && wish->work_item_id.len > 0) {
-        status = items->load(tx->backend, &wish->work_item_id, 1, tx->arena, &row, reterr);
+    if (status == PAWL_OK && given->work_item_id.len > 0) {
+        status = items->load(tx->backend, &given->work_item_id, 1, tx->arena, &row, reterr);
         if (status == PAWL_OK && row == NULL) {
             return pawl__work_refuse(
-                &begin->request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(wish->work_item_id));
+                &begin->request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(given->work_item_id));
         }
     }
     return status;
@@ -136,11 +136,11 @@ static pawl_status run_begin(struct work_tx *tx, struct work_request *request, p
 
     pawl_idem_free(STEAL(begin->idem)); /* of an attempt that came to nothing */
     pawl_status status =
-        keys->load(tx->backend, &tx->now, begin->wish.key, tx->arena, &row, reterr);
+        keys->load(tx->backend, &tx->now, begin->given.key, tx->arena, &row, reterr);
     if (status != PAWL_OK) {
         return status;
     }
-    if (pawl__work_key_decide_begin(&row, &begin->wish, &tx->now, &answer, &request->item.outcome)
+    if (pawl__work_key_decide_begin(&row, &begin->given, &tx->now, &answer, &request->item.outcome)
         != PAWL_OK) {
         return PAWL_OK; /* refused */
     }
@@ -154,17 +154,12 @@ static pawl_status run_begin(struct work_tx *tx, struct work_request *request, p
                                                      : status;
 }
 
-static pawl_status check_optional(const char *field, pawl_view text, pawl_error *reterr)
-{
-    return text.len == 0 ? PAWL_OK : pawl__work_check_name(field, text, reterr);
-}
-
 static pawl_status check_texts(const pawl_idem_request *request, pawl_error *reterr)
 {
     TRY(pawl__work_check_name("key", request->key, reterr));
-    TRY(check_optional("owner", request->owner, reterr));
-    TRY(check_optional("task_id", request->task_id, reterr));
-    return check_optional("work_item_id", request->work_item_id, reterr);
+    TRY(pawl__work_check_optional_name("owner", request->owner, reterr));
+    TRY(pawl__work_check_optional_name("task_id", request->task_id, reterr));
+    return pawl__work_check_optional_name("work_item_id", request->work_item_id, reterr);
 }
 
 /* In one form: digits in capitals are the same hash. */
@@ -193,11 +188,11 @@ static pawl_status check_hash(pawl_view given,
     return PAWL_OK;
 }
 
-static pawl_status make_wish(const pawl_work *work,
-                             const pawl_idem_request *request,
-                             char hash[PAWL_REQUEST_HASH_SIZE],
-                             struct work_key_begin *ret_wish,
-                             pawl_error *reterr)
+static pawl_status parse_begin(const pawl_work *work,
+                               const pawl_idem_request *request,
+                               char hash[PAWL_REQUEST_HASH_SIZE],
+                               struct work_key_begin *ret_begin,
+                               pawl_error *reterr)
 {
     int64_t ttl_ms = request->ttl_ms == 0 ? TTL_MS_DEFAULT : request->ttl_ms;
     uint32_t lease_ms = request->lease_ms == 0 ? work->options.lease_ms : request->lease_ms;
@@ -210,7 +205,7 @@ static pawl_status make_wish(const pawl_work *work,
                           (long long)ttl_ms,
                           (long long)TTL_MS_MAX);
     }
-    *ret_wish = (struct work_key_begin){
+    *ret_begin = (struct work_key_begin){
         .key = request->key,
         .request_hash = pawl_view_of(hash),
         .owner = request->owner,
@@ -234,14 +229,9 @@ pawl_status pawl_idem_begin(pawl_work *work,
     pawl_idem_request taken = PAWL_IDEM_REQUEST_INIT;
     char hash[PAWL_REQUEST_HASH_SIZE];
     struct begin_request begin = { .request = { .kind = WORK_RUN, .run = run_begin } };
-    pawl_status status = pawl__take_sized("request", request, &taken, sizeof(taken), reterr);
-
-    if (status == PAWL_OK) {
-        status = make_wish(work, &taken, hash, &begin.wish, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__work_submit_request(work, &begin.request, reterr);
-    }
+    TRY(pawl__take_sized("request", request, &taken, sizeof(taken), reterr));
+    TRY(parse_begin(work, &taken, hash, &begin.given, reterr));
+    pawl_status status = pawl__work_submit_request(work, &begin.request, reterr);
     if (status != PAWL_OK) {
         pawl_idem_free(begin.idem);
         return status;
@@ -252,13 +242,13 @@ pawl_status pawl_idem_begin(pawl_work *work,
 
 /* --- Ending --- */
 
-enum ending { ENDING_COMPLETE, ENDING_FAIL, ENDING_RELEASE };
+enum end_kind { END_COMPLETE, END_FAIL, END_RELEASE };
 
 struct end_request {
     struct work_request request; /* first */
     pawl_view key;
     uint64_t owner_token;
-    enum ending ending;
+    enum end_kind kind;
     pawl_view response;
 };
 
@@ -268,13 +258,13 @@ static pawl_status decide_end(const struct end_request *end,
                               bool *ret_changed,
                               pawl_error *reterr)
 {
-    if (end->ending == ENDING_RELEASE) {
+    if (end->kind == END_RELEASE) {
         return pawl__work_key_decide_release(row, end->owner_token, ret_changed, reterr);
     }
     return pawl__work_key_decide_end(row,
                                      end->owner_token,
-                                     end->ending == ENDING_COMPLETE ? WORK_KEY_COMPLETED
-                                                                    : WORK_KEY_FAILED,
+                                     end->kind == END_COMPLETE ? WORK_KEY_COMPLETED
+                                                               : WORK_KEY_FAILED,
                                      end->response,
                                      now,
                                      ret_changed,
@@ -297,7 +287,7 @@ static pawl_status run_end(struct work_tx *tx, struct work_request *request, paw
 static pawl_status end_key(pawl_work *work,
                            pawl_view key,
                            uint64_t owner_token,
-                           enum ending ending,
+                           enum end_kind kind,
                            pawl_view response,
                            pawl_error *reterr)
 {
@@ -305,8 +295,8 @@ static pawl_status end_key(pawl_work *work,
         .request = { .item = { .bytes = response.len }, .kind = WORK_RUN, .run = run_end },
         .key = key,
         .owner_token = owner_token,
-        .ending = ending,
-        .response = response.len == 0 && ending != ENDING_RELEASE ? pawl_view_of("null") : response,
+        .kind = kind,
+        .response = response.len == 0 && kind != END_RELEASE ? pawl_view_of("null") : response,
     };
     TRY(pawl__work_check_name("key", key, reterr));
     TRY(pawl__work_check_json("response", response, work->options.data_bytes_max, reterr));
@@ -319,7 +309,7 @@ pawl_status pawl_idem_complete(
     NEED(work, reterr);
     NEED_VIEW(key, reterr);
     NEED_VIEW(response, reterr);
-    return end_key(work, key, owner_token, ENDING_COMPLETE, response, reterr);
+    return end_key(work, key, owner_token, END_COMPLETE, response, reterr);
 }
 
 pawl_status pawl_idem_fail(
@@ -328,7 +318,7 @@ pawl_status pawl_idem_fail(
     NEED(work, reterr);
     NEED_VIEW(key, reterr);
     NEED_VIEW(response, reterr);
-    return end_key(work, key, owner_token, ENDING_FAIL, response, reterr);
+    return end_key(work, key, owner_token, END_FAIL, response, reterr);
 }
 
 pawl_status pawl_idem_release(pawl_work *work,
@@ -338,7 +328,7 @@ pawl_status pawl_idem_release(pawl_work *work,
 {
     NEED(work, reterr);
     NEED_VIEW(key, reterr);
-    return end_key(work, key, owner_token, ENDING_RELEASE, (pawl_view){ NULL, 0 }, reterr);
+    return end_key(work, key, owner_token, END_RELEASE, (pawl_view){ NULL, 0 }, reterr);
 }
 
 /* --- Looking --- */

@@ -5,7 +5,7 @@
 #include "work/checkpoints/backend.h"
 #include "work/checkpoints/checkpoint.h"
 #include "work/checkpoints/evidence.h"
-#include "work/core/keep.h"
+#include "work/core/copy.h"
 #include "work/postgres/backend.h"
 
 enum { ROW_EXISTS_MS_MAX = 10000, RESULTS_AT_ONCE = WORK_PG_STEPS_MAX / 2 };

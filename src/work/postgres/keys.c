@@ -1,7 +1,7 @@
 /* Idempotency keys in PostgreSQL. */
 #include "base/core/buf.h"
 #include "base/core/error.h"
-#include "work/core/keep.h"
+#include "work/core/copy.h"
 #include "work/keys/backend.h"
 #include "work/postgres/backend.h"
 

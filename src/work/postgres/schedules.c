@@ -1,6 +1,6 @@
 /* Schedules in PostgreSQL. */
 #include "base/core/error.h"
-#include "work/core/keep.h"
+#include "work/core/copy.h"
 #include "work/postgres/backend.h"
 #include "work/schedules/backend.h"
 

@@ -6,7 +6,7 @@
 #include "base/core/error.h"
 #include "base/core/sized.h"
 #include "work/checkpoints/checkpoint.h"
-#include "work/core/keep.h"
+#include "work/core/copy.h"
 #include "work/items/item.h"
 #include "work/keys/backend.h"
 

@@ -194,10 +194,7 @@ static pawl_status read_field(const struct field *field,
         if (more && !pawl__view_split(&text, ',', &part)) {
             part.len = 0;
         }
-        pawl_status status = read_part(field, part, &bits, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(read_part(field, part, &bits, reterr));
         if (more && text.len == 0) {
             return pawl__fail(reterr, PAWL_INVALID, "%s: an empty part", field->name);
         }
@@ -249,10 +246,7 @@ static pawl_status read_fields(pawl_view text, struct work_cron *cron, pawl_erro
                               fields[i].name);
         }
         star[i] = word.data[0] == '*';
-        pawl_status status = read_field(&fields[i], word, &bits[i], reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(read_field(&fields[i], word, &bits[i], reterr));
     }
     pawl_view rest = take_word(&text);
     if (rest.len > 0) {

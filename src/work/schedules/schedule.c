@@ -10,8 +10,8 @@
 #include "base/core/buf.h"
 #include "base/core/error.h"
 #include "base/thread/inside.h"
+#include "work/core/copy.h"
 #include "work/core/internal.h"
-#include "work/core/keep.h"
 #include "work/items/item.h"
 #include "work/schedules/backend.h"
 #include "work/schedules/cron.h"
@@ -149,12 +149,9 @@ pawl_status pawl_schedule_list(pawl_work *work,
 {
     NEED(work, reterr);
     NEED(visit, reterr);
-    struct pawl__inside inside;
-
+    AUTO(pawl__inside_leave) struct pawl__inside inside;
     pawl__inside_enter(&inside, work);
-    pawl_status status = work->backend->schedules->list(work->backend, visit, context, reterr);
-    pawl__inside_leave(&inside);
-    return status;
+    return work->backend->schedules->list(work->backend, visit, context, reterr);
 }
 
 /* --- Firing --- */

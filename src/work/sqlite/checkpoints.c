@@ -6,7 +6,7 @@
 #include "work/checkpoints/backend.h"
 #include "work/checkpoints/checkpoint.h"
 #include "work/checkpoints/evidence.h"
-#include "work/core/keep.h"
+#include "work/core/copy.h"
 #include "work/sqlite/backend.h"
 
 enum { ROW_EXISTS_MS_MAX = 10000 };

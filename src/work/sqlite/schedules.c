@@ -1,7 +1,7 @@
 /* Schedules in SQLite. */
 #include "base/core/buf.h"
 #include "base/core/error.h"
-#include "work/core/keep.h"
+#include "work/core/copy.h"
 #include "work/schedules/backend.h"
 #include "work/sqlite/backend.h"
 

@@ -157,12 +157,9 @@ static pawl_status list_tasks(pawl_work *work,
     if (query->status != NULL && (unsigned)*query->status > PAWL_TASK_CANCELLED) {
         return pawl__fail(reterr, PAWL_INVALID, "status: %d is none", (int)*query->status);
     }
-    struct pawl__inside inside;
+    AUTO(pawl__inside_leave) struct pawl__inside inside;
     pawl__inside_enter(&inside, work);
-    pawl_status status =
-        work->backend->items->task_read(work->backend, query, visit, context, reterr);
-    pawl__inside_leave(&inside);
-    return status;
+    return work->backend->items->task_read(work->backend, query, visit, context, reterr);
 }
 
 pawl_status pawl_task_list(pawl_work *work,
@@ -257,13 +254,9 @@ static pawl_status cancel_items(struct work_tx *tx,
                                 pawl_error *reterr)
 {
     struct work_backend *backend = tx->backend;
-    struct work_row **rows =
-        pawl__work_tx_alloc(tx, CANCEL_AT_ONCE, sizeof(struct work_row *), reterr);
+    struct work_row **rows = TX_ALLOC(tx, CANCEL_AT_ONCE, sizeof(struct work_row *), reterr);
     size_t count = 0;
 
-    if (rows == NULL) {
-        return PAWL_NOMEM;
-    }
     *ret_items = 0;
     do {
         pawl_status status = backend->items->unfinished(
