@@ -150,7 +150,6 @@ static pawl_status run_all(struct work_tx *tx,
 {
     size_t leased = 0;
     size_t claims = 0;
-    pawl_status status = PAWL_OK;
 
     for (size_t i = 0; i < count; i++) {
         if (requests[i]->kind == WORK_LEASED) {
@@ -161,7 +160,7 @@ static pawl_status run_all(struct work_tx *tx,
         }
     }
     if (leased > 0) {
-        status = pawl__work_group_leased(tx, group->leased, leased, reterr);
+        TRY(pawl__work_group_leased(tx, group->leased, leased, reterr));
     }
     for (size_t i = 0; i < count; i++) {
         struct work_claiming *claiming = pawl__work_claim_in(requests[i]);
@@ -169,15 +168,15 @@ static pawl_status run_all(struct work_tx *tx,
             group->claims[claims++] = claiming;
         }
     }
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (requests[i]->kind == WORK_RUN) {
-            status = requests[i]->run(tx, requests[i], reterr);
+            TRY(requests[i]->run(tx, requests[i], reterr));
         }
     }
-    if (status == PAWL_OK && claims > 0) {
-        status = pawl__work_group_claims(tx, group->claims, claims, reterr);
+    if (claims > 0) {
+        TRY(pawl__work_group_claims(tx, group->claims, claims, reterr));
     }
-    return status == PAWL_OK ? derive_tasks(tx, reterr) : status;
+    return derive_tasks(tx, reterr);
 }
 
 /* Tells a store that is far away what the group begins with. */

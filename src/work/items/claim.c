@@ -13,7 +13,7 @@
 #include "work/core/internal.h"
 #include "work/items/item.h"
 
-enum { LET_IN_AT_ONCE = 1000 };
+enum { ADMIT_AT_ONCE = 1000 };
 #define AGAIN_NS (250 * NS_PER_MS) /* a waiting claim asks a store that failed again */
 /* How much longer than it was asked for a claim waits for a store that is at it. Less would give up
  * leases that a slow disk is about to give; a store that hangs is given up by then. */
@@ -33,19 +33,19 @@ pawl_status pawl__work_tx_admit_due(struct work_tx *tx,
     *ret_count = 0;
     do {
         if (rows == NULL) {
-            rows = TX_ALLOC(tx, LET_IN_AT_ONCE, sizeof(struct work_row *), reterr);
+            rows = TX_ALLOC(tx, ADMIT_AT_ONCE, sizeof(struct work_row *), reterr);
         }
-        size_t let_in = 0;
+        size_t admitted = 0;
         TRY(backend->items->due(
-            backend, &tx->now, LET_IN_AT_ONCE, tx->arena, rows, &found, ret_next_ns, reterr));
+            backend, &tx->now, ADMIT_AT_ONCE, tx->arena, rows, &found, ret_next_ns, reterr));
         for (size_t i = 0; i < found; i++) {
             if (pawl__work_decide_due(rows[i], &tx->now)) {
-                rows[let_in++] = rows[i];
+                rows[admitted++] = rows[i];
             }
         }
-        TRY(pawl__work_tx_put(tx, rows, let_in, reterr));
-        *ret_count += let_in;
-    } while (found == LET_IN_AT_ONCE);
+        TRY(pawl__work_tx_put(tx, rows, admitted, reterr));
+        *ret_count += admitted;
+    } while (found == ADMIT_AT_ONCE);
     return PAWL_OK;
 }
 
@@ -175,35 +175,29 @@ pawl_status pawl__work_group_claims(struct work_tx *tx,
                                     pawl_error *reterr)
 {
     bool *served = TX_ALLOC(tx, count, sizeof(*served), reterr);
-    uint64_t let_in;
+    uint64_t admitted;
     int64_t next_ns = INT64_MAX;
 
-    pawl_status status = pawl__work_tx_admit_due(tx, &let_in, &next_ns, reterr);
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+    TRY(pawl__work_tx_admit_due(tx, &admitted, &next_ns, reterr));
+    for (size_t i = 0; i < count; i++) {
         if (!served[i]) {
-            status = serve(tx, claims, count, i, served, reterr);
+            TRY(serve(tx, claims, count, i, served, reterr));
         }
         claims[i]->next_due_ns = next_ns;
         claims[i]->now_ns = tx->now.ns;
-        if (status == PAWL_OK && claims[i]->claimed == NULL) {
+        if (claims[i]->claimed == NULL) {
             pawl__work_refuse(&claims[i]->request, PAWL_NOT_FOUND, "nothing to claim");
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* --- on the caller's --- */
 
 static pawl_status check_claim(const pawl_claim *claim, pawl_error *reterr)
 {
-    pawl_status status = pawl__work_check_name("holder", claim->holder, reterr);
-
-    if (status == PAWL_OK && claim->task_id.len > 0) {
-        status = pawl__work_check_name("task", claim->task_id, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__work_check_name("holder", claim->holder, reterr));
+    TRY(pawl__work_check_optional_name("task", claim->task_id, reterr));
     if (claim->work_type_count > WORK_CLAIM_TYPES_MAX) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
@@ -215,10 +209,7 @@ static pawl_status check_claim(const pawl_claim *claim, pawl_error *reterr)
         return pawl__fail(reterr, PAWL_INVALID, "types: is NULL");
     }
     for (size_t i = 0; i < claim->work_type_count; i++) {
-        status = pawl__work_check_name("types", claim->work_types[i], reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__work_check_name("types", claim->work_types[i], reterr));
     }
     if (claim->count_max < 1 || claim->count_max > PAWL_WORK_BATCH_MAX) {
         return pawl__fail(reterr,
@@ -237,11 +228,8 @@ pawl_status pawl__work_claim_parse(pawl_work *work,
 {
     claiming->claim = (pawl_claim)PAWL_CLAIM_INIT;
     claiming->request.kind = WORK_CLAIM;
-    pawl_status status =
-        pawl__take_sized("claim", given, &claiming->claim, sizeof(claiming->claim), reterr);
-    if (status == PAWL_OK) {
-        status = check_claim(&claiming->claim, reterr);
-    }
+    TRY(pawl__take_sized("claim", given, &claiming->claim, sizeof(claiming->claim), reterr));
+    TRY(check_claim(&claiming->claim, reterr));
     if (claiming->claim.lease_ms == 0) {
         claiming->claim.lease_ms = work->options.lease_ms;
     }
@@ -250,7 +238,7 @@ pawl_status pawl__work_claim_parse(pawl_work *work,
         .work_type_count = claiming->claim.work_type_count,
         .task_id = claiming->claim.task_id,
     };
-    return status;
+    return PAWL_OK;
 }
 
 /* Until when to wait for news at the most: a waiting item may become due before the deadline. */

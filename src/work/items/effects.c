@@ -7,17 +7,17 @@
 #include "work/items/item.h"
 
 /* One item that comes after one that has ended. */
-struct follower {
+struct dependent {
     pawl_view id;
     const struct work_row *ended;
-    struct follower *next;
+    struct dependent *next;
 };
 
-struct followers {
+struct dependents {
     struct work_tx *tx;
     struct work_row *const *ended; /* ascending ids */
     size_t ended_count;
-    struct follower *first;
+    struct dependent *first;
     size_t count;
     bool nomem;
 };
@@ -28,40 +28,40 @@ static int by_row_id(const void *a, const void *b)
                                  (*(struct work_row *const *)b)->item.work_item_id);
 }
 
-static int by_follower_id(const void *a, const void *b)
+static int by_dependent_id(const void *a, const void *b)
 {
-    return pawl__work_view_order((*(struct follower *const *)a)->id,
-                                 (*(struct follower *const *)b)->id);
+    return pawl__work_view_order((*(struct dependent *const *)a)->id,
+                                 (*(struct dependent *const *)b)->id);
 }
 
-static const struct work_row *find_ended(const struct followers *followers, pawl_view id)
+static const struct work_row *find_ended(const struct dependents *dependents, pawl_view id)
 {
     struct work_row key = { .item.work_item_id = id };
     const struct work_row *wanted = &key;
     struct work_row *const *found = bsearch(
-        &wanted, followers->ended, followers->ended_count, sizeof(struct work_row *), by_row_id);
+        &wanted, dependents->ended, dependents->ended_count, sizeof(struct work_row *), by_row_id);
 
     return found == NULL ? NULL : *found;
 }
 
-static void note_follower(void *context, const struct work_edge *edge)
+static void note_dependent(void *context, const struct work_edge *edge)
 {
-    struct followers *followers = context;
-    const struct work_row *ended = find_ended(followers, edge->after_id);
-    struct follower *follower = pawl__arena_take(followers->tx->arena, sizeof(*follower));
+    struct dependents *dependents = context;
+    const struct work_row *ended = find_ended(dependents, edge->after_id);
+    struct dependent *dependent = pawl__arena_take(dependents->tx->arena, sizeof(*dependent));
 
     if (ended == NULL) {
         return;
     }
-    if (follower == NULL
-        || !pawl__arena_copy(followers->tx->arena, edge->work_item_id, &follower->id)) {
-        followers->nomem = true;
+    if (dependent == NULL
+        || !pawl__arena_copy(dependents->tx->arena, edge->work_item_id, &dependent->id)) {
+        dependents->nomem = true;
         return;
     }
-    follower->ended = ended;
-    follower->next = followers->first;
-    followers->first = follower;
-    followers->count++;
+    dependent->ended = ended;
+    dependent->next = dependents->first;
+    dependents->first = dependent;
+    dependents->count++;
 }
 
 pawl_status pawl__work_tx_fail_after(struct work_tx *tx,
@@ -101,9 +101,9 @@ static pawl_status follow(struct work_tx *tx,
     return pawl__work_tx_fail_after(tx, row, ended->item.work_item_id, ret_changed, reterr);
 }
 
-/* Loads the followers' rows, each once, and changes them. */
+/* Loads the dependents' rows, each once, and changes them. */
 static pawl_status apply(struct work_tx *tx,
-                         struct follower **sorted,
+                         struct dependent **sorted,
                          size_t count,
                          struct work_row ***ret_changed,
                          size_t *ret_count,
@@ -119,14 +119,13 @@ static pawl_status apply(struct work_tx *tx,
             ids[distinct++] = sorted[i]->id;
         }
     }
-    pawl_status status =
-        tx->backend->items->load(tx->backend, ids, distinct, tx->arena, rows, reterr);
-    for (size_t i = 0, at = 0; i < distinct && status == PAWL_OK; i++) {
+    TRY(tx->backend->items->load(tx->backend, ids, distinct, tx->arena, rows, reterr));
+    for (size_t i = 0, at = 0; i < distinct; i++) {
         bool any = false;
         for (; at < count && pawl__view_equal(sorted[at]->id, ids[i]); at++) {
             bool one = false;
-            if (rows[i] != NULL && status == PAWL_OK) {
-                status = follow(tx, rows[i], sorted[at]->ended, &one, reterr);
+            if (rows[i] != NULL) {
+                TRY(follow(tx, rows[i], sorted[at]->ended, &one, reterr));
             }
             any |= one;
         }
@@ -136,14 +135,14 @@ static pawl_status apply(struct work_tx *tx,
     }
     *ret_changed = rows;
     *ret_count = changed;
-    return status;
+    return PAWL_OK;
 }
 
 /* The rows that have ended, in the order of their ids. */
 static pawl_status collect_ended(struct work_tx *tx,
                                  struct work_row *const *rows,
                                  size_t count,
-                                 struct followers *followers,
+                                 struct dependents *dependents,
                                  pawl_view **ret_ids,
                                  pawl_error *reterr)
 {
@@ -160,7 +159,7 @@ static pawl_status collect_ended(struct work_tx *tx,
     for (size_t i = 0; i < ended_count; i++) {
         ids[i] = ended[i]->item.work_item_id;
     }
-    *followers = (struct followers){ .tx = tx, .ended = ended, .ended_count = ended_count };
+    *dependents = (struct dependents){ .tx = tx, .ended = ended, .ended_count = ended_count };
     *ret_ids = ids;
     return PAWL_OK;
 }
@@ -172,29 +171,29 @@ static pawl_status next_generation(struct work_tx *tx,
                                    size_t *ret_count,
                                    pawl_error *reterr)
 {
-    struct followers followers;
+    struct dependents dependents;
     pawl_view *ids;
-    pawl_status status = collect_ended(tx, rows, count, &followers, &ids, reterr);
 
     *ret_count = 0;
-    if (status != PAWL_OK || followers.ended_count == 0) {
-        return status;
-    }
-    TRY(tx->backend->items->edges(
-        tx->backend, ids, followers.ended_count, note_follower, &followers, reterr));
-    if (followers.nomem) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for items that come after others");
-    }
-    if (followers.count == 0) {
+    TRY(collect_ended(tx, rows, count, &dependents, &ids, reterr));
+    if (dependents.ended_count == 0) {
         return PAWL_OK;
     }
-    struct follower **sorted = TX_ALLOC(tx, followers.count, sizeof(struct follower *), reterr);
+    TRY(tx->backend->items->edges(
+        tx->backend, ids, dependents.ended_count, note_dependent, &dependents, reterr));
+    if (dependents.nomem) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for items that come after others");
+    }
+    if (dependents.count == 0) {
+        return PAWL_OK;
+    }
+    struct dependent **sorted = TX_ALLOC(tx, dependents.count, sizeof(struct dependent *), reterr);
     size_t i = 0;
-    for (struct follower *at = followers.first; at != NULL; at = at->next) {
+    for (struct dependent *at = dependents.first; at != NULL; at = at->next) {
         sorted[i++] = at;
     }
-    qsort(sorted, followers.count, sizeof(struct follower *), by_follower_id);
-    return apply(tx, sorted, followers.count, ret_rows, ret_count, reterr);
+    qsort(sorted, dependents.count, sizeof(struct dependent *), by_dependent_id);
+    return apply(tx, sorted, dependents.count, ret_rows, ret_count, reterr);
 }
 
 static pawl_status note_tasks(struct work_tx *tx,
@@ -220,16 +219,9 @@ pawl_status pawl__work_tx_put(struct work_tx *tx,
     while (count > 0) {
         struct work_row **next = NULL;
         size_t next_count = 0;
-        pawl_status status = tx->backend->items->put(tx->backend, &tx->now, rows, count, reterr);
-        if (status == PAWL_OK) {
-            status = note_tasks(tx, rows, count, reterr);
-        }
-        if (status == PAWL_OK) {
-            status = next_generation(tx, rows, count, &next, &next_count, reterr);
-        }
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(tx->backend->items->put(tx->backend, &tx->now, rows, count, reterr));
+        TRY(note_tasks(tx, rows, count, reterr));
+        TRY(next_generation(tx, rows, count, &next, &next_count, reterr));
         rows = next;
         count = next_count;
     }

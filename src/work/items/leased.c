@@ -12,15 +12,15 @@
 
 /* --- on the committer's thread --- */
 
-struct place {
+struct position {
     pawl_view id;
     size_t call;
 };
 
 static int by_id_then_arrival(const void *a, const void *b)
 {
-    const struct place *one = a;
-    const struct place *other = b;
+    const struct position *one = a;
+    const struct position *other = b;
     int order = pawl__work_view_order(one->id, other->id);
 
     return order != 0 ? order : (one->call > other->call) - (one->call < other->call);
@@ -55,27 +55,27 @@ pawl_status pawl__work_group_leased(struct work_tx *tx,
                                     pawl_error *reterr)
 {
     struct work_backend *backend = tx->backend;
-    struct place *places = TX_ALLOC(tx, count, sizeof(*places), reterr);
+    struct position *positions = TX_ALLOC(tx, count, sizeof(*positions), reterr);
     pawl_view *ids = TX_ALLOC(tx, count, sizeof(*ids), reterr);
     struct work_row **rows = TX_ALLOC(tx, count, sizeof(struct work_row *), reterr);
     size_t distinct = 0;
     size_t changed_count = 0;
 
     for (size_t i = 0; i < count; i++) {
-        places[i] = (struct place){ .id = calls[i]->lease.work_item_id, .call = i };
+        positions[i] = (struct position){ .id = calls[i]->lease.work_item_id, .call = i };
     }
-    qsort(places, count, sizeof(*places), by_id_then_arrival);
+    qsort(positions, count, sizeof(*positions), by_id_then_arrival);
     for (size_t i = 0; i < count; i++) {
-        if (distinct == 0 || !pawl__view_equal(ids[distinct - 1], places[i].id)) {
-            ids[distinct++] = places[i].id;
+        if (distinct == 0 || !pawl__view_equal(ids[distinct - 1], positions[i].id)) {
+            ids[distinct++] = positions[i].id;
         }
     }
     TRY(backend->items->load(backend, ids, distinct, tx->arena, rows, reterr));
     TRY(pawl__work_tx_refresh_now(tx, reterr));
     for (size_t i = 0, at = 0; i < distinct; i++) {
         bool changed = false;
-        for (; at < count && pawl__view_equal(places[at].id, ids[i]); at++) {
-            changed |= decide_one(tx, calls[places[at].call], rows[i]);
+        for (; at < count && pawl__view_equal(positions[at].id, ids[i]); at++) {
+            changed |= decide_one(tx, calls[positions[at].call], rows[i]);
         }
         if (changed) {
             rows[changed_count++] = rows[i]; /* changed_count <= i */
@@ -92,16 +92,10 @@ pawl_status pawl__work_tx_lease(struct work_tx *tx,
 {
     struct work_backend *backend = tx->backend;
     struct work_row *row = NULL;
-    pawl_status status =
-        backend->items->load(backend, &lease->work_item_id, 1, tx->arena, &row, reterr);
 
     *ret_row = NULL;
-    if (status == PAWL_OK) {
-        status = pawl__work_tx_refresh_now(tx, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(backend->items->load(backend, &lease->work_item_id, 1, tx->arena, &row, reterr));
+    TRY(pawl__work_tx_refresh_now(tx, reterr));
     if (row == NULL) {
         no_such_item(&request->item.outcome, lease->work_item_id);
     } else if (pawl__work_decide_held(row, lease->token, &tx->now, &request->item.outcome)
@@ -113,11 +107,9 @@ pawl_status pawl__work_tx_lease(struct work_tx *tx,
 
 /* --- on the caller's --- */
 
-static pawl_status take_lease(const pawl_lease *lease, struct work_leased *call, pawl_error *reterr)
+static pawl_status set_lease(const pawl_lease *lease, struct work_leased *call, pawl_error *reterr)
 {
-    if (lease == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "lease: is NULL");
-    }
+    NEED(lease, reterr);
     call->request.kind = WORK_LEASED;
     call->lease = *lease;
     call->command.token = lease->token;
@@ -132,23 +124,20 @@ pawl_status pawl_work_heartbeat(pawl_work *work,
 {
     NEED(work, reterr);
     struct work_leased call = { .command.kind = WORK_HEARTBEAT };
-    pawl_status status = take_lease(lease, &call, reterr);
-
+    TRY(set_lease(lease, &call, reterr));
     call.command.lease_ns =
         (int64_t)(lease_ms == 0 ? work->options.lease_ms : lease_ms) * NS_PER_MS;
-    if (status == PAWL_OK) {
-        status = pawl__work_submit_request(work, &call.request, reterr);
-    }
-    if (status == PAWL_OK && ret_expires_at_us != NULL) {
+    TRY(pawl__work_submit_request(work, &call.request, reterr));
+    if (ret_expires_at_us != NULL) {
         *ret_expires_at_us = call.expires_at_us;
     }
-    return status;
+    return PAWL_OK;
 }
 
-static pawl_status take_output(pawl_work *work,
-                               pawl_view output_data,
-                               struct work_leased *call,
-                               pawl_error *reterr)
+static pawl_status set_output(pawl_work *work,
+                              pawl_view output_data,
+                              struct work_leased *call,
+                              pawl_error *reterr)
 {
     call->command.output_data = output_data;
     call->request.item.bytes += output_data.len;
@@ -162,8 +151,8 @@ pawl_status pawl_work_complete(pawl_work *work,
 {
     NEED(work, reterr);
     struct work_leased call = { .command.kind = WORK_COMPLETE };
-    TRY(take_lease(lease, &call, reterr));
-    TRY(take_output(work, output_data, &call, reterr));
+    TRY(set_lease(lease, &call, reterr));
+    TRY(set_output(work, output_data, &call, reterr));
     return pawl__work_submit_request(work, &call.request, reterr);
 }
 
@@ -199,8 +188,8 @@ pawl_status pawl_work_complete_and_claim(pawl_work *work,
     NEED(ret_claimed, reterr);
     struct work_claiming next = { 0 };
     struct work_leased call = { .command.kind = WORK_COMPLETE };
-    TRY(take_lease(lease, &call, reterr));
-    TRY(take_output(work, output_data, &call, reterr));
+    TRY(set_lease(lease, &call, reterr));
+    TRY(set_output(work, output_data, &call, reterr));
     TRY(pawl__work_claim_parse(work, claim, &next, reterr));
     pawl__calls_enter(&work->calls);
     pawl_status status = complete_and_claim(work, &call, &next, claim, ret_claimed, reterr);
@@ -223,11 +212,11 @@ pawl_status pawl_work_fail(pawl_work *work,
                      .backoff = { .first_ns = work->options.retry_first_ms * NS_PER_MS,
                                   .max_ns = work->options.retry_max_ms * NS_PER_MS } },
     };
-    TRY(take_lease(lease, &call, reterr));
+    TRY(set_lease(lease, &call, reterr));
     TRY(pawl__work_check_message(
         "error_message", error_message, &call.command.error_message, reterr));
     call.request.item.bytes = call.command.error_message.len;
-    TRY(take_output(work, output_data, &call, reterr));
+    TRY(set_output(work, output_data, &call, reterr));
     TRY(pawl__work_submit_request(work, &call.request, reterr));
     if (ret_status != NULL) {
         *ret_status = call.status;
@@ -239,7 +228,7 @@ pawl_status pawl_work_release(pawl_work *work, const pawl_lease *lease, pawl_err
 {
     NEED(work, reterr);
     struct work_leased call = { .command.kind = WORK_RELEASE };
-    TRY(take_lease(lease, &call, reterr));
+    TRY(set_lease(lease, &call, reterr));
     return pawl__work_submit_request(work, &call.request, reterr);
 }
 
@@ -265,7 +254,7 @@ static void answer_unawaited(struct pawl__commit_item *item)
     free(unawaited);
 }
 
-static pawl_view keep_text(char *to, pawl_view text)
+static pawl_view copy_text(char *to, pawl_view text)
 {
     if (text.len > 0) {
         memcpy(to, text.data, text.len);
@@ -292,8 +281,8 @@ static pawl_status send_unawaited(pawl_work *work,
         .answer = answer,
         .context = context,
     };
-    unawaited->call.lease.work_item_id = keep_text(unawaited->text, id);
-    unawaited->call.command.output_data = keep_text(unawaited->text + id.len, output);
+    unawaited->call.lease.work_item_id = copy_text(unawaited->text, id);
+    unawaited->call.command.output_data = copy_text(unawaited->text + id.len, output);
     unawaited->call.request.item.done = answer_unawaited;
     pawl_status status = pawl__work_submit_request_async(work, &unawaited->call.request, reterr);
     if (status != PAWL_OK) {
@@ -311,11 +300,9 @@ pawl_status pawl_work_complete_async(pawl_work *work,
 {
     NEED(work, reterr);
     struct work_leased call = { .command.kind = WORK_COMPLETE };
-    TRY(take_lease(lease, &call, reterr));
-    TRY(take_output(work, output_data, &call, reterr));
-    if (answer == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "answer: is NULL");
-    }
+    TRY(set_lease(lease, &call, reterr));
+    TRY(set_output(work, output_data, &call, reterr));
+    NEED(answer, reterr);
     return send_unawaited(work, &call, answer, context, reterr);
 }
 
@@ -323,6 +310,6 @@ pawl_status pawl__work_release_async(
     void *work, const pawl_lease *lease, pawl_work_answer answer, void *context, pawl_error *reterr)
 {
     struct work_leased call = { .command.kind = WORK_RELEASE };
-    TRY(take_lease(lease, &call, reterr));
+    TRY(set_lease(lease, &call, reterr));
     return send_unawaited(work, &call, answer, context, reterr);
 }

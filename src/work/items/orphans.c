@@ -1,5 +1,5 @@
-/* Items that were left waiting: foreign SQL has ended, or deleted, what they come after. What we end
- * frees its followers in the same transaction (effects.c). */
+/* Orphans: items that still wait although foreign SQL has ended or deleted an item they depend on. What
+ * this library ends frees its dependents in the same transaction (effects.c). */
 #include "base/core/buf.h"
 #include "base/core/error.h"
 #include "work/core/group.h"
@@ -67,25 +67,23 @@ static pawl_status recount(struct work_tx *tx,
 static pawl_status run_orphans(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
 {
     struct orphans_request *orphans = (struct orphans_request *)request;
-    pawl_status status = PAWL_OK;
 
     orphans->changed = 0;
     orphans->freed = 0;
-    for (size_t i = 0; i < orphans->count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < orphans->count; i++) {
         struct work_row *row = NULL;
         bool changed = false;
-        status =
-            tx->backend->items->load(tx->backend, &orphans->ids[i], 1, tx->arena, &row, reterr);
-        if (status == PAWL_OK && row != NULL && row->item.status == PAWL_ITEM_WAITING) {
-            status = recount(tx, row, &changed, reterr);
+        TRY(tx->backend->items->load(tx->backend, &orphans->ids[i], 1, tx->arena, &row, reterr));
+        if (row != NULL && row->item.status == PAWL_ITEM_WAITING) {
+            TRY(recount(tx, row, &changed, reterr));
         }
-        if (status == PAWL_OK && changed) {
+        if (changed) {
             orphans->changed++;
             orphans->freed += row->item.status == PAWL_ITEM_PENDING;
-            status = pawl__work_tx_put(tx, &row, 1, reterr);
+            TRY(pawl__work_tx_put(tx, &row, 1, reterr));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__work_free_orphans(pawl_work *work, uint64_t *freed, pawl_error *reterr)
@@ -98,20 +96,15 @@ pawl_status pawl__work_free_orphans(pawl_work *work, uint64_t *freed, pawl_error
     if (items->orphans == NULL) {
         return PAWL_OK;
     }
-    /* Looked for on a reader's handle, which holds nobody up, and looked at again before it is
-     * changed. */
+    /* A reader finds them without blocking the writer; the transaction then reads each one again. */
     do {
         orphans.request = (struct work_request){ .kind = WORK_RUN, .run = run_orphans };
         pawl__arena_clear(&arena);
-        pawl_status status =
-            items->orphans(work->backend, ORPHANS_AT_ONCE, &arena, ids, &orphans.count, reterr);
-        if (status != PAWL_OK || orphans.count == 0) {
-            return status;
+        TRY(items->orphans(work->backend, ORPHANS_AT_ONCE, &arena, ids, &orphans.count, reterr));
+        if (orphans.count == 0) {
+            return PAWL_OK;
         }
-        status = pawl__work_submit_request(work, &orphans.request, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__work_submit_request(work, &orphans.request, reterr));
         *freed += orphans.freed;
     } while (orphans.count == ORPHANS_AT_ONCE && orphans.changed > 0);
     return PAWL_OK;

@@ -44,9 +44,7 @@ static pawl_status compare(const struct work_submit *submit,
     const pawl_submission *given = coming->given;
     const char *other = NULL;
     bool same_input = false;
-    pawl_status status =
-        pawl__json_same(given->input_data, stored->input_data, &same_input, reterr);
-
+    TRY(pawl__json_same(given->input_data, stored->input_data, &same_input, reterr));
     if (!pawl__view_equal(given->task_id, stored->task_id)) {
         other = "task_id";
     } else if (!pawl__view_equal(given->work_type, stored->work_type)) {
@@ -58,7 +56,7 @@ static pawl_status compare(const struct work_submit *submit,
     } else if (!same_input) {
         other = "input_data";
     }
-    if (status == PAWL_OK && other != NULL) {
+    if (other != NULL) {
         pawl__work_refuse(submit->request,
                           PAWL_CONFLICT,
                           "item %zu: '%.*s' is there with another %s",
@@ -66,7 +64,7 @@ static pawl_status compare(const struct work_submit *submit,
                           VIEW_ARGS(given->work_item_id),
                           other);
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* --- looking --- */
@@ -169,10 +167,7 @@ static pawl_status check_tasks(struct work_submit *submit, pawl_error *reterr)
 
 static pawl_status find_duplicates(struct work_submit *submit, pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < submit->count && status == PAWL_OK && !pawl__work_submit_refused(submit);
-         i++) {
+    for (size_t i = 0; i < submit->count && !pawl__work_submit_refused(submit); i++) {
         struct work_new_item *coming = &submit->coming[i];
         const struct work_row *known =
             coming->fresh ? NULL
@@ -181,13 +176,13 @@ static pawl_status find_duplicates(struct work_submit *submit, pawl_error *reter
             pawl__work_submit_find_new(submit, coming->given->work_item_id);
         if (known != NULL) {
             coming->duplicate = true;
-            status = compare(submit, coming, &known->item, reterr);
+            TRY(compare(submit, coming, &known->item, reterr));
         } else if (first != coming) {
             coming->duplicate = true;
-            status = compare(submit, coming, &first->row.item, reterr);
+            TRY(compare(submit, coming, &first->row.item, reterr));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* --- rows --- */
@@ -250,14 +245,8 @@ static pawl_status fail_doomed(struct work_submit *submit, pawl_error *reterr)
             continue;
         }
         struct work_row *row = &coming->row;
-        pawl_status status =
-            pawl__work_tx_fail_after(tx, row, coming->failed_after, &changed, reterr);
-        if (status == PAWL_OK) {
-            status = pawl__work_tx_put(tx, &row, 1, reterr);
-        }
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__work_tx_fail_after(tx, row, coming->failed_after, &changed, reterr));
+        TRY(pawl__work_tx_put(tx, &row, 1, reterr));
     }
     return PAWL_OK;
 }
@@ -351,11 +340,11 @@ static pawl_status run_submit(struct work_tx *tx, struct work_request *request, 
         tx, request, submit->submissions, submit->fresh, submit->count, submit->results, reterr);
 }
 
-static pawl_status take_one(const pawl_work *work,
-                            struct submit_request *submit,
-                            size_t i,
-                            char *ret_id,
-                            pawl_error *reterr)
+static pawl_status prepare_one(const pawl_work *work,
+                               struct submit_request *submit,
+                               size_t i,
+                               char *ret_id,
+                               pawl_error *reterr)
 {
     pawl_submission *given = &submit->submissions[i];
 
@@ -402,11 +391,11 @@ pawl_status pawl_work_submit(pawl_work *work,
     }
     memcpy(submit.submissions, submissions, count * sizeof(*submissions));
     for (size_t i = 0; i < count; i++) {
-        TRY(take_one(work, &submit, i, ids[i], reterr));
+        TRY(prepare_one(work, &submit, i, ids[i], reterr));
     }
-    pawl_status status = pawl__work_submit_request(work, &submit.request, reterr);
-    if (status == PAWL_OK && ret_results != NULL) {
+    TRY(pawl__work_submit_request(work, &submit.request, reterr));
+    if (ret_results != NULL) {
         memcpy(ret_results, submit.results, count * sizeof(*ret_results));
     }
-    return status;
+    return PAWL_OK;
 }

@@ -118,25 +118,17 @@ static pawl_status run_sweep(struct work_tx *tx, struct work_request *request, p
     int64_t next_ns;
 
     sweep->report = (pawl_sweep_report){ 0 };
-    pawl_status status =
-        backend->items->expired(backend, &tx->now, SWEEP_AT_ONCE, tx->arena, rows, &count, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__work_tx_refresh_now(tx, reterr);
-    }
-    if (status == PAWL_OK && count > 0) {
+    TRY(backend->items->expired(backend, &tx->now, SWEEP_AT_ONCE, tx->arena, rows, &count, reterr));
+    TRY(pawl__work_tx_refresh_now(tx, reterr));
+    if (count > 0) {
         /* Checkpoints are numbered in an order that does not depend on the store. */
         qsort(rows, count, sizeof(rows[0]), by_deadline);
-        status = expire_rows(tx, rows, count, &sweep->report, reterr);
+        TRY(expire_rows(tx, rows, count, &sweep->report, reterr));
     }
-    if (status == PAWL_OK) {
-        status = pawl__work_tx_admit_due(tx, &sweep->report.due, &next_ns, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = backend->items->settle(
-            backend, &tx->now, SETTLE_AT_ONCE, &sweep->report.settled, reterr);
-    }
+    TRY(pawl__work_tx_admit_due(tx, &sweep->report.due, &next_ns, reterr));
+    TRY(backend->items->settle(backend, &tx->now, SETTLE_AT_ONCE, &sweep->report.settled, reterr));
     sweep->more = count == SWEEP_AT_ONCE || sweep->report.settled == SETTLE_AT_ONCE;
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl_work_sweep(pawl_work *work, pawl_sweep_report *ret_report, pawl_error *reterr)
@@ -144,11 +136,8 @@ pawl_status pawl_work_sweep(pawl_work *work, pawl_sweep_report *ret_report, pawl
     NEED(work, reterr);
     pawl_sweep_report sum = { 0 };
     bool more = true;
-    pawl_status found = pawl__work_free_orphans(work, &sum.due, reterr);
 
-    if (found != PAWL_OK) {
-        return found;
-    }
+    TRY(pawl__work_free_orphans(work, &sum.due, reterr));
     while (more) {
         struct sweep_request sweep = { .request = { .kind = WORK_RUN, .run = run_sweep } };
         TRY(pawl__work_submit_request(work, &sweep.request, reterr));

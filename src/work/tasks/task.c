@@ -1,4 +1,4 @@
-/* Tasks: made, looked at, set and cancelled. */
+/* Tasks: create, read, set their status, cancel. */
 #include <string.h>
 
 #include "base/core/argument.h"
@@ -259,18 +259,13 @@ static pawl_status cancel_items(struct work_tx *tx,
 
     *ret_items = 0;
     do {
-        pawl_status status = backend->items->unfinished(
-            backend, task_id, CANCEL_AT_ONCE, tx->arena, rows, &count, reterr);
-        for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+        TRY(backend->items->unfinished(
+            backend, task_id, CANCEL_AT_ONCE, tx->arena, rows, &count, reterr));
+        for (size_t i = 0; i < count; i++) {
             (void)pawl__work_decide_cancel(rows[i], pawl_view_of(WORK_CANCELLED_MESSAGE), &tx->now);
         }
         /* Straight to the store: all that could follow is cancelled here, too. */
-        if (status == PAWL_OK) {
-            status = backend->items->put(backend, &tx->now, rows, count, reterr);
-        }
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(backend->items->put(backend, &tx->now, rows, count, reterr));
         *ret_items += count;
     } while (count > 0);
     return PAWL_OK;
@@ -282,12 +277,9 @@ static pawl_status run_task_cancel(struct work_tx *tx,
 {
     struct task_request *cancel = (struct task_request *)request;
     struct work_task stored = { .known = false };
-    pawl_status status = load_task(tx, cancel->task_id, &stored, reterr);
 
     cancel->items = 0;
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(load_task(tx, cancel->task_id, &stored, reterr));
     if (!stored.known) {
         no_such_task(&request->item.outcome, cancel->task_id);
         return PAWL_OK;
@@ -300,10 +292,10 @@ static pawl_status run_task_cancel(struct work_tx *tx,
                                  pawl__work_task_status_text(stored.task.status));
     }
     if (stored.task.status != PAWL_TASK_CANCELLED) {
-        status = tx->backend->items->task_set(
-            tx->backend, &tx->now, cancel->task_id, PAWL_TASK_CANCELLED, true, reterr);
+        TRY(tx->backend->items->task_set(
+            tx->backend, &tx->now, cancel->task_id, PAWL_TASK_CANCELLED, true, reterr));
     }
-    return status == PAWL_OK ? cancel_items(tx, cancel->task_id, &cancel->items, reterr) : status;
+    return cancel_items(tx, cancel->task_id, &cancel->items, reterr);
 }
 
 pawl_status pawl_task_cancel(pawl_work *work,
