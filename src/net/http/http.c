@@ -171,11 +171,30 @@ static enum MHD_Result let_pass(struct pawl__http_request *request, size_t len)
     return request->dropped <= 2 * request->http->options.body_bytes_max ? MHD_YES : MHD_NO;
 }
 
+/* A client that closed its side in mid-body sends no more of it. libmicrohttpd is told so once, together
+ * with bytes that came before, and overlooks it behind a short read (epoll, edge-triggered). Closing our
+ * side, too, tells it again; what has arrived can still be read. */
+static void notice_end_of_body(const struct pawl__http_request *request)
+{
+    if (request->conn != NULL && pawl__http_conn_is_closed(request->conn)) {
+        (void)shutdown(request->conn->fd, SHUT_RD);
+    }
+}
+
+static bool has_body(const struct pawl__http_request *request)
+{
+    return pawl__http_header(request, "Content-Length") != NULL
+           || pawl__http_header(request, "Transfer-Encoding") != NULL;
+}
+
 static enum MHD_Result begin(struct pawl__http_request *request, const char *method)
 {
     request->phase = HTTP_READING;
     (void)snprintf(request->method, sizeof(request->method), "%s", method);
     pawl__http_admit(request);
+    if (has_body(request)) {
+        notice_end_of_body(request);
+    }
     /* An answer now ends the connection: only for a body that is not wanted, or ends nobody knows where. */
     return request->ends ? queue_answer(request) : MHD_YES;
 }
@@ -214,6 +233,7 @@ static enum MHD_Result on_access(void *context,
             return let_pass(request, len);
         }
         take_body(request, (pawl_view){ data, len });
+        notice_end_of_body(request);
         return MHD_YES;
     }
     request->arrived = true;
