@@ -116,24 +116,6 @@ pawl_status pawl__app_pg_borrow(struct app_postgres *self,
 
 /* --- which application --- */
 
-enum { SETUP_DEFINE, SETUP_OF_ID, SETUP_FIND, SETUP_TAKE, SETUP_OWNER };
-
-static const struct pawl__pg_statement setup_statements[] = {
-    [SETUP_DEFINE] = { "INSERT INTO apps (id, name) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-                       "it",
-                       NULL },
-    [SETUP_OF_ID] = { "SELECT id, name FROM apps WHERE id = $1 OR name = $2", "it", "it" },
-    [SETUP_FIND] = { "SELECT id, name FROM apps WHERE $1 = '' OR name = $1 ORDER BY name LIMIT $2",
-                     "ti",
-                     "it" },
-    [SETUP_TAKE] = { "SELECT app_take_lease($1, $2, $3, $4)", "itii", "i" },
-    [SETUP_OWNER] = { "SELECT owner, to_char(since, 'YYYY-MM-DD HH24:MI:SS'),"
-                      " CASE WHEN lease_until IS NULL THEN 0 ELSE greatest(ceil(extract(epoch FROM"
-                      " lease_until - clock_timestamp())), 1) END::bigint FROM apps WHERE id = $1",
-                      "i",
-                      "tti" },
-};
-
 /* Names and ids of a database's applications are unique, each. */
 static pawl_status define(struct pawl__pg *pg,
                           const struct app_store_options *options,
@@ -142,8 +124,8 @@ static pawl_status define(struct pawl__pg *pg,
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     const struct pawl__pg_value values[] = { pawl__pg_i64(options->app_id),
                                              pawl__pg_text(pawl_view_of(options->app_name)) };
-    TRY(pawl__pg_exec(pg, SETUP_DEFINE, values, 2, NULL, reterr));
-    TRY(pawl__pg_exec(pg, SETUP_OF_ID, values, 2, &rows, reterr));
+    TRY(pawl__pg_exec(pg, APP_PG_DEFINE, values, 2, NULL, reterr));
+    TRY(pawl__pg_exec(pg, APP_PG_OF_ID, values, 2, &rows, reterr));
     for (size_t i = 0; i < rows.count; i++) {
         pawl_view name = pawl__pg_get_text(&rows, i, 1);
         if (pawl__pg_get_i64(&rows, i, 0) != options->app_id
@@ -168,7 +150,7 @@ static pawl_status find(struct app_postgres *self,
     AUTO(pawl__buf_done) struct pawl__buf names = BUF_INIT(4096);
 
     TRY(pawl__pg_exec(pg,
-                      SETUP_FIND,
+                      APP_PG_FIND,
                       PG_ARGS(pawl__pg_text(pawl_view_of(name)), pawl__pg_i64(NAMES_MAX)),
                       &rows,
                       reterr));
@@ -199,7 +181,7 @@ static pawl_status fail_owned(struct app_postgres *self, struct pawl__pg *pg, pa
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     pawl_status status =
-        pawl__pg_exec(pg, SETUP_OWNER, PG_ARGS(pawl__pg_i64(self->app)), &rows, reterr);
+        pawl__pg_exec(pg, APP_PG_OWNER, PG_ARGS(pawl__pg_i64(self->app)), &rows, reterr);
 
     if (status != PAWL_OK || rows.count != 1) {
         return pawl__fail(reterr, PAWL_BUSY, "another process has the application");
@@ -231,7 +213,7 @@ static pawl_status take_ownership(struct app_postgres *self,
     (void)gethostname(host, sizeof(host) - 1);
     snprintf(who, sizeof(who), "process %ld on %s", (long)getpid(), host);
     TRY(pawl__pg_exec(pg,
-                      SETUP_TAKE,
+                      APP_PG_TAKE,
                       PG_ARGS(pawl__pg_i64(self->app),
                               pawl__pg_text(pawl_view_of(who)),
                               pawl__pg_i64(OWNER_MS_MAX),
@@ -260,8 +242,6 @@ static pawl_status connect_all(struct app_postgres *self,
     struct pawl__pg_options owning = self->pg.options;
 
     TRY(pawl__pg_store_set_up(&self->pg, &setup, NULL, reterr));
-    owning.statements = setup_statements;
-    owning.statement_count = COUNT_OF(setup_statements);
     TRY(pawl__pg_open(self->pg.url, &owning, &pg, reterr));
     if (options->app_id != 0) {
         self->app = options->app_id;

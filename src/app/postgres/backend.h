@@ -7,25 +7,9 @@
 
 #include "app/core/backend.h"
 #include "app/postgres/lease.h"
+#include "app/postgres/statements.h"
 #include "base/thread/thread.h"
 #include "store/postgres/store.h"
-
-enum app_pg_statement {
-    APP_PG_GET,
-    APP_PG_SCAN,
-    APP_PG_SCAN_BACK,
-    APP_PG_INSERT,
-    APP_PG_PUT,
-    APP_PG_DELETE,
-    APP_PG_TAKEN,
-    APP_PG_END_SESSION,
-    APP_PG_RENEW,
-    APP_PG_ANCHOR,
-    APP_PG_SET_ANCHOR,
-    APP_PG_COUNT
-};
-
-extern const struct pawl__pg_statement pawl__app_pg_statements[APP_PG_COUNT];
 
 struct app_postgres {
     struct app_store base;

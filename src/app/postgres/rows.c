@@ -8,51 +8,6 @@
 enum { CHUNK_ROWS_MAX = 5000 };
 #define CHUNK_BYTES_MAX ((size_t)4 << 20) /* of one statement, unless one row has more */
 
-/* The sum is that of the rows before: a page ends behind the one that goes over the limit. */
-#define PAGE_OF(order)                                                                          \
-    "SELECT key, value FROM (SELECT key, value, sum(octet_length(key) + octet_length(value))"   \
-    " OVER (ORDER BY key " order " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before" \
-    " FROM (SELECT key, value FROM app_entries WHERE family = $1::bigint::smallint"             \
-    " AND key >= $2 AND key < $3 ORDER BY key " order " LIMIT $4) AS page) AS sums"             \
-    " WHERE before IS NULL OR before <= $5 ORDER BY key " order
-
-#define ROWS_OF "unnest($1::bigint[], $2::bytea[]) WITH ORDINALITY AS asked(family, key, place)"
-#define NEW_ROWS                                                                       \
-    "INSERT INTO app_entries (family, key, value) SELECT family::smallint, key, value" \
-    " FROM unnest($1::bigint[], $2::bytea[], $3::bytea[]) AS new(family, key, value)"
-
-const struct pawl__pg_statement pawl__app_pg_statements[APP_PG_COUNT] = {
-    [APP_PG_GET] = { "SELECT place, value FROM unnest($2::bytea[]) WITH ORDINALITY"
-                     " AS asked(key, place) JOIN app_entries USING (key)"
-                     " WHERE family = $1::bigint::smallint",
-                     "iX",
-                     "ix" },
-    [APP_PG_SCAN] = { PAGE_OF(""), "ixxii", "xx" },
-    [APP_PG_SCAN_BACK] = { PAGE_OF("DESC"), "ixxii", "xx" },
-    [APP_PG_INSERT] = { PG_ALL_OR_NONE(NEW_ROWS, "$1"), "IXX", "i" },
-    [APP_PG_PUT] = { PG_ALL_OR_NONE(NEW_ROWS " ON CONFLICT (family, key)"
-                                             " DO UPDATE SET value = excluded.value",
-                                    "$1"),
-                     "IXX",
-                     "i" },
-    [APP_PG_DELETE] = { "DELETE FROM app_entries AS stored USING " ROWS_OF
-                        " WHERE stored.family = asked.family::smallint AND stored.key = asked.key",
-                        "IX",
-                        NULL },
-    [APP_PG_TAKEN] = { "SELECT min(place) FROM " ROWS_OF
-                       " JOIN app_entries AS stored ON stored.family = asked.family::smallint"
-                       " AND stored.key = asked.key",
-                       "IX",
-                       "i" },
-    [APP_PG_RENEW] = { "UPDATE apps SET lease_until = clock_timestamp() + $3 * interval '1 ms'"
-                       " WHERE id = $1 AND epoch = $2",
-                       "iii",
-                       NULL },
-    [APP_PG_END_SESSION] = { "SELECT app_end_session($1, $2)", "ii", "b" },
-    [APP_PG_ANCHOR] = { "SELECT anchor FROM apps WHERE id = $1", "i", "t" },
-    [APP_PG_SET_ANCHOR] = { "UPDATE apps SET anchor = $2 WHERE id = $1", "it", NULL },
-};
-
 /* --- reading --- */
 
 static pawl_status ask(struct app_postgres *self,

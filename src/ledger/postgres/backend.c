@@ -38,7 +38,7 @@ static pawl_status lock_head(struct postgres_backend *backend,
         status = pawl__pg_begin(backend->pg.writer, PAWL__PG_READ_COMMITTED, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__ledger_pg_head(backend->pg.writer, PG_HEAD_LOCK, ret_head, reterr);
+        status = pawl__ledger_pg_head(backend->pg.writer, LEDGER_PG_HEAD_LOCK, ret_head, reterr);
     }
     return status == PAWL_BUSY ? pawl__fail_context(reterr, status, "another process is writing")
                                : status;
@@ -124,7 +124,8 @@ static pawl_status add_chunk(struct postgres_backend *backend,
     for (size_t i = 0; i < PG_INSERT_ARRAYS; i++) {
         values[1 + i] = pawl__pg_array_value(&arrays[i]);
     }
-    return pawl__pg_pipeline_add(backend->pg.writer, PG_INSERT, values, COUNT_OF(values), reterr);
+    return pawl__pg_pipeline_add(
+        backend->pg.writer, LEDGER_PG_INSERT, values, COUNT_OF(values), reterr);
 }
 
 static pawl_status add_head(struct pawl__pg *pg,
@@ -136,11 +137,15 @@ static pawl_status add_head(struct pawl__pg *pg,
     int64_t offset = (int64_t)last->offset;
 
     TRY(pawl__pg_pipeline_add(
-        pg, PG_HEAD_SET, PG_ARGS(pawl__pg_i64(offset), pawl__pg_bytes(hash)), reterr));
-    TRY(pawl__pg_pipeline_add(pg, PG_NOTIFY, PG_ARGS(pawl__pg_i64(offset)), reterr));
+        pg, LEDGER_PG_HEAD_SET, PG_ARGS(pawl__pg_i64(offset), pawl__pg_bytes(hash)), reterr));
+    TRY(pawl__pg_pipeline_add(
+        pg,
+        LEDGER_PG_NOTIFY,
+        PG_ARGS(pawl__pg_text(pawl_view_of(PAWL__LEDGER_CHANNEL)), pawl__pg_i64(offset)),
+        reterr));
     return pawl__pg_pipeline_add(
         pg,
-        PG_READ_BACK,
+        LEDGER_PG_READ_BACK,
         PG_ARGS(pawl__pg_i64((int64_t)first->offset - 1), pawl__pg_i64(offset)),
         reterr);
 }
@@ -223,7 +228,7 @@ static pawl_status postgres_turn_get(struct ledger_backend *base,
     struct ledger_turn found = { .run_id = run_id, .turn = turn };
 
     TRY(pawl__pg_exec(pawl__ledger_pg_of(base)->pg.writer,
-                      PG_TURN_GET,
+                      LEDGER_PG_TURN_GET,
                       PG_ARGS(pawl__pg_text(run_id), pawl__pg_i64(turn)),
                       &rows,
                       reterr));
@@ -244,7 +249,7 @@ static pawl_status postgres_turn_put(struct ledger_backend *base,
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
     TRY(pawl__pg_exec(pawl__ledger_pg_of(base)->pg.writer,
-                      PG_TURN_PUT,
+                      LEDGER_PG_TURN_PUT,
                       PG_ARGS(pawl__pg_text(turn->run_id),
                               pawl__pg_i64(turn->turn),
                               pawl__pg_i64(turn->attempt),
@@ -285,7 +290,7 @@ static pawl_status postgres_check(struct ledger_backend *base,
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
     TRY(pawl__ledger_pg_borrow(base, &borrowed, reterr));
-    TRY(pawl__pg_exec(borrowed.pg, PG_HEAD_AND_LAST, PG_NO_ARGS, &rows, reterr));
+    TRY(pawl__pg_exec(borrowed.pg, LEDGER_PG_HEAD_AND_LAST, PG_NO_ARGS, &rows, reterr));
     if (rows.count != 1) {
         *ret_bad = 1;
         return pawl__fail(
@@ -394,7 +399,8 @@ static pawl_status connect_all(struct postgres_backend *backend,
     TRY(pawl__pg_store_set_up(&backend->pg, &setup, &pg, reterr));
     TRY(pawl__ledger_pg_vector_setup(backend, pg, options->read_only, reterr));
     pawl__pg_close(STEAL(pg));
-    backend->pg.options.statement_count = backend->has_vector ? PG_COUNT : PG_COUNT_PLAIN;
+    backend->pg.options.statement_count =
+        backend->has_vector ? LEDGER_PG_COUNT : LEDGER_PG_COUNT_PLAIN;
     TRY(pawl__pg_store_open_pool(&backend->pg, backend->pg.connections_max, reterr));
     return backend->has_vector && !options->read_only ? pawl__ledger_pg_vector_fill(backend, reterr)
                                                       : PAWL_OK;

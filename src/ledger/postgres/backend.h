@@ -6,50 +6,13 @@
 #include <stdatomic.h>
 
 #include "ledger/core/backend.h"
+#include "ledger/postgres/statements.h"
 #include "store/postgres/store.h"
 
 #define PAWL__LEDGER_CHANNEL "pawl_ledger" /* NOTIFY: the payload is the new head's offset */
 
-enum {
-    PG_HEAD,
-    PG_HEAD_LOCK,
-    PG_HEAD_SET,
-    PG_HEAD_AND_LAST,
-    PG_NOTIFY,
-    PG_READ_BACK,
-    PG_INSERT,
-    PG_LOOKUP,
-    PG_BY_ID,
-    PG_BY_OFFSET,
-    PG_READ,
-    PG_READ_FILTER,
-    PG_READ_RUN,
-    PG_READ_KIND,
-    PG_READ_ACTOR,
-    PG_TURN_GET,
-    PG_TURN_PUT,
-    PG_TURNS,
-    PG_TURNS_UNFINISHED,
-    PG_LAST_COMPLETE,
-    PG_MAX_TURN,
-    PG_COUNT_RUN,
-    PG_COUNT_KIND,
-    PG_COUNT_ACTOR,
-    PG_EMBED_ANY,
-    PG_EMBED_DELETE,
-    PG_EMBED,
-    PG_EMBEDDINGS,
-    PG_EMBEDDINGS_FILTER,
-    PG_COUNT_PLAIN, /* from here on only with pgvector */
-    PG_VECTOR_EMBED = PG_COUNT_PLAIN,
-    PG_VECTOR_MISSING,
-    PG_VECTOR_FILL,
-    PG_VECTOR_NEAREST,
-    PG_VECTOR_NEAREST_FILTER,
-    PG_COUNT
-};
-
-extern const struct pawl__pg_statement pawl__ledger_pg_statements[PG_COUNT];
+/* Those before it need no pgvector. */
+enum { LEDGER_PG_COUNT_PLAIN = LEDGER_PG_VECTOR_EMBED };
 
 enum { PG_INSERT_ARRAYS = 9 };
 

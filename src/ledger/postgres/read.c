@@ -101,15 +101,15 @@ static pawl_status walk_event(void *context,
 static size_t read_statement(const pawl_event_filter *filter)
 {
     if (filter == NULL) {
-        return PG_READ;
+        return LEDGER_PG_READ;
     }
     if (filter->run_id.len > 0) {
-        return PG_READ_RUN;
+        return LEDGER_PG_READ_RUN;
     }
     if (filter->actor.len > 0) {
-        return PG_READ_ACTOR;
+        return LEDGER_PG_READ_ACTOR;
     }
-    return filter->kind.len > 0 ? PG_READ_KIND : PG_READ_FILTER;
+    return filter->kind.len > 0 ? LEDGER_PG_READ_KIND : LEDGER_PG_READ_FILTER;
 }
 
 static int64_t clamped(uint64_t offset)
@@ -194,7 +194,7 @@ pawl_status pawl__ledger_pg_lookup(struct pawl__pg *pg,
         pawl__pg_array_add_view(&array, ids[i]);
     }
     return pawl__pg_each(
-        pg, PG_LOOKUP, PG_ARGS(pawl__pg_array_value(&array)), walk_event, &walk, reterr);
+        pg, LEDGER_PG_LOOKUP, PG_ARGS(pawl__pg_array_value(&array)), walk_event, &walk, reterr);
 }
 
 pawl_status pawl__ledger_pg_get(struct ledger_backend *base,
@@ -209,8 +209,13 @@ pawl_status pawl__ledger_pg_get(struct ledger_backend *base,
     struct pawl__pg_value value = id.len > 0 ? pawl__pg_text(id) : pawl__pg_i64(clamped(offset));
 
     TRY(pawl__ledger_pg_borrow(base, &borrowed, reterr));
-    TRY(pawl__pg_each(
-        borrowed.pg, id.len > 0 ? PG_BY_ID : PG_BY_OFFSET, &value, 1, walk_event, &walk, reterr));
+    TRY(pawl__pg_each(borrowed.pg,
+                      id.len > 0 ? LEDGER_PG_BY_ID : LEDGER_PG_BY_OFFSET,
+                      &value,
+                      1,
+                      walk_event,
+                      &walk,
+                      reterr));
     if (walk.rows > 0) {
         return PAWL_OK;
     }
@@ -248,7 +253,7 @@ pawl_status pawl__ledger_pg_get_head(struct ledger_backend *base,
     AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
 
     TRY(pawl__ledger_pg_borrow(base, &borrowed, reterr));
-    return pawl__ledger_pg_head(borrowed.pg, PG_HEAD, ret_head, reterr);
+    return pawl__ledger_pg_head(borrowed.pg, LEDGER_PG_HEAD, ret_head, reterr);
 }
 
 /* One number for a run; NOT_FOUND when it is null, because nothing was there to take it of. */
@@ -275,7 +280,7 @@ pawl_status pawl__ledger_pg_max_turn(struct ledger_backend *base,
                                      int64_t *ret_turn,
                                      pawl_error *reterr)
 {
-    return one_turn(base, PG_MAX_TURN, run_id, ret_turn, reterr);
+    return one_turn(base, LEDGER_PG_MAX_TURN, run_id, ret_turn, reterr);
 }
 
 pawl_status pawl__ledger_pg_last_complete_turn(struct ledger_backend *base,
@@ -283,7 +288,7 @@ pawl_status pawl__ledger_pg_last_complete_turn(struct ledger_backend *base,
                                                int64_t *ret_turn,
                                                pawl_error *reterr)
 {
-    return one_turn(base, PG_LAST_COMPLETE, run_id, ret_turn, reterr);
+    return one_turn(base, LEDGER_PG_LAST_COMPLETE, run_id, ret_turn, reterr);
 }
 
 /* --- lists: the caller's visitor may take its time, so no connection is held meanwhile --- */
@@ -309,9 +314,9 @@ pawl_status pawl__ledger_pg_counts(struct ledger_backend *base,
                                    pawl_error *reterr)
 {
     static const size_t statements[] = {
-        [PAWL_COUNT_BY_RUN] = PG_COUNT_RUN,
-        [PAWL_COUNT_BY_KIND] = PG_COUNT_KIND,
-        [PAWL_COUNT_BY_ACTOR] = PG_COUNT_ACTOR,
+        [PAWL_COUNT_BY_RUN] = LEDGER_PG_COUNT_RUN,
+        [PAWL_COUNT_BY_KIND] = LEDGER_PG_COUNT_KIND,
+        [PAWL_COUNT_BY_ACTOR] = LEDGER_PG_COUNT_ACTOR,
     };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     struct pawl__pg_value values[PG_FILTER_VALUES];
@@ -363,7 +368,7 @@ pawl_status pawl__ledger_pg_turns(struct ledger_backend *base,
     for (;;) {
         /* The last row's name is in the page that is being replaced: it lives until the answer. */
         TRY(ask(base,
-                PG_TURNS,
+                LEDGER_PG_TURNS,
                 PG_ARGS(name_or_null(run_id),
                         pawl__pg_i64((int64_t)last.begin_offset),
                         pawl__pg_i64(TURNS_PAGE),
@@ -387,7 +392,7 @@ pawl_status pawl__ledger_pg_open_turns(struct ledger_backend *base,
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
     TRY(pawl__pg_exec(pawl__ledger_pg_of(base)->pg.writer,
-                      PG_TURNS_UNFINISHED,
+                      LEDGER_PG_TURNS_UNFINISHED,
                       PG_ARGS(pawl__pg_i64(INT64_MAX)),
                       &rows,
                       reterr));
@@ -403,7 +408,8 @@ pawl_status pawl__ledger_pg_unfinished(struct ledger_backend *base,
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
-    TRY(ask(base, PG_TURNS_UNFINISHED, PG_ARGS(pawl__pg_i64(clamped(since))), &rows, reterr));
+    TRY(ask(
+        base, LEDGER_PG_TURNS_UNFINISHED, PG_ARGS(pawl__pg_i64(clamped(since))), &rows, reterr));
     (void)visit_turns(&rows, visit, context);
     return PAWL_OK;
 }

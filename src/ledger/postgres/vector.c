@@ -102,13 +102,14 @@ static pawl_status fill_page(struct pawl__pg *pg, size_t *ret_filled, pawl_error
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(VECTOR_TEXT_BYTES_MAX);
 
-    TRY(pawl__pg_exec(pg, PG_VECTOR_MISSING, PG_ARGS(pawl__pg_i64(FILL_PAGE)), &rows, reterr));
+    TRY(pawl__pg_exec(
+        pg, LEDGER_PG_VECTOR_MISSING, PG_ARGS(pawl__pg_i64(FILL_PAGE)), &rows, reterr));
     for (size_t i = 0; i < rows.count; i++) {
         pawl_view vector = pawl__pg_get_bytes(&rows, i, 1);
         pawl__buf_clear(&text);
         TRY(vector_text(vector, &text, reterr));
         TRY(pawl__pg_exec(pg,
-                          PG_VECTOR_FILL,
+                          LEDGER_PG_VECTOR_FILL,
                           PG_ARGS(pawl__pg_i64(pawl__pg_get_i64(&rows, i, 0)),
                                   pawl__pg_bytes(vector),
                                   pawl__pg_text(pawl__buf_view(&text))),
@@ -137,7 +138,7 @@ static pawl_status check_dimensions(struct pawl__pg *pg, size_t dimensions, pawl
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
-    TRY(pawl__pg_exec(pg, PG_EMBED_ANY, PG_NO_ARGS, &rows, reterr));
+    TRY(pawl__pg_exec(pg, LEDGER_PG_EMBED_ANY, PG_NO_ARGS, &rows, reterr));
     if (rows.count == 0) {
         return PAWL_OK;
     }
@@ -161,12 +162,15 @@ static pawl_status insert_embedding(struct postgres_backend *backend,
     struct pawl__pg_value at = pawl__pg_i64((int64_t)offset);
 
     if (!backend->has_vector) {
-        return pawl__pg_exec(
-            backend->pg.writer, PG_EMBED, PG_ARGS(at, pawl__pg_bytes(vector)), ret_rows, reterr);
+        return pawl__pg_exec(backend->pg.writer,
+                             LEDGER_PG_EMBED,
+                             PG_ARGS(at, pawl__pg_bytes(vector)),
+                             ret_rows,
+                             reterr);
     }
     TRY(vector_text(vector, &text, reterr));
     return pawl__pg_exec(backend->pg.writer,
-                         PG_VECTOR_EMBED,
+                         LEDGER_PG_VECTOR_EMBED,
                          PG_ARGS(at, pawl__pg_bytes(vector), pawl__pg_text(pawl__buf_view(&text))),
                          ret_rows,
                          reterr);
@@ -183,7 +187,7 @@ pawl_status pawl__ledger_pg_embed(struct ledger_backend *base,
     TRY(check_dimensions(backend->pg.writer, vector.len / sizeof(float), reterr));
     if (offset <= INT64_MAX) {
         TRY(pawl__pg_exec(backend->pg.writer,
-                          PG_EMBED_DELETE,
+                          LEDGER_PG_EMBED_DELETE,
                           PG_ARGS(pawl__pg_i64((int64_t)offset)),
                           NULL,
                           reterr));
@@ -230,7 +234,7 @@ pawl_status pawl__ledger_pg_embeddings(struct ledger_backend *base,
     TRY(pawl__ledger_pg_borrow(base, &borrowed, reterr));
     pawl__ledger_pg_filter(filter, values);
     return pawl__pg_each(borrowed.pg,
-                         filter == NULL ? PG_EMBEDDINGS : PG_EMBEDDINGS_FILTER,
+                         filter == NULL ? LEDGER_PG_EMBEDDINGS : LEDGER_PG_EMBEDDINGS_FILTER,
                          values,
                          filter == NULL ? 0 : COUNT_OF(values),
                          walk_vector,
@@ -244,7 +248,7 @@ static pawl_status is_complete(struct pawl__pg *pg, pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
-    TRY(pawl__pg_exec(pg, PG_VECTOR_MISSING, PG_ARGS(pawl__pg_i64(1)), &rows, reterr));
+    TRY(pawl__pg_exec(pg, LEDGER_PG_VECTOR_MISSING, PG_ARGS(pawl__pg_i64(1)), &rows, reterr));
     if (rows.count == 0) {
         return PAWL_OK;
     }
@@ -267,9 +271,9 @@ static pawl_status ask_nearest(struct pawl__pg *pg,
     values[PG_FILTER_VALUES + 1] = pawl__pg_i64((int64_t)count);
     return filter == NULL
                ? pawl__pg_exec(
-                   pg, PG_VECTOR_NEAREST, &values[PG_FILTER_VALUES], 2, ret_rows, reterr)
+                   pg, LEDGER_PG_VECTOR_NEAREST, &values[PG_FILTER_VALUES], 2, ret_rows, reterr)
                : pawl__pg_exec(
-                   pg, PG_VECTOR_NEAREST_FILTER, values, COUNT_OF(values), ret_rows, reterr);
+                   pg, LEDGER_PG_VECTOR_NEAREST_FILTER, values, COUNT_OF(values), ret_rows, reterr);
 }
 
 pawl_status pawl__ledger_pg_nearest(struct ledger_backend *base,

@@ -24,81 +24,6 @@
  */
 enum { WRITER_CACHE_KIB = 16 << 10 };
 
-#define COLUMNS "offset, id, run_id, turn, kind, actor, payload, created_at, schema_version, hash"
-#define IN_RANGE " AND offset > ?1 AND offset <= ?2"
-/* ?4 run, ?5 kind, ?6 actor, ?7 and ?8 turns, ?9 and ?10 times. The unary plus keeps a column from
- * being looked up by its index: each statement names the one it goes by. */
-#define BY_RUN " AND (?4 IS NULL OR +run_id = ?4)"
-#define BY_KIND " AND (?5 IS NULL OR +kind = ?5)"
-#define BY_ACTOR " AND (?6 IS NULL OR +actor = ?6)"
-#define BY_TURN_AND_TIME " AND turn BETWEEN ?7 AND ?8 AND created_at >= ?9 AND created_at < ?10"
-#define IN_ORDER " ORDER BY offset LIMIT ?3"
-/* The same without range and limit, from ?1 on. */
-#define MATCHING                                                       \
-    " WHERE (?1 IS NULL OR run_id = ?1) AND (?2 IS NULL OR kind = ?2)" \
-    " AND (?3 IS NULL OR actor = ?3) AND turn BETWEEN ?4 AND ?5"       \
-    " AND created_at >= ?6 AND created_at < ?7"
-
-static const char *const sql_text[SQL_COUNT] = {
-    [SQL_HEAD] = "SELECT offset, hash FROM events ORDER BY offset DESC LIMIT 1",
-    [SQL_FIRST] = "SELECT offset FROM events ORDER BY offset LIMIT 1",
-    [SQL_HIGHEST_EVER] = "SELECT max(seq) FROM sqlite_sequence WHERE name = 'events'",
-    [SQL_READ_BACK] = "SELECT offset, hash, (SELECT count(*) FROM events WHERE offset > ?1)"
-                      " FROM events ORDER BY offset DESC LIMIT 1",
-    [SQL_LAST_UNINDEXED] =
-        "SELECT last.offset FROM (SELECT offset, id FROM events ORDER BY offset DESC LIMIT 1) AS "
-        "last WHERE NOT EXISTS (SELECT 1 FROM events AS found INDEXED BY sqlite_autoindex_events_1"
-        " WHERE found.id = last.id AND +found.offset = last.offset)",
-    [SQL_INSERT] =
-        "INSERT INTO events (" COLUMNS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-    [SQL_BY_ID] = "SELECT " COLUMNS " FROM events WHERE id = ?1",
-    [SQL_BY_OFFSET] = "SELECT " COLUMNS " FROM events WHERE offset = ?1",
-    [SQL_READ] = "SELECT " COLUMNS " FROM events WHERE offset > ?1 ORDER BY offset LIMIT ?3",
-    [SQL_READ_FILTER] =
-        "SELECT " COLUMNS
-        " FROM events WHERE true" IN_RANGE BY_RUN BY_KIND BY_ACTOR BY_TURN_AND_TIME IN_ORDER,
-    [SQL_READ_RUN] =
-        "SELECT " COLUMNS " FROM events INDEXED BY idx_run_id WHERE run_id = ?4" IN_RANGE BY_KIND
-            BY_ACTOR BY_TURN_AND_TIME IN_ORDER,
-    [SQL_READ_KIND] =
-        "SELECT " COLUMNS " FROM events INDEXED BY idx_kind WHERE kind = ?5" IN_RANGE BY_RUN
-            BY_ACTOR BY_TURN_AND_TIME IN_ORDER,
-    [SQL_READ_ACTOR] =
-        "SELECT " COLUMNS " FROM events INDEXED BY idx_actor WHERE actor = ?6" IN_RANGE BY_RUN
-            BY_KIND BY_TURN_AND_TIME IN_ORDER,
-    [SQL_TURN_GET] = "SELECT attempt, state, begin_offset, end_offset FROM turns"
-                     " WHERE run_id = ?1 AND turn = ?2 ORDER BY attempt DESC LIMIT 1",
-    [SQL_TURN_PUT] = "INSERT INTO turns (run_id, turn, attempt, state, begin_offset, end_offset)"
-                     " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (run_id, turn, attempt)"
-                     " DO UPDATE SET state = ?4, begin_offset = ?5, end_offset = ?6",
-    [SQL_TURNS] = "SELECT run_id, turn, attempt, state, begin_offset, end_offset FROM turns"
-                  " WHERE ?1 IS NULL OR run_id = ?1 ORDER BY begin_offset",
-    [SQL_TURNS_UNFINISHED] =
-        "SELECT run_id, turn, attempt, state, begin_offset, end_offset FROM turns"
-        " INDEXED BY idx_turns_unfinished WHERE state <> 1 AND end_offset = 0"
-        " UNION ALL SELECT run_id, turn, attempt, state, begin_offset, end_offset FROM turns"
-        " INDEXED BY idx_turns_unfinished WHERE state <> 1 AND end_offset > ?1",
-    [SQL_LAST_COMPLETE] = "SELECT max(turn) FROM turns WHERE run_id = ?1 AND state = 1",
-    [SQL_MAX_TURN] = "SELECT max(turn) FROM events WHERE ?1 IS NULL OR run_id = ?1",
-    [SQL_COUNT_RUN] = "SELECT run_id, count(*) FROM events" MATCHING " GROUP BY 1 ORDER BY 1",
-    [SQL_COUNT_KIND] = "SELECT kind, count(*) FROM events" MATCHING " GROUP BY 1 ORDER BY 1",
-    [SQL_COUNT_ACTOR] = "SELECT actor, count(*) FROM events" MATCHING " GROUP BY 1 ORDER BY 1",
-    [SQL_INDEX_ID] =
-        "SELECT id, offset FROM events INDEXED BY sqlite_autoindex_events_1 ORDER BY id",
-    [SQL_INDEX_RUN] = "SELECT run_id, offset FROM events INDEXED BY idx_run_id"
-                      " ORDER BY run_id, offset",
-    [SQL_INDEX_KIND] = "SELECT kind, offset FROM events INDEXED BY idx_kind ORDER BY kind, offset",
-    [SQL_INDEX_ACTOR] =
-        "SELECT actor, offset FROM events INDEXED BY idx_actor ORDER BY actor, offset",
-    [SQL_EMBED] = "INSERT INTO embeddings (offset, vector) VALUES (?1, ?2)"
-                  " ON CONFLICT (offset) DO UPDATE SET vector = ?2",
-    [SQL_EMBED_ANY] = "SELECT length(vector) FROM embeddings LIMIT 1",
-    [SQL_EMBEDDINGS] = "SELECT offset, vector FROM embeddings ORDER BY offset",
-    [SQL_EMBEDDINGS_FILTER] =
-        "SELECT offset, vector FROM embeddings JOIN events USING (offset)" MATCHING
-        " ORDER BY offset",
-};
-
 static struct sqlite_backend *of(struct ledger_backend *base)
 {
     return (struct sqlite_backend *)base; /* base is its first member */
@@ -108,7 +33,7 @@ pawl_status pawl__ledger_sqlite_head(struct pawl__sqlite *db,
                                      pawl_ledger_head *ret_head,
                                      pawl_error *reterr)
 {
-    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_HEAD);
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, LEDGER_SQL_HEAD);
     pawl_ledger_head head = { 0 };
     bool row;
 
@@ -172,7 +97,8 @@ static pawl_status check_changed(struct pawl__sqlite *db, const char *table, paw
 
 static pawl_status insert_one(struct pawl__sqlite *db, const pawl_event *event, pawl_error *reterr)
 {
-    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_INSERT);
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, LEDGER_SQL_INSERT);
     char created_at[PAWL__TIME_SIZE];
 
     pawl__time_store(event->created_at_us, created_at);
@@ -198,7 +124,8 @@ static pawl_status read_back(struct pawl__sqlite *db,
                              size_t count,
                              pawl_error *reterr)
 {
-    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_READ_BACK);
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, LEDGER_SQL_READ_BACK);
     const pawl_event *last = &events[count - 1];
     bool row;
 
@@ -235,7 +162,7 @@ static pawl_status sqlite_turn_get(struct ledger_backend *base,
                                    pawl_error *reterr)
 {
     AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(of(base)->writer, SQL_TURN_GET);
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(of(base)->writer, LEDGER_SQL_TURN_GET);
     struct ledger_turn found = { .run_id = run_id, .turn = turn };
     bool row;
 
@@ -266,7 +193,7 @@ static pawl_status sqlite_turn_put(struct ledger_backend *base,
                                    pawl_error *reterr)
 {
     AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(of(base)->writer, SQL_TURN_PUT);
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(of(base)->writer, LEDGER_SQL_TURN_PUT);
 
     pawl__sqlite_bind_text(&stmt, 1, turn->run_id);
     pawl__sqlite_bind_i64(&stmt, 2, turn->turn);
@@ -281,7 +208,8 @@ static pawl_status sqlite_turn_put(struct ledger_backend *base,
 /* Bytes of the embeddings that are there; 0: none yet. */
 static pawl_status vector_bytes(struct pawl__sqlite *db, size_t *ret_bytes, pawl_error *reterr)
 {
-    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_EMBED_ANY);
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, LEDGER_SQL_EMBED_ANY);
     bool row;
 
     TRY(pawl__sqlite_next(&stmt, &row, reterr));
@@ -311,7 +239,7 @@ static pawl_status sqlite_embed(struct ledger_backend *base,
                           vector.len / sizeof(float),
                           bytes / sizeof(float));
     }
-    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_EMBED);
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, LEDGER_SQL_EMBED);
     pawl__sqlite_bind_i64(&stmt, 1, (int64_t)offset);
     pawl__sqlite_bind_blob(&stmt, 2, vector);
     pawl_status status = pawl__sqlite_run(&stmt, reterr);
@@ -560,8 +488,8 @@ pawl_status pawl__ledger_sqlite_open(const struct pawl__location *location,
     backend->base.ops = &sqlite_ops;
     readers.application_id = PAWL__LEDGER_APPLICATION_ID;
     readers.schema = &pawl__schema_sqlite_ledger;
-    readers.statements = sql_text;
-    readers.statement_count = SQL_COUNT;
+    readers.statements = pawl__ledger_sql_statements;
+    readers.statement_count = LEDGER_SQL_COUNT;
     readers.busy_ms_max = options->busy_ms_max;
     readers.sync_normal = location->durability_normal;
     readers.interrupted = location->interrupted;

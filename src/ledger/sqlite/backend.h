@@ -3,41 +3,8 @@
 #define PAWL_LEDGER_SQLITE_BACKEND_H
 
 #include "ledger/core/backend.h"
+#include "ledger/sqlite/statements.h"
 #include "store/sqlite/pool.h"
-
-enum {
-    SQL_HEAD,
-    SQL_FIRST,
-    SQL_HIGHEST_EVER,
-    SQL_READ_BACK,
-    SQL_LAST_UNINDEXED,
-    SQL_INSERT,
-    SQL_BY_ID,
-    SQL_BY_OFFSET,
-    SQL_READ,
-    SQL_READ_FILTER,
-    SQL_READ_RUN,
-    SQL_READ_KIND,
-    SQL_READ_ACTOR,
-    SQL_TURN_GET,
-    SQL_TURN_PUT,
-    SQL_TURNS,
-    SQL_TURNS_UNFINISHED,
-    SQL_LAST_COMPLETE,
-    SQL_MAX_TURN,
-    SQL_COUNT_RUN,
-    SQL_COUNT_KIND,
-    SQL_COUNT_ACTOR,
-    SQL_INDEX_ID,
-    SQL_INDEX_RUN,
-    SQL_INDEX_KIND,
-    SQL_INDEX_ACTOR,
-    SQL_EMBED,
-    SQL_EMBED_ANY,
-    SQL_EMBEDDINGS,
-    SQL_EMBEDDINGS_FILTER,
-    SQL_COUNT
-};
 
 struct sqlite_backend {
     struct ledger_backend base;

@@ -184,15 +184,15 @@ static pawl_status sink_up_to(void *context, const pawl_event *event, pawl_error
 static size_t read_statement(const pawl_event_filter *filter)
 {
     if (filter == NULL) {
-        return SQL_READ;
+        return LEDGER_SQL_READ;
     }
     if (filter->run_id.len > 0) {
-        return SQL_READ_RUN;
+        return LEDGER_SQL_READ_RUN;
     }
     if (filter->actor.len > 0) {
-        return SQL_READ_ACTOR;
+        return LEDGER_SQL_READ_ACTOR;
     }
-    return filter->kind.len > 0 ? SQL_READ_KIND : SQL_READ_FILTER;
+    return filter->kind.len > 0 ? LEDGER_SQL_READ_KIND : LEDGER_SQL_READ_FILTER;
 }
 
 pawl_status pawl__ledger_sqlite_read(struct ledger_backend *base,
@@ -236,7 +236,7 @@ pawl_status pawl__ledger_sqlite_get_head(struct ledger_backend *base,
 /* Offsets begin at 1 and every read does, too; a look-up by id would find what stands before. */
 static pawl_status check_first(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_error *reterr)
 {
-    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_FIRST);
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, LEDGER_SQL_FIRST);
     bool row;
 
     TRY(pawl__sqlite_next(&stmt, &row, reterr));
@@ -254,7 +254,8 @@ static pawl_status check_first(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_
  * tail that was cut off, or a log that was emptied, shows without an anchor, too. */
 static pawl_status highest_of(struct pawl__sqlite *db, int64_t *ret_highest, pawl_error *reterr)
 {
-    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_HIGHEST_EVER);
+    AUTO(pawl__sqlite_reset)
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, LEDGER_SQL_HIGHEST_EVER);
     bool row;
 
     TRY(pawl__sqlite_next(&stmt, &row, reterr));
@@ -299,7 +300,7 @@ static pawl_status check_highest(struct pawl__sqlite *db, uint64_t *ret_bad, paw
 static pawl_status check_last(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_error *reterr)
 {
     AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_LAST_UNINDEXED);
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, LEDGER_SQL_LAST_UNINDEXED);
     bool row;
 
     TRY(pawl__sqlite_next(&stmt, &row, reterr));
@@ -342,10 +343,10 @@ pawl_status pawl__ledger_sqlite_entries(struct ledger_backend *base,
                                         pawl_error *reterr)
 {
     static const size_t statements[LEDGER_INDEXES] = {
-        [LEDGER_INDEX_ID] = SQL_INDEX_ID,
-        [LEDGER_INDEX_RUN] = SQL_INDEX_RUN,
-        [LEDGER_INDEX_KIND] = SQL_INDEX_KIND,
-        [LEDGER_INDEX_ACTOR] = SQL_INDEX_ACTOR,
+        [LEDGER_INDEX_ID] = LEDGER_SQL_INDEX_ID,
+        [LEDGER_INDEX_RUN] = LEDGER_SQL_INDEX_RUN,
+        [LEDGER_INDEX_KIND] = LEDGER_SQL_INDEX_KIND,
+        [LEDGER_INDEX_ACTOR] = LEDGER_SQL_INDEX_ACTOR,
     };
     AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
 
@@ -370,7 +371,7 @@ pawl_status pawl__ledger_sqlite_lookup(struct pawl__sqlite *db,
                                        void *context,
                                        pawl_error *reterr)
 {
-    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_BY_ID);
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, LEDGER_SQL_BY_ID);
     uint64_t rows;
 
     pawl__sqlite_bind_text(&stmt, 1, id);
@@ -396,7 +397,7 @@ pawl_status pawl__ledger_sqlite_get(struct ledger_backend *base,
         return pawl__ledger_sqlite_lookup(borrowed.db, id, sink, context, reterr);
     }
     AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, SQL_BY_OFFSET);
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, LEDGER_SQL_BY_OFFSET);
     pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(offset, (uint64_t)INT64_MAX));
     TRY(each_row(&stmt, sink, context, &rows, reterr));
     if (rows == 0) {
@@ -433,7 +434,7 @@ pawl_status pawl__ledger_sqlite_max_turn(struct ledger_backend *base,
                                          int64_t *ret_turn,
                                          pawl_error *reterr)
 {
-    return one_turn(base, SQL_MAX_TURN, run_id, ret_turn, reterr);
+    return one_turn(base, LEDGER_SQL_MAX_TURN, run_id, ret_turn, reterr);
 }
 
 pawl_status pawl__ledger_sqlite_last_complete_turn(struct ledger_backend *base,
@@ -441,7 +442,7 @@ pawl_status pawl__ledger_sqlite_last_complete_turn(struct ledger_backend *base,
                                                    int64_t *ret_turn,
                                                    pawl_error *reterr)
 {
-    return one_turn(base, SQL_LAST_COMPLETE, run_id, ret_turn, reterr);
+    return one_turn(base, LEDGER_SQL_LAST_COMPLETE, run_id, ret_turn, reterr);
 }
 
 pawl_status pawl__ledger_sqlite_counts(struct ledger_backend *base,
@@ -452,9 +453,9 @@ pawl_status pawl__ledger_sqlite_counts(struct ledger_backend *base,
                                        pawl_error *reterr)
 {
     static const size_t statements[] = {
-        [PAWL_COUNT_BY_RUN] = SQL_COUNT_RUN,
-        [PAWL_COUNT_BY_KIND] = SQL_COUNT_KIND,
-        [PAWL_COUNT_BY_ACTOR] = SQL_COUNT_ACTOR,
+        [PAWL_COUNT_BY_RUN] = LEDGER_SQL_COUNT_RUN,
+        [PAWL_COUNT_BY_KIND] = LEDGER_SQL_COUNT_KIND,
+        [PAWL_COUNT_BY_ACTOR] = LEDGER_SQL_COUNT_ACTOR,
     };
     static const pawl_event_filter all = PAWL_EVENT_FILTER_INIT;
     AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
@@ -510,7 +511,7 @@ pawl_status pawl__ledger_sqlite_turns(struct ledger_backend *base,
 
     TRY(borrow(base, &borrowed, reterr));
     AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, SQL_TURNS);
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, LEDGER_SQL_TURNS);
     bind_name(&stmt, 1, run_id);
     return each_turn(&stmt, visit, context, reterr);
 }
@@ -522,7 +523,7 @@ pawl_status pawl__ledger_sqlite_each_unfinished(struct pawl__sqlite *db,
                                                 pawl_error *reterr)
 {
     AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, SQL_TURNS_UNFINISHED);
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, LEDGER_SQL_TURNS_UNFINISHED);
 
     pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(since, (uint64_t)INT64_MAX));
     return each_turn(&stmt, visit, context, reterr);
@@ -551,8 +552,8 @@ pawl_status pawl__ledger_sqlite_embeddings(struct ledger_backend *base,
 
     TRY(borrow(base, &borrowed, reterr));
     AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt =
-        pawl__sqlite_use(borrowed.db, filter == NULL ? SQL_EMBEDDINGS : SQL_EMBEDDINGS_FILTER);
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(
+        borrowed.db, filter == NULL ? LEDGER_SQL_EMBEDDINGS : LEDGER_SQL_EMBEDDINGS_FILTER);
     if (filter != NULL) {
         bind_filter(&stmt, 1, filter, &texts);
     }

@@ -62,13 +62,6 @@ struct pawl__pg_statement {
     const char *columns; /* "iz"; NULL or "": returns no rows */
 };
 
-/* An INSERT or UPDATE that stores as many rows as the array `sent` has, or fails with CORRUPT before
- * anything is committed: a trigger that drops a row, planted meanwhile, says nothing by itself. It
- * returns a row, columns "i". The statement is one of the table below, and ends before RETURNING. */
-#define PG_ALL_OR_NONE(statement, sent)                                                 \
-    "WITH done AS (" statement " RETURNING 1) SELECT 1 / (count(*) = cardinality(" sent \
-    "))::integer FROM done"
-
 struct pawl__pg_options {
     const char *namespace; /* our schema of the database, alone in search_path. NULL: "pawl" */
     const char *application_name;      /* what pg_stat_activity shows. NULL: "pawl" */
