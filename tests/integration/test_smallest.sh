@@ -26,7 +26,7 @@ it "is set up without DuckDB, PostgreSQL, RocksDB and node" set_up
 
 # All that the library and its tests need, and not the command.
 targets() {
-    ninja -C "$build" -t targets all | sed -nE 's/^(tests\/smallest\/test_[a-z_]+|src\/libpawl\.(a|so)): .*/\1/p'
+    ninja -C "$build" -t targets all | sed -nE 's/^(tests\/smallest\/test_[a-z_]+|src\/libpawl\.(a|so\.[0-9.]*)): .*/\1/p'
 }
 build_them() {
     mapfile -t wanted < <(targets)
@@ -40,11 +40,12 @@ links_only() { # library, allowed names as a regular expression
     echo "$names"
     grep -q '^libsqlite3\.' <<<"$names" && ! grep -vE "^($2)\.so" <<<"$names"
 }
+library=$(find "$build/src" -maxdepth 1 -name 'libpawl.so.*.*.*' -type f)
 it "links SQLite, jansson, libcrypto and the C library" \
-    links_only "$build/src/libpawl.so" 'libsqlite3|libjansson|libcrypto|libc|libm|libpthread|ld-linux-[a-z0-9_-]+'
+    links_only "$library" 'libsqlite3|libjansson|libcrypto|libc|libm|libpthread|ld-linux-[a-z0-9_-]+'
 none_behind() {
     local behind
-    behind=$(ldd "$build/src/libpawl.so") && ! grep -E 'duckdb|rocksdb|libpq|yaml|microhttpd|stdc\+\+' <<<"$behind"
+    behind=$(ldd "$library") && ! grep -E 'duckdb|rocksdb|libpq|yaml|microhttpd|stdc\+\+' <<<"$behind"
 }
 it "has neither DuckDB, RocksDB, libpq, YAML nor C++ behind it" none_behind
 
