@@ -1,9 +1,9 @@
 /* What a store must bring to hold tasks and their items: SQLite, PostgreSQL, and the model that tests
  * compare them with (tests/model).
  *
- * One table of operations a subject, so that a store's parts stand in files of their own
- * (sqlite_items.c, sqlite_checkpoints.c, ...). The tables hold no decisions: what becomes of a row is
- * decided in decide.c, which sees rows and a time and nothing of the store.
+ * One table of operations per subject, so that a store has one file per subject (sqlite/items.c,
+ * sqlite/checkpoints.c, ...). The tables hold no decisions: items/decide.c decides what becomes of a
+ * row, from rows and a time, and knows no store.
  *
  * Writing: begin ... commit or rollback, from the committer's thread alone (group.h), which calls
  * nothing else in between. The operations take many rows at once, because a group of callers is
@@ -90,7 +90,7 @@ struct work_prefetch_plan {
     size_t pick_count;
 };
 
-/* A call that a store may carry out by a short way: it completes an item, or leases the next one,
+/* A call that a store may carry out by its fast path: it completes an item, or leases the next one,
  * or both. */
 struct work_fast_call {
     pawl_view id; /* empty: completes nothing. Each but once in a group */
@@ -116,7 +116,7 @@ struct work_store_ops {
 
     /* Carries out what it can of these calls, durably, in a transaction of its own. It completes an
      * item when the token holds it and nobody waits for it; a call whose item it did not complete
-     * leases nothing. What it does not do is left as it was, and is then done the long way. All that
+     * leases nothing. What it does not do is left as it was, and goes through the transaction. All that
      * lease have this filter; NULL: none does. On failure nothing has happened, or it is not known.
      * NULL: there is no shorter way. */
     pawl_status (*fast_path)(struct work_backend *base,

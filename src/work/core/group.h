@@ -43,7 +43,7 @@ enum work_request_kind { WORK_RUN, WORK_LEASED, WORK_CLAIM };
 struct work_request {
     struct pawl__commit_item item; /* `bytes`: about what it writes. item.outcome: its answer */
     enum work_request_kind kind;
-    bool served; /* by the short way: see quick.c */
+    bool served; /* by the fast path: items/fast_path.c */
     pawl_status (*run)(struct work_tx *tx, struct work_request *request, pawl_error *reterr);
 };
 
@@ -108,7 +108,7 @@ struct work_claiming {
     struct work_request request;
     pawl_claim claim; /* as given, with every default filled in */
     uint32_t more;    /* items to lease on top, when everybody has got what was asked for */
-    size_t calls_at;  /* quick.c's: where its calls stand, ... */
+    size_t calls_at;  /* fast_path.c's: where its calls begin, ... */
     size_t ahead_at;  /* ... and those for more */
     struct work_filter filter;
     pawl_claimed *claimed; /* answer; NULL: none */
@@ -122,7 +122,7 @@ struct work_leased {
     pawl_lease lease;
     struct work_command command;
     struct work_claiming *next; /* wants this one when the item is completed; NULL: no */
-    bool done;                  /* the item is completed, by the short way; `next` is not served */
+    bool done;                  /* the fast path completed the item, and did not serve `next` */
     pawl_item_status status;    /* answer: what the item is now */
     int64_t expires_at_us;      /* answer */
 };
@@ -147,7 +147,7 @@ PAWL_MUST_USE pawl_status pawl__work_claim_parse(pawl_work *work,
                                                  struct work_claiming *claiming,
                                                  pawl_error *reterr);
 
-/* Has the store carry out what it can by its short way: those are `served`. */
+/* Has the store carry out what its fast path can: those are `served`. */
 PAWL_MUST_USE pawl_status pawl__work_group_fast_path(struct work_backend *backend,
                                                      struct pawl__arena *arena,
                                                      struct work_request *const *requests,

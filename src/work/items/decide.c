@@ -209,6 +209,7 @@ pawl_status pawl__work_decide_claim(struct work_row *row,
     struct pawl__lease lease = lease_of(row);
 
     TRY(pawl__lease_claim(&lease, 1, now->ns, lease_ns, reterr));
+    REQUIRE(lease.token > row->item.token); /* or an earlier holder could still end the item */
     take_step(row, WORK_STEP_CLAIM);
     row->item.token = lease.token;
     row->item.attempts++;

@@ -260,6 +260,7 @@ static pawl_status store(struct work_submit *submit, pawl_error *reterr)
     /* In the order of the ids: ends of b-trees stay warm, and nodes lock in the same order. */
     for (size_t i = 0; i < submit->count; i++) {
         if (!submit->by_id[i]->duplicate) {
+            REQUIRE(submit->by_id[i]->row.home == WORK_NOWHERE);
             set_waiting(submit->by_id[i]);
             submit->by_id[i]->row.submission = (int64_t)submit->by_id[i]->index;
             rows[count++] = &submit->by_id[i]->row;

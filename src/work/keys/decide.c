@@ -108,6 +108,7 @@ pawl_status pawl__work_key_decide_begin(struct work_key_row *row,
                        ? INT64_MAX - 1
                        : now->ns + given->ttl_us * NS_PER_US,
     };
+    REQUIRE(taken.owner_token > row->owner_token); /* or whoever began earlier could still end it */
     *row = taken;
     *ret_answer = answer;
     return PAWL_OK;
