@@ -10,11 +10,10 @@ static const struct pawl__cli_command root = {
     .name = "pawl",
     .summary = "events that are neither lost nor processed twice",
     .description =
-        "pawl keeps events, work items and telemetry for programs that may not lose one and may "
-        "not "
+        "pawl stores events, work items and telemetry for programs that must never lose one or "
         "process one twice. Everything lives in one data directory, or in PostgreSQL.\n\n"
         "Standard output has the answers, standard error what went wrong, as one line. With --json "
-        "both are JSON, one object a line.\n\n"
+        "both are JSON, one object per line.\n\n"
         "Exit codes: 0 done; 1 failed; 2 bad usage or input; 3 nothing found; 4 conflict or lease "
         "lost; 5 busy, unavailable or could not check; 6 checked and found wrong.\n\n"
         "A setting is a key of pawl.yaml, a variable of the environment or a flag; 'pawl help "
@@ -49,7 +48,7 @@ static const struct pawl__cli_flag own_flags[] = {
       .value = "FILE",
       .help = "Read the settings from this file.",
       .kind = VALUE_FILE },
-    { .name = "json", .help = "Print JSON, one object a line." },
+    { .name = "json", .help = "Print JSON, one object per line." },
     { .name = "help", .letter = 'h', .help = "Explain the command and do nothing." },
     { .name = "version", .help = "Print the version and that of every part, and do nothing." },
 };

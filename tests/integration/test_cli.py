@@ -41,7 +41,7 @@ def bad_usage():
     refuses("no command 'confg' in 'pawl'; did you mean 'config'?", "confg")
     refuses("no command 'shwo' in 'pawl config'; did you mean 'show'?", "config", "shwo")
     refuses("no flag '--jsno' in 'pawl version'; did you mean '--json'?", "version", "--jsno")
-    refuses("it belongs behind 'pawl doctor'", "--strict", "version")
+    refuses("it is a flag of 'pawl doctor'", "--strict", "version")
     refuses("'--data' needs a value", "doctor", "--data")
     refuses("'--data' is empty", "doctor", "--data=")
     refuses("'--json' takes no value", "version", "--json=1")

@@ -162,7 +162,7 @@ static void test_an_unknown_flag_names_the_nearest_or_its_command(void **state)
                    "tail",
                    "--jsno");
     assert_refused("no flag '--log-leve' in 'pawl'; did you mean '--log-level'?", "--log-leve=x");
-    assert_refused("it belongs behind 'pawl ledger tail'", "--follow", "ledger", "tail");
+    assert_refused("it is a flag of 'pawl ledger tail'", "--follow", "ledger", "tail");
     assert_refused("no flag '-x' in 'pawl ledger tail'", "ledger", "tail", "-x");
     assert_refused("no flag '-j' of '-json' in 'pawl'; a long flag has two dashes", "-json");
 }

@@ -47,10 +47,10 @@ extern const struct pawl__cli_command pawl__cli_cmd_seq_verify;
         .name = "from", .value = "N", .help = what, .kind = VALUE_NUMBER, .min = 0, \
         .max = INT64_MAX, .fallback = "0"                                           \
     }
-#define APP_LIMIT_FLAG                                                           \
-    {                                                                            \
-        .name = "limit", .value = "N", .help = "At the most so many; 0 is all.", \
-        .kind = VALUE_NUMBER, .min = 0, .max = INT64_MAX, .fallback = "0"        \
+#define APP_LIMIT_FLAG                                                                             \
+    {                                                                                              \
+        .name = "limit", .value = "N", .help = "Up to this many; 0 is all.", .kind = VALUE_NUMBER, \
+        .min = 0, .max = INT64_MAX, .fallback = "0"                                                \
     }
 
 /* An application that the examples may use. */
@@ -96,11 +96,11 @@ PAWL_MUST_USE pawl_status pawl__cli_app_await_numbers(pawl_app *app, pawl_error 
 
 void pawl__cli_app_close_p(pawl_app **app); /* for AUTO */
 
-/* A row a partition (cmd_seq.c). */
+/* One row per partition (seq.c). */
 PAWL_MUST_USE pawl_status pawl__cli_seq_print_status(struct pawl__cli_run *run,
                                                      pawl_app *app,
                                                      pawl_error *reterr);
-/* `pawl seq verify --all` (cmd_seq_verify.c). */
+/* `pawl seq verify --all` (seq_verify.c). */
 PAWL_MUST_USE pawl_status pawl__cli_seq_verify_all(struct pawl__cli_run *run, pawl_error *reterr);
 
 #endif

@@ -1,4 +1,4 @@
-/* pawl app: the verbs stand in cmd_app_*.c. pawl seq: cmd_seq.c */
+/* pawl app: exec.c and read.c have the other verbs. pawl seq: seq.c, seq_verify.c */
 #include <string.h>
 
 #include "base/core/error.h"

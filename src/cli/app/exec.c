@@ -1,4 +1,4 @@
-/* pawl app exec: one command from a flag, or a line each from standard input. */
+/* pawl app exec: one command from a flag, or one per line of standard input. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -81,8 +81,8 @@ pawl_app_options pawl__cli_app_options(const struct pawl__cli_run *run)
     return options;
 }
 
-/* Another process that has it is waited for, as long as the settings say: commands of a script come one
- * behind the other. */
+/* Another process that has it is waited for, as long as the settings say: commands of a script run one
+ * after the other. */
 static pawl_status open_patiently(const char *location,
                                   const pawl_app_options *options,
                                   pawl_app **ret_app,

@@ -73,7 +73,8 @@ const struct pawl__cli_command pawl__cli_cmd_seq_status = {
     .name = "status",
     .summary = "show the sequences of each partition",
     .description =
-        "A row a partition: the last offset of its log, the next offset as far as the log was read "
+        "One row per partition: the last offset of its log, the next offset as far as the log was "
+        "read "
         "(behind "
         "the last one when nothing is left to actualize), the offset up to which numbers are "
         "stored, "
@@ -313,7 +314,7 @@ const struct pawl__cli_command pawl__cli_cmd_app_seq = {
     .name = "seq",
     .summary = "show the numbers of a workspace",
     .description =
-        "A row a sequence, all from the log: " NUMBER_COLUMNS " It shows, and exits with "
+        "One row per sequence, all from the log: " NUMBER_COLUMNS " It shows, and exits with "
         "0 whatever it finds; 'pawl seq verify' is the check.",
     .flags = FLAGS(APP_WORKSPACE_FLAG, SEQUENCE_FLAG),
     .operands = OPERANDS(APP_OPERAND),

@@ -93,6 +93,12 @@ struct pawl__cli_command {
 
 #define COMMANDS(...) ((const struct pawl__cli_command *const[]){ __VA_ARGS__, NULL })
 #define FLAGS(...) ((const struct pawl__cli_flag[]){ __VA_ARGS__, { .name = NULL } })
+/* A flag whose value is a whole number from `least` to `most`; its help, letter, fallback follow. */
+#define NUMBER_FLAG(flag, called, least, most, ...)                                             \
+    {                                                                                           \
+        .name = (flag), .value = (called), .kind = VALUE_NUMBER, .min = (least), .max = (most), \
+        __VA_ARGS__                                                                             \
+    }
 #define OPERANDS(...) ((const struct pawl__cli_operand[]){ __VA_ARGS__, { .name = NULL } })
 #define EXAMPLES(...) ((const struct pawl__cli_example[]){ __VA_ARGS__, { .line = NULL } })
 #define CHOICES(...) ((const char *const[]){ __VA_ARGS__, NULL })

@@ -1,6 +1,6 @@
 /* What a command gets when it runs, and how it speaks.
  *
- *   Answers go to standard output: for people, or with --json one object a line.
+ *   Answers go to standard output: for people, or with --json one object per line.
  *   Errors go to standard error, one line: "pawl: <message>", or with --json
  *   {"error":{"status":"BUSY","message":"...","exit_code":5,"retryable":true}} instead.
  *

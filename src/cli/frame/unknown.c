@@ -108,7 +108,7 @@ pawl_status pawl__cli_unknown_flag(const struct pawl__cli *cli,
     pawl__buf_add_text(&word, "--");
     pawl__buf_add(&word, name);
     if (find_owner(&owner, name)) {
-        pawl__buf_add_format(&hint, "; it belongs behind '%s'", pawl__cli_path_text(&owner, text));
+        pawl__buf_add_format(&hint, "; it is a flag of '%s'", pawl__cli_path_text(&owner, text));
     } else {
         add_flag_hint(cli, path, name, &hint);
     }

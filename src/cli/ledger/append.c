@@ -1,4 +1,4 @@
-/* pawl ledger append: one event from flags, or a line each from standard input.
+/* pawl ledger append: one event from flags, or one per line of standard input.
  *
  * Lines are appended in batches, as many as are there without waiting, so that a million of them is
  * quick and a program that writes one and waits gets its answer at once. A line is answered only
@@ -463,37 +463,22 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_append = {
           .help =
               "Of the event, up to 200 bytes; 'new' makes a random one, which no retry finds." },
         { .name = "run", .value = "RUN", .help = "The run it belongs to." },
-        { .name = "turn",
-          .value = "N",
-          .help = "The turn of the run.",
-          .kind = VALUE_NUMBER,
-          .min = 0,
-          .max = INT64_MAX },
+        NUMBER_FLAG("turn", "N", 0, INT64_MAX, .help = "The turn of the run."),
         { .name = "kind", .value = "KIND", .help = "What happened." },
         { .name = "actor", .value = "ACTOR", .help = "Who did it." },
         { .name = "payload",
           .value = "JSON",
           .help = "What it says; @FILE reads a file, - standard input." },
-        { .name = "schema-version",
-          .value = "N",
-          .help = "Of the payload.",
-          .kind = VALUE_NUMBER,
-          .min = 1,
-          .max = INT32_MAX,
-          .fallback = "1" },
+        NUMBER_FLAG(
+            "schema-version", "N", 1, INT32_MAX, .help = "Of the payload.", .fallback = "1"),
         { .name = "created-at", .value = "TIME", .help = "When; now if it is left out." },
-        { .name = "attempt",
-          .value = "N",
-          .help = "Append to this attempt at the turn.",
-          .kind = VALUE_NUMBER,
-          .min = 1,
-          .max = UINT32_MAX },
-        { .name = "ordinal",
-          .value = "N",
-          .help = "How many events without ids the attempt already has of this actor and kind.",
-          .kind = VALUE_NUMBER,
-          .min = 0,
-          .max = INT64_MAX },
+        NUMBER_FLAG("attempt", "N", 1, UINT32_MAX, .help = "Append to this attempt at the turn."),
+        NUMBER_FLAG(
+            "ordinal",
+            "N",
+            0,
+            INT64_MAX,
+            .help = "How many events without ids the attempt already has of this actor and kind."),
         { .name = "atomic", .help = "All of the input or nothing." }),
     .examples = EXAMPLES(
         { .line = "pawl ledger append --data ./data --id e-1 --run village --turn 1 --kind say "

@@ -25,7 +25,7 @@ extern const struct pawl__cli_command pawl__cli_cmd_ledger_turn;
 extern const struct pawl__cli_command pawl__cli_cmd_ledger_turns;
 extern const struct pawl__cli_command pawl__cli_cmd_ledger_verify;
 
-/* --- ledger_open.c --- */
+/* --- open.c --- */
 
 enum pawl__cli_ledger_access {
     LEDGER_TO_READ,
@@ -58,7 +58,16 @@ void pawl__cli_ledger_close_p(pawl_ledger **ledger);
 void pawl__cli_reader_close_p(pawl_reader **reader);
 void pawl__cli_event_free_p(pawl_event **event);
 
-/* --- ledger_filter.c --- */
+/* --- filter.c --- */
+
+/* Of the verbs that resume after an offset. */
+#define LEDGER_FROM_FLAG                                                         \
+    NUMBER_FLAG("from",                                                          \
+                "OFFSET",                                                        \
+                0,                                                               \
+                INT64_MAX,                                                       \
+                .help = "Only offsets greater than this one, which must exist.", \
+                .fallback = "0")
 
 /* The flags of every verb that takes some of the events. */
 #define LEDGER_FILTER_FLAGS                                                                    \
@@ -90,7 +99,7 @@ PAWL_MUST_USE pawl_status pawl__cli_ledger_head_parse(const char *flag,
                                                       pawl_error *reterr);
 void pawl__cli_ledger_head_text(const pawl_ledger_head *head, char ret_text[LEDGER_HEAD_SIZE]);
 
-/* --- ledger_print.c --- */
+/* --- print.c --- */
 
 /* Prints an event as a line: JSON with --json or into a pipe, otherwise one that fits the terminal.
  */

@@ -139,7 +139,7 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_tail = {
     .name = "tail",
     .summary = "print events in order, and wait for more",
     .description =
-        "Prints every event behind an offset, in order, each once: as JSON, one object a line, "
+        "Prints every event after an offset, in order, each once: as JSON, one object per line, "
         "into a pipe or with --json, and as a short line on a terminal. A program that follows "
         "keeps the last offset it has dealt with and hands it in as --from when it starts "
         "again. An offset after the end of the ledger is exit code 2: this is another ledger, or "
@@ -150,23 +150,13 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_tail = {
         "ledger is replaced or deleted; a PostgreSQL server that is away is waited for. With "
         "--complete-turns it shows only what is outside turns or in a turn that "
         "was committed, and holds back at the first turn that is still open.",
-    .flags = FLAGS({ .name = "from",
-                     .value = "OFFSET",
-                     .help = "Only offsets greater than this one, which must exist.",
-                     .kind = VALUE_NUMBER,
-                     .min = 0,
-                     .max = INT64_MAX,
-                     .fallback = "0" },
-                   { .name = "limit",
-                     .letter = 'n',
-                     .value = "N",
-                     .help = "End after this many events.",
-                     .kind = VALUE_NUMBER,
-                     .min = 1,
-                     .max = INT64_MAX },
-                   { .name = "follow", .letter = 'f', .help = "Wait for more." },
-                   { .name = "complete-turns", .help = "Only what counts for good." },
-                   LEDGER_FILTER_FLAGS),
+    .flags = FLAGS(
+        LEDGER_FROM_FLAG,
+        NUMBER_FLAG(
+            "limit", "N", 1, INT64_MAX, .help = "End after this many events.", .letter = 'n'),
+        { .name = "follow", .letter = 'f', .help = "Wait for more." },
+        { .name = "complete-turns", .help = "Only events outside turns or in committed turns." },
+        LEDGER_FILTER_FLAGS),
     .examples =
         EXAMPLES({ .line = "pawl ledger tail --data ./data --from 100 --limit 10",
                    .says = "events 101 to 110" },
@@ -216,7 +206,7 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_show = {
     .name = "show",
     .summary = "print one event whole",
     .description = "Prints the event with this offset or id as JSON. A number is taken for an "
-                   "offset first. Exit code 3 when there is none.",
+                   "offset first. Exit code 3 when no event has it.",
     .operands = OPERANDS({ .name = "ID|OFFSET", .help = "Which event." }),
     .examples =
         EXAMPLES({ .line = "pawl ledger append --data ./data --id e-1 --run village --turn 1 "

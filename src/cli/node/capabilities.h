@@ -1,4 +1,4 @@
-/* What of pawl works today, honestly: one row a capability, changed in the commit that lands it.
+/* What of pawl works today, honestly: one row per capability, changed in the commit that lands it.
  * `pawl doctor` ends with it. */
 #ifndef PAWL_CLI_NODE_CAPABILITIES_H
 #define PAWL_CLI_NODE_CAPABILITIES_H

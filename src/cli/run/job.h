@@ -10,7 +10,7 @@
 struct runner_job {
     struct pawl__buf script;
     struct pawl__buf input;     /* for standard input */
-    struct pawl__buf variables; /* "NAME=value" and a NUL, one behind the other */
+    struct pawl__buf variables; /* "NAME=value" and a NUL, one after the other */
     char **environment;         /* ours and those of this process; NULL ends it */
     bool too_long;              /* the command would be too long for the kernel */
 };

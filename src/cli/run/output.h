@@ -1,4 +1,4 @@
-/* What commands print, printed by us: whole, one command behind the other, as they end or in the
+/* What commands print, printed by us: each command in one piece, one after the other, as they end or in the
  * order in which they were claimed. What waits for its turn waits in a file. Any thread. */
 #ifndef PAWL_CLI_RUN_OUTPUT_H
 #define PAWL_CLI_RUN_OUTPUT_H

@@ -246,12 +246,7 @@ static const struct pawl__cli_command add = {
     .flags = FLAGS(
         { .name = "task", .value = "TASK", .help = "The task it belongs to." },
         { .name = "item", .value = "ID", .help = "Or the item, which you hold." },
-        { .name = "token",
-          .value = "N",
-          .help = "Of the item's lease.",
-          .kind = VALUE_NUMBER,
-          .min = 1,
-          .max = INT64_MAX },
+        NUMBER_FLAG("token", "N", 1, INT64_MAX, .help = "Of the item's lease."),
         { .name = "type",
           .value = "TYPE",
           .help = "What kind it is.",
@@ -344,7 +339,7 @@ static pawl_status latest_run(struct pawl__cli_run *run, pawl_error *reterr)
 static const struct pawl__cli_command latest = {
     .name = "latest",
     .summary = "print a task's newest checkpoint",
-    .description = "Exit code 3 when there is none. --verified goes by what was found when the "
+    .description = "Exit code 3 when the task has none. --verified goes by what was found when the "
                    "evidence was last looked at.",
     .flags = FLAGS(TYPE_FLAG, { .name = "verified", .help = "Whose evidence held." }),
     .operands = OPERANDS(TASK_OPERAND),

@@ -1,10 +1,10 @@
-/* pawl work: the verbs stand in cmd_work_*.c. */
+/* pawl work: each verb has a file of its own in this folder. */
 #include "cli/commands.h"
 #include "cli/work/work.h"
 
 const struct pawl__cli_command pawl__cli_cmd_work = {
     .name = "work",
-    .summary = "jobs that go on where they died",
+    .summary = "jobs that resume where they stopped",
     .description =
         "A task owns work items. Workers lease items; every lease has a token that the worker "
         "shows "

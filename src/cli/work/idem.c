@@ -285,13 +285,8 @@ static const struct pawl__cli_command release = {
     .name = "release",
     .summary = "give a key up whose work did not happen",
     .description = "The next begin is 'new'. Exit code 4: the key was taken over.",
-    .flags = FLAGS({ .name = "token",
-                     .value = "N",
-                     .help = "The token that begin gave.",
-                     .kind = VALUE_NUMBER,
-                     .min = 1,
-                     .max = INT64_MAX,
-                     .required = true }),
+    .flags = FLAGS(NUMBER_FLAG(
+        "token", "N", 1, INT64_MAX, .help = "The token that begin gave.", .required = true)),
     .operands = OPERANDS(KEY_OPERAND),
     .examples = EXAMPLES(
         { .line = BEGIN_NEW "pawl idem release --data ./data pay-7 --token $(cut -f 2 new)",

@@ -36,24 +36,19 @@ const struct pawl__cli_command pawl__cli_cmd_work_list = {
     .name = "list",
     .summary = "list items in order of creation",
     .description =
-        "Prints the items, a line each; with --json all of each. An item that is waiting "
+        "Prints one line per item; with --json the whole item. An item that is waiting "
         "cannot be claimed yet: a delay, a backoff, an item that it comes after. One that is "
         "expired was left so by a statement of SQL, until the next sweep.",
-    .flags = FLAGS({ .name = "task", .value = "TASK", .help = "Only items of this task." },
-                   { .name = "type", .value = "TYPE", .help = "Only items of this type." },
-                   { .name = "status",
-                     .value = "STATUS",
-                     .help = "Only items in this state.",
-                     .choices = ITEM_STATUSES,
-                     .repeats = true },
-                   { .name = "holder", .value = "NAME", .help = "Only what this worker holds." },
-                   { .name = "limit",
-                     .letter = 'n',
-                     .value = "N",
-                     .help = "Up to this many.",
-                     .kind = VALUE_NUMBER,
-                     .min = 1,
-                     .max = INT64_MAX }),
+    .flags =
+        FLAGS({ .name = "task", .value = "TASK", .help = "Only items of this task." },
+              { .name = "type", .value = "TYPE", .help = "Only items of this type." },
+              { .name = "status",
+                .value = "STATUS",
+                .help = "Only items in this state.",
+                .choices = ITEM_STATUSES,
+                .repeats = true },
+              { .name = "holder", .value = "NAME", .help = "Only what this worker holds." },
+              NUMBER_FLAG("limit", "N", 1, INT64_MAX, .help = "Up to this many.", .letter = 'n')),
     .examples = EXAMPLES({ .line = "pawl work submit --data ./data --type mail && "
                                    "pawl work list --data ./data --status pending",
                            .says = "what is to be done?",
@@ -81,7 +76,7 @@ static bool event_row(void *context, const pawl_item_event *event)
     return pawl__cli_rows_add(rows, cells);
 }
 
-/* Name and value of what an item has, a line each. */
+/* One line per field that the item has: name and value. */
 static pawl_status show_item(const struct pawl__cli_run *run,
                              const pawl_item *item,
                              pawl_error *reterr)
@@ -177,7 +172,8 @@ static pawl_status show_run(struct pawl__cli_run *run, pawl_error *reterr)
 const struct pawl__cli_command pawl__cli_cmd_work_show = {
     .name = "show",
     .summary = "print one item whole, with its history",
-    .description = "Prints the item and every change of its state. Exit code 3 when there is none.",
+    .description =
+        "Prints the item and every change of its state. Exit code 3 when no item has this id.",
     .operands = OPERANDS(WORK_ID_OPERAND),
     .examples = EXAMPLES({ .line = "pawl work submit --data ./data --type mail --id m-1 && "
                                    "pawl work show --data ./data m-1",

@@ -149,7 +149,7 @@ static pawl_status stats_run(struct pawl__cli_run *run, pawl_error *reterr)
 
 const struct pawl__cli_command pawl__cli_cmd_work_stats = {
     .name = "stats",
-    .summary = "count what there is, and how well it is",
+    .summary = "show counts and health",
     .description =
         "Prints how many items are in each state, how many leases are live and how many of them "
         "had no heartbeat for longer than --stale, keys and checkpoints; then the items of each "
@@ -216,15 +216,14 @@ const struct pawl__cli_command pawl__cli_cmd_work_retention = {
         "(the newest of each type and the newest verified one always stay), completed keys, and "
         "expired keys at once. In small transactions, so that workers never wait; SQLite gives the "
         "space back. Prints how many of each, and the bytes.",
-    .flags = FLAGS(DAYS_FLAG("item-days", "Keep ended items so many days.", "30"),
-                   DAYS_FLAG("key-days", "Keep completed keys so many days.", "7"),
-                   { .name = "checkpoints",
-                     .value = "N",
-                     .help = "Keep so many of each task.",
-                     .kind = VALUE_NUMBER,
-                     .min = 0,
-                     .max = UINT32_MAX,
-                     .fallback = "100" },
+    .flags = FLAGS(DAYS_FLAG("item-days", "Keep ended items for this many days.", "30"),
+                   DAYS_FLAG("key-days", "Keep completed keys for this many days.", "7"),
+                   NUMBER_FLAG("checkpoints",
+                               "N",
+                               0,
+                               UINT32_MAX,
+                               .help = "Keep this many per task.",
+                               .fallback = "100"),
                    { .name = "archive", .help = "Checkpoints go to checkpoints_archive first." },
                    { .name = "dry-run", .help = "Count, and change nothing." }),
     .examples = EXAMPLES(

@@ -32,7 +32,7 @@ struct submit {
 
     size_t cap;
     size_t count;
-    struct pawl__buf bytes; /* inputs, one behind the other */
+    struct pawl__buf bytes; /* inputs, one after the other */
     size_t *starts;         /* cap + 1 of them */
     uint64_t *lines;        /* which line an item came from */
     char (*ids)[ID_SIZE];
@@ -178,7 +178,7 @@ static pawl_status check_line(const struct submit *submit, pawl_view line, pawl_
                                     : pawl__fail(reterr, PAWL_INVALID, "is not UTF-8 text");
 }
 
-/* As a JSON string to the letter: what would be harmful on a terminal is no matter here. */
+/* As a JSON string, byte for byte: it goes to the store, not to a terminal. */
 static void add_string(struct pawl__buf *buf, pawl_view text)
 {
     pawl__buf_add_char(buf, '"');
@@ -483,21 +483,11 @@ const struct pawl__cli_command pawl__cli_cmd_work_submit = {
         { .name = "json-lines", .help = "Lines are JSON values already." },
         { .name = "dedupe", .help = "The same lines of the same task are queued once." },
         { .name = "atomic", .help = "All of the lines or none." },
-        { .name = "priority",
-          .value = "N",
-          .help = "Higher ones first.",
-          .kind = VALUE_NUMBER,
-          .min = PAWL_WORK_PRIORITY_MIN,
-          .max = PAWL_WORK_PRIORITY_MAX,
-          .fallback = "0" },
-        { .name = "retries",
-          .value = "N",
-          .help = "Retries after the first try.",
-          .kind = VALUE_NUMBER,
-          .min = 0,
-          .max = PAWL_WORK_RETRIES_MAX,
-          .fallback = "3" },
-        { .name = "delay", .value = "DURATION", .help = "Not before so long from now: 90s, 2h." },
+        WORK_PRIORITY_FLAG,
+        WORK_RETRIES_FLAG,
+        { .name = "delay",
+          .value = "DURATION",
+          .help = "Delay before the item can be claimed: 90s, 2h." },
         { .name = "after",
           .value = "ID",
           .help = "An item of the same task that must complete first.",

@@ -136,7 +136,7 @@ static pawl_status show_run(struct pawl__cli_run *run, pawl_error *reterr)
 static const struct pawl__cli_command show = {
     .name = "show",
     .summary = "print one task with its items counted",
-    .description = "Exit code 3 when there is none.",
+    .description = "Exit code 3 when no task has this id.",
     .operands = OPERANDS(TASK_OPERAND),
     .examples = EXAMPLES({ .line = MAKE_TASK "pawl work task show --data ./data t-1",
                            .says = "how far is it?",

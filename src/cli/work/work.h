@@ -28,7 +28,7 @@ extern const struct pawl__cli_command pawl__cli_cmd_work_submit;
 extern const struct pawl__cli_command pawl__cli_cmd_work_sweep;
 extern const struct pawl__cli_command pawl__cli_cmd_work_task;
 
-/* --- work_open.c --- */
+/* --- open.c --- */
 
 enum { WORK_DATA_BYTES_MAX = 1 << 20 }; /* of one value; the library's own default */
 
@@ -97,6 +97,22 @@ PAWL_MUST_USE pawl_status pawl__cli_work_json(const struct pawl__cli_run *run,
                                               char **ret_json,
                                               pawl_error *reterr);
 
+/* Of the verbs that make items. */
+#define WORK_PRIORITY_FLAG                    \
+    NUMBER_FLAG("priority",                   \
+                "N",                          \
+                PAWL_WORK_PRIORITY_MIN,       \
+                PAWL_WORK_PRIORITY_MAX,       \
+                .help = "Higher ones first.", \
+                .fallback = "0")
+#define WORK_RETRIES_FLAG                               \
+    NUMBER_FLAG("retries",                              \
+                "N",                                    \
+                0,                                      \
+                PAWL_WORK_RETRIES_MAX,                  \
+                .help = "Retries after the first try.", \
+                .fallback = "3")
+
 /* The lease that the operand ID and --token name. */
 #define WORK_TOKEN_FLAG                                                          \
     {                                                                            \
@@ -109,7 +125,7 @@ PAWL_MUST_USE pawl_status pawl__cli_work_json(const struct pawl__cli_run *run,
     }
 pawl_lease pawl__cli_work_lease(const struct pawl__cli_run *run);
 
-/* --- work_print.c --- */
+/* --- print.c --- */
 
 /* The flags' choices allow no other names. */
 pawl_item_status pawl__cli_item_status_named(const char *name);

@@ -1,4 +1,4 @@
-/* GET /v1/work/stats: how much there is, and how well it is. */
+/* GET /v1/work/stats: counts and health. */
 #include "base/core/error.h"
 #include "base/json/object.h"
 #include "server/node_internal.h"
