@@ -63,7 +63,7 @@ static pawl_status compare(const struct wanted *wanted, const pawl_app *there, p
 
 /* What fails behind a descriptor that is good is not the fault of whoever sent it, unless another
  * application is in the way. */
-static pawl_status blame_store(const char *name, pawl_status status, pawl_error *reterr)
+static pawl_status map_store_error(const char *name, pawl_status status, pawl_error *reterr)
 {
     bool ours = status == PAWL_CONFLICT && pawl__http_problem_of_error(reterr)->http == 409;
 
@@ -88,7 +88,7 @@ static pawl_status create_new(struct pawl__serve_node *node,
         status = pawl_app_open_json(location, json, &node->options.app, &app, reterr);
     }
     return status == PAWL_OK ? pawl__serve_node_add(node, wanted->name, app, reterr)
-                             : blame_store(wanted->name, status, reterr);
+                             : map_store_error(wanted->name, status, reterr);
 }
 
 static pawl_status create_or_find(struct pawl__serve_node *node,

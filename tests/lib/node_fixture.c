@@ -124,7 +124,7 @@ int node_fixture_setup(void **state)
         .open_ms = PATIENCE_MS,
     };
     f->options.app.free_space_min = 0;
-    f->options.http.workers_aside = 4;
+    f->options.http.workers_isolated = 4;
     node_start(f);
     *state = f;
     return 0;

@@ -63,7 +63,7 @@ struct lines_ahead {
     size_t count;
 };
 
-static void take_answer(void *context, pawl_app_response *response, const pawl_error *error)
+static void on_answer(void *context, pawl_app_response *response, const pawl_error *error)
 {
     struct line *line = context;
     struct lines_ahead *ahead = line->ahead;
@@ -171,7 +171,7 @@ static pawl_status send_line(struct lines_ahead *ahead,
     }
     struct line *line = &ahead->lines[(ahead->first + ahead->count) % AHEAD_MAX];
     *line = (struct line){ .ahead = ahead, .number = number };
-    if (pawl_app_submit_json(ahead->app, 0, command, take_answer, line, &error) == PAWL_OK) {
+    if (pawl_app_submit_json(ahead->app, 0, command, on_answer, line, &error) == PAWL_OK) {
         ahead->count++;
         return PAWL_OK;
     }

@@ -7,11 +7,11 @@
 static volatile sig_atomic_t interrupted;
 /* Lock-free, so the handler may look at it. */
 static _Atomic(const struct pawl__cli_wakeable *) woken;
-static _Atomic(const struct pawl__cli_wakeable *) hurried;
+static _Atomic(const struct pawl__cli_wakeable *) escalation;
 
 static void on_alarm(int number)
 {
-    const struct pawl__cli_wakeable *target = atomic_load(&hurried);
+    const struct pawl__cli_wakeable *target = atomic_load(&escalation);
 
     (void)number;
     if (target != NULL) {
@@ -60,7 +60,7 @@ void pawl__cli_interrupt_wakes(const struct pawl__cli_wakeable *target)
 
 void pawl__cli_interrupt_escalates(const struct pawl__cli_wakeable *target)
 {
-    atomic_store(&hurried, target);
+    atomic_store(&escalation, target);
 }
 
 struct pawl__cli_progress pawl__cli_progress_start(const char *label, bool bytes)

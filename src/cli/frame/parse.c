@@ -166,7 +166,7 @@ static pawl_status give_next(struct parse *parse,
     return give(parse, flag, next, reterr);
 }
 
-static pawl_status take_long(struct parse *parse, const char *argument, pawl_error *reterr)
+static pawl_status parse_long(struct parse *parse, const char *argument, pawl_error *reterr)
 {
     const char *equals = strchr(argument, '=');
     pawl_view name = { argument + 2,
@@ -189,7 +189,7 @@ static pawl_status take_long(struct parse *parse, const char *argument, pawl_err
 }
 
 /* -j4, -j 4, -qf. */
-static pawl_status take_letters(struct parse *parse, const char *argument, pawl_error *reterr)
+static pawl_status parse_letters(struct parse *parse, const char *argument, pawl_error *reterr)
 {
     for (const char *letter = argument + 1; *letter != '\0'; letter++) {
         const struct pawl__cli_flag *flag =
@@ -232,7 +232,7 @@ static pawl_status refuse_operand(const struct parse *parse, const char *word, p
 }
 
 /* A word is the next command while the path is not at its end, and an operand behind it. */
-static pawl_status take_word(struct parse *parse, const char *word, pawl_error *reterr)
+static pawl_status parse_word(struct parse *parse, const char *word, pawl_error *reterr)
 {
     struct pawl__cli_args *args = &parse->args;
     const struct pawl__cli_command *leaf = pawl__cli_path_leaf(&args->path);
@@ -259,19 +259,19 @@ static pawl_status take_word(struct parse *parse, const char *word, pawl_error *
     return PAWL_OK;
 }
 
-static pawl_status take_argument(struct parse *parse, pawl_error *reterr)
+static pawl_status parse_argument(struct parse *parse, pawl_error *reterr)
 {
     const char *argument = parse->argv[parse->at++];
 
     if (parse->flags_ended || argument[0] != '-' || argument[1] == '\0') {
-        return take_word(parse, argument, reterr);
+        return parse_word(parse, argument, reterr);
     }
     if (strcmp(argument, "--") == 0) {
         parse->flags_ended = true;
         return PAWL_OK;
     }
-    return argument[1] == '-' ? take_long(parse, argument, reterr)
-                              : take_letters(parse, argument, reterr);
+    return argument[1] == '-' ? parse_long(parse, argument, reterr)
+                              : parse_letters(parse, argument, reterr);
 }
 
 /* The operand that is required and missing, or NULL. */
@@ -314,7 +314,7 @@ static pawl_status check_complete(const struct pawl__cli_args *args, pawl_error 
 static pawl_status parse_all(struct parse *parse, pawl_error *reterr)
 {
     while (parse->at < parse->argc) {
-        pawl_status status = take_argument(parse, reterr);
+        pawl_status status = parse_argument(parse, reterr);
         if (status != PAWL_OK) {
             return status;
         }

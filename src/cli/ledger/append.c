@@ -252,10 +252,10 @@ static pawl_status hold(struct append *append, pawl_event *event, uint64_t line,
     return PAWL_OK;
 }
 
-static pawl_status take_line(struct append *append,
-                             pawl_view line,
-                             struct pawl__lines *lines,
-                             pawl_error *reterr)
+static pawl_status add_line(struct append *append,
+                            pawl_view line,
+                            struct pawl__lines *lines,
+                            pawl_error *reterr)
 {
     pawl_event *event = NULL;
     pawl_error bad = PAWL_ERROR_INIT;
@@ -292,7 +292,7 @@ static pawl_status append_lines(struct append *append, pawl_error *reterr)
     pawl_status status;
 
     while ((status = pawl__lines_next(&lines, &line, &end)) == PAWL_OK) {
-        status = take_line(append, line, &lines, reterr);
+        status = add_line(append, line, &lines, reterr);
         if (status == PAWL_OK && !append->atomic
             && (is_full(append) || !pawl__lines_ready(&lines))) {
             status = flush(append, reterr);
@@ -345,9 +345,9 @@ static pawl_status append_one(struct append *append,
 
 /* --- the command --- */
 
-static pawl_status take_flags(struct append *append,
-                              const struct pawl__cli_run *run,
-                              pawl_error *reterr)
+static pawl_status parse_flags(struct append *append,
+                               const struct pawl__cli_run *run,
+                               pawl_error *reterr)
 {
     const struct pawl__cli_args *args = run->args;
     const char *id = pawl__cli_args_value(args, "id");
@@ -420,7 +420,7 @@ static pawl_status append_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(append_done) struct append append = { .run = run };
 
-    TRY(take_flags(&append, run, reterr));
+    TRY(parse_flags(&append, run, reterr));
     TRY(make_room(&append, reterr));
     TRY(open_existing(&append, run, reterr));
     TRY(resume_turn(&append, run, reterr));

@@ -56,12 +56,12 @@ static pawl_status check_memory(const char *location,
                : PAWL_OK;
 }
 
-static void hurry(void *ledger)
+static void interrupt_store(void *ledger)
 {
     pawl_ledger_interrupt(ledger);
 }
 
-static struct pawl__cli_wakeable hurried; /* a command has one ledger open at a time */
+static struct pawl__cli_wakeable escalation; /* a command has one ledger open at a time */
 
 pawl_status pawl__cli_ledger_open(const struct pawl__cli_run *run,
                                   enum pawl__cli_ledger_access access,
@@ -82,8 +82,8 @@ pawl_status pawl__cli_ledger_open(const struct pawl__cli_run *run,
         TRY(pawl__cli_location_make(run, &store, reterr));
     }
     TRY(pawl_ledger_open(location, &options, ret_ledger, reterr));
-    hurried = (struct pawl__cli_wakeable){ hurry, *ret_ledger };
-    pawl__cli_interrupt_escalates(&hurried);
+    escalation = (struct pawl__cli_wakeable){ interrupt_store, *ret_ledger };
+    pawl__cli_interrupt_escalates(&escalation);
     if (!options.read_only && strstr(location, "durability=normal") != NULL) {
         LOG_WARNING("durability is normal: a power cut can take the last events that were answered",
                     LOG_TEXT("ledger", location));

@@ -225,10 +225,10 @@ static pawl_status recall(const struct pawl__cli_run *run,
     return PAWL_OK;
 }
 
-static pawl_status take_like(const struct pawl__cli_run *run,
-                             pawl_ledger *ledger,
-                             struct vector *ret_vector,
-                             pawl_error *reterr)
+static pawl_status parse_like(const struct pawl__cli_run *run,
+                              pawl_ledger *ledger,
+                              struct vector *ret_vector,
+                              pawl_error *reterr)
 {
     ret_vector->values = calloc(PAWL_EMBEDDING_DIMENSIONS_MAX, sizeof(float));
     if (ret_vector->values == NULL) {
@@ -259,7 +259,7 @@ static pawl_status recall_run(struct pawl__cli_run *run, pawl_error *reterr)
     }
     TRY(pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr));
     if (like) {
-        TRY(take_like(run, ledger, &vector, reterr));
+        TRY(parse_like(run, ledger, &vector, reterr));
     }
     return recall(run, ledger, &vector, &filter, reterr);
 }

@@ -41,7 +41,7 @@ static void on_setting_problem(void *context, const pawl_error *problem)
     pawl__cli_doctor_add(context, finding);
 }
 
-static void look_at_settings(struct pawl__cli_doctor *doctor)
+static void inspect_settings(struct pawl__cli_doctor *doctor)
 {
     struct pawl__cli_problem_sink sink = { on_setting_problem, doctor };
     pawl_error error = PAWL_ERROR_INIT;
@@ -63,7 +63,7 @@ static void look_at_settings(struct pawl__cli_doctor *doctor)
                      : pawl__cli_finding_ok("settings", "'%s'", file));
 }
 
-static void look_at_parts(struct pawl__cli_doctor *doctor)
+static void inspect_parts(struct pawl__cli_doctor *doctor)
 {
     struct pawl__cli_part parts[VERSIONS_COUNT];
     char text[PAWL_ERROR_MESSAGE_SIZE] = "";
@@ -77,7 +77,7 @@ static void look_at_parts(struct pawl__cli_doctor *doctor)
     pawl__cli_doctor_add(doctor, pawl__cli_finding_ok("versions", "%s", text));
 }
 
-static void look_at_choice(struct pawl__cli_doctor *doctor)
+static void inspect_choice(struct pawl__cli_doctor *doctor)
 {
     char text[PAWL_ERROR_MESSAGE_SIZE] = "";
     struct pawl__buf origin = BUF_OVER(text);
@@ -117,7 +117,7 @@ static pawl_status reach_directory(const char *path,
     return PAWL_OK;
 }
 
-static void look_at_directory(struct pawl__cli_doctor *doctor)
+static void inspect_directory(struct pawl__cli_doctor *doctor)
 {
     pawl_error error = PAWL_ERROR_INIT;
     struct stat info = { 0 };
@@ -143,7 +143,7 @@ static void look_at_directory(struct pawl__cli_doctor *doctor)
     pawl__cli_doctor_add(doctor, pawl__cli_judge_directory(&facts));
 }
 
-static void look_at_mount(struct pawl__cli_doctor *doctor)
+static void inspect_mount(struct pawl__cli_doctor *doctor)
 {
     char *text = malloc(MOUNTINFO_SIZE);
     char *real = realpath(doctor->data, NULL);
@@ -161,7 +161,7 @@ static void look_at_mount(struct pawl__cli_doctor *doctor)
     free(text);
 }
 
-static void look_at_space(struct pawl__cli_doctor *doctor)
+static void inspect_space(struct pawl__cli_doctor *doctor)
 {
     pawl_error error = PAWL_ERROR_INIT;
     uint64_t free_bytes = 0;
@@ -173,7 +173,7 @@ static void look_at_space(struct pawl__cli_doctor *doctor)
                              : pawl__cli_finding_problem("disk space", &error, "it is not known"));
 }
 
-static void look_at_open_files(struct pawl__cli_doctor *doctor)
+static void inspect_open_files(struct pawl__cli_doctor *doctor)
 {
     struct rlimit limit = { 0 };
 
@@ -187,7 +187,7 @@ static void look_at_open_files(struct pawl__cli_doctor *doctor)
 }
 
 /* Where `pawl serve` would listen. That the address is in use is no problem when it is our own node. */
-static void look_at_address(struct pawl__cli_doctor *doctor)
+static void inspect_address(struct pawl__cli_doctor *doctor)
 {
     static const char check[] = "address";
     const char *listen = pawl__config_text(doctor->config, PAWL__SERVER_LISTEN);
@@ -239,7 +239,7 @@ static int64_t newest_change_us(const char *path)
     return newest;
 }
 
-static void look_at_clock(struct pawl__cli_doctor *doctor)
+static void inspect_clock(struct pawl__cli_doctor *doctor)
 {
     int64_t newest = doctor->data_usable ? newest_change_us(doctor->data) : 0;
 
@@ -265,7 +265,7 @@ static uint64_t memory_bytes(void)
     return bytes;
 }
 
-static void look_at_memory(struct pawl__cli_doctor *doctor)
+static void inspect_memory(struct pawl__cli_doctor *doctor)
 {
     uint64_t store = (uint64_t)pawl__config_number(doctor->config, PAWL__STORE_MEMORY_MAX);
 
@@ -279,18 +279,18 @@ static const struct {
     void (*look)(struct pawl__cli_doctor *doctor);
     enum needs needs;
 } checks[] = {
-    { look_at_settings, NOTHING },
-    { look_at_parts, NOTHING },
-    { look_at_choice, SETTINGS },
-    { look_at_directory, SETTINGS },
-    { look_at_mount, DATA },
-    { look_at_space, DATA },
+    { inspect_settings, NOTHING },
+    { inspect_parts, NOTHING },
+    { inspect_choice, SETTINGS },
+    { inspect_directory, SETTINGS },
+    { inspect_mount, DATA },
+    { inspect_space, DATA },
     { pawl__cli_inspect_stores, DATA },
     { pawl__cli_inspect_postgres, SETTINGS },
-    { look_at_address, SETTINGS },
-    { look_at_open_files, SETTINGS },
-    { look_at_memory, SETTINGS },
-    { look_at_clock, NOTHING },
+    { inspect_address, SETTINGS },
+    { inspect_open_files, SETTINGS },
+    { inspect_memory, SETTINGS },
+    { inspect_clock, NOTHING },
 };
 
 pawl_status pawl__cli_doctor_inspect(struct pawl__cli_doctor *doctor, pawl_error *reterr)

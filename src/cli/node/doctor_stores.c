@@ -76,7 +76,7 @@ static struct pawl__cli_finding judge_sqlite(const char *check,
                                 facts->pending > 0 ? ", schema will be brought up to date" : "");
 }
 
-static void look_at_sqlite(struct pawl__cli_doctor *doctor,
+static void inspect_sqlite(struct pawl__cli_doctor *doctor,
                            const struct pawl__place *place,
                            const char *path)
 {
@@ -95,7 +95,7 @@ static void look_at_sqlite(struct pawl__cli_doctor *doctor,
 }
 
 /* DuckDB and RocksDB change their files when they are opened: only their locks are looked at. */
-static void look_at_owned(struct pawl__cli_doctor *doctor,
+static void inspect_owned(struct pawl__cli_doctor *doctor,
                           const struct pawl__place *place,
                           const char *path)
 {
@@ -117,7 +117,7 @@ static void add_unreachable(struct pawl__cli_doctor *doctor, const char *name, i
     pawl__cli_doctor_add(doctor, refused_store(name, name, &error));
 }
 
-static void look_at_apps(struct pawl__cli_doctor *doctor,
+static void inspect_apps(struct pawl__cli_doctor *doctor,
                          const struct pawl__place *place,
                          const char *path)
 {
@@ -133,7 +133,7 @@ static void look_at_apps(struct pawl__cli_doctor *doctor,
 
         if (entry->d_name[0] != '.' && app != NULL && stat(app, &info) == 0
             && S_ISDIR(info.st_mode)) {
-            look_at_owned(doctor, place, app);
+            inspect_owned(doctor, place, app);
         }
     }
     closedir(dir);
@@ -162,14 +162,14 @@ void pawl__cli_inspect_stores(struct pawl__cli_doctor *doctor)
         }
         switch (place->kind) {
         case PAWL__PLACE_SQLITE:
-            look_at_sqlite(doctor, place, path);
+            inspect_sqlite(doctor, place, path);
             break;
         case PAWL__PLACE_DUCKDB:
         case PAWL__PLACE_ROCKSDB:
-            look_at_owned(doctor, place, path);
+            inspect_owned(doctor, place, path);
             break;
         case PAWL__PLACE_APPS:
-            look_at_apps(doctor, place, path);
+            inspect_apps(doctor, place, path);
             break;
         }
     }

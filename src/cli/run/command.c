@@ -16,10 +16,10 @@
 enum { TYPES_MAX = 100 };
 #define DAY_MS INT64_C(86400000)
 
-static pawl_status take_types(const struct pawl__cli_run *run,
-                              pawl_view *ret_types,
-                              struct runner_options *options,
-                              pawl_error *reterr)
+static pawl_status parse_types(const struct pawl__cli_run *run,
+                               pawl_view *ret_types,
+                               struct runner_options *options,
+                               pawl_error *reterr)
 {
     size_t index = 0;
     const char *type;
@@ -35,12 +35,12 @@ static pawl_status take_types(const struct pawl__cli_run *run,
 }
 
 /* The flag, else the setting. *ret_chosen: somebody said so, it is not the default. */
-static pawl_status take_pace(const struct pawl__cli_run *run,
-                             const char *flag,
-                             enum pawl__setting_id id,
-                             int64_t *ret_ms,
-                             bool *ret_chosen,
-                             pawl_error *reterr)
+static pawl_status parse_pace(const struct pawl__cli_run *run,
+                              const char *flag,
+                              enum pawl__setting_id id,
+                              int64_t *ret_ms,
+                              bool *ret_chosen,
+                              pawl_error *reterr)
 {
     const struct pawl__setting *setting = &pawl__settings[id];
 
@@ -75,18 +75,18 @@ static pawl_status refuse_heartbeat(const struct pawl__cli_run *run,
 }
 
 /* Lease, heartbeat and sweep: what was chosen holds, what was not has to fit it. */
-static pawl_status take_paces(const struct pawl__cli_run *run,
-                              struct runner_options *options,
-                              pawl_error *reterr)
+static pawl_status parse_paces(const struct pawl__cli_run *run,
+                               struct runner_options *options,
+                               pawl_error *reterr)
 {
     bool chosen = false;
     bool beat_chosen = false;
     bool sweep_chosen = false;
 
-    TRY(take_pace(run, "lease", PAWL__WORK_LEASE, &options->lease_ms, &chosen, reterr));
-    TRY(take_pace(
+    TRY(parse_pace(run, "lease", PAWL__WORK_LEASE, &options->lease_ms, &chosen, reterr));
+    TRY(parse_pace(
         run, "heartbeat", PAWL__WORK_HEARTBEAT, &options->heartbeat_ms, &beat_chosen, reterr));
-    TRY(take_pace(run, "sweep", PAWL__WORK_SWEEP, &options->sweep_ms, &sweep_chosen, reterr));
+    TRY(parse_pace(run, "sweep", PAWL__WORK_SWEEP, &options->sweep_ms, &sweep_chosen, reterr));
     if (!beat_chosen) {
         options->heartbeat_ms = pawl__cli_beat_fitting_ms(options->heartbeat_ms, options->lease_ms);
     }
@@ -97,14 +97,14 @@ static pawl_status take_paces(const struct pawl__cli_run *run,
                                                      : refuse_heartbeat(run, options, reterr);
 }
 
-static pawl_status take_times(const struct pawl__cli_run *run,
-                              struct runner_options *options,
-                              pawl_error *reterr)
+static pawl_status parse_times(const struct pawl__cli_run *run,
+                               struct runner_options *options,
+                               pawl_error *reterr)
 {
     int64_t timeout_ms = -1;
     int64_t grace_ms = 0;
 
-    pawl_status status = take_paces(run, options, reterr);
+    pawl_status status = parse_paces(run, options, reterr);
     if (status == PAWL_OK) {
         status = pawl__cli_work_ms(run, "timeout", 1, 365 * DAY_MS, &timeout_ms, reterr);
     }
@@ -135,8 +135,8 @@ static pawl_status run_run(struct pawl__cli_run *run, pawl_error *reterr)
         .stays = pawl__cli_args_has(run->args, "wait"),
     };
 
-    TRY(take_types(run, types, &options, reterr));
-    TRY(take_times(run, &options, reterr));
+    TRY(parse_types(run, types, &options, reterr));
+    TRY(parse_times(run, &options, reterr));
     if (options.mark.len == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "'--replace' is empty");
     }

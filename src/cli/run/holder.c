@@ -11,7 +11,7 @@
 #include "base/core/quantity.h"
 #include "base/os/fs.h"
 
-static bool take_number(pawl_view *in, char separator, uint64_t *ret_number)
+static bool parse_number(pawl_view *in, char separator, uint64_t *ret_number)
 {
     pawl_view part;
     int64_t number = 0;
@@ -41,13 +41,13 @@ bool pawl__cli_holder_parse_stat(pawl_view stat, uint64_t *ret_start, bool *ret_
             return false;
         }
     }
-    return take_number(&stat, ' ', ret_start);
+    return parse_number(&stat, ' ', ret_start);
 }
 
-enum looked { ALIVE, GONE, UNKNOWN };
+enum process_state { ALIVE, GONE, UNKNOWN };
 
 /* GONE only when the kernel says that there is no such process. */
-static enum looked look_at(int64_t pid, uint64_t *ret_start)
+static enum process_state inspect(int64_t pid, uint64_t *ret_start)
 {
     char path[64];
     char text[2048];
@@ -75,8 +75,8 @@ pawl_status pawl__cli_holder_inspect(pid_t guard,
 
     TRY(pawl__clock_boot_id(holder.boot_id, reterr));
     if (stat("/proc/self/ns/pid", &info) != 0
-        || look_at(holder.runner.pid, &holder.runner.start) != ALIVE
-        || look_at(holder.guard.pid, &holder.guard.start) != ALIVE) {
+        || inspect(holder.runner.pid, &holder.runner.start) != ALIVE
+        || inspect(holder.guard.pid, &holder.guard.start) != ALIVE) {
         return pawl__fail(reterr, PAWL_FAILED, "/proc does not show this process");
     }
     holder.pid_namespace = info.st_ino;
@@ -100,13 +100,13 @@ void pawl__cli_holder_text(const struct runner_holder *holder,
              (unsigned long long)(number & UINT32_MAX));
 }
 
-static bool take_process(pawl_view *in, struct runner_process *ret_process)
+static bool parse_process(pawl_view *in, struct runner_process *ret_process)
 {
     pawl_view part;
     uint64_t pid = 0;
 
-    if (!pawl__view_split(in, ':', &part) || !take_number(&part, '.', &pid) || pid == 0
-        || pid > INT32_MAX || !take_number(&part, '.', &ret_process->start)) {
+    if (!pawl__view_split(in, ':', &part) || !parse_number(&part, '.', &pid) || pid == 0
+        || pid > INT32_MAX || !parse_number(&part, '.', &ret_process->start)) {
         return false;
     }
     ret_process->pid = (int64_t)pid;
@@ -124,8 +124,8 @@ bool pawl__cli_holder_parse(pawl_view text, struct runner_holder *ret_holder)
         return false;
     }
     memcpy(holder.boot_id, part.data, part.len);
-    if (!take_number(&text, ':', &holder.pid_namespace) || !take_process(&text, &holder.runner)
-        || !take_process(&text, &holder.guard)) {
+    if (!parse_number(&text, ':', &holder.pid_namespace) || !parse_process(&text, &holder.runner)
+        || !parse_process(&text, &holder.guard)) {
         return false;
     }
     *ret_holder = holder;
@@ -135,9 +135,9 @@ bool pawl__cli_holder_parse(pawl_view text, struct runner_holder *ret_holder)
 static bool process_is_gone(const struct runner_process *process)
 {
     uint64_t start = 0;
-    enum looked looked = look_at(process->pid, &start);
+    enum process_state state = inspect(process->pid, &start);
 
-    return looked == GONE || (looked == ALIVE && start != process->start);
+    return state == GONE || (state == ALIVE && start != process->start);
 }
 
 bool pawl__cli_holder_is_gone(const struct runner_holder *holder, const struct runner_holder *we)

@@ -74,7 +74,7 @@ static int wait_ms(const struct runner_step *step)
 struct linger {
     bool shell_ended;
     int64_t pause_ns;
-    int64_t look_at_ns;
+    int64_t check_at_ns;
 };
 
 static bool is_over(struct linger *linger,
@@ -83,11 +83,11 @@ static bool is_over(struct linger *linger,
 {
     int64_t now_ns = runner_now();
 
-    if (!linger->shell_ended || now_ns < linger->look_at_ns) {
+    if (!linger->shell_ended || now_ns < linger->check_at_ns) {
         return false;
     }
     linger->pause_ns = MIN(MAX(2 * linger->pause_ns, 2 * NS_PER_MS), 100 * NS_PER_MS);
-    linger->look_at_ns = now_ns + linger->pause_ns;
+    linger->check_at_ns = now_ns + linger->pause_ns;
     return step->reason == RUNNER_RUNS || step->killed || !pawl__cli_group_runs(child->pid);
 }
 

@@ -265,7 +265,7 @@ static pawl_status say_failed(struct runner *runner,
 
 /* The token says that it is still the lease that we saw. An item whose runner died counts a retry, as
  * one whose lease ran out: it may be what ended the runner. */
-static pawl_status take_back(struct runner *runner, const struct orphan *orphan, pawl_error *reterr)
+static pawl_status reclaim(struct runner *runner, const struct orphan *orphan, pawl_error *reterr)
 {
     const pawl_lease lease = { pawl_view_of(orphan->id), orphan->token };
     pawl_item_status item = PAWL_ITEM_PENDING;
@@ -319,7 +319,7 @@ pawl_status pawl__cli_runner_supervise(struct runner *runner, pawl_error *reterr
     pawl_status status =
         each_type(runner, 1U << PAWL_ITEM_IN_PROGRESS, visit_held, &orphans, reterr);
     for (size_t i = 0; i < orphans.count && status == PAWL_OK; i++) {
-        status = take_back(runner, &orphans.found[i], reterr);
+        status = reclaim(runner, &orphans.found[i], reterr);
     }
     free(orphans.found);
     return status;

@@ -106,7 +106,7 @@ static void split_command(pawl_evidence *evidence)
     }
 }
 
-static pawl_status take_one(struct evidence *evidence, const char *given, pawl_error *reterr)
+static pawl_status parse_one(struct evidence *evidence, const char *given, pawl_error *reterr)
 {
     static const char *const kinds[] = {
         [PAWL_EVIDENCE_FILE_EXISTS] = "file_exists",
@@ -149,9 +149,9 @@ static pawl_status take_one(struct evidence *evidence, const char *given, pawl_e
     return status;
 }
 
-static pawl_status take_evidence(const struct pawl__cli_run *run,
-                                 struct evidence *evidence,
-                                 pawl_error *reterr)
+static pawl_status parse_evidence(const struct pawl__cli_run *run,
+                                  struct evidence *evidence,
+                                  pawl_error *reterr)
 {
     size_t index = 0;
     const char *given;
@@ -159,7 +159,7 @@ static pawl_status take_evidence(const struct pawl__cli_run *run,
     while ((given = pawl__cli_args_next(run->args, "evidence", &index)) != NULL) {
         TRY(evidence->count == EVIDENCE_MAX
                 ? pawl__fail(reterr, PAWL_INVALID, "more than %d times --evidence", EVIDENCE_MAX)
-                : take_one(evidence, given, reterr));
+                : parse_one(evidence, given, reterr));
     }
     return PAWL_OK;
 }
@@ -218,7 +218,7 @@ static pawl_status add_run(struct pawl__cli_run *run, pawl_error *reterr)
     }
     TRY(pawl__cli_work_json(run, "snapshot", &snapshot, reterr));
     TRY(pawl__cli_work_json(run, "metadata", &metadata, reterr));
-    TRY(take_evidence(run, &evidence, reterr));
+    TRY(parse_evidence(run, &evidence, reterr));
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     pawl_checkpoint checkpoint = {
         .checkpoint_id = pawl_view_of(pawl__cli_args_value(run->args, "id")),

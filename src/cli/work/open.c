@@ -47,12 +47,12 @@ void pawl__cli_work_bound_answer(pawl_work_options *options, int64_t wait_ms)
     }
 }
 
-static void hurry(void *work)
+static void interrupt_store(void *work)
 {
     pawl_work_interrupt(work);
 }
 
-static struct pawl__cli_wakeable hurried; /* a command has one store open at a time */
+static struct pawl__cli_wakeable escalation; /* a command has one store open at a time */
 
 pawl_status pawl__cli_work_open_with(const struct pawl__cli_run *run,
                                      enum pawl__cli_work_access access,
@@ -72,8 +72,8 @@ pawl_status pawl__cli_work_open_with(const struct pawl__cli_run *run,
         TRY(pawl__cli_location_make(run, &store, reterr));
     }
     TRY(pawl_work_open(location, options, ret_work, reterr));
-    hurried = (struct pawl__cli_wakeable){ hurry, *ret_work };
-    pawl__cli_interrupt_escalates(&hurried);
+    escalation = (struct pawl__cli_wakeable){ interrupt_store, *ret_work };
+    pawl__cli_interrupt_escalates(&escalation);
     return PAWL_OK;
 }
 

@@ -225,10 +225,10 @@ static pawl_status hold(struct submit *submit, pawl_view line, uint64_t number, 
     return status;
 }
 
-static pawl_status take_line(struct submit *submit,
-                             pawl_view line,
-                             uint64_t number,
-                             pawl_error *reterr)
+static pawl_status add_line(struct submit *submit,
+                            pawl_view line,
+                            uint64_t number,
+                            pawl_error *reterr)
 {
     if (line.len > 0 && line.data[line.len - 1] == '\r') {
         line.len--; /* of a file from elsewhere */
@@ -275,7 +275,7 @@ static pawl_status submit_lines(struct submit *submit, pawl_error *reterr)
     pawl__cli_interrupt_catch();
     while ((status = pawl__lines_next(&lines, &line, &bad)) == PAWL_OK
            && !pawl__cli_interrupted()) {
-        status = take_line(submit, line, lines.number, &bad);
+        status = add_line(submit, line, lines.number, &bad);
         if (status != PAWL_OK) {
             return end_at(submit, lines.number, status, &bad, reterr);
         }
@@ -409,7 +409,7 @@ static pawl_status check_name(const char *flag, size_t len, pawl_error *reterr)
                             PAWL_WORK_NAME_BYTES_MAX);
 }
 
-static pawl_status take_names(struct submit *submit, pawl_error *reterr)
+static pawl_status parse_names(struct submit *submit, pawl_error *reterr)
 {
     const char *task = pawl__cli_args_value(submit->run->args, "task");
     const char *id = pawl__cli_args_value(submit->run->args, "id");
@@ -445,7 +445,7 @@ static pawl_status submit_run(struct pawl__cli_run *run, pawl_error *reterr)
     submit.atomic = pawl__cli_args_has(run->args, "atomic");
     submit.run = run;
     TRY(check_flags(run, reterr));
-    TRY(take_names(&submit, reterr));
+    TRY(parse_names(&submit, reterr));
     TRY(pawl__cli_work_json(run, "input", &submit.input, reterr));
     TRY(pawl__cli_work_ms(
         run, "delay", 0, INT64_C(3650) * 86400000, &submit.defaults.delay_ms, reterr));

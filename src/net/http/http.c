@@ -146,7 +146,7 @@ static bool count_body(struct pawl__http_request *request, size_t len)
     return true;
 }
 
-static void take_body(struct pawl__http_request *request, pawl_view bytes)
+static void append_body(struct pawl__http_request *request, pawl_view bytes)
 {
     pawl_error error = PAWL_ERROR_INIT;
 
@@ -232,7 +232,7 @@ static enum MHD_Result on_access(void *context,
         if (answered) {
             return let_pass(request, len);
         }
-        take_body(request, (pawl_view){ data, len });
+        append_body(request, (pawl_view){ data, len });
         notice_end_of_body(request);
         return MHD_YES;
     }

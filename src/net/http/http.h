@@ -31,7 +31,7 @@ struct pawl__http_route {
     const char *const *parameters; /* of the query, NULL behind the last; NULL: none */
     bool takes_json;               /* a body of application/json; without it any body is refused */
     bool blocks;                   /* on a thread of its own; must answer */
-    bool aside;                    /* on threads that other routes do not use: what it waits for
+    bool isolated;                 /* on threads that other routes do not use: what it waits for
                                     * may hang, and is nothing that they need */
     bool takes_key;                /* with an Idempotency-Key it may be sent again */
     const char *no_key;            /* why one is refused here; NULL: it is not */
@@ -49,12 +49,12 @@ struct pawl__http_options {
     size_t bodies_bytes_max; /* of all requests together */
     size_t header_bytes_max; /* request line and headers */
     uint32_t connections_max;
-    uint32_t idle_ms_max;   /* without a byte, between requests or within one */
-    uint32_t read_ms_max;   /* for a whole request to arrive */
-    uint32_t answer_ms_max; /* for the answer to be there, and then to be read */
-    uint32_t threads;       /* at least 2 */
-    uint32_t workers;       /* for routes that block */
-    uint32_t workers_aside; /* for those of them that are aside; 0: the same */
+    uint32_t idle_ms_max;      /* without a byte, between requests or within one */
+    uint32_t read_ms_max;      /* for a whole request to arrive */
+    uint32_t answer_ms_max;    /* for the answer to be there, and then to be read */
+    uint32_t threads;          /* at least 2 */
+    uint32_t workers;          /* for routes that block */
+    uint32_t workers_isolated; /* for those of them that are isolated; 0: the same */
 };
 
 #define PAWL__HTTP_OPTIONS_INIT                                                                    \

@@ -95,7 +95,7 @@ void pawl__http_metrics_count(
 /* --- the server (http.c) --- */
 
 /* Threads of one kind of routes that block, and what waits for them (http_work.c). */
-enum { HTTP_LANE_MAIN, HTTP_LANE_ASIDE, HTTP_LANES };
+enum { HTTP_LANE_MAIN, HTTP_LANE_ISOLATED, HTTP_LANES };
 struct http_lane {
     struct pawl__queue *jobs; /* NULL: there is no such lane */
     struct pawl__thread workers[HTTP_WORKERS_MAX];

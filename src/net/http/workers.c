@@ -9,9 +9,10 @@ enum { JOBS_MAX = 1024 };
 static const struct http_lane *lane_of(const struct pawl__http_request *request)
 {
     const struct http_lane *lanes = request->http->lanes;
-    bool aside = pawl__http_route_of(request)->aside && lanes[HTTP_LANE_ASIDE].jobs != NULL;
+    bool isolated =
+        pawl__http_route_of(request)->isolated && lanes[HTTP_LANE_ISOLATED].jobs != NULL;
 
-    return &lanes[aside ? HTTP_LANE_ASIDE : HTTP_LANE_MAIN];
+    return &lanes[isolated ? HTTP_LANE_ISOLATED : HTTP_LANE_MAIN];
 }
 
 bool pawl__http_hand_over(struct pawl__http_request *request, pawl__http_handler job, void *context)
@@ -69,9 +70,9 @@ static pawl_status start_lane(struct http_lane *lane, size_t count, pawl_error *
 pawl_status pawl__http_work_start(struct pawl__http *http, pawl_error *reterr)
 {
     TRY(start_lane(&http->lanes[HTTP_LANE_MAIN], http->options.workers, reterr));
-    return http->options.workers_aside > 0
-               ? start_lane(&http->lanes[HTTP_LANE_ASIDE], http->options.workers_aside, reterr)
-               : PAWL_OK;
+    return http->options.workers_isolated > 0 ? start_lane(
+               &http->lanes[HTTP_LANE_ISOLATED], http->options.workers_isolated, reterr)
+                                              : PAWL_OK;
 }
 
 pawl_status pawl__http_work_stop(struct pawl__http *http, int64_t deadline_ns, pawl_error *reterr)

@@ -57,7 +57,7 @@ static void finish(struct pawl__http_request *request, void *context)
 }
 
 /* On the thread that commits: only hands it on. */
-static void take_answer(void *context, pawl_app_response *response, const pawl_error *error)
+static void on_answer(void *context, pawl_app_response *response, const pawl_error *error)
 {
     struct waiting *waiting = context;
 
@@ -79,7 +79,7 @@ static void submit(struct pawl__http_request *request, void *context)
                                                        waiting->workspace,
                                                        waiting->key,
                                                        pawl__http_body(request),
-                                                       take_answer,
+                                                       on_answer,
                                                        waiting,
                                                        &error);
 

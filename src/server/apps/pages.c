@@ -206,7 +206,7 @@ void pawl__serve_plog(struct pawl__http_request *request, void *context)
 
 /* --- one record --- */
 
-static pawl_status take_record(void *context, const pawl_app_record *record, pawl_error *reterr)
+static pawl_status on_record(void *context, const pawl_app_record *record, pawl_error *reterr)
 {
     struct pawl__buf *body = context;
     AUTO(pawl__text_free) char *json = NULL;
@@ -235,7 +235,7 @@ void pawl__serve_record(struct pawl__http_request *request, void *context)
         status = pawl__http_part_number(request, "id", id_range, &id, &error);
     }
     if (status == PAWL_OK) {
-        status = pawl_app_read_record(app, workspace, id, take_record, &body, &error);
+        status = pawl_app_read_record(app, workspace, id, on_record, &body, &error);
     }
     if (status != PAWL_OK) {
         pawl__buf_done(&body);

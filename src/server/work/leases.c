@@ -56,7 +56,7 @@ void pawl__serve_work_heartbeat(struct pawl__http_request *request, void *contex
 
 enum { LARGE = 256 << 10 }; /* bytes that would hold up the connections of a thread */
 
-struct ending {
+struct completion {
     struct pawl__http_request *request;
     struct node_work *work;
     pawl_error error;
@@ -65,31 +65,31 @@ struct ending {
 /* On a thread of the server's. */
 static void finish(struct pawl__http_request *request, void *context)
 {
-    struct ending *ending = context;
+    struct completion *completion = context;
 
-    if (ending->error.status == PAWL_OK) {
+    if (completion->error.status == PAWL_OK) {
         pawl__serve_work_status(request, PAWL_ITEM_COMPLETED);
     } else {
-        pawl__serve_work_fail(request, &ending->error);
+        pawl__serve_work_fail(request, &completion->error);
     }
-    free(ending);
+    free(completion);
 }
 
 /* On the thread that commits: only hands it on. */
-static void take_answer(void *context, const pawl_error *outcome)
+static void on_answer(void *context, const pawl_error *outcome)
 {
-    struct ending *ending = context;
+    struct completion *completion = context;
 
-    ending->error = *outcome;
-    pawl__http_resume(ending->request, finish, ending);
+    completion->error = *outcome;
+    pawl__http_resume(completion->request, finish, completion);
 }
 
-static pawl_status submit(struct ending *ending, pawl_error *reterr)
+static pawl_status submit(struct completion *completion, pawl_error *reterr)
 {
     static const char *const names[] = { "output_data", "token" };
     AUTO(pawl__serve_work_body_done) struct node_body body = { .json = NULL };
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(SIZE_MAX / 2);
-    struct pawl__http_request *request = ending->request;
+    struct pawl__http_request *request = completion->request;
     pawl_work *store = NULL;
     pawl_view output;
     pawl_lease lease;
@@ -97,20 +97,20 @@ static pawl_status submit(struct ending *ending, pawl_error *reterr)
     TRY(pawl__serve_work_body(request, names, COUNT_OF(names), &body, reterr));
     TRY(pawl__serve_work_read_lease(request, &body.root, &lease, reterr));
     TRY(pawl__serve_work_read_json(&body.root, "output_data", &text, &output, reterr));
-    TRY(pawl__serve_work_find(ending->work, NODE_WORK_THAT_EXISTS, &store, reterr));
+    TRY(pawl__serve_work_find(completion->work, NODE_WORK_THAT_EXISTS, &store, reterr));
     pawl__http_drop_body(request); /* nobody may touch it once the answer can come */
-    return pawl_work_complete_async(store, &lease, output, take_answer, ending, reterr);
+    return pawl_work_complete_async(store, &lease, output, on_answer, completion, reterr);
 }
 
 /* With a request that is kept. */
 static void submit_kept(struct pawl__http_request *request, void *context)
 {
-    struct ending *ending = context;
+    struct completion *completion = context;
     pawl_error error = PAWL_ERROR_INIT;
 
-    if (submit(ending, &error) != PAWL_OK) { /* else it is the store's now */
+    if (submit(completion, &error) != PAWL_OK) { /* else it is the store's now */
         pawl__serve_work_fail(request, &error);
-        free(ending);
+        free(completion);
         pawl__http_resume(request, NULL, NULL);
     }
 }
@@ -127,23 +127,23 @@ static void submit_unless_gone(struct pawl__http_request *request, void *context
 
 void pawl__serve_work_complete(struct pawl__http_request *request, void *context)
 {
-    struct ending *ending = calloc(1, sizeof(*ending));
+    struct completion *completion = calloc(1, sizeof(*completion));
     pawl_error error = PAWL_ERROR_INIT;
 
-    if (ending == NULL) {
+    if (completion == NULL) {
         (void)pawl__fail(&error, PAWL_NOMEM, "no memory for a request");
         pawl__http_fail(request, &error);
         return;
     }
-    ending->request = request;
-    ending->work = work_of(context);
+    completion->request = request;
+    completion->work = work_of(context);
     if (!pawl__http_keep(request)) { /* before: the answer may be quicker than this thread */
-        free(ending);
+        free(completion);
     } else if (pawl__http_body(request).len <= LARGE
-               && pawl__serve_work_open_one(ending->work) != NULL) {
-        submit_kept(request, ending);
-    } else if (!pawl__http_hand_over(request, submit_unless_gone, ending)) {
-        free(ending);
+               && pawl__serve_work_open_one(completion->work) != NULL) {
+        submit_kept(request, completion);
+    } else if (!pawl__http_hand_over(request, submit_unless_gone, completion)) {
+        free(completion);
         pawl__http_refuse(request, pawl__http_problem_of(PAWL_BUSY), "");
         pawl__http_resume(request, NULL, NULL);
     }

@@ -39,7 +39,7 @@ static void sweep(pawl_work *store, pawl_error *error)
 
 /* A schedule that cannot fire is nothing that the store could help; the others did. Said once, until
  * something else is to be said. */
-static void fire(struct node_maintenance *care, pawl_work *store, pawl_error *reterr)
+static void fire(struct node_maintenance *maintenance, pawl_work *store, pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
     uint64_t fired = 0;
@@ -49,20 +49,22 @@ static void fire(struct node_maintenance *care, pawl_work *store, pawl_error *re
         *reterr = error;
         return;
     }
-    if (status != PAWL_OK && strcmp(error.message, care->unfired) != 0) {
+    if (status != PAWL_OK && strcmp(error.message, maintenance->unfired) != 0) {
         LOG_WARNING("a schedule cannot fire", LOG_TEXT("error", error.message));
     }
-    (void)snprintf(
-        care->unfired, sizeof(care->unfired), "%s", status == PAWL_OK ? "" : error.message);
+    (void)snprintf(maintenance->unfired,
+                   sizeof(maintenance->unfired),
+                   "%s",
+                   status == PAWL_OK ? "" : error.message);
     if (fired > 0) {
         LOG_DEBUG("schedules fired", LOG_NATURAL("count", fired));
     }
 }
 
 /* Takes as long as the store does. */
-static void look_after(struct node_maintenance *care, bool sweeps)
+static void look_after(struct node_maintenance *maintenance, bool sweeps)
 {
-    struct node_work *work = care->work;
+    struct node_work *work = maintenance->work;
     pawl_error error = PAWL_ERROR_INIT;
     pawl_work *store = NULL;
 
@@ -71,7 +73,7 @@ static void look_after(struct node_maintenance *care, bool sweeps)
             sweep(store, &error);
         }
         if (error.status == PAWL_OK) {
-            fire(care, store, &error);
+            fire(maintenance, store, &error);
         }
     }
     pawl__serve_work_log_outcome(work, &error);
@@ -85,87 +87,88 @@ static int64_t until_next_minute_ns(void)
 
 static void run(void *context)
 {
-    struct node_maintenance *care = context;
+    struct node_maintenance *maintenance = context;
     int64_t sweep_at_ns = 0;
 
-    pawl__lock(&care->lock);
-    while (!care->stop) {
+    pawl__lock(&maintenance->lock);
+    while (!maintenance->stop) {
         bool sweeps = pawl__monotonic_ns(pawl__clock_real()) >= sweep_at_ns;
 
-        pawl__unlock(&care->lock);
-        look_after(care, sweeps);
+        pawl__unlock(&maintenance->lock);
+        look_after(maintenance, sweeps);
         int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
-        sweep_at_ns = sweeps ? now_ns + care->sweep_ns : sweep_at_ns;
-        if (pawl__serve_work_health(care->work) != PAWL_OK) {
+        sweep_at_ns = sweeps ? now_ns + maintenance->sweep_ns : sweep_at_ns;
+        if (pawl__serve_work_health(maintenance->work) != PAWL_OK) {
             sweep_at_ns = MIN(sweep_at_ns, now_ns + AGAIN_NS);
         }
         int64_t next_ns = MIN(sweep_at_ns, now_ns + until_next_minute_ns());
-        pawl__lock(&care->lock);
-        if (!care->stop) {
-            (void)pawl__cond_wait_until(&care->changed, &care->lock, next_ns);
+        pawl__lock(&maintenance->lock);
+        if (!maintenance->stop) {
+            (void)pawl__cond_wait_until(&maintenance->changed, &maintenance->lock, next_ns);
         }
     }
-    pawl__unlock(&care->lock);
+    pawl__unlock(&maintenance->lock);
 }
 
-static pawl_status start(struct node_maintenance *care, pawl_error *reterr)
+static pawl_status start(struct node_maintenance *maintenance, pawl_error *reterr)
 {
-    TRY(pawl__lock_init(&care->lock, reterr));
-    pawl_status status = pawl__cond_init(&care->changed, reterr);
+    TRY(pawl__lock_init(&maintenance->lock, reterr));
+    pawl_status status = pawl__cond_init(&maintenance->changed, reterr);
     if (status != PAWL_OK) {
-        pawl__lock_done(&care->lock);
+        pawl__lock_done(&maintenance->lock);
         return status;
     }
-    status = pawl__thread_start(&care->thread, "pawl-work-care", run, care, reterr);
+    status =
+        pawl__thread_start(&maintenance->thread, "pawl-work-maintenance", run, maintenance, reterr);
     if (status != PAWL_OK) {
-        pawl__cond_done(&care->changed);
-        pawl__lock_done(&care->lock);
+        pawl__cond_done(&maintenance->changed);
+        pawl__lock_done(&maintenance->lock);
     }
     return status;
 }
 
 pawl_status pawl__serve_maintenance_start(struct node_work *work,
                                           uint32_t sweep_ms,
-                                          struct node_maintenance **ret_care,
+                                          struct node_maintenance **ret_maintenance,
                                           pawl_error *reterr)
 {
-    struct node_maintenance *care = calloc(1, sizeof(*care));
+    struct node_maintenance *maintenance = calloc(1, sizeof(*maintenance));
 
-    if (care == NULL) {
+    if (maintenance == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a thread");
     }
-    care->work = work;
-    care->sweep_ns = sweep_ms * NS_PER_MS;
-    pawl_status status = start(care, reterr);
+    maintenance->work = work;
+    maintenance->sweep_ns = sweep_ms * NS_PER_MS;
+    pawl_status status = start(maintenance, reterr);
     if (status != PAWL_OK) {
-        free(care);
+        free(maintenance);
         return status;
     }
-    *ret_care = care;
+    *ret_maintenance = maintenance;
     return PAWL_OK;
 }
 
-pawl_status pawl__serve_maintenance_stop(struct node_maintenance *care,
+pawl_status pawl__serve_maintenance_stop(struct node_maintenance *maintenance,
                                          int64_t deadline_ns,
                                          pawl_error *reterr)
 {
-    if (care == NULL) {
+    if (maintenance == NULL) {
         return PAWL_OK;
     }
-    const struct pawl__stop stop = { "the care of the work store", &care->thread };
+    const struct pawl__stop stop = { "the maintenance of the work store", &maintenance->thread };
 
-    pawl__lock(&care->lock);
-    care->stop = true;
-    pawl__cond_broadcast(&care->changed);
-    pawl__unlock(&care->lock);
+    pawl__lock(&maintenance->lock);
+    maintenance->stop = true;
+    pawl__cond_broadcast(&maintenance->changed);
+    pawl__unlock(&maintenance->lock);
     return pawl__stop_threads(NULL, &stop, 1, deadline_ns, reterr);
 }
 
-void pawl__serve_maintenance_free(struct node_maintenance *care)
+void pawl__serve_maintenance_free(struct node_maintenance *maintenance)
 {
-    if (care != NULL) {
-        pawl__cond_done(&care->changed);
-        pawl__lock_done(&care->lock);
-        free(care);
+    if (maintenance != NULL) {
+        pawl__cond_done(&maintenance->changed);
+        pawl__lock_done(&maintenance->lock);
+        free(maintenance);
     }
 }

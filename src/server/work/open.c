@@ -31,7 +31,7 @@ struct node_work {
     pawl_work_options options;
     uint32_t wait_ms_max;
     struct node_waits *waits;
-    struct node_maintenance *care; /* NULL: nobody looks after it */
+    struct node_maintenance *maintenance; /* NULL: nobody looks after it */
     struct node_probe *probe;
     struct pawl__series *up;
 };
@@ -141,7 +141,8 @@ static pawl_status init(struct node_work *work,
         status = pawl__serve_probe_start("work", ask, work, &work->probe, reterr);
     }
     return status == PAWL_OK && work->location != NULL && options->work_sweep_ms > 0
-               ? pawl__serve_maintenance_start(work, options->work_sweep_ms, &work->care, reterr)
+               ? pawl__serve_maintenance_start(
+                   work, options->work_sweep_ms, &work->maintenance, reterr)
                : status;
 }
 
@@ -201,7 +202,7 @@ static pawl_status stop_threads(struct node_work *work, int64_t wait_ms, pawl_er
     int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + wait_ms * NS_PER_MS;
 
     TRY(pawl__serve_waits_stop_until(work->waits, deadline_ns, reterr));
-    TRY(pawl__serve_maintenance_stop(work->care, deadline_ns, reterr));
+    TRY(pawl__serve_maintenance_stop(work->maintenance, deadline_ns, reterr));
     return pawl__serve_probe_stop(work->probe, deadline_ns, reterr);
 }
 
@@ -220,7 +221,7 @@ pawl_status pawl__serve_work_close(struct node_work *work, pawl_error *reterr)
         return status;
     }
     pawl__serve_waits_free(work->waits);
-    pawl__serve_maintenance_free(work->care);
+    pawl__serve_maintenance_free(work->maintenance);
     pawl__serve_probe_free(work->probe);
     pawl_work_close(store);
     if (work->ready) {

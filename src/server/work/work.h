@@ -67,14 +67,14 @@ struct node_maintenance;
 
 PAWL_MUST_USE pawl_status pawl__serve_maintenance_start(struct node_work *work,
                                                         uint32_t sweep_ms,
-                                                        struct node_maintenance **ret_care,
+                                                        struct node_maintenance **ret_maintenance,
                                                         pawl_error *reterr);
 /* TIMEOUT: the store does not come back; it may be called again. NULL is fine. */
-PAWL_MUST_USE pawl_status pawl__serve_maintenance_stop(struct node_maintenance *care,
+PAWL_MUST_USE pawl_status pawl__serve_maintenance_stop(struct node_maintenance *maintenance,
                                                        int64_t deadline_ns,
                                                        pawl_error *reterr);
 void pawl__serve_maintenance_free(
-    struct node_maintenance *care); /* one that is stopped; NULL is fine */
+    struct node_maintenance *maintenance); /* one that is stopped; NULL is fine */
 
 /* --- threads for those who wait (work_waits.c) --- */
 
