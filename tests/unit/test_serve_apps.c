@@ -337,7 +337,7 @@ static void test_a_work_store_that_was_replaced_is_noticed(void **state)
 
     free(node_ask(f, "POST /v1/work/tasks", "{\"task_id\":\"t\"}", 201));
     await(f, "GET /readyz", NULL, 200, "\"ready\":true");
-    (void)snprintf(aside, sizeof(aside), "%s.isolated", f->work);
+    (void)snprintf(aside, sizeof(aside), "%s.aside", f->work);
     assert_int_equal(rename(f->work, aside), 0);
     FILE *file = fopen(f->work, "w");
     assert_non_null(file);
