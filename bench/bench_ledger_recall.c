@@ -94,9 +94,9 @@ static double search_ledger(pawl_ledger *ledger, size_t count, uint64_t question
 
 static void look_at(struct recall_top *top, const float *query, uint64_t offset, pawl_view vector)
 {
-    double similarity = pawl__recall_similarity_plain(query, vector, DIMENSIONS);
+    double similarity = pawl__ledger_recall_similarity_plain(query, vector, DIMENSIONS);
 
-    pawl__recall_offer(top, (pawl_recalled){ offset, similarity });
+    pawl__ledger_recall_offer(top, (pawl_recalled){ offset, similarity });
 }
 
 /* What both loops go over: an array, or a database when there is no array. */

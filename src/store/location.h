@@ -13,7 +13,7 @@ struct pawl__location {
     enum pawl__scheme scheme;
     char *path; /* a file's path, or the whole postgres:// URL; NULL for memory */
     bool durability_normal;
-    bool at_rest;         /* SQLite, and not to be written in a location: see pawl__snapshot_open */
+    bool at_rest; /* SQLite, and not to be written in a location: see pawl__ledger_snapshot_open */
     uint32_t connections; /* PostgreSQL: at the most this many; 0: the backend's default */
     /* Not in the text, for who opens it: the store's calls end soon once it is true. Or NULL. */
     const atomic_bool *interrupted;

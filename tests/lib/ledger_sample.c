@@ -250,7 +250,8 @@ void sample_await_anchor(struct sample *sample, uint64_t offset)
     int64_t deadline = pawl__monotonic_ns(clock) + 30 * NS_PER_S;
     pawl_ledger_head anchor = { 0 };
 
-    while (pawl__anchor_read(sample->anchor, &anchor, NULL) != PAWL_OK || anchor.offset < offset) {
+    while (pawl__ledger_anchor_read(sample->anchor, &anchor, NULL) != PAWL_OK
+           || anchor.offset < offset) {
         int64_t now = pawl__monotonic_ns(clock);
         assert_true(now < deadline);
         pawl__sleep_until(clock, now + 5 * NS_PER_MS);

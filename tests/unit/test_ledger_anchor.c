@@ -20,7 +20,7 @@ static pawl_ledger_head read_anchor(struct sample *sample)
 {
     pawl_ledger_head head = { 0 };
 
-    assert_ok(pawl__anchor_read(sample->anchor, &head, &sample->err), &sample->err);
+    assert_ok(pawl__ledger_anchor_read(sample->anchor, &head, &sample->err), &sample->err);
     return head;
 }
 
@@ -213,7 +213,7 @@ static void test_an_anchor_ahead_of_the_log_is_never_taken_back(void **state)
     pawl_ledger_head ahead = sample_head(sample, ledger);
 
     ahead.offset += 100; /* somebody cut the log while we had it open */
-    assert_ok(pawl__anchor_write(sample->anchor, &ahead, &sample->err), &sample->err);
+    assert_ok(pawl__ledger_anchor_write(sample->anchor, &ahead, &sample->err), &sample->err);
     sample_append(sample, ledger, 31, 40);
     pawl_ledger_close(ledger);
     assert_int_equal(read_anchor(sample).offset, SAMPLE_EVENTS + 100);

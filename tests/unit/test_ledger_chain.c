@@ -25,14 +25,14 @@ static void assert_head(const pawl_ledger_head *head, uint64_t offset, const cha
 
     assert_ok(pawl__sha256_parse(pawl_view_of(hex), &hash, &error), &error);
     assert_int_equal(head->offset, offset);
-    assert_true(pawl__chain_hash_equal(head->hash, hash.bytes));
+    assert_true(pawl__ledger_chain_hash_equal(head->hash, hash.bytes));
 }
 
 static void extend(pawl_ledger_head *head, const pawl_event *event)
 {
     pawl_error error = PAWL_ERROR_INIT;
 
-    assert_ok(pawl__chain_extend(head, event, &error), &error);
+    assert_ok(pawl__ledger_chain_extend(head, event, &error), &error);
 }
 
 static void test_hashes_are_those_of_the_format(void **state)
@@ -104,7 +104,7 @@ static void test_every_field_is_in_the_hash(void **state)
     for (size_t i = 0; i < COUNT_OF(events); i++) {
         extend(&heads[i], &events[i]);
         for (size_t j = 0; j < i; j++) {
-            assert_false(pawl__chain_hash_equal(heads[i].hash, heads[j].hash));
+            assert_false(pawl__ledger_chain_hash_equal(heads[i].hash, heads[j].hash));
         }
     }
     /* What an event carries does not count: only what it says. */

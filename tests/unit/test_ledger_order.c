@@ -351,7 +351,7 @@ static void assert_chain(struct pg_fixture *f, uint64_t events)
     assert_ok(pawl_reader_open(ledger, NULL, &reader, &f->err), &f->err);
     while (pawl_reader_next(reader, &event, &f->err) == PAWL_OK) {
         assert_int_equal(event->offset, head.offset + 1);
-        assert_ok(pawl__chain_extend(&head, event, &f->err), &f->err);
+        assert_ok(pawl__ledger_chain_extend(&head, event, &f->err), &f->err);
         assert_memory_equal(head.hash, event->hash, sizeof(head.hash));
     }
     assert_int_equal(head.offset, events);

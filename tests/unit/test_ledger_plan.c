@@ -276,7 +276,7 @@ static pawl_status compare_event(void *context, const pawl_event *event, pawl_er
         assert_true(pawl__view_is(event->kind, own_kind(expected->content)));
         assert_memory_equal(event->payload.data, attempt, strlen(attempt));
     }
-    assert_ok(pawl__chain_extend(&comparison->head, event, reterr), reterr);
+    assert_ok(pawl__ledger_chain_extend(&comparison->head, event, reterr), reterr);
     assert_memory_equal(comparison->head.hash, event->hash, sizeof(event->hash));
     return PAWL_OK;
 }
@@ -317,7 +317,7 @@ static void write_trials(struct ledger_writer *writer, struct trial *trials, siz
         make_request(&trials[i]);
         requests[i] = &trials[i].request;
     }
-    assert_ok(pawl__write_group(writer, requests, count, &error), &error);
+    assert_ok(pawl__ledger_write_group(writer, requests, count, &error), &error);
 }
 
 static void test_random_groups_do_what_single_requests_would(void **state)
@@ -344,7 +344,7 @@ static void test_random_groups_do_what_single_requests_would(void **state)
             }
         }
         assert_logs_equal(backend, &model);
-        pawl__writer_done(&writer);
+        pawl__ledger_writer_done(&writer);
         backend->ops->close(backend);
     }
 }
@@ -389,7 +389,7 @@ static void test_nothing_of_a_failed_request_is_taken_for_stored(void **state)
         assert_answer(&trials[i]);
     }
     assert_logs_equal(backend, &model);
-    pawl__writer_done(&writer);
+    pawl__ledger_writer_done(&writer);
     backend->ops->close(backend);
 }
 
@@ -413,11 +413,11 @@ static void test_a_taken_id_of_a_turns_own_event_fails_that_turn_alone(void **st
         { .kind = LEDGER_TURN_BEGIN, .in_turn = true, .turn = 2 },
     };
 
-    assert_ok(pawl__event_derive_id(&begin, 1, 0, id, &error), &error);
+    assert_ok(pawl__ledger_event_derive_id(&begin, 1, 0, id, &error), &error);
     make_request(&taken);
     taken.events[0].id = pawl_view_of(id);
     struct ledger_request *request = &taken.request;
-    assert_ok(pawl__write_group(&writer, &request, 1, &error), &error);
+    assert_ok(pawl__ledger_write_group(&writer, &request, 1, &error), &error);
 
     write_trials(&writer, trials, COUNT_OF(trials));
     assert_int_equal(trials[0].request.item.outcome.status, PAWL_OK);
@@ -428,7 +428,7 @@ static void test_a_taken_id_of_a_turns_own_event_fails_that_turn_alone(void **st
     assert_int_equal(trials[2].results[1].offset, 2);
     assert_int_equal(trials[3].request.item.outcome.status, PAWL_OK);
     assert_int_equal(trials[3].request.attempt, 1);
-    pawl__writer_done(&writer);
+    pawl__ledger_writer_done(&writer);
     backend->ops->close(backend);
 }
 
@@ -452,7 +452,7 @@ static void test_a_group_survives_every_failed_allocation(void **state)
         struct ledger_writer writer = LEDGER_WRITER_INIT(backend);
         pawl_error error = PAWL_ERROR_INIT;
         fault_arm(walk.next);
-        pawl_status status = pawl__write_group(&writer, requests, COUNT_OF(trials), &error);
+        pawl_status status = pawl__ledger_write_group(&writer, requests, COUNT_OF(trials), &error);
         bool fired = fault_fired();
         fault_disarm();
         pawl_ledger_head head;
@@ -465,9 +465,9 @@ static void test_a_group_survives_every_failed_allocation(void **state)
             assert_int_equal(head.offset, 4);
         }
         /* With or without the failure, the same again succeeds and finds what is there. */
-        assert_ok(pawl__write_group(&writer, requests, COUNT_OF(trials), &error), &error);
+        assert_ok(pawl__ledger_write_group(&writer, requests, COUNT_OF(trials), &error), &error);
         assert_int_equal(trials[2].request.item.outcome.status, PAWL_OK);
-        pawl__writer_done(&writer);
+        pawl__ledger_writer_done(&writer);
         backend->ops->close(backend);
     }
 }

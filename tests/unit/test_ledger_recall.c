@@ -330,8 +330,8 @@ static void test_vectorised_and_plain_arithmetic_agree(void **state)
     memcpy(unaligned + 1, values, sizeof(values));
     for (size_t length = 1; length <= COUNT_OF(values); length++) {
         pawl_view vector = { unaligned + 1, length * sizeof(float) };
-        double fast = pawl__recall_similarity(query, vector, length);
-        double plain = pawl__recall_similarity_plain(query, vector, length);
+        double fast = pawl__ledger_recall_similarity(query, vector, length);
+        double plain = pawl__ledger_recall_similarity_plain(query, vector, length);
         assert_true(fabs(fast - plain) < 1e-6);
     }
 }

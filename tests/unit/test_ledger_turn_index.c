@@ -67,11 +67,11 @@ static void test_the_index_skips_what_looking_at_every_attempt_would(void **stat
     for (int round = 0; round < 2000; round++) {
         struct attempts attempts;
         make_attempts(&random, &attempts);
-        pawl__turn_index_clear(&index);
+        pawl__ledger_turn_index_clear(&index);
         for (size_t i = 0; i < attempts.count; i++) {
-            assert_true(pawl__turn_index_add(&index, &attempts.infos[i]));
+            assert_true(pawl__ledger_turn_index_add(&index, &attempts.infos[i]));
         }
-        pawl__turn_index_ready(&index);
+        pawl__ledger_turn_index_ready(&index);
         assert_int_equal(index.barrier, first_open(&attempts));
         for (uint64_t offset = 1 + pawl__prng_below(&random, 9); offset < OFFSETS;
              offset += 1 + pawl__prng_below(&random, 3)) {
@@ -80,10 +80,11 @@ static void test_the_index_skips_what_looking_at_every_attempt_would(void **stat
                 .run_id = pawl_view_of(runs[pawl__prng_below(&random, COUNT_OF(runs))]),
                 .turn = (int64_t)pawl__prng_below(&random, 3),
             };
-            assert_int_equal(pawl__turn_index_skips(&index, &event), is_skipped(&attempts, &event));
+            assert_int_equal(pawl__ledger_turn_index_skips(&index, &event),
+                             is_skipped(&attempts, &event));
         }
     }
-    pawl__turn_index_done(&index);
+    pawl__ledger_turn_index_done(&index);
 }
 
 static void test_an_index_survives_every_failed_allocation(void **state)
@@ -99,10 +100,10 @@ static void test_an_index_survives_every_failed_allocation(void **state)
         struct ledger_turn_index index = TURN_INDEX_INIT;
         bool good = true;
         for (size_t i = 0; i < attempts.count && good; i++) {
-            good = pawl__turn_index_add(&index, &attempts.infos[i]);
+            good = pawl__ledger_turn_index_add(&index, &attempts.infos[i]);
         }
         assert_int_equal(good, !fault_fired());
-        pawl__turn_index_done(&index);
+        pawl__ledger_turn_index_done(&index);
     }
 }
 

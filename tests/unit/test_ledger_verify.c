@@ -235,7 +235,7 @@ static void hash_again(struct sample *sample, pawl_ledger *ledger, uint64_t firs
         sqlite3_reset(get);
         assert_ok(pawl_ledger_get(ledger, (pawl_view){ NULL, 0 }, offset, &event, &sample->err),
                   &sample->err);
-        assert_ok(pawl__chain_extend(&head, event, &sample->err), &sample->err);
+        assert_ok(pawl__ledger_chain_extend(&head, event, &sample->err), &sample->err);
         pawl_event_free(event);
         sqlite3_bind_blob(put, 1, head.hash, sizeof(head.hash), SQLITE_TRANSIENT);
         sqlite3_bind_int64(put, 2, (sqlite3_int64)offset);

@@ -14,7 +14,7 @@
 #define ANCHOR_BEGINS "pawl-anchor 1 "
 enum { ANCHOR_BYTES_MAX = 160 };
 
-char *pawl__anchor_path(const char *ledger_path)
+char *pawl__ledger_anchor_path(const char *ledger_path)
 {
     return pawl__fs_with_suffix(ledger_path, ".anchor");
 }
@@ -30,7 +30,9 @@ static void add_body(struct pawl__buf *buf, const pawl_ledger_head *head)
     pawl__buf_add_format(buf, ANCHOR_BEGINS "%" PRIu64 " %s ", head->offset, hex);
 }
 
-pawl_status pawl__anchor_write(const char *path, const pawl_ledger_head *head, pawl_error *reterr)
+pawl_status pawl__ledger_anchor_write(const char *path,
+                                      const pawl_ledger_head *head,
+                                      pawl_error *reterr)
 {
     char space[ANCHOR_BYTES_MAX];
     struct pawl__buf text = BUF_OVER(space);
@@ -64,7 +66,9 @@ static bool parse_head(const char *text, pawl_ledger_head *ret_head)
     return true;
 }
 
-pawl_status pawl__anchor_read(const char *path, pawl_ledger_head *ret_head, pawl_error *reterr)
+pawl_status pawl__ledger_anchor_read(const char *path,
+                                     pawl_ledger_head *ret_head,
+                                     pawl_error *reterr)
 {
     char text[ANCHOR_BYTES_MAX];
     char again[ANCHOR_BYTES_MAX];

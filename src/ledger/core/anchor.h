@@ -16,14 +16,14 @@
 #include <pawl/ledger.h>
 
 /* "<path>.anchor", malloc'ed; NULL without memory. */
-char *pawl__anchor_path(const char *ledger_path);
+char *pawl__ledger_anchor_path(const char *ledger_path);
 
 /* NOT_FOUND: there is none, and `reterr` is left alone: no anchor is no error. CORRUPT: it is not an anchor, or not whole. */
-PAWL_MUST_USE pawl_status pawl__anchor_read(const char *path,
-                                            pawl_ledger_head *ret_head,
-                                            pawl_error *reterr);
-PAWL_MUST_USE pawl_status pawl__anchor_write(const char *path,
-                                             const pawl_ledger_head *head,
-                                             pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_anchor_read(const char *path,
+                                                   pawl_ledger_head *ret_head,
+                                                   pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_anchor_write(const char *path,
+                                                    const pawl_ledger_head *head,
+                                                    pawl_error *reterr);
 
 #endif

@@ -11,10 +11,10 @@
 
 enum { ROW_BYTES = 256 }; /* about what an event costs beside its payload */
 
-pawl_status pawl__batch_init(struct ledger_batch *batch,
-                             const pawl_event *given,
-                             size_t count,
-                             pawl_error *reterr)
+pawl_status pawl__ledger_batch_init(struct ledger_batch *batch,
+                                    const pawl_event *given,
+                                    size_t count,
+                                    pawl_error *reterr)
 {
     *batch = (struct ledger_batch){ .count = count };
     if (count > PAWL_LEDGER_BATCH_MAX) {
@@ -40,7 +40,7 @@ pawl_status pawl__batch_init(struct ledger_batch *batch,
     return PAWL_OK;
 }
 
-void pawl__batch_done(struct ledger_batch *batch)
+void pawl__ledger_batch_done(struct ledger_batch *batch)
 {
     if (batch->events != &batch->one_event) {
         free(batch->events);
@@ -50,13 +50,13 @@ void pawl__batch_done(struct ledger_batch *batch)
 
 static pawl_status check_one(const pawl_ledger *ledger, const pawl_event *event, pawl_error *reterr)
 {
-    TRY(pawl__event_check_kind(event, reterr));
-    return pawl__event_check(event, ledger->options.payload_bytes_max, reterr);
+    TRY(pawl__ledger_event_check_kind(event, reterr));
+    return pawl__ledger_event_check(event, ledger->options.payload_bytes_max, reterr);
 }
 
-pawl_status pawl__batch_check(const pawl_ledger *ledger,
-                              struct ledger_batch *batch,
-                              pawl_error *reterr)
+pawl_status pawl__ledger_batch_check(const pawl_ledger *ledger,
+                                     struct ledger_batch *batch,
+                                     pawl_error *reterr)
 {
     int64_t now_us = pawl__wall_us(ledger->calls.clock);
 
@@ -76,17 +76,18 @@ pawl_status pawl__batch_check(const pawl_ledger *ledger,
     return PAWL_OK;
 }
 
-pawl_status pawl__batch_check_copy(const pawl_ledger *ledger,
-                                   const struct ledger_batch *batch,
-                                   pawl_error *reterr)
+pawl_status pawl__ledger_batch_check_copy(const pawl_ledger *ledger,
+                                          const struct ledger_batch *batch,
+                                          pawl_error *reterr)
 {
     for (size_t i = 0; i < batch->count; i++) {
         const pawl_event *event = &batch->events[i];
         uint32_t attempt;
-        pawl_status status = pawl__event_check(event, ledger->options.payload_bytes_max, reterr);
+        pawl_status status =
+            pawl__ledger_event_check(event, ledger->options.payload_bytes_max, reterr);
 
-        if (status == PAWL_OK && pawl__event_is_reserved(event)) {
-            status = pawl__event_turn_attempt(event, &attempt, reterr);
+        if (status == PAWL_OK && pawl__ledger_event_is_reserved(event)) {
+            status = pawl__ledger_event_turn_attempt(event, &attempt, reterr);
         }
         if (status != PAWL_OK) {
             return batch->count == 1 ? status : pawl__fail_context(reterr, status, "event %zu", i);
@@ -95,11 +96,11 @@ pawl_status pawl__batch_check_copy(const pawl_ledger *ledger,
     return PAWL_OK;
 }
 
-pawl_status pawl__batch_submit(pawl_ledger *ledger,
-                               struct ledger_batch *batch,
-                               struct ledger_request *request,
-                               pawl_append_result *ret_results,
-                               pawl_error *reterr)
+pawl_status pawl__ledger_batch_submit(pawl_ledger *ledger,
+                                      struct ledger_batch *batch,
+                                      struct ledger_request *request,
+                                      pawl_append_result *ret_results,
+                                      pawl_error *reterr)
 {
     size_t bytes = 0;
 
@@ -123,19 +124,19 @@ pawl_status pawl_ledger_append_many(pawl_ledger *ledger,
                                     pawl_append_result *ret_results,
                                     pawl_error *reterr)
 {
-    AUTO(pawl__batch_done) struct ledger_batch batch = { 0 };
+    AUTO(pawl__ledger_batch_done) struct ledger_batch batch = { 0 };
     struct ledger_request request = { .kind = LEDGER_APPEND };
 
     NEED(ledger, reterr);
     if (count > 0) {
         NEED(events, reterr);
     }
-    TRY(pawl__batch_init(&batch, events, count, reterr));
-    TRY(pawl__batch_check(ledger, &batch, reterr));
+    TRY(pawl__ledger_batch_init(&batch, events, count, reterr));
+    TRY(pawl__ledger_batch_check(ledger, &batch, reterr));
     if (count == 0) {
         return PAWL_OK;
     }
-    return pawl__batch_submit(ledger, &batch, &request, ret_results, reterr);
+    return pawl__ledger_batch_submit(ledger, &batch, &request, ret_results, reterr);
 }
 
 pawl_status pawl_ledger_append(pawl_ledger *ledger,
@@ -153,16 +154,16 @@ pawl_status pawl__ledger_copy(pawl_ledger *ledger,
                               pawl_append_result *ret_results,
                               pawl_error *reterr)
 {
-    AUTO(pawl__batch_done) struct ledger_batch batch = { 0 };
+    AUTO(pawl__ledger_batch_done) struct ledger_batch batch = { 0 };
     struct ledger_request request = { .kind = LEDGER_COPY };
 
-    TRY(pawl__batch_init(&batch, events, count, reterr));
-    TRY(pawl__batch_check_copy(ledger, &batch, reterr));
+    TRY(pawl__ledger_batch_init(&batch, events, count, reterr));
+    TRY(pawl__ledger_batch_check_copy(ledger, &batch, reterr));
     if (count == 0) {
         return PAWL_OK;
     }
     for (size_t i = 0; i < count; i++) {
-        request.turn_events += pawl__event_is_reserved(&batch.events[i]);
+        request.turn_events += pawl__ledger_event_is_reserved(&batch.events[i]);
     }
-    return pawl__batch_submit(ledger, &batch, &request, ret_results, reterr);
+    return pawl__ledger_batch_submit(ledger, &batch, &request, ret_results, reterr);
 }

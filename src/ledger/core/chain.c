@@ -29,7 +29,9 @@ enum { CHAIN_HEADER_BYTES = 16 + 32 + 4 * 8 + 4 * 4 + 8 };
 
 static_assert(sizeof(CHAIN_TAG) == 16, "the tag fills its field");
 
-pawl_status pawl__chain_extend(pawl_ledger_head *head, const pawl_event *event, pawl_error *reterr)
+pawl_status pawl__ledger_chain_extend(pawl_ledger_head *head,
+                                      const pawl_event *event,
+                                      pawl_error *reterr)
 {
     char space[CHAIN_HEADER_BYTES + 1];
     struct pawl__buf header = BUF_OVER(space);
@@ -59,7 +61,7 @@ pawl_status pawl__chain_extend(pawl_ledger_head *head, const pawl_event *event, 
     return PAWL_OK;
 }
 
-bool pawl__chain_hash_equal(const uint8_t *a, const uint8_t *b)
+bool pawl__ledger_chain_hash_equal(const uint8_t *a, const uint8_t *b)
 {
     return memcmp(a, b, PAWL_LEDGER_HASH_BYTES) == 0;
 }

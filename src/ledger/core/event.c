@@ -7,7 +7,7 @@
 #include "base/json/json.h"
 #include "base/os/clock.h"
 
-pawl_status pawl__event_check_name(const char *field, pawl_view text, pawl_error *reterr)
+pawl_status pawl__ledger_event_check_name(const char *field, pawl_view text, pawl_error *reterr)
 {
     TRY(pawl__check_view(text, field, reterr));
     if (text.len == 0) {
@@ -50,7 +50,7 @@ static pawl_status check_payload(pawl_view payload, uint32_t bytes_max, pawl_err
     return status == PAWL_OK ? status : pawl__fail_context(reterr, status, "payload");
 }
 
-pawl_status pawl__event_check_views(const pawl_event *event, pawl_error *reterr)
+pawl_status pawl__ledger_event_check_views(const pawl_event *event, pawl_error *reterr)
 {
     const struct {
         const char *field;
@@ -66,9 +66,9 @@ pawl_status pawl__event_check_views(const pawl_event *event, pawl_error *reterr)
     return PAWL_OK;
 }
 
-pawl_status pawl__event_check(const pawl_event *event,
-                              uint32_t payload_bytes_max,
-                              pawl_error *reterr)
+pawl_status pawl__ledger_event_check(const pawl_event *event,
+                                     uint32_t payload_bytes_max,
+                                     pawl_error *reterr)
 {
     const struct {
         const char *field;
@@ -81,7 +81,7 @@ pawl_status pawl__event_check(const pawl_event *event,
     };
 
     for (size_t i = 0; i < COUNT_OF(texts); i++) {
-        TRY(pawl__event_check_name(texts[i].field, texts[i].text, reterr));
+        TRY(pawl__ledger_event_check_name(texts[i].field, texts[i].text, reterr));
     }
     if (event->turn < 0) {
         return pawl__fail(
@@ -101,7 +101,7 @@ pawl_status pawl__event_check(const pawl_event *event,
     return check_payload(event->payload, payload_bytes_max, reterr);
 }
 
-bool pawl__event_is_reserved(const pawl_event *event)
+bool pawl__ledger_event_is_reserved(const pawl_event *event)
 {
     size_t prefix = sizeof(PAWL__KIND_RESERVED) - 1;
 
@@ -109,9 +109,9 @@ bool pawl__event_is_reserved(const pawl_event *event)
            && memcmp(event->kind.data, PAWL__KIND_RESERVED, prefix) == 0;
 }
 
-pawl_status pawl__event_check_kind(const pawl_event *event, pawl_error *reterr)
+pawl_status pawl__ledger_event_check_kind(const pawl_event *event, pawl_error *reterr)
 {
-    if (pawl__event_is_reserved(event)) {
+    if (pawl__ledger_event_is_reserved(event)) {
         return pawl__fail(
             reterr,
             PAWL_INVALID,
@@ -171,9 +171,9 @@ static pawl_status same_payload(const pawl_event *stored,
                : other(stored, "payload", reterr);
 }
 
-pawl_status pawl__event_same_content(const pawl_event *stored,
-                                     const pawl_event *again,
-                                     pawl_error *reterr)
+pawl_status pawl__ledger_event_same_content(const pawl_event *stored,
+                                            const pawl_event *again,
+                                            pawl_error *reterr)
 {
     if (!pawl__view_equal(stored->run_id, again->run_id)) {
         return other(stored, "run_id", reterr);
@@ -193,11 +193,11 @@ pawl_status pawl__event_same_content(const pawl_event *stored,
     return same_payload(stored, again, reterr);
 }
 
-pawl_status pawl__event_derive_id(const pawl_event *event,
-                                  uint32_t attempt,
-                                  uint64_t ordinal,
-                                  char ret_id[PAWL__EVENT_ID_SIZE],
-                                  pawl_error *reterr)
+pawl_status pawl__ledger_event_derive_id(const pawl_event *event,
+                                         uint32_t attempt,
+                                         uint64_t ordinal,
+                                         char ret_id[PAWL__EVENT_ID_SIZE],
+                                         pawl_error *reterr)
 {
     char space[64];
     struct pawl__buf numbers = BUF_OVER(space);
@@ -223,10 +223,10 @@ pawl_status pawl__event_derive_id(const pawl_event *event,
     return PAWL_OK;
 }
 
-pawl_status pawl__event_turn_payload(uint32_t attempt,
-                                     pawl_view reason,
-                                     struct pawl__buf *buf,
-                                     pawl_error *reterr)
+pawl_status pawl__ledger_event_turn_payload(uint32_t attempt,
+                                            pawl_view reason,
+                                            struct pawl__buf *buf,
+                                            pawl_error *reterr)
 {
     json_auto_t *json = json_pack("{s:I}", "attempt", (json_int_t)attempt);
 
@@ -257,9 +257,9 @@ static pawl_status read_attempt(pawl_view payload, int64_t *ret_attempt, pawl_er
     return pawl__json_int(pawl__json_key(&object, "attempt"), 1, UINT32_MAX, ret_attempt, reterr);
 }
 
-pawl_status pawl__event_turn_attempt(const pawl_event *event,
-                                     uint32_t *ret_attempt,
-                                     pawl_error *reterr)
+pawl_status pawl__ledger_event_turn_attempt(const pawl_event *event,
+                                            uint32_t *ret_attempt,
+                                            pawl_error *reterr)
 {
     char id[PAWL__EVENT_ID_SIZE];
     int64_t attempt;
@@ -271,7 +271,7 @@ pawl_status pawl__event_turn_attempt(const pawl_event *event,
                           VIEW_ARGS(event->kind));
     }
     TRY(read_attempt(event->payload, &attempt, reterr));
-    TRY(pawl__event_derive_id(event, (uint32_t)attempt, 0, id, reterr));
+    TRY(pawl__ledger_event_derive_id(event, (uint32_t)attempt, 0, id, reterr));
     if (!pawl__view_is(event->id, id)) {
         return pawl__fail(reterr, PAWL_INVALID, "id: is not '%s', the one of this turn event", id);
     }
@@ -279,7 +279,7 @@ pawl_status pawl__event_turn_attempt(const pawl_event *event,
     return PAWL_OK;
 }
 
-size_t pawl__event_text_bytes(const pawl_event *event)
+size_t pawl__ledger_event_text_bytes(const pawl_event *event)
 {
     return event->id.len + event->run_id.len + event->kind.len + event->actor.len
            + event->payload.len;
@@ -294,7 +294,7 @@ static void place(char *space, size_t *next, pawl_view text, pawl_view *ret_copy
     *next += text.len;
 }
 
-void pawl__event_place(const pawl_event *event, char *space, pawl_event *ret_copy)
+void pawl__ledger_event_copy_to(const pawl_event *event, char *space, pawl_event *ret_copy)
 {
     size_t next = 0;
 
@@ -306,14 +306,16 @@ void pawl__event_place(const pawl_event *event, char *space, pawl_event *ret_cop
     place(space, &next, event->payload, &ret_copy->payload);
 }
 
-bool pawl__event_copy(struct pawl__arena *arena, const pawl_event *event, pawl_event *ret_copy)
+bool pawl__ledger_event_copy(struct pawl__arena *arena,
+                             const pawl_event *event,
+                             pawl_event *ret_copy)
 {
-    char *space = pawl__arena_take(arena, pawl__event_text_bytes(event));
+    char *space = pawl__arena_take(arena, pawl__ledger_event_text_bytes(event));
 
     if (space == NULL) {
         return false;
     }
-    pawl__event_place(event, space, ret_copy);
+    pawl__ledger_event_copy_to(event, space, ret_copy);
     return true;
 }
 
@@ -322,7 +324,7 @@ static bool is_or_any(pawl_view wanted, pawl_view actual)
     return wanted.len == 0 || pawl__view_equal(wanted, actual);
 }
 
-bool pawl__event_matches(const pawl_event_filter *filter, const pawl_event *event)
+bool pawl__ledger_event_matches(const pawl_event_filter *filter, const pawl_event *event)
 {
     if (filter == NULL) {
         return true;

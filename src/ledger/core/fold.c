@@ -28,7 +28,7 @@ struct fold {
 
 static void fold_done(struct fold *fold)
 {
-    pawl__turn_index_done(&fold->late);
+    pawl__ledger_turn_index_done(&fold->late);
     free(fold->commits);
 }
 
@@ -74,7 +74,7 @@ static bool keep_late_turn(void *context, const pawl_turn_info *info)
     }
     pawl_turn_info span = *info;
     span.state = PAWL_TURN_ABANDONED; /* skip it */
-    fold->no_memory = !pawl__turn_index_add(&fold->late, &span);
+    fold->no_memory = !pawl__ledger_turn_index_add(&fold->late, &span);
     return !fold->no_memory;
 }
 
@@ -95,7 +95,7 @@ static pawl_status find_late_turns(struct fold *fold, pawl_error *reterr)
     if (status == PAWL_OK && fold->no_memory) {
         status = pawl__fail(reterr, PAWL_NOMEM, "no memory for the index of turns");
     }
-    pawl__turn_index_ready(&fold->late);
+    pawl__ledger_turn_index_ready(&fold->late);
     return status;
 }
 
@@ -105,7 +105,7 @@ static bool is_too_late(struct fold *fold, const pawl_event *event)
 {
     if (!fold->as_of_time
         || (event->created_at_us <= fold->options.up_to_time_us
-            && !pawl__turn_index_skips(&fold->late, event))) {
+            && !pawl__ledger_turn_index_skips(&fold->late, event))) {
         return false;
     }
     fold->left_out = MIN(fold->left_out, event->offset);
@@ -139,7 +139,7 @@ static pawl_status fold_events(
         if (status != PAWL_OK) {
             return pawl__fail_with(reterr, status, &error);
         }
-        if (!is_too_late(fold, event) && !pawl__event_is_reserved(event)) {
+        if (!is_too_late(fold, event) && !pawl__ledger_event_is_reserved(event)) {
             TRY(take_step(step, context, event, reterr));
         }
     }
@@ -155,7 +155,7 @@ static pawl_status take_options(struct fold *fold,
     pawl_ledger_head head;
     TRY(fold->ledger->backend->ops->head(fold->ledger->backend, &head, reterr));
     fold->head = head.offset;
-    return pawl__reader_check_from(fold->options.from, head.offset, reterr);
+    return pawl__ledger_reader_check_from(fold->options.from, head.offset, reterr);
 }
 
 static pawl_status fold_inside(pawl_ledger *ledger,
@@ -181,7 +181,7 @@ static pawl_status fold_inside(pawl_ledger *ledger,
     TRY(pawl_reader_open(ledger, &reading, &reader, reterr));
     if (fold.head > fold.options.from) {
         if (fold.options.up_to == 0) {
-            pawl__reader_as_of_now(reader);
+            pawl__ledger_reader_as_of_now(reader);
         }
         TRY(fold_events(&fold, reader, step, context, reterr));
     }

@@ -9,8 +9,9 @@
 
 static pawl_status check_run(pawl_view run_id, bool may_be_empty, pawl_error *reterr)
 {
-    return may_be_empty && run_id.len == 0 ? PAWL_OK
-                                           : pawl__event_check_name("run_id", run_id, reterr);
+    return may_be_empty && run_id.len == 0
+               ? PAWL_OK
+               : pawl__ledger_event_check_name("run_id", run_id, reterr);
 }
 
 pawl_status pawl_ledger_get_head(pawl_ledger *ledger,
@@ -81,7 +82,7 @@ pawl_status pawl_ledger_counts(pawl_ledger *ledger,
     }
     AUTO(pawl__inside_leave) struct pawl__inside inside;
     pawl__inside_enter(&inside, ledger);
-    TRY(pawl__take_filter(filter, &taken, reterr));
+    TRY(pawl__ledger_check_filter(filter, &taken, reterr));
     return ledger->backend->ops->counts(
         ledger->backend, by, filter == NULL ? NULL : &taken, visit, context, reterr);
 }
@@ -97,12 +98,12 @@ struct event_copy {
 static pawl_status copy_event(void *context, const pawl_event *event, pawl_error *reterr)
 {
     struct event_copy **ret_copy = context;
-    struct event_copy *copy = malloc(sizeof(*copy) + pawl__event_text_bytes(event));
+    struct event_copy *copy = malloc(sizeof(*copy) + pawl__ledger_event_text_bytes(event));
 
     if (copy == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an event");
     }
-    pawl__event_place(event, copy->texts, &copy->event);
+    pawl__ledger_event_copy_to(event, copy->texts, &copy->event);
     *ret_copy = copy;
     return PAWL_OK;
 }
@@ -117,7 +118,7 @@ pawl_status pawl_ledger_get(
     if ((id.len == 0) == (offset == 0)) {
         return pawl__fail(reterr, PAWL_INVALID, "give an id or an offset, not both");
     }
-    pawl_status status = id.len == 0 ? PAWL_OK : pawl__event_check_name("id", id, reterr);
+    pawl_status status = id.len == 0 ? PAWL_OK : pawl__ledger_event_check_name("id", id, reterr);
     if (status == PAWL_OK) {
         status = ledger->backend->ops->get(ledger->backend, id, offset, copy_event, &copy, reterr);
     }

@@ -47,29 +47,29 @@ struct ledger_batch {
 };
 
 /* INVALID for more than PAWL_LEDGER_BATCH_MAX events. Ended with _done, also when it failed. */
-PAWL_MUST_USE pawl_status pawl__batch_init(struct ledger_batch *batch,
-                                           const pawl_event *given,
-                                           size_t count,
-                                           pawl_error *reterr);
-void pawl__batch_done(struct ledger_batch *batch);
+PAWL_MUST_USE pawl_status pawl__ledger_batch_init(struct ledger_batch *batch,
+                                                  const pawl_event *given,
+                                                  size_t count,
+                                                  pawl_error *reterr);
+void pawl__ledger_batch_done(struct ledger_batch *batch);
 
 /* Fills in what the events leave out and checks every field. */
-PAWL_MUST_USE pawl_status pawl__batch_check(const pawl_ledger *ledger,
-                                            struct ledger_batch *batch,
-                                            pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_batch_check(const pawl_ledger *ledger,
+                                                   struct ledger_batch *batch,
+                                                   pawl_error *reterr);
 
 /* The same for events of another ledger: what they say stays as it is, created_at 0 and the
  * ledger's own kinds included. */
-PAWL_MUST_USE pawl_status pawl__batch_check_copy(const pawl_ledger *ledger,
-                                                 const struct ledger_batch *batch,
-                                                 pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_batch_check_copy(const pawl_ledger *ledger,
+                                                        const struct ledger_batch *batch,
+                                                        pawl_error *reterr);
 
 /* Appends them as `request` says and hands the answers out; `ret_results` may be NULL. */
-PAWL_MUST_USE pawl_status pawl__batch_submit(pawl_ledger *ledger,
-                                             struct ledger_batch *batch,
-                                             struct ledger_request *request,
-                                             pawl_append_result *ret_results,
-                                             pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_batch_submit(pawl_ledger *ledger,
+                                                    struct ledger_batch *batch,
+                                                    struct ledger_request *request,
+                                                    pawl_append_result *ret_results,
+                                                    pawl_error *reterr);
 
 /* Appends events of another ledger or an archive, in their order, all or none, with the turns that
  * the ledger's own kinds among them tell of. Offsets and hashes are given anew. An error names
@@ -81,9 +81,9 @@ PAWL_MUST_USE pawl_status pawl__ledger_copy(pawl_ledger *ledger,
                                             pawl_error *reterr);
 
 /* A filter as the caller gave it (NULL: all), checked. Its texts are still the caller's. */
-PAWL_MUST_USE pawl_status pawl__take_filter(const pawl_event_filter *given,
-                                            pawl_event_filter *ret_filter,
-                                            pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_check_filter(const pawl_event_filter *given,
+                                                    pawl_event_filter *ret_filter,
+                                                    pawl_error *reterr);
 
 /* The backend of a location alone: no threads, no anchor, nothing is checked. */
 PAWL_MUST_USE pawl_status pawl__ledger_backend_open(const char *location,

@@ -39,7 +39,7 @@ static pawl_status commit_group(void *context,
     for (size_t i = 0; i < count; i++) {
         requests[i] = request_of(items[i]);
     }
-    pawl_status status = pawl__write_group(&ledger->writer, requests, count, reterr);
+    pawl_status status = pawl__ledger_write_group(&ledger->writer, requests, count, reterr);
     if (status != PAWL_OK) {
         return status;
     }
@@ -184,7 +184,7 @@ static pawl_status open_ledger(pawl_ledger *ledger,
     TRY(pawl__ledger_backend_open(
         location, &ledger->interrupted, &ledger->options, &ledger->backend, reterr));
     if (!ledger->options.accept_damage) {
-        TRY(pawl__verify_ends(ledger->backend, reterr));
+        TRY(pawl__ledger_verify_ends(ledger->backend, reterr));
     }
     ledger->writer = (struct ledger_writer)LEDGER_WRITER_INIT(ledger->backend);
     TRY(pawl__watch_init(&ledger->watch,
@@ -256,7 +256,7 @@ void pawl_ledger_close(pawl_ledger *ledger)
     if (ledger->watch_ready) {
         pawl__watch_done(&ledger->watch);
     }
-    pawl__writer_done(&ledger->writer);
+    pawl__ledger_writer_done(&ledger->writer);
     if (ledger->backend != NULL) {
         ledger->backend->ops->close(ledger->backend);
     }

@@ -22,28 +22,28 @@ static pawl_view key_of(struct key *key, pawl_view run_id, int64_t turn)
     return buf.broken ? (pawl_view){ NULL, 0 } : (pawl_view){ key->bytes, buf.len };
 }
 
-void pawl__open_turns_done(struct ledger_open_turns *turns)
+void pawl__ledger_open_turns_done(struct ledger_open_turns *turns)
 {
     pawl__map_free(turns->attempts);
     *turns = (struct ledger_open_turns){ .known = false };
 }
 
-pawl_status pawl__open_turns_start(struct ledger_open_turns *turns,
-                                   const pawl_ledger_head *head,
-                                   pawl_error *reterr)
+pawl_status pawl__ledger_open_turns_start(struct ledger_open_turns *turns,
+                                          const pawl_ledger_head *head,
+                                          pawl_error *reterr)
 {
-    pawl__open_turns_done(turns);
+    pawl__ledger_open_turns_done(turns);
     TRY(pawl__map_new(OPEN_MAX, &turns->attempts, reterr));
     turns->as_of = *head;
     turns->known = true;
     return PAWL_OK;
 }
 
-pawl_status pawl__open_turns_add(struct ledger_open_turns *turns,
-                                 pawl_view run_id,
-                                 int64_t turn,
-                                 uint32_t attempt,
-                                 pawl_error *reterr)
+pawl_status pawl__ledger_open_turns_add(struct ledger_open_turns *turns,
+                                        pawl_view run_id,
+                                        int64_t turn,
+                                        uint32_t attempt,
+                                        pawl_error *reterr)
 {
     struct key space;
     pawl_view key = key_of(&space, run_id, turn);
@@ -60,15 +60,16 @@ pawl_status pawl__open_turns_add(struct ledger_open_turns *turns,
     return status;
 }
 
-bool pawl__open_turns_are_of(const struct ledger_open_turns *turns, const pawl_ledger_head *head)
+bool pawl__ledger_open_turns_are_of(const struct ledger_open_turns *turns,
+                                    const pawl_ledger_head *head)
 {
     return turns->known && turns->as_of.offset == head->offset
-           && pawl__chain_hash_equal(turns->as_of.hash, head->hash);
+           && pawl__ledger_chain_hash_equal(turns->as_of.hash, head->hash);
 }
 
-uint32_t pawl__open_turns_find(const struct ledger_open_turns *turns,
-                               pawl_view run_id,
-                               int64_t turn)
+uint32_t pawl__ledger_open_turns_find(const struct ledger_open_turns *turns,
+                                      pawl_view run_id,
+                                      int64_t turn)
 {
     struct key space;
 
@@ -79,10 +80,10 @@ uint32_t pawl__open_turns_find(const struct ledger_open_turns *turns,
     return key.len == 0 ? 0 : (uint32_t)(uintptr_t)pawl__map_get(turns->attempts, key);
 }
 
-void pawl__open_turns_commit(struct ledger_open_turns *turns,
-                             const struct ledger_turn *changes,
-                             size_t count,
-                             const pawl_ledger_head *head)
+void pawl__ledger_open_turns_commit(struct ledger_open_turns *turns,
+                                    const struct ledger_turn *changes,
+                                    size_t count,
+                                    const pawl_ledger_head *head)
 {
     for (size_t i = 0; i < count && turns->known; i++) {
         const struct ledger_turn *change = &changes[i];
@@ -90,7 +91,8 @@ void pawl__open_turns_commit(struct ledger_open_turns *turns,
 
         if (change->state != PAWL_TURN_OPEN) {
             pawl__map_remove(turns->attempts, key_of(&space, change->run_id, change->turn));
-        } else if (pawl__open_turns_add(turns, change->run_id, change->turn, change->attempt, NULL)
+        } else if (pawl__ledger_open_turns_add(
+                       turns, change->run_id, change->turn, change->attempt, NULL)
                    != PAWL_OK) {
             return; /* forgotten */
         }

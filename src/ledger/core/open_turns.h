@@ -18,30 +18,31 @@ struct ledger_open_turns {
     bool known; /* as of that head */
 };
 
-void pawl__open_turns_done(struct ledger_open_turns *turns);
+void pawl__ledger_open_turns_done(struct ledger_open_turns *turns);
 
 /* Empties it: what is added next is the state as of `head`. */
-PAWL_MUST_USE pawl_status pawl__open_turns_start(struct ledger_open_turns *turns,
-                                                 const pawl_ledger_head *head,
-                                                 pawl_error *reterr);
-PAWL_MUST_USE pawl_status pawl__open_turns_add(struct ledger_open_turns *turns,
-                                               pawl_view run_id,
-                                               int64_t turn,
-                                               uint32_t attempt,
-                                               pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_open_turns_start(struct ledger_open_turns *turns,
+                                                        const pawl_ledger_head *head,
+                                                        pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_open_turns_add(struct ledger_open_turns *turns,
+                                                      pawl_view run_id,
+                                                      int64_t turn,
+                                                      uint32_t attempt,
+                                                      pawl_error *reterr);
 
-bool pawl__open_turns_are_of(const struct ledger_open_turns *turns, const pawl_ledger_head *head);
+bool pawl__ledger_open_turns_are_of(const struct ledger_open_turns *turns,
+                                    const pawl_ledger_head *head);
 
 /* The number of the open attempt; 0: the turn is not open. */
-uint32_t pawl__open_turns_find(const struct ledger_open_turns *turns,
-                               pawl_view run_id,
-                               int64_t turn);
+uint32_t pawl__ledger_open_turns_find(const struct ledger_open_turns *turns,
+                                      pawl_view run_id,
+                                      int64_t turn);
 
 /* Takes over rows that were committed and have moved the head to `head`. Without memory the set is
  * forgotten, which costs a read. */
-void pawl__open_turns_commit(struct ledger_open_turns *turns,
-                             const struct ledger_turn *changes,
-                             size_t count,
-                             const pawl_ledger_head *head);
+void pawl__ledger_open_turns_commit(struct ledger_open_turns *turns,
+                                    const struct ledger_turn *changes,
+                                    size_t count,
+                                    const pawl_ledger_head *head);
 
 #endif

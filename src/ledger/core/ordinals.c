@@ -27,7 +27,7 @@ static pawl_status is_stored(const struct asked *asked,
     char text[PAWL__EVENT_ID_SIZE];
 
     *ret_stored = false;
-    TRY(pawl__event_derive_id(asked->event, asked->attempt, ordinal, text, reterr));
+    TRY(pawl__ledger_event_derive_id(asked->event, asked->attempt, ordinal, text, reterr));
     pawl_view id = pawl_view_of(text);
     return backend->ops->lookup(backend, &id, 1, note_found, ret_stored, reterr);
 }
@@ -82,9 +82,9 @@ static pawl_status count_for(const struct asked *asked,
     return PAWL_OK;
 }
 
-pawl_status pawl__ordinals_count(struct ledger_backend *backend,
-                                 const struct ledger_request *request,
-                                 pawl_error *reterr)
+pawl_status pawl__ledger_ordinals_count(struct ledger_backend *backend,
+                                        const struct ledger_request *request,
+                                        pawl_error *reterr)
 {
     for (size_t i = 0; i < request->ordinal_count; i++) {
         struct ledger_ordinal *ordinal = &request->ordinals[i];

@@ -17,7 +17,7 @@ struct mark {
     size_t duplicate_count;
 };
 
-void pawl__plan_done(struct ledger_plan *plan)
+void pawl__ledger_plan_done(struct ledger_plan *plan)
 {
     free(plan->inserts);
     free(plan->attempts);
@@ -69,12 +69,12 @@ static pawl_status make_room(struct ledger_plan *plan,
     return status;
 }
 
-pawl_status pawl__plan_start(struct ledger_plan *plan,
-                             const pawl_ledger_head *head,
-                             struct ledger_request *const *requests,
-                             size_t count,
-                             bool careful,
-                             pawl_error *reterr)
+pawl_status pawl__ledger_plan_start(struct ledger_plan *plan,
+                                    const pawl_ledger_head *head,
+                                    struct ledger_request *const *requests,
+                                    size_t count,
+                                    bool careful,
+                                    pawl_error *reterr)
 {
     size_t events = 0;
     size_t turns = 0;
@@ -97,11 +97,13 @@ pawl_status pawl__plan_start(struct ledger_plan *plan,
     return careful ? pawl__map_new(2 * (events + 2 * turns) + 1, &plan->known, reterr) : PAWL_OK;
 }
 
-pawl_status pawl__plan_stored(struct ledger_plan *plan, const pawl_event *event, pawl_error *reterr)
+pawl_status pawl__ledger_plan_stored(struct ledger_plan *plan,
+                                     const pawl_event *event,
+                                     pawl_error *reterr)
 {
     pawl_event *copy = pawl__arena_take(&plan->arena, sizeof(*copy));
 
-    if (copy == NULL || !pawl__event_copy(&plan->arena, event, copy)) {
+    if (copy == NULL || !pawl__ledger_event_copy(&plan->arena, event, copy)) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a stored event");
     }
     return pawl__map_put(plan->known, copy->id, copy, NULL, reterr);
@@ -120,12 +122,12 @@ static struct ledger_turn *find_attempt(const struct ledger_plan *plan,
     return NULL;
 }
 
-bool pawl__plan_knows_turn(const struct ledger_plan *plan, pawl_view run_id, int64_t turn)
+bool pawl__ledger_plan_knows_turn(const struct ledger_plan *plan, pawl_view run_id, int64_t turn)
 {
     return find_attempt(plan, run_id, turn) != NULL;
 }
 
-void pawl__plan_turn(struct ledger_plan *plan, const struct ledger_turn *newest)
+void pawl__ledger_plan_turn(struct ledger_plan *plan, const struct ledger_turn *newest)
 {
     REQUIRE(plan->attempt_count < plan->attempt_cap);
     plan->attempts[plan->attempt_count++] = *newest;
@@ -148,7 +150,7 @@ static pawl_status insert(struct ledger_plan *plan, const pawl_event *event, paw
     }
     *planned = *event;
     planned->offset = plan->head.offset + 1;
-    TRY(pawl__chain_extend(&plan->head, planned, reterr));
+    TRY(pawl__ledger_chain_extend(&plan->head, planned, reterr));
     memcpy(planned->hash, plan->head.hash, sizeof(planned->hash));
     plan->insert_count++;
     return plan->known == NULL ? PAWL_OK
@@ -163,7 +165,9 @@ static uint32_t open_attempt(const struct ledger_plan *plan, const pawl_event *e
     if (planned != NULL) {
         return planned->attempt > 0 && planned->state == PAWL_TURN_OPEN ? planned->attempt : 0;
     }
-    return plan->open == NULL ? 0 : pawl__open_turns_find(plan->open, event->run_id, event->turn);
+    return plan->open == NULL
+               ? 0
+               : pawl__ledger_open_turns_find(plan->open, event->run_id, event->turn);
 }
 
 /* An event in an open turn belongs to its attempt and goes away with it: whoever does not know of the
@@ -209,7 +213,7 @@ static pawl_status append_event(struct ledger_plan *plan,
     if (found->offset > plan->request_head.offset) {
         same.offset = 0; /* of this very request: should it fail, there is no such offset */
     }
-    TRY(pawl__event_same_content(&same, event, reterr));
+    TRY(pawl__ledger_event_same_content(&same, event, reterr));
     ret_result->offset = found->offset;
     ret_result->duplicate = true;
     plan->duplicate_count++;
@@ -261,11 +265,11 @@ static pawl_status turn_event(struct ledger_plan *plan,
     if (id == NULL) {
         return no_memory(reterr);
     }
-    TRY(pawl__event_turn_payload(attempt, reason, &payload, reterr));
+    TRY(pawl__ledger_event_turn_payload(attempt, reason, &payload, reterr));
     if (!pawl__arena_copy(&plan->arena, pawl__buf_view(&payload), &event.payload)) {
         return no_memory(reterr);
     }
-    TRY(pawl__event_derive_id(&event, attempt, 0, id, reterr));
+    TRY(pawl__ledger_event_derive_id(&event, attempt, 0, id, reterr));
     event.id = pawl_view_of(id);
     return insert(plan, &event, reterr);
 }
@@ -364,7 +368,7 @@ static pawl_status in_turn(struct ledger_plan *plan,
         return lost_turn(request, turn, reterr);
     }
     if (request->kind == LEDGER_APPEND) {
-        TRY(pawl__plan_check_ordinals(plan, request, reterr));
+        TRY(pawl__ledger_plan_check_ordinals(plan, request, reterr));
         return append_events(plan, request);
     }
     if (request->kind == LEDGER_TURN_ABANDON) {
@@ -415,7 +419,7 @@ static pawl_status copy_turn(struct ledger_plan *plan, const pawl_event *event, 
     uint32_t attempt;
 
     REQUIRE(turn != NULL);
-    TRY(pawl__event_turn_attempt(event, &attempt, reterr));
+    TRY(pawl__ledger_event_turn_attempt(event, &attempt, reterr));
     if (pawl__view_is(event->kind, PAWL__KIND_TURN_BEGIN)) {
         bool over = turn->attempt == 0 || turn->state == PAWL_TURN_ABANDONED;
         if (!over || attempt <= turn->attempt) {
@@ -443,8 +447,9 @@ static pawl_status copy_event(struct ledger_plan *plan,
                               pawl_error *reterr)
 {
     TRY(append_event(plan, event, false, ret_result, reterr));
-    return !ret_result->duplicate && pawl__event_is_reserved(event) ? copy_turn(plan, event, reterr)
-                                                                    : PAWL_OK;
+    return !ret_result->duplicate && pawl__ledger_event_is_reserved(event)
+               ? copy_turn(plan, event, reterr)
+               : PAWL_OK;
 }
 
 static pawl_status copy_events(struct ledger_plan *plan, struct ledger_request *request)
@@ -504,7 +509,7 @@ static pawl_status plan_in_turn(struct ledger_plan *plan, struct ledger_request 
     return status;
 }
 
-void pawl__plan_request(struct ledger_plan *plan, struct ledger_request *request)
+void pawl__ledger_plan_request(struct ledger_plan *plan, struct ledger_request *request)
 {
     struct mark mark = {
         plan->head, plan->insert_count, plan->change_count, plan->duplicate_count

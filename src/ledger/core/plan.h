@@ -7,7 +7,7 @@
  * Optimistic: a plan that knows of nothing stored takes every id for new. The store then finds the
  * duplicates (insert returns CONFLICT), and the same requests are planned again with what it holds.
  * Turns are always planned with what is stored: the caller hands their newest attempts to
- * pawl__plan_turn. */
+ * pawl__ledger_plan_turn. */
 #ifndef PAWL_LEDGER_CORE_PLAN_H
 #define PAWL_LEDGER_CORE_PLAN_H
 
@@ -96,36 +96,36 @@ struct ledger_plan {
         .arena = ARENA_INIT \
     }
 
-void pawl__plan_done(struct ledger_plan *plan);
+void pawl__ledger_plan_done(struct ledger_plan *plan);
 
 /* Empties the plan and makes room for everything that the requests can ask for. Optimistic unless
- * `careful`: then pawl__plan_stored is to be called for each id that is stored. */
-PAWL_MUST_USE pawl_status pawl__plan_start(struct ledger_plan *plan,
-                                           const pawl_ledger_head *head,
-                                           struct ledger_request *const *requests,
-                                           size_t count,
-                                           bool careful,
-                                           pawl_error *reterr);
+ * `careful`: then pawl__ledger_plan_stored is to be called for each id that is stored. */
+PAWL_MUST_USE pawl_status pawl__ledger_plan_start(struct ledger_plan *plan,
+                                                  const pawl_ledger_head *head,
+                                                  struct ledger_request *const *requests,
+                                                  size_t count,
+                                                  bool careful,
+                                                  pawl_error *reterr);
 
 /* An event that is stored under an id of the requests; copied. */
-PAWL_MUST_USE pawl_status pawl__plan_stored(struct ledger_plan *plan,
-                                            const pawl_event *event,
-                                            pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_plan_stored(struct ledger_plan *plan,
+                                                   const pawl_event *event,
+                                                   pawl_error *reterr);
 
 /* The newest attempt of a turn, once for each turn that a request names; its run_id is borrowed. */
-void pawl__plan_turn(struct ledger_plan *plan, const struct ledger_turn *newest);
-bool pawl__plan_knows_turn(const struct ledger_plan *plan, pawl_view run_id, int64_t turn);
+void pawl__ledger_plan_turn(struct ledger_plan *plan, const struct ledger_turn *newest);
+bool pawl__ledger_plan_knows_turn(const struct ledger_plan *plan, pawl_view run_id, int64_t turn);
 
 /* Plans one request and writes its answer: item.outcome, results, attempt. The answer counts only
  * when the plan was committed. */
-void pawl__plan_request(struct ledger_plan *plan, struct ledger_request *request);
+void pawl__ledger_plan_request(struct ledger_plan *plan, struct ledger_request *request);
 
 /* --- plan_ordinals.c --- */
 
 /* CONFLICT when the events without ids would not continue those that are stored or planned; the
  * message says which ordinal is the next. */
-PAWL_MUST_USE pawl_status pawl__plan_check_ordinals(const struct ledger_plan *plan,
-                                                    const struct ledger_request *request,
-                                                    pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_plan_check_ordinals(const struct ledger_plan *plan,
+                                                           const struct ledger_request *request,
+                                                           pawl_error *reterr);
 
 #endif

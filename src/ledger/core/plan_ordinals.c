@@ -22,7 +22,7 @@ static pawl_status count(const struct ledger_plan *plan,
     for (uint64_t next = ordinal->stored;; next++) {
         char id[PAWL__EVENT_ID_SIZE];
 
-        TRY(pawl__event_derive_id(
+        TRY(pawl__ledger_event_derive_id(
             &request->events[ordinal->event], request->attempt, next, id, reterr));
         if (pawl__map_get(plan->known, pawl_view_of(id)) == NULL) {
             *ret_count = next;
@@ -56,9 +56,9 @@ static pawl_status refuse(const struct ledger_request *request,
                                : pawl__fail_context(reterr, status, "event %zu", ordinal->event);
 }
 
-pawl_status pawl__plan_check_ordinals(const struct ledger_plan *plan,
-                                      const struct ledger_request *request,
-                                      pawl_error *reterr)
+pawl_status pawl__ledger_plan_check_ordinals(const struct ledger_plan *plan,
+                                             const struct ledger_request *request,
+                                             pawl_error *reterr)
 {
     REQUIRE(request->ordinal_count == 0 || plan->known != NULL);
     for (size_t i = 0; i < request->ordinal_count; i++) {

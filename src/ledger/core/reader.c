@@ -62,7 +62,7 @@ static pawl_status keep_filter(pawl_reader *reader,
 {
     pawl_event_filter *filter = &reader->filter;
 
-    TRY(pawl__take_filter(given, filter, reterr));
+    TRY(pawl__ledger_check_filter(given, filter, reterr));
     reader->filtered = given != NULL;
     if (!pawl__arena_copy(&reader->filter_texts, filter->run_id, &filter->run_id)
         || !pawl__arena_copy(&reader->filter_texts, filter->kind, &filter->kind)
@@ -101,7 +101,7 @@ pawl_status pawl_reader_open(pawl_ledger *ledger,
     return PAWL_OK;
 }
 
-void pawl__reader_as_of_now(pawl_reader *reader)
+void pawl__ledger_reader_as_of_now(pawl_reader *reader)
 {
     reader->as_of = UINT64_MAX;
 }
@@ -109,7 +109,7 @@ void pawl__reader_as_of_now(pawl_reader *reader)
 void pawl_reader_close(pawl_reader *reader)
 {
     if (reader != NULL) {
-        pawl__turn_index_done(&reader->index);
+        pawl__ledger_turn_index_done(&reader->index);
         pawl__arena_done(&reader->page);
         pawl__arena_done(&reader->filter_texts);
         free(reader);
@@ -128,7 +128,7 @@ static const pawl_event_filter *filter_of(const pawl_reader *reader)
     return reader->filtered ? &reader->filter : NULL;
 }
 
-pawl_status pawl__reader_check_from(uint64_t from, uint64_t end, pawl_error *reterr)
+pawl_status pawl__ledger_reader_check_from(uint64_t from, uint64_t end, pawl_error *reterr)
 {
     return from <= end ? PAWL_OK
                        : pawl__fail(reterr,
@@ -144,7 +144,7 @@ static pawl_status check_position(const pawl_reader *reader, uint64_t end, pawl_
     bool was_read = reader->position > end && reader->position != reader->from;
 
     if (!was_read && end >= reader->head.offset) {
-        return pawl__reader_check_from(reader->position, end, reterr);
+        return pawl__ledger_reader_check_from(reader->position, end, reterr);
     }
     return pawl__fail(reterr,
                       PAWL_CORRUPT,
@@ -207,7 +207,7 @@ static pawl_status start_round(pawl_reader *reader, pawl_error *reterr)
         struct ledger_turn_question question = { .since = reader->position,
                                                  .as_of = reader->as_of,
                                                  .filter = filter_of(reader) };
-        TRY(pawl__turn_index_load(&reader->index, backend, &question, reterr));
+        TRY(pawl__ledger_turn_index_load(&reader->index, backend, &question, reterr));
         end = MIN(end, reader->index.barrier - 1);
     }
     reader->round_end = end;
@@ -230,14 +230,14 @@ static pawl_status keep_event(void *context, const pawl_event *event, pawl_error
     }
     reader->asked++;
     reader->page_end = event->offset;
-    if (reader->complete_turns && pawl__turn_index_skips(&reader->index, event)) {
+    if (reader->complete_turns && pawl__ledger_turn_index_skips(&reader->index, event)) {
         return PAWL_OK;
     }
-    if (!pawl__event_copy(&reader->page, event, &reader->events[reader->count])) {
+    if (!pawl__ledger_event_copy(&reader->page, event, &reader->events[reader->count])) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a page of events");
     }
     reader->count++;
-    reader->page_bytes += pawl__event_text_bytes(event);
+    reader->page_bytes += pawl__ledger_event_text_bytes(event);
     reader->full = reader->page_bytes >= PAGE_BYTES_MAX;
     return reader->full ? PAWL_CANCELLED : PAWL_OK;
 }

@@ -9,9 +9,11 @@
 DEFINE_AUTO(pawl_reader *, pawl_reader_close)
 
 /* Complete turns are those of now, though the reader ends at `up_to`. Before the first event. */
-void pawl__reader_as_of_now(pawl_reader *reader);
+void pawl__ledger_reader_as_of_now(pawl_reader *reader);
 
 /* INVALID when `from` is after the end of the log. */
-PAWL_MUST_USE pawl_status pawl__reader_check_from(uint64_t from, uint64_t end, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_reader_check_from(uint64_t from,
+                                                         uint64_t end,
+                                                         pawl_error *reterr);
 
 #endif

@@ -5,12 +5,12 @@
 
 static pawl_status check_name(const char *field, pawl_view text, pawl_error *reterr)
 {
-    return text.len == 0 ? PAWL_OK : pawl__event_check_name(field, text, reterr);
+    return text.len == 0 ? PAWL_OK : pawl__ledger_event_check_name(field, text, reterr);
 }
 
-pawl_status pawl__take_filter(const pawl_event_filter *given,
-                              pawl_event_filter *ret_filter,
-                              pawl_error *reterr)
+pawl_status pawl__ledger_check_filter(const pawl_event_filter *given,
+                                      pawl_event_filter *ret_filter,
+                                      pawl_error *reterr)
 {
     pawl_event_filter filter = PAWL_EVENT_FILTER_INIT;
 

@@ -65,7 +65,7 @@ static pawl_status check_turn(pawl_view run_id, int64_t number, pawl_error *rete
         .schema_version = 1,
     };
 
-    return pawl__event_check(&probe, 1, reterr);
+    return pawl__ledger_event_check(&probe, 1, reterr);
 }
 
 static void free_turn(pawl_turn **turn)
@@ -187,7 +187,7 @@ static pawl_status place_events(const pawl_turn *turn,
 
     for (size_t i = 0; i < batch->count; i++) {
         pawl_event *event = &batch->events[i];
-        pawl_status status = pawl__event_check_views(event, reterr);
+        pawl_status status = pawl__ledger_event_check_views(event, reterr);
         if (status != PAWL_OK) {
             return pawl__fail_context(reterr, status, "event %zu", i);
         }
@@ -235,11 +235,11 @@ static pawl_status derive_id(pawl_turn *turn,
     if (ordinal == NULL) {
         return PAWL_NOMEM;
     }
-    TRY(pawl__event_derive_id(event,
-                              turn->attempt,
-                              ordinal->durable + ordinal->under_way,
-                              batch->results[index].derived_id,
-                              reterr));
+    TRY(pawl__ledger_event_derive_id(event,
+                                     turn->attempt,
+                                     ordinal->durable + ordinal->under_way,
+                                     batch->results[index].derived_id,
+                                     reterr));
     if (ordinal->under_way++ == 0) {
         ordinal->next = turn->under_way;
         turn->under_way = ordinal;
@@ -282,22 +282,22 @@ pawl_status pawl_turn_append(pawl_turn *turn,
                              pawl_append_result *ret_results,
                              pawl_error *reterr)
 {
-    AUTO(pawl__batch_done) struct ledger_batch batch = { 0 };
+    AUTO(pawl__ledger_batch_done) struct ledger_batch batch = { 0 };
 
     NEED(turn, reterr);
     if (count > 0) {
         NEED(events, reterr);
     }
-    TRY(pawl__batch_init(&batch, events, count, reterr));
+    TRY(pawl__ledger_batch_init(&batch, events, count, reterr));
     TRY(place_events(turn, &batch, reterr));
-    TRY(pawl__batch_check(turn->ledger, &batch, reterr));
+    TRY(pawl__ledger_batch_check(turn->ledger, &batch, reterr));
     if (count == 0) {
         return PAWL_OK;
     }
     struct ledger_request request = request_for(turn, LEDGER_APPEND);
     pawl_status status = derive_ids(turn, &batch, &request, reterr);
     if (status == PAWL_OK) {
-        status = pawl__batch_submit(turn->ledger, &batch, &request, ret_results, reterr);
+        status = pawl__ledger_batch_submit(turn->ledger, &batch, &request, ret_results, reterr);
     }
     settle_ordinals(turn, status == PAWL_OK);
     free(request.ordinals);
@@ -322,7 +322,7 @@ pawl_status pawl_turn_abandon(pawl_turn *turn, pawl_view reason, pawl_error *ret
     struct ledger_request request = request_for(turn, LEDGER_TURN_ABANDON);
 
     if (reason.len > 0) {
-        TRY(pawl__event_check_name("reason", reason, reterr));
+        TRY(pawl__ledger_event_check_name("reason", reason, reterr));
     }
     request.reason = reason;
     return pawl__ledger_submit(turn->ledger, &request, reterr);

@@ -5,14 +5,14 @@
 #include "base/core/buf.h"
 #include "base/core/error.h"
 
-void pawl__turn_index_done(struct ledger_turn_index *index)
+void pawl__ledger_turn_index_done(struct ledger_turn_index *index)
 {
     free(index->spans);
     pawl__arena_done(&index->arena);
     *index = (struct ledger_turn_index)TURN_INDEX_INIT;
 }
 
-void pawl__turn_index_clear(struct ledger_turn_index *index)
+void pawl__ledger_turn_index_clear(struct ledger_turn_index *index)
 {
     index->barrier = UINT64_MAX;
     index->active = 0;
@@ -43,7 +43,7 @@ static bool add_span(struct ledger_turn_index *index, const pawl_turn_info *info
     return true;
 }
 
-bool pawl__turn_index_add(struct ledger_turn_index *index, const pawl_turn_info *info)
+bool pawl__ledger_turn_index_add(struct ledger_turn_index *index, const pawl_turn_info *info)
 {
     if (info->state == PAWL_TURN_ABANDONED) {
         return add_span(index, info);
@@ -60,7 +60,7 @@ static int by_begin(const void *a, const void *b)
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-void pawl__turn_index_ready(struct ledger_turn_index *index)
+void pawl__ledger_turn_index_ready(struct ledger_turn_index *index)
 {
     if (index->count > 1) {
         qsort(index->spans, index->count, sizeof(*index->spans), by_begin);
@@ -86,7 +86,7 @@ static void advance(struct ledger_turn_index *index, uint64_t offset)
     }
 }
 
-bool pawl__turn_index_skips(struct ledger_turn_index *index, const pawl_event *event)
+bool pawl__ledger_turn_index_skips(struct ledger_turn_index *index, const pawl_event *event)
 {
     advance(index, event->offset);
     for (size_t i = 0; i < index->active; i++) {
@@ -127,19 +127,19 @@ static bool load_attempt(void *context, const pawl_turn_info *given)
         || refuses(question->filter, &info)) {
         return true;
     }
-    loading->no_memory = !pawl__turn_index_add(loading->index, &info);
+    loading->no_memory = !pawl__ledger_turn_index_add(loading->index, &info);
     return !loading->no_memory;
 }
 
-pawl_status pawl__turn_index_load(struct ledger_turn_index *index,
-                                  struct ledger_backend *backend,
-                                  const struct ledger_turn_question *question,
-                                  pawl_error *reterr)
+pawl_status pawl__ledger_turn_index_load(struct ledger_turn_index *index,
+                                         struct ledger_backend *backend,
+                                         const struct ledger_turn_question *question,
+                                         pawl_error *reterr)
 {
     struct loading loading = { .index = index, .question = question };
     pawl_status status;
 
-    pawl__turn_index_clear(index);
+    pawl__ledger_turn_index_clear(index);
     if (question->as_of == UINT64_MAX && backend->ops->unfinished != NULL) {
         status = backend->ops->unfinished(backend, question->since, load_attempt, &loading, reterr);
     } else {
@@ -151,6 +151,6 @@ pawl_status pawl__turn_index_load(struct ledger_turn_index *index,
     if (status == PAWL_OK && loading.no_memory) {
         status = pawl__fail(reterr, PAWL_NOMEM, "no memory for the index of turns");
     }
-    pawl__turn_index_ready(index);
+    pawl__ledger_turn_index_ready(index);
     return status;
 }

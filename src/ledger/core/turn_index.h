@@ -41,18 +41,18 @@ struct ledger_turn_index {
         .barrier = UINT64_MAX, .arena = ARENA_INIT \
     }
 
-void pawl__turn_index_done(struct ledger_turn_index *index);
-void pawl__turn_index_clear(struct ledger_turn_index *index);
+void pawl__ledger_turn_index_done(struct ledger_turn_index *index);
+void pawl__ledger_turn_index_clear(struct ledger_turn_index *index);
 
 /* Adds an attempt that is not committed; false without memory. */
-PAWL_MUST_USE bool pawl__turn_index_add(struct ledger_turn_index *index,
-                                        const pawl_turn_info *info);
+PAWL_MUST_USE bool pawl__ledger_turn_index_add(struct ledger_turn_index *index,
+                                               const pawl_turn_info *info);
 
 /* Call it behind the last _add. */
-void pawl__turn_index_ready(struct ledger_turn_index *index);
+void pawl__ledger_turn_index_ready(struct ledger_turn_index *index);
 
 /* True when the event belongs to an abandoned attempt. Events must come in order of the offset. */
-bool pawl__turn_index_skips(struct ledger_turn_index *index, const pawl_event *event);
+bool pawl__ledger_turn_index_skips(struct ledger_turn_index *index, const pawl_event *event);
 
 /* What to leave out of account. */
 struct ledger_turn_question {
@@ -62,9 +62,9 @@ struct ledger_turn_question {
 };
 
 /* Fills the index with what the backend knows. */
-PAWL_MUST_USE pawl_status pawl__turn_index_load(struct ledger_turn_index *index,
-                                                struct ledger_backend *backend,
-                                                const struct ledger_turn_question *question,
-                                                pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_turn_index_load(struct ledger_turn_index *index,
+                                                       struct ledger_backend *backend,
+                                                       const struct ledger_turn_question *question,
+                                                       pawl_error *reterr);
 
 #endif

@@ -11,10 +11,10 @@
 
 enum { CAREFUL_GROUPS = 16 };
 
-void pawl__writer_done(struct ledger_writer *writer)
+void pawl__ledger_writer_done(struct ledger_writer *writer)
 {
-    pawl__plan_done(&writer->plan);
-    pawl__open_turns_done(&writer->open);
+    pawl__ledger_plan_done(&writer->plan);
+    pawl__ledger_open_turns_done(&writer->open);
 }
 
 static pawl_status load_turn(struct ledger_writer *writer,
@@ -25,11 +25,11 @@ static pawl_status load_turn(struct ledger_writer *writer,
     struct ledger_backend *backend = writer->backend;
     struct ledger_turn newest;
 
-    if (pawl__plan_knows_turn(&writer->plan, run_id, turn)) {
+    if (pawl__ledger_plan_knows_turn(&writer->plan, run_id, turn)) {
         return PAWL_OK;
     }
     TRY(backend->ops->turn_get(backend, run_id, turn, &newest, reterr));
-    pawl__plan_turn(&writer->plan, &newest);
+    pawl__ledger_plan_turn(&writer->plan, &newest);
     return PAWL_OK;
 }
 
@@ -39,7 +39,7 @@ static pawl_status load_copied_turns(struct ledger_writer *writer,
 {
     for (size_t i = 0; i < request->count; i++) {
         const pawl_event *event = &request->events[i];
-        if (pawl__event_is_reserved(event)) {
+        if (pawl__ledger_event_is_reserved(event)) {
             TRY(load_turn(writer, event->run_id, event->turn, reterr));
         }
     }
@@ -74,7 +74,7 @@ static bool keep_open(void *context, const pawl_turn_info *info)
 
     reader->status = info->state != PAWL_TURN_OPEN
                          ? PAWL_OK
-                         : pawl__open_turns_add(
+                         : pawl__ledger_open_turns_add(
                              reader->open, info->run_id, info->turn, info->attempt, reader->reterr);
     return reader->status == PAWL_OK;
 }
@@ -97,10 +97,10 @@ static pawl_status load_open_turns(struct ledger_writer *writer,
     struct ledger_backend *backend = writer->backend;
     struct open_reader reader = { &writer->open, PAWL_OK, reterr };
 
-    if (pawl__open_turns_are_of(&writer->open, head)) {
+    if (pawl__ledger_open_turns_are_of(&writer->open, head)) {
         return PAWL_OK;
     }
-    pawl_status status = pawl__open_turns_start(&writer->open, head, reterr);
+    pawl_status status = pawl__ledger_open_turns_start(&writer->open, head, reterr);
     if (status == PAWL_OK) {
         status = backend->ops->open_turns(backend, keep_open, &reader, reterr);
     }
@@ -113,7 +113,7 @@ static pawl_status load_open_turns(struct ledger_writer *writer,
 
 static pawl_status keep_stored(void *context, const pawl_event *event, pawl_error *reterr)
 {
-    return pawl__plan_stored(context, event, reterr);
+    return pawl__ledger_plan_stored(context, event, reterr);
 }
 
 static void free_ids(pawl_view **ids)
@@ -148,7 +148,7 @@ static pawl_status load_stored(struct ledger_writer *writer,
     TRY(writer->backend->ops->lookup(
         writer->backend, ids, total, keep_stored, &writer->plan, reterr));
     for (size_t i = 0; i < count; i++) {
-        TRY(pawl__ordinals_count(writer->backend, requests[i], reterr));
+        TRY(pawl__ledger_ordinals_count(writer->backend, requests[i], reterr));
     }
     return PAWL_OK;
 }
@@ -187,7 +187,7 @@ static pawl_status start_plan(struct ledger_writer *writer,
     pawl_ledger_head head;
 
     TRY(writer->backend->ops->begin(writer->backend, &head, reterr));
-    TRY(pawl__plan_start(plan, &head, requests, count, careful, reterr));
+    TRY(pawl__ledger_plan_start(plan, &head, requests, count, careful, reterr));
     TRY(load_turns(writer, requests, count, reterr));
     if (appends_outside_turns(requests, count)) {
         TRY(load_open_turns(writer, &head, reterr));
@@ -209,7 +209,7 @@ static pawl_status write_rows(struct ledger_writer *writer,
     writer->embedded = 0;
     TRY(start_plan(writer, requests, count, careful, reterr));
     for (size_t i = 0; i < count; i++) {
-        pawl__plan_request(plan, requests[i]);
+        pawl__ledger_plan_request(plan, requests[i]);
     }
     if (plan->doubtful) {
         return pawl__fail(reterr, PAWL_CONFLICT, "an event of an open turn may be a duplicate");
@@ -266,7 +266,7 @@ static pawl_status finish(struct ledger_writer *writer, pawl_error *reterr)
     }
     pawl_status status = backend->ops->commit(backend, reterr);
     if (status == PAWL_OK) {
-        pawl__open_turns_commit(
+        pawl__ledger_open_turns_commit(
             &writer->open, writer->plan.changes, writer->plan.change_count, &writer->plan.head);
     } else {
         writer->open.known = false; /* nobody knows what is stored */
@@ -314,10 +314,10 @@ static void write_one_by_one(struct ledger_writer *writer,
     }
 }
 
-pawl_status pawl__write_group(struct ledger_writer *writer,
-                              struct ledger_request *const *requests,
-                              size_t count,
-                              pawl_error *reterr)
+pawl_status pawl__ledger_write_group(struct ledger_writer *writer,
+                                     struct ledger_request *const *requests,
+                                     size_t count,
+                                     pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = write_with_retry(writer, requests, count, &error);

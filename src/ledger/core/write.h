@@ -19,20 +19,20 @@ struct ledger_writer {
         .backend = (of_backend), .plan = LEDGER_PLAN_INIT \
     }
 
-void pawl__writer_done(struct ledger_writer *writer);
+void pawl__ledger_writer_done(struct ledger_writer *writer);
 
 /* PAWL_OK: each request has its own answer in item.outcome, and those with PAWL_OK are durable.
  * Anything else holds for all of them; `reterr` is not NULL. */
-PAWL_MUST_USE pawl_status pawl__write_group(struct ledger_writer *writer,
-                                            struct ledger_request *const *requests,
-                                            size_t count,
-                                            pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_write_group(struct ledger_writer *writer,
+                                                   struct ledger_request *const *requests,
+                                                   size_t count,
+                                                   pawl_error *reterr);
 
 /* --- ordinals.c --- */
 
 /* Fills in what is stored of the request's ordinals. Inside the writer's transaction. */
-PAWL_MUST_USE pawl_status pawl__ordinals_count(struct ledger_backend *backend,
-                                               const struct ledger_request *request,
-                                               pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_ordinals_count(struct ledger_backend *backend,
+                                                      const struct ledger_request *request,
+                                                      pawl_error *reterr);
 
 #endif

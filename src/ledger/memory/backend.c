@@ -98,10 +98,10 @@ static pawl_status memory_lookup(struct ledger_backend *base,
 /* One allocation an event: its texts stand behind it. */
 static struct memory_event *copy_event(const pawl_event *event)
 {
-    struct memory_event *copy = malloc(sizeof(*copy) + pawl__event_text_bytes(event));
+    struct memory_event *copy = malloc(sizeof(*copy) + pawl__ledger_event_text_bytes(event));
 
     if (copy != NULL) {
-        pawl__event_place(event, copy->texts, &copy->event);
+        pawl__ledger_event_copy_to(event, copy->texts, &copy->event);
         copy->vector = (struct pawl__buf)BUF_INIT(PAWL_EMBEDDING_DIMENSIONS_MAX * sizeof(float));
     }
     return copy;
@@ -185,7 +185,7 @@ static pawl_status memory_turn_get(struct ledger_backend *base,
                                    pawl_error *reterr)
 {
     (void)reterr;
-    pawl__memory_turns_get(&of(base)->turns, run_id, turn, ret_turn);
+    pawl__ledger_memory_turns_get(&of(base)->turns, run_id, turn, ret_turn);
     return PAWL_OK;
 }
 
@@ -195,7 +195,7 @@ static pawl_status memory_open_turns(struct ledger_backend *base,
                                      pawl_error *reterr)
 {
     (void)reterr;
-    pawl__memory_turns_unfinished(&of(base)->turns, UINT64_MAX, visit, context);
+    pawl__ledger_memory_turns_unfinished(&of(base)->turns, UINT64_MAX, visit, context);
     return PAWL_OK;
 }
 
@@ -203,7 +203,7 @@ static pawl_status memory_turn_put(struct ledger_backend *base,
                                    const struct ledger_turn *turn,
                                    pawl_error *reterr)
 {
-    return pawl__memory_turns_put(&of(base)->turns, turn, reterr);
+    return pawl__ledger_memory_turns_put(&of(base)->turns, turn, reterr);
 }
 
 /* Bytes of an embedding, with what the open transaction brings; 0: there is none. */
@@ -254,7 +254,7 @@ static pawl_status memory_embed(struct ledger_backend *base,
 
 static void apply_locked(struct memory_backend *backend) REQUIRES_LOCK(backend->lock)
 {
-    pawl__memory_turns_apply_locked(&backend->turns);
+    pawl__ledger_memory_turns_apply_locked(&backend->turns);
     for (size_t i = 0; i < backend->staged_embed_count; i++) {
         struct memory_embed *staged = &backend->staged_embeds[i];
         pawl__buf_done(&staged->event->vector);
@@ -275,7 +275,7 @@ static void memory_rollback(struct ledger_backend *base)
         pawl__map_remove(backend->ids, event->event.id);
         free_event(event);
     }
-    pawl__memory_turns_drop(&backend->turns);
+    pawl__ledger_memory_turns_drop(&backend->turns);
     for (size_t i = 0; i < backend->staged_embed_count; i++) {
         pawl__buf_done(&backend->staged_embeds[i].vector);
     }
@@ -285,7 +285,7 @@ static void memory_rollback(struct ledger_backend *base)
 static pawl_status memory_commit(struct ledger_backend *base, pawl_error *reterr)
 {
     struct memory_backend *backend = of(base);
-    pawl_status status = pawl__memory_turns_reserve(&backend->turns, reterr);
+    pawl_status status = pawl__ledger_memory_turns_reserve(&backend->turns, reterr);
 
     if (status != PAWL_OK) {
         memory_rollback(base);
@@ -311,7 +311,7 @@ static pawl_status memory_read(struct ledger_backend *base,
 
     for (size_t i = (size_t)MIN(query->from, (uint64_t)end); i < end && left > 0; i++) {
         const pawl_event *event = &at(backend, i)->event;
-        if (!pawl__event_matches(query->filter, event)) {
+        if (!pawl__ledger_event_matches(query->filter, event)) {
             continue;
         }
         TRY(sink(context, event, reterr));
@@ -393,7 +393,7 @@ static pawl_status memory_last_complete_turn(struct ledger_backend *base,
                                              int64_t *ret_turn,
                                              pawl_error *reterr)
 {
-    int64_t highest = pawl__memory_turns_last_complete(&of(base)->turns, run_id);
+    int64_t highest = pawl__ledger_memory_turns_last_complete(&of(base)->turns, run_id);
 
     return answer_turn(highest, run_id, ret_turn, reterr);
 }
@@ -405,7 +405,7 @@ static pawl_status memory_turns(struct ledger_backend *base,
                                 pawl_error *reterr)
 {
     (void)reterr;
-    pawl__memory_turns_visit(&of(base)->turns, run_id, visit, context);
+    pawl__ledger_memory_turns_visit(&of(base)->turns, run_id, visit, context);
     return PAWL_OK;
 }
 
@@ -416,7 +416,7 @@ static pawl_status memory_unfinished(struct ledger_backend *base,
                                      pawl_error *reterr)
 {
     (void)reterr;
-    pawl__memory_turns_unfinished(&of(base)->turns, since, visit, context);
+    pawl__ledger_memory_turns_unfinished(&of(base)->turns, since, visit, context);
     return PAWL_OK;
 }
 
@@ -454,7 +454,7 @@ static size_t collect(struct memory_backend *backend,
 
     for (size_t i = 0; i < count; i++) {
         const pawl_event *event = &at(backend, i)->event;
-        if (pawl__event_matches(filter, event)) {
+        if (pawl__ledger_event_matches(filter, event)) {
             ret_entries[found++] = (struct counted){ name_of(event, by), 1 };
         }
     }
@@ -502,7 +502,7 @@ static pawl_status memory_embeddings(struct ledger_backend *base,
 
     for (size_t i = 0; i < count; i++) {
         const struct memory_event *event = at(backend, i);
-        if (!pawl__event_matches(filter, &event->event)) {
+        if (!pawl__ledger_event_matches(filter, &event->event)) {
             continue;
         }
         /* A copy, because it may be replaced, and the visitor of a snapshot writes to a disk: for
@@ -531,7 +531,7 @@ static void memory_close(struct ledger_backend *base)
     for (size_t i = 0; i < CHUNKS_MAX && backend->chunks[i] != NULL; i++) {
         free(backend->chunks[i]);
     }
-    pawl__memory_turns_done(&backend->turns);
+    pawl__ledger_memory_turns_done(&backend->turns);
     free(backend->staged_embeds);
     pawl__map_free(backend->ids);
     pawl__lock_done(&backend->lock);
@@ -579,7 +579,7 @@ pawl_status pawl__ledger_memory_open(const struct pawl__location *location,
         free(backend);
         return status;
     }
-    status = pawl__memory_turns_init(&backend->turns, &backend->lock, reterr);
+    status = pawl__ledger_memory_turns_init(&backend->turns, &backend->lock, reterr);
     if (status == PAWL_OK) {
         status = pawl__map_new(EVENTS_MAX, &backend->ids, reterr);
     }

@@ -12,15 +12,15 @@ static pawl_status no_memory(pawl_error *reterr)
     return pawl__fail(reterr, PAWL_NOMEM, "no memory for turns in memory");
 }
 
-pawl_status pawl__memory_turns_init(struct memory_turns *turns,
-                                    struct pawl__lock *lock,
-                                    pawl_error *reterr)
+pawl_status pawl__ledger_memory_turns_init(struct memory_turns *turns,
+                                           struct pawl__lock *lock,
+                                           pawl_error *reterr)
 {
     *turns = (struct memory_turns){ .lock = lock, .arena = ARENA_INIT };
     return pawl__map_new(SIZE_MAX / 64, &turns->newest, reterr);
 }
 
-void pawl__memory_turns_done(struct memory_turns *turns)
+void pawl__ledger_memory_turns_done(struct memory_turns *turns)
 {
     free(turns->rows);
     free(turns->unfinished);
@@ -49,10 +49,10 @@ static struct memory_row *newest_row(const struct memory_turns *turns,
     return pawl__map_get(turns->newest, pawl__buf_view(&key));
 }
 
-void pawl__memory_turns_get(const struct memory_turns *turns,
-                            pawl_view run_id,
-                            int64_t turn,
-                            struct ledger_turn *ret_turn)
+void pawl__ledger_memory_turns_get(const struct memory_turns *turns,
+                                   pawl_view run_id,
+                                   int64_t turn,
+                                   struct ledger_turn *ret_turn)
 {
     const struct memory_row *row = newest_row(turns, run_id, turn);
 
@@ -92,9 +92,9 @@ static struct memory_row *find_row(const struct memory_turns *turns, const struc
     return row;
 }
 
-pawl_status pawl__memory_turns_put(struct memory_turns *turns,
-                                   const struct ledger_turn *turn,
-                                   pawl_error *reterr)
+pawl_status pawl__ledger_memory_turns_put(struct memory_turns *turns,
+                                          const struct ledger_turn *turn,
+                                          pawl_error *reterr)
 {
     if (turns->staged_count == turns->staged_cap) {
         size_t cap = MAX(turns->staged_cap * 2, (size_t)16);
@@ -130,7 +130,7 @@ static bool grow(struct memory_row ***rows, size_t cap)
     return true;
 }
 
-pawl_status pawl__memory_turns_reserve(struct memory_turns *turns, pawl_error *reterr)
+pawl_status pawl__ledger_memory_turns_reserve(struct memory_turns *turns, pawl_error *reterr)
 {
     size_t needed = turns->count + turns->staged_count;
 
@@ -156,7 +156,7 @@ static void finish_row(struct memory_turns *turns, const struct memory_row *row)
     turns->unfinished[i - 1] = turns->unfinished[--turns->unfinished_count];
 }
 
-void pawl__memory_turns_apply_locked(struct memory_turns *turns)
+void pawl__ledger_memory_turns_apply_locked(struct memory_turns *turns)
 {
     for (size_t i = 0; i < turns->staged_count; i++) {
         struct memory_row *row = turns->staged[i].row;
@@ -177,7 +177,7 @@ void pawl__memory_turns_apply_locked(struct memory_turns *turns)
     turns->staged_count = 0;
 }
 
-void pawl__memory_turns_drop(struct memory_turns *turns)
+void pawl__ledger_memory_turns_drop(struct memory_turns *turns)
 {
     turns->staged_count = 0; /* new rows stay, unseen, until the attempt is tried again */
 }
@@ -202,10 +202,10 @@ static bool row_at(struct memory_turns *turns, size_t index, struct ledger_turn 
     return there;
 }
 
-void pawl__memory_turns_visit(struct memory_turns *turns,
-                              pawl_view run_id,
-                              pawl_turn_visit visit,
-                              void *context)
+void pawl__ledger_memory_turns_visit(struct memory_turns *turns,
+                                     pawl_view run_id,
+                                     pawl_turn_visit visit,
+                                     void *context)
 {
     struct ledger_turn turn;
     bool going = true;
@@ -218,10 +218,10 @@ void pawl__memory_turns_visit(struct memory_turns *turns,
     }
 }
 
-void pawl__memory_turns_unfinished(struct memory_turns *turns,
-                                   uint64_t since,
-                                   pawl_turn_visit visit,
-                                   void *context)
+void pawl__ledger_memory_turns_unfinished(struct memory_turns *turns,
+                                          uint64_t since,
+                                          pawl_turn_visit visit,
+                                          void *context)
 {
     /* Held over the visits: rows leave this list. The visitors of this method only copy. */
     pawl__lock(turns->lock);
@@ -235,7 +235,7 @@ void pawl__memory_turns_unfinished(struct memory_turns *turns,
     pawl__unlock(turns->lock);
 }
 
-int64_t pawl__memory_turns_last_complete(struct memory_turns *turns, pawl_view run_id)
+int64_t pawl__ledger_memory_turns_last_complete(struct memory_turns *turns, pawl_view run_id)
 {
     struct ledger_turn turn;
     int64_t highest = -1;

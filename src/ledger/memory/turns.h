@@ -36,36 +36,36 @@ struct memory_turns {
     struct pawl__arena arena; /* the rows and their names */
 };
 
-PAWL_MUST_USE pawl_status pawl__memory_turns_init(struct memory_turns *turns,
-                                                  struct pawl__lock *lock,
-                                                  pawl_error *reterr);
-void pawl__memory_turns_done(struct memory_turns *turns);
+PAWL_MUST_USE pawl_status pawl__ledger_memory_turns_init(struct memory_turns *turns,
+                                                         struct pawl__lock *lock,
+                                                         pawl_error *reterr);
+void pawl__ledger_memory_turns_done(struct memory_turns *turns);
 
 /* The committer's: the newest attempt, and a change of one or a new one. */
-void pawl__memory_turns_get(const struct memory_turns *turns,
-                            pawl_view run_id,
-                            int64_t turn,
-                            struct ledger_turn *ret_turn);
-PAWL_MUST_USE pawl_status pawl__memory_turns_put(struct memory_turns *turns,
-                                                 const struct ledger_turn *turn,
-                                                 pawl_error *reterr);
+void pawl__ledger_memory_turns_get(const struct memory_turns *turns,
+                                   pawl_view run_id,
+                                   int64_t turn,
+                                   struct ledger_turn *ret_turn);
+PAWL_MUST_USE pawl_status pawl__ledger_memory_turns_put(struct memory_turns *turns,
+                                                        const struct ledger_turn *turn,
+                                                        pawl_error *reterr);
 
 /* Room for everything that is staged, so that applying it cannot fail. */
-PAWL_MUST_USE pawl_status pawl__memory_turns_reserve(struct memory_turns *turns,
-                                                     pawl_error *reterr);
-void pawl__memory_turns_apply_locked(struct memory_turns *turns);
-void pawl__memory_turns_drop(struct memory_turns *turns);
+PAWL_MUST_USE pawl_status pawl__ledger_memory_turns_reserve(struct memory_turns *turns,
+                                                            pawl_error *reterr);
+void pawl__ledger_memory_turns_apply_locked(struct memory_turns *turns);
+void pawl__ledger_memory_turns_drop(struct memory_turns *turns);
 
 /* Any thread. */
-void pawl__memory_turns_visit(struct memory_turns *turns,
-                              pawl_view run_id,
-                              pawl_turn_visit visit,
-                              void *context);
-void pawl__memory_turns_unfinished(struct memory_turns *turns,
-                                   uint64_t since,
-                                   pawl_turn_visit visit,
-                                   void *context);
+void pawl__ledger_memory_turns_visit(struct memory_turns *turns,
+                                     pawl_view run_id,
+                                     pawl_turn_visit visit,
+                                     void *context);
+void pawl__ledger_memory_turns_unfinished(struct memory_turns *turns,
+                                          uint64_t since,
+                                          pawl_turn_visit visit,
+                                          void *context);
 /* The highest committed turn; -1: none. */
-int64_t pawl__memory_turns_last_complete(struct memory_turns *turns, pawl_view run_id);
+int64_t pawl__ledger_memory_turns_last_complete(struct memory_turns *turns, pawl_view run_id);
 
 #endif

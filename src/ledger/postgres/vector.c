@@ -300,11 +300,11 @@ pawl_status pawl__ledger_pg_nearest(struct ledger_backend *base,
     struct recall_top top = { ret_found, 0, count };
     for (size_t i = 0; i < rows.count; i++) {
         double similarity =
-            pawl__recall_similarity(values, pawl__pg_get_bytes(&rows, i, 1), dimensions);
-        pawl__recall_offer(&top,
-                           (pawl_recalled){ (uint64_t)pawl__pg_get_i64(&rows, i, 0), similarity });
+            pawl__ledger_recall_similarity(values, pawl__pg_get_bytes(&rows, i, 1), dimensions);
+        pawl__ledger_recall_offer(
+            &top, (pawl_recalled){ (uint64_t)pawl__pg_get_i64(&rows, i, 0), similarity });
     }
-    pawl__recall_sort(&top);
+    pawl__ledger_recall_sort(&top);
     *ret_count = top.count;
     return PAWL_OK;
 }

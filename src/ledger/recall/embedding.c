@@ -28,7 +28,7 @@ static pawl_status take_values(struct wanted *wanted, pawl_view vector, pawl_err
     size_t dimensions = vector.len / sizeof(uint32_t);
     uint32_t bits;
 
-    TRY(pawl__recall_check(wanted->offset, vector, reterr));
+    TRY(pawl__ledger_recall_check(wanted->offset, vector, reterr));
     if (dimensions > wanted->room) {
         return pawl__fail(reterr,
                           PAWL_INVALID,

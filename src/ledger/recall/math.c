@@ -92,13 +92,13 @@ static double in_range(double cosine)
     return cosine;
 }
 
-double pawl__recall_similarity(const float *query, pawl_view vector, size_t dimensions)
+double pawl__ledger_recall_similarity(const float *query, pawl_view vector, size_t dimensions)
 {
     REQUIRE(vector.len == dimensions * sizeof(float));
     return in_range(dot(query, vector.data, dimensions));
 }
 
-double pawl__recall_similarity_plain(const float *query, pawl_view vector, size_t dimensions)
+double pawl__ledger_recall_similarity_plain(const float *query, pawl_view vector, size_t dimensions)
 {
     double total = 0;
 

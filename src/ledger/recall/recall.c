@@ -53,7 +53,7 @@ static void sift_down(struct recall_top *top, size_t at)
     }
 }
 
-void pawl__recall_offer(struct recall_top *top, pawl_recalled candidate)
+void pawl__ledger_recall_offer(struct recall_top *top, pawl_recalled candidate)
 {
     if (top->count < top->cap) {
         top->entries[top->count++] = candidate;
@@ -64,7 +64,7 @@ void pawl__recall_offer(struct recall_top *top, pawl_recalled candidate)
     }
 }
 
-void pawl__recall_sort(struct recall_top *top)
+void pawl__ledger_recall_sort(struct recall_top *top)
 {
     size_t count = top->count;
 
@@ -162,7 +162,7 @@ struct search {
     size_t first_bytes; /* of the first embedding that was looked at; 0: none was */
 };
 
-pawl_status pawl__recall_check(uint64_t offset, pawl_view vector, pawl_error *reterr)
+pawl_status pawl__ledger_recall_check(uint64_t offset, pawl_view vector, pawl_error *reterr)
 {
     size_t limit = PAWL_EMBEDDING_DIMENSIONS_MAX * sizeof(float);
 
@@ -181,7 +181,7 @@ static pawl_status check_length(struct search *search,
                                 pawl_view vector,
                                 pawl_error *reterr)
 {
-    TRY(pawl__recall_check(offset, vector, reterr));
+    TRY(pawl__ledger_recall_check(offset, vector, reterr));
     if (search->first_bytes != 0 && vector.len != search->first_bytes) {
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
@@ -206,14 +206,14 @@ static pawl_status look_at(void *context, uint64_t offset, pawl_view vector, paw
                           search->dimensions,
                           vector.len / sizeof(float));
     }
-    double similarity = pawl__recall_similarity(search->query, vector, search->dimensions);
+    double similarity = pawl__ledger_recall_similarity(search->query, vector, search->dimensions);
     if (!(fabs(similarity) <= RECALL_COSINE_MAX)) { /* NaN is not, either */
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
                           "the embedding of offset %llu is no vector of length 1",
                           (unsigned long long)offset);
     }
-    pawl__recall_offer(&search->top, (pawl_recalled){ offset, similarity });
+    pawl__ledger_recall_offer(&search->top, (pawl_recalled){ offset, similarity });
     return PAWL_OK;
 }
 
@@ -243,7 +243,7 @@ static pawl_status find(struct ledger_backend *backend,
         return pawl__fail_with(reterr, status, &error);
     }
     status = backend->ops->embeddings(backend, filter, look_at, search, reterr);
-    pawl__recall_sort(&search->top);
+    pawl__ledger_recall_sort(&search->top);
     return status;
 }
 
@@ -266,7 +266,7 @@ pawl_status pawl_ledger_recall(pawl_ledger *ledger,
         return pawl__fail(
             reterr, PAWL_INVALID, "count: is %zu, must be 1 to %d", count, PAWL_RECALL_COUNT_MAX);
     }
-    TRY(pawl__take_filter(filter, &taken, reterr));
+    TRY(pawl__ledger_check_filter(filter, &taken, reterr));
     TRY(unit_vector(values, dimensions, &query, reterr));
     AUTO(free_recalled) pawl_recalled *entries = calloc(count, sizeof(*entries));
     if (entries == NULL) {

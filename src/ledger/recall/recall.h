@@ -6,17 +6,21 @@
 #include <pawl/ledger.h>
 
 /* CORRUPT when the bytes cannot be an embedding, of whatever dimensions. */
-PAWL_MUST_USE pawl_status pawl__recall_check(uint64_t offset, pawl_view vector, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_recall_check(uint64_t offset,
+                                                    pawl_view vector,
+                                                    pawl_error *reterr);
 
 #define RECALL_COSINE_MAX 1.001 /* 1, and what rounding 16,000 floats may add */
 
 /* The cosine of two unit vectors of `dimensions` floats, -1 to 1; beyond RECALL_COSINE_MAX, or not a
  * number, when the stored one is none. `vector` is bytes as they are stored (little-endian, at any
  * address) and has the right length. */
-double pawl__recall_similarity(const float *query, pawl_view vector, size_t dimensions);
+double pawl__ledger_recall_similarity(const float *query, pawl_view vector, size_t dimensions);
 
 /* The same in plain C, one multiplication after the other: what tests and benches compare with. */
-double pawl__recall_similarity_plain(const float *query, pawl_view vector, size_t dimensions);
+double pawl__ledger_recall_similarity_plain(const float *query,
+                                            pawl_view vector,
+                                            size_t dimensions);
 
 /* The best `cap` of what was offered, ties by lower offset. */
 struct recall_top {
@@ -25,7 +29,8 @@ struct recall_top {
     size_t cap;
 };
 
-void pawl__recall_offer(struct recall_top *top, pawl_recalled candidate);
-void pawl__recall_sort(struct recall_top *top); /* best first; nothing may be offered after it */
+void pawl__ledger_recall_offer(struct recall_top *top, pawl_recalled candidate);
+void pawl__ledger_recall_sort(
+    struct recall_top *top); /* best first; nothing may be offered after it */
 
 #endif

@@ -47,7 +47,7 @@ static pawl_status set_aside(const char *path, const char *why, pawl_error *rete
             return no_memory(reterr);
         }
         pawl_error error = PAWL_ERROR_INIT;
-        pawl_status status = pawl__snapshot_check_free(aside, &error);
+        pawl_status status = pawl__ledger_snapshot_check_free(aside, &error);
         if (status == PAWL_CONFLICT) {
             continue;
         }
@@ -68,19 +68,19 @@ static pawl_status set_aside(const char *path, const char *why, pawl_error *rete
  * A look that failed for another reason, or a newer version's file, says nothing. */
 static bool is_damaged(const char *path, uint64_t offset, pawl_error *ret_why)
 {
-    pawl_status status = pawl__snapshot_check(path, offset, NULL, NULL, ret_why);
+    pawl_status status = pawl__ledger_snapshot_check(path, offset, NULL, NULL, ret_why);
 
     return status == PAWL_CORRUPT || status == PAWL_INVALID || status == PAWL_NOT_FOUND;
 }
 
-pawl_status pawl__snapshot_publish(struct ledger_scratch *scratch,
-                                   const char *path,
-                                   uint64_t offset,
-                                   pawl_error *reterr)
+pawl_status pawl__ledger_snapshot_publish(struct ledger_scratch *scratch,
+                                          const char *path,
+                                          uint64_t offset,
+                                          pawl_error *reterr)
 {
     pawl_error why = PAWL_ERROR_INIT;
     pawl_error taken = PAWL_ERROR_INIT;
-    pawl_status status = pawl__scratch_publish(scratch, path, &taken);
+    pawl_status status = pawl__ledger_scratch_publish(scratch, path, &taken);
 
     if (status == PAWL_OK) {
         return PAWL_OK;
@@ -89,5 +89,5 @@ pawl_status pawl__snapshot_publish(struct ledger_scratch *scratch,
         return pawl__fail_with(reterr, status, &taken);
     }
     TRY(set_aside(path, why.message, reterr));
-    return pawl__scratch_publish(scratch, path, reterr);
+    return pawl__ledger_scratch_publish(scratch, path, reterr);
 }

@@ -17,7 +17,7 @@ static pawl_status no_memory(pawl_error *reterr)
     return pawl__fail(reterr, PAWL_NOMEM, "no memory to choose a snapshot");
 }
 
-void pawl__snapshot_choice_done(struct snapshot_choice *choice)
+void pawl__ledger_snapshot_choice_done(struct snapshot_choice *choice)
 {
     free(choice->path);
     free(choice->passed_over);
@@ -52,7 +52,8 @@ static pawl_status look_at(struct snapshot_choice *choice,
                            pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = pawl__snapshot_check(*path, offset, pawl__stage_tell, stage, &error);
+    pawl_status status =
+        pawl__ledger_snapshot_check(*path, offset, pawl__ledger_stage_tell, stage, &error);
 
     *ret_over = status == PAWL_OK || is_about_us(status);
     if (status == PAWL_OK) {
@@ -73,13 +74,13 @@ static pawl_status search(struct snapshot_choice *choice,
                           struct ledger_stage *stage,
                           pawl_error *reterr)
 {
-    AUTO(pawl__snapshot_offsets_free) uint64_t *offsets = NULL;
+    AUTO(pawl__ledger_snapshot_offsets_free) uint64_t *offsets = NULL;
     size_t count = 0;
     bool over = false;
 
-    TRY(pawl__snapshot_offsets(directory, &offsets, &count, reterr));
+    TRY(pawl__ledger_snapshot_offsets(directory, &offsets, &count, reterr));
     for (size_t i = 0; i < count && !over; i++) {
-        AUTO(pawl__text_free) char *path = pawl__snapshot_path(directory, offsets[i]);
+        AUTO(pawl__text_free) char *path = pawl__ledger_snapshot_path(directory, offsets[i]);
         TRY(path == NULL ? no_memory(reterr)
                          : look_at(choice, &path, offsets[i], stage, &over, reterr));
     }
@@ -133,13 +134,13 @@ static pawl_status decide(const struct snapshot_choice *choice,
     return PAWL_OK;
 }
 
-pawl_status pawl__snapshot_choose(const char *directory,
-                                  bool accept_older,
-                                  struct ledger_stage *stage,
-                                  struct snapshot_choice *ret_choice,
-                                  pawl_error *reterr)
+pawl_status pawl__ledger_snapshot_choose(const char *directory,
+                                         bool accept_older,
+                                         struct ledger_stage *stage,
+                                         struct snapshot_choice *ret_choice,
+                                         pawl_error *reterr)
 {
-    AUTO(pawl__snapshot_choice_done) struct snapshot_choice choice = { .path = NULL };
+    AUTO(pawl__ledger_snapshot_choice_done) struct snapshot_choice choice = { .path = NULL };
 
     TRY(search(&choice, directory, stage, reterr));
     TRY(decide(&choice, accept_older, reterr));

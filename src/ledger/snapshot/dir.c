@@ -26,7 +26,7 @@
 #define SCRATCH_STEM "snapshot"
 enum { NAME_SIZE = sizeof("snapshot-01234567890123456789.db"), SNAPSHOTS_MAX = 100000 };
 
-void pawl__snapshot_offsets_free(uint64_t **offsets)
+void pawl__ledger_snapshot_offsets_free(uint64_t **offsets)
 {
     free(*offsets);
 }
@@ -43,7 +43,7 @@ static pawl_status no_memory(pawl_error *reterr)
     return pawl__fail(reterr, PAWL_NOMEM, "no memory for the names of snapshots");
 }
 
-char *pawl__snapshot_path(const char *directory, uint64_t offset)
+char *pawl__ledger_snapshot_path(const char *directory, uint64_t offset)
 {
     char name[NAME_SIZE];
 
@@ -139,10 +139,10 @@ static int highest_first(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-pawl_status pawl__snapshot_offsets(const char *directory,
-                                   uint64_t **ret_offsets,
-                                   size_t *ret_count,
-                                   pawl_error *reterr)
+pawl_status pawl__ledger_snapshot_offsets(const char *directory,
+                                          uint64_t **ret_offsets,
+                                          size_t *ret_count,
+                                          pawl_error *reterr)
 {
     struct offsets offsets = { 0 };
     pawl_status status = each_name(directory, take_offset, &offsets, reterr);
@@ -177,9 +177,9 @@ static pawl_status remove_scratch(void *context, const char *name, pawl_error *r
     return PAWL_OK;
 }
 
-pawl_status pawl__snapshot_lock(const char *directory,
-                                struct pawl__store_lock **ret_lock,
-                                pawl_error *reterr)
+pawl_status pawl__ledger_snapshot_lock(const char *directory,
+                                       struct pawl__store_lock **ret_lock,
+                                       pawl_error *reterr)
 {
     AUTO(pawl__store_lock_release_p) struct pawl__store_lock *lock = NULL;
     char *name = (char *)(uintptr_t)directory; /* only read */
@@ -204,7 +204,7 @@ static pawl_status check_name(uint64_t offset, const pawl_ledger_head *head, paw
                             offset);
 }
 
-pawl_status pawl__snapshot_check_name(const char *path, uint64_t ends_at, pawl_error *reterr)
+pawl_status pawl__ledger_snapshot_check_name(const char *path, uint64_t ends_at, pawl_error *reterr)
 {
     const char *slash = strrchr(path, '/');
     pawl_ledger_head head = { .offset = ends_at };
@@ -215,21 +215,21 @@ pawl_status pawl__snapshot_check_name(const char *path, uint64_t ends_at, pawl_e
                : PAWL_OK;
 }
 
-pawl_status pawl__snapshot_check(const char *path,
-                                 uint64_t offset,
-                                 pawl_progress progress,
-                                 void *progress_context,
-                                 pawl_error *reterr)
+pawl_status pawl__ledger_snapshot_check(const char *path,
+                                        uint64_t offset,
+                                        pawl_progress progress,
+                                        void *progress_context,
+                                        pawl_error *reterr)
 {
     pawl_ledger_head head;
 
-    TRY(pawl__snapshot_verify(path, progress, progress_context, &head, reterr));
+    TRY(pawl__ledger_snapshot_verify(path, progress, progress_context, &head, reterr));
     return check_name(offset, &head, reterr);
 }
 
 static pawl_status check_all(const char *path, uint64_t offset, pawl_error *reterr)
 {
-    return pawl__snapshot_check(path, offset, NULL, NULL, reterr);
+    return pawl__ledger_snapshot_check(path, offset, NULL, NULL, reterr);
 }
 
 /* Whether it is a snapshot of this very ledger, by its end: a look that costs the same however long
@@ -239,13 +239,13 @@ static pawl_status check_end(const char *path,
                              struct ledger_backend *ledger,
                              pawl_error *reterr)
 {
-    AUTO(pawl__backend_close) struct ledger_backend *snapshot = NULL;
+    AUTO(pawl__ledger_backend_close) struct ledger_backend *snapshot = NULL;
     pawl_ledger_head head = { 0 };
 
-    TRY(pawl__snapshot_open(path, &snapshot, reterr));
+    TRY(pawl__ledger_snapshot_open(path, &snapshot, reterr));
     TRY(snapshot->ops->head(snapshot, &head, reterr));
     TRY(check_name(offset, &head, reterr));
-    return pawl__verify_contains(ledger, &head, "the snapshot", NULL, reterr);
+    return pawl__ledger_verify_contains(ledger, &head, "the snapshot", NULL, reterr);
 }
 
 static int64_t taken_at_us(const char *path)
@@ -262,14 +262,14 @@ pawl_status pawl_snapshot_list(const char *directory,
                                void *context,
                                pawl_error *reterr)
 {
-    AUTO(pawl__snapshot_offsets_free) uint64_t *offsets = NULL;
+    AUTO(pawl__ledger_snapshot_offsets_free) uint64_t *offsets = NULL;
     size_t count = 0;
 
     NEED_TEXT(directory, reterr);
     NEED(visit, reterr);
-    TRY(pawl__snapshot_offsets(directory, &offsets, &count, reterr));
+    TRY(pawl__ledger_snapshot_offsets(directory, &offsets, &count, reterr));
     for (size_t i = 0; i < count; i++) {
-        AUTO(pawl__text_free) char *path = pawl__snapshot_path(directory, offsets[i]);
+        AUTO(pawl__text_free) char *path = pawl__ledger_snapshot_path(directory, offsets[i]);
         pawl_error error = PAWL_ERROR_INIT;
         if (path == NULL) {
             return no_memory(reterr);
@@ -312,9 +312,9 @@ static pawl_status remove_snapshot(const char *path, pawl_error *reterr)
 /* Ours is what opens as a ledger, good or not. */
 static bool is_ours(const char *path)
 {
-    AUTO(pawl__backend_close) struct ledger_backend *backend = NULL;
+    AUTO(pawl__ledger_backend_close) struct ledger_backend *backend = NULL;
 
-    return pawl__snapshot_open(path, &backend, NULL) == PAWL_OK;
+    return pawl__ledger_snapshot_open(path, &backend, NULL) == PAWL_OK;
 }
 
 struct pruning {
@@ -340,17 +340,19 @@ static bool is_good(const struct pruning *pruning, const char *path, uint64_t of
 
 static pawl_status prune(const struct pruning *pruning, uint32_t *ret_removed, pawl_error *reterr)
 {
-    AUTO(pawl__snapshot_offsets_free) uint64_t *offsets = NULL;
+    AUTO(pawl__ledger_snapshot_offsets_free) uint64_t *offsets = NULL;
     size_t count = 0;
     uint32_t good = 0;
     uint32_t removed = 0;
 
-    pawl_status status = pawl__snapshot_offsets(pruning->directory, &offsets, &count, reterr);
+    pawl_status status =
+        pawl__ledger_snapshot_offsets(pruning->directory, &offsets, &count, reterr);
     if (count <= pruning->keep) {
         count = 0; /* none can go: do not look at them */
     }
     for (size_t i = 0; status == PAWL_OK && i < count; i++) {
-        AUTO(pawl__text_free) char *path = pawl__snapshot_path(pruning->directory, offsets[i]);
+        AUTO(pawl__text_free)
+        char *path = pawl__ledger_snapshot_path(pruning->directory, offsets[i]);
         if (path == NULL) {
             return no_memory(reterr);
         }
@@ -381,7 +383,7 @@ pawl_status pawl_snapshot_prune(const char *directory,
         return pawl__fail(reterr, PAWL_INVALID, "keep: is 0, the least is 1");
     }
     struct pruning pruning = { .directory = directory, .keep = keep };
-    pawl_status status = pawl__snapshot_lock(directory, &lock, reterr);
+    pawl_status status = pawl__ledger_snapshot_lock(directory, &lock, reterr);
     if (status == PAWL_OK) {
         status = prune(&pruning, &removed, reterr);
     }
@@ -404,13 +406,13 @@ static pawl_status newest_of(struct ledger_backend *ledger,
                              uint64_t *ret_offset,
                              pawl_error *reterr)
 {
-    AUTO(pawl__snapshot_offsets_free) uint64_t *offsets = NULL;
+    AUTO(pawl__ledger_snapshot_offsets_free) uint64_t *offsets = NULL;
     size_t count = 0;
     uint64_t newest = 0;
 
-    TRY(pawl__snapshot_offsets(directory, &offsets, &count, reterr));
+    TRY(pawl__ledger_snapshot_offsets(directory, &offsets, &count, reterr));
     for (size_t i = 0; i < count && newest == 0; i++) {
-        AUTO(pawl__text_free) char *path = pawl__snapshot_path(directory, offsets[i]);
+        AUTO(pawl__text_free) char *path = pawl__ledger_snapshot_path(directory, offsets[i]);
         if (path == NULL) {
             return no_memory(reterr);
         }
@@ -460,7 +462,7 @@ static pawl_status take_into(struct ledger_backend *ledger,
                              const char *directory,
                              pawl_error *reterr)
 {
-    AUTO(pawl__scratch_done) struct ledger_scratch scratch = { NULL };
+    AUTO(pawl__ledger_scratch_done) struct ledger_scratch scratch = { NULL };
     AUTO(pawl__text_free) char *stem = pawl__fs_join(directory, SCRATCH_STEM);
     pawl_ledger_head head;
 
@@ -468,11 +470,11 @@ static pawl_status take_into(struct ledger_backend *ledger,
         return no_memory(reterr);
     }
     /* Writers go on: the name is known only when the copy is made. */
-    TRY(pawl__scratch_make(stem, &scratch, reterr));
-    TRY(pawl__snapshot_make(ledger, &scratch, NULL, NULL, &head, reterr));
-    AUTO(pawl__text_free) char *path = pawl__snapshot_path(directory, head.offset);
+    TRY(pawl__ledger_scratch_make(stem, &scratch, reterr));
+    TRY(pawl__ledger_snapshot_make(ledger, &scratch, NULL, NULL, &head, reterr));
+    AUTO(pawl__text_free) char *path = pawl__ledger_snapshot_path(directory, head.offset);
     return path == NULL ? no_memory(reterr)
-                        : pawl__snapshot_publish(&scratch, path, head.offset, reterr);
+                        : pawl__ledger_snapshot_publish(&scratch, path, head.offset, reterr);
 }
 
 static pawl_status schedule(struct ledger_backend *ledger,
@@ -487,7 +489,7 @@ static pawl_status schedule(struct ledger_backend *ledger,
     uint32_t removed;
     bool due = false;
 
-    TRY(pawl__snapshot_lock(pruning->directory, &lock, reterr));
+    TRY(pawl__ledger_snapshot_lock(pruning->directory, &lock, reterr));
     if (every_turns == 0) {
         TRY(ledger->ops->head(ledger, &head, reterr));
     }
@@ -521,7 +523,7 @@ pawl_status pawl_ledger_snapshot_schedule(pawl_ledger *ledger,
     }
     if (status != PAWL_OK) {
         pawl__fail_context(reterr, status, "snapshots in '%s'", directory);
-        return pawl__snapshot_advise(reterr, status);
+        return pawl__ledger_snapshot_advise(reterr, status);
     }
     if (ret_taken != NULL) {
         *ret_taken = taken;

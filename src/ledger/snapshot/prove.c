@@ -153,13 +153,13 @@ static pawl_status newest_snapshot(const char *directory, pawl_proof *proof, paw
     size_t count = 0;
     struct stat info;
 
-    TRY(pawl__snapshot_offsets(directory, &offsets, &count, reterr));
+    TRY(pawl__ledger_snapshot_offsets(directory, &offsets, &count, reterr));
     uint64_t offset = count == 0 ? 0 : offsets[0];
     free(offsets);
     if (count == 0) {
         return pawl__fail(reterr, PAWL_NOT_FOUND, "no snapshot in '%s'", directory);
     }
-    AUTO(pawl__text_free) char *path = pawl__snapshot_path(directory, offset);
+    AUTO(pawl__text_free) char *path = pawl__ledger_snapshot_path(directory, offset);
     if (path == NULL) {
         return no_memory(reterr);
     }
@@ -184,7 +184,7 @@ static pawl_status restore_and_compare(struct ledger_backend *ledger,
                                        pawl_proof *proof,
                                        pawl_error *reterr)
 {
-    AUTO(pawl__scratch_done) struct ledger_scratch scratch = { NULL };
+    AUTO(pawl__ledger_scratch_done) struct ledger_scratch scratch = { NULL };
     AUTO(pawl__text_free) char *name = pawl__fs_join(directory, "proof");
     struct ledger_restored restored;
     pawl_ledger_head head;
@@ -193,7 +193,7 @@ static pawl_status restore_and_compare(struct ledger_backend *ledger,
     if (name == NULL) {
         return no_memory(reterr);
     }
-    pawl_status status = pawl__scratch_make(name, &scratch, reterr);
+    pawl_status status = pawl__ledger_scratch_make(name, &scratch, reterr);
     struct ledger_restore restore = {
         .snapshot = proof->snapshot,
         .tail = ledger,
@@ -202,7 +202,7 @@ static pawl_status restore_and_compare(struct ledger_backend *ledger,
         .scratch = &scratch,
     };
     if (status == PAWL_OK) {
-        status = pawl__restore_into(&restore, &restored, reterr);
+        status = pawl__ledger_restore_into(&restore, &restored, reterr);
     }
     /* Of another ledger, no ledger at all, or empty: whatever is in that file, it is no backup. */
     if (status == PAWL_CONFLICT || status == PAWL_INVALID || status == PAWL_NOT_FOUND) {
@@ -212,7 +212,7 @@ static pawl_status restore_and_compare(struct ledger_backend *ledger,
         return status;
     }
     if (restored.head.offset != head.offset
-        || !pawl__chain_hash_equal(restored.head.hash, head.hash)) {
+        || !pawl__ledger_chain_hash_equal(restored.head.hash, head.hash)) {
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
                           "restored up to offset %llu, which is not the ledger's head at %llu",
@@ -231,7 +231,7 @@ static pawl_status prove(pawl_ledger *ledger,
 {
     AUTO(pawl__store_lock_release_p) struct pawl__store_lock *lock = NULL;
 
-    TRY(pawl__snapshot_lock(directory, &lock, reterr));
+    TRY(pawl__ledger_snapshot_lock(directory, &lock, reterr));
     TRY(newest_snapshot(directory, proof, reterr));
     TRY(restore_and_compare(ledger->backend, directory, proof, reterr));
     proof->proven_at_us = pawl__wall_us(ledger->calls.clock);

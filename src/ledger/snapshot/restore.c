@@ -35,8 +35,8 @@ static pawl_status check_kinship(struct ledger_backend *snapshot,
 {
     bool longer = tail_head->offset >= snapshot_head->offset;
     pawl_status status =
-        longer ? pawl__verify_contains(tail, snapshot_head, "the snapshot", NULL, reterr)
-               : pawl__verify_contains(snapshot, tail_head, "the tail", NULL, reterr);
+        longer ? pawl__ledger_verify_contains(tail, snapshot_head, "the snapshot", NULL, reterr)
+               : pawl__ledger_verify_contains(snapshot, tail_head, "the tail", NULL, reterr);
 
     if (status == PAWL_CORRUPT) {
         return pawl__fail(reterr,
@@ -66,7 +66,7 @@ static pawl_status append_tail(const struct ledger_restore *restore,
                                uint64_t up_to,
                                pawl_error *reterr)
 {
-    AUTO(pawl__backend_close) struct ledger_backend *target = NULL;
+    AUTO(pawl__ledger_backend_close) struct ledger_backend *target = NULL;
     AUTO(pawl__text_free) char *name = strdup(restore->scratch->path);
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
     struct pawl__location location = {
@@ -85,10 +85,10 @@ static pawl_status append_tail(const struct ledger_restore *restore,
         .target = target,
         .from = from,
         .up_to = up_to,
-        .progress = pawl__stage_tell,
+        .progress = pawl__ledger_stage_tell,
         .progress_context = restore->stage,
     };
-    TRY(pawl__copy(&copy, reterr));
+    TRY(pawl__ledger_copy_events(&copy, reterr));
     return pawl__ledger_sqlite_flush(target, reterr);
 }
 
@@ -97,15 +97,15 @@ static pawl_status verify_restored(const struct ledger_restore *restore,
                                    struct ledger_restored *restored,
                                    pawl_error *reterr)
 {
-    AUTO(pawl__backend_close) struct ledger_backend *backend = NULL;
+    AUTO(pawl__ledger_backend_close) struct ledger_backend *backend = NULL;
     pawl_verify_report report = { .first_bad_offset = 0 };
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
-    pawl_status status = pawl__snapshot_open(restore->scratch->path, &backend, reterr);
+    pawl_status status = pawl__ledger_snapshot_open(restore->scratch->path, &backend, reterr);
 
-    options.progress = pawl__stage_tell;
+    options.progress = pawl__ledger_stage_tell;
     options.progress_context = restore->stage;
     if (status == PAWL_OK) {
-        status = pawl__verify(backend, &options, &report, reterr);
+        status = pawl__ledger_verify_chain(backend, &options, &report, reterr);
     }
     restored->head = report.verified;
     return status == PAWL_CORRUPT && report.first_bad_offset > restored->snapshot.offset
@@ -165,7 +165,7 @@ static pawl_status check_sources(const struct ledger_restore *restore,
     struct ledger_backend *tail = restore->tail;
 
     TRY(source->ops->head(source, &restored->snapshot, reterr));
-    TRY(pawl__snapshot_check_name(restore->snapshot, restored->snapshot.offset, reterr));
+    TRY(pawl__ledger_snapshot_check_name(restore->snapshot, restored->snapshot.offset, reterr));
     if (tail == NULL) {
         return PAWL_OK;
     }
@@ -177,30 +177,31 @@ static pawl_status check_sources(const struct ledger_restore *restore,
     return check_tail_end(restore, ret_tail->offset, restored, reterr);
 }
 
-pawl_status pawl__restore_into(const struct ledger_restore *restore,
-                               struct ledger_restored *ret_restored,
-                               pawl_error *reterr)
+pawl_status pawl__ledger_restore_into(const struct ledger_restore *restore,
+                                      struct ledger_restored *ret_restored,
+                                      pawl_error *reterr)
 {
-    AUTO(pawl__backend_close) struct ledger_backend *source = NULL;
+    AUTO(pawl__ledger_backend_close) struct ledger_backend *source = NULL;
     const char *path = restore->scratch->path;
     pawl_ledger_head tail_head = { 0 };
 
     *ret_restored = (struct ledger_restored){ .advice = another_snapshot };
-    pawl_status status = pawl__snapshot_open(restore->snapshot, &source, reterr);
+    pawl_status status = pawl__ledger_snapshot_open(restore->snapshot, &source, reterr);
     if (status == PAWL_OK) {
         status = check_sources(restore, source, ret_restored, &tail_head, reterr);
     }
-    pawl__stage_next(restore->stage, RESTORE_PART);
+    pawl__ledger_stage_next(restore->stage, RESTORE_PART);
     if (status == PAWL_OK) {
-        status = source->ops->copy_to(source, path, pawl__stage_tell, restore->stage, reterr);
+        status =
+            source->ops->copy_to(source, path, pawl__ledger_stage_tell, restore->stage, reterr);
     }
-    pawl__stage_next(restore->stage, RESTORE_PART);
+    pawl__ledger_stage_next(restore->stage, RESTORE_PART);
     uint64_t end = restore->up_to == 0 ? tail_head.offset : MIN(restore->up_to, tail_head.offset);
     if (status == PAWL_OK && end > ret_restored->snapshot.offset) {
         status = append_tail(restore, ret_restored->snapshot.offset, end, reterr);
         status = status == PAWL_OK ? status : blame_tail(ret_restored, status, reterr);
     }
-    pawl__stage_next(restore->stage, RESTORE_PART);
+    pawl__ledger_stage_next(restore->stage, RESTORE_PART);
     return status == PAWL_OK ? verify_restored(restore, ret_restored, reterr) : status;
 }
 
@@ -216,7 +217,7 @@ static pawl_status find_snapshot(const char *name,
     struct stat info;
 
     if (stat(name, &info) == 0 && S_ISDIR(info.st_mode)) {
-        return pawl__snapshot_choose(name, accept_older, stage, ret_choice, reterr);
+        return pawl__ledger_snapshot_choose(name, accept_older, stage, ret_choice, reterr);
     }
     ret_choice->path = strdup(name);
     return ret_choice->path == NULL ? no_memory(reterr) : PAWL_OK;
@@ -246,7 +247,7 @@ static pawl_status publish_numbered(struct ledger_scratch *scratch,
             return no_memory(reterr);
         }
         pawl_error error = PAWL_ERROR_INIT;
-        pawl_status status = pawl__scratch_publish(scratch, path, &error);
+        pawl_status status = pawl__ledger_scratch_publish(scratch, path, &error);
         if (status == PAWL_OK) {
             *ret_path = STEAL(path);
             return PAWL_OK;
@@ -271,7 +272,7 @@ static pawl_status publish(struct ledger_scratch *scratch,
     if (path == NULL) {
         return no_memory(reterr);
     }
-    TRY(pawl__scratch_publish(scratch, target, reterr));
+    TRY(pawl__ledger_scratch_publish(scratch, target, reterr));
     *ret_path = STEAL(path);
     return PAWL_OK;
 }
@@ -323,9 +324,9 @@ static pawl_status restore(const char *snapshot,
                            pawl_restored *ret_restored,
                            pawl_error *reterr)
 {
-    AUTO(pawl__backend_close) struct ledger_backend *tail = NULL;
-    AUTO(pawl__scratch_done) struct ledger_scratch scratch = { NULL };
-    AUTO(pawl__snapshot_choice_done) struct snapshot_choice choice = { .path = NULL };
+    AUTO(pawl__ledger_backend_close) struct ledger_backend *tail = NULL;
+    AUTO(pawl__ledger_scratch_done) struct ledger_scratch scratch = { NULL };
+    AUTO(pawl__ledger_snapshot_choice_done) struct snapshot_choice choice = { .path = NULL };
     AUTO(pawl__text_free) char *path = NULL;
     const char *target = options->target;
     struct ledger_stage stage = { .progress = options->progress,
@@ -334,11 +335,11 @@ static pawl_status restore(const char *snapshot,
     struct ledger_restored restored = { 0 };
 
     if (target != NULL) {
-        TRY(pawl__snapshot_check_free(target, reterr));
+        TRY(pawl__ledger_snapshot_check_free(target, reterr));
     }
     TRY(find_snapshot(snapshot, options->accept_older, &stage, &choice, reterr));
     TRY(open_tail(options->tail_location, &tail, reterr));
-    TRY(pawl__scratch_make(target == NULL ? choice.path : target, &scratch, reterr));
+    TRY(pawl__ledger_scratch_make(target == NULL ? choice.path : target, &scratch, reterr));
     struct ledger_restore work = {
         .snapshot = choice.path,
         .tail = tail,
@@ -346,7 +347,7 @@ static pawl_status restore(const char *snapshot,
         .scratch = &scratch,
         .stage = &stage,
     };
-    pawl_status status = pawl__restore_into(&work, &restored, reterr);
+    pawl_status status = pawl__ledger_restore_into(&work, &restored, reterr);
     if (status == PAWL_CORRUPT) {
         return pawl__fail_advise(reterr, status, "%s", restored.advice);
     }

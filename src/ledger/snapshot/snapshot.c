@@ -24,7 +24,7 @@ static pawl_status no_memory(pawl_error *reterr)
     return pawl__fail(reterr, PAWL_NOMEM, "no memory for a snapshot");
 }
 
-void pawl__backend_close(struct ledger_backend **backend)
+void pawl__ledger_backend_close(struct ledger_backend **backend)
 {
     if (*backend != NULL) {
         (*backend)->ops->close(*backend);
@@ -34,9 +34,9 @@ void pawl__backend_close(struct ledger_backend **backend)
 
 /* --- files that are being made --- */
 
-pawl_status pawl__scratch_make(const char *path,
-                               struct ledger_scratch *ret_scratch,
-                               pawl_error *reterr)
+pawl_status pawl__ledger_scratch_make(const char *path,
+                                      struct ledger_scratch *ret_scratch,
+                                      pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *name = pawl__fs_with_suffix(path, ".tmp-XXXXXX");
 
@@ -51,7 +51,7 @@ pawl_status pawl__scratch_make(const char *path,
     return PAWL_OK;
 }
 
-void pawl__scratch_done(struct ledger_scratch *scratch)
+void pawl__ledger_scratch_done(struct ledger_scratch *scratch)
 {
     if (scratch->path == NULL) {
         return;
@@ -68,11 +68,11 @@ void pawl__scratch_done(struct ledger_scratch *scratch)
     scratch->path = NULL;
 }
 
-pawl_status pawl__scratch_publish(struct ledger_scratch *scratch,
-                                  const char *path,
-                                  pawl_error *reterr)
+pawl_status pawl__ledger_scratch_publish(struct ledger_scratch *scratch,
+                                         const char *path,
+                                         pawl_error *reterr)
 {
-    TRY(pawl__snapshot_check_free(path, reterr));
+    TRY(pawl__ledger_snapshot_check_free(path, reterr));
     return pawl__fs_publish(scratch->path, path, reterr);
 }
 
@@ -86,7 +86,7 @@ static pawl_status check_absent(const char *path, pawl_error *reterr)
     return errno == ENOENT ? PAWL_OK : pawl__fail_errno(reterr, errno, "look at '%s'", path);
 }
 
-pawl_status pawl__snapshot_check_free(const char *path, pawl_error *reterr)
+pawl_status pawl__ledger_snapshot_check_free(const char *path, pawl_error *reterr)
 {
     TRY(check_absent(path, reterr));
     for (size_t i = 0; i < LEDGER_SIDE_FILES; i++) {
@@ -109,9 +109,9 @@ static bool has_log(const char *path)
     return log != NULL && stat(log, &info) == 0 && info.st_size > 0;
 }
 
-pawl_status pawl__snapshot_open(const char *path,
-                                struct ledger_backend **ret_backend,
-                                pawl_error *reterr)
+pawl_status pawl__ledger_snapshot_open(const char *path,
+                                       struct ledger_backend **ret_backend,
+                                       pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *copy = strdup(path);
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
@@ -128,20 +128,20 @@ pawl_status pawl__snapshot_open(const char *path,
     return pawl__ledger_sqlite_open(&location, &options, ret_backend, reterr);
 }
 
-pawl_status pawl__snapshot_verify(const char *path,
-                                  pawl_progress progress,
-                                  void *progress_context,
-                                  pawl_ledger_head *ret_head,
-                                  pawl_error *reterr)
+pawl_status pawl__ledger_snapshot_verify(const char *path,
+                                         pawl_progress progress,
+                                         void *progress_context,
+                                         pawl_ledger_head *ret_head,
+                                         pawl_error *reterr)
 {
-    AUTO(pawl__backend_close) struct ledger_backend *backend = NULL;
+    AUTO(pawl__ledger_backend_close) struct ledger_backend *backend = NULL;
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
     pawl_verify_report report = { 0 };
 
     options.progress = progress;
     options.progress_context = progress_context;
-    TRY(pawl__snapshot_open(path, &backend, reterr));
-    TRY(pawl__verify(backend, &options, &report, reterr));
+    TRY(pawl__ledger_snapshot_open(path, &backend, reterr));
+    TRY(pawl__ledger_verify_chain(backend, &options, &report, reterr));
     if (ret_head != NULL) {
         *ret_head = report.verified;
     }
@@ -150,7 +150,7 @@ pawl_status pawl__snapshot_verify(const char *path,
 
 /* --- taking one --- */
 
-bool pawl__stage_tell(void *context, uint64_t done, uint64_t total)
+bool pawl__ledger_stage_tell(void *context, uint64_t done, uint64_t total)
 {
     struct ledger_stage *stage = context;
 
@@ -162,7 +162,7 @@ bool pawl__stage_tell(void *context, uint64_t done, uint64_t total)
     return stage->progress(stage->context, stage->told, STAGE_WHOLE);
 }
 
-void pawl__stage_next(struct ledger_stage *stage, uint64_t share)
+void pawl__ledger_stage_next(struct ledger_stage *stage, uint64_t share)
 {
     if (stage != NULL) {
         stage->before += stage->share;
@@ -176,7 +176,7 @@ static pawl_status fill(struct ledger_backend *source,
                         struct ledger_stage *stage,
                         pawl_error *reterr)
 {
-    AUTO(pawl__backend_close) struct ledger_backend *target = NULL;
+    AUTO(pawl__ledger_backend_close) struct ledger_backend *target = NULL;
     AUTO(pawl__text_free) char *name = strdup(path);
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
     /* It counts for nothing until it is published, and is synced then. */
@@ -196,19 +196,19 @@ static pawl_status fill(struct ledger_backend *source,
         .source = source,
         .target = target,
         .up_to = head.offset,
-        .progress = pawl__stage_tell,
+        .progress = pawl__ledger_stage_tell,
         .progress_context = stage,
     };
-    TRY(pawl__copy(&copy, reterr));
+    TRY(pawl__ledger_copy_events(&copy, reterr));
     return pawl__ledger_sqlite_flush(target, reterr);
 }
 
-pawl_status pawl__snapshot_make(struct ledger_backend *source,
-                                const struct ledger_scratch *scratch,
-                                pawl_progress progress,
-                                void *progress_context,
-                                pawl_ledger_head *ret_head,
-                                pawl_error *reterr)
+pawl_status pawl__ledger_snapshot_make(struct ledger_backend *source,
+                                       const struct ledger_scratch *scratch,
+                                       pawl_progress progress,
+                                       void *progress_context,
+                                       pawl_ledger_head *ret_head,
+                                       pawl_error *reterr)
 {
     struct ledger_stage stage = { .progress = progress,
                                   .context = progress_context,
@@ -216,19 +216,20 @@ pawl_status pawl__snapshot_make(struct ledger_backend *source,
     pawl_ledger_head head;
 
     /* A copy of a log that was cut off would verify: what is missing is known only here. */
-    TRY(pawl__verify_ends(source, reterr));
+    TRY(pawl__ledger_verify_ends(source, reterr));
     TRY(source->ops->copy_to != NULL
-            ? source->ops->copy_to(source, scratch->path, pawl__stage_tell, &stage, reterr)
+            ? source->ops->copy_to(source, scratch->path, pawl__ledger_stage_tell, &stage, reterr)
             : fill(source, scratch->path, &stage, reterr));
     FAILPOINT("ledger.snapshot.verify.before", reterr);
-    pawl__stage_next(&stage, STAGE_WHOLE / 2);
-    TRY(pawl__snapshot_verify(scratch->path, pawl__stage_tell, &stage, &head, reterr));
-    TRY(pawl__verify_contains(source, &head, "the snapshot", NULL, reterr));
+    pawl__ledger_stage_next(&stage, STAGE_WHOLE / 2);
+    TRY(pawl__ledger_snapshot_verify(
+        scratch->path, pawl__ledger_stage_tell, &stage, &head, reterr));
+    TRY(pawl__ledger_verify_contains(source, &head, "the snapshot", NULL, reterr));
     *ret_head = head;
     return PAWL_OK;
 }
 
-pawl_status pawl__snapshot_advise(pawl_error *reterr, pawl_status status)
+pawl_status pawl__ledger_snapshot_advise(pawl_error *reterr, pawl_status status)
 {
     return status == PAWL_CORRUPT ? pawl__fail_advise_default(
                reterr,
@@ -245,12 +246,12 @@ static pawl_status take(struct ledger_backend *source,
                         pawl_ledger_head *ret_head,
                         pawl_error *reterr)
 {
-    AUTO(pawl__scratch_done) struct ledger_scratch scratch = { NULL };
+    AUTO(pawl__ledger_scratch_done) struct ledger_scratch scratch = { NULL };
 
-    TRY(pawl__snapshot_check_free(path, reterr));
-    TRY(pawl__scratch_make(path, &scratch, reterr));
-    TRY(pawl__snapshot_make(source, &scratch, progress, progress_context, ret_head, reterr));
-    return pawl__scratch_publish(&scratch, path, reterr);
+    TRY(pawl__ledger_snapshot_check_free(path, reterr));
+    TRY(pawl__ledger_scratch_make(path, &scratch, reterr));
+    TRY(pawl__ledger_snapshot_make(source, &scratch, progress, progress_context, ret_head, reterr));
+    return pawl__ledger_scratch_publish(&scratch, path, reterr);
 }
 
 pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
@@ -269,7 +270,7 @@ pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
     pawl_status status = take(ledger->backend, path, progress, progress_context, &head, reterr);
     if (status != PAWL_OK) {
         pawl__fail_context(reterr, status, "snapshot to '%s'", path);
-        return pawl__snapshot_advise(reterr, status);
+        return pawl__ledger_snapshot_advise(reterr, status);
     }
     if (ret_head != NULL) {
         *ret_head = head;

@@ -9,7 +9,7 @@
 
 #include "ledger/core/backend.h"
 
-void pawl__backend_close(struct ledger_backend **backend); /* for AUTO; NULL is nothing */
+void pawl__ledger_backend_close(struct ledger_backend **backend); /* for AUTO; NULL is nothing */
 
 /* --- copy.c --- */
 
@@ -24,7 +24,8 @@ struct ledger_copy {
 
 /* Brings events with their offsets and hashes, the rows of turns as they were then, and embeddings
  * into the target. Nothing is checked: verify the result. */
-PAWL_MUST_USE pawl_status pawl__copy(const struct ledger_copy *copy, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_copy_events(const struct ledger_copy *copy,
+                                                   pawl_error *reterr);
 
 /* --- snapshot.c --- */
 
@@ -40,10 +41,10 @@ struct ledger_stage {
 enum { STAGE_WHOLE = 1000 };
 
 /* A pawl_progress whose context is a struct ledger_stage. */
-bool pawl__stage_tell(void *context, uint64_t done, uint64_t total);
+bool pawl__ledger_stage_tell(void *context, uint64_t done, uint64_t total);
 
 /* The next part begins. */
-void pawl__stage_next(struct ledger_stage *stage, uint64_t share);
+void pawl__ledger_stage_next(struct ledger_stage *stage, uint64_t share);
 
 /* A name for a file that is being made: "<path>.tmp-XXXXXX", which exists and is empty. Ended with
  * _done, which removes it and what SQLite has put beside it, unless it was published. */
@@ -51,46 +52,46 @@ struct ledger_scratch {
     char *path; /* NULL: none */
 };
 
-PAWL_MUST_USE pawl_status pawl__scratch_make(const char *path,
-                                             struct ledger_scratch *ret_scratch,
-                                             pawl_error *reterr);
-void pawl__scratch_done(struct ledger_scratch *scratch);
+PAWL_MUST_USE pawl_status pawl__ledger_scratch_make(const char *path,
+                                                    struct ledger_scratch *ret_scratch,
+                                                    pawl_error *reterr);
+void pawl__ledger_scratch_done(struct ledger_scratch *scratch);
 
 /* Gives it its name; CONFLICT when that is taken. */
-PAWL_MUST_USE pawl_status pawl__scratch_publish(struct ledger_scratch *scratch,
-                                                const char *path,
-                                                pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_scratch_publish(struct ledger_scratch *scratch,
+                                                       const char *path,
+                                                       pawl_error *reterr);
 
 /* "<path>-wal", "-shm" and ".anchor": what belongs to a ledger file. */
 #define LEDGER_SIDE_FILES 3
 extern const char *const pawl__ledger_side_suffixes[LEDGER_SIDE_FILES];
 
 /* CONFLICT when there is such a file, or one of those that would be taken for a part of it. */
-PAWL_MUST_USE pawl_status pawl__snapshot_check_free(const char *path, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_snapshot_check_free(const char *path, pawl_error *reterr);
 
 /* Opens a ledger file to read from, without writing to it or beside it. */
-PAWL_MUST_USE pawl_status pawl__snapshot_open(const char *path,
-                                              struct ledger_backend **ret_backend,
-                                              pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_snapshot_open(const char *path,
+                                                     struct ledger_backend **ret_backend,
+                                                     pawl_error *reterr);
 
 /* Opens it and verifies all of it. `ret_head` and `progress` may be NULL. */
-PAWL_MUST_USE pawl_status pawl__snapshot_verify(const char *path,
-                                                pawl_progress progress,
-                                                void *progress_context,
-                                                pawl_ledger_head *ret_head,
-                                                pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_snapshot_verify(const char *path,
+                                                       pawl_progress progress,
+                                                       void *progress_context,
+                                                       pawl_ledger_head *ret_head,
+                                                       pawl_error *reterr);
 
 /* CORRUPT while a snapshot is taken means that the ledger is: says what to do about it. Returns
  * `status`. */
-pawl_status pawl__snapshot_advise(pawl_error *reterr, pawl_status status);
+pawl_status pawl__ledger_snapshot_advise(pawl_error *reterr, pawl_status status);
 
 /* Copies `source` as of now into the scratch file and verifies the copy. */
-PAWL_MUST_USE pawl_status pawl__snapshot_make(struct ledger_backend *source,
-                                              const struct ledger_scratch *scratch,
-                                              pawl_progress progress,
-                                              void *progress_context,
-                                              pawl_ledger_head *ret_head,
-                                              pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_snapshot_make(struct ledger_backend *source,
+                                                     const struct ledger_scratch *scratch,
+                                                     pawl_progress progress,
+                                                     void *progress_context,
+                                                     pawl_ledger_head *ret_head,
+                                                     pawl_error *reterr);
 
 /* --- snapshot_dir.c --- */
 
@@ -98,40 +99,40 @@ struct pawl__store_lock;
 
 /* One schedule, prune or proof at a time works in a directory; BUSY. What a crash left half made in
  * it is removed. */
-PAWL_MUST_USE pawl_status pawl__snapshot_lock(const char *directory,
-                                              struct pawl__store_lock **ret_lock,
-                                              pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_snapshot_lock(const char *directory,
+                                                     struct pawl__store_lock **ret_lock,
+                                                     pawl_error *reterr);
 
 /* The offsets in the names of the snapshots in a directory, highest first; malloc'ed. */
-PAWL_MUST_USE pawl_status pawl__snapshot_offsets(const char *directory,
-                                                 uint64_t **ret_offsets,
-                                                 size_t *ret_count,
-                                                 pawl_error *reterr);
-void pawl__snapshot_offsets_free(uint64_t **offsets); /* for AUTO */
+PAWL_MUST_USE pawl_status pawl__ledger_snapshot_offsets(const char *directory,
+                                                        uint64_t **ret_offsets,
+                                                        size_t *ret_count,
+                                                        pawl_error *reterr);
+void pawl__ledger_snapshot_offsets_free(uint64_t **offsets); /* for AUTO */
 
 /* "<directory>/snapshot-<20 digits>.db", malloc'ed; NULL without memory. */
-char *pawl__snapshot_path(const char *directory, uint64_t offset);
+char *pawl__ledger_snapshot_path(const char *directory, uint64_t offset);
 
 /* CORRUPT when the file's name, in whatever directory, is that of a snapshot of another offset. */
-PAWL_MUST_USE pawl_status pawl__snapshot_check_name(const char *path,
-                                                    uint64_t ends_at,
-                                                    pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_snapshot_check_name(const char *path,
+                                                           uint64_t ends_at,
+                                                           pawl_error *reterr);
 
 /* Verifies all of it, and that it ends at `offset`. */
-PAWL_MUST_USE pawl_status pawl__snapshot_check(const char *path,
-                                               uint64_t offset,
-                                               pawl_progress progress,
-                                               void *progress_context,
-                                               pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_snapshot_check(const char *path,
+                                                      uint64_t offset,
+                                                      pawl_progress progress,
+                                                      void *progress_context,
+                                                      pawl_error *reterr);
 
 /* --- snapshot_aside.c --- */
 
 /* Publishes the snapshot of `offset`. A damaged one that has its name gets another,
  * "<path>.damaged-N", with what belongs to it, and a warning says so. */
-PAWL_MUST_USE pawl_status pawl__snapshot_publish(struct ledger_scratch *scratch,
-                                                 const char *path,
-                                                 uint64_t offset,
-                                                 pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_snapshot_publish(struct ledger_scratch *scratch,
+                                                        const char *path,
+                                                        uint64_t offset,
+                                                        pawl_error *reterr);
 
 /* --- snapshot_choose.c --- */
 
@@ -143,16 +144,16 @@ struct snapshot_choice {
     pawl_error problem; /* why */
 };
 
-void pawl__snapshot_choice_done(struct snapshot_choice *choice);
+void pawl__ledger_snapshot_choice_done(struct snapshot_choice *choice);
 
 /* Finds the newest good snapshot of a directory. When a newer one had to be passed over, it fails
  * with the reason (CORRUPT when that one is damaged) and names both, unless `accept_older`. Ended
  * with _done. */
-PAWL_MUST_USE pawl_status pawl__snapshot_choose(const char *directory,
-                                                bool accept_older,
-                                                struct ledger_stage *stage,
-                                                struct snapshot_choice *ret_choice,
-                                                pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_snapshot_choose(const char *directory,
+                                                       bool accept_older,
+                                                       struct ledger_stage *stage,
+                                                       struct snapshot_choice *ret_choice,
+                                                       pawl_error *reterr);
 
 /* --- restore.c --- */
 
@@ -175,8 +176,8 @@ struct ledger_restored {
 /* Copies a snapshot into `scratch`, appends what the tail has behind it and verifies the result.
  * CONFLICT when the two are not of the same ledger. CORRUPT when the snapshot does not end where its
  * name says. */
-PAWL_MUST_USE pawl_status pawl__restore_into(const struct ledger_restore *restore,
-                                             struct ledger_restored *ret_restored,
-                                             pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_restore_into(const struct ledger_restore *restore,
+                                                    struct ledger_restored *ret_restored,
+                                                    pawl_error *reterr);
 
 #endif

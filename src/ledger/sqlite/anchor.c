@@ -21,14 +21,15 @@ static pawl_status compare(struct sqlite_backend *backend,
 {
     pawl_ledger_head anchor = { 0 };
     pawl_ledger_head head;
-    pawl_status status = pawl__anchor_read(backend->anchor_path, &anchor, reterr);
+    pawl_status status = pawl__ledger_anchor_read(backend->anchor_path, &anchor, reterr);
 
     if (status != PAWL_OK && status != PAWL_NOT_FOUND) {
         return status;
     }
     TRY(pawl__ledger_sqlite_head(backend->settler, &head, reterr));
     if (anchor.offset > head.offset
-        || (anchor.offset == head.offset && !pawl__chain_hash_equal(anchor.hash, head.hash))) {
+        || (anchor.offset == head.offset
+            && !pawl__ledger_chain_hash_equal(anchor.hash, head.hash))) {
         return pawl__fail(reterr, PAWL_CORRUPT, "the anchor is not part of the log");
     }
     *ret_head = head;
@@ -67,7 +68,7 @@ static pawl_status write_anchor_locked(struct sqlite_backend *backend, pawl_erro
     }
     TRY(sync_log(backend, reterr));
     FAILPOINT("ledger.anchor.write.before", reterr);
-    TRY(pawl__anchor_write(backend->anchor_path, &head, reterr));
+    TRY(pawl__ledger_anchor_write(backend->anchor_path, &head, reterr));
     FAILPOINT("ledger.anchor.write.after", reterr);
     return PAWL_OK;
 }
@@ -109,5 +110,5 @@ pawl_status pawl__ledger_sqlite_anchor(struct ledger_backend *base,
                                        pawl_ledger_head *ret_head,
                                        pawl_error *reterr)
 {
-    return pawl__anchor_read(((struct sqlite_backend *)base)->anchor_path, ret_head, reterr);
+    return pawl__ledger_anchor_read(((struct sqlite_backend *)base)->anchor_path, ret_head, reterr);
 }

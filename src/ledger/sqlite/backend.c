@@ -367,7 +367,7 @@ static pawl_status set_paths(struct sqlite_backend *backend,
     free(backend->log_path);
     backend->path = real != NULL ? real : strdup(path);
     backend->pool.path = backend->path;
-    backend->anchor_path = backend->path == NULL ? NULL : pawl__anchor_path(backend->path);
+    backend->anchor_path = backend->path == NULL ? NULL : pawl__ledger_anchor_path(backend->path);
     backend->log_path = backend->path == NULL ? NULL : pawl__fs_with_suffix(backend->path, "-wal");
     return backend->anchor_path != NULL && backend->log_path != NULL ? PAWL_OK : no_memory(reterr);
 }
@@ -377,7 +377,7 @@ static pawl_status set_paths(struct sqlite_backend *backend,
 static pawl_status check_paths(struct sqlite_backend *backend, pawl_error *reterr)
 {
     pawl_ledger_head anchor;
-    pawl_status status = pawl__anchor_read(backend->anchor_path, &anchor, reterr);
+    pawl_status status = pawl__ledger_anchor_read(backend->anchor_path, &anchor, reterr);
 
     if (status == PAWL_OK && anchor.offset > 0 && !has_content(backend->path)) {
         return pawl__fail_advised(
@@ -423,7 +423,8 @@ static pawl_status explain(const struct sqlite_backend *backend,
     /* So is what is empty, when its anchor knows of events. */
     pawl_ledger_head anchor;
     if (status == PAWL_NOT_FOUND && has_content(backend->path)
-        && pawl__anchor_read(backend->anchor_path, &anchor, NULL) == PAWL_OK && anchor.offset > 0) {
+        && pawl__ledger_anchor_read(backend->anchor_path, &anchor, NULL) == PAWL_OK
+        && anchor.offset > 0) {
         return pawl__fail(reterr,
                           PAWL_CORRUPT,
                           "cut off: the log is empty, but its anchor is at offset %llu",
@@ -431,7 +432,7 @@ static pawl_status explain(const struct sqlite_backend *backend,
     }
     /* With an anchor beside it, it was a ledger once. */
     if (status == PAWL_CORRUPT && access(backend->anchor_path, F_OK) != 0
-        && !pawl__begins_like_sqlite(backend->path)) {
+        && !pawl__ledger_begins_like_sqlite(backend->path)) {
         return pawl__fail(reterr, PAWL_INVALID, "it is no ledger, and no SQLite database at all");
     }
     return status;

@@ -160,7 +160,7 @@ static pawl_status copy_embedding(void *context,
     return wrote(work, vector.len, reterr);
 }
 
-pawl_status pawl__copy(const struct ledger_copy *copy, pawl_error *reterr)
+pawl_status pawl__ledger_copy_events(const struct ledger_copy *copy, pawl_error *reterr)
 {
     struct work work = { .copy = copy, .head = { .offset = copy->from } };
     struct ledger_backend *source = copy->source;

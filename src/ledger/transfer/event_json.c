@@ -344,7 +344,7 @@ static pawl_status check_both(pawl_view payload, pawl_view text, pawl_error *ret
 {
     const pawl_event one = { .payload = payload };
     const pawl_event other = { .payload = text };
-    pawl_status status = pawl__event_same_content(&one, &other, reterr);
+    pawl_status status = pawl__ledger_event_same_content(&one, &other, reterr);
 
     return status == PAWL_OK || status == PAWL_NOMEM
                ? status
@@ -409,11 +409,11 @@ static pawl_status read_numbers(struct reading *reading, pawl_event *event)
     return PAWL_OK;
 }
 
-pawl_status pawl__event_read_json(pawl_view json,
-                                  const pawl_event *defaults,
-                                  struct pawl__arena *arena,
-                                  pawl_event *ret_event,
-                                  pawl_error *reterr)
+pawl_status pawl__ledger_event_read_json(pawl_view json,
+                                         const pawl_event *defaults,
+                                         struct pawl__arena *arena,
+                                         pawl_event *ret_event,
+                                         pawl_error *reterr)
 {
     static const pawl_event nothing = { .turn = -1 };
     struct reading reading = { .split = { .text = json, .reterr = reterr }, .arena = arena };
@@ -497,7 +497,9 @@ static pawl_status check_payload(const pawl_event *event, pawl_error *reterr)
         reterr, PAWL_CORRUPT, "payload of offset %llu", (unsigned long long)event->offset);
 }
 
-pawl_status pawl__event_add_json(const pawl_event *event, struct pawl__buf *buf, pawl_error *reterr)
+pawl_status pawl__ledger_event_add_json(const pawl_event *event,
+                                        struct pawl__buf *buf,
+                                        pawl_error *reterr)
 {
     TRY(check_payload(event, reterr));
     add_object(event, buf);
@@ -513,12 +515,12 @@ struct event_copy {
 
 static pawl_status copy_out(const pawl_event *event, pawl_event **ret_event, pawl_error *reterr)
 {
-    struct event_copy *copy = malloc(sizeof(*copy) + pawl__event_text_bytes(event));
+    struct event_copy *copy = malloc(sizeof(*copy) + pawl__ledger_event_text_bytes(event));
 
     if (copy == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an event");
     }
-    pawl__event_place(event, copy->texts, &copy->event);
+    pawl__ledger_event_copy_to(event, copy->texts, &copy->event);
     *ret_event = &copy->event;
     return PAWL_OK;
 }
@@ -533,11 +535,12 @@ pawl_status pawl_event_from_json(pawl_view json,
 
     NEED_VIEW(json, reterr);
     NEED(ret_event, reterr);
-    pawl_status status = defaults == NULL ? PAWL_OK : pawl__event_check_views(defaults, reterr);
+    pawl_status status =
+        defaults == NULL ? PAWL_OK : pawl__ledger_event_check_views(defaults, reterr);
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "defaults");
     }
-    TRY(pawl__event_read_json(json, defaults, &arena, &event, reterr));
+    TRY(pawl__ledger_event_read_json(json, defaults, &arena, &event, reterr));
     return copy_out(&event, ret_event, reterr);
 }
 
@@ -550,8 +553,8 @@ pawl_status pawl_event_to_json(const pawl_event *event,
 
     NEED(event, reterr);
     NEED(ret_json, reterr);
-    TRY(pawl__event_check_views(event, reterr));
-    TRY(pawl__event_add_json(event, &buf, reterr));
+    TRY(pawl__ledger_event_check_views(event, reterr));
+    TRY(pawl__ledger_event_add_json(event, &buf, reterr));
     size_t len = buf.len;
     char *text = pawl__buf_steal(&buf);
     if (text == NULL) {

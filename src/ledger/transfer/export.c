@@ -22,10 +22,10 @@ static void close_reader(pawl_reader **reader)
     pawl_reader_close(*reader);
 }
 
-pawl_status pawl__progress_tell(const struct ledger_progress *progress,
-                                uint64_t done,
-                                uint64_t total,
-                                pawl_error *reterr)
+pawl_status pawl__ledger_progress_tell(const struct ledger_progress *progress,
+                                       uint64_t done,
+                                       uint64_t total,
+                                       pawl_error *reterr)
 {
     return progress->call == NULL || progress->call(progress->context, done, total)
                ? PAWL_OK
@@ -48,11 +48,11 @@ static pawl_status walk(struct ledger_export *export,
     while ((status = pawl_reader_next(reader, &event, &end)) == PAWL_OK) {
         TRY(sink(context, event, reterr));
         if (export->count++ % TELL_EVERY == 0) {
-            TRY(pawl__progress_tell(&export->progress, event->offset, total, reterr));
+            TRY(pawl__ledger_progress_tell(&export->progress, event->offset, total, reterr));
         }
     }
     if (status == PAWL_NOT_FOUND) {
-        return pawl__progress_tell(&export->progress, total, total, reterr);
+        return pawl__ledger_progress_tell(&export->progress, total, total, reterr);
     }
     if (reterr != NULL) {
         *reterr = end;
@@ -60,10 +60,10 @@ static pawl_status walk(struct ledger_export *export,
     return status;
 }
 
-pawl_status pawl__export_each(struct ledger_export *export,
-                              ledger_event_sink sink,
-                              void *context,
-                              pawl_error *reterr)
+pawl_status pawl__ledger_export_each(struct ledger_export *export,
+                                     ledger_event_sink sink,
+                                     void *context,
+                                     pawl_error *reterr)
 {
     AUTO(close_reader) pawl_reader *reader = NULL;
     pawl_reader_options options = PAWL_READER_OPTIONS_INIT;
@@ -104,7 +104,7 @@ static pawl_status add_line(void *context, const pawl_event *event, pawl_error *
 {
     struct jsonl *jsonl = context;
 
-    TRY(pawl__event_add_json(event, &jsonl->buf, reterr));
+    TRY(pawl__ledger_event_add_json(event, &jsonl->buf, reterr));
     pawl__buf_add_char(&jsonl->buf, '\n');
     return jsonl->buf.len >= CHUNK_BYTES || jsonl->buf.broken ? flush(jsonl, reterr) : PAWL_OK;
 }
@@ -114,7 +114,7 @@ static pawl_status write_jsonl(struct ledger_export *export, int fd, pawl_error 
     AUTO(jsonl_done)
     struct jsonl jsonl = { .buf = BUF_INIT(SIZE_MAX / 2), .sink = pawl__sink_fd(&fd) };
 
-    TRY(pawl__export_each(export, add_line, &jsonl, reterr));
+    TRY(pawl__ledger_export_each(export, add_line, &jsonl, reterr));
     return flush(&jsonl, reterr);
 }
 
@@ -179,7 +179,7 @@ pawl_status pawl_ledger_export(pawl_ledger *ledger,
     pawl_status status = check_target(path, reterr);
     if (status == PAWL_OK) {
         status = format == PAWL_FORMAT_JSONL ? export_jsonl(&export, path, reterr)
-                                             : pawl__export_parquet(&export, path, reterr);
+                                             : pawl__ledger_export_parquet(&export, path, reterr);
     }
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "export to '%s'", path);

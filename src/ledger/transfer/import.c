@@ -60,7 +60,7 @@ static pawl_status append_range(struct ledger_import *import,
     return append_range(import, from + half, count - half, reterr);
 }
 
-pawl_status pawl__import_flush(struct ledger_import *import, pawl_error *reterr)
+pawl_status pawl__ledger_import_flush(struct ledger_import *import, pawl_error *reterr)
 {
     size_t count = import->count;
 
@@ -74,28 +74,28 @@ pawl_status pawl__import_flush(struct ledger_import *import, pawl_error *reterr)
     return status;
 }
 
-pawl_status pawl__import_add(struct ledger_import *import,
-                             const pawl_event *event,
-                             uint64_t place,
-                             pawl_error *reterr)
+pawl_status pawl__ledger_import_add(struct ledger_import *import,
+                                    const pawl_event *event,
+                                    uint64_t place,
+                                    pawl_error *reterr)
 {
-    if (!pawl__event_copy(&import->texts, event, &import->events[import->count])) {
+    if (!pawl__ledger_event_copy(&import->texts, event, &import->events[import->count])) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an event");
     }
     import->places[import->count++] = place;
-    import->bytes += pawl__event_text_bytes(event);
+    import->bytes += pawl__ledger_event_text_bytes(event);
     return import->count == IMPORT_EVENTS_MAX || import->bytes >= IMPORT_BYTES_MAX
-               ? pawl__import_flush(import, reterr)
+               ? pawl__ledger_import_flush(import, reterr)
                : PAWL_OK;
 }
 
-pawl_status pawl__import_stop(struct ledger_import *import,
-                              uint64_t place,
-                              pawl_status status,
-                              pawl_error *reterr)
+pawl_status pawl__ledger_import_stop(struct ledger_import *import,
+                                     uint64_t place,
+                                     pawl_status status,
+                                     pawl_error *reterr)
 {
     pawl_error earlier = PAWL_ERROR_INIT;
-    pawl_status flushed = pawl__import_flush(import, &earlier);
+    pawl_status flushed = pawl__ledger_import_flush(import, &earlier);
 
     if (flushed != PAWL_OK) { /* it came first */
         if (reterr != NULL) {
@@ -130,12 +130,12 @@ static pawl_status import_line(struct ledger_import *import,
         .schema_version = 1,
     };
     pawl_event event;
-    pawl_status status = pawl__event_read_json(line, &defaults, &scratch, &event, reterr);
+    pawl_status status = pawl__ledger_event_read_json(line, &defaults, &scratch, &event, reterr);
 
     if (status != PAWL_OK) {
-        return pawl__import_stop(import, lines->number, status, reterr);
+        return pawl__ledger_import_stop(import, lines->number, status, reterr);
     }
-    return pawl__import_add(import, &event, lines->number, reterr);
+    return pawl__ledger_import_add(import, &event, lines->number, reterr);
 }
 
 static uint64_t size_of(int fd)
@@ -160,10 +160,10 @@ static pawl_status import_lines(struct ledger_import *import, int fd, pawl_error
             TRY(import_line(import, line, &lines, reterr));
         }
         if (import->count == 0) { /* a batch was appended */
-            TRY(pawl__progress_tell(&import->progress, lines.bytes, total, reterr));
+            TRY(pawl__ledger_progress_tell(&import->progress, lines.bytes, total, reterr));
         }
     }
-    TRY(pawl__import_flush(import, reterr));
+    TRY(pawl__ledger_import_flush(import, reterr));
     if (status == PAWL_NOT_FOUND) {
         return PAWL_OK;
     }
@@ -189,8 +189,8 @@ static const struct {
     pawl_status (*import)(struct ledger_import *import, const char *path, pawl_error *reterr);
 } formats[] = {
     [PAWL_FORMAT_JSONL] = { "line", import_jsonl },
-    [PAWL_FORMAT_PARQUET] = { "row", pawl__import_parquet },
-    [PAWL_FORMAT_SEED_SQLITE] = { "offset", pawl__import_seed },
+    [PAWL_FORMAT_PARQUET] = { "row", pawl__ledger_import_parquet },
+    [PAWL_FORMAT_SEED_SQLITE] = { "offset", pawl__ledger_import_seed },
 };
 
 static void import_free(struct ledger_import **import)

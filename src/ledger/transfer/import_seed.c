@@ -42,7 +42,7 @@ static pawl_status open_foreign(const char *path,
     return pawl__sqlite_open(path, &options, ret_db, reterr);
 }
 
-bool pawl__begins_like_sqlite(const char *path)
+bool pawl__ledger_begins_like_sqlite(const char *path)
 {
     static const char magic[] = "SQLite format 3"; /* and its NUL */
     AUTO(pawl__fs_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -72,7 +72,7 @@ static pawl_status check_table(const char *path, pawl_error *reterr)
     int64_t columns = 0;
     pawl_status status = open_foreign(path, look_text, COUNT_OF(look_text), &db, reterr);
 
-    if (status == PAWL_CORRUPT && !pawl__begins_like_sqlite(path)) {
+    if (status == PAWL_CORRUPT && !pawl__ledger_begins_like_sqlite(path)) {
         return pawl__fail(reterr, PAWL_INVALID, "it is no SQLite database");
     }
     if (status == PAWL_INVALID && pawl__sqlite_answers(path, "SELECT hash FROM events LIMIT 0")) {
@@ -202,8 +202,8 @@ static pawl_status import_row(struct ledger_import *import,
     pawl_event event;
     pawl_status status = read_row(stmt, &event, reterr);
 
-    return status == PAWL_OK ? pawl__import_add(import, &event, offset, reterr)
-                             : pawl__import_stop(import, offset, status, reterr);
+    return status == PAWL_OK ? pawl__ledger_import_add(import, &event, offset, reterr)
+                             : pawl__ledger_import_stop(import, offset, status, reterr);
 }
 
 static pawl_status import_rows(struct ledger_import *import,
@@ -220,16 +220,18 @@ static pawl_status import_rows(struct ledger_import *import,
     for (;;) {
         TRY(pawl__sqlite_next(&stmt, &row, reterr));
         if (!row) {
-            return pawl__import_flush(import, reterr);
+            return pawl__ledger_import_flush(import, reterr);
         }
         TRY(import_row(import, &stmt, reterr));
         if (++done % TELL_EVERY == 0) {
-            TRY(pawl__progress_tell(&import->progress, done, (uint64_t)total, reterr));
+            TRY(pawl__ledger_progress_tell(&import->progress, done, (uint64_t)total, reterr));
         }
     }
 }
 
-pawl_status pawl__import_seed(struct ledger_import *import, const char *path, pawl_error *reterr)
+pawl_status pawl__ledger_import_seed(struct ledger_import *import,
+                                     const char *path,
+                                     pawl_error *reterr)
 {
     AUTO(pawl__sqlite_close_p) struct pawl__sqlite *db = NULL;
 

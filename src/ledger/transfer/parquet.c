@@ -156,20 +156,22 @@ static pawl_status copy_out(struct scratch *scratch, pawl_error *reterr)
     AUTO(pawl__buf_done) struct pawl__buf sql = BUF_INIT((size_t)4 * PATH_BYTES_MAX);
 
     pawl__buf_add_text(&sql, "COPY events TO ");
-    pawl__parquet_add_quoted(&sql, scratch->file);
+    pawl__ledger_parquet_add_quoted(&sql, scratch->file);
     pawl__buf_add_text(&sql, " (FORMAT parquet, COMPRESSION zstd)");
     TRY(pawl__buf_check(&sql, "a path", reterr));
     return pawl__duck_script(scratch->conn, sql.data, reterr);
 }
 
-pawl_status pawl__export_parquet(struct ledger_export *export, const char *path, pawl_error *reterr)
+pawl_status pawl__ledger_export_parquet(struct ledger_export *export,
+                                        const char *path,
+                                        pawl_error *reterr)
 {
     AUTO(scratch_done) struct scratch scratch = { .db = NULL };
     AUTO(table_done) struct table table = { .scratch = &scratch };
 
     TRY(scratch_open(&scratch, path, reterr));
     TRY(pawl__duck_script(scratch.conn, create_sql, reterr));
-    TRY(pawl__export_each(export, table_add, &table, reterr));
+    TRY(pawl__ledger_export_each(export, table_add, &table, reterr));
     TRY(table_end(&table, reterr));
     TRY(copy_out(&scratch, reterr));
     return pawl__fs_publish(scratch.file, path, reterr);
@@ -246,8 +248,8 @@ static pawl_status import_row(struct ledger_import *import,
     pawl_event event;
     pawl_status status = read_row(rows, pawl__wall_us(import->ledger->calls.clock), &event, reterr);
 
-    return status == PAWL_OK ? pawl__import_add(import, &event, number, reterr)
-                             : pawl__import_stop(import, number, status, reterr);
+    return status == PAWL_OK ? pawl__ledger_import_add(import, &event, number, reterr)
+                             : pawl__ledger_import_stop(import, number, status, reterr);
 }
 
 static pawl_status count_rows(struct scratch *scratch, uint64_t *ret_count, pawl_error *reterr)
@@ -274,21 +276,23 @@ static pawl_status import_rows(struct ledger_import *import,
     uint64_t number = 0;
 
     TRY(count_rows(scratch, &total, reterr));
-    TRY(pawl__parquet_add_query(scratch->conn, scratch->file, &sql, reterr));
+    TRY(pawl__ledger_parquet_add_query(scratch->conn, scratch->file, &sql, reterr));
     TRY(pawl__duck_query_text(scratch->conn, sql.data, NULL, 0, &rows, reterr));
     for (;;) {
         TRY(pawl__duck_next(rows, reterr));
         if (!pawl__duck_has_row(rows)) {
-            return pawl__import_flush(import, reterr);
+            return pawl__ledger_import_flush(import, reterr);
         }
         TRY(import_row(import, rows, ++number, reterr));
         if (number % TELL_EVERY == 0) {
-            TRY(pawl__progress_tell(&import->progress, number, total, reterr));
+            TRY(pawl__ledger_progress_tell(&import->progress, number, total, reterr));
         }
     }
 }
 
-pawl_status pawl__import_parquet(struct ledger_import *import, const char *path, pawl_error *reterr)
+pawl_status pawl__ledger_import_parquet(struct ledger_import *import,
+                                        const char *path,
+                                        pawl_error *reterr)
 {
     AUTO(scratch_done) struct scratch scratch = { .db = NULL };
     char real[PATH_MAX];

@@ -2,14 +2,18 @@
 #include "ledger/transfer/transfer.h"
 #include "store/absent.h"
 
-pawl_status pawl__import_parquet(struct ledger_import *import, const char *path, pawl_error *reterr)
+pawl_status pawl__ledger_import_parquet(struct ledger_import *import,
+                                        const char *path,
+                                        pawl_error *reterr)
 {
     (void)import;
     (void)path;
     return pawl__fail_absent(reterr, "DuckDB", "duckdb");
 }
 
-pawl_status pawl__export_parquet(struct ledger_export *export, const char *path, pawl_error *reterr)
+pawl_status pawl__ledger_export_parquet(struct ledger_export *export,
+                                        const char *path,
+                                        pawl_error *reterr)
 {
     (void)export;
     (void)path;

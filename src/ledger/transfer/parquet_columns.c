@@ -197,7 +197,7 @@ static pawl_status keep_type(struct found *found,
                                                               : fail_unknown(name, reterr);
 }
 
-void pawl__parquet_add_quoted(struct pawl__buf *sql, const char *path)
+void pawl__ledger_parquet_add_quoted(struct pawl__buf *sql, const char *path)
 {
     pawl__buf_add_char(sql, '\'');
     for (const char *c = path; *c != '\0'; c++) {
@@ -217,7 +217,7 @@ static pawl_status find_columns(struct pawl__duck_conn *conn,
 
     pawl__buf_add_text(
         &sql, "SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM read_parquet(");
-    pawl__parquet_add_quoted(&sql, path);
+    pawl__ledger_parquet_add_quoted(&sql, path);
     pawl__buf_add_text(&sql, "))");
     TRY(pawl__buf_check(&sql, "a path", reterr));
     TRY(pawl__duck_query_text(conn, sql.data, NULL, 0, &rows, reterr));
@@ -251,10 +251,10 @@ static pawl_status add_field(struct pawl__buf *sql,
     return PAWL_OK;
 }
 
-pawl_status pawl__parquet_add_query(struct pawl__duck_conn *conn,
-                                    const char *path,
-                                    struct pawl__buf *sql,
-                                    pawl_error *reterr)
+pawl_status pawl__ledger_parquet_add_query(struct pawl__duck_conn *conn,
+                                           const char *path,
+                                           struct pawl__buf *sql,
+                                           pawl_error *reterr)
 {
     struct found found = { .types = { "" } };
 
@@ -264,7 +264,7 @@ pawl_status pawl__parquet_add_query(struct pawl__duck_conn *conn,
         TRY(add_field(sql, &fields[i], found.types[i], reterr));
     }
     pawl__buf_add_text(sql, " FROM read_parquet(");
-    pawl__parquet_add_quoted(sql, path);
+    pawl__ledger_parquet_add_quoted(sql, path);
     pawl__buf_add_text(sql, ")");
     return pawl__buf_check(sql, "a query", reterr);
 }

@@ -24,12 +24,12 @@ enum parquet_column {
 
 /* Adds the query for the file at `path`. INVALID names a column whose type cannot be read without
  * changing values. */
-PAWL_MUST_USE pawl_status pawl__parquet_add_query(struct pawl__duck_conn *conn,
-                                                  const char *path,
-                                                  struct pawl__buf *sql,
-                                                  pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_parquet_add_query(struct pawl__duck_conn *conn,
+                                                         const char *path,
+                                                         struct pawl__buf *sql,
+                                                         pawl_error *reterr);
 
 /* Adds 'path' with its quotes doubled. */
-void pawl__parquet_add_quoted(struct pawl__buf *sql, const char *path);
+void pawl__ledger_parquet_add_quoted(struct pawl__buf *sql, const char *path);
 
 #endif

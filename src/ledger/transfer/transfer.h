@@ -16,10 +16,10 @@ struct ledger_progress {
 };
 
 /* CANCELLED when the caller wants it to end. */
-PAWL_MUST_USE pawl_status pawl__progress_tell(const struct ledger_progress *progress,
-                                              uint64_t done,
-                                              uint64_t total,
-                                              pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_progress_tell(const struct ledger_progress *progress,
+                                                     uint64_t done,
+                                                     uint64_t total,
+                                                     pawl_error *reterr);
 
 struct ledger_export {
     pawl_ledger *ledger;
@@ -29,10 +29,10 @@ struct ledger_export {
 };
 
 /* Every event that matches, as of now, in order; counts them. */
-PAWL_MUST_USE pawl_status pawl__export_each(struct ledger_export *export,
-                                            ledger_event_sink sink,
-                                            void *context,
-                                            pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_export_each(struct ledger_export *export,
+                                                   ledger_event_sink sink,
+                                                   void *context,
+                                                   pawl_error *reterr);
 
 enum { IMPORT_EVENTS_MAX = 2000 };
 #define IMPORT_BYTES_MAX ((size_t)4 << 20)
@@ -53,33 +53,34 @@ struct ledger_import {
 };
 
 /* Adds a copy of the event; a full batch is appended. */
-PAWL_MUST_USE pawl_status pawl__import_add(struct ledger_import *import,
-                                           const pawl_event *event,
-                                           uint64_t place,
-                                           pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_import_add(struct ledger_import *import,
+                                                  const pawl_event *event,
+                                                  uint64_t place,
+                                                  pawl_error *reterr);
 
 /* Appends what is still held. When an event is refused, all those before it are appended first. */
-PAWL_MUST_USE pawl_status pawl__import_flush(struct ledger_import *import, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_import_flush(struct ledger_import *import,
+                                                    pawl_error *reterr);
 
 /* What could not be read at `place`: appends what came before, then fails with `status`, whose
  * message is in `reterr`. */
-PAWL_MUST_USE pawl_status pawl__import_stop(struct ledger_import *import,
-                                            uint64_t place,
-                                            pawl_status status,
-                                            pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_import_stop(struct ledger_import *import,
+                                                   uint64_t place,
+                                                   pawl_status status,
+                                                   pawl_error *reterr);
 
-PAWL_MUST_USE pawl_status pawl__import_seed(struct ledger_import *import,
-                                            const char *path,
-                                            pawl_error *reterr);
-PAWL_MUST_USE pawl_status pawl__import_parquet(struct ledger_import *import,
-                                               const char *path,
-                                               pawl_error *reterr);
-PAWL_MUST_USE pawl_status pawl__export_parquet(struct ledger_export *export,
-                                               const char *path,
-                                               pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_import_seed(struct ledger_import *import,
+                                                   const char *path,
+                                                   pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_import_parquet(struct ledger_import *import,
+                                                      const char *path,
+                                                      pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_export_parquet(struct ledger_export *export,
+                                                      const char *path,
+                                                      pawl_error *reterr);
 
 /* False for a file that was never SQLite's. Only for one that SQLite refused: opening and closing
  * it drops the locks of connections that have it open. */
-bool pawl__begins_like_sqlite(const char *path);
+bool pawl__ledger_begins_like_sqlite(const char *path);
 
 #endif

@@ -46,13 +46,13 @@ static bool fits(const uint8_t *before, uint64_t offset, const pawl_event *event
 
     memcpy(head.hash, before, sizeof(head.hash));
     moved.offset = offset;
-    if (pawl__chain_extend(&head, &moved, NULL) != PAWL_OK) {
+    if (pawl__ledger_chain_extend(&head, &moved, NULL) != PAWL_OK) {
         return false;
     }
     if (ret_hash != NULL) {
         memcpy(ret_hash, head.hash, sizeof(head.hash));
     }
-    return pawl__chain_hash_equal(head.hash, event->hash);
+    return pawl__ledger_chain_hash_equal(head.hash, event->hash);
 }
 
 static const uint8_t *recent(const struct ledger_scene *scene, uint64_t offset)
@@ -139,10 +139,10 @@ static void look_around(struct look *look)
     }
 }
 
-void pawl__verify_scene(const struct ledger_scene *scene,
-                        uint64_t *ret_offset,
-                        char *ret_what,
-                        size_t what_size)
+void pawl__ledger_verify_context(const struct ledger_scene *scene,
+                                 uint64_t *ret_offset,
+                                 char *ret_what,
+                                 size_t what_size)
 {
     struct look look = { .scene = scene, .bad = scene->verified.offset + 1 };
     const char *change = "changed: it does not continue the chain";

@@ -34,13 +34,13 @@ static uint64_t hash_of(const struct ledger_index_sums *sums, pawl_view key, uin
     return pawl__hash_pair(&sums->seed, pawl__hash_bytes(&sums->seed, key), offset);
 }
 
-pawl_status pawl__verify_index_start(struct ledger_index_sums *ret_sums, pawl_error *reterr)
+pawl_status pawl__ledger_verify_index_start(struct ledger_index_sums *ret_sums, pawl_error *reterr)
 {
     *ret_sums = (struct ledger_index_sums){ .count = 0 };
     return pawl__hash_seed(&ret_sums->seed, reterr);
 }
 
-void pawl__verify_index_event(struct ledger_index_sums *sums, const pawl_event *event)
+void pawl__ledger_verify_index_event(struct ledger_index_sums *sums, const pawl_event *event)
 {
     for (enum ledger_index i = 0; i < LEDGER_INDEXES; i++) {
         sums->sums[i] += hash_of(sums, key_of(event, i), event->offset);
@@ -252,9 +252,9 @@ static pawl_status check_one(const struct ledger_index_check *check,
     return good ? PAWL_OK : name_it(check, index, ret_bad, reterr);
 }
 
-pawl_status pawl__verify_indexes(const struct ledger_index_check *check,
-                                 uint64_t *ret_bad,
-                                 pawl_error *reterr)
+pawl_status pawl__ledger_verify_indexes(const struct ledger_index_check *check,
+                                        uint64_t *ret_bad,
+                                        pawl_error *reterr)
 {
     if (check->backend->ops->entries == NULL) {
         return PAWL_OK;

@@ -56,7 +56,7 @@ static const char *const turn_kinds[] = {
 /* NULL: it says nothing about a turn. */
 static const char *turn_kind(const pawl_event *event)
 {
-    if (!pawl__event_is_reserved(event)) {
+    if (!pawl__ledger_event_is_reserved(event)) {
         return NULL;
     }
     for (size_t i = 0; i < COUNT_OF(turn_kinds); i++) {
@@ -75,13 +75,13 @@ static pawl_status claim_of(const pawl_event *event,
     pawl_turn_info info = { .run_id = event->run_id, .turn = event->turn };
 
     /* One that the ledger did not write itself is about attempt 0, of which no row speaks. */
-    (void)!pawl__event_turn_attempt(event, &info.attempt, NULL);
+    (void)!pawl__ledger_event_turn_attempt(event, &info.attempt, NULL);
     return make_claim(kind, event->offset, &info, ret_claim, reterr);
 }
 
-pawl_status pawl__verify_turn_event(struct ledger_turn_sum *sum,
-                                    const pawl_event *event,
-                                    pawl_error *reterr)
+pawl_status pawl__ledger_verify_turn_event(struct ledger_turn_sum *sum,
+                                           const pawl_event *event,
+                                           pawl_error *reterr)
 {
     const char *kind = turn_kind(event);
     struct claim claim;
@@ -287,12 +287,12 @@ static pawl_status check_past_end(struct ledger_backend *backend,
         (unsigned long long)highest);
 }
 
-pawl_status pawl__verify_turn_rows(struct ledger_backend *backend,
-                                   const struct ledger_turn_sum *events,
-                                   uint64_t from,
-                                   uint64_t end,
-                                   uint64_t *ret_bad,
-                                   pawl_error *reterr)
+pawl_status pawl__ledger_verify_turn_rows(struct ledger_backend *backend,
+                                          const struct ledger_turn_sum *events,
+                                          uint64_t from,
+                                          uint64_t end,
+                                          uint64_t *ret_bad,
+                                          pawl_error *reterr)
 {
     struct ledger_turn_sum sum = { 0 };
     struct rows rows = { .from = from, .end = end, .sink = sum_up, .context = &sum };

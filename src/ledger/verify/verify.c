@@ -119,11 +119,11 @@ static pawl_status cut_off(struct ledger_backend *backend,
         (unsigned long long)head->offset);
 }
 
-pawl_status pawl__verify_contains(struct ledger_backend *backend,
-                                  const pawl_ledger_head *head,
-                                  const char *whose,
-                                  uint64_t *ret_bad,
-                                  pawl_error *reterr)
+pawl_status pawl__ledger_verify_contains(struct ledger_backend *backend,
+                                         const pawl_ledger_head *head,
+                                         const char *whose,
+                                         uint64_t *ret_bad,
+                                         pawl_error *reterr)
 {
     uint8_t hash[PAWL_LEDGER_HASH_BYTES];
 
@@ -135,7 +135,7 @@ pawl_status pawl__verify_contains(struct ledger_backend *backend,
     if (status == PAWL_NOT_FOUND) {
         return cut_off(backend, head, whose, ret_bad, reterr);
     }
-    if (status == PAWL_OK && pawl__chain_hash_equal(hash, head->hash)) {
+    if (status == PAWL_OK && pawl__ledger_chain_hash_equal(hash, head->hash)) {
         return PAWL_OK;
     }
     if (ret_bad != NULL) {
@@ -173,13 +173,13 @@ static pawl_status check_store(struct ledger_backend *backend,
     return backend->ops->check == NULL ? PAWL_OK : backend->ops->check(backend, ret_bad, reterr);
 }
 
-pawl_status pawl__verify_ends(struct ledger_backend *backend, pawl_error *reterr)
+pawl_status pawl__ledger_verify_ends(struct ledger_backend *backend, pawl_error *reterr)
 {
     pawl_ledger_head anchor;
     uint64_t bad;
 
     TRY(read_anchor(backend, &anchor, reterr));
-    TRY(pawl__verify_contains(backend, &anchor, "its anchor", NULL, reterr));
+    TRY(pawl__ledger_verify_contains(backend, &anchor, "its anchor", NULL, reterr));
     return check_store(backend, &bad, reterr);
 }
 
@@ -195,8 +195,8 @@ static pawl_status check_outside(struct walk *walk, bool before, pawl_error *ret
                    : witness->head.offset <= walk->end.offset) {
             continue;
         }
-        pawl_status status =
-            pawl__verify_contains(walk->backend, &witness->head, witness->whose, &bad, &error);
+        pawl_status status = pawl__ledger_verify_contains(
+            walk->backend, &witness->head, witness->whose, &bad, &error);
         if (status == PAWL_CORRUPT) {
             return bad_as(walk, bad, &error, reterr);
         }
@@ -212,7 +212,7 @@ static pawl_status check_witnesses(struct walk *walk, const pawl_event *event, p
     for (size_t i = 0; i < walk->witness_count; i++) {
         const struct witness *witness = &walk->witnesses[i];
         if (witness->head.offset == event->offset
-            && !pawl__chain_hash_equal(witness->head.hash, event->hash)) {
+            && !pawl__ledger_chain_hash_equal(witness->head.hash, event->hash)) {
             return bad_at(walk,
                           event->offset,
                           reterr,
@@ -254,14 +254,14 @@ static pawl_status check_event(void *context, const pawl_event *event, pawl_erro
                       (unsigned long long)next.offset,
                       (unsigned long long)event->offset);
     }
-    TRY(pawl__chain_extend(&next, event, reterr));
-    if (!pawl__chain_hash_equal(next.hash, event->hash)) {
+    TRY(pawl__ledger_chain_extend(&next, event, reterr));
+    if (!pawl__ledger_chain_hash_equal(next.hash, event->hash)) {
         walk->broken = true;
         return PAWL_CORRUPT; /* what happened is found out when this read is over */
     }
     TRY(check_witnesses(walk, event, reterr));
-    TRY(pawl__verify_turn_event(&walk->turns, event, reterr));
-    pawl__verify_index_event(&walk->indexes, event);
+    TRY(pawl__ledger_verify_turn_event(&walk->turns, event, reterr));
+    pawl__ledger_verify_index_event(&walk->indexes, event);
     walk->report.verified = next;
     memcpy(&walk->recent[next.offset % LEDGER_SCENE_RECENT], next.hash, sizeof(next.hash));
     walk->recent_count = MIN(walk->recent_count + 1, (size_t)LEDGER_SCENE_RECENT);
@@ -281,7 +281,7 @@ static pawl_status find_out(struct walk *walk, pawl_error *reterr)
     uint64_t offset;
     char what[sizeof(walk->report.what)];
 
-    pawl__verify_scene(&scene, &offset, what, sizeof(what));
+    pawl__ledger_verify_context(&scene, &offset, what, sizeof(what));
     if (offset <= walk->report.verified.offset) {
         /* Forged events before the break had good hashes; they are no part of what was appended. */
         walk->report.verified.offset = offset - 1;
@@ -339,7 +339,7 @@ static pawl_status check_turns(struct walk *walk, pawl_error *reterr)
 {
     uint64_t bad = 0;
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = pawl__verify_turn_rows(
+    pawl_status status = pawl__ledger_verify_turn_rows(
         walk->backend, &walk->turns, walk->options.from.offset, walk->end.offset, &bad, &error);
 
     if (status == PAWL_CORRUPT) {
@@ -360,7 +360,7 @@ static pawl_status check_indexes(struct walk *walk, pawl_error *reterr)
     };
     uint64_t bad = 0;
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = pawl__verify_indexes(&check, &bad, &error);
+    pawl_status status = pawl__ledger_verify_indexes(&check, &bad, &error);
 
     if (status == PAWL_CORRUPT) {
         status = bad_as(walk, bad, &error, reterr);
@@ -465,10 +465,10 @@ static pawl_status verify(struct walk *walk, pawl_error *reterr)
     return PAWL_OK;
 }
 
-pawl_status pawl__verify(struct ledger_backend *backend,
-                         const pawl_verify_options *options,
-                         pawl_verify_report *ret_report,
-                         pawl_error *reterr)
+pawl_status pawl__ledger_verify_chain(struct ledger_backend *backend,
+                                      const pawl_verify_options *options,
+                                      pawl_verify_report *ret_report,
+                                      pawl_error *reterr)
 {
     struct walk walk = { .backend = backend,
                          .options = PAWL_VERIFY_OPTIONS_INIT,
@@ -476,7 +476,7 @@ pawl_status pawl__verify(struct ledger_backend *backend,
 
     TRY(pawl__take_sized("verify options", options, &walk.options, sizeof(walk.options), reterr));
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = pawl__verify_index_start(&walk.indexes, &error);
+    pawl_status status = pawl__ledger_verify_index_start(&walk.indexes, &error);
     if (status == PAWL_OK) {
         status = set_out(&walk, &error);
     }
@@ -502,5 +502,5 @@ pawl_status pawl_ledger_verify(pawl_ledger *ledger,
     AUTO(pawl__inside_leave) struct pawl__inside inside;
     pawl__inside_enter(&inside, ledger);
 
-    return pawl__verify(ledger->backend, options, ret_report, reterr);
+    return pawl__ledger_verify_chain(ledger->backend, options, ret_report, reterr);
 }

@@ -12,23 +12,24 @@
 
 /* pawl_ledger_verify without a ledger around the backend. `options` may be NULL. The report is
  * filled when the log was read: on PAWL_OK, CORRUPT and CANCELLED. */
-PAWL_MUST_USE pawl_status pawl__verify(struct ledger_backend *backend,
-                                       const pawl_verify_options *options,
-                                       pawl_verify_report *ret_report,
-                                       pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_verify_chain(struct ledger_backend *backend,
+                                                    const pawl_verify_options *options,
+                                                    pawl_verify_report *ret_report,
+                                                    pawl_error *reterr);
 
 /* Only what can be seen at once: whether the log still ends where it must and holds what its anchor
  * says. For every open. */
-PAWL_MUST_USE pawl_status pawl__verify_ends(struct ledger_backend *backend, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_verify_ends(struct ledger_backend *backend,
+                                                   pawl_error *reterr);
 
 /* PAWL_OK when the event at head->offset is there and has this hash (offset 0 always is). CORRUPT
  * names the offset and `whose` head it is; *ret_bad (may be NULL) is the first offset that is not
  * what it was. */
-PAWL_MUST_USE pawl_status pawl__verify_contains(struct ledger_backend *backend,
-                                                const pawl_ledger_head *head,
-                                                const char *whose,
-                                                uint64_t *ret_bad,
-                                                pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_verify_contains(struct ledger_backend *backend,
+                                                       const pawl_ledger_head *head,
+                                                       const char *whose,
+                                                       uint64_t *ret_bad,
+                                                       pawl_error *reterr);
 
 /* --- where the chain broke --- */
 
@@ -45,10 +46,10 @@ struct ledger_scene {
 
 /* Says which offset was the first that somebody touched, and how. Never fails: what it cannot find
  * out it calls a change. */
-void pawl__verify_scene(const struct ledger_scene *scene,
-                        uint64_t *ret_offset,
-                        char *ret_what,
-                        size_t what_size);
+void pawl__ledger_verify_context(const struct ledger_scene *scene,
+                                 uint64_t *ret_offset,
+                                 char *ret_what,
+                                 size_t what_size);
 
 /* --- turns --- */
 
@@ -60,18 +61,18 @@ struct ledger_turn_sum {
 };
 
 /* Takes a walked event into the sum; others than pawl.turn.* are nothing. */
-PAWL_MUST_USE pawl_status pawl__verify_turn_event(struct ledger_turn_sum *sum,
-                                                  const pawl_event *event,
-                                                  pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_verify_turn_event(struct ledger_turn_sum *sum,
+                                                         const pawl_event *event,
+                                                         pawl_error *reterr);
 
 /* Compares with the rows, as far as they speak of events behind `from` up to `end`. CORRUPT and
  * *ret_bad, the first offset whose event and row do not agree. */
-PAWL_MUST_USE pawl_status pawl__verify_turn_rows(struct ledger_backend *backend,
-                                                 const struct ledger_turn_sum *events,
-                                                 uint64_t from,
-                                                 uint64_t end,
-                                                 uint64_t *ret_bad,
-                                                 pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_verify_turn_rows(struct ledger_backend *backend,
+                                                        const struct ledger_turn_sum *events,
+                                                        uint64_t from,
+                                                        uint64_t end,
+                                                        uint64_t *ret_bad,
+                                                        pawl_error *reterr);
 
 /* --- indexes --- */
 
@@ -82,9 +83,9 @@ struct ledger_index_sums {
     uint64_t count;
 };
 
-PAWL_MUST_USE pawl_status pawl__verify_index_start(struct ledger_index_sums *ret_sums,
-                                                   pawl_error *reterr);
-void pawl__verify_index_event(struct ledger_index_sums *sums, const pawl_event *event);
+PAWL_MUST_USE pawl_status pawl__ledger_verify_index_start(struct ledger_index_sums *ret_sums,
+                                                          pawl_error *reterr);
+void pawl__ledger_verify_index_event(struct ledger_index_sums *sums, const pawl_event *event);
 
 struct ledger_index_check {
     struct ledger_backend *backend;
@@ -97,8 +98,8 @@ struct ledger_index_check {
 
 /* Compares the entries of every index that the store has with the events. CORRUPT and *ret_bad, the
  * first offset that an index does not lead to, or leads to without reason. */
-PAWL_MUST_USE pawl_status pawl__verify_indexes(const struct ledger_index_check *check,
-                                               uint64_t *ret_bad,
-                                               pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__ledger_verify_indexes(const struct ledger_index_check *check,
+                                                      uint64_t *ret_bad,
+                                                      pawl_error *reterr);
 
 #endif

@@ -360,10 +360,10 @@ static pawl_status check(pawl_ledger *ledger, const char *snapshots, pawl_error 
 static void print_anchor(const char *path)
 {
     pawl_ledger_head anchor = { 0 };
-    char *name = pawl__anchor_path(path);
+    char *name = pawl__ledger_anchor_path(path);
 
     REQUIRE(name != NULL);
-    if (pawl__anchor_read(name, &anchor, NULL) == PAWL_OK) {
+    if (pawl__ledger_anchor_read(name, &anchor, NULL) == PAWL_OK) {
         printf("anchor %" PRIu64 "\n", anchor.offset);
     }
     free(name);
