@@ -184,7 +184,7 @@ struct ledger_backend_ops {
 
     /* Writes down how far the log certainly reaches. Called by a thread of its own within a second
      * after commits, and once before close. */
-    pawl_status (*settle)(struct ledger_backend *backend, pawl_error *reterr);
+    pawl_status (*write_anchor)(struct ledger_backend *backend, pawl_error *reterr);
 
     /* How far the log certainly reaches, as it was written down. NOT_FOUND: it was not. CORRUPT:
      * what is written there is damaged. */

@@ -285,7 +285,7 @@ size_t pawl__ledger_event_text_bytes(const pawl_event *event)
            + event->payload.len;
 }
 
-static void place(char *space, size_t *next, pawl_view text, pawl_view *ret_copy)
+static void copy_text(char *space, size_t *next, pawl_view text, pawl_view *ret_copy)
 {
     if (text.len > 0) {
         memcpy(&space[*next], text.data, text.len);
@@ -299,11 +299,11 @@ void pawl__ledger_event_copy_to(const pawl_event *event, char *space, pawl_event
     size_t next = 0;
 
     *ret_copy = *event;
-    place(space, &next, event->id, &ret_copy->id);
-    place(space, &next, event->run_id, &ret_copy->run_id);
-    place(space, &next, event->kind, &ret_copy->kind);
-    place(space, &next, event->actor, &ret_copy->actor);
-    place(space, &next, event->payload, &ret_copy->payload);
+    copy_text(space, &next, event->id, &ret_copy->id);
+    copy_text(space, &next, event->run_id, &ret_copy->run_id);
+    copy_text(space, &next, event->kind, &ret_copy->kind);
+    copy_text(space, &next, event->actor, &ret_copy->actor);
+    copy_text(space, &next, event->payload, &ret_copy->payload);
 }
 
 bool pawl__ledger_event_copy(struct pawl__arena *arena,

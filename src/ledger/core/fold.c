@@ -34,7 +34,7 @@ static void fold_done(struct fold *fold)
 
 /* --- turns that were committed too late --- */
 
-static pawl_status keep_commit(void *context, const pawl_event *event, pawl_error *reterr)
+static pawl_status add_commit(void *context, const pawl_event *event, pawl_error *reterr)
 {
     struct fold *fold = context;
 
@@ -59,7 +59,7 @@ static int by_offset(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static bool keep_late_turn(void *context, const pawl_turn_info *info)
+static bool add_late_turn(void *context, const pawl_turn_info *info)
 {
     struct fold *fold = context;
 
@@ -88,9 +88,9 @@ static pawl_status find_late_turns(struct fold *fold, pawl_error *reterr)
 
     commits.kind = pawl_view_of(PAWL__KIND_TURN_COMMIT);
     commits.time_min_us = fold->options.up_to_time_us + 1;
-    pawl_status status = backend->ops->read(backend, &query, keep_commit, fold, reterr);
+    pawl_status status = backend->ops->read(backend, &query, add_commit, fold, reterr);
     if (status == PAWL_OK && fold->commit_count > 0) {
-        status = backend->ops->turns(backend, (pawl_view){ NULL, 0 }, keep_late_turn, fold, reterr);
+        status = backend->ops->turns(backend, (pawl_view){ NULL, 0 }, add_late_turn, fold, reterr);
     }
     if (status == PAWL_OK && fold->no_memory) {
         status = pawl__fail(reterr, PAWL_NOMEM, "no memory for the index of turns");
@@ -113,10 +113,10 @@ static bool is_too_late(struct fold *fold, const pawl_event *event)
 }
 
 /* A step that fails without a word still gives the caller one. */
-static pawl_status take_step(pawl_fold_step step,
-                             void *context,
-                             const pawl_event *event,
-                             pawl_error *reterr)
+static pawl_status run_step(pawl_fold_step step,
+                            void *context,
+                            const pawl_event *event,
+                            pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status =
@@ -140,14 +140,14 @@ static pawl_status fold_events(
             return pawl__fail_with(reterr, status, &error);
         }
         if (!is_too_late(fold, event) && !pawl__ledger_event_is_reserved(event)) {
-            TRY(take_step(step, context, event, reterr));
+            TRY(run_step(step, context, event, reterr));
         }
     }
 }
 
-static pawl_status take_options(struct fold *fold,
-                                const pawl_fold_options *given,
-                                pawl_error *reterr)
+static pawl_status check_options(struct fold *fold,
+                                 const pawl_fold_options *given,
+                                 pawl_error *reterr)
 {
     fold->options = (pawl_fold_options)PAWL_FOLD_OPTIONS_INIT;
     TRY(pawl__take_sized("fold options", given, &fold->options, sizeof(fold->options), reterr));
@@ -170,7 +170,7 @@ static pawl_status fold_inside(pawl_ledger *ledger,
     AUTO(pawl_reader_close_p) pawl_reader *reader = NULL;
     pawl_reader_options reading = PAWL_READER_OPTIONS_INIT;
 
-    TRY(take_options(&fold, options, reterr));
+    TRY(check_options(&fold, options, reterr));
     if (fold.as_of_time) {
         TRY(find_late_turns(&fold, reterr));
     }

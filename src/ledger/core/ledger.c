@@ -81,7 +81,7 @@ static void settle_main(void *context)
         uint32_t generation = pawl__watch_generation(&ledger->watch);
         int64_t next_ns = pawl__calls_now_ns(&ledger->calls) + SETTLE_EVERY_NS;
         if (!pawl__cancel_wait_until(&ledger->settler_cancel, next_ns)
-            && backend->ops->settle(backend, NULL) == PAWL_OK) {
+            && backend->ops->write_anchor(backend, NULL) == PAWL_OK) {
             settled = generation;
         }
     }
@@ -106,7 +106,7 @@ static void stop_settler(pawl_ledger *ledger)
         pawl__thread_join(&ledger->settler);
         pawl__cancel_done(&ledger->settler_cancel);
         /* On the closing thread: the settler's handle has no other user any more. */
-        (void)!ledger->backend->ops->settle(ledger->backend, NULL);
+        (void)!ledger->backend->ops->write_anchor(ledger->backend, NULL);
     }
 }
 
@@ -125,7 +125,7 @@ static pawl_status start_writing(pawl_ledger *ledger, pawl_error *reterr)
     options.limits.batch_items_max = LEDGER_GROUP_MAX;
     options.limits.batch_bytes_max = LEDGER_GROUP_BYTES_MAX;
     TRY(pawl__commit_new(&options, &ledger->commit, reterr));
-    return ledger->backend->ops->settle == NULL ? PAWL_OK : start_settler(ledger, reterr);
+    return ledger->backend->ops->write_anchor == NULL ? PAWL_OK : start_settler(ledger, reterr);
 }
 
 pawl_status pawl__ledger_backend_open(const char *location,

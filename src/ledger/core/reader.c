@@ -56,7 +56,7 @@ struct pawl_reader {
 
 /* --- open and close --- */
 
-static pawl_status keep_filter(pawl_reader *reader,
+static pawl_status copy_filter(pawl_reader *reader,
                                const pawl_event_filter *given,
                                pawl_error *reterr)
 {
@@ -96,7 +96,7 @@ pawl_status pawl_reader_open(pawl_ledger *ledger,
     reader->page = (struct pawl__arena)ARENA_INIT;
     reader->index = (struct ledger_turn_index)TURN_INDEX_INIT;
     atomic_init(&reader->cancelled, false);
-    TRY(keep_filter(reader, taken.filter, reterr));
+    TRY(copy_filter(reader, taken.filter, reterr));
     *ret_reader = STEAL(reader);
     return PAWL_OK;
 }
@@ -221,7 +221,7 @@ static pawl_status fail_missing(uint64_t offset, pawl_error *reterr)
 }
 
 /* Any other status than PAWL_OK ends the store's walk; `full` tells this one from errors. */
-static pawl_status keep_event(void *context, const pawl_event *event, pawl_error *reterr)
+static pawl_status add_event(void *context, const pawl_event *event, pawl_error *reterr)
 {
     pawl_reader *reader = context;
 
@@ -280,7 +280,7 @@ static pawl_status read_window(pawl_reader *reader, pawl_error *reterr)
     reader->asked = 0;
     reader->full = false;
     reader->page_end = reader->position;
-    pawl_status status = backend->ops->read(backend, &query, keep_event, reader, &error);
+    pawl_status status = backend->ops->read(backend, &query, add_event, reader, &error);
     if (reader->full || (status == PAWL_OK && reader->asked == query.limit)) {
         return PAWL_OK;
     }

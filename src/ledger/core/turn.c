@@ -179,9 +179,9 @@ static bool is_derived(const struct ledger_batch *batch, size_t i)
 
 /* Gives every event its place: run, turn and, where it brought none, room for an id. What stands in
  * that room until the event is checked is an id that passes. */
-static pawl_status place_events(const pawl_turn *turn,
-                                struct ledger_batch *batch,
-                                pawl_error *reterr)
+static pawl_status set_run_and_turn(const pawl_turn *turn,
+                                    struct ledger_batch *batch,
+                                    pawl_error *reterr)
 {
     static const char room[] = "t-00000000000000000000000000000000";
 
@@ -266,7 +266,7 @@ static pawl_status derive_ids(pawl_turn *turn,
 }
 
 /* What is under way is stored, or was for nothing. */
-static void settle_ordinals(pawl_turn *turn, bool stored)
+static void finish_ordinals(pawl_turn *turn, bool stored)
 {
     for (struct ordinal *ordinal = turn->under_way; ordinal != NULL; ordinal = ordinal->next) {
         ordinal->durable += stored ? ordinal->under_way : 0;
@@ -289,7 +289,7 @@ pawl_status pawl_turn_append(pawl_turn *turn,
         NEED(events, reterr);
     }
     TRY(pawl__ledger_batch_init(&batch, events, count, reterr));
-    TRY(place_events(turn, &batch, reterr));
+    TRY(set_run_and_turn(turn, &batch, reterr));
     TRY(pawl__ledger_batch_check(turn->ledger, &batch, reterr));
     if (count == 0) {
         return PAWL_OK;
@@ -299,7 +299,7 @@ pawl_status pawl_turn_append(pawl_turn *turn,
     if (status == PAWL_OK) {
         status = pawl__ledger_batch_submit(turn->ledger, &batch, &request, ret_results, reterr);
     }
-    settle_ordinals(turn, status == PAWL_OK);
+    finish_ordinals(turn, status == PAWL_OK);
     free(request.ordinals);
     return status;
 }

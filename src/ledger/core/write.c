@@ -68,7 +68,7 @@ struct open_reader {
     pawl_error *reterr;
 };
 
-static bool keep_open(void *context, const pawl_turn_info *info)
+static bool add_open(void *context, const pawl_turn_info *info)
 {
     struct open_reader *reader = context;
 
@@ -102,7 +102,7 @@ static pawl_status load_open_turns(struct ledger_writer *writer,
     }
     pawl_status status = pawl__ledger_open_turns_start(&writer->open, head, reterr);
     if (status == PAWL_OK) {
-        status = backend->ops->open_turns(backend, keep_open, &reader, reterr);
+        status = backend->ops->open_turns(backend, add_open, &reader, reterr);
     }
     status = status == PAWL_OK ? reader.status : status;
     if (status != PAWL_OK) {
@@ -111,7 +111,7 @@ static pawl_status load_open_turns(struct ledger_writer *writer,
     return status;
 }
 
-static pawl_status keep_stored(void *context, const pawl_event *event, pawl_error *reterr)
+static pawl_status add_stored(void *context, const pawl_event *event, pawl_error *reterr)
 {
     return pawl__ledger_plan_stored(context, event, reterr);
 }
@@ -146,7 +146,7 @@ static pawl_status load_stored(struct ledger_writer *writer,
         }
     }
     TRY(writer->backend->ops->lookup(
-        writer->backend, ids, total, keep_stored, &writer->plan, reterr));
+        writer->backend, ids, total, add_stored, &writer->plan, reterr));
     for (size_t i = 0; i < count; i++) {
         TRY(pawl__ledger_ordinals_count(writer->backend, requests[i], reterr));
     }

@@ -1,4 +1,4 @@
-/* The attempts at turns of a ledger in memory. Part of backend_memory.c, which brings its lock.
+/* The attempts at turns of a ledger in memory. Part of memory/backend.c, which gives it a lock.
  *
  * The committer stages changes and applies them with the rest of its transaction; everybody else
  * sees rows that were applied. */

@@ -23,7 +23,7 @@ static float float_of(uint32_t bits)
     return value;
 }
 
-static pawl_status take_values(struct wanted *wanted, pawl_view vector, pawl_error *reterr)
+static pawl_status copy_values(struct wanted *wanted, pawl_view vector, pawl_error *reterr)
 {
     size_t dimensions = vector.len / sizeof(uint32_t);
     uint32_t bits;
@@ -48,7 +48,7 @@ static pawl_status visit(void *context, uint64_t offset, pawl_view vector, pawl_
     struct wanted *wanted = context;
 
     if (offset == wanted->offset) {
-        TRY(take_values(wanted, vector, reterr));
+        TRY(copy_values(wanted, vector, reterr));
     }
     if (offset >= wanted->offset) {
         wanted->over = true;

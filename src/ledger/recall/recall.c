@@ -194,7 +194,7 @@ static pawl_status check_length(struct search *search,
     return PAWL_OK;
 }
 
-static pawl_status look_at(void *context, uint64_t offset, pawl_view vector, pawl_error *reterr)
+static pawl_status score(void *context, uint64_t offset, pawl_view vector, pawl_error *reterr)
 {
     struct search *search = context;
 
@@ -242,7 +242,7 @@ static pawl_status find(struct ledger_backend *backend,
     if (status != PAWL_UNSUPPORTED) {
         return pawl__fail_with(reterr, status, &error);
     }
-    status = backend->ops->embeddings(backend, filter, look_at, search, reterr);
+    status = backend->ops->embeddings(backend, filter, score, search, reterr);
     pawl__ledger_recall_sort(&search->top);
     return status;
 }

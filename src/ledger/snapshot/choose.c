@@ -44,12 +44,12 @@ static bool is_gone(const char *path)
 }
 
 /* Looks at one. *ret_over when the search has an end: it is good, or the search itself failed. */
-static pawl_status look_at(struct snapshot_choice *choice,
-                           char **path,
-                           uint64_t offset,
-                           struct ledger_stage *stage,
-                           bool *ret_over,
-                           pawl_error *reterr)
+static pawl_status check_candidate(struct snapshot_choice *choice,
+                                   char **path,
+                                   uint64_t offset,
+                                   struct ledger_stage *stage,
+                                   bool *ret_over,
+                                   pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status =
@@ -82,7 +82,7 @@ static pawl_status search(struct snapshot_choice *choice,
     for (size_t i = 0; i < count && !over; i++) {
         AUTO(pawl__text_free) char *path = pawl__ledger_snapshot_path(directory, offsets[i]);
         TRY(path == NULL ? no_memory(reterr)
-                         : look_at(choice, &path, offsets[i], stage, &over, reterr));
+                         : check_candidate(choice, &path, offsets[i], stage, &over, reterr));
     }
     return PAWL_OK;
 }

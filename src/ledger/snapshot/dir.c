@@ -106,7 +106,7 @@ struct offsets {
     size_t cap;
 };
 
-static pawl_status take_offset(void *context, const char *name, pawl_error *reterr)
+static pawl_status add_offset(void *context, const char *name, pawl_error *reterr)
 {
     struct offsets *offsets = context;
     uint64_t offset;
@@ -145,7 +145,7 @@ pawl_status pawl__ledger_snapshot_offsets(const char *directory,
                                           pawl_error *reterr)
 {
     struct offsets offsets = { 0 };
-    pawl_status status = each_name(directory, take_offset, &offsets, reterr);
+    pawl_status status = each_name(directory, add_offset, &offsets, reterr);
 
     if (status != PAWL_OK) {
         free(offsets.values);

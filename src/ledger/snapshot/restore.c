@@ -53,9 +53,9 @@ static const char another_snapshot[] =
 static const char accept_cut[] =
     "to restore as far as it goes and lose what came after, add --accept-older";
 
-static pawl_status blame_tail(struct ledger_restored *restored,
-                              pawl_status status,
-                              pawl_error *reterr)
+static pawl_status fail_for_tail(struct ledger_restored *restored,
+                                 pawl_status status,
+                                 pawl_error *reterr)
 {
     restored->advice = another_tail;
     return pawl__fail_context(reterr, status, "the tail");
@@ -109,7 +109,7 @@ static pawl_status verify_restored(const struct ledger_restore *restore,
     }
     restored->head = report.verified;
     return status == PAWL_CORRUPT && report.first_bad_offset > restored->snapshot.offset
-               ? blame_tail(restored, status, reterr)
+               ? fail_for_tail(restored, status, reterr)
                : status;
 }
 
@@ -199,7 +199,7 @@ pawl_status pawl__ledger_restore_into(const struct ledger_restore *restore,
     uint64_t end = restore->up_to == 0 ? tail_head.offset : MIN(restore->up_to, tail_head.offset);
     if (status == PAWL_OK && end > ret_restored->snapshot.offset) {
         status = append_tail(restore, ret_restored->snapshot.offset, end, reterr);
-        status = status == PAWL_OK ? status : blame_tail(ret_restored, status, reterr);
+        status = status == PAWL_OK ? status : fail_for_tail(ret_restored, status, reterr);
     }
     pawl__ledger_stage_next(restore->stage, RESTORE_PART);
     return status == PAWL_OK ? verify_restored(restore, ret_restored, reterr) : status;

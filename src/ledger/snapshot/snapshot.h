@@ -1,8 +1,8 @@
 /* Snapshots: a ledger's events, turns and embeddings in one SQLite file at rest.
  *
  * copy.c brings the content of one backend into another, snapshot.c makes a file of it,
- * snapshot_dir.c looks after a directory of them (snapshot_aside.c moves what is damaged,
- * snapshot_choose.c finds the one to restore), restore.c makes a ledger of one again and prove.c shows
+ * dir.c looks after a directory of them (publish.c moves what is damaged,
+ * choose.c finds the one to restore), restore.c makes a ledger of one again and prove.c shows
  * that it would. */
 #ifndef PAWL_LEDGER_SNAPSHOT_SNAPSHOT_H
 #define PAWL_LEDGER_SNAPSHOT_SNAPSHOT_H
@@ -93,7 +93,7 @@ PAWL_MUST_USE pawl_status pawl__ledger_snapshot_make(struct ledger_backend *sour
                                                      pawl_ledger_head *ret_head,
                                                      pawl_error *reterr);
 
-/* --- snapshot_dir.c --- */
+/* --- dir.c --- */
 
 struct pawl__store_lock;
 
@@ -125,7 +125,7 @@ PAWL_MUST_USE pawl_status pawl__ledger_snapshot_check(const char *path,
                                                       void *progress_context,
                                                       pawl_error *reterr);
 
-/* --- snapshot_aside.c --- */
+/* --- publish.c --- */
 
 /* Publishes the snapshot of `offset`. A damaged one that has its name gets another,
  * "<path>.damaged-N", with what belongs to it, and a warning says so. */
@@ -134,7 +134,7 @@ PAWL_MUST_USE pawl_status pawl__ledger_snapshot_publish(struct ledger_scratch *s
                                                         uint64_t offset,
                                                         pawl_error *reterr);
 
-/* --- snapshot_choose.c --- */
+/* --- choose.c --- */
 
 struct snapshot_choice {
     char *path; /* the newest good one */

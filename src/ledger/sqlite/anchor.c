@@ -26,7 +26,7 @@ static pawl_status compare(struct sqlite_backend *backend,
     if (status != PAWL_OK && status != PAWL_NOT_FOUND) {
         return status;
     }
-    TRY(pawl__ledger_sqlite_head(backend->settler, &head, reterr));
+    TRY(pawl__ledger_sqlite_head(backend->anchor_db, &head, reterr));
     if (anchor.offset > head.offset
         || (anchor.offset == head.offset
             && !pawl__ledger_chain_hash_equal(anchor.hash, head.hash))) {
@@ -73,7 +73,7 @@ static pawl_status write_anchor_locked(struct sqlite_backend *backend, pawl_erro
     return PAWL_OK;
 }
 
-static pawl_status open_settler(struct sqlite_backend *backend, pawl_error *reterr)
+static pawl_status open_anchor_db(struct sqlite_backend *backend, pawl_error *reterr)
 {
     struct pawl__sqlite_options options = backend->pool.options;
 
@@ -81,10 +81,10 @@ static pawl_status open_settler(struct sqlite_backend *backend, pawl_error *rete
     /* A committer under load leaves the lock for a moment only, between two groups. Who asks as
      * seldom as writers do would wait for more than the second that is promised. */
     options.busy_nap_ms_max = 1;
-    return pawl__sqlite_open(backend->path, &options, &backend->settler, reterr);
+    return pawl__sqlite_open(backend->path, &options, &backend->anchor_db, reterr);
 }
 
-pawl_status pawl__ledger_sqlite_settle(struct ledger_backend *base, pawl_error *reterr)
+pawl_status pawl__ledger_sqlite_write_anchor(struct ledger_backend *base, pawl_error *reterr)
 {
     struct sqlite_backend *backend = (struct sqlite_backend *)base;
     pawl_ledger_head head;
@@ -93,16 +93,16 @@ pawl_status pawl__ledger_sqlite_settle(struct ledger_backend *base, pawl_error *
     if (backend->anchor_spoilt) {
         return pawl__fail(reterr, PAWL_IO, "the log could not be synced before");
     }
-    if (backend->settler == NULL) {
-        TRY(open_settler(backend, reterr));
+    if (backend->anchor_db == NULL) {
+        TRY(open_anchor_db(backend, reterr));
     }
     TRY(compare(backend, &head, &behind, reterr));
     if (!behind) {
         return PAWL_OK; /* nothing is new: nobody's lock is needed */
     }
-    TRY(pawl__sqlite_begin(backend->settler, PAWL__SQLITE_IMMEDIATE, reterr));
+    TRY(pawl__sqlite_begin(backend->anchor_db, PAWL__SQLITE_IMMEDIATE, reterr));
     pawl_status status = write_anchor_locked(backend, reterr);
-    pawl__sqlite_rollback(backend->settler);
+    pawl__sqlite_rollback(backend->anchor_db);
     return status;
 }
 

@@ -297,7 +297,7 @@ static void sqlite_close(struct ledger_backend *base)
     struct sqlite_backend *backend = of(base);
 
     pawl__sqlite_pool_done(&backend->pool);
-    pawl__sqlite_close(backend->settler);
+    pawl__sqlite_close(backend->anchor_db);
     pawl__sqlite_close(backend->writer);
     free(backend->log_path);
     free(backend->anchor_path);
@@ -327,7 +327,7 @@ static const struct ledger_backend_ops sqlite_ops = {
     .last_complete_turn = pawl__ledger_sqlite_last_complete_turn,
     .embeddings = pawl__ledger_sqlite_embeddings,
     .watch = sqlite_watch,
-    .settle = pawl__ledger_sqlite_settle,
+    .write_anchor = pawl__ledger_sqlite_write_anchor,
     .anchor = pawl__ledger_sqlite_anchor,
     .highest = pawl__ledger_sqlite_highest,
     .check = pawl__ledger_sqlite_check,

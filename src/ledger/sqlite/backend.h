@@ -12,9 +12,9 @@ struct sqlite_backend {
     char *anchor_path;
     char *log_path; /* "<path>-wal" */
     struct pawl__sqlite_pool pool;
-    struct pawl__sqlite *writer;  /* the committer's; NULL when read-only */
-    struct pawl__sqlite *settler; /* the settling thread's, opened when it first writes */
-    bool anchor_spoilt;           /* the settling thread's: the log could not be synced */
+    struct pawl__sqlite *writer;    /* the committer's; NULL when read-only */
+    struct pawl__sqlite *anchor_db; /* the anchor thread's, opened when it first writes */
+    bool anchor_spoilt;             /* the anchor thread's: the log could not be synced */
 };
 
 /* The head as this handle sees it; offset 0 for an empty ledger. */
@@ -96,7 +96,7 @@ pawl_status pawl__ledger_sqlite_embeddings(struct ledger_backend *base,
                                            ledger_vector_sink visit,
                                            void *context,
                                            pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_settle(struct ledger_backend *base, pawl_error *reterr);
+pawl_status pawl__ledger_sqlite_write_anchor(struct ledger_backend *base, pawl_error *reterr);
 pawl_status pawl__ledger_sqlite_anchor(struct ledger_backend *base,
                                        pawl_ledger_head *ret_head,
                                        pawl_error *reterr);

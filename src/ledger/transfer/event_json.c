@@ -71,7 +71,7 @@ static char peek(struct split *split)
     return '\0';
 }
 
-static bool take(struct split *split, char wanted)
+static bool accept(struct split *split, char wanted)
 {
     if (peek(split) != wanted) {
         return false;
@@ -144,7 +144,7 @@ static pawl_status unknown_name(const struct split *split, pawl_view name)
 }
 
 /* A name with an escape in it is none of ours. */
-static pawl_status take_name(struct split *split, enum field *ret_field)
+static pawl_status parse_name(struct split *split, enum field *ret_field)
 {
     size_t start = split->at + 1;
 
@@ -165,15 +165,15 @@ static pawl_status take_name(struct split *split, enum field *ret_field)
     return unknown_name(split, name);
 }
 
-static pawl_status take_member(struct split *split)
+static pawl_status parse_member(struct split *split)
 {
     enum field field = FIELD_COUNT;
 
-    TRY(take_name(split, &field));
+    TRY(parse_name(split, &field));
     if (split->values[field].len > 0) {
         return pawl__fail(split->reterr, PAWL_INVALID, "%s: is there twice", names[field]);
     }
-    if (!take(split, ':')) {
+    if (!accept(split, ':')) {
         return fail_here(split, "expected ':'");
     }
     (void)peek(split);
@@ -189,16 +189,16 @@ static pawl_status take_member(struct split *split)
 
 static pawl_status split_members(struct split *split)
 {
-    if (!take(split, '{')) {
+    if (!accept(split, '{')) {
         return fail_here(split, "expected an object: {\"id\": ...}");
     }
-    if (take(split, '}')) {
+    if (accept(split, '}')) {
         return PAWL_OK;
     }
     do {
-        TRY(take_member(split));
-    } while (take(split, ','));
-    return take(split, '}') ? PAWL_OK : fail_here(split, "expected ',' or '}'");
+        TRY(parse_member(split));
+    } while (accept(split, ','));
+    return accept(split, '}') ? PAWL_OK : fail_here(split, "expected ',' or '}'");
 }
 
 static pawl_status split_line(struct split *split)

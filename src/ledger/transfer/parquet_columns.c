@@ -180,7 +180,7 @@ static pawl_status fail_unknown(pawl_view name, pawl_error *reterr)
 /* DuckDB's names do not tell upper from lower case; two that differ in nothing else get a number.
  * What would not be imported is refused, as it is in a line of JSON; `offset` and `hash` are made
  * anew. */
-static pawl_status keep_type(struct found *found,
+static pawl_status note_type(struct found *found,
                              pawl_view name,
                              pawl_view type,
                              pawl_error *reterr)
@@ -226,7 +226,7 @@ static pawl_status find_columns(struct pawl__duck_conn *conn,
         if (!pawl__duck_has_row(rows)) {
             return PAWL_OK;
         }
-        TRY(keep_type(
+        TRY(note_type(
             ret_found, pawl__duck_get_text(rows, 0), pawl__duck_get_text(rows, 1), reterr));
     }
 }

@@ -77,7 +77,8 @@ static bool ascends(const struct entries *entries, pawl_view key, uint64_t offse
     return entries->index != LEDGER_INDEX_ID && offset > entries->last_offset;
 }
 
-static bool take_in_order(struct entries *entries, pawl_view key, uint64_t offset)
+/* True when the entry is one of the ledger and comes after the one before it. */
+static bool note_entry(struct entries *entries, pawl_view key, uint64_t offset)
 {
     bool good = key.len > 0 && key.len <= KEY_BYTES_MAX && offset >= 1 && offset <= INT64_MAX
                 && (entries->seen == 0 || ascends(entries, key, offset));
@@ -107,7 +108,7 @@ static pawl_status add_entry(void *context, pawl_view key, uint64_t offset, pawl
     struct entries *entries = context;
     const struct ledger_index_check *check = entries->check;
 
-    entries->disorder |= !take_in_order(entries, key, offset);
+    entries->disorder |= !note_entry(entries, key, offset);
     if (offset > check->from && offset <= check->end) {
         entries->sum += hash_of(check->sums, key, offset);
         entries->count++;
@@ -189,7 +190,7 @@ static pawl_status find_stray(void *context, pawl_view key, uint64_t offset, paw
 
     (void)reterr;
     entries->met = false;
-    if (take_in_order(entries, key, offset)) {
+    if (note_entry(entries, key, offset)) {
         (void)!backend->ops->get(backend, no_id, offset, meet_event, entries, NULL);
     }
     if (!entries->met) {

@@ -113,10 +113,10 @@ static bool in_range(const struct rows *rows, uint64_t offset)
     return offset > rows->from && offset <= rows->end;
 }
 
-static bool take_half(struct rows *rows,
-                      const char *kind,
-                      uint64_t offset,
-                      const pawl_turn_info *info)
+static bool add_half(struct rows *rows,
+                     const char *kind,
+                     uint64_t offset,
+                     const pawl_turn_info *info)
 {
     struct claim claim;
 
@@ -128,7 +128,7 @@ static bool take_half(struct rows *rows,
 }
 
 /* A row is two claims: where the attempt began, and where and how it ended. */
-static bool take_row(void *context, const pawl_turn_info *info)
+static bool add_row(void *context, const pawl_turn_info *info)
 {
     struct rows *rows = context;
     bool open = info->state == PAWL_TURN_OPEN;
@@ -138,21 +138,21 @@ static bool take_row(void *context, const pawl_turn_info *info)
     uint64_t begin = info->begin_offset == 0 ? UINT64_MAX : info->begin_offset;
     rows->highest = MAX(rows->highest, MAX(begin, info->end_offset));
     if (in_range(rows, info->begin_offset)
-        && !take_half(rows, PAWL__KIND_TURN_BEGIN, info->begin_offset, info)) {
+        && !add_half(rows, PAWL__KIND_TURN_BEGIN, info->begin_offset, info)) {
         return false;
     }
     /* An open attempt with an end, or an ended one without, is a claim that no event makes. */
     if (open != (info->end_offset == 0)) {
-        return !in_range(rows, info->begin_offset) || take_half(rows, "", info->begin_offset, info);
+        return !in_range(rows, info->begin_offset) || add_half(rows, "", info->begin_offset, info);
     }
-    return !in_range(rows, info->end_offset) || take_half(rows, ended, info->end_offset, info);
+    return !in_range(rows, info->end_offset) || add_half(rows, ended, info->end_offset, info);
 }
 
 static pawl_status each_claim(struct ledger_backend *backend, struct rows *rows, pawl_error *reterr)
 {
     rows->status = PAWL_OK;
     rows->reterr = reterr;
-    TRY(backend->ops->turns(backend, (pawl_view){ NULL, 0 }, take_row, rows, reterr));
+    TRY(backend->ops->turns(backend, (pawl_view){ NULL, 0 }, add_row, rows, reterr));
     return rows->status;
 }
 
@@ -170,7 +170,7 @@ struct page {
     uint64_t stray; /* the lowest offset of which a row speaks but no event; UINT64_MAX: none */
 };
 
-static pawl_status take_event(void *context, const pawl_event *event, pawl_error *reterr)
+static pawl_status add_event(void *context, const pawl_event *event, pawl_error *reterr)
 {
     struct page *page = context;
     const char *kind = turn_kind(event);
@@ -222,7 +222,7 @@ static pawl_status search_page(struct ledger_backend *backend,
     page->count = 0;
     page->stray = UINT64_MAX;
     memset(page->met, 0, sizeof(page->met));
-    pawl_status status = backend->ops->read(backend, &query, take_event, page, reterr);
+    pawl_status status = backend->ops->read(backend, &query, add_event, page, reterr);
     if (status != PAWL_OK && status != PAWL_CANCELLED) {
         return status;
     }

@@ -28,7 +28,7 @@ struct walk {
     struct witness witnesses[WITNESSES_MAX];
     size_t witness_count;
     pawl_verify_report report;
-    struct pawl__sha256 recent[LEDGER_SCENE_RECENT]; /* see ledger_scene */
+    struct pawl__sha256 recent[LEDGER_VERIFY_RECENT]; /* see ledger_verify_context */
     size_t recent_count;
     pawl_error anchor; /* it cannot be read: said when everything else was looked at */
     size_t bytes;      /* since the last report of progress */
@@ -84,7 +84,7 @@ static pawl_status bad_beside(struct walk *walk, const pawl_error *error, pawl_e
 
 /* --- heads that were noted --- */
 
-static pawl_status keep_hash(void *context, const pawl_event *event, pawl_error *reterr)
+static pawl_status copy_hash(void *context, const pawl_event *event, pawl_error *reterr)
 {
     (void)reterr;
     memcpy(context, event->hash, sizeof(event->hash));
@@ -131,7 +131,7 @@ pawl_status pawl__ledger_verify_contains(struct ledger_backend *backend,
         return PAWL_OK;
     }
     pawl_status status =
-        backend->ops->get(backend, (pawl_view){ NULL, 0 }, head->offset, keep_hash, hash, reterr);
+        backend->ops->get(backend, (pawl_view){ NULL, 0 }, head->offset, copy_hash, hash, reterr);
     if (status == PAWL_NOT_FOUND) {
         return cut_off(backend, head, whose, ret_bad, reterr);
     }
@@ -263,15 +263,15 @@ static pawl_status check_event(void *context, const pawl_event *event, pawl_erro
     TRY(pawl__ledger_verify_turn_event(&walk->turns, event, reterr));
     pawl__ledger_verify_index_event(&walk->indexes, event);
     walk->report.verified = next;
-    memcpy(&walk->recent[next.offset % LEDGER_SCENE_RECENT], next.hash, sizeof(next.hash));
-    walk->recent_count = MIN(walk->recent_count + 1, (size_t)LEDGER_SCENE_RECENT);
+    memcpy(&walk->recent[next.offset % LEDGER_VERIFY_RECENT], next.hash, sizeof(next.hash));
+    walk->recent_count = MIN(walk->recent_count + 1, (size_t)LEDGER_VERIFY_RECENT);
     walk->bytes += event->payload.len;
     return walk->bytes < PROGRESS_BYTES ? PAWL_OK : report_progress(walk, reterr);
 }
 
 static pawl_status find_out(struct walk *walk, pawl_error *reterr)
 {
-    struct ledger_scene scene = {
+    struct ledger_verify_context context = {
         .backend = walk->backend,
         .verified = walk->report.verified,
         .end = walk->end.offset,
@@ -281,12 +281,12 @@ static pawl_status find_out(struct walk *walk, pawl_error *reterr)
     uint64_t offset;
     char what[sizeof(walk->report.what)];
 
-    pawl__ledger_verify_context(&scene, &offset, what, sizeof(what));
+    pawl__ledger_verify_explain(&context, &offset, what, sizeof(what));
     if (offset <= walk->report.verified.offset) {
         /* Forged events before the break had good hashes; they are no part of what was appended. */
         walk->report.verified.offset = offset - 1;
         memcpy(walk->report.verified.hash,
-               &walk->recent[(offset - 1) % LEDGER_SCENE_RECENT],
+               &walk->recent[(offset - 1) % LEDGER_VERIFY_RECENT],
                PAWL_LEDGER_HASH_BYTES);
         if (offset == 1) {
             walk->report.verified = (pawl_ledger_head){ 0 };
@@ -407,7 +407,7 @@ static pawl_status set_out(struct walk *walk, pawl_error *reterr)
     }
     if (walk->options.from.offset > 0) {
         walk->report.verified = walk->options.from;
-        memcpy(&walk->recent[walk->options.from.offset % LEDGER_SCENE_RECENT],
+        memcpy(&walk->recent[walk->options.from.offset % LEDGER_VERIFY_RECENT],
                walk->options.from.hash,
                PAWL_LEDGER_HASH_BYTES);
         walk->recent_count = 1;

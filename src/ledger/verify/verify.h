@@ -1,7 +1,7 @@
 /* Proving a log: every hash computed again, and what stands beside the log compared with it.
  *
- * verify.c walks, verify_scene.c looks at the place where the chain broke and says what was done
- * there, verify_turns.c compares the rows of turns with the events they come from, verify_index.c the
+ * verify.c walks the log. Where the chain breaks, context.c reads the events around the break and says
+ * what was done to them. turns.c compares the rows of turns with the events they come from, index.c the
  * entries of the store's indexes. */
 #ifndef PAWL_LEDGER_VERIFY_VERIFY_H
 #define PAWL_LEDGER_VERIFY_VERIFY_H
@@ -33,20 +33,20 @@ PAWL_MUST_USE pawl_status pawl__ledger_verify_contains(struct ledger_backend *ba
 
 /* --- where the chain broke --- */
 
-enum { LEDGER_SCENE_RECENT = 64 };
+enum { LEDGER_VERIFY_RECENT = 64 };
 
-struct ledger_scene {
+struct ledger_verify_context {
     struct ledger_backend *backend;
     pawl_ledger_head verified; /* the last good one: the chain breaks behind it */
     uint64_t end;              /* the log's last offset */
-    /* hash(n) stands at n % LEDGER_SCENE_RECENT, for as many n up to `verified` as are known. */
+    /* hash(n) stands at n % LEDGER_VERIFY_RECENT, for as many n up to `verified` as are known. */
     const struct pawl__sha256 *recent;
     size_t recent_count;
 };
 
 /* Says which offset was the first that somebody touched, and how. Never fails: what it cannot find
  * out it calls a change. */
-void pawl__ledger_verify_context(const struct ledger_scene *scene,
+void pawl__ledger_verify_explain(const struct ledger_verify_context *context,
                                  uint64_t *ret_offset,
                                  char *ret_what,
                                  size_t what_size);
