@@ -161,10 +161,7 @@ pawl_status pawl__map_put(
         old = entry->value;
         entry->value = value;
     } else {
-        pawl_status status = insert(map, hash, key, value, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(insert(map, hash, key, value, reterr));
     }
     if (ret_old != NULL) {
         *ret_old = old;

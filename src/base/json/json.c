@@ -399,21 +399,20 @@ static pawl_status parse_item(struct parser *parser, int depth, json_t *array)
 static pawl_status parse_array(struct parser *parser, int depth, json_t **ret_json)
 {
     json_auto_t *array = ret_json == NULL ? NULL : json_array();
-    pawl_status status = ret_json != NULL && array == NULL ? fail_memory(parser) : PAWL_OK;
 
+    if (ret_json != NULL && array == NULL) {
+        return fail_memory(parser);
+    }
     parser->at++;
     skip_space(parser);
-    bool more = !take(parser, ']');
-    while (status == PAWL_OK && more) {
-        status = parse_item(parser, depth, array);
-        if (status == PAWL_OK) {
-            status = next_or_end(parser, ']', &more);
-        }
+    for (bool more = !take(parser, ']'); more;) {
+        TRY(parse_item(parser, depth, array));
+        TRY(next_or_end(parser, ']', &more));
     }
-    if (status == PAWL_OK && ret_json != NULL) {
+    if (ret_json != NULL) {
         *ret_json = STEAL(array);
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* Where the keys of an object are that were read so far: in it, or where none is made, aside. */
@@ -496,25 +495,24 @@ static pawl_status parse_member(struct parser *parser, int depth, struct keys *k
 static pawl_status parse_object(struct parser *parser, int depth, json_t **ret_json)
 {
     json_auto_t *object = ret_json == NULL ? NULL : json_object();
-    pawl_status status = ret_json != NULL && object == NULL ? fail_memory(parser) : PAWL_OK;
-    AUTO(keys_done) struct keys keys;
 
+    if (ret_json != NULL && object == NULL) {
+        return fail_memory(parser);
+    }
+    AUTO(keys_done) struct keys keys;
     keys.object = object;
     pawl__json_keys_init(&keys.aside);
     parser->at++;
     skip_space(parser);
-    bool more = !take(parser, '}');
-    while (status == PAWL_OK && more) {
-        status = object == NULL ? check_member(parser, depth, &keys)
-                                : parse_member(parser, depth, &keys);
-        if (status == PAWL_OK) {
-            status = next_or_end(parser, '}', &more);
-        }
+    for (bool more = !take(parser, '}'); more;) {
+        TRY(object == NULL ? check_member(parser, depth, &keys)
+                           : parse_member(parser, depth, &keys));
+        TRY(next_or_end(parser, '}', &more));
     }
-    if (status == PAWL_OK && ret_json != NULL) {
+    if (ret_json != NULL) {
         *ret_json = STEAL(object);
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* `depth` is that of the arrays and objects around the value. */

@@ -225,19 +225,17 @@ static pawl_status write_members(struct writer *writer,
                                  size_t count,
                                  int depth)
 {
-    pawl_status status = PAWL_OK;
-
     pawl__buf_add_char(writer->buf, '{');
-    for (size_t i = 0; status == PAWL_OK && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (i > 0) {
             pawl__buf_add_char(writer->buf, ',');
         }
         write_string(writer->buf, members[i].key);
         pawl__buf_add_char(writer->buf, ':');
-        status = write_value(writer, members[i].value, depth);
+        TRY(write_value(writer, members[i].value, depth));
     }
     pawl__buf_add_char(writer->buf, '}');
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status write_object(struct writer *writer, json_t *object, int depth)
@@ -265,18 +263,17 @@ static pawl_status write_object(struct writer *writer, json_t *object, int depth
 
 static pawl_status write_array(struct writer *writer, json_t *array, int depth)
 {
-    pawl_status status = PAWL_OK;
     size_t count = json_array_size(array);
 
     pawl__buf_add_char(writer->buf, '[');
-    for (size_t i = 0; status == PAWL_OK && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (i > 0) {
             pawl__buf_add_char(writer->buf, ',');
         }
-        status = write_value(writer, json_array_get(array, i), depth);
+        TRY(write_value(writer, json_array_get(array, i), depth));
     }
     pawl__buf_add_char(writer->buf, ']');
-    return status;
+    return PAWL_OK;
 }
 
 /* `depth` is that of the arrays and objects around the value. */
@@ -361,10 +358,8 @@ pawl_status pawl__json_same(pawl_view a, pawl_view b, bool *ret_same, pawl_error
         || pawl__json_parse(b, b.len, &json_b, NULL) != PAWL_OK) {
         return PAWL_OK;
     }
-    pawl_status status = pawl__json_canonical(json_a, &one, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__json_canonical(json_b, &other, reterr);
-    }
-    *ret_same = status == PAWL_OK && pawl__view_equal(pawl__buf_view(&one), pawl__buf_view(&other));
-    return status;
+    TRY(pawl__json_canonical(json_a, &one, reterr));
+    TRY(pawl__json_canonical(json_b, &other, reterr));
+    *ret_same = pawl__view_equal(pawl__buf_view(&one), pawl__buf_view(&other));
+    return PAWL_OK;
 }

@@ -110,19 +110,17 @@ static pawl_status check_buckets(const struct pawl__metric_def *def, pawl_error 
 
 pawl_status pawl__metric_check(const struct pawl__metric_def *def, pawl_error *reterr)
 {
-    pawl_status status = check_name(def, reterr);
-
-    for (size_t i = 0; status == PAWL_OK && i < PAWL__METRIC_LABELS_MAX && def->labels[i] != NULL;
-         i++) {
-        status = check_label(def, i, reterr);
+    TRY(check_name(def, reterr));
+    for (size_t i = 0; i < PAWL__METRIC_LABELS_MAX && def->labels[i] != NULL; i++) {
+        TRY(check_label(def, i, reterr));
     }
-    if (status == PAWL_OK && def->series_max > PAWL__METRIC_SERIES_MAX) {
-        status = pawl__fail(reterr,
-                            PAWL_INVALID,
-                            "metric '%s': series_max is %zu; the limit is %d",
-                            def->name,
-                            def->series_max,
-                            PAWL__METRIC_SERIES_MAX);
+    if (def->series_max > PAWL__METRIC_SERIES_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "metric '%s': series_max is %zu; the limit is %d",
+                          def->name,
+                          def->series_max,
+                          PAWL__METRIC_SERIES_MAX);
     }
-    return status == PAWL_OK ? check_buckets(def, reterr) : status;
+    return check_buckets(def, reterr);
 }
