@@ -18,7 +18,7 @@ enum { LEDGER_GROUP_MAX = 1000 }; /* requests that one transaction serves, ... *
 #define LEDGER_PAYLOAD_BYTES_LIMIT (256U << 20)
 
 struct pawl_ledger {
-    struct pawl__calls calls; /* that write: close waits for them */
+    struct pawl__calls calls; /* its clock; what writes is counted by the committer */
     struct ledger_backend *backend;
     pawl_ledger_options options;
     struct ledger_writer writer; /* the committer thread's */

@@ -58,10 +58,7 @@ pawl_status pawl__ledger_submit(pawl_ledger *ledger,
     }
     /* The committer's own waits are bounded (busy_ms_max, the server's timeouts), so this is too.
      */
-    pawl__calls_enter(&ledger->calls);
-    pawl_status status = pawl__commit_submit(ledger->commit, &item, INT64_MAX, reterr);
-    pawl__calls_leave(&ledger->calls);
-    return status;
+    return pawl__commit_submit(ledger->commit, &item, INT64_MAX, reterr);
 }
 
 /* --- the anchor --- */
@@ -225,13 +222,13 @@ void pawl_ledger_interrupt(pawl_ledger *ledger)
     }
 }
 
-/* Calls under way, then the committer. */
+/* All that writes waits for the committer, which answers everybody before it ends: the calls need no
+ * count of their own, at whose lock all appending threads would meet. */
 static bool stop(void *context, bool drain, int64_t deadline_ns)
 {
     pawl_ledger *ledger = context;
-    bool gone = pawl__calls_await(&ledger->calls, deadline_ns);
 
-    return pawl__commit_stop(ledger->commit, drain, deadline_ns, NULL) == PAWL_OK && gone;
+    return pawl__commit_stop(ledger->commit, drain, deadline_ns, NULL) == PAWL_OK;
 }
 
 static void interrupt(void *context)
