@@ -119,10 +119,7 @@ static pawl_status give(struct parse *parse,
         char what[WHAT_SIZE];
 
         snprintf(what, sizeof(what), "'--%s'", flag->name);
-        pawl_status status = check_value(what, value, rule, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(check_value(what, value, rule, reterr));
     }
     parse->args.given[parse->args.given_count++] = (struct pawl__cli_given){ flag, value };
     parse->args.help = parse->args.help || strcmp(flag->name, "help") == 0;
@@ -201,10 +198,7 @@ static pawl_status parse_letters(struct parse *parse, const char *argument, pawl
             return letter[1] == '\0' ? give_next(parse, flag, reterr)
                                      : give(parse, flag, letter + 1, reterr);
         }
-        pawl_status status = give(parse, flag, NULL, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(give(parse, flag, NULL, reterr));
     }
     return PAWL_OK;
 }
@@ -314,10 +308,7 @@ static pawl_status check_complete(const struct pawl__cli_args *args, pawl_error 
 static pawl_status parse_all(struct parse *parse, pawl_error *reterr)
 {
     while (parse->at < parse->argc) {
-        pawl_status status = parse_argument(parse, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(parse_argument(parse, reterr));
     }
     return parse->args.help ? PAWL_OK : check_complete(&parse->args, reterr);
 }

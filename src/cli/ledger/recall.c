@@ -27,11 +27,8 @@ static pawl_status read_vector(struct pawl__json_node node,
                                pawl_error *reterr)
 {
     struct pawl__json_node array;
-    pawl_status status = pawl__json_array(node, &array, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__json_array(node, &array, reterr));
     size_t count = pawl__json_count(&array);
     if (count == 0 || count > PAWL_EMBEDDING_DIMENSIONS_MAX) {
         return pawl__json_fail(&array,
@@ -47,10 +44,7 @@ static pawl_status read_vector(struct pawl__json_node node,
     }
     for (size_t i = 0; i < count; i++) {
         double value = 0;
-        status = pawl__json_real(pawl__json_item(&array, i), &value, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__json_real(pawl__json_item(&array, i), &value, reterr));
         vector.values[i] = (float)value;
     }
     *ret_vector = vector;

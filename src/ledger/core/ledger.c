@@ -39,10 +39,7 @@ static pawl_status commit_group(void *context,
     for (size_t i = 0; i < count; i++) {
         requests[i] = request_of(items[i]);
     }
-    pawl_status status = pawl__ledger_write_group(&ledger->writer, requests, count, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__ledger_write_group(&ledger->writer, requests, count, reterr));
     pawl__watch_bump(&ledger->watch);
     return PAWL_OK;
 }
@@ -86,11 +83,7 @@ static void settle_main(void *context)
 
 static pawl_status start_settler(pawl_ledger *ledger, pawl_error *reterr)
 {
-    pawl_status status = pawl__cancel_init(&ledger->settler_cancel, NULL, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cancel_init(&ledger->settler_cancel, NULL, reterr));
     ledger->settler_ready = true;
     return pawl__thread_start(&ledger->settler, "pawl-settle", settle_main, ledger, reterr);
 }
@@ -153,10 +146,7 @@ static pawl_status take_options(const pawl_ledger_options *given,
                                 pawl_error *reterr)
 {
     *options = (pawl_ledger_options)PAWL_LEDGER_OPTIONS_INIT;
-    pawl_status status = pawl__take_sized("options", given, options, sizeof(*options), reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__take_sized("options", given, options, sizeof(*options), reterr));
     if (options->accept_damage && !options->read_only) {
         return pawl__fail(reterr, PAWL_INVALID, "accept_damage: needs read_only");
     }

@@ -136,17 +136,10 @@ pawl_status pawl__work_key_decide_end(struct work_key_row *row,
                                       bool *ret_changed,
                                       pawl_error *reterr)
 {
-    pawl_status status = check_owner(row, owner_token, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_owner(row, owner_token, reterr));
     bool same = row->state == end;
     if (same) {
-        status = pawl__json_same(row->response, response, &same, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
+        TRY(pawl__json_same(row->response, response, &same, reterr));
     }
     if (same) {
         *ret_changed = false;

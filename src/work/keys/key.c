@@ -108,23 +108,21 @@ static pawl_status check_links(struct work_tx *tx, struct begin_request *begin, 
     const struct work_item_ops *items = tx->backend->items;
     struct work_task task = { .known = true };
     struct work_row *row = NULL;
-    pawl_status status = PAWL_OK;
-
     if (given->task_id.len > 0) {
-        status = items->tasks(tx->backend, &given->task_id, 1, tx->arena, &task, reterr);
+        TRY(items->tasks(tx->backend, &given->task_id, 1, tx->arena, &task, reterr));
     }
-    if (status == PAWL_OK && !task.known) {
+    if (!task.known) {
         return pawl__work_refuse(
             &begin->request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(given->task_id));
     }
-    if (status == PAWL_OK && given->work_item_id.len > 0) {
-        status = items->load(tx->backend, &given->work_item_id, 1, tx->arena, &row, reterr);
-        if (status == PAWL_OK && row == NULL) {
+    if (given->work_item_id.len > 0) {
+        TRY(items->load(tx->backend, &given->work_item_id, 1, tx->arena, &row, reterr));
+        if (row == NULL) {
             return pawl__work_refuse(
                 &begin->request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(given->work_item_id));
         }
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status run_begin(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
@@ -229,6 +227,7 @@ pawl_status pawl_idem_begin(pawl_work *work,
     pawl_idem_request taken = PAWL_IDEM_REQUEST_INIT;
     char hash[PAWL_REQUEST_HASH_SIZE];
     struct begin_request begin = { .request = { .kind = WORK_RUN, .run = run_begin } };
+
     TRY(pawl__take_sized("request", request, &taken, sizeof(taken), reterr));
     TRY(parse_begin(work, &taken, hash, &begin.given, reterr));
     pawl_status status = pawl__work_submit_request(work, &begin.request, reterr);

@@ -103,10 +103,7 @@ static pawl_status gather(struct gathered *gathered,
 {
     if (!is_gathered(gathered, rows, index)) {
         pawl_checkpoint row;
-        pawl_status status = read_row(rows, index, &row, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(read_row(rows, index, &row, reterr));
         pawl__arena_clear(&gathered->arena);
         if (!pawl__work_copy_checkpoint(&gathered->arena, &row, &gathered->checkpoint)) {
             return no_memory(reterr);
@@ -121,12 +118,10 @@ static pawl_status gather(struct gathered *gathered,
 static pawl_status gather_all(void *context, const struct pawl__pg_rows *rows, pawl_error *reterr)
 {
     struct gathered *gathered = context;
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < rows->count && status == PAWL_OK; i++) {
-        status = gather(gathered, rows, i, reterr);
+    for (size_t i = 0; i < rows->count; i++) {
+        TRY(gather(gathered, rows, i, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* An id is unique within its task by the table, and in all by this lock. */
@@ -257,23 +252,23 @@ static pawl_status pg_add(struct work_backend *base,
                           pawl_error *reterr)
 {
     const char *type = pawl__work_checkpoint_type_text(checkpoint->type);
-    pawl_status status = pawl__work_pg_ask(of(base),
-                                           WORK_PG_CHECKPOINT_ADD,
-                                           PG_ARGS(pawl__pg_text(checkpoint->checkpoint_id),
-                                                   pawl__pg_text(checkpoint->task_id),
-                                                   pawl__work_pg_optional(checkpoint->work_item_id),
-                                                   pawl__pg_text(pawl_view_of(type)),
-                                                   pawl__pg_text(checkpoint->snapshot_data),
-                                                   pawl__work_pg_optional(checkpoint->metadata),
-                                                   pawl__pg_time(now->wall_us)),
-                                           on_sequence,
-                                           ret_sequence,
-                                           reterr);
 
-    for (size_t i = 0; i < checkpoint->evidence_count && status == PAWL_OK; i += RESULTS_AT_ONCE) {
-        status = add_pieces(of(base), now, checkpoint, i, reterr);
+    TRY(pawl__work_pg_ask(of(base),
+                          WORK_PG_CHECKPOINT_ADD,
+                          PG_ARGS(pawl__pg_text(checkpoint->checkpoint_id),
+                                  pawl__pg_text(checkpoint->task_id),
+                                  pawl__work_pg_optional(checkpoint->work_item_id),
+                                  pawl__pg_text(pawl_view_of(type)),
+                                  pawl__pg_text(checkpoint->snapshot_data),
+                                  pawl__work_pg_optional(checkpoint->metadata),
+                                  pawl__pg_time(now->wall_us)),
+                          on_sequence,
+                          ret_sequence,
+                          reterr));
+    for (size_t i = 0; i < checkpoint->evidence_count; i += RESULTS_AT_ONCE) {
+        TRY(add_pieces(of(base), now, checkpoint, i, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status pg_record(struct work_backend *base,
@@ -509,11 +504,9 @@ static pawl_status pg_row_exists(struct work_backend *base,
                                  pawl_error *reterr)
 {
     AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
-    pawl_status status = pawl__work_pg_borrow(base, &borrowed, reterr);
 
-    return status == PAWL_OK
-               ? pawl__pg_row_exists(borrowed.pg, select, ROW_EXISTS_MS_MAX, ret_exists, reterr)
-               : status;
+    TRY(pawl__work_pg_borrow(base, &borrowed, reterr));
+    return pawl__pg_row_exists(borrowed.pg, select, ROW_EXISTS_MS_MAX, ret_exists, reterr);
 }
 
 const struct work_checkpoint_ops pawl__work_pg_checkpoints = {

@@ -161,27 +161,24 @@ static pawl_status pg_prune(struct work_backend *base,
                             pawl_error *reterr)
 {
     uint64_t removed = 0;
-    pawl_status status =
-        pawl__work_pg_ask(of(base),
+
+    TRY(pawl__work_pg_ask(of(base),
                           WORK_PG_KEY_PRUNE_OVER,
                           PG_ARGS(pawl__pg_time(now->wall_us), pawl__pg_i64((int64_t)count)),
                           add_affected,
                           &removed,
-                          reterr);
-
-    if (status == PAWL_OK && removed < count) {
-        status = pawl__work_pg_ask(
+                          reterr));
+    if (removed < count) {
+        TRY(pawl__work_pg_ask(
             of(base),
             WORK_PG_KEY_PRUNE_OLD,
             PG_ARGS(pawl__pg_i64((int64_t)(count - removed)), pawl__pg_time(completed_before_us)),
             add_affected,
             &removed,
-            reterr);
+            reterr));
     }
-    if (status == PAWL_OK) {
-        *ret_removed = removed;
-    }
-    return status;
+    *ret_removed = removed;
+    return PAWL_OK;
 }
 
 /* --- Reading --- */

@@ -58,8 +58,8 @@ static pawl_status read_evidence(struct pawl__sqlite *db,
     bool more = false;
 
     pawl__sqlite_bind_text(&stmt, 1, checkpoint->checkpoint_id);
-    pawl_status status = pawl__sqlite_next(&stmt, &more, reterr);
-    while (status == PAWL_OK && more) {
+    TRY(pawl__sqlite_next(&stmt, &more, reterr));
+    while (more) {
         if (checkpoint->evidence_count == room) {
             size_t larger = room == 0 ? 4 : 2 * room;
             pawl_evidence *moved = pawl__arena_take(arena, larger * sizeof(*moved));
@@ -85,9 +85,9 @@ static pawl_status read_evidence(struct pawl__sqlite *db,
         }
         checkpoint->evidence_count++;
         checkpoint->evidence = pieces;
-        status = pawl__sqlite_next(&stmt, &more, reterr);
+        TRY(pawl__sqlite_next(&stmt, &more, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* Shows the rows of `stmt` until `visit` says no. */
@@ -175,12 +175,10 @@ static pawl_status insert(struct pawl__sqlite *db,
     pawl__sqlite_bind_text(&stmt, 5, checkpoint->snapshot_data);
     pawl__work_bind_optional(&stmt, 6, checkpoint->metadata);
     pawl__work_bind_time(&stmt, 7, now->wall_us);
-    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
-    if (status == PAWL_OK) {
-        *ret_sequence = pawl__sqlite_i64(&stmt, 0);
-        status = pawl__sqlite_next(&stmt, &row, reterr);
-    }
-    return status;
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
+    *ret_sequence = pawl__sqlite_i64(&stmt, 0);
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
+    return PAWL_OK;
 }
 
 static pawl_status insert_evidence(struct pawl__sqlite *db,
@@ -226,16 +224,14 @@ static pawl_status sqlite_add(struct work_backend *base,
                               pawl_error *reterr)
 {
     struct pawl__sqlite *db = of(base)->writer;
-    pawl_status status = insert(db, now, checkpoint, ret_sequence, reterr);
 
-    for (size_t i = 0; i < checkpoint->evidence_count && status == PAWL_OK; i++) {
+    TRY(insert(db, now, checkpoint, ret_sequence, reterr));
+    for (size_t i = 0; i < checkpoint->evidence_count; i++) {
         struct work_checkpoint_result good = { .ordinal = i, .ok = true };
-        status = insert_evidence(db, checkpoint, i, reterr);
-        if (status == PAWL_OK) {
-            status = insert_result(db, now, checkpoint, &good, reterr);
-        }
+        TRY(insert_evidence(db, checkpoint, i, reterr));
+        TRY(insert_result(db, now, checkpoint, &good, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status set_verified(struct pawl__sqlite *db,
@@ -331,18 +327,14 @@ static pawl_status sqlite_remove(struct work_backend *base,
                                  pawl_error *reterr)
 {
     struct pawl__sqlite *db = of(base)->writer;
-    pawl_status status = PAWL_OK;
-
     (void)task_id;
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (archive) {
-            status = archive_one(db, now, ids[i], reterr);
+            TRY(archive_one(db, now, ids[i], reterr));
         }
-        if (status == PAWL_OK) {
-            status = remove_one(db, ids[i], reterr);
-        }
+        TRY(remove_one(db, ids[i], reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* --- Reading --- */

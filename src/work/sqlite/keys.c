@@ -70,12 +70,10 @@ static pawl_status read_floor(struct work_sqlite *backend, uint64_t *ret_floor, 
     AUTO(pawl__sqlite_reset)
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_KEY_FLOOR);
     bool row = false;
-    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
 
-    if (status == PAWL_OK) {
-        *ret_floor = row ? (uint64_t)pawl__sqlite_i64(&stmt, 0) : 0;
-    }
-    return status;
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
+    *ret_floor = row ? (uint64_t)pawl__sqlite_i64(&stmt, 0) : 0;
+    return PAWL_OK;
 }
 
 static pawl_status sqlite_load(struct work_backend *base,
@@ -180,11 +178,9 @@ static pawl_status prune_by(struct work_sqlite *backend,
         bind_prune(backend, now, completed_before_us, &stmt);
     }
     pawl__sqlite_bind_i64(&stmt, 5, (int64_t)count);
-    pawl_status status = pawl__sqlite_run(&stmt, reterr);
-    if (status == PAWL_OK) {
-        *removed += (uint64_t)pawl__sqlite_changes(backend->writer);
-    }
-    return status;
+    TRY(pawl__sqlite_run(&stmt, reterr));
+    *removed += (uint64_t)pawl__sqlite_changes(backend->writer);
+    return PAWL_OK;
 }
 
 static pawl_status sqlite_prune(struct work_backend *base,
@@ -200,16 +196,12 @@ static pawl_status sqlite_prune(struct work_backend *base,
         WORK_SQL_KEY_PRUNE_OLD,
     };
     uint64_t removed = 0;
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < COUNT_OF(statements) && status == PAWL_OK && removed < count; i++) {
-        status = prune_by(
-            of(base), statements[i], now, completed_before_us, count - removed, &removed, reterr);
+    for (size_t i = 0; i < COUNT_OF(statements) && removed < count; i++) {
+        TRY(prune_by(
+            of(base), statements[i], now, completed_before_us, count - removed, &removed, reterr));
     }
-    if (status == PAWL_OK) {
-        *ret_removed = removed;
-    }
-    return status;
+    *ret_removed = removed;
+    return PAWL_OK;
 }
 
 /* --- Reading --- */
@@ -314,11 +306,9 @@ static pawl_status prunable_in(struct work_sqlite *backend,
     bool row = false;
 
     bind_prune(backend, now, completed_before_us, &stmt);
-    pawl_status status = pawl__sqlite_next(&stmt, &row, reterr);
-    if (status == PAWL_OK) {
-        *ret_count = (uint64_t)pawl__sqlite_i64(&stmt, 0);
-    }
-    return status;
+    TRY(pawl__sqlite_next(&stmt, &row, reterr));
+    *ret_count = (uint64_t)pawl__sqlite_i64(&stmt, 0);
+    return PAWL_OK;
 }
 
 static pawl_status sqlite_prunable(struct work_backend *base,

@@ -79,11 +79,9 @@ static pawl_status sqlite_remove(struct work_backend *base,
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(of(base)->writer, WORK_SQL_SCHEDULE_REMOVE);
 
     pawl__sqlite_bind_text(&stmt, 1, schedule_id);
-    pawl_status status = pawl__sqlite_run(&stmt, reterr);
-    if (status == PAWL_OK) {
-        *ret_removed = pawl__sqlite_changes(of(base)->writer) > 0;
-    }
-    return status;
+    TRY(pawl__sqlite_run(&stmt, reterr));
+    *ret_removed = pawl__sqlite_changes(of(base)->writer) > 0;
+    return PAWL_OK;
 }
 
 static pawl_status sqlite_fired(struct work_backend *base,
