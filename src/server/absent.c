@@ -38,8 +38,10 @@ pawl_status pawl__serve_node_close(struct pawl__serve_node *node, pawl_error *re
     return PAWL_OK;
 }
 
+/* NOLINTBEGIN(readability-non-const-parameter): the one that listens fills them in */
 pawl_status pawl__http_listen(
     const char *address, int *ret_fd, char *ret_text, size_t size, pawl_error *reterr)
+/* NOLINTEND(readability-non-const-parameter) */
 {
     (void)address;
     (void)ret_fd;

@@ -81,7 +81,7 @@ static void check_config(const struct pawl__config *config)
 
         CHECK((entry->text != NULL) == (entry->line > 0));
         if (entry->text != NULL) {
-            pawl__config_add_shown(config, i, &shown);
+            pawl__config_add_shown(config, (enum pawl__setting_id)i, &shown);
             CHECK(pawl__view_is_utf8(pawl__buf_view(&shown)));
         }
     }

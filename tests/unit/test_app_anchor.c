@@ -224,7 +224,9 @@ static void alter_descriptor(struct app_fixture *f, const char *from, const char
     assert_true(value.found);
     char *at = memmem(value.bytes.data, value.bytes.len, from, strlen(from));
     assert_non_null(at);
-    memcpy(at, to, strlen(to));
+    for (size_t i = 0; to[i] != '\0'; i++) {
+        at[i] = to[i];
+    }
     app_sabotage(f, APP_META, key, value.bytes);
 }
 

@@ -285,7 +285,7 @@ static void test_a_run_that_waits_outlasts_any_stall_and_another_a_minute(void *
     const struct runner_plan ends = { .jobs = 1 };
 
     (void)state;
-    assert_true(pawl__cli_plan_outlasts(&stays, 24 * 3600 * NS_PER_S));
+    assert_true(pawl__cli_plan_outlasts(&stays, INT64_C(24) * 3600 * NS_PER_S));
     assert_true(pawl__cli_plan_outlasts(&ends, 59 * NS_PER_S));
     assert_false(pawl__cli_plan_outlasts(&ends, 60 * NS_PER_S));
 }

@@ -330,8 +330,8 @@ static pawl_status open_rows(struct numbers *numbers, pawl_error *reterr)
     if (numbers->rows == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for partitions");
     }
-    for (uint16_t i = 0; i < check->app->partition_count; i++) {
-        TRY(pawl__check_rows_open(check, i, &numbers->rows[i], reterr));
+    for (size_t i = 0; i < check->app->partition_count; i++) {
+        TRY(pawl__check_rows_open(check, (uint16_t)i, &numbers->rows[i], reterr));
     }
     return PAWL_OK;
 }

@@ -198,8 +198,8 @@ static pawl_status add_sequences(struct numbers *numbers, pawl_error *reterr)
     const pawl_app_descriptor *descriptor = pawl_app_get_descriptor(numbers->app);
     bool found = false;
 
-    for (uint16_t i = PAWL_APP_SEQ_WLOG_OFFSET; i <= PAWL_APP_SEQ_OW_RECORD; i++) {
-        TRY(add_wanted(numbers, i, &found, reterr));
+    for (int i = PAWL_APP_SEQ_WLOG_OFFSET; i <= PAWL_APP_SEQ_OW_RECORD; i++) {
+        TRY(add_wanted(numbers, (uint16_t)i, &found, reterr));
     }
     for (size_t i = 0; i < descriptor->kind_count; i++) {
         const pawl_app_kind *kind = &descriptor->kinds[i];
