@@ -1,6 +1,9 @@
 #include "store/rocksdb/shim.h"
 
 #include <rocksdb/cache.h>
+#if __has_include(<rocksdb/advanced_cache.h>) /* since 8.1 the class itself is there */
+#include <rocksdb/advanced_cache.h>
+#endif
 #include <rocksdb/env.h>
 #include <rocksdb/options.h>
 #include <rocksdb/write_buffer_manager.h>
