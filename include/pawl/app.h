@@ -457,7 +457,7 @@ typedef enum pawl_app_fault {
     PAWL_APP_AHEAD,    /* the store has `first` as the last number; the log ends at `last` */
     PAWL_APP_BEHIND,   /* the store has `first` as the last number, and does not read those events
                          of the log again that go on to `last`: numbers would be given out twice */
-    PAWL_APP_NO_EVENT, /* the partition's log lacks its offsets first .. last, whoever's they were */
+    PAWL_APP_NO_EVENT, /* the partition's log lacks its offsets first .. last, of any workspace */
     PAWL_APP_DAMAGED   /* what is stored of it, or of its partition's offset, cannot be read */
 } pawl_app_fault;
 

@@ -84,7 +84,7 @@ static pawl_status follow_on(const struct pawl__cli_run *run,
     while (status == PAWL_OK && left > 0 && !pawl__cli_interrupted()) {
         status = print_more(run, reader, &left, &away, reterr);
         if (status == PAWL_OK) {
-            status = pawl__cli_out_check(reterr); /* whoever reads sees it before we wait */
+            status = pawl__cli_out_check(reterr); /* the reader sees it before we wait */
         }
         if (status == PAWL_OK && left > 0) {
             status = wait_for_more(reader, &away, reterr);

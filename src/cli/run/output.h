@@ -35,7 +35,7 @@ PAWL_MUST_USE pawl_status pawl__cli_output_add(struct runner_output *output,
                                                const struct runner_capture *err,
                                                pawl_error *reterr);
 
-/* The same for what no command printed: now, whoever's turn it is. */
+/* Prints a message of the run itself at once, out of turn. */
 PAWL_MUST_USE pawl_status pawl__cli_output_say(struct runner_output *output,
                                                const struct runner_capture *out,
                                                pawl_error *reterr);

@@ -107,8 +107,8 @@ struct runner_plan {
 /* How many items to claim now. */
 uint64_t pawl__cli_plan_want(const struct runner_plan *plan);
 
-/* Whether the run goes on though the store could not be asked for so long: for ever when it stays, a
- * minute otherwise. */
+/* Whether the run continues after the store has failed for this long. A run that waits for new items
+ * always continues, any other for up to a minute. */
 bool pawl__cli_plan_outlasts(const struct runner_plan *plan, int64_t failing_ns);
 
 /* What is left of the items that the run is for. */
