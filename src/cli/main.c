@@ -5,6 +5,7 @@
 
 #include "base/core/error.h"
 #include "base/core/macros.h"
+#include "base/os/clock.h"
 #include "cli/commands.h"
 #include "cli/frame/args.h"
 #include "cli/frame/help.h"
@@ -95,6 +96,7 @@ static pawl_status run_line(
     AUTO(pawl__cli_args_done) struct pawl__cli_args args = { 0 };
     struct pawl__cli_run run = {
         .args = &args,
+        .clock = pawl__clock_real(),
         .json = json,
         .term = pawl__term_look(STDOUT_FILENO, (const char *const *)environ),
     };

@@ -4,6 +4,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "cli/frame/run.h"
+
 static volatile sig_atomic_t interrupted;
 /* Lock-free, so the handler may look at it. */
 static _Atomic(const struct pawl__cli_wakeable *) woken;
@@ -63,12 +65,14 @@ void pawl__cli_interrupt_escalates(const struct pawl__cli_wakeable *target)
     atomic_store(&escalation, target);
 }
 
-struct pawl__cli_progress pawl__cli_progress_start(const char *label, bool bytes)
+struct pawl__cli_progress pawl__cli_progress_start(const struct pawl__cli_run *run,
+                                                   const char *label,
+                                                   bool bytes)
 {
     pawl__cli_interrupt_catch();
     return (struct pawl__cli_progress){
         .options = { .term = pawl__term_look(STDERR_FILENO, (const char *const *)environ),
-                     .clock = pawl__clock_real(),
+                     .clock = run->clock,
                      .label = label,
                      .bytes = bytes },
         .fd = STDERR_FILENO,

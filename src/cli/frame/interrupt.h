@@ -5,6 +5,8 @@
 
 #include "base/os/term.h"
 
+struct pawl__cli_run;
+
 /* From here on Ctrl-C, SIGTERM and SIGHUP are noticed instead of ending the process, once; the second
  * one ends it. */
 void pawl__cli_interrupt_catch(void);
@@ -31,7 +33,9 @@ struct pawl__cli_progress {
     int fd;
     bool started;
 };
-struct pawl__cli_progress pawl__cli_progress_start(const char *label, bool bytes);
+struct pawl__cli_progress pawl__cli_progress_start(const struct pawl__cli_run *run,
+                                                   const char *label,
+                                                   bool bytes);
 bool pawl__cli_progress_step(void *context, uint64_t done, uint64_t total);
 void pawl__cli_progress_done(struct pawl__cli_progress *work); /* for AUTO, too */
 

@@ -21,11 +21,13 @@
 #include "cli/frame/args.h"
 #include "cli/frame/command.h"
 
+struct pawl__clock;
 struct pawl__config;
 
 struct pawl__cli_run {
     const struct pawl__cli_args *args;
     const struct pawl__config *config; /* NULL for a command with no_settings */
+    struct pawl__clock *clock;         /* main makes the one real clock of the program */
     bool json;
     struct pawl__term term; /* standard output */
 };

@@ -34,10 +34,13 @@ static pawl_status print_row(json_t *row, pawl_error *reterr)
 
 /* --- snapshot --- */
 
-static pawl_status snapshot_to(pawl_ledger *ledger, const char *path, pawl_error *reterr)
+static pawl_status snapshot_to(const struct pawl__cli_run *run,
+                               pawl_ledger *ledger,
+                               const char *path,
+                               pawl_error *reterr)
 {
     AUTO(pawl__cli_progress_done)
-    struct pawl__cli_progress work = pawl__cli_progress_start("snapshot", false);
+    struct pawl__cli_progress work = pawl__cli_progress_start(run, "snapshot", false);
     char text[LEDGER_HEAD_SIZE];
     pawl_ledger_head head;
     pawl_status status =
@@ -82,7 +85,8 @@ static pawl_status snapshot_run(struct pawl__cli_run *run, pawl_error *reterr)
         return pawl__fail(reterr, PAWL_INVALID, "a FILE and --schedule or --dir: choose one");
     }
     TRY(pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr));
-    return path != NULL ? snapshot_to(ledger, path, reterr) : snapshot_into(run, ledger, reterr);
+    return path != NULL ? snapshot_to(run, ledger, path, reterr)
+                        : snapshot_into(run, ledger, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_ledger_snapshot = {
@@ -238,7 +242,7 @@ static pawl_status print_restored(const struct pawl__cli_run *run,
 static pawl_status restore_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__cli_progress_done)
-    struct pawl__cli_progress work = pawl__cli_progress_start("restore", false);
+    struct pawl__cli_progress work = pawl__cli_progress_start(run, "restore", false);
     pawl_restore_options options = PAWL_RESTORE_OPTIONS_INIT;
     pawl_restored restored;
 

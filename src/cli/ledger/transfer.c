@@ -63,7 +63,7 @@ static pawl_status export_run(struct pawl__cli_run *run, pawl_error *reterr)
     TRY(pawl__cli_ledger_filter(run, &filter, reterr));
     TRY(pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr));
     AUTO(pawl__cli_progress_done)
-    struct pawl__cli_progress work = pawl__cli_progress_start("export", false);
+    struct pawl__cli_progress work = pawl__cli_progress_start(run, "export", false);
     pawl_status status = pawl_ledger_export(
         ledger, path, format, &filter, pawl__cli_progress_step, &work, &count, reterr);
     pawl__cli_progress_done(&work);
@@ -184,7 +184,7 @@ static pawl_status import_run(struct pawl__cli_run *run, pawl_error *reterr)
     }
     AUTO(pawl__cli_progress_done)
     struct pawl__cli_progress work =
-        pawl__cli_progress_start("import", format == PAWL_FORMAT_JSONL);
+        pawl__cli_progress_start(run, "import", format == PAWL_FORMAT_JSONL);
     status =
         pawl_ledger_import(ledger, path, format, pawl__cli_progress_step, &work, &report, reterr);
     pawl__cli_progress_done(&work);

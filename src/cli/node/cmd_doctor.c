@@ -1,6 +1,5 @@
 #include "base/core/error.h"
 #include "base/core/macros.h"
-#include "base/os/clock.h"
 #include "base/os/display.h"
 #include "cli/commands.h"
 #include "cli/frame/run.h"
@@ -140,7 +139,7 @@ static pawl_status doctor_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(DOCTOR_BYTES_MAX);
     AUTO(pawl__cli_doctor_done)
-    struct pawl__cli_doctor doctor = { .args = run->args, .clock = pawl__clock_real() };
+    struct pawl__cli_doctor doctor = { .args = run->args, .clock = run->clock };
 
     pawl_status status = pawl__cli_doctor_inspect(&doctor, reterr);
     if (status != PAWL_OK) {

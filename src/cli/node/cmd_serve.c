@@ -83,6 +83,7 @@ static struct pawl__serve_options options_of(const struct pawl__cli_run *run,
     const char *listen = pawl__cli_args_value(run->args, "listen");
 
     options.work_sweep_ms = (uint32_t)sweep_ms(run);
+    options.http.clock = run->clock;
     options.http.workers_isolated = WORKERS;
     options.open_ms = OPEN_MS;
     options.partitions_max =
