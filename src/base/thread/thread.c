@@ -52,6 +52,24 @@ void pawl__cond_done(struct pawl__cond *cond)
     REQUIRE(pthread_cond_destroy(&cond->cond) == 0);
 }
 
+pawl_status pawl__lock_cond_init(struct pawl__lock *lock,
+                                 struct pawl__cond *cond,
+                                 pawl_error *reterr)
+{
+    TRY(pawl__lock_init(lock, reterr));
+    pawl_status status = pawl__cond_init(cond, reterr);
+    if (status != PAWL_OK) {
+        pawl__lock_done(lock);
+    }
+    return status;
+}
+
+void pawl__lock_cond_done(struct pawl__lock *lock, struct pawl__cond *cond)
+{
+    pawl__cond_done(cond);
+    pawl__lock_done(lock);
+}
+
 void pawl__cond_signal(struct pawl__cond *cond)
 {
     REQUIRE(pthread_cond_signal(&cond->cond) == 0);

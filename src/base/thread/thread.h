@@ -39,6 +39,13 @@ void pawl__unlock(struct pawl__lock *lock) RELEASES_LOCK(*lock);
 
 PAWL_MUST_USE pawl_status pawl__cond_init(struct pawl__cond *cond, pawl_error *reterr);
 void pawl__cond_done(struct pawl__cond *cond);
+
+/* A lock and the condition that is waited for with it: both or none. */
+PAWL_MUST_USE pawl_status pawl__lock_cond_init(struct pawl__lock *lock,
+                                               struct pawl__cond *cond,
+                                               pawl_error *reterr);
+void pawl__lock_cond_done(struct pawl__lock *lock, struct pawl__cond *cond);
+
 void pawl__cond_signal(struct pawl__cond *cond);
 void pawl__cond_broadcast(struct pawl__cond *cond);
 void pawl__cond_wait(struct pawl__cond *cond, struct pawl__lock *lock) REQUIRES_LOCK(*lock);

@@ -106,10 +106,10 @@ PAWL_MUST_USE pawl_status pawl__work_tx_submit(struct work_tx *tx,
 /* A call that wants items. */
 struct work_claiming {
     struct work_request request;
-    pawl_claim claim; /* as given, with every default filled in */
-    uint32_t more;    /* items to lease on top, when everybody has got what was asked for */
-    size_t calls_at;  /* fast_path.c's: where its calls begin, ... */
-    size_t ahead_at;  /* ... and those for more */
+    pawl_claim claim;   /* as given, with every default filled in */
+    uint32_t prefetch;  /* items to lease in addition, once every claim has what it asked for */
+    size_t calls_at;    /* fast_path.c's: where its calls begin, ... */
+    size_t prefetch_at; /* ... and those that prefetch */
     struct work_filter filter;
     pawl_claimed *claimed; /* answer; NULL: none */
     int64_t next_due_ns;   /* answer: when to look again, on the store's clock; INT64_MAX: never */

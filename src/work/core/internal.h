@@ -21,9 +21,9 @@ struct pawl_work {
     struct pawl__watch watch; /* tells waiting claims that there may be something */
     bool watch_ready;
     atomic_bool waits_cancelled;
-    atomic_bool interrupted;  /* calls on the store end soon */
-    struct work_ahead *ahead; /* NULL: nothing is leased ahead */
-    struct pawl__calls calls; /* that write, or wait: close waits for them */
+    atomic_bool interrupted;        /* calls on the store end soon */
+    struct work_prefetch *prefetch; /* NULL: claims prefetch nothing */
+    struct pawl__calls calls;       /* that write, or wait: close waits for them */
 };
 
 /* pawl_work_open on a clock and a boot that a test brings. */
@@ -60,12 +60,8 @@ PAWL_MUST_USE pawl_status pawl__work_claim_until(pawl_work *work,
                                                  int64_t deadline_ns,
                                                  pawl_error *reterr);
 
-/* pawl_work_release without waiting; a work_ahead_release. */
-PAWL_MUST_USE pawl_status pawl__work_release_async(void *work,
-                                                   const pawl_lease *lease,
-                                                   pawl_work_answer answer,
-                                                   void *context,
-                                                   pawl_error *reterr);
+/* pawl_work_release without waiting; its context is the pawl_work. */
+work_release_fn pawl__work_release_async;
 
 /* Lets go on, or fails, what waits for items that foreign SQL has ended. Adds to *freed. */
 PAWL_MUST_USE pawl_status pawl__work_free_orphans(pawl_work *work,

@@ -169,12 +169,12 @@ static pawl_status start(pawl_work *work, pawl_error *reterr)
     options.limits.async_bytes_max = UNAWAITED_BYTES_MAX;
     TRY(pawl__commit_new(&options, &work->commit, reterr));
     return work->options.claim_ahead == 0 ? PAWL_OK
-                                          : pawl__ahead_new(work->options.claim_ahead,
-                                                            work->calls.clock,
-                                                            pawl__work_release_async,
-                                                            work,
-                                                            &work->ahead,
-                                                            reterr);
+                                          : pawl__work_prefetch_new(work->options.claim_ahead,
+                                                                    work->calls.clock,
+                                                                    pawl__work_release_async,
+                                                                    work,
+                                                                    &work->prefetch,
+                                                                    reterr);
 }
 
 static pawl_status take_options(const pawl_work_options *given,
@@ -270,14 +270,14 @@ void pawl_work_interrupt(pawl_work *work)
     }
 }
 
-/* Calls under way, then what they leased ahead, then the committer. */
+/* Waits for calls under way, returns prefetched items, then stops the committer. */
 static bool stop(void *context, bool drain, int64_t deadline_ns)
 {
     pawl_work *work = context;
     bool gone = pawl__calls_await(&work->calls, deadline_ns);
 
     if (gone) {
-        pawl__ahead_stop(work->ahead);
+        pawl__work_prefetch_stop(work->prefetch);
     }
     return pawl__commit_stop(work->commit, drain, deadline_ns, NULL) == PAWL_OK && gone;
 }
@@ -304,7 +304,7 @@ void pawl_work_close(pawl_work *work)
         return; /* left behind: what was acknowledged is on disk */
     }
     pawl__commit_free(work->commit);
-    pawl__ahead_free(work->ahead);
+    pawl__work_prefetch_free(work->prefetch);
     if (work->watch_ready) {
         pawl__watch_done(&work->watch);
     }

@@ -71,7 +71,7 @@ static size_t gather(
 
     for (size_t i = first; i < count && wanted < PAWL_WORK_BATCH_MAX; i++) {
         if (!served[i] && pawl__work_filter_equal(&claims[first]->filter, &claims[i]->filter)) {
-            wanted += claims[i]->claim.count_max + claims[i]->more;
+            wanted += claims[i]->claim.count_max + claims[i]->prefetch;
             served[i] = true;
             *ret_last = i;
         }
@@ -90,7 +90,7 @@ void pawl__work_claims_plan(struct work_claiming *const *claims,
     wish->pick_count = gather(claims, count, 0, served, &last);
 }
 
-/* What claims of this filter ask for, without what they lease ahead. */
+/* What claims of this filter ask for, without what they prefetch. */
 static size_t asked_for(struct work_claiming *const *claims,
                         size_t first,
                         size_t last,
@@ -106,13 +106,12 @@ static size_t asked_for(struct work_claiming *const *claims,
     return count;
 }
 
-/* Rows that a walk has found, on their way to those who want them: first what everybody asked for, then
- * what is leased ahead. */
+/* The rows that a walk found, dealt out to the claims: first what each asked for, then what it prefetches. */
 struct deal {
     struct work_row **rows;
     size_t asked;     /* the next of those that were asked for, ... */
     size_t asked_end; /* ... which end here */
-    size_t ahead;     /* the next of the others */
+    size_t prefetch;  /* the next of the others */
     size_t found;
 };
 
@@ -123,15 +122,15 @@ static pawl_status deal_out(struct work_tx *tx,
                             pawl_error *reterr)
 {
     size_t share = MIN((size_t)claiming->claim.count_max, deal->asked_end - deal->asked);
-    size_t more = MIN((size_t)claiming->more, deal->found - deal->ahead);
+    size_t more = MIN((size_t)claiming->prefetch, deal->found - deal->prefetch);
     struct work_row **rows = TX_ALLOC(tx, share + more + 1, sizeof(struct work_row *), reterr);
     if (share == 0) {
-        return PAWL_OK; /* what is ahead begins where everybody has what was asked for */
+        return PAWL_OK; /* it prefetches nothing while another claim has too few */
     }
     memcpy(rows, deal->rows + deal->asked, share * sizeof(struct work_row *));
-    memcpy(rows + share, deal->rows + deal->ahead, more * sizeof(struct work_row *));
+    memcpy(rows + share, deal->rows + deal->prefetch, more * sizeof(struct work_row *));
     deal->asked += share;
-    deal->ahead += more;
+    deal->prefetch += more;
     for (size_t i = 0; i < share + more; i++) {
         TRY(pawl__work_decide_claim(rows[i],
                                     claiming->claim.holder,
@@ -160,13 +159,15 @@ static pawl_status serve(struct work_tx *tx,
     TRY(backend->items->pick(backend, filter, wanted, tx->arena, rows, &found, reterr));
     TRY(pawl__work_tx_refresh_now(tx, reterr));
     size_t asked_end = MIN(found, asked_for(claims, first, last, filter));
-    struct deal deal = { .rows = rows, .asked_end = asked_end, .ahead = asked_end, .found = found };
+    struct deal deal = {
+        .rows = rows, .asked_end = asked_end, .prefetch = asked_end, .found = found
+    };
     for (size_t i = first; i <= last; i++) {
         if (pawl__work_filter_equal(filter, &claims[i]->filter)) {
             TRY(deal_out(tx, &deal, claims[i], reterr));
         }
     }
-    return pawl__work_tx_put(tx, rows, deal.ahead, reterr);
+    return pawl__work_tx_put(tx, rows, deal.prefetch, reterr);
 }
 
 pawl_status pawl__work_group_claims(struct work_tx *tx,
@@ -359,32 +360,29 @@ pawl_status pawl__work_claim_until(pawl_work *work,
     return status;
 }
 
-/* One look: at what was leased ahead, then at the store. */
+/* One attempt: prefetched items first, then the store. */
 static pawl_status claim_once(pawl_work *work,
                               struct work_claiming *claiming,
                               int64_t deadline_ns,
                               pawl_claimed **ret_claimed,
                               pawl_error *reterr)
 {
-    pawl_status status = PAWL_NOT_FOUND;
-
-    if (work->ahead != NULL) {
-        status =
-            pawl__ahead_take(work->ahead, &claiming->claim, ret_claimed, &claiming->more, reterr);
-    }
-    if (status != PAWL_NOT_FOUND) {
-        return status;
+    if (work->prefetch != NULL) {
+        pawl_status status = pawl__work_prefetch_pop(
+            work->prefetch, &claiming->claim, ret_claimed, &claiming->prefetch, reterr);
+        if (status != PAWL_NOT_FOUND) {
+            return status;
+        }
     }
     int64_t asked_ns = pawl__calls_now_ns(&work->calls);
     claiming->request.item = (struct pawl__commit_item){ 0 };
     TRY(claiming->claim.wait_ms > 0
             ? pawl__work_claim_until(work, claiming, deadline_ns + LATE_NS, reterr)
             : pawl__work_submit_inside(work, &claiming->request, reterr));
-    if (work->ahead != NULL) {
-        return pawl__ahead_keep(
-            work->ahead, &claiming->claim, asked_ns, claiming->claimed, ret_claimed, reterr);
-    }
-    *ret_claimed = claiming->claimed;
+    *ret_claimed = work->prefetch == NULL
+                       ? claiming->claimed
+                       : pawl__work_prefetch_store(
+                           work->prefetch, &claiming->claim, asked_ns, claiming->claimed);
     return PAWL_OK;
 }
 

@@ -1,4 +1,4 @@
-/* Calls that a store may carry out by a short way, before the rest of their group. */
+/* Calls that a store carries out by its fast path, before the rest of their group. */
 #include <stdlib.h>
 
 #include "base/core/buf.h"
@@ -7,9 +7,9 @@
 #include "work/core/group.h"
 #include "work/items/item.h"
 
-enum { QUICK_MAX = 2500 }; /* calls of a group; with more, the long way is as good */
+enum { CALLS_MAX = 2500 }; /* of a group; with more, a transaction is as fast */
 
-struct quick {
+struct fast_calls {
     struct work_fast_call *calls;
     size_t count;
     size_t room;
@@ -18,7 +18,7 @@ struct quick {
 
 /* --- which calls --- */
 
-/* How many calls a request becomes, without what it leases ahead; 0: it goes the long way. */
+/* How many calls a request becomes, without what it prefetches; 0: it needs the transaction. */
 static size_t calls_of(const struct work_request *request)
 {
     if (request->kind == WORK_CLAIM) {
@@ -28,12 +28,14 @@ static size_t calls_of(const struct work_request *request)
            && ((const struct work_leased *)request)->command.kind == WORK_COMPLETE;
 }
 
-/* A group with a claim that has to go the long way goes there as a whole: one transaction, not two.
- * 0: it does. */
-static size_t count_calls(struct quick *quick, struct work_request *const *requests, size_t count)
+/* How many calls the group becomes. 0: one of its claims needs the transaction, which then serves the whole
+ * group: one transaction, not two. */
+static size_t count_calls(struct fast_calls *fast,
+                          struct work_request *const *requests,
+                          size_t count)
 {
     size_t calls = 0;
-    size_t ahead = 0;
+    size_t prefetch = 0;
 
     for (size_t i = 0; i < count; i++) {
         const struct work_claiming *claiming = pawl__work_claim_in(requests[i]);
@@ -41,21 +43,21 @@ static size_t count_calls(struct quick *quick, struct work_request *const *reque
         if (claiming == NULL) {
             continue;
         }
-        if (quick->filter == NULL) {
-            quick->filter = &claiming->filter;
+        if (fast->filter == NULL) {
+            fast->filter = &claiming->filter;
         }
-        ahead += claiming->more;
-        if (!pawl__work_filter_equal(quick->filter, &claiming->filter)
+        prefetch += claiming->prefetch;
+        if (!pawl__work_filter_equal(fast->filter, &claiming->filter)
             || (requests[i]->kind == WORK_LEASED && claiming->claim.count_max != 1)) {
             return 0;
         }
     }
-    return calls <= QUICK_MAX ? MIN(calls + ahead, (size_t)QUICK_MAX) : 0;
+    return calls <= CALLS_MAX ? MIN(calls + prefetch, (size_t)CALLS_MAX) : 0;
 }
 
 /* --- in which order --- */
 
-static void add_end(struct quick *quick, struct work_request *request)
+static void add_completion(struct fast_calls *fast, struct work_request *request)
 {
     const struct work_leased *leased = (struct work_leased *)request;
     struct work_fast_call call = {
@@ -69,16 +71,16 @@ static void add_end(struct quick *quick, struct work_request *request)
         call.holder = leased->next->claim.holder;
         call.lease_ms = leased->next->claim.lease_ms;
     }
-    quick->calls[quick->count++] = call;
+    fast->calls[fast->count++] = call;
 }
 
-/* Where they begin. */
-static size_t add_claims(struct quick *quick, struct work_claiming *claiming, size_t count)
+/* Returns where they begin. */
+static size_t add_claims(struct fast_calls *fast, struct work_claiming *claiming, size_t count)
 {
-    size_t first = quick->count;
+    size_t first = fast->count;
 
-    for (size_t i = 0; i < count && quick->count < quick->room; i++) {
-        quick->calls[quick->count++] = (struct work_fast_call){
+    for (size_t i = 0; i < count && fast->count < fast->room; i++) {
+        fast->calls[fast->count++] = (struct work_fast_call){
             .holder = claiming->claim.holder,
             .lease_ms = claiming->claim.lease_ms,
             .owner = claiming,
@@ -93,44 +95,43 @@ static int by_id(const void *a, const void *b)
                                  ((const struct work_fast_call *)b)->id);
 }
 
-/* In the order of their ids, as everybody locks them; of two calls for one item none, since one of
- * them has something to be told. */
-static void arrange_ends(struct quick *quick)
+/* Sorts by id, the order in which every node locks rows. Drops all calls for an item that has several: only
+ * the transaction can answer each of them. */
+static void sort_completions(struct fast_calls *fast)
 {
     size_t kept = 0;
 
-    qsort(quick->calls, quick->count, sizeof(quick->calls[0]), by_id);
-    for (size_t i = 0; i < quick->count; i++) {
-        pawl_view id = quick->calls[i].id;
-        bool twice = (i > 0 && pawl__view_equal(id, quick->calls[i - 1].id))
-                     || (i + 1 < quick->count && pawl__view_equal(id, quick->calls[i + 1].id));
+    qsort(fast->calls, fast->count, sizeof(fast->calls[0]), by_id);
+    for (size_t i = 0; i < fast->count; i++) {
+        pawl_view id = fast->calls[i].id;
+        bool twice = (i > 0 && pawl__view_equal(id, fast->calls[i - 1].id))
+                     || (i + 1 < fast->count && pawl__view_equal(id, fast->calls[i + 1].id));
         if (!twice) {
-            quick->calls[kept++] = quick->calls[i]; /* kept <= i */
+            fast->calls[kept++] = fast->calls[i]; /* kept <= i */
         }
     }
-    quick->count = kept;
+    fast->count = kept;
 }
 
-/* Who is served when there is not enough for all: first what was asked for, then what is leased
- * ahead, as far as there is room. */
-static void add_calls(struct quick *quick, struct work_request *const *requests, size_t count)
+/* When there is not enough for all, claims get what they asked for before any of them prefetches. */
+static void add_calls(struct fast_calls *fast, struct work_request *const *requests, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (requests[i]->kind == WORK_LEASED && calls_of(requests[i]) > 0) {
-            add_end(quick, requests[i]);
+            add_completion(fast, requests[i]);
         }
     }
-    arrange_ends(quick);
+    sort_completions(fast);
     for (size_t i = 0; i < count; i++) {
         if (requests[i]->kind == WORK_CLAIM) {
             struct work_claiming *claiming = (struct work_claiming *)requests[i];
-            claiming->calls_at = add_claims(quick, claiming, claiming->claim.count_max);
+            claiming->calls_at = add_claims(fast, claiming, claiming->claim.count_max);
         }
     }
     for (size_t i = 0; i < count; i++) {
         if (requests[i]->kind == WORK_CLAIM) {
             struct work_claiming *claiming = (struct work_claiming *)requests[i];
-            claiming->ahead_at = add_claims(quick, claiming, claiming->more);
+            claiming->prefetch_at = add_claims(fast, claiming, claiming->prefetch);
         }
     }
 }
@@ -141,11 +142,11 @@ static void hand_out(struct work_row *const *rows, size_t count, struct work_cla
 {
     if (pawl__work_copy_out_rows(rows, count, &claiming->claimed, &claiming->request.item.outcome)
         != PAWL_OK) {
-        claiming->claimed = NULL; /* leased, and nobody works on it: the watchdog finds it */
+        claiming->claimed = NULL; /* leased, but nobody knows: a sweep takes it back */
     }
 }
 
-static void answer_end(struct work_fast_call *call)
+static void answer_completion(struct work_fast_call *call)
 {
     struct work_leased *leased = call->owner;
 
@@ -159,47 +160,47 @@ static void answer_end(struct work_fast_call *call)
 }
 
 /* Adds what `wanted` calls of a claim, from `first` on, have leased. */
-static size_t gather(const struct quick *quick,
+static size_t gather(const struct fast_calls *fast,
                      const struct work_claiming *claiming,
                      size_t first,
                      size_t wanted,
                      struct work_row **rows,
                      size_t count)
 {
-    for (size_t i = first; i < MIN(first + wanted, quick->count); i++) {
-        if (quick->calls[i].owner == claiming && quick->calls[i].row != NULL) {
-            rows[count++] = quick->calls[i].row;
+    for (size_t i = first; i < MIN(first + wanted, fast->count); i++) {
+        if (fast->calls[i].owner == claiming && fast->calls[i].row != NULL) {
+            rows[count++] = fast->calls[i].row;
         }
     }
     return count;
 }
 
-static void answer_claim(const struct quick *quick,
+static void answer_claim(const struct fast_calls *fast,
                          struct work_claiming *claiming,
                          struct work_row **rows)
 {
-    size_t count = gather(quick, claiming, claiming->calls_at, claiming->claim.count_max, rows, 0);
+    size_t count = gather(fast, claiming, claiming->calls_at, claiming->claim.count_max, rows, 0);
 
-    count = gather(quick, claiming, claiming->ahead_at, claiming->more, rows, count);
+    count = gather(fast, claiming, claiming->prefetch_at, claiming->prefetch, rows, count);
     claiming->request.served = count > 0;
     if (count > 0) {
         hand_out(rows, count, claiming);
     }
 }
 
-static void answer(const struct quick *quick,
+static void answer(const struct fast_calls *fast,
                    struct work_request *const *requests,
                    size_t count,
                    struct work_row **rows)
 {
-    for (size_t i = 0; i < quick->count; i++) {
-        if (quick->calls[i].id.len > 0) {
-            answer_end(&quick->calls[i]);
+    for (size_t i = 0; i < fast->count; i++) {
+        if (fast->calls[i].id.len > 0) {
+            answer_completion(&fast->calls[i]);
         }
     }
     for (size_t i = 0; i < count; i++) {
         if (requests[i]->kind == WORK_CLAIM) {
-            answer_claim(quick, (struct work_claiming *)requests[i], rows);
+            answer_claim(fast, (struct work_claiming *)requests[i], rows);
         }
     }
 }
@@ -210,25 +211,25 @@ pawl_status pawl__work_group_fast_path(struct work_backend *backend,
                                        size_t count,
                                        pawl_error *reterr)
 {
-    struct quick quick = { .count = 0 };
+    struct fast_calls fast = { .count = 0 };
 
     if (backend->store->fast_path == NULL || backend->without_fast_path) {
         return PAWL_OK;
     }
-    quick.room = count_calls(&quick, requests, count);
-    if (quick.room == 0) {
+    fast.room = count_calls(&fast, requests, count);
+    if (fast.room == 0) {
         return PAWL_OK;
     }
-    struct work_row **rows = pawl__arena_take(arena, quick.room * sizeof(*rows));
-    quick.calls = pawl__arena_take(arena, quick.room * sizeof(*quick.calls));
-    if (rows == NULL || quick.calls == NULL) {
+    struct work_row **rows = pawl__arena_take(arena, fast.room * sizeof(*rows));
+    fast.calls = pawl__arena_take(arena, fast.room * sizeof(*fast.calls));
+    if (rows == NULL || fast.calls == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a group of calls");
     }
-    add_calls(&quick, requests, count);
-    if (quick.count == 0) {
+    add_calls(&fast, requests, count);
+    if (fast.count == 0) {
         return PAWL_OK;
     }
-    TRY(backend->store->fast_path(backend, quick.filter, quick.calls, quick.count, arena, reterr));
-    answer(&quick, requests, count, rows);
+    TRY(backend->store->fast_path(backend, fast.filter, fast.calls, fast.count, arena, reterr));
+    answer(&fast, requests, count, rows);
     return PAWL_OK;
 }

@@ -163,13 +163,13 @@ static pawl_status complete_and_claim(pawl_work *work,
                                       pawl_claimed **ret_claimed,
                                       pawl_error *reterr)
 {
-    bool ahead = work->ahead != NULL; /* then the next one may be at hand */
+    bool prefetches = work->prefetch != NULL; /* then the cache may have the next one */
 
-    call->next = ahead ? NULL : next;
+    call->next = prefetches ? NULL : next;
     TRY(pawl__work_submit_inside(work, &call->request, reterr));
     *ret_claimed = next->claimed;
     /* What goes wrong from here on is told by the next claim: the item is completed. */
-    if (next->claimed == NULL && (next->claim.wait_ms > 0 || ahead)
+    if (next->claimed == NULL && (next->claim.wait_ms > 0 || prefetches)
         && pawl_work_claim(work, claim, ret_claimed, NULL) != PAWL_OK) {
         *ret_claimed = NULL;
     }

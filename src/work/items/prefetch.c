@@ -7,80 +7,72 @@
 #include "base/core/map.h"
 #include "work/core/copy.h"
 
-enum { SHELVES_MAX = 4096 };         /* for more holders and wishes nothing is leased ahead */
-#define FORGOTTEN_NS (10 * NS_PER_S) /* an empty shelf that nobody asked for so long makes room */
+enum { ENTRIES_MAX = 4096 };      /* further holders and filters prefetch nothing */
+#define UNUSED_NS (10 * NS_PER_S) /* an empty entry without a claim for this long makes room */
 
 /* What one holder has for one kind of claim, oldest first. */
-struct shelf {
-    struct work_stock *first;
-    struct work_stock *last;
-    uint32_t more;    /* leased ahead the last time, or used of that */
-    bool kept;        /* the last claim that went to the store kept something, ... */
-    bool given_back;  /* ... which was not used whole */
-    int64_t asked_ns; /* when there was a claim the last time; 0: never */
+struct entry {
+    struct work_prefetch_batch *first;
+    struct work_prefetch_batch *last;
+    uint32_t prefetch; /* prefetched last time, or used of that */
+    bool stored;       /* the last claim that went to the store left items here, ... */
+    bool evicted;      /* ... which were not all used */
+    int64_t asked_ns;  /* the last claim; 0: none yet */
 };
 
-struct work_shelves {
+struct work_prefetch_cache {
     uint32_t max;
-    struct pawl__map *by_key;
+    struct pawl__map *entries;
     int64_t cleared_ns;
 };
 
-pawl_status pawl__shelves_new(uint32_t max, struct work_shelves **ret_shelves, pawl_error *reterr)
+pawl_status pawl__work_prefetch_cache_new(uint32_t max,
+                                          struct work_prefetch_cache **ret_cache,
+                                          pawl_error *reterr)
 {
-    struct work_shelves *shelves = calloc(1, sizeof(*shelves));
-
-    if (shelves == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for items leased ahead");
+    AUTO(pawl__map_free_p) struct pawl__map *entries = NULL;
+    TRY(pawl__map_new(ENTRIES_MAX, &entries, reterr));
+    struct work_prefetch_cache *cache = calloc(1, sizeof(*cache));
+    if (cache == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for prefetched items");
     }
-    shelves->max = max;
-    shelves->cleared_ns = INT64_MIN / 2;
-    pawl_status status = pawl__map_new(SHELVES_MAX, &shelves->by_key, reterr);
-    if (status != PAWL_OK) {
-        free(shelves);
-        return status;
-    }
-    *ret_shelves = shelves;
+    *cache = (struct work_prefetch_cache){ max, STEAL(entries), INT64_MIN / 2 };
+    *ret_cache = cache;
     return PAWL_OK;
 }
 
-void pawl__stock_free(struct work_stock *stock)
+void pawl__work_prefetch_batch_free(struct work_prefetch_batch *batch)
 {
-    pawl_claimed_free(stock->claimed);
-    free(stock);
+    pawl_claimed_free(batch->claimed);
+    free(batch);
 }
 
-static void free_shelf(struct shelf *shelf)
+static void free_entry(struct entry *entry)
 {
-    while (shelf->first != NULL) {
-        struct work_stock *stock = shelf->first;
-        shelf->first = stock->next;
-        pawl__stock_free(stock);
+    while (entry->first != NULL) {
+        struct work_prefetch_batch *batch = entry->first;
+        entry->first = batch->next;
+        pawl__work_prefetch_batch_free(batch);
     }
-    free(shelf);
+    free(entry);
 }
 
-void pawl__shelves_free(struct work_shelves *shelves)
+void pawl__work_prefetch_cache_free(struct work_prefetch_cache *cache)
 {
     size_t cursor = 0;
-    void *shelf;
+    void *entry;
 
-    if (shelves == NULL) {
+    if (cache == NULL) {
         return;
     }
-    while (pawl__map_next(shelves->by_key, &cursor, NULL, &shelf)) {
-        free_shelf(shelf);
+    while (pawl__map_next(cache->entries, &cursor, NULL, &entry)) {
+        free_entry(entry);
     }
-    pawl__map_free(shelves->by_key);
-    free(shelves);
+    pawl__map_free(cache->entries);
+    free(cache);
 }
 
-size_t pawl__shelves_count(const struct work_shelves *shelves)
-{
-    return pawl__map_count(shelves->by_key);
-}
-
-/* --- finding one --- */
+/* --- finding an entry --- */
 
 static void write_key(const pawl_claim *claim, struct pawl__buf *key)
 {
@@ -95,39 +87,41 @@ static void write_key(const pawl_claim *claim, struct pawl__buf *key)
     }
 }
 
-/* Moves those that somebody uses to a new map. */
-static void clear_forgotten(struct work_shelves *shelves, int64_t now_ns)
+/* Moves the entries that are in use to a new map. */
+static void clear_unused(struct work_prefetch_cache *cache, int64_t now_ns)
 {
-    struct pawl__map *kept = NULL;
+    struct pawl__map *used = NULL;
     size_t cursor = 0;
     pawl_view key;
     void *value;
 
-    if (now_ns - shelves->cleared_ns < NS_PER_S
-        || pawl__map_new(SHELVES_MAX, &kept, NULL) != PAWL_OK) {
+    if (now_ns - cache->cleared_ns < NS_PER_S
+        || pawl__map_new(ENTRIES_MAX, &used, NULL) != PAWL_OK) {
         return;
     }
-    shelves->cleared_ns = now_ns;
-    while (pawl__map_next(shelves->by_key, &cursor, &key, &value)) {
-        const struct shelf *shelf = value;
-        bool used = shelf->first != NULL || now_ns - shelf->asked_ns < FORGOTTEN_NS;
-        if (used && pawl__map_put(kept, key, value, NULL, NULL) != PAWL_OK) {
-            pawl__map_free(kept); /* another time */
+    cache->cleared_ns = now_ns;
+    while (pawl__map_next(cache->entries, &cursor, &key, &value)) {
+        const struct entry *entry = value;
+        bool in_use = entry->first != NULL || now_ns - entry->asked_ns < UNUSED_NS;
+        if (in_use && pawl__map_put(used, key, value, NULL, NULL) != PAWL_OK) {
+            pawl__map_free(used); /* the next claim tries again */
             return;
         }
     }
     cursor = 0;
-    while (pawl__map_next(shelves->by_key, &cursor, &key, &value)) {
-        if (pawl__map_get(kept, key) == NULL) {
-            free_shelf(value);
+    while (pawl__map_next(cache->entries, &cursor, &key, &value)) {
+        if (pawl__map_get(used, key) == NULL) {
+            free_entry(value);
         }
     }
-    pawl__map_free(shelves->by_key);
-    shelves->by_key = kept;
+    pawl__map_free(cache->entries);
+    cache->entries = used;
 }
 
-/* NULL: there can be none for this claim. */
-static struct shelf *shelf_of(struct work_shelves *shelves, const pawl_claim *claim, int64_t now_ns)
+/* NULL: this claim cannot have an entry. */
+static struct entry *entry_of(struct work_prefetch_cache *cache,
+                              const pawl_claim *claim,
+                              int64_t now_ns)
 {
     char space[1024];
     struct pawl__buf key = BUF_OVER(space);
@@ -136,216 +130,196 @@ static struct shelf *shelf_of(struct work_shelves *shelves, const pawl_claim *cl
     if (key.broken) { /* very many types */
         return NULL;
     }
-    struct shelf *shelf = pawl__map_get(shelves->by_key, pawl__buf_view(&key));
-    if (shelf != NULL) {
-        return shelf;
+    struct entry *entry = pawl__map_get(cache->entries, pawl__buf_view(&key));
+    if (entry != NULL) {
+        return entry;
     }
-    if (pawl__map_count(shelves->by_key) == SHELVES_MAX) {
-        clear_forgotten(shelves, now_ns);
+    if (pawl__map_count(cache->entries) == ENTRIES_MAX) {
+        clear_unused(cache, now_ns);
     }
-    shelf = calloc(1, sizeof(*shelf));
-    if (shelf != NULL
-        && pawl__map_put(shelves->by_key, pawl__buf_view(&key), shelf, NULL, NULL) != PAWL_OK) {
-        free(shelf);
-        shelf = NULL;
+    entry = calloc(1, sizeof(*entry));
+    if (entry != NULL
+        && pawl__map_put(cache->entries, pawl__buf_view(&key), entry, NULL, NULL) != PAWL_OK) {
+        free(entry);
+        entry = NULL;
     }
-    return shelf;
+    return entry;
 }
 
 /* --- claims --- */
 
-static int64_t young_ns(const pawl_claim *claim)
+static int64_t fresh_ns(const pawl_claim *claim)
 {
-    return MIN((int64_t)claim->lease_ms * NS_PER_MS / 8, WORK_YOUNG_NS_MAX);
+    return MIN((int64_t)claim->lease_ms * NS_PER_MS / 8, WORK_PREFETCH_FRESH_NS_MAX);
 }
 
-/* There is nothing left: how many to lease now. */
-static void learn(struct shelf *shelf, uint32_t max, bool comes_back_soon)
+/* The entry is empty: decides how many items to prefetch now. */
+static void learn(struct entry *entry, uint32_t max, bool claims_again)
 {
-    uint32_t more = 1;
+    uint32_t prefetch = 1;
 
-    if (shelf->kept) {
-        more = shelf->given_back ? shelf->more + 1 : shelf->more * 2 + 1;
+    if (entry->stored) {
+        prefetch = entry->evicted ? entry->prefetch + 1 : entry->prefetch * 2 + 1;
     }
-    shelf->more = comes_back_soon ? MIN(more, max) : 0;
-    shelf->kept = false;
-    shelf->given_back = false;
+    entry->prefetch = claims_again ? MIN(prefetch, max) : 0;
+    entry->stored = false;
+    entry->evicted = false;
 }
 
-static pawl_status hand_out(struct shelf *shelf,
+static void append(struct entry *entry, struct work_prefetch_batch *batch)
+{
+    *(entry->last == NULL ? &entry->first : &entry->last->next) = batch;
+    entry->last = batch;
+}
+
+static pawl_status hand_out(struct entry *entry,
                             size_t count_max,
                             pawl_claimed **ret_claimed,
                             pawl_error *reterr)
 {
-    struct work_stock *stock = shelf->first;
-    size_t count = MIN(count_max, stock->claimed->count - stock->at);
+    struct work_prefetch_batch *batch = entry->first;
+    size_t count = MIN(count_max, batch->claimed->count - batch->at);
 
-    TRY(pawl__work_copy_out_items(&stock->claimed->items[stock->at], count, ret_claimed, reterr));
-    stock->at += count;
-    if (stock->at == stock->claimed->count) {
-        shelf->first = stock->next;
-        shelf->last = shelf->first == NULL ? NULL : shelf->last;
-        pawl__stock_free(stock);
+    REQUIRE(count > 0);
+    TRY(pawl__work_copy_out_items(&batch->claimed->items[batch->at], count, ret_claimed, reterr));
+    batch->at += count;
+    if (batch->at == batch->claimed->count) {
+        entry->first = batch->next;
+        entry->last = entry->first == NULL ? NULL : entry->last;
+        pawl__work_prefetch_batch_free(batch);
     }
     return PAWL_OK;
 }
 
-pawl_status pawl__shelves_take(struct work_shelves *shelves,
-                               const pawl_claim *claim,
-                               int64_t now_ns,
-                               pawl_claimed **ret_claimed,
-                               uint32_t *ret_more,
-                               pawl_error *reterr)
+pawl_status pawl__work_prefetch_cache_pop(struct work_prefetch_cache *cache,
+                                          const pawl_claim *claim,
+                                          int64_t now_ns,
+                                          pawl_claimed **ret_claimed,
+                                          uint32_t *ret_prefetch,
+                                          pawl_error *reterr)
 {
-    struct shelf *shelf = shelf_of(shelves, claim, now_ns);
+    struct entry *entry = entry_of(cache, claim, now_ns);
     pawl_status status = PAWL_NOT_FOUND;
 
-    *ret_more = 0;
-    if (shelf == NULL) {
+    *ret_prefetch = 0;
+    if (entry == NULL) {
         return PAWL_NOT_FOUND;
     }
-    if (shelf->first == NULL) {
-        learn(shelf,
-              shelves->max,
-              shelf->asked_ns != 0 && now_ns - shelf->asked_ns < young_ns(claim));
-        *ret_more = shelf->more;
-    } else if (now_ns < shelf->first->young_until_ns) {
-        status = hand_out(shelf, claim->count_max, ret_claimed, reterr);
-    } /* else it is on its way back */
-    shelf->asked_ns = now_ns;
+    if (entry->first == NULL) {
+        bool claims_again = entry->asked_ns != 0 && now_ns - entry->asked_ns < fresh_ns(claim);
+        learn(entry, cache->max, claims_again);
+        *ret_prefetch = entry->prefetch;
+    } else if (now_ns < entry->first->fresh_until_ns) {
+        status = hand_out(entry, claim->count_max, ret_claimed, reterr);
+    } /* else the next eviction returns it */
+    entry->asked_ns = now_ns;
     return status;
 }
 
-pawl_status pawl__shelves_keep(struct work_shelves *shelves,
-                               const pawl_claim *claim,
-                               int64_t asked_ns,
-                               pawl_claimed *claimed,
-                               pawl_claimed **ret_claimed,
-                               const struct work_stock **ret_stock,
-                               pawl_error *reterr)
+pawl_status pawl__work_prefetch_cache_store(struct work_prefetch_cache *cache,
+                                            const pawl_claim *claim,
+                                            int64_t asked_ns,
+                                            pawl_claimed *claimed,
+                                            pawl_claimed **ret_claimed,
+                                            const struct work_prefetch_batch **ret_batch,
+                                            pawl_error *reterr)
 {
     size_t count = claim->count_max;
 
-    *ret_stock = NULL;
+    *ret_batch = NULL;
     if (claimed->count <= count) {
         *ret_claimed = claimed;
         return PAWL_OK;
     }
-    struct shelf *shelf = shelf_of(shelves, claim, asked_ns);
-    struct work_stock *stock = shelf == NULL ? NULL : calloc(1, sizeof(*stock));
-    if (stock == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for items leased ahead");
+    struct entry *entry = entry_of(cache, claim, asked_ns);
+    struct work_prefetch_batch *batch = entry == NULL ? NULL : calloc(1, sizeof(*batch));
+    if (batch == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for prefetched items");
     }
     pawl_status status = pawl__work_copy_out_items(claimed->items, count, ret_claimed, reterr);
     if (status != PAWL_OK) {
-        free(stock);
+        free(batch);
         return status;
     }
-    *stock = (struct work_stock){
+    *batch = (struct work_prefetch_batch){
         .claimed = claimed,
         .from = count,
         .at = count,
-        .young_until_ns = asked_ns + young_ns(claim),
+        .fresh_until_ns = asked_ns + fresh_ns(claim),
         .leased_until_ns = asked_ns + (int64_t)claim->lease_ms * NS_PER_MS,
     };
-    if (shelf->last == NULL) {
-        shelf->first = stock;
-    } else {
-        shelf->last->next = stock;
-    }
-    shelf->last = stock;
-    shelf->kept = true;
-    *ret_stock = stock;
+    append(entry, batch);
+    entry->stored = true;
+    *ret_batch = batch;
     return PAWL_OK;
 }
 
-/* --- taking down --- */
+/* --- evicting --- */
 
-static bool has_item(const struct work_stock *stock, pawl_view task_id, pawl_view work_item_id)
+static bool has_item(const struct work_prefetch_batch *batch, pawl_view task_id, pawl_view item_id)
 {
-    for (size_t i = stock->at; i < stock->claimed->count; i++) {
-        const pawl_item *item = &stock->claimed->items[i];
+    for (size_t i = batch->at; i < batch->claimed->count; i++) {
+        const pawl_item *item = &batch->claimed->items[i];
         if ((task_id.len == 0 || pawl__view_equal(item->task_id, task_id))
-            && (work_item_id.len == 0 || pawl__view_equal(item->work_item_id, work_item_id))) {
+            && (item_id.len == 0 || pawl__view_equal(item->work_item_id, item_id))) {
             return true;
         }
     }
     return false;
 }
 
-struct wish {
-    int64_t now_ns;
-    pawl_view task_id;
-    pawl_view work_item_id;
-};
-
-static bool goes(const struct work_stock *stock, const struct wish *wish)
+static bool is_evicted(const struct work_prefetch_batch *batch,
+                       const struct work_prefetch_eviction *which)
 {
-    return wish->task_id.len + wish->work_item_id.len > 0
-               ? has_item(stock, wish->task_id, wish->work_item_id)
-               : stock->young_until_ns <= wish->now_ns;
+    return which->task_id.len + which->work_item_id.len > 0
+               ? has_item(batch, which->task_id, which->work_item_id)
+               : batch->fresh_until_ns <= which->now_ns;
 }
 
-static void take_down(struct shelf *shelf, const struct wish *wish, struct work_stock **down)
+static void evict(struct entry *entry,
+                  const struct work_prefetch_eviction *which,
+                  struct work_prefetch_batch **evicted)
 {
-    struct work_stock *stock = shelf->first;
+    struct work_prefetch_batch *batch = entry->first;
 
-    shelf->first = NULL;
-    shelf->last = NULL;
-    while (stock != NULL) {
-        struct work_stock *next = stock->next;
-        stock->next = NULL;
-        if (goes(stock, wish)) {
-            shelf->more = MIN(shelf->more, (uint32_t)(stock->at - stock->from));
-            shelf->given_back = true;
-            stock->next = *down;
-            *down = stock;
+    entry->first = NULL;
+    entry->last = NULL;
+    while (batch != NULL) {
+        struct work_prefetch_batch *next = batch->next;
+        batch->next = NULL;
+        if (is_evicted(batch, which)) {
+            entry->prefetch = MIN(entry->prefetch, (uint32_t)(batch->at - batch->from));
+            entry->evicted = true;
+            batch->next = *evicted;
+            *evicted = batch;
         } else {
-            if (shelf->last == NULL) {
-                shelf->first = stock;
-            } else {
-                shelf->last->next = stock;
-            }
-            shelf->last = stock;
+            append(entry, batch);
         }
-        stock = next;
+        batch = next;
     }
 }
 
-static struct work_stock *take_down_all(struct work_shelves *shelves,
-                                        const struct wish *wish,
-                                        int64_t *ret_next_ns)
+struct work_prefetch_batch *pawl__work_prefetch_cache_evict(
+    struct work_prefetch_cache *cache,
+    const struct work_prefetch_eviction *which,
+    int64_t *ret_next_ns)
 {
-    struct work_stock *down = NULL;
+    struct work_prefetch_batch *evicted = NULL;
+    int64_t next_ns = INT64_MAX;
     size_t cursor = 0;
     void *value;
 
-    *ret_next_ns = INT64_MAX;
-    while (pawl__map_next(shelves->by_key, &cursor, NULL, &value)) {
-        struct shelf *shelf = value;
-        if (shelf->first != NULL) {
-            take_down(shelf, wish, &down);
+    while (pawl__map_next(cache->entries, &cursor, NULL, &value)) {
+        struct entry *entry = value;
+        if (entry->first != NULL) {
+            evict(entry, which, &evicted);
         }
-        if (shelf->first != NULL) {
-            *ret_next_ns = MIN(*ret_next_ns, shelf->first->young_until_ns);
+        if (entry->first != NULL) {
+            next_ns = MIN(next_ns, entry->first->fresh_until_ns);
         }
     }
-    return down;
-}
-
-struct work_stock *pawl__shelves_take_down(struct work_shelves *shelves,
-                                           int64_t now_ns,
-                                           int64_t *ret_next_ns)
-{
-    return take_down_all(shelves, &(struct wish){ .now_ns = now_ns }, ret_next_ns);
-}
-
-struct work_stock *pawl__shelves_withdraw(struct work_shelves *shelves,
-                                          pawl_view task_id,
-                                          pawl_view work_item_id)
-{
-    int64_t next_ns;
-
-    return take_down_all(
-        shelves, &(struct wish){ .task_id = task_id, .work_item_id = work_item_id }, &next_ns);
+    if (ret_next_ns != NULL) {
+        *ret_next_ns = next_ns;
+    }
+    return evicted;
 }

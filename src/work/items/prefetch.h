@@ -1,14 +1,14 @@
-/* Items that were leased ahead of the claims that want them: who has what, how many to lease next time,
- * what has got too old. State, event and time in; no thread, clock or store (those are in ahead.h).
+/* Prefetched items: leased before a claim asks for them. This cache knows which claim gets them, how many to
+ * prefetch next time and which are too old to hand out. Pure: state, event and time in; the lock, the clock
+ * and the thread that returns items are in prefetch_return.h.
  *
- * Claims of one holder for the same things, for the same time, share a shelf. How many a shelf leases
- * ahead is learnt:
+ * Claims of one holder with the same filter and lease time share an entry. Each entry learns how many items to
+ * prefetch:
  *
- *   a holder that does not come back while a lease is young    none
- *   one that does                                              one, and twice as many and one more
- *                                                              whenever all of them were used
- *   what was not used had to be given back                     as many as were used, and one more
- *   the store had no more than was asked for                   one
+ *   the holder does not claim again while a lease is fresh     none
+ *   it does                                                    one, then 2n + 1 whenever all n were used
+ *   some were not used and had to be returned                  as many as were used, and one more
+ *   the store had no more than the claim asked for             one
  *
  * Times are monotonic. */
 #ifndef PAWL_WORK_ITEMS_PREFETCH_H
@@ -19,59 +19,61 @@
 #include "base/core/macros.h"
 #include "base/os/clock.h"
 
-#define WORK_YOUNG_NS_MAX NS_PER_S /* an item waits so long, or an eighth of its lease */
+#define WORK_PREFETCH_FRESH_NS_MAX NS_PER_S /* or an eighth of the lease, if that is shorter */
 
 /* Items that were leased together, some of which are left. */
-struct work_stock {
+struct work_prefetch_batch {
     pawl_claimed *claimed;
-    size_t from; /* the first that was kept */
-    size_t at;   /* the first that nobody has */
-    int64_t young_until_ns;
+    size_t from; /* the first that was stored */
+    size_t at;   /* the first that was not handed out */
+    int64_t fresh_until_ns;
     int64_t leased_until_ns;
-    struct work_stock *next;
+    struct work_prefetch_batch *next;
+};
+void pawl__work_prefetch_batch_free(struct work_prefetch_batch *batch);
+
+struct work_prefetch_cache;
+
+/* `max`: how many items a claim may prefetch. */
+PAWL_MUST_USE pawl_status pawl__work_prefetch_cache_new(uint32_t max,
+                                                        struct work_prefetch_cache **ret_cache,
+                                                        pawl_error *reterr);
+void pawl__work_prefetch_cache_free(struct work_prefetch_cache *cache); /* with all that is left */
+
+/* Hands out up to claim->count_max items. NOT_FOUND: the cache has none, and *ret_prefetch is how many the
+ * claim should lease in addition to those it wants. */
+PAWL_MUST_USE pawl_status pawl__work_prefetch_cache_pop(struct work_prefetch_cache *cache,
+                                                        const pawl_claim *claim,
+                                                        int64_t now_ns,
+                                                        pawl_claimed **ret_claimed,
+                                                        uint32_t *ret_prefetch,
+                                                        pawl_error *reterr);
+
+/* Hands out the first claim->count_max of the items that a claim leased, at asked_ns or later, and stores the
+ * rest: *ret_batch, NULL when nothing is left. Takes `claimed` over. NOMEM: nothing is stored or handed out,
+ * and `claimed` still belongs to the caller. */
+PAWL_MUST_USE pawl_status
+pawl__work_prefetch_cache_store(struct work_prefetch_cache *cache,
+                                const pawl_claim *claim,
+                                int64_t asked_ns,
+                                pawl_claimed *claimed,
+                                pawl_claimed **ret_claimed,
+                                const struct work_prefetch_batch **ret_batch,
+                                pawl_error *reterr);
+
+/* Which batches to evict: those with an item of this task, or this item; with neither, those that are not
+ * fresh at now_ns. */
+struct work_prefetch_eviction {
+    int64_t now_ns;
+    pawl_view task_id;
+    pawl_view work_item_id;
 };
 
-struct work_shelves;
-
-/* `max`: how many a claim may lease ahead. */
-PAWL_MUST_USE pawl_status pawl__shelves_new(uint32_t max,
-                                            struct work_shelves **ret_shelves,
-                                            pawl_error *reterr);
-void pawl__shelves_free(struct work_shelves *shelves); /* with all that is left */
-
-/* Up to claim->count_max items. NOT_FOUND: there is none, and *ret_more is how many the claim shall
- * lease on top of what it wants. */
-PAWL_MUST_USE pawl_status pawl__shelves_take(struct work_shelves *shelves,
-                                             const pawl_claim *claim,
-                                             int64_t now_ns,
-                                             pawl_claimed **ret_claimed,
-                                             uint32_t *ret_more,
-                                             pawl_error *reterr);
-
-/* Hands out the first claim->count_max of what a claim has leased, at asked_ns or later, and keeps the
- * rest: *ret_stock, or NULL when there is no rest. Takes `claimed` over. NOMEM: nothing is kept or
- * handed out, and `claimed` is the caller's still. */
-PAWL_MUST_USE pawl_status pawl__shelves_keep(struct work_shelves *shelves,
-                                             const pawl_claim *claim,
-                                             int64_t asked_ns,
-                                             pawl_claimed *claimed,
-                                             pawl_claimed **ret_claimed,
-                                             const struct work_stock **ret_stock,
-                                             pawl_error *reterr);
-
-/* Takes down what is not young any more. The caller's, to be freed one by one. *ret_next_ns: when there
- * is something to take down again; INT64_MAX: never. */
-struct work_stock *pawl__shelves_take_down(struct work_shelves *shelves,
-                                           int64_t now_ns,
-                                           int64_t *ret_next_ns);
-
-/* Takes down every stock that has an item of this task, or this item (empty: any). */
-struct work_stock *pawl__shelves_withdraw(struct work_shelves *shelves,
-                                          pawl_view task_id,
-                                          pawl_view work_item_id);
-void pawl__stock_free(struct work_stock *stock);
-
-/* How many shelves there are. */
-size_t pawl__shelves_count(const struct work_shelves *shelves);
+/* The caller frees each batch. *ret_next_ns (may be NULL): when the next batch is no longer fresh; INT64_MAX:
+ * never. */
+struct work_prefetch_batch *pawl__work_prefetch_cache_evict(
+    struct work_prefetch_cache *cache,
+    const struct work_prefetch_eviction *which,
+    int64_t *ret_next_ns);
 
 #endif

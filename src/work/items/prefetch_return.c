@@ -8,290 +8,294 @@
 #include "base/thread/thread.h"
 #include "work/items/prefetch.h"
 
-#define AGAIN_NS (500 * NS_PER_MS) /* between two tries to give an item back */
+#define RETRY_NS (500 * NS_PER_MS) /* between two attempts to return an item */
 
-/* An item on its way back. */
+/* An item that is being returned. */
 struct returning {
-    struct work_ahead *ahead;
+    struct work_prefetch *prefetch;
     uint64_t token;
-    int64_t leased_until_ns; /* then it comes back by itself, and counts as a retry */
-    int64_t again_ns;
+    int64_t leased_until_ns; /* then a sweep takes it back, and counts a retry */
+    int64_t retry_ns;
     struct returning *next;
     size_t id_len;
     char id[];
 };
 
-struct work_ahead {
+struct work_prefetch {
     struct pawl__clock *clock;
-    work_ahead_release release;
+    work_release_fn *release;
     void *context;
-    struct pawl__lock lock; /* of all below */
+    struct pawl__lock lock; /* covers the rest */
     struct pawl__cond changed;
-    struct work_shelves *shelves;
-    struct returning *again; /* could not be given back yet */
-    int64_t wakes_ns;        /* when the keeper looks again */
+    struct work_prefetch_cache *cache;
+    struct returning *retries; /* could not be returned yet */
+    int64_t wakes_ns;          /* when the returner wakes up */
     bool stops;
-    struct pawl__thread keeper;
+    struct pawl__thread returner;
 };
 
-static int64_t now_ns(const struct work_ahead *ahead)
+static int64_t now_ns(const struct work_prefetch *prefetch)
 {
-    return pawl__monotonic_ns(ahead->clock);
+    return pawl__monotonic_ns(prefetch->clock);
 }
 
-/* --- giving back --- */
+/* --- returning items --- */
 
-/* Whether another try may help. */
+/* Whether another attempt may succeed. */
 static bool is_passing(pawl_status status)
 {
     return pawl__status_may_pass(status) || status == PAWL_IO || status == PAWL_NOMEM
            || status == PAWL_NO_SPACE;
 }
 
-static void wake_keeper_locked(struct work_ahead *ahead, int64_t at_ns) REQUIRES_LOCK(ahead->lock)
+static void wake_returner_locked(struct work_prefetch *prefetch, int64_t at_ns)
+    REQUIRES_LOCK(prefetch->lock)
 {
-    if (at_ns < ahead->wakes_ns) {
-        ahead->wakes_ns = at_ns;
-        pawl__cond_signal(&ahead->changed);
+    if (at_ns < prefetch->wakes_ns) {
+        prefetch->wakes_ns = at_ns;
+        pawl__cond_signal(&prefetch->changed);
     }
 }
 
-/* Runs on the committer's thread, or on that of whoever could not send it. */
-static void came_back(void *context, const pawl_error *outcome)
+/* Runs on the committer's thread, or on the caller's when the release could not be sent. */
+static void on_released(void *context, const pawl_error *outcome)
 {
     struct returning *returning = context;
-    struct work_ahead *ahead = returning->ahead;
-    int64_t again_ns = now_ns(ahead) + AGAIN_NS;
+    struct work_prefetch *prefetch = returning->prefetch;
+    int64_t retry_ns = now_ns(prefetch) + RETRY_NS;
 
-    pawl__lock(&ahead->lock);
+    pawl__lock(&prefetch->lock);
     bool again =
-        is_passing(outcome->status) && !ahead->stops && again_ns < returning->leased_until_ns;
+        is_passing(outcome->status) && !prefetch->stops && retry_ns < returning->leased_until_ns;
     if (again) {
-        returning->again_ns = again_ns;
-        returning->next = ahead->again;
-        ahead->again = returning;
-        wake_keeper_locked(ahead, again_ns);
+        returning->retry_ns = retry_ns;
+        returning->next = prefetch->retries;
+        prefetch->retries = returning;
+        wake_returner_locked(prefetch, retry_ns);
     }
-    pawl__unlock(&ahead->lock);
+    pawl__unlock(&prefetch->lock);
     if (!again) {
         free(returning);
     }
 }
 
-static void send_back(struct work_ahead *ahead, struct returning *returning)
+static void send_release(struct work_prefetch *prefetch, struct returning *returning)
 {
     const pawl_lease lease = { { returning->id, returning->id_len }, returning->token };
     pawl_error error = PAWL_ERROR_INIT;
 
-    if (ahead->release(ahead->context, &lease, came_back, returning, &error) != PAWL_OK) {
-        came_back(returning, &error);
+    if (prefetch->release(prefetch->context, &lease, on_released, returning, &error) != PAWL_OK) {
+        on_released(returning, &error);
     }
 }
 
-static void send_item_back(struct work_ahead *ahead, const pawl_item *item, int64_t leased_until_ns)
+static void return_item(struct work_prefetch *prefetch,
+                        const pawl_item *item,
+                        int64_t leased_until_ns)
 {
     struct returning *returning = malloc(sizeof(*returning) + item->work_item_id.len);
 
     if (returning == NULL) {
-        return; /* its lease runs out */
+        return; /* its lease expires */
     }
-    *returning = (struct returning){ .ahead = ahead,
+    *returning = (struct returning){ .prefetch = prefetch,
                                      .token = item->token,
                                      .leased_until_ns = leased_until_ns,
                                      .id_len = item->work_item_id.len };
     memcpy(returning->id, item->work_item_id.data, returning->id_len);
-    send_back(ahead, returning);
+    send_release(prefetch, returning);
 }
 
-static void send_stocks_back(struct work_ahead *ahead, struct work_stock *down)
+static void return_batches(struct work_prefetch *prefetch, struct work_prefetch_batch *batches)
 {
-    while (down != NULL) {
-        struct work_stock *stock = down;
-        for (size_t i = stock->at; i < stock->claimed->count; i++) {
-            send_item_back(ahead, &stock->claimed->items[i], stock->leased_until_ns);
+    while (batches != NULL) {
+        struct work_prefetch_batch *batch = batches;
+        for (size_t i = batch->at; i < batch->claimed->count; i++) {
+            return_item(prefetch, &batch->claimed->items[i], batch->leased_until_ns);
         }
-        down = stock->next;
-        pawl__stock_free(stock);
+        batches = batch->next;
+        pawl__work_prefetch_batch_free(batch);
+    }
+}
+
+static void release_again(struct work_prefetch *prefetch, struct returning *due)
+{
+    while (due != NULL) {
+        struct returning *returning = due;
+        due = returning->next;
+        send_release(prefetch, returning);
     }
 }
 
 /* --- claims --- */
 
-pawl_status pawl__ahead_take(struct work_ahead *ahead,
-                             const pawl_claim *claim,
-                             pawl_claimed **ret_claimed,
-                             uint32_t *ret_more,
-                             pawl_error *reterr)
+pawl_status pawl__work_prefetch_pop(struct work_prefetch *prefetch,
+                                    const pawl_claim *claim,
+                                    pawl_claimed **ret_claimed,
+                                    uint32_t *ret_prefetch,
+                                    pawl_error *reterr)
 {
-    pawl__lock(&ahead->lock);
-    pawl_status status =
-        pawl__shelves_take(ahead->shelves, claim, now_ns(ahead), ret_claimed, ret_more, reterr);
-    pawl__unlock(&ahead->lock);
+    pawl__lock(&prefetch->lock);
+    pawl_status status = pawl__work_prefetch_cache_pop(
+        prefetch->cache, claim, now_ns(prefetch), ret_claimed, ret_prefetch, reterr);
+    pawl__unlock(&prefetch->lock);
     return status;
 }
 
-pawl_status pawl__ahead_keep(struct work_ahead *ahead,
-                             const pawl_claim *claim,
-                             int64_t asked_ns,
-                             pawl_claimed *claimed,
-                             pawl_claimed **ret_claimed,
-                             pawl_error *reterr)
+pawl_claimed *pawl__work_prefetch_store(struct work_prefetch *prefetch,
+                                        const pawl_claim *claim,
+                                        int64_t asked_ns,
+                                        pawl_claimed *claimed)
 {
-    const struct work_stock *stock = NULL;
+    const struct work_prefetch_batch *batch = NULL;
+    pawl_claimed *handed_out = NULL;
 
-    pawl__lock(&ahead->lock);
-    pawl_status status =
-        pawl__shelves_keep(ahead->shelves, claim, asked_ns, claimed, ret_claimed, &stock, reterr);
-    if (stock != NULL) {
-        wake_keeper_locked(ahead, stock->young_until_ns);
+    pawl__lock(&prefetch->lock);
+    pawl_status status = pawl__work_prefetch_cache_store(
+        prefetch->cache, claim, asked_ns, claimed, &handed_out, &batch, NULL);
+    if (batch != NULL) {
+        wake_returner_locked(prefetch, batch->fresh_until_ns);
     }
-    pawl__unlock(&ahead->lock);
+    pawl__unlock(&prefetch->lock);
     if (status == PAWL_OK) {
-        return PAWL_OK;
+        return handed_out;
     }
+    int64_t leased_until_ns = asked_ns + (int64_t)claim->lease_ms * NS_PER_MS;
     for (size_t i = claim->count_max; i < claimed->count; i++) {
-        send_item_back(ahead, &claimed->items[i], asked_ns + (int64_t)claim->lease_ms * NS_PER_MS);
+        return_item(prefetch, &claimed->items[i], leased_until_ns);
     }
-    claimed->count = claim->count_max; /* keep fails only with more than these */
-    *ret_claimed = claimed;
-    return PAWL_OK;
+    claimed->count = claim->count_max; /* it fails only with more than these */
+    return claimed;
 }
 
-void pawl__ahead_withdraw(struct work_ahead *ahead, pawl_view task_id, pawl_view work_item_id)
+void pawl__work_prefetch_withdraw(struct work_prefetch *prefetch,
+                                  pawl_view task_id,
+                                  pawl_view work_item_id)
 {
-    if (ahead == NULL) {
+    const struct work_prefetch_eviction which = { .task_id = task_id,
+                                                  .work_item_id = work_item_id };
+
+    if (prefetch == NULL) {
         return;
     }
-    pawl__lock(&ahead->lock);
-    struct work_stock *down = pawl__shelves_withdraw(ahead->shelves, task_id, work_item_id);
-    pawl__unlock(&ahead->lock);
-    send_stocks_back(ahead, down);
+    pawl__lock(&prefetch->lock);
+    struct work_prefetch_batch *evicted =
+        pawl__work_prefetch_cache_evict(prefetch->cache, &which, NULL);
+    pawl__unlock(&prefetch->lock);
+    return_batches(prefetch, evicted);
 }
 
-/* --- the keeper --- */
+/* --- the thread that returns items --- */
 
-/* Takes those whose time has come; *next_ns becomes the time of the next, if that is earlier. */
-static struct returning *take_due_locked(struct work_ahead *ahead, int64_t now, int64_t *next_ns)
-    REQUIRES_LOCK(ahead->lock)
+/* What is to be returned at a time, and when there is more. */
+struct due {
+    struct work_prefetch_batch *batches;
+    struct returning *retries;
+    int64_t next_ns;
+};
+
+static struct due pop_due_locked(struct work_prefetch *prefetch, int64_t now)
+    REQUIRES_LOCK(prefetch->lock)
 {
-    struct returning **at = &ahead->again;
-    struct returning *due = NULL;
+    const struct work_prefetch_eviction old = { .now_ns = now };
+    struct returning **at = &prefetch->retries;
+    struct due due = { .retries = NULL };
 
+    due.batches = pawl__work_prefetch_cache_evict(prefetch->cache, &old, &due.next_ns);
     while (*at != NULL) {
         struct returning *returning = *at;
-        if (returning->again_ns <= now) {
+        if (returning->retry_ns <= now) {
             *at = returning->next;
-            returning->next = due;
-            due = returning;
+            returning->next = due.retries;
+            due.retries = returning;
         } else {
-            *next_ns = MIN(*next_ns, returning->again_ns);
+            due.next_ns = MIN(due.next_ns, returning->retry_ns);
             at = &returning->next;
         }
     }
     return due;
 }
 
-static void send_again(struct work_ahead *ahead, struct returning *due)
+static void run_returner(void *context)
 {
-    while (due != NULL) {
-        struct returning *returning = due;
-        due = returning->next;
-        send_back(ahead, returning);
-    }
-}
+    struct work_prefetch *prefetch = context;
 
-static void run_keeper(void *context)
-{
-    struct work_ahead *ahead = context;
-
-    pawl__lock(&ahead->lock);
-    while (!ahead->stops) {
-        int64_t now = now_ns(ahead);
-        int64_t next_ns;
-        struct work_stock *down = pawl__shelves_take_down(ahead->shelves, now, &next_ns);
-        struct returning *due = take_due_locked(ahead, now, &next_ns);
-        ahead->wakes_ns = next_ns;
-        if (down != NULL || due != NULL) {
-            pawl__unlock(&ahead->lock);
-            send_stocks_back(ahead, down);
-            send_again(ahead, due);
-            pawl__lock(&ahead->lock);
-        } else if (next_ns == INT64_MAX) {
-            pawl__cond_wait(&ahead->changed, &ahead->lock);
+    pawl__lock(&prefetch->lock);
+    while (!prefetch->stops) {
+        struct due due = pop_due_locked(prefetch, now_ns(prefetch));
+        prefetch->wakes_ns = due.next_ns;
+        if (due.batches != NULL || due.retries != NULL) {
+            pawl__unlock(&prefetch->lock);
+            return_batches(prefetch, due.batches);
+            release_again(prefetch, due.retries);
+            pawl__lock(&prefetch->lock);
+        } else if (due.next_ns == INT64_MAX) {
+            pawl__cond_wait(&prefetch->changed, &prefetch->lock);
         } else {
-            (void)pawl__cond_wait_until(&ahead->changed, &ahead->lock, next_ns);
+            (void)pawl__cond_wait_until(&prefetch->changed, &prefetch->lock, due.next_ns);
         }
     }
-    pawl__unlock(&ahead->lock);
+    pawl__unlock(&prefetch->lock);
 }
 
-/* --- from beginning to end --- */
+/* --- starting and stopping --- */
 
-pawl_status pawl__ahead_new(uint32_t max,
-                            struct pawl__clock *clock,
-                            work_ahead_release release,
-                            void *context,
-                            struct work_ahead **ret_ahead,
-                            pawl_error *reterr)
+pawl_status pawl__work_prefetch_new(uint32_t max,
+                                    struct pawl__clock *clock,
+                                    work_release_fn *release,
+                                    void *context,
+                                    struct work_prefetch **ret_prefetch,
+                                    pawl_error *reterr)
 {
-    struct work_ahead *ahead = calloc(1, sizeof(*ahead));
+    struct work_prefetch *prefetch = calloc(1, sizeof(*prefetch));
 
-    if (ahead == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for items leased ahead");
+    if (prefetch == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for prefetched items");
     }
-    ahead->clock = clock;
-    ahead->release = release;
-    ahead->context = context;
-    ahead->wakes_ns = INT64_MAX;
-    pawl_status status = pawl__lock_init(&ahead->lock, reterr);
+    prefetch->clock = clock;
+    prefetch->release = release;
+    prefetch->context = context;
+    prefetch->wakes_ns = INT64_MAX;
+    pawl_status status = pawl__lock_cond_init(&prefetch->lock, &prefetch->changed, reterr);
     if (status != PAWL_OK) {
-        free(ahead);
+        free(prefetch);
         return status;
     }
-    status = pawl__cond_init(&ahead->changed, reterr);
-    if (status != PAWL_OK) {
-        pawl__lock_done(&ahead->lock);
-        free(ahead);
-        return status;
-    }
-    status = pawl__shelves_new(max, &ahead->shelves, reterr);
+    status = pawl__work_prefetch_cache_new(max, &prefetch->cache, reterr);
     if (status == PAWL_OK) {
-        status = pawl__thread_start(&ahead->keeper, "work ahead", run_keeper, ahead, reterr);
+        status = pawl__thread_start(
+            &prefetch->returner, "work prefetch", run_returner, prefetch, reterr);
     }
     if (status != PAWL_OK) {
-        pawl__ahead_free(ahead);
+        pawl__work_prefetch_free(prefetch);
         return status;
     }
-    *ret_ahead = ahead;
+    *ret_prefetch = prefetch;
     return PAWL_OK;
 }
 
-void pawl__ahead_stop(struct work_ahead *ahead)
+void pawl__work_prefetch_stop(struct work_prefetch *prefetch)
 {
-    int64_t next_ns;
-
-    if (ahead == NULL) {
+    if (prefetch == NULL) {
         return;
     }
-    pawl__lock(&ahead->lock);
-    ahead->stops = true;
-    struct work_stock *down = pawl__shelves_take_down(ahead->shelves, INT64_MAX, &next_ns);
-    struct returning *due = take_due_locked(ahead, INT64_MAX, &next_ns);
-    pawl__cond_signal(&ahead->changed);
-    pawl__unlock(&ahead->lock);
-    pawl__thread_join(&ahead->keeper);
-    send_stocks_back(ahead, down);
-    send_again(ahead, due);
+    pawl__lock(&prefetch->lock);
+    prefetch->stops = true;
+    struct due due = pop_due_locked(prefetch, INT64_MAX);
+    pawl__cond_signal(&prefetch->changed);
+    pawl__unlock(&prefetch->lock);
+    pawl__thread_join(&prefetch->returner);
+    return_batches(prefetch, due.batches);
+    release_again(prefetch, due.retries);
 }
 
-void pawl__ahead_free(struct work_ahead *ahead)
+void pawl__work_prefetch_free(struct work_prefetch *prefetch)
 {
-    if (ahead == NULL) {
+    if (prefetch == NULL) {
         return;
     }
-    REQUIRE(!ahead->keeper.started || ahead->stops);
-    pawl__shelves_free(ahead->shelves);
-    pawl__cond_done(&ahead->changed);
-    pawl__lock_done(&ahead->lock);
-    free(ahead);
+    REQUIRE(!prefetch->returner.started || prefetch->stops);
+    pawl__work_prefetch_cache_free(prefetch->cache);
+    pawl__lock_cond_done(&prefetch->lock, &prefetch->changed);
+    free(prefetch);
 }

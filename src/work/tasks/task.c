@@ -310,7 +310,7 @@ pawl_status pawl_task_cancel(pawl_work *work,
     };
     TRY(pawl__work_check_name("task_id", task_id, reterr));
     TRY(pawl__work_submit_request(work, &cancel.request, reterr));
-    pawl__ahead_withdraw(work->ahead, task_id, (pawl_view){ NULL, 0 });
+    pawl__work_prefetch_withdraw(work->prefetch, task_id, (pawl_view){ NULL, 0 });
     if (ret_items != NULL) {
         *ret_items = cancel.items;
     }
@@ -351,6 +351,6 @@ pawl_status pawl_work_cancel(pawl_work *work, pawl_view work_item_id, pawl_error
     };
     TRY(pawl__work_check_name("work_item_id", work_item_id, reterr));
     TRY(pawl__work_submit_request(work, &cancel.request, reterr));
-    pawl__ahead_withdraw(work->ahead, (pawl_view){ NULL, 0 }, work_item_id);
+    pawl__work_prefetch_withdraw(work->prefetch, (pawl_view){ NULL, 0 }, work_item_id);
     return PAWL_OK;
 }

