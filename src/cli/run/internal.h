@@ -1,4 +1,4 @@
-/* The runner's own state, shared by runner.c, runner_slot.c and runner_care.c. */
+/* The state of a run, shared by runner.c, slot.c and supervise.c. */
 #ifndef PAWL_CLI_RUN_INTERNAL_H
 #define PAWL_CLI_RUN_INTERNAL_H
 
@@ -73,9 +73,9 @@ struct runner {
     int64_t swept_ns;
 };
 
-static inline int64_t runner_now(void)
+static inline int64_t runner_now(const struct runner *runner)
 {
-    return pawl__monotonic_ns(pawl__clock_real());
+    return pawl__monotonic_ns(runner->run->clock);
 }
 
 /* Nothing new is claimed, and what runs is asked to end. */
@@ -88,7 +88,7 @@ void pawl__cli_runner_fail_locked(struct runner *runner,
 
 void pawl__cli_runner_wake(int eventfd);
 
-/* --- runner_slot.c --- */
+/* --- slot.c --- */
 void pawl__cli_runner_slot(void *context); /* a thread */
 
 /* What --json says of a try: {"work_item_id":"...","status":"completed","attempt":1,...}. */
@@ -103,7 +103,7 @@ void pawl__cli_runner_add_json(const struct runner *runner,
                                const struct runner_told *told,
                                struct pawl__buf *line);
 
-/* --- runner_care.c --- */
+/* --- supervise.c --- */
 void pawl__cli_runner_heart(void *context);   /* a thread */
 void pawl__cli_runner_watcher(void *context); /* a thread */
 

@@ -59,7 +59,7 @@ static pawl_status claim(struct runner *runner, uint64_t want, uint32_t wait_ms,
 {
     pawl_claim request = PAWL_CLAIM_INIT;
     struct runner_batch *batch = calloc(1, sizeof(*batch));
-    int64_t asked_at_ns = runner_now();
+    int64_t asked_at_ns = runner_now(runner);
 
     if (batch == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for items");
@@ -88,7 +88,8 @@ enum { LOOK_MS = 250, WAIT_MS = 1000 };
 static void wait_for_change(struct runner *runner, int64_t ms)
 {
     pawl__lock(&runner->lock);
-    (void)pawl__cond_wait_until(&runner->changed, &runner->lock, runner_now() + ms * NS_PER_MS);
+    (void)pawl__cond_wait_until(
+        &runner->changed, &runner->lock, runner_now(runner) + ms * NS_PER_MS);
     pawl__unlock(&runner->lock);
 }
 
@@ -101,7 +102,7 @@ static bool wait_for_room(struct runner *runner)
     pawl__lock(&runner->lock);
     while (pawl__cli_plan_want(&runner->plan) == 0
            && pawl__cli_plan_next(&runner->plan, &nothing) == RUNNER_GO_ON
-           && (runner->plan.stopping || runner_now() < sweep_at_ns)) {
+           && (runner->plan.stopping || runner_now(runner) < sweep_at_ns)) {
         (void)pawl__cond_wait_until(
             &runner->changed, &runner->lock, runner->plan.stopping ? INT64_MAX : sweep_at_ns);
     }
@@ -160,7 +161,7 @@ static void run_all(struct runner *runner)
 {
     pawl_error error = PAWL_ERROR_INIT;
     bool end = false;
-    int64_t answered_ns = runner_now();
+    int64_t answered_ns = runner_now(runner);
 
     while (!end && wait_for_room(runner)) {
         struct runner_plan plan = plan_of(runner);
@@ -177,7 +178,7 @@ static void run_all(struct runner *runner)
             pawl__cli_runner_stop_locked(runner); /* the watcher says why */
             pawl__unlock(&runner->lock);
         } else if (pawl__status_may_pass(status)
-                   && pawl__cli_plan_outlasts(&plan, runner_now() - answered_ns)) {
+                   && pawl__cli_plan_outlasts(&plan, runner_now(runner) - answered_ns)) {
             LOG_WARNING("the store cannot be asked now", LOG_TEXT("error", error.message));
             wait_for_change(runner, WAIT_MS);
         } else if (status != PAWL_OK) {
@@ -185,7 +186,7 @@ static void run_all(struct runner *runner)
             pawl__cli_runner_fail_locked(runner, status, &error);
             pawl__unlock(&runner->lock);
         } else {
-            answered_ns = runner_now();
+            answered_ns = runner_now(runner);
         }
     }
     pawl__lock(&runner->lock);
@@ -232,7 +233,7 @@ static void close_all(struct runner *runner)
         pawl__cond_done(&runner->slots[i].cond);
         pawl__fs_close(&runner->slots[i].wake_fd);
     }
-    if (!pawl__thread_join_until(&runner->heart, runner_now() + NS_PER_S)) {
+    if (!pawl__thread_join_until(&runner->heart, runner_now(runner) + NS_PER_S)) {
         pawl_work_interrupt(runner->work); /* a heartbeat is worth no more */
         pawl__thread_join(&runner->heart);
     }
@@ -330,7 +331,7 @@ static pawl_status run_with_progress(struct runner *runner, pawl_error *reterr)
         .term = pawl__term_look(STDERR_FILENO, (const char *const *)environ),
         .fd = fd,
         .sink = pawl__sink_fd(&fd),
-        .clock = pawl__clock_real(),
+        .clock = runner->run->clock,
         .label = "run",
     };
     const struct pawl__cli_wakeable woken = { on_interrupt, runner };
@@ -375,8 +376,8 @@ static pawl_status begin(struct runner *runner, pawl_error *reterr)
         status = pawl__cli_work_check_task(runner->work, runner->options->task_id, reterr);
     }
     if (status == PAWL_OK) {
-        runner->looked_after_ns = runner_now() - 2 * NS_PER_S;
-        runner->swept_ns = runner_now() - runner->options->sweep_ms * NS_PER_MS;
+        runner->looked_after_ns = runner_now(runner) - 2 * NS_PER_S;
+        runner->swept_ns = runner_now(runner) - runner->options->sweep_ms * NS_PER_MS;
         status = pawl__cli_runner_supervise(runner, reterr);
     }
     return status == PAWL_OK ? pawl__cli_runner_sweep(runner, reterr) : status;
@@ -389,7 +390,7 @@ static pawl_status run_opened(struct runner *runner, pawl_error *reterr)
     pawl_status status = begin(runner, reterr);
     while (runner->plan.stays && pawl__status_may_pass(status)) {
         LOG_WARNING("the store cannot be asked now", LOG_TEXT("error", reterr->message));
-        pawl__sleep_until(pawl__clock_real(), runner_now() + WAIT_MS * NS_PER_MS);
+        pawl__sleep_until(runner->run->clock, runner_now(runner) + WAIT_MS * NS_PER_MS);
         status = begin(runner, reterr);
     }
     if (status == PAWL_OK) {

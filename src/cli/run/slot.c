@@ -49,21 +49,21 @@ static enum runner_action hear(struct runner_slot *slot, struct runner_step *ste
     bool stop = slot->stop;
     pawl__unlock(&runner->lock);
     if (lost) {
-        action = pawl__cli_step(step, RUNNER_LOST, runner_now());
+        action = pawl__cli_step(step, RUNNER_LOST, runner_now(runner));
     }
     if (stop) {
-        enum runner_action other = pawl__cli_step(step, RUNNER_STOP, runner_now());
+        enum runner_action other = pawl__cli_step(step, RUNNER_STOP, runner_now(runner));
         action = action == RUNNER_NOTHING ? other : action;
     }
     return action;
 }
 
-static int wait_ms(const struct runner_step *step)
+static int wait_ms(const struct runner_step *step, int64_t now_ns)
 {
     int64_t wake_ns = pawl__cli_step_wake_ns(step);
-    int64_t left_ns = wake_ns == INT64_MAX ? INT64_MAX : wake_ns - runner_now();
+    int64_t left_ns = wake_ns - now_ns;
 
-    if (left_ns == INT64_MAX) {
+    if (wake_ns == INT64_MAX) {
         return -1;
     }
     return left_ns <= 0 ? 0 : (int)MIN(left_ns / NS_PER_MS + 1, 60000);
@@ -79,10 +79,9 @@ struct linger {
 
 static bool is_over(struct linger *linger,
                     const struct runner_child *child,
-                    const struct runner_step *step)
+                    const struct runner_step *step,
+                    int64_t now_ns)
 {
-    int64_t now_ns = runner_now();
-
     if (!linger->shell_ended || now_ns < linger->check_at_ns) {
         return false;
     }
@@ -100,16 +99,18 @@ static int linger_ms(const struct linger *linger, int until_ms)
 
 static void watch(struct runner_slot *slot, struct runner_child *child, struct ended *ended)
 {
+    const struct runner *runner = slot->runner;
     struct linger linger = { .shell_ended = false };
 
-    while (!is_over(&linger, child, &ended->step)) {
+    while (!is_over(&linger, child, &ended->step, runner_now(runner))) {
         struct pollfd fds[] = {
             { .fd = linger.shell_ended ? -1 : child->pidfd, .events = POLLIN },
             { .fd = child->streams[0], .events = POLLIN },
             { .fd = child->streams[1], .events = POLLIN },
             { .fd = slot->wake_fd, .events = POLLIN },
         };
-        int ready = poll(fds, COUNT_OF(fds), linger_ms(&linger, wait_ms(&ended->step)));
+        int ready =
+            poll(fds, COUNT_OF(fds), linger_ms(&linger, wait_ms(&ended->step, runner_now(runner))));
         for (int i = 0; i < 2 && ready > 0; i++) {
             if (fds[i + 1].revents != 0) {
                 pawl__cli_child_read(child, i, &ended->captures[i]);
@@ -122,7 +123,8 @@ static void watch(struct runner_slot *slot, struct runner_child *child, struct e
         if (ready > 0 && fds[3].revents != 0) {
             pawl__cli_child_signal(child, hear(slot, &ended->step));
         }
-        pawl__cli_child_signal(child, pawl__cli_step(&ended->step, RUNNER_TICK, runner_now()));
+        pawl__cli_child_signal(child,
+                               pawl__cli_step(&ended->step, RUNNER_TICK, runner_now(runner)));
     }
 }
 
@@ -161,7 +163,7 @@ static void start_and_watch(struct runner_slot *slot,
         return;
     }
     watch(slot, &child, ended);
-    pawl__cli_step(&ended->step, RUNNER_EXITED, runner_now());
+    pawl__cli_step(&ended->step, RUNNER_EXITED, runner_now(slot->runner));
     ended->exit = pawl__cli_child_end(&child, ended->captures);
 }
 
@@ -171,7 +173,7 @@ static void execute(struct runner_slot *slot, struct ended *ended)
 {
     struct runner *runner = slot->runner;
     const struct runner_options *options = runner->options;
-    int64_t started_ns = runner_now();
+    int64_t started_ns = runner_now(runner);
     bool may_retry = options->retries < 0 || slot->item->retry_count < options->retries;
     AUTO(pawl__cli_job_done) struct runner_job job = { .environment = NULL };
     pawl_error error = PAWL_ERROR_INIT;
@@ -192,7 +194,7 @@ static void execute(struct runner_slot *slot, struct ended *ended)
         pawl__cli_step_message(&ended->step, &ended->exit, ended->message);
         if (ended->exit.started) {
             pawl__cli_job_output(
-                &ended->output, &ended->exit, ended->captures, runner_now() - started_ns);
+                &ended->output, &ended->exit, ended->captures, runner_now(runner) - started_ns);
         }
         if (ended->verdict == RUNNER_RELEASE && !ended->exit.started) {
             status = pawl__fail(&error, PAWL_FAILED, "%s", ended->message);
@@ -261,7 +263,7 @@ static pawl_status tell_until(struct runner_slot *slot, struct ended *ended, paw
     pawl_status status = tell(slot, ended, reterr);
 
     for (uint64_t attempt = 1; pawl__status_may_pass(status); attempt++) {
-        int64_t until_ns = runner_now() + pawl__backoff_ceiling_ns(&backoff, attempt);
+        int64_t until_ns = runner_now(slot->runner) + pawl__backoff_ceiling_ns(&backoff, attempt);
         if (until_ns >= slot->beat.until_ns || !rest_until(slot, until_ns)) {
             break;
         }

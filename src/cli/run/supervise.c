@@ -22,7 +22,7 @@ void pawl__cli_runner_wake(int eventfd)
 void pawl__cli_runner_stop_locked(struct runner *runner)
 {
     if (!runner->plan.stopping) {
-        runner->quiet_ns = runner_now();
+        runner->quiet_ns = runner_now(runner);
         pawl__cli_runner_wake(runner->stop_fd);
     }
     runner->plan.stopping = true;
@@ -75,14 +75,14 @@ static void beat(struct runner *runner, struct runner_slot *slot) REQUIRES_LOCK(
     pawl__buf_add(&copy, slot->item->work_item_id);
     pawl__unlock(&runner->lock);
     const pawl_lease lease = { pawl__buf_view(&copy), token };
-    int64_t asked_at_ns = runner_now();
+    int64_t asked_at_ns = runner_now(runner);
     pawl_status status =
         pawl_work_heartbeat(runner->work, &lease, (uint32_t)runner->options->lease_ms, NULL, NULL);
     pawl__lock(&runner->lock);
     bool same = slot->item != NULL && slot->number == number
                 && (slot->state == RUNNER_ASSIGNED || slot->state == RUNNER_RUNNING);
     if (same
-        && pawl__cli_beat_answered(&slot->beat, status, asked_at_ns, runner_now())
+        && pawl__cli_beat_answered(&slot->beat, status, asked_at_ns, runner_now(runner))
                == RUNNER_BEAT_LOST) {
         slot->lost = true;
         pawl__cli_runner_wake(slot->wake_fd);
@@ -98,7 +98,7 @@ void pawl__cli_runner_heart(void *context)
         struct runner_slot *slot = next_beat_locked(runner);
         if (slot == NULL) {
             pawl__cond_wait(&runner->beats, &runner->lock);
-        } else if (slot->beat.next_ns > runner_now()) {
+        } else if (slot->beat.next_ns > runner_now(runner)) {
             (void)pawl__cond_wait_until(&runner->beats, &runner->lock, slot->beat.next_ns);
         } else {
             beat(runner, slot);
@@ -116,7 +116,7 @@ void pawl__cli_runner_heart(void *context)
 
 static void abandon_if_late(struct runner *runner)
 {
-    int64_t now_ns = runner_now();
+    int64_t now_ns = runner_now(runner);
 
     pawl__lock(&runner->lock);
     if (runner->plan.running > 0) {
@@ -306,7 +306,7 @@ static pawl_status each_type(struct runner *runner,
 pawl_status pawl__cli_runner_supervise(struct runner *runner, pawl_error *reterr)
 {
     struct orphans orphans = { .runner = runner };
-    int64_t now_ns = runner_now();
+    int64_t now_ns = runner_now(runner);
 
     if (now_ns - runner->looked_after_ns < NS_PER_S) {
         return PAWL_OK;
@@ -333,7 +333,7 @@ int64_t pawl__cli_runner_sweep_at_ns(const struct runner *runner)
 pawl_status pawl__cli_runner_sweep(struct runner *runner, pawl_error *reterr)
 {
     pawl_sweep_report report;
-    int64_t now_ns = runner_now();
+    int64_t now_ns = runner_now(runner);
 
     if (now_ns < pawl__cli_runner_sweep_at_ns(runner)) {
         return PAWL_OK;

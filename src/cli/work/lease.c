@@ -113,7 +113,7 @@ static pawl_status open_for_claim(struct pawl__cli_run *run,
                                   pawl_error *reterr)
 {
     enum { AGAIN_MS = 100 };
-    struct pawl__clock *clock = pawl__clock_real();
+    struct pawl__clock *clock = run->clock;
     int64_t deadline_ns = pawl__monotonic_ns(clock) + *wait_ms * NS_PER_MS;
     bool waits = *wait_ms > 0;
 

@@ -122,11 +122,6 @@ static pawl_status read_claim(struct claiming *claiming, pawl_error *reterr)
 
 /* --- claiming --- */
 
-static int64_t now_ms(void)
-{
-    return pawl__monotonic_ns(pawl__clock_real()) / NS_PER_MS;
-}
-
 static size_t held_count(const struct claiming *claiming)
 {
     size_t count = 0;
@@ -164,7 +159,8 @@ static void give_all_back(struct claiming *claiming)
  * sends no more: what is there at once it gets, and it is not waited for any longer. */
 static bool has_left(struct claiming *claiming)
 {
-    bool at_once = !claiming->waited && now_ms() - claiming->began_ms < LOOK_MS;
+    bool at_once =
+        !claiming->waited && pawl__serve_work_now_ms(claiming->work) - claiming->began_ms < LOOK_MS;
 
     return at_once ? pawl__http_is_gone(claiming->request) : pawl__http_has_left(claiming->request);
 }
@@ -178,8 +174,11 @@ static pawl_status claim_step(struct claiming *claiming, uint32_t count, pawl_er
     claiming->claim.count_max = count;
     claiming->claim.wait_ms = 0;
     pawl_status status = pawl_work_claim(claiming->store, &claiming->claim, &claimed, reterr);
-    for (int64_t left_ms = deadline_ms - now_ms(); status == PAWL_NOT_FOUND && left_ms > 0;
-         left_ms = deadline_ms - now_ms()) {
+    while (status == PAWL_NOT_FOUND) {
+        int64_t left_ms = deadline_ms - pawl__serve_work_now_ms(claiming->work);
+        if (left_ms <= 0) {
+            break;
+        }
         claiming->waited = true;
         if (has_left(claiming)) {
             break;
@@ -350,8 +349,8 @@ void pawl__serve_work_claim(struct pawl__http_request *request, void *context)
         return;
     }
     claiming->request = request;
-    claiming->began_ms = now_ms();
     claiming->work = ((struct pawl__serve_node *)context)->work;
+    claiming->began_ms = pawl__serve_work_now_ms(claiming->work);
     claiming->claim = (pawl_claim)PAWL_CLAIM_INIT;
     claiming->answer = (struct pawl__buf)BUF_INIT(ITEM_BYTES_MAX);
     if (read_claim(claiming, &error) == PAWL_OK) {

@@ -20,6 +20,7 @@ struct node_maintenance {
     struct pawl__cond changed;
     bool stop;
     struct node_work *work;
+    struct pawl__clock *clock;
     int64_t sweep_ns;
     char unfired[PAWL_ERROR_MESSAGE_SIZE]; /* what was said of a schedule last; the thread's */
     struct pawl__thread thread;
@@ -80,9 +81,9 @@ static void look_after(struct node_maintenance *maintenance, bool sweeps)
 }
 
 /* Slots of schedules begin with minutes of the wall clock. */
-static int64_t until_next_minute_ns(void)
+static int64_t until_next_minute_ns(struct pawl__clock *clock)
 {
-    return MINUTE_NS - pawl__wall_us(pawl__clock_real()) % (60 * US_PER_S) * NS_PER_US;
+    return MINUTE_NS - pawl__wall_us(clock) % (60 * US_PER_S) * NS_PER_US;
 }
 
 static void run(void *context)
@@ -92,16 +93,16 @@ static void run(void *context)
 
     pawl__lock(&maintenance->lock);
     while (!maintenance->stop) {
-        bool sweeps = pawl__monotonic_ns(pawl__clock_real()) >= sweep_at_ns;
+        bool sweeps = pawl__monotonic_ns(maintenance->clock) >= sweep_at_ns;
 
         pawl__unlock(&maintenance->lock);
         look_after(maintenance, sweeps);
-        int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
+        int64_t now_ns = pawl__monotonic_ns(maintenance->clock);
         sweep_at_ns = sweeps ? now_ns + maintenance->sweep_ns : sweep_at_ns;
         if (pawl__serve_work_health(maintenance->work) != PAWL_OK) {
             sweep_at_ns = MIN(sweep_at_ns, now_ns + AGAIN_NS);
         }
-        int64_t next_ns = MIN(sweep_at_ns, now_ns + until_next_minute_ns());
+        int64_t next_ns = MIN(sweep_at_ns, now_ns + until_next_minute_ns(maintenance->clock));
         pawl__lock(&maintenance->lock);
         if (!maintenance->stop) {
             (void)pawl__cond_wait_until(&maintenance->changed, &maintenance->lock, next_ns);
@@ -128,6 +129,7 @@ static pawl_status start(struct node_maintenance *maintenance, pawl_error *reter
 }
 
 pawl_status pawl__serve_maintenance_start(struct node_work *work,
+                                          struct pawl__clock *clock,
                                           uint32_t sweep_ms,
                                           struct node_maintenance **ret_maintenance,
                                           pawl_error *reterr)
@@ -138,6 +140,7 @@ pawl_status pawl__serve_maintenance_start(struct node_work *work,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a thread");
     }
     maintenance->work = work;
+    maintenance->clock = clock;
     maintenance->sweep_ns = sweep_ms * NS_PER_MS;
     pawl_status status = start(maintenance, reterr);
     if (status != PAWL_OK) {

@@ -34,6 +34,7 @@ struct node_work {
     struct node_maintenance *maintenance; /* NULL: nobody looks after it */
     struct node_probe *probe;
     struct pawl__series *up;
+    struct pawl__clock *clock; /* of deadlines and waits, so one that runs */
 };
 
 static const struct pawl__metric_def up_def = {
@@ -122,6 +123,7 @@ static pawl_status init(struct node_work *work,
     pawl_status status = init_locks(work, reterr);
 
     work->options = options->work_options;
+    work->clock = pawl__clock_or_real(options->http.clock);
     work->wait_ms_max = answer_ms - MIN(answer_ms / 4, 1000);
     if (status == PAWL_OK) {
         status = pawl__metrics_register(metrics, &up_def, &up, reterr);
@@ -142,7 +144,7 @@ static pawl_status init(struct node_work *work,
     }
     return status == PAWL_OK && work->location != NULL && options->work_sweep_ms > 0
                ? pawl__serve_maintenance_start(
-                   work, options->work_sweep_ms, &work->maintenance, reterr)
+                   work, work->clock, options->work_sweep_ms, &work->maintenance, reterr)
                : status;
 }
 
@@ -199,7 +201,7 @@ void pawl__serve_work_interrupt(struct node_work *work)
 /* Waits for all threads that use the store. */
 static pawl_status stop_threads(struct node_work *work, int64_t wait_ms, pawl_error *reterr)
 {
-    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + wait_ms * NS_PER_MS;
+    int64_t deadline_ns = pawl__monotonic_ns(work->clock) + wait_ms * NS_PER_MS;
 
     TRY(pawl__serve_waits_stop_until(work->waits, deadline_ns, reterr));
     TRY(pawl__serve_maintenance_stop(work->maintenance, deadline_ns, reterr));
@@ -240,6 +242,11 @@ pawl_work *pawl__serve_work_open_one(struct node_work *work)
     return atomic_load(&work->store);
 }
 
+int64_t pawl__serve_work_now_ms(const struct node_work *work)
+{
+    return pawl__monotonic_ns(work->clock) / NS_PER_MS;
+}
+
 uint32_t pawl__serve_work_wait_ms_max(const struct node_work *work)
 {
     return work->wait_ms_max;
@@ -253,7 +260,7 @@ bool pawl__serve_work_wait(struct node_work *work, void (*run)(void *context), v
 /* One opens it, the others wait for that. True: it is for the caller to open. */
 static bool may_open(struct node_work *work)
 {
-    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + OPENING_MS_MAX * NS_PER_MS;
+    int64_t deadline_ns = pawl__monotonic_ns(work->clock) + OPENING_MS_MAX * NS_PER_MS;
     bool in_time = true;
 
     pawl__lock(&work->lock);
@@ -351,7 +358,7 @@ pawl_status pawl__serve_work_health(struct node_work *work)
 /* One at a time: a store that hangs holds up one request, and the next ones do without its numbers. */
 static bool begin_counting(struct node_work *work)
 {
-    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real()) + COUNTING_MS_MAX * NS_PER_MS;
+    int64_t deadline_ns = pawl__monotonic_ns(work->clock) + COUNTING_MS_MAX * NS_PER_MS;
     bool in_time = true;
 
     pawl__lock(&work->lock);

@@ -42,6 +42,9 @@ PAWL_MUST_USE pawl_status pawl__serve_work_find(struct node_work *work,
 /* The store when it is open; NULL: it is not. Does not wait. */
 pawl_work *pawl__serve_work_open_one(struct node_work *work);
 
+/* The monotonic clock of the node. */
+int64_t pawl__serve_work_now_ms(const struct node_work *work);
+
 /* How long a claim may wait at the longest, so that its answer is still in time. */
 uint32_t pawl__serve_work_wait_ms_max(const struct node_work *work);
 
@@ -66,6 +69,7 @@ pawl_status pawl__serve_work_health(struct node_work *work);
 struct node_maintenance;
 
 PAWL_MUST_USE pawl_status pawl__serve_maintenance_start(struct node_work *work,
+                                                        struct pawl__clock *clock,
                                                         uint32_t sweep_ms,
                                                         struct node_maintenance **ret_maintenance,
                                                         pawl_error *reterr);
