@@ -216,6 +216,22 @@ char *pawl__buf_steal(struct pawl__buf *buf)
     return data;
 }
 
+pawl_status pawl__buf_hand_out(
+    struct pawl__buf *buf, const char *what, char **ret_text, size_t *ret_len, pawl_error *reterr)
+{
+    size_t len = buf->len;
+    TRY(pawl__buf_check(buf, what, reterr));
+    char *text = pawl__buf_steal(buf);
+    if (text == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %s", what);
+    }
+    *ret_text = text;
+    if (ret_len != NULL) {
+        *ret_len = len;
+    }
+    return PAWL_OK;
+}
+
 bool pawl__view_take(pawl_view *in, size_t len, pawl_view *ret_bytes)
 {
     if (len > in->len) {
@@ -335,6 +351,16 @@ bool pawl__view_equal(pawl_view a, pawl_view b)
 bool pawl__view_is(pawl_view view, const char *text)
 {
     return pawl__view_equal(view, pawl_view_of(text));
+}
+
+size_t pawl__view_index(pawl_view view, const char *const *names, size_t count)
+{
+    size_t i = 0;
+
+    while (i < count && !pawl__view_is(view, names[i])) {
+        i++;
+    }
+    return i;
 }
 
 char *pawl__view_dup(pawl_view view)

@@ -65,6 +65,11 @@ PAWL_MUST_USE pawl_status pawl__buf_check(const struct pawl__buf *buf,
  * it is broken; an empty buffer gives "". */
 char *pawl__buf_steal(struct pawl__buf *buf);
 
+/* The same for a call that hands text to its caller, with its length unless ret_len is NULL. Fails as
+ * pawl__buf_check does. */
+PAWL_MUST_USE pawl_status pawl__buf_hand_out(
+    struct pawl__buf *buf, const char *what, char **ret_text, size_t *ret_len, pawl_error *reterr);
+
 /* Reading: each takes from the front of `in`; too few bytes is false with `in` unmoved. */
 PAWL_MUST_USE bool pawl__view_take(pawl_view *in, size_t len, pawl_view *ret_bytes);
 PAWL_MUST_USE bool pawl__view_take_u8(pawl_view *in, uint8_t *ret_value);
@@ -80,6 +85,9 @@ PAWL_MUST_USE bool pawl__view_split(pawl_view *in, char separator, pawl_view *re
 
 bool pawl__view_equal(pawl_view a, pawl_view b);
 bool pawl__view_is(pawl_view view, const char *text);
+
+/* Which of these names the view is; `count`: none of them. */
+size_t pawl__view_index(pawl_view view, const char *const *names, size_t count);
 
 /* A malloc'ed NUL-terminated copy; NULL without memory. A NUL inside is copied as it is. */
 char *pawl__view_dup(pawl_view view);

@@ -22,18 +22,19 @@ static const char *const type_texts[CHECKPOINT_TYPE_COUNT] = {
 
 const char *pawl__work_checkpoint_type_text(pawl_checkpoint_type type)
 {
+    REQUIRE((size_t)type < COUNT_OF(type_texts));
     return type_texts[type];
 }
 
 bool pawl__work_checkpoint_type_parse(pawl_view text, pawl_checkpoint_type *ret_type)
 {
-    for (size_t i = 0; i < COUNT_OF(type_texts); i++) {
-        if (pawl__view_is(text, type_texts[i])) {
-            *ret_type = (pawl_checkpoint_type)i;
-            return true;
-        }
+    size_t found = pawl__view_index(text, type_texts, COUNT_OF(type_texts));
+
+    if (found == COUNT_OF(type_texts)) {
+        return false;
     }
-    return false;
+    *ret_type = (pawl_checkpoint_type)found;
+    return true;
 }
 
 static pawl_status check_type(pawl_checkpoint_type type, pawl_error *reterr)
@@ -148,35 +149,32 @@ static pawl_status is_same(const struct add_request *add,
     pawl_view item = add->lease != NULL ? add->lease->work_item_id : given->work_item_id;
     bool same_snapshot = false;
     bool same_metadata = false;
-    pawl_status status =
-        pawl__json_same(given->snapshot_data, stored->snapshot_data, &same_snapshot, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__json_same(given->metadata, stored->metadata, &same_metadata, reterr);
-    }
+    TRY(pawl__json_same(given->snapshot_data, stored->snapshot_data, &same_snapshot, reterr));
+    TRY(pawl__json_same(given->metadata, stored->metadata, &same_metadata, reterr));
     *ret_same = (given->task_id.len == 0 || pawl__view_equal(given->task_id, stored->task_id))
                 && pawl__view_equal(item, stored->work_item_id) && given->type == stored->type
                 && same_snapshot && same_metadata && same_evidence(given, stored);
-    return status;
+    return PAWL_OK;
 }
 
-/* True when the request has its answer: it is there already. */
+/* *ret_answered: it is stored already, and the request has its answer. */
 static pawl_status find_duplicate(struct work_tx *tx,
                                   struct add_request *add,
                                   bool *ret_answered,
                                   pawl_error *reterr)
 {
     pawl_checkpoint *stored = NULL;
-    pawl_status status =
-        add->fresh ? PAWL_OK
-                   : tx->backend->checkpoints->find(
-                       tx->backend, add->given->checkpoint_id, tx->arena, &stored, reterr);
-
-    *ret_answered = stored != NULL;
-    if (status != PAWL_OK || stored == NULL) {
-        return status;
-    }
     bool same = false;
+
+    if (!add->fresh) {
+        TRY(tx->backend->checkpoints->find(
+            tx->backend, add->given->checkpoint_id, tx->arena, &stored, reterr));
+    }
+    *ret_answered = stored != NULL;
+    if (stored == NULL) {
+        return PAWL_OK;
+    }
     TRY(is_same(add, stored, &same, reterr));
     if (!same) {
         return pawl__work_refuse(&add->request,
@@ -188,40 +186,22 @@ static pawl_status find_duplicate(struct work_tx *tx,
     return PAWL_OK;
 }
 
-static pawl_status check_task(struct work_tx *tx, struct add_request *add, pawl_error *reterr)
-{
-    struct work_task task = { .known = false };
-    TRY(tx->backend->items->tasks(tx->backend, &add->given->task_id, 1, tx->arena, &task, reterr));
-    return !task.known ? pawl__work_refuse(
-               &add->request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(add->given->task_id))
-                       : PAWL_OK;
-}
-
-/* The item of the checkpoint: the lease's, or the one it names. NULL and a refusal, or NULL when it
- * belongs to the task alone. */
+/* The item of the checkpoint: the lease's, or the one it names; NULL when it belongs to the task alone. */
 static pawl_status find_item(struct work_tx *tx,
                              struct add_request *add,
                              struct work_row **ret_row,
                              pawl_error *reterr)
 {
-    pawl_view id = add->given->work_item_id;
+    pawl_task task;
 
     *ret_row = NULL;
     if (add->lease != NULL) {
         return pawl__work_tx_lease(tx, &add->request, add->lease, ret_row, reterr);
     }
-    if (id.len == 0) {
-        return PAWL_OK;
-    }
-    TRY(tx->backend->items->load(tx->backend, &id, 1, tx->arena, ret_row, reterr));
-    return *ret_row == NULL
-               ? pawl__work_refuse(&add->request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(id))
-               : PAWL_OK;
-}
-
-static bool is_refused(const struct work_request *request)
-{
-    return request->item.outcome.status != PAWL_OK;
+    TRY(pawl__work_tx_task(tx, &add->request, add->given->task_id, &task, reterr));
+    return add->given->work_item_id.len == 0 || pawl__work_is_refused(&add->request)
+               ? PAWL_OK
+               : pawl__work_tx_item(tx, &add->request, add->given->work_item_id, ret_row, reterr);
 }
 
 static pawl_status store(struct work_tx *tx,
@@ -250,18 +230,13 @@ static pawl_status run_add(struct work_tx *tx, struct work_request *request, paw
     struct add_request *add = (struct add_request *)request;
     struct work_row *row = NULL;
     bool answered = false;
-    pawl_status status = find_duplicate(tx, add, &answered, reterr);
 
-    if (status != PAWL_OK || answered) {
-        return status;
+    TRY(find_duplicate(tx, add, &answered, reterr));
+    if (answered) {
+        return PAWL_OK;
     }
-    if (add->lease == NULL) {
-        status = check_task(tx, add, reterr);
-    }
-    if (status == PAWL_OK && !is_refused(request)) {
-        status = find_item(tx, add, &row, reterr);
-    }
-    return status == PAWL_OK && !is_refused(request) ? store(tx, add, row, reterr) : status;
+    TRY(find_item(tx, add, &row, reterr));
+    return pawl__work_is_refused(request) ? PAWL_OK : store(tx, add, row, reterr);
 }
 
 pawl_status pawl_checkpoint_add(pawl_work *work,
@@ -286,7 +261,6 @@ pawl_status pawl_checkpoint_add(pawl_work *work,
     given.checkpoint_id = pawl_view_of(id);
     struct add_request add = {
         .request = { .item = { .bytes = checkpoint->snapshot_data.len + checkpoint->metadata.len },
-                     .kind = WORK_RUN,
                      .run = run_add },
         .given = &given,
         .lease = lease,
@@ -304,35 +278,25 @@ pawl_status pawl_checkpoint_add(pawl_work *work,
 
 /* --- Finding --- */
 
-struct copy {
-    pawl_checkpoint checkpoint; /* first: what the caller holds */
-    struct pawl__arena arena;
-};
-
-struct taking {
-    struct copy *copy;
-    bool found;
+struct found {
+    pawl_checkpoint *checkpoint; /* NULL: none */
     bool nomem;
 };
 
-static bool take(void *context, const pawl_checkpoint *checkpoint)
+static bool copy_found(void *context, const pawl_checkpoint *checkpoint)
 {
-    struct taking *taking = context;
+    struct found *found = context;
+    struct pawl__arena *arena = NULL;
 
-    taking->found = true;
-    taking->nomem =
-        !pawl__work_copy_checkpoint(&taking->copy->arena, checkpoint, &taking->copy->checkpoint);
+    found->checkpoint = pawl__work_record_new(sizeof(*checkpoint), &arena);
+    found->nomem = found->checkpoint == NULL
+                   || !pawl__work_copy_checkpoint(arena, checkpoint, found->checkpoint);
     return false;
 }
 
 void pawl_checkpoint_free(pawl_checkpoint *checkpoint)
 {
-    struct copy *copy = (struct copy *)checkpoint;
-
-    if (copy != NULL) {
-        pawl__arena_done(&copy->arena);
-        free(copy);
-    }
+    pawl__work_record_free(checkpoint);
 }
 
 /* The first of the query; by its id when that is given. */
@@ -343,28 +307,22 @@ static pawl_status find_first(pawl_work *work,
                               pawl_error *reterr)
 {
     const struct work_checkpoint_ops *ops = work->backend->checkpoints;
-    struct taking taking = { .copy = calloc(1, sizeof(struct copy)) };
-
-    if (taking.copy == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "checkpoint");
-    }
+    struct found found = { .checkpoint = NULL };
     pawl_status status = checkpoint_id.len > 0
-                             ? ops->get(work->backend, checkpoint_id, take, &taking, reterr)
-                             : ops->list(work->backend, query, take, &taking, reterr);
-    if (status == PAWL_OK && taking.nomem) {
-        status = pawl__fail(reterr, PAWL_NOMEM, "checkpoint");
+                             ? ops->get(work->backend, checkpoint_id, copy_found, &found, reterr)
+                             : ops->list(work->backend, query, copy_found, &found, reterr);
+
+    if (status != PAWL_OK || found.nomem) {
+        pawl_checkpoint_free(found.checkpoint);
+        return found.nomem ? pawl__fail(reterr, PAWL_NOMEM, "checkpoint") : status;
     }
-    if (status == PAWL_OK && !taking.found) {
-        status = pawl__fail(reterr,
-                            PAWL_NOT_FOUND,
-                            "task '%.*s' has no such checkpoint",
-                            VIEW_ARGS(query->task_id));
+    if (found.checkpoint == NULL) {
+        return pawl__fail(reterr,
+                          PAWL_NOT_FOUND,
+                          "task '%.*s' has no such checkpoint",
+                          VIEW_ARGS(query->task_id));
     }
-    if (status != PAWL_OK) {
-        pawl_checkpoint_free(&taking.copy->checkpoint);
-        return status;
-    }
-    *ret_checkpoint = &taking.copy->checkpoint;
+    *ret_checkpoint = found.checkpoint;
     return PAWL_OK;
 }
 

@@ -27,18 +27,19 @@ static const char *const kind_texts[] = {
 
 const char *pawl__work_evidence_kind_text(pawl_evidence_kind kind)
 {
+    REQUIRE((size_t)kind < COUNT_OF(kind_texts));
     return kind_texts[kind];
 }
 
 bool pawl__work_evidence_kind_parse(pawl_view text, pawl_evidence_kind *ret_kind)
 {
-    for (size_t i = 0; i < COUNT_OF(kind_texts); i++) {
-        if (pawl__view_is(text, kind_texts[i])) {
-            *ret_kind = (pawl_evidence_kind)i;
-            return true;
-        }
+    size_t found = pawl__view_index(text, kind_texts, COUNT_OF(kind_texts));
+
+    if (found == COUNT_OF(kind_texts)) {
+        return false;
     }
-    return false;
+    *ret_kind = (pawl_evidence_kind)found;
+    return true;
 }
 
 /* --- Form ------------------------------------------------------------------------------------- */

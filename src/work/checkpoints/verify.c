@@ -120,7 +120,7 @@ pawl_status pawl__work_checkpoint_verify(pawl_work *work,
     }
     TRY(pawl__work_checkpoint_check_evidence(work, checkpoint, &arena, results, ret_what, reterr));
     struct record_request record = {
-        .request = { .kind = WORK_RUN, .run = run_record },
+        .request.run = run_record,
         .checkpoint = checkpoint,
         .results = results,
     };

@@ -12,9 +12,9 @@
     {                                  \
 #field, offsetof(type, field), \
     }
-#define TEXTS(list)           \
-    {                         \
-        list, COUNT_OF(list), \
+#define TEXTS(list, type)                   \
+    {                                       \
+        list, COUNT_OF(list), sizeof(type), \
     }
 
 static const struct work_text of_item[] = {
@@ -51,12 +51,12 @@ static const struct work_text of_key[] = {
     TEXT(struct work_key_row, response), TEXT(struct work_key_row, owner),
 };
 
-const struct work_texts pawl__work_item_texts = TEXTS(of_item);
-const struct work_texts pawl__work_task_texts = TEXTS(of_task);
-const struct work_texts pawl__work_checkpoint_texts = TEXTS(of_checkpoint);
-const struct work_texts pawl__work_evidence_texts = TEXTS(of_evidence);
-static const struct work_texts schedule_texts = TEXTS(of_schedule);
-static const struct work_texts key_texts = TEXTS(of_key);
+const struct work_texts pawl__work_item_texts = TEXTS(of_item, pawl_item);
+const struct work_texts pawl__work_task_texts = TEXTS(of_task, pawl_task);
+const struct work_texts pawl__work_checkpoint_texts = TEXTS(of_checkpoint, pawl_checkpoint);
+const struct work_texts pawl__work_evidence_texts = TEXTS(of_evidence, pawl_evidence);
+static const struct work_texts schedule_texts = TEXTS(of_schedule, pawl_schedule);
+static const struct work_texts key_texts = TEXTS(of_key, struct work_key_row);
 
 static pawl_view *text_of(void *record, const struct work_text *text)
 {
@@ -65,9 +65,13 @@ static pawl_view *text_of(void *record, const struct work_text *text)
 
 /* --- into an arena --- */
 
-/* Replaces each text of a record by a copy of it. */
-static bool own_texts(struct pawl__arena *arena, const struct work_texts *texts, void *record)
+/* A copy of a record, with copies of its texts. */
+static bool copy_record(struct pawl__arena *arena,
+                        const struct work_texts *texts,
+                        const void *from,
+                        void *record)
 {
+    memcpy(record, from, texts->record_size);
     for (size_t i = 0; i < texts->count; i++) {
         pawl_view *text = text_of(record, &texts->texts[i]);
         if (text->len == 0) {
@@ -93,8 +97,7 @@ static bool own_evidence(struct pawl__arena *arena, pawl_checkpoint *copy)
         return false;
     }
     for (size_t i = 0; i < count; i++) {
-        pieces[i] = from[i];
-        if (!own_texts(arena, &pawl__work_evidence_texts, &pieces[i])) {
+        if (!copy_record(arena, &pawl__work_evidence_texts, &from[i], &pieces[i])) {
             return false;
         }
     }
@@ -106,37 +109,32 @@ bool pawl__work_copy_checkpoint(struct pawl__arena *arena,
                                 const pawl_checkpoint *from,
                                 pawl_checkpoint *ret_copy)
 {
-    *ret_copy = *from;
-    return own_texts(arena, &pawl__work_checkpoint_texts, ret_copy)
+    return copy_record(arena, &pawl__work_checkpoint_texts, from, ret_copy)
            && own_evidence(arena, ret_copy);
 }
 
 bool pawl__work_copy_item(struct pawl__arena *arena, const pawl_item *from, pawl_item *ret_copy)
 {
-    *ret_copy = *from;
-    return own_texts(arena, &pawl__work_item_texts, ret_copy);
+    return copy_record(arena, &pawl__work_item_texts, from, ret_copy);
 }
 
 bool pawl__work_copy_task(struct pawl__arena *arena, const pawl_task *from, pawl_task *ret_copy)
 {
-    *ret_copy = *from;
-    return own_texts(arena, &pawl__work_task_texts, ret_copy);
+    return copy_record(arena, &pawl__work_task_texts, from, ret_copy);
 }
 
 bool pawl__work_copy_schedule(struct pawl__arena *arena,
                               const pawl_schedule *from,
                               pawl_schedule *ret_copy)
 {
-    *ret_copy = *from;
-    return own_texts(arena, &schedule_texts, ret_copy);
+    return copy_record(arena, &schedule_texts, from, ret_copy);
 }
 
 bool pawl__work_copy_key(struct pawl__arena *arena,
                          const struct work_key_row *from,
                          struct work_key_row *ret_copy)
 {
-    *ret_copy = *from;
-    return own_texts(arena, &key_texts, ret_copy);
+    return copy_record(arena, &key_texts, from, ret_copy);
 }
 
 /* --- out to a caller --- */
@@ -171,19 +169,32 @@ static pawl_status no_memory(pawl_error *reterr)
     return pawl__fail(reterr, PAWL_NOMEM, "no memory for a copy");
 }
 
+/* One block: the record, then its texts. NULL without memory. */
+static void *copy_out_record(const struct work_texts *texts, const void *record)
+{
+    char *copy = malloc(texts->record_size + bytes_of_texts(texts, record));
+
+    if (copy != NULL) {
+        memcpy(copy, record, texts->record_size);
+        (void)move_texts(texts, copy, copy + texts->record_size);
+    }
+    return copy;
+}
+
 pawl_status pawl__work_copy_out_item(const pawl_item *item,
                                      pawl_item **ret_item,
                                      pawl_error *reterr)
 {
-    pawl_item *copy = malloc(sizeof(*copy) + bytes_of_texts(&pawl__work_item_texts, item));
+    *ret_item = copy_out_record(&pawl__work_item_texts, item);
+    return *ret_item == NULL ? no_memory(reterr) : PAWL_OK;
+}
 
-    if (copy == NULL) {
-        return no_memory(reterr);
-    }
-    *copy = *item;
-    (void)move_texts(&pawl__work_item_texts, copy, (char *)(copy + 1));
-    *ret_item = copy;
-    return PAWL_OK;
+pawl_status pawl__work_copy_out_task(const pawl_task *task,
+                                     pawl_task **ret_task,
+                                     pawl_error *reterr)
+{
+    *ret_task = copy_out_record(&pawl__work_task_texts, task);
+    return *ret_task == NULL ? no_memory(reterr) : PAWL_OK;
 }
 
 void pawl_item_free(pawl_item *item)
@@ -191,27 +202,12 @@ void pawl_item_free(pawl_item *item)
     free(item);
 }
 
-pawl_status pawl__work_copy_out_task(const pawl_task *task,
-                                     pawl_task **ret_task,
-                                     pawl_error *reterr)
-{
-    pawl_task *copy = malloc(sizeof(*copy) + bytes_of_texts(&pawl__work_task_texts, task));
-
-    if (copy == NULL) {
-        return no_memory(reterr);
-    }
-    *copy = *task;
-    (void)move_texts(&pawl__work_task_texts, copy, (char *)(copy + 1));
-    *ret_task = copy;
-    return PAWL_OK;
-}
-
 void pawl_task_free(pawl_task *task)
 {
     free(task);
 }
 
-/* Items in one piece, with room for their texts. */
+/* Items in one block, with room for their texts. */
 struct copied {
     pawl_claimed claimed;
     pawl_item items[];
@@ -270,4 +266,31 @@ pawl_status pawl__work_copy_out_items(const pawl_item *items,
 void pawl_claimed_free(pawl_claimed *claimed)
 {
     free(claimed);
+}
+
+/* --- records with an arena --- */
+
+struct held {
+    struct pawl__arena arena;
+    _Alignas(max_align_t) char record[];
+};
+
+void *pawl__work_record_new(size_t size, struct pawl__arena **ret_arena)
+{
+    struct held *held = calloc(1, sizeof(*held) + size);
+
+    if (held == NULL) {
+        return NULL;
+    }
+    *ret_arena = &held->arena;
+    return held->record;
+}
+
+void pawl__work_record_free(void *record)
+{
+    if (record != NULL) {
+        struct held *held = (struct held *)((char *)record - offsetof(struct held, record));
+        pawl__arena_done(&held->arena);
+        free(held);
+    }
 }

@@ -1,5 +1,5 @@
-/* Which texts each record has, and copies of records that own them: in an arena, or handed to a caller
- * as one piece of memory that one free ends. */
+/* Which texts each record has, and copies of records that own them: in an arena, or handed to a caller as one
+ * block of memory. */
 #ifndef PAWL_WORK_CORE_COPY_H
 #define PAWL_WORK_CORE_COPY_H
 
@@ -14,6 +14,7 @@ struct work_text {
 struct work_texts {
     const struct work_text *texts;
     size_t count;
+    size_t record_size;
 };
 
 extern const struct work_texts pawl__work_item_texts;
@@ -21,7 +22,7 @@ extern const struct work_texts pawl__work_task_texts;
 extern const struct work_texts pawl__work_checkpoint_texts; /* without its evidence */
 extern const struct work_texts pawl__work_evidence_texts;
 
-/* --- into an arena; false without memory: the copy is not whole --- */
+/* --- into an arena; false without memory: the copy is incomplete --- */
 
 PAWL_MUST_USE bool pawl__work_copy_checkpoint(struct pawl__arena *arena,
                                               const pawl_checkpoint *from,
@@ -40,6 +41,10 @@ PAWL_MUST_USE bool pawl__work_copy_key(struct pawl__arena *arena,
                                        struct work_key_row *ret_copy);
 
 /* --- out to a caller --- */
+
+/* A record of zeros that a caller gets, and the arena of what it points to; NULL without memory. */
+void *pawl__work_record_new(size_t size, struct pawl__arena **ret_arena);
+void pawl__work_record_free(void *record); /* with its arena; NULL is fine */
 
 PAWL_MUST_USE pawl_status pawl__work_copy_out_rows(struct work_row *const *rows,
                                                    size_t count,

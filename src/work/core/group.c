@@ -78,14 +78,14 @@ pawl_status pawl__work_refuse(struct work_request *request,
 
 void *pawl__work_tx_alloc(struct work_tx *tx, size_t count, size_t size, pawl_error *reterr)
 {
-    void *taken = count > SIZE_MAX / size ? NULL : pawl__arena_take(tx->arena, count * size);
+    void *allocated = count > SIZE_MAX / size ? NULL : pawl__arena_take(tx->arena, count * size);
 
-    if (taken == NULL) {
+    if (allocated == NULL) {
         pawl__fail(reterr, PAWL_NOMEM, "no memory for a group of calls");
         return NULL;
     }
-    memset(taken, 0, count * size);
-    return taken;
+    memset(allocated, 0, count * size);
+    return allocated;
 }
 
 pawl_status pawl__work_tx_refresh_now(struct work_tx *tx, pawl_error *reterr)
@@ -93,6 +93,32 @@ pawl_status pawl__work_tx_refresh_now(struct work_tx *tx, pawl_error *reterr)
     const struct work_store_ops *store = tx->backend->store;
 
     return store->now == NULL ? PAWL_OK : store->now(tx->backend, &tx->now, reterr);
+}
+
+pawl_status pawl__work_tx_task(struct work_tx *tx,
+                               struct work_request *request,
+                               pawl_view task_id,
+                               pawl_task *ret_task,
+                               pawl_error *reterr)
+{
+    struct work_task found = { .known = false };
+    TRY(tx->backend->items->tasks(tx->backend, &task_id, 1, tx->arena, &found, reterr));
+    *ret_task = found.task;
+    return found.known
+               ? PAWL_OK
+               : pawl__work_refuse(request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(task_id));
+}
+
+pawl_status pawl__work_tx_item(struct work_tx *tx,
+                               struct work_request *request,
+                               pawl_view work_item_id,
+                               struct work_row **ret_row,
+                               pawl_error *reterr)
+{
+    TRY(tx->backend->items->load(tx->backend, &work_item_id, 1, tx->arena, ret_row, reterr));
+    return *ret_row != NULL ? PAWL_OK
+                            : pawl__work_refuse(
+                                request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(work_item_id));
 }
 
 /* --- tasks whose status may have changed --- */
@@ -179,7 +205,7 @@ static pawl_status run_all(struct work_tx *tx,
     return derive_tasks(tx, reterr);
 }
 
-/* Tells a store that is far away what the group begins with. */
+/* Tells a store that is a round trip away what the group loads and picks first. */
 static void announce_plan(struct work_group *group,
                           struct work_request *const *requests,
                           size_t count)
@@ -211,8 +237,8 @@ static void announce_plan(struct work_group *group,
     backend->store->plan(backend, &group->plan);
 }
 
-/* What an attempt that came to nothing has handed out. */
-static void take_back(struct work_request *const *requests, size_t count)
+/* Drops what an attempt that failed has answered. */
+static void reset_answers(struct work_request *const *requests, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct work_claiming *claiming = pawl__work_claim_in(requests[i]);
@@ -247,7 +273,7 @@ static pawl_status attempt(struct work_group *group,
         .prng = &group->prng,
     };
 
-    take_back(requests, count);
+    reset_answers(requests, count);
     pawl__arena_clear(&group->arena);
     announce_plan(group, requests, count);
     pawl_status status = backend->store->begin(backend, &tx.now, reterr);
@@ -259,14 +285,14 @@ static pawl_status attempt(struct work_group *group,
     }
     if (status != PAWL_OK) {
         backend->store->rollback(backend);
-        take_back(requests, count);
+        reset_answers(requests, count);
         return status;
     }
     *ret_wake |= tx.wake;
     return PAWL_OK;
 }
 
-/* Another node may come in between once, and another one again; not for ever. */
+/* Other nodes may conflict several times, but not forever. */
 static pawl_status attempt_again(struct work_group *group,
                                  struct work_request *request,
                                  bool *ret_wake,
@@ -323,7 +349,7 @@ pawl_status pawl__work_group_run(struct work_group *group,
     if (rest == count) {
         return run_rest(group, requests, count, ret_wake, reterr);
     }
-    /* What is durable already has its answer, whatever becomes of the rest. */
+    /* Calls that are durable keep their answers, whatever happens to the rest. */
     if (rest > 0 && run_rest(group, group->rest, rest, ret_wake, &error) != PAWL_OK) {
         for (size_t i = 0; i < rest; i++) {
             group->rest[i]->item.outcome = error;

@@ -1,19 +1,19 @@
-/* One transaction for everybody who waits: all writes of a handle go through one committer thread.
+/* The group commit of a handle: one committer thread carries out all waiting calls in one transaction.
  *
  * A request says what it is by its kind:
  *
- *   LEASED   a call with a token. The rows of all of them are loaded at once, each is decided by
- *            itself (decide.h), and what changed is written at once.
- *   CLAIM    wants items. Claims with the same filter are served by one walk.
- *   RUN      anything else: `run` is called inside of the transaction.
+ *   LEASED   a call with a token. The group loads the rows of all such calls at once, decides each call
+ *            (decide.h) and writes all changed rows at once.
+ *   CLAIM    wants items. Claims with the same filter share one walk.
+ *   RUN      anything else: the group calls `run` inside the transaction.
  *
- * A group is carried out in this order: LEASED, RUN in the order of arrival, CLAIM.
+ * A group carries out LEASED calls first, then RUN requests in the order of arrival, then claims.
  *
- * A request fails alone or not at all. So `run` decides before it writes: a refusal is put into the
- * request's own outcome (pawl__work_refuse) while nothing was written yet, and PAWL_OK is returned.
- * Whatever it returns otherwise is a failure of the store, and all that are in the group get it. A
- * CONFLICT (another node came in between) takes the group back and runs it again request by request:
- * `run` may be called more than once and has to begin anew each time. */
+ * A request must not fail others. So `run` decides before it writes: while nothing is written, it may refuse
+ * the request (pawl__work_refuse sets the request's own outcome) and return PAWL_OK. Any other status is a
+ * failure of the store, and every request of the group gets it. After a CONFLICT (another node changed the same
+ * rows) the group runs again, one request per transaction: `run` may be called more than once, and starts from
+ * the beginning each time. */
 #ifndef PAWL_WORK_CORE_GROUP_H
 #define PAWL_WORK_CORE_GROUP_H
 
@@ -22,9 +22,9 @@
 #include "work/core/backend.h"
 #include "work/items/decide.h"
 
-struct work_group; /* the committer thread's memory */
+struct work_group; /* memory of the committer thread */
 
-enum { WORK_GROUP_MAX = 1000 };                /* requests that one transaction serves, ... */
+enum { WORK_GROUP_MAX = 1000 };                /* requests of one transaction, ... */
 #define WORK_GROUP_BYTES_MAX ((size_t)8 << 20) /* ... and their bytes */
 
 /* A transaction under way; the committer thread's. */
@@ -32,67 +32,88 @@ struct work_tx {
     struct work_backend *backend;
     const pawl_work_options *options;
     struct work_now now;
-    struct pawl__arena *arena;    /* for everything that lives until the end of the group */
+    struct pawl__arena *arena;    /* lives until the group ends */
     bool wake;                    /* something may have become claimable */
-    struct work_touched *touched; /* tasks whose status has to be derived */
+    struct work_touched *touched; /* tasks whose status must be derived */
     struct pawl__prng *prng;      /* for jitter */
 };
 
 enum work_request_kind { WORK_RUN, WORK_LEASED, WORK_CLAIM };
 
+struct work_request;
+typedef pawl_status work_run_fn(struct work_tx *tx,
+                                struct work_request *request,
+                                pawl_error *reterr);
+
+/* { .run = fn } is a complete RUN request. */
 struct work_request {
     struct pawl__commit_item item; /* `bytes`: about what it writes. item.outcome: its answer */
     enum work_request_kind kind;
     bool served; /* by the fast path: items/fast_path.c */
-    pawl_status (*run)(struct work_tx *tx, struct work_request *request, pawl_error *reterr);
+    work_run_fn *run;
 };
 
-/* A refusal of one request; returns PAWL_OK, for `return pawl__work_refuse(...)` in `run`. */
+/* Refuses one request. Returns PAWL_OK, for `return pawl__work_refuse(...)` in `run`. */
 PRINTF_LIKE(3, 4)
 pawl_status pawl__work_refuse(struct work_request *request,
                               pawl_status status,
                               const char *format,
                               ...);
 
-/* Puts a request through the group commit and returns its own answer. The request may live on the
- * stack: the committer's waits are bounded, and so is this one. */
+/* Submits a request to the group commit, waits and returns its own answer. The request may live on the stack:
+ * the committer's waits are bounded, and so is this one. */
 PAWL_MUST_USE pawl_status pawl__work_submit_request(pawl_work *work,
                                                     struct work_request *request,
                                                     pawl_error *reterr);
 
-/* The same without waiting: request->item.done is called once, with the answer in item.outcome. Not
- * called when this does not return PAWL_OK. */
+/* The same without waiting: calls request->item.done once, with the answer in item.outcome; not if this fails. */
 PAWL_MUST_USE pawl_status pawl__work_submit_request_async(pawl_work *work,
                                                           struct work_request *request,
                                                           pawl_error *reterr);
 
+static inline bool pawl__work_is_refused(const struct work_request *request)
+{
+    return request->item.outcome.status != PAWL_OK;
+}
+
 /* --- for `run` --- */
 
-/* The item of a lease, when the lease is live. A lease that is not refuses the request, and
- * *ret_row is NULL. */
+/* A task, or an item (locked), that must exist: if it does not, the request is refused with NOT_FOUND. */
+PAWL_MUST_USE pawl_status pawl__work_tx_task(struct work_tx *tx,
+                                             struct work_request *request,
+                                             pawl_view task_id,
+                                             pawl_task *ret_task,
+                                             pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__work_tx_item(struct work_tx *tx,
+                                             struct work_request *request,
+                                             pawl_view work_item_id,
+                                             struct work_row **ret_row,
+                                             pawl_error *reterr);
+
+/* The item of a live lease. Otherwise it refuses the request, and *ret_row is NULL. */
 PAWL_MUST_USE pawl_status pawl__work_tx_lease(struct work_tx *tx,
                                               struct work_request *request,
                                               const pawl_lease *lease,
                                               struct work_row **ret_row,
                                               pawl_error *reterr);
 
-/* Stores rows (see `put`) and draws the consequences: what comes after an item that has ended is
- * freed or fails, too; tasks are marked for derivation, waiting claims are woken. */
+/* Stores rows (see `put`) and applies the consequences: dependents of ended items are freed or fail, tasks are
+ * marked for derivation, waiting claims wake up. */
 PAWL_MUST_USE pawl_status pawl__work_tx_put(struct work_tx *tx,
                                             struct work_row *const *rows,
                                             size_t count,
                                             pawl_error *reterr);
 
-/* Fails a row that has not ended because of one that it comes after. To be stored by the caller. */
+/* Fails a row that has not ended because an item it depends on failed. The caller stores the row. */
 PAWL_MUST_USE pawl_status pawl__work_tx_fail_after(struct work_tx *tx,
                                                    struct work_row *row,
                                                    pawl_view after_id,
                                                    bool *ret_changed,
                                                    pawl_error *reterr);
 
-/* Submits items inside of a transaction, all or none, as pawl_work_submit does it: a refusal stands
- * in the request's outcome. The submissions are checked already (pawl__work_submission_check) and have
- * their ids; those with fresh[i] (may be NULL) were made for them, and are not looked up. */
+/* Submits items inside a transaction, all or none, as pawl_work_submit does, or refuses the request. The
+ * submissions are checked (pawl__work_submission_check) and have ids. fresh[i] (may be NULL): the id is a new
+ * UUID, which is not looked up. */
 PAWL_MUST_USE pawl_status pawl__work_tx_submit(struct work_tx *tx,
                                                struct work_request *request,
                                                const pawl_submission *submissions,
@@ -112,7 +133,7 @@ struct work_claiming {
     size_t prefetch_at; /* ... and those that prefetch */
     struct work_filter filter;
     pawl_claimed *claimed; /* answer; NULL: none */
-    int64_t next_due_ns;   /* answer: when to look again, on the store's clock; INT64_MAX: never */
+    int64_t next_due_ns;   /* answer: when to ask again, on the store's clock; INT64_MAX: never */
     int64_t now_ns;        /* answer: what that clock said */
 };
 
@@ -121,7 +142,7 @@ struct work_leased {
     struct work_request request;
     pawl_lease lease;
     struct work_command command;
-    struct work_claiming *next; /* wants this one when the item is completed; NULL: no */
+    struct work_claiming *next; /* claims after the item is completed; NULL: none */
     bool done;                  /* the fast path completed the item, and did not serve `next` */
     pawl_item_status status;    /* answer: what the item is now */
     int64_t expires_at_us;      /* answer */
@@ -136,41 +157,41 @@ PAWL_MUST_USE pawl_status pawl__work_group_claims(struct work_tx *tx,
                                                   size_t count,
                                                   pawl_error *reterr);
 
-/* The claim that a request is, or brings along; NULL: none. */
+/* The claim that a request is, or contains; NULL: none. */
 struct work_claiming *pawl__work_claim_in(struct work_request *request);
 
 bool pawl__work_filter_equal(const struct work_filter *a, const struct work_filter *b);
 
-/* Checks a claim as it was given, and makes it a call. */
+/* Checks the caller's claim and fills in the defaults. */
 PAWL_MUST_USE pawl_status pawl__work_claim_parse(pawl_work *work,
                                                  const pawl_claim *given,
                                                  struct work_claiming *claiming,
                                                  pawl_error *reterr);
 
-/* Has the store carry out what its fast path can: those are `served`. */
+/* Lets the store carry out what its fast path can: those requests are `served`. */
 PAWL_MUST_USE pawl_status pawl__work_group_fast_path(struct work_backend *backend,
                                                      struct pawl__arena *arena,
                                                      struct work_request *const *requests,
                                                      size_t count,
                                                      pawl_error *reterr);
 
-/* What these claims will pick first. */
+/* Plans what these claims pick first. */
 void pawl__work_claims_plan(struct work_claiming *const *claims,
                             size_t count,
-                            struct work_prefetch_plan *wish);
+                            struct work_prefetch_plan *plan);
 
-/* Waiting rows whose time has come are let in. *ret_next_ns: when the next one's comes. */
+/* Makes waiting rows pending whose time has come. *ret_next_ns: when the next one is due. */
 PAWL_MUST_USE pawl_status pawl__work_tx_admit_due(struct work_tx *tx,
                                                   uint64_t *ret_count,
                                                   int64_t *ret_next_ns,
                                                   pawl_error *reterr);
 
-/* Marks a task whose status has to be looked at. */
+/* Marks a task whose status may have changed. */
 PAWL_MUST_USE pawl_status pawl__work_tx_touch(struct work_tx *tx,
                                               pawl_view task_id,
                                               pawl_error *reterr);
 
-/* The time again, after rows were locked: waiting for a lock may have outlasted a lease. */
+/* Reads the time again after rows were locked: a lease may have expired while it waited for the lock. */
 PAWL_MUST_USE pawl_status pawl__work_tx_refresh_now(struct work_tx *tx, pawl_error *reterr);
 
 /* `count` elements of `size` bytes, all zero, that live until the group ends. Without memory the calling
@@ -185,14 +206,14 @@ PAWL_MUST_USE pawl_status pawl__work_tx_refresh_now(struct work_tx *tx, pawl_err
     })
 void *pawl__work_tx_alloc(struct work_tx *tx, size_t count, size_t size, pawl_error *reterr);
 
-/* The memory of a committer. */
+/* Memory of a committer. */
 PAWL_MUST_USE pawl_status pawl__work_group_new(struct work_backend *backend,
                                                const pawl_work_options *options,
                                                struct work_group **ret_group,
                                                pawl_error *reterr);
 void pawl__work_group_free(struct work_group *group);
 
-/* For tests, between two groups: from here on jitter is what this seed draws. */
+/* For tests, between two groups: makes jitter repeatable. */
 void pawl__work_group_seed(struct work_group *group, uint64_t seed);
 
 /* Carries out requests as one transaction. PAWL_OK: each has its own answer in item.outcome.

@@ -1,4 +1,4 @@
-/* Tasks, items, checkpoints and what recovery finds, as JSON: one form, whoever shows it. */
+/* Tasks, items, checkpoints and what recovery finds, as JSON: one form for the command line and the node. */
 #include "base/core/argument.h"
 #include "base/core/buf.h"
 #include "base/core/error.h"
@@ -12,7 +12,6 @@
 
 /* --- names --- */
 
-/* What is none has no name. */
 const char *pawl_item_status_name(pawl_item_status status)
 {
     return (size_t)status <= PAWL_ITEM_WAITING ? pawl__work_item_status_text(status) : "unknown";
@@ -234,38 +233,7 @@ static void add_recovery(struct pawl__buf *buf, const void *record)
     pawl__object_end(&object);
 }
 
-/* --- the calls --- */
-
-static pawl_status finish(struct pawl__buf *buf,
-                          char **ret_json,
-                          size_t *ret_len,
-                          pawl_error *reterr)
-{
-    size_t len = buf->len;
-    TRY(pawl__buf_check(buf, "the JSON", reterr));
-    char *json = pawl__buf_steal(buf);
-    if (json == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for JSON");
-    }
-    *ret_json = json;
-    if (ret_len != NULL) {
-        *ret_len = len;
-    }
-    return PAWL_OK;
-}
-
-typedef void add_record(struct pawl__buf *buf, const void *record);
-
-static pawl_status to_json(
-    add_record *add, const void *record, char **ret_json, size_t *ret_len, pawl_error *reterr)
-{
-    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
-
-    add(&buf, record);
-    return finish(&buf, ret_json, ret_len, reterr);
-}
-
-/* --- what is given to be shown --- */
+/* --- checking what a caller gives --- */
 
 static pawl_status check_texts(const struct work_texts *texts,
                                const void *record,
@@ -279,20 +247,26 @@ static pawl_status check_texts(const struct work_texts *texts,
     return PAWL_OK;
 }
 
-static pawl_status check_item(const pawl_item *item, pawl_error *reterr)
+static pawl_status check_item(const void *record, pawl_error *reterr)
 {
+    const pawl_item *item = record;
+
     NEED(item, reterr);
     return check_texts(&pawl__work_item_texts, item, reterr);
 }
 
-static pawl_status check_task(const pawl_task *task, pawl_error *reterr)
+static pawl_status check_task(const void *record, pawl_error *reterr)
 {
+    const pawl_task *task = record;
+
     NEED(task, reterr);
     return check_texts(&pawl__work_task_texts, task, reterr);
 }
 
-static pawl_status check_checkpoint(const pawl_checkpoint *checkpoint, pawl_error *reterr)
+static pawl_status check_checkpoint(const void *record, pawl_error *reterr)
 {
+    const pawl_checkpoint *checkpoint = record;
+
     NEED(checkpoint, reterr);
     TRY(check_texts(&pawl__work_checkpoint_texts, checkpoint, reterr));
     if (checkpoint->evidence_count > 0) {
@@ -317,8 +291,10 @@ static pawl_status check_keys(const pawl_recovery *recovery, pawl_error *reterr)
     return PAWL_OK;
 }
 
-static pawl_status check_recovery(const pawl_recovery *recovery, pawl_error *reterr)
+static pawl_status check_recovery(const void *record, pawl_error *reterr)
 {
+    const pawl_recovery *recovery = record;
+
     NEED(recovery, reterr);
     TRY(check_task(recovery->task, reterr));
     if (recovery->resume != NULL) {
@@ -336,14 +312,55 @@ static pawl_status check_recovery(const pawl_recovery *recovery, pawl_error *ret
     return check_keys(recovery, reterr);
 }
 
+/* --- the calls --- */
+
+typedef pawl_status check_record(const void *record, pawl_error *reterr);
+typedef void add_record(struct pawl__buf *buf, const void *record);
+
+static pawl_status to_json(check_record *check,
+                           add_record *add,
+                           const void *record,
+                           char **ret_json,
+                           size_t *ret_len,
+                           pawl_error *reterr)
+{
+    NEED(ret_json, reterr);
+    TRY(check(record, reterr));
+    AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
+    add(&buf, record);
+    return pawl__buf_hand_out(&buf, "the JSON", ret_json, ret_len, reterr);
+}
+
 pawl_status pawl_item_to_json(const pawl_item *item,
                               char **ret_json,
                               size_t *ret_len,
                               pawl_error *reterr)
 {
-    NEED(ret_json, reterr);
-    TRY(check_item(item, reterr));
-    return to_json(add_item, item, ret_json, ret_len, reterr);
+    return to_json(check_item, add_item, item, ret_json, ret_len, reterr);
+}
+
+pawl_status pawl_task_to_json(const pawl_task *task,
+                              char **ret_json,
+                              size_t *ret_len,
+                              pawl_error *reterr)
+{
+    return to_json(check_task, add_task, task, ret_json, ret_len, reterr);
+}
+
+pawl_status pawl_checkpoint_to_json(const pawl_checkpoint *checkpoint,
+                                    char **ret_json,
+                                    size_t *ret_len,
+                                    pawl_error *reterr)
+{
+    return to_json(check_checkpoint, add_checkpoint, checkpoint, ret_json, ret_len, reterr);
+}
+
+pawl_status pawl_recovery_to_json(const pawl_recovery *recovery,
+                                  char **ret_json,
+                                  size_t *ret_len,
+                                  pawl_error *reterr)
+{
+    return to_json(check_recovery, add_recovery, recovery, ret_json, ret_len, reterr);
 }
 
 pawl_status pawl_work_show_json(
@@ -363,35 +380,5 @@ pawl_status pawl_work_show_json(
     TRY(pawl_work_history(work, work_item_id, add_event, &events, reterr));
     pawl__buf_add_char(&buf, ']');
     pawl__object_end(&object);
-    return finish(&buf, ret_json, ret_len, reterr);
-}
-
-pawl_status pawl_task_to_json(const pawl_task *task,
-                              char **ret_json,
-                              size_t *ret_len,
-                              pawl_error *reterr)
-{
-    NEED(ret_json, reterr);
-    TRY(check_task(task, reterr));
-    return to_json(add_task, task, ret_json, ret_len, reterr);
-}
-
-pawl_status pawl_checkpoint_to_json(const pawl_checkpoint *checkpoint,
-                                    char **ret_json,
-                                    size_t *ret_len,
-                                    pawl_error *reterr)
-{
-    NEED(ret_json, reterr);
-    TRY(check_checkpoint(checkpoint, reterr));
-    return to_json(add_checkpoint, checkpoint, ret_json, ret_len, reterr);
-}
-
-pawl_status pawl_recovery_to_json(const pawl_recovery *recovery,
-                                  char **ret_json,
-                                  size_t *ret_len,
-                                  pawl_error *reterr)
-{
-    NEED(ret_json, reterr);
-    TRY(check_recovery(recovery, reterr));
-    return to_json(add_recovery, recovery, ret_json, ret_len, reterr);
+    return pawl__buf_hand_out(&buf, "the JSON", ret_json, ret_len, reterr);
 }

@@ -55,7 +55,7 @@ pawl_status pawl_work_checkpoint_growth(pawl_work *work,
 
 /* --- Retention --- */
 
-/* One run. Ids that were found and are to go next are kept in the arena. */
+/* One run. The arena holds the ids that were found and are removed next. */
 struct run {
     pawl_work *work;
     pawl_retention rules;
@@ -68,7 +68,7 @@ struct run {
     bool nomem;
 };
 
-static bool keep_id(struct run *run, pawl_view id)
+static bool note_id(struct run *run, pawl_view id)
 {
     run->nomem = run->nomem || !pawl__arena_copy(&run->arena, id, &run->ids[run->id_count]);
     if (!run->nomem) {
@@ -112,10 +112,10 @@ static bool note_item(void *context, pawl_view id, uint64_t history)
         run->report.items++;
         run->report.history += history;
     }
-    return keep_id(run, id);
+    return note_id(run, id);
 }
 
-/* Finds on a reader's handle, which holds nobody up, and removes what is still old. */
+/* A reader, which blocks no writer, finds old items; the transaction removes those that still are. */
 static pawl_status prune_items(struct run *run, pawl_error *reterr)
 {
     struct work_backend *backend = run->work->backend;
@@ -125,23 +125,19 @@ static pawl_status prune_items(struct run *run, pawl_error *reterr)
     for (;;) {
         run->id_count = 0;
         pawl__arena_clear(&run->arena);
-        pawl_status status = backend->maintenance->old_items(
-            backend, run->items_before_us, after, run->rules.batch, note_item, run, reterr);
-        if (status == PAWL_OK && run->nomem) {
-            status = no_memory(reterr);
+        TRY(backend->maintenance->old_items(
+            backend, run->items_before_us, after, run->rules.batch, note_item, run, reterr));
+        if (run->nomem) {
+            return no_memory(reterr);
         }
-        if (status != PAWL_OK || run->id_count == 0) {
-            return status;
+        if (run->id_count == 0) {
+            return PAWL_OK;
         }
-        struct items_request items = { .request = { .kind = WORK_RUN, .run = run_items },
-                                       .run = run };
         if (!run->rules.dry_run) {
-            status = pawl__work_submit_request(run->work, &items.request, reterr);
+            struct items_request items = { .request.run = run_items, .run = run };
+            TRY(pawl__work_submit_request(run->work, &items.request, reterr));
             run->report.items += items.items;
             run->report.history += items.history;
-        }
-        if (status != PAWL_OK) {
-            return status;
         }
         struct pawl__buf copy = BUF_OVER(last);
         pawl__buf_add(&copy, run->ids[run->id_count - 1]);
@@ -168,12 +164,12 @@ static bool note_checkpoint(void *context,
     if (pawl__work_retain_keeps(&request->retain, type, verified)) {
         return true;
     }
-    return keep_id(request->run, checkpoint_id)
+    return note_id(request->run, checkpoint_id)
            && request->run->id_count < request->run->rules.batch;
 }
 
-/* Decided and removed in one transaction: a look at evidence in between could make another one the
- * newest that is verified. */
+/* Decides and removes in one transaction: a verification in between could make another checkpoint the newest
+ * verified one. */
 static pawl_status run_checkpoints(struct work_tx *tx,
                                    struct work_request *request,
                                    pawl_error *reterr)
@@ -202,11 +198,9 @@ static pawl_status run_checkpoints(struct work_tx *tx,
 static pawl_status prune_task(struct run *run, pawl_view task_id, pawl_error *reterr)
 {
     for (;;) {
-        struct checkpoints_request request = {
-            .request = { .kind = WORK_RUN, .run = run_checkpoints },
-            .run = run,
-            .task_id = task_id,
-        };
+        struct checkpoints_request request = { .request.run = run_checkpoints,
+                                               .run = run,
+                                               .task_id = task_id };
         TRY(pawl__work_submit_request(run->work, &request.request, reterr));
         run->report.checkpoints += run->id_count;
         run->report.archived += run->rules.archive ? run->id_count : 0;
@@ -315,20 +309,17 @@ static pawl_status run_space(struct work_tx *tx, struct work_request *request, p
         tx->backend, step->run->rules.batch, &step->done, reterr);
 }
 
-/* Again and again until a step has nothing more to do. */
-static pawl_status repeat(struct run *run,
-                          pawl_status (*fn)(struct work_tx *, struct work_request *, pawl_error *),
-                          uint64_t *total,
-                          pawl_error *reterr)
+/* Until a step has nothing more to do. */
+static pawl_status repeat(struct run *run, work_run_fn *fn, uint64_t *total, pawl_error *reterr)
 {
-    for (;;) {
-        struct step_request step = { .request = { .kind = WORK_RUN, .run = fn }, .run = run };
-        pawl_status status = pawl__work_submit_request(run->work, &step.request, reterr);
-        if (status != PAWL_OK || step.done == 0) {
-            return status;
-        }
+    struct step_request step;
+
+    do {
+        step = (struct step_request){ .request.run = fn, .run = run };
+        TRY(pawl__work_submit_request(run->work, &step.request, reterr));
         *total += step.done;
-    }
+    } while (step.done > 0);
+    return PAWL_OK;
 }
 
 static pawl_status prune_keys(struct run *run, const struct work_now *now, pawl_error *reterr)

@@ -81,13 +81,13 @@ static size_t gather(
 
 void pawl__work_claims_plan(struct work_claiming *const *claims,
                             size_t count,
-                            struct work_prefetch_plan *wish)
+                            struct work_prefetch_plan *plan)
 {
     bool served[WORK_GROUP_MAX] = { false };
     size_t last;
 
-    wish->filter = &claims[0]->filter;
-    wish->pick_count = gather(claims, count, 0, served, &last);
+    plan->filter = &claims[0]->filter;
+    plan->pick_count = gather(claims, count, 0, served, &last);
 }
 
 /* What claims of this filter ask for, without what they prefetch. */

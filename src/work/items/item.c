@@ -35,24 +35,24 @@ const char *pawl__work_task_status_text(pawl_task_status status)
 
 bool pawl__work_item_status_parse(pawl_view text, pawl_item_status *ret_status)
 {
-    for (size_t i = 0; i < COUNT_OF(item_statuses); i++) {
-        if (pawl__view_is(text, item_statuses[i])) {
-            *ret_status = (pawl_item_status)i;
-            return true;
-        }
+    size_t found = pawl__view_index(text, item_statuses, COUNT_OF(item_statuses));
+
+    if (found == COUNT_OF(item_statuses)) {
+        return false;
     }
-    return false;
+    *ret_status = (pawl_item_status)found;
+    return true;
 }
 
 bool pawl__work_task_status_parse(pawl_view text, pawl_task_status *ret_status)
 {
-    for (size_t i = 0; i < COUNT_OF(task_statuses); i++) {
-        if (pawl__view_is(text, task_statuses[i])) {
-            *ret_status = (pawl_task_status)i;
-            return true;
-        }
+    size_t found = pawl__view_index(text, task_statuses, COUNT_OF(task_statuses));
+
+    if (found == COUNT_OF(task_statuses)) {
+        return false;
     }
-    return false;
+    *ret_status = (pawl_task_status)found;
+    return true;
 }
 
 bool pawl__work_item_has_ended(pawl_item_status status)

@@ -26,17 +26,13 @@ static int by_id_then_arrival(const void *a, const void *b)
     return order != 0 ? order : (one->call > other->call) - (one->call < other->call);
 }
 
-static pawl_status no_such_item(pawl_error *reterr, pawl_view id)
-{
-    return pawl__fail(reterr, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(id));
-}
-
 static bool decide_one(struct work_tx *tx, struct work_leased *call, struct work_row *row)
 {
     bool changed = false;
 
     if (row == NULL) {
-        no_such_item(&call->request.item.outcome, call->lease.work_item_id);
+        pawl__work_refuse(
+            &call->request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(call->lease.work_item_id));
         return false;
     }
     call->command.random = pawl__prng_next(tx->prng);
@@ -90,16 +86,13 @@ pawl_status pawl__work_tx_lease(struct work_tx *tx,
                                 struct work_row **ret_row,
                                 pawl_error *reterr)
 {
-    struct work_backend *backend = tx->backend;
     struct work_row *row = NULL;
 
     *ret_row = NULL;
-    TRY(backend->items->load(backend, &lease->work_item_id, 1, tx->arena, &row, reterr));
+    TRY(pawl__work_tx_item(tx, request, lease->work_item_id, &row, reterr));
     TRY(pawl__work_tx_refresh_now(tx, reterr));
-    if (row == NULL) {
-        no_such_item(&request->item.outcome, lease->work_item_id);
-    } else if (pawl__work_decide_held(row, lease->token, &tx->now, &request->item.outcome)
-               == PAWL_OK) {
+    if (row != NULL
+        && pawl__work_decide_held(row, lease->token, &tx->now, &request->item.outcome) == PAWL_OK) {
         *ret_row = row;
     }
     return PAWL_OK;

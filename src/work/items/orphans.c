@@ -98,7 +98,7 @@ pawl_status pawl__work_free_orphans(pawl_work *work, uint64_t *freed, pawl_error
     }
     /* A reader finds them without blocking the writer; the transaction then reads each one again. */
     do {
-        orphans.request = (struct work_request){ .kind = WORK_RUN, .run = run_orphans };
+        orphans.request = (struct work_request){ .run = run_orphans };
         pawl__arena_clear(&arena);
         TRY(items->orphans(work->backend, ORPHANS_AT_ONCE, &arena, ids, &orphans.count, reterr));
         if (orphans.count == 0) {

@@ -380,7 +380,7 @@ pawl_status pawl_work_submit(pawl_work *work,
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     char(*ids)[PAWL_WORK_NAME_BYTES_MAX + 1] = pawl__arena_take(&arena, count * sizeof(*ids));
     struct submit_request submit = {
-        .request = { .kind = WORK_RUN, .run = run_submit },
+        .request.run = run_submit,
         .submissions = pawl__arena_take(&arena, count * sizeof(*submissions)),
         .fresh = pawl__arena_take(&arena, count * sizeof(bool)),
         .count = count,

@@ -33,7 +33,7 @@ struct work_submit {
 
 static inline bool pawl__work_submit_refused(const struct work_submit *submit)
 {
-    return submit->request->item.outcome.status != PAWL_OK;
+    return pawl__work_is_refused(submit->request);
 }
 
 /* The stored item of this id, of those that the call names; NULL: none. */

@@ -139,7 +139,7 @@ pawl_status pawl_work_sweep(pawl_work *work, pawl_sweep_report *ret_report, pawl
 
     TRY(pawl__work_free_orphans(work, &sum.due, reterr));
     while (more) {
-        struct sweep_request sweep = { .request = { .kind = WORK_RUN, .run = run_sweep } };
+        struct sweep_request sweep = { .request.run = run_sweep };
         TRY(pawl__work_submit_request(work, &sweep.request, reterr));
         sum.expired += sweep.report.expired;
         sum.retried += sweep.report.retried;

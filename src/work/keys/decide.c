@@ -13,18 +13,19 @@ static const char *const state_texts[] = {
 
 const char *pawl__work_key_state_text(enum work_key_state state)
 {
+    REQUIRE((size_t)state < COUNT_OF(state_texts));
     return state_texts[state];
 }
 
 bool pawl__work_key_state_parse(pawl_view text, enum work_key_state *ret_state)
 {
-    for (size_t i = 0; i < COUNT_OF(state_texts); i++) {
-        if (pawl__view_is(text, state_texts[i])) {
-            *ret_state = (enum work_key_state)i;
-            return true;
-        }
+    size_t found = pawl__view_index(text, state_texts, COUNT_OF(state_texts));
+
+    if (found == COUNT_OF(state_texts)) {
+        return false;
     }
-    return false;
+    *ret_state = (enum work_key_state)found;
+    return true;
 }
 
 static bool is_live(const struct work_key_row *row, const struct work_now *now)

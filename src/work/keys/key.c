@@ -1,4 +1,4 @@
-/* Idempotency keys as callers see them: begin, end, look. */
+/* Idempotency keys as callers see them: begin, end, read. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,19 +44,9 @@ pawl_status pawl_request_hash(pawl_view request,
 
 /* --- What callers hold --- */
 
-struct copy {
-    pawl_idem idem; /* first */
-    struct pawl__arena arena;
-};
-
 void pawl_idem_free(pawl_idem *idem)
 {
-    struct copy *copy = (struct copy *)idem;
-
-    if (copy != NULL) {
-        pawl__arena_done(&copy->arena);
-        free(copy);
-    }
+    pawl__work_record_free(idem);
 }
 
 static pawl_status copy_row(const struct work_key_row *row,
@@ -64,15 +54,16 @@ static pawl_status copy_row(const struct work_key_row *row,
                             pawl_idem **ret_idem,
                             pawl_error *reterr)
 {
-    struct copy *copy = calloc(1, sizeof(*copy));
+    struct pawl__arena *arena = NULL;
+    pawl_idem *idem = pawl__work_record_new(sizeof(*idem), &arena);
     struct work_key_row kept;
 
-    if (copy == NULL || !pawl__work_copy_key(&copy->arena, row, &kept)) {
-        pawl_idem_free((pawl_idem *)copy);
+    if (idem == NULL || !pawl__work_copy_key(arena, row, &kept)) {
+        pawl_idem_free(idem);
         return pawl__fail(reterr, PAWL_NOMEM, "idempotency key");
     }
     bool ended = answer == PAWL_IDEM_DONE || answer == PAWL_IDEM_FAILED;
-    copy->idem = (pawl_idem){
+    *idem = (pawl_idem){
         .answer = answer,
         .owner_token = answer == PAWL_IDEM_NEW ? kept.owner_token : 0,
         .owner = kept.owner,
@@ -84,7 +75,7 @@ static pawl_status copy_row(const struct work_key_row *row,
         .lease_expires_at_us = kept.leased ? kept.lease_expires_at_us : 0,
         .expires_at_us = kept.expires_at_us,
     };
-    *ret_idem = &copy->idem;
+    *ret_idem = idem;
     return PAWL_OK;
 }
 
@@ -96,31 +87,18 @@ struct begin_request {
     pawl_idem *idem; /* answer */
 };
 
-static bool is_refused(const struct work_request *request)
-{
-    return request->item.outcome.status != PAWL_OK;
-}
-
 /* A key may point to a task and an item; both must be there. */
 static pawl_status check_links(struct work_tx *tx, struct begin_request *begin, pawl_error *reterr)
 {
     const struct work_key_begin *given = &begin->given;
-    const struct work_item_ops *items = tx->backend->items;
-    struct work_task task = { .known = true };
+    pawl_task task;
     struct work_row *row = NULL;
+
     if (given->task_id.len > 0) {
-        TRY(items->tasks(tx->backend, &given->task_id, 1, tx->arena, &task, reterr));
+        TRY(pawl__work_tx_task(tx, &begin->request, given->task_id, &task, reterr));
     }
-    if (!task.known) {
-        return pawl__work_refuse(
-            &begin->request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(given->task_id));
-    }
-    if (given->work_item_id.len > 0) {
-        TRY(items->load(tx->backend, &given->work_item_id, 1, tx->arena, &row, reterr));
-        if (row == NULL) {
-            return pawl__work_refuse(
-                &begin->request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(given->work_item_id));
-        }
+    if (given->work_item_id.len > 0 && !pawl__work_is_refused(&begin->request)) {
+        TRY(pawl__work_tx_item(tx, &begin->request, given->work_item_id, &row, reterr));
     }
     return PAWL_OK;
 }
@@ -132,24 +110,20 @@ static pawl_status run_begin(struct work_tx *tx, struct work_request *request, p
     struct work_key_row row;
     pawl_idem_answer answer = PAWL_IDEM_NEW;
 
-    pawl_idem_free(STEAL(begin->idem)); /* of an attempt that came to nothing */
-    pawl_status status =
-        keys->load(tx->backend, &tx->now, begin->given.key, tx->arena, &row, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    pawl_idem_free(STEAL(begin->idem)); /* of an attempt that failed */
+    TRY(keys->load(tx->backend, &tx->now, begin->given.key, tx->arena, &row, reterr));
     if (pawl__work_key_decide_begin(&row, &begin->given, &tx->now, &answer, &request->item.outcome)
         != PAWL_OK) {
         return PAWL_OK; /* refused */
     }
     if (answer == PAWL_IDEM_NEW) {
-        status = check_links(tx, begin, reterr);
-        if (status == PAWL_OK && !is_refused(request)) {
-            status = keys->put(tx->backend, &tx->now, &row, reterr);
+        TRY(check_links(tx, begin, reterr));
+        if (pawl__work_is_refused(request)) {
+            return PAWL_OK;
         }
+        TRY(keys->put(tx->backend, &tx->now, &row, reterr));
     }
-    return status == PAWL_OK && !is_refused(request) ? copy_row(&row, answer, &begin->idem, reterr)
-                                                     : status;
+    return copy_row(&row, answer, &begin->idem, reterr);
 }
 
 static pawl_status check_texts(const pawl_idem_request *request, pawl_error *reterr)
@@ -168,12 +142,8 @@ static pawl_status check_hash(pawl_view given,
     struct pawl__sha256 hash;
     pawl_view rest = given;
     pawl_view prefix = { NULL, 0 };
-    pawl_status there = pawl__check_view(given, "request_hash", reterr);
 
-    if (there != PAWL_OK) {
-        return there;
-    }
-
+    TRY(pawl__check_view(given, "request_hash", reterr));
     if (!pawl__view_take(&rest, strlen("sha256:"), &prefix) || !pawl__view_is(prefix, "sha256:")) {
         return pawl__fail(
             reterr, PAWL_INVALID, "request_hash: must be sha256: and 64 hexadecimal digits");
@@ -224,12 +194,12 @@ pawl_status pawl_idem_begin(pawl_work *work,
     NEED(work, reterr);
     NEED(request, reterr);
     NEED(ret_idem, reterr);
-    pawl_idem_request taken = PAWL_IDEM_REQUEST_INIT;
+    pawl_idem_request whole = PAWL_IDEM_REQUEST_INIT;
     char hash[PAWL_REQUEST_HASH_SIZE];
-    struct begin_request begin = { .request = { .kind = WORK_RUN, .run = run_begin } };
+    struct begin_request begin = { .request.run = run_begin };
 
-    TRY(pawl__take_sized("request", request, &taken, sizeof(taken), reterr));
-    TRY(parse_begin(work, &taken, hash, &begin.given, reterr));
+    TRY(pawl__take_sized("request", request, &whole, sizeof(whole), reterr));
+    TRY(parse_begin(work, &whole, hash, &begin.given, reterr));
     pawl_status status = pawl__work_submit_request(work, &begin.request, reterr);
     if (status != PAWL_OK) {
         pawl_idem_free(begin.idem);
@@ -241,13 +211,11 @@ pawl_status pawl_idem_begin(pawl_work *work,
 
 /* --- Ending --- */
 
-enum end_kind { END_COMPLETE, END_FAIL, END_RELEASE };
-
 struct end_request {
     struct work_request request; /* first */
     pawl_view key;
     uint64_t owner_token;
-    enum end_kind kind;
+    enum work_key_state state; /* PENDING: it is released */
     pawl_view response;
 };
 
@@ -257,17 +225,10 @@ static pawl_status decide_end(const struct end_request *end,
                               bool *ret_changed,
                               pawl_error *reterr)
 {
-    if (end->kind == END_RELEASE) {
-        return pawl__work_key_decide_release(row, end->owner_token, ret_changed, reterr);
-    }
-    return pawl__work_key_decide_end(row,
-                                     end->owner_token,
-                                     end->kind == END_COMPLETE ? WORK_KEY_COMPLETED
-                                                               : WORK_KEY_FAILED,
-                                     end->response,
-                                     now,
-                                     ret_changed,
-                                     reterr);
+    return end->state == WORK_KEY_PENDING
+               ? pawl__work_key_decide_release(row, end->owner_token, ret_changed, reterr)
+               : pawl__work_key_decide_end(
+                   row, end->owner_token, end->state, end->response, now, ret_changed, reterr);
 }
 
 static pawl_status run_end(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
@@ -286,16 +247,17 @@ static pawl_status run_end(struct work_tx *tx, struct work_request *request, paw
 static pawl_status end_key(pawl_work *work,
                            pawl_view key,
                            uint64_t owner_token,
-                           enum end_kind kind,
+                           enum work_key_state state,
                            pawl_view response,
                            pawl_error *reterr)
 {
     struct end_request end = {
-        .request = { .item = { .bytes = response.len }, .kind = WORK_RUN, .run = run_end },
+        .request = { .item = { .bytes = response.len }, .run = run_end },
         .key = key,
         .owner_token = owner_token,
-        .kind = kind,
-        .response = response.len == 0 && kind != END_RELEASE ? pawl_view_of("null") : response,
+        .state = state,
+        .response =
+            response.len == 0 && state != WORK_KEY_PENDING ? pawl_view_of("null") : response,
     };
     TRY(pawl__work_check_name("key", key, reterr));
     TRY(pawl__work_check_json("response", response, work->options.data_bytes_max, reterr));
@@ -308,7 +270,7 @@ pawl_status pawl_idem_complete(
     NEED(work, reterr);
     NEED_VIEW(key, reterr);
     NEED_VIEW(response, reterr);
-    return end_key(work, key, owner_token, END_COMPLETE, response, reterr);
+    return end_key(work, key, owner_token, WORK_KEY_COMPLETED, response, reterr);
 }
 
 pawl_status pawl_idem_fail(
@@ -317,7 +279,7 @@ pawl_status pawl_idem_fail(
     NEED(work, reterr);
     NEED_VIEW(key, reterr);
     NEED_VIEW(response, reterr);
-    return end_key(work, key, owner_token, END_FAIL, response, reterr);
+    return end_key(work, key, owner_token, WORK_KEY_FAILED, response, reterr);
 }
 
 pawl_status pawl_idem_release(pawl_work *work,
@@ -327,24 +289,24 @@ pawl_status pawl_idem_release(pawl_work *work,
 {
     NEED(work, reterr);
     NEED_VIEW(key, reterr);
-    return end_key(work, key, owner_token, END_RELEASE, (pawl_view){ NULL, 0 }, reterr);
+    return end_key(work, key, owner_token, WORK_KEY_PENDING, (pawl_view){ NULL, 0 }, reterr);
 }
 
-/* --- Looking --- */
+/* --- Reading --- */
 
-struct looking {
+struct reading {
     struct work_now now;
     pawl_idem *idem;
     pawl_status status;
     pawl_error *reterr;
 };
 
-static bool take_look(void *context, const struct work_key_row *row)
+static bool copy_found(void *context, const struct work_key_row *row)
 {
-    struct looking *looking = context;
+    struct reading *reading = context;
 
-    looking->status =
-        copy_row(row, pawl__work_key_inspect(row, &looking->now), &looking->idem, looking->reterr);
+    reading->status =
+        copy_row(row, pawl__work_key_inspect(row, &reading->now), &reading->idem, reading->reterr);
     return false;
 }
 
@@ -354,11 +316,11 @@ pawl_status pawl_idem_get(pawl_work *work, pawl_view key, pawl_idem **ret_idem, 
     NEED(ret_idem, reterr);
     NEED_VIEW(key, reterr);
     struct work_backend *backend = work->backend;
-    struct looking looking = { .reterr = reterr };
+    struct reading reading = { .reterr = reterr };
     TRY(pawl__work_check_name("key", key, reterr));
-    TRY(backend->store->read_now(backend, &looking.now, reterr));
-    TRY(backend->keys->get(backend, &looking.now, key, take_look, &looking, reterr));
-    TRY(looking.status);
-    *ret_idem = looking.idem;
+    TRY(backend->store->read_now(backend, &reading.now, reterr));
+    TRY(backend->keys->get(backend, &reading.now, key, copy_found, &reading, reterr));
+    TRY(reading.status);
+    *ret_idem = reading.idem;
     return PAWL_OK;
 }

@@ -1,6 +1,4 @@
-/* Where a task goes on after its workers died. */
-#include <stdlib.h>
-
+/* Where a task resumes after its workers died. */
 #include "base/core/argument.h"
 #include "base/core/buf.h"
 #include "base/core/error.h"
@@ -10,16 +8,12 @@
 #include "work/items/item.h"
 #include "work/keys/backend.h"
 
-struct copy {
-    pawl_recovery recovery; /* first: what the caller holds */
-    struct pawl__arena arena;
-};
-
 /* What is being put together. Lists grow as chains and become arrays at the end. */
 struct building {
-    struct copy *copy;
+    pawl_recovery *recovery;
+    struct pawl__arena *arena;
     pawl_recover_options options;
-    pawl_checkpoint *checkpoint; /* the one that was just taken */
+    pawl_checkpoint *checkpoint; /* the one that was just read */
     struct item_link {
         struct item_link *next;
         pawl_item item;
@@ -36,12 +30,7 @@ struct building {
 
 void pawl_recovery_free(pawl_recovery *recovery)
 {
-    struct copy *copy = (struct copy *)recovery;
-
-    if (copy != NULL) {
-        pawl__arena_done(&copy->arena);
-        free(copy);
-    }
+    pawl__work_record_free(recovery);
 }
 
 static pawl_status no_memory(pawl_error *reterr)
@@ -49,21 +38,21 @@ static pawl_status no_memory(pawl_error *reterr)
     return pawl__fail(reterr, PAWL_NOMEM, "recovery");
 }
 
-static bool take_task(void *context, const pawl_task *task)
+static bool copy_task(void *context, const pawl_task *task)
 {
     struct building *building = context;
-    struct pawl__arena *arena = &building->copy->arena;
+    struct pawl__arena *arena = building->arena;
     pawl_task *kept = pawl__arena_take(arena, sizeof(*kept));
 
     building->nomem = kept == NULL || !pawl__work_copy_task(arena, task, kept);
-    building->copy->recovery.task = kept;
+    building->recovery->task = kept;
     return false;
 }
 
-static bool take_checkpoint(void *context, const pawl_checkpoint *checkpoint)
+static bool copy_checkpoint(void *context, const pawl_checkpoint *checkpoint)
 {
     struct building *building = context;
-    struct pawl__arena *arena = &building->copy->arena;
+    struct pawl__arena *arena = building->arena;
     pawl_checkpoint *kept = pawl__arena_take(arena, sizeof(*kept));
 
     building->nomem = kept == NULL || !pawl__work_copy_checkpoint(arena, checkpoint, kept);
@@ -78,7 +67,7 @@ static pawl_status first_of(pawl_work *work,
                             pawl_error *reterr)
 {
     building->checkpoint = NULL;
-    TRY(work->backend->checkpoints->list(work->backend, query, take_checkpoint, building, reterr));
+    TRY(work->backend->checkpoints->list(work->backend, query, copy_checkpoint, building, reterr));
     return building->nomem ? no_memory(reterr) : PAWL_OK;
 }
 
@@ -107,24 +96,21 @@ static pawl_status find_resume(pawl_work *work,
                                struct building *building,
                                pawl_error *reterr)
 {
-    pawl_recovery *recovery = &building->copy->recovery;
+    pawl_recovery *recovery = building->recovery;
     struct work_checkpoint_query query = { .task_id = task_id, .newest_first = true, .limit = 1 };
 
     for (;;) {
         bool holds = false;
-        pawl_status status = first_of(work, building, &query, reterr);
+        TRY(first_of(work, building, &query, reterr));
         pawl_checkpoint *checkpoint = building->checkpoint;
-        if (status != PAWL_OK || checkpoint == NULL) {
-            return status;
+        if (checkpoint == NULL) {
+            return PAWL_OK;
         }
         query.below = checkpoint->sequence_number;
         if (checkpoint->type == PAWL_CHECKPOINT_ERROR_BOUNDARY) {
             continue;
         }
-        status = holds_now(work, building, &holds, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(holds_now(work, building, &holds, reterr));
         if (holds) {
             checkpoint->verified = true;
             recovery->resume = checkpoint;
@@ -146,10 +132,10 @@ static pawl_status find_iteration_end(pawl_work *work,
         .newest_first = true,
         .limit = 1,
     };
-    pawl_status status = first_of(work, building, &query, reterr);
 
-    building->copy->recovery.iteration_end = building->checkpoint;
-    return status;
+    TRY(first_of(work, building, &query, reterr));
+    building->recovery->iteration_end = building->checkpoint;
+    return PAWL_OK;
 }
 
 /* One more than is wanted tells that there are more. At least one is let in, however long it is. */
@@ -160,7 +146,7 @@ static bool is_full(const struct building *building, size_t count, size_t bytes,
                 || (options->bytes_max > 0 && count > 0
                     && more_bytes > options->bytes_max - MIN(bytes, options->bytes_max));
 
-    building->copy->recovery.more |= full;
+    building->recovery->more |= full;
     return full;
 }
 
@@ -169,14 +155,14 @@ static size_t bytes_of(const pawl_item *item)
     return item->input_data.len + item->output_data.len + item->error_message.len;
 }
 
-static bool take_item(void *context, const struct work_row *row)
+static bool copy_item(void *context, const struct work_row *row)
 {
     struct building *building = context;
-    struct pawl__arena *arena = &building->copy->arena;
+    struct pawl__arena *arena = building->arena;
 
     size_t bytes = bytes_of(&row->item);
 
-    if (is_full(building, building->copy->recovery.item_count, building->item_bytes, bytes)) {
+    if (is_full(building, building->recovery->item_count, building->item_bytes, bytes)) {
         return false;
     }
     building->item_bytes += bytes;
@@ -188,7 +174,7 @@ static bool take_item(void *context, const struct work_row *row)
     link->next = NULL;
     *building->items_end = link;
     building->items_end = &link->next;
-    building->copy->recovery.item_count++;
+    building->recovery->item_count++;
     return true;
 }
 
@@ -197,7 +183,7 @@ static pawl_status list_items(pawl_work *work,
                               struct building *building,
                               pawl_error *reterr)
 {
-    pawl_recovery *recovery = &building->copy->recovery;
+    pawl_recovery *recovery = building->recovery;
     pawl_item_filter filter = PAWL_ITEM_FILTER_INIT;
     size_t i = 0;
 
@@ -205,12 +191,11 @@ static pawl_status list_items(pawl_work *work,
     filter.statuses = 1U << PAWL_ITEM_PENDING | 1U << PAWL_ITEM_IN_PROGRESS
                       | 1U << PAWL_ITEM_EXPIRED | 1U << PAWL_ITEM_WAITING;
     filter.limit = building->options.list_max == 0 ? 0 : (uint64_t)building->options.list_max + 1;
-    TRY(work->backend->items->list(work->backend, &filter, take_item, building, reterr));
+    TRY(work->backend->items->list(work->backend, &filter, copy_item, building, reterr));
     if (recovery->item_count == 0) {
         return PAWL_OK;
     }
-    pawl_item *items =
-        pawl__arena_take(&building->copy->arena, recovery->item_count * sizeof(*items));
+    pawl_item *items = pawl__arena_take(building->arena, recovery->item_count * sizeof(*items));
     if (items == NULL || building->nomem) {
         return no_memory(reterr);
     }
@@ -221,13 +206,13 @@ static pawl_status list_items(pawl_work *work,
     return PAWL_OK;
 }
 
-static bool take_key(void *context, const struct work_key_row *row)
+static bool copy_key(void *context, const struct work_key_row *row)
 {
     struct building *building = context;
-    struct pawl__arena *arena = &building->copy->arena;
+    struct pawl__arena *arena = building->arena;
     pawl_view response = row->response.len > 0 ? row->response : pawl_view_of("null");
 
-    if (is_full(building, building->copy->recovery.key_count, building->key_bytes, response.len)) {
+    if (is_full(building, building->recovery->key_count, building->key_bytes, response.len)) {
         return false;
     }
     building->key_bytes += response.len;
@@ -240,7 +225,7 @@ static bool take_key(void *context, const struct work_key_row *row)
     link->next = NULL;
     *building->keys_end = link;
     building->keys_end = &link->next;
-    building->copy->recovery.key_count++;
+    building->recovery->key_count++;
     return true;
 }
 
@@ -250,16 +235,15 @@ static pawl_status list_keys(pawl_work *work,
                              pawl_error *reterr)
 {
     struct work_backend *backend = work->backend;
-    pawl_recovery *recovery = &building->copy->recovery;
+    pawl_recovery *recovery = building->recovery;
     struct work_now now;
     size_t i = 0;
     TRY(backend->store->read_now(backend, &now, reterr));
-    TRY(backend->keys->cached(backend, &now, task_id, take_key, building, reterr));
+    TRY(backend->keys->cached(backend, &now, task_id, copy_key, building, reterr));
     if (recovery->key_count == 0) {
         return PAWL_OK;
     }
-    pawl_view *views =
-        pawl__arena_take(&building->copy->arena, 2 * recovery->key_count * sizeof(*views));
+    pawl_view *views = pawl__arena_take(building->arena, 2 * recovery->key_count * sizeof(*views));
     if (views == NULL || building->nomem) {
         return no_memory(reterr);
     }
@@ -277,6 +261,15 @@ static pawl_status build(pawl_work *work,
                          struct building *building,
                          pawl_error *reterr)
 {
+    const struct work_task_query query = { .id = task_id };
+
+    TRY(work->backend->items->task_read(work->backend, &query, copy_task, building, reterr));
+    if (building->nomem) {
+        return no_memory(reterr);
+    }
+    if (building->recovery->task == NULL) {
+        return pawl__fail(reterr, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(task_id));
+    }
     TRY(find_resume(work, task_id, building, reterr));
     TRY(find_iteration_end(work, task_id, building, reterr));
     TRY(list_items(work, task_id, building, reterr));
@@ -306,25 +299,17 @@ pawl_status pawl_work_recover_with(pawl_work *work,
         TRY(pawl__take_sized(
             "options", options, &building.options, sizeof(building.options), reterr));
     }
-    building.copy = calloc(1, sizeof(*building.copy));
-    if (building.copy == NULL) {
+    building.recovery = pawl__work_record_new(sizeof(*building.recovery), &building.arena);
+    if (building.recovery == NULL) {
         return no_memory(reterr);
     }
     building.items_end = &building.items;
     building.keys_end = &building.keys;
-    const struct work_task_query query = { .id = task_id };
-    pawl_status status =
-        work->backend->items->task_read(work->backend, &query, take_task, &building, reterr);
-    if (status == PAWL_OK && building.copy->recovery.task == NULL && !building.nomem) {
-        status = pawl__fail(reterr, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(task_id));
-    }
-    if (status == PAWL_OK) {
-        status = building.nomem ? no_memory(reterr) : build(work, task_id, &building, reterr);
-    }
+    pawl_status status = build(work, task_id, &building, reterr);
     if (status != PAWL_OK) {
-        pawl_recovery_free(&building.copy->recovery);
+        pawl_recovery_free(building.recovery);
         return status;
     }
-    *ret_recovery = &building.copy->recovery;
+    *ret_recovery = building.recovery;
     return PAWL_OK;
 }

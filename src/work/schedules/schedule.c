@@ -18,9 +18,9 @@
 
 enum { RETRIES_DEFAULT = 3 };
 
-/* How long it is known which slots have fired. Nothing looks for an old slot but a wall clock that
- * was set back: a year of that (a wrong date, an image of last year's) and a month on top find all of
- * it, and the table stays as long as the schedule fires in that time. */
+/* How long the store remembers which slots have fired. Only a wall clock that was set back asks for an old
+ * slot: a year of that (a wrong date, last year's image) and a month on top are covered. The table has no more
+ * rows than a schedule has slots in that time. */
 #define FIRES_KEPT_US (400 * INT64_C(86400) * US_PER_S)
 
 /* --- Put and remove --- */
@@ -31,30 +31,21 @@ struct put_request {
     struct work_cron cron;
 };
 
-static pawl_status check_task(struct work_tx *tx, struct put_request *put, pawl_error *reterr)
-{
-    struct work_task task = { .known = true };
-    pawl_view id = put->given->task_id;
-    TRY(id.len == 0 ? PAWL_OK
-                    : tx->backend->items->tasks(tx->backend, &id, 1, tx->arena, &task, reterr));
-    return !task.known
-               ? pawl__work_refuse(&put->request, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(id))
-               : PAWL_OK;
-}
-
 static pawl_status run_put(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
 {
     struct put_request *put = (struct put_request *)request;
     const struct work_schedule_ops *schedules = tx->backend->schedules;
     pawl_schedule *stored = NULL;
     pawl_schedule whole = *put->given;
-    TRY(check_task(tx, put, reterr));
-    if (request->item.outcome.status == PAWL_OK) {
-        TRY(schedules->load(tx->backend, whole.schedule_id, tx->arena, &stored, reterr));
+    pawl_task task;
+
+    if (whole.task_id.len > 0) {
+        TRY(pawl__work_tx_task(tx, request, whole.task_id, &task, reterr));
     }
-    if (request->item.outcome.status != PAWL_OK) {
+    if (pawl__work_is_refused(request)) {
         return PAWL_OK;
     }
+    TRY(schedules->load(tx->backend, whole.schedule_id, tx->arena, &stored, reterr));
     if (stored != NULL && pawl__view_equal(stored->cron, whole.cron)) {
         whole.next_slot_us = stored->next_slot_us; /* a slot that is due stays due */
     } else if (!pawl__work_cron_next(&put->cron, tx->now.wall_us, &whole.next_slot_us)) {
@@ -105,9 +96,7 @@ pawl_status pawl_schedule_put(pawl_work *work, const pawl_schedule *schedule, pa
     NEED_VIEW(schedule->cron, reterr);
     pawl_schedule given = *schedule;
     struct put_request put = {
-        .request = { .item = { .bytes = schedule->input_data.len },
-                     .kind = WORK_RUN,
-                     .run = run_put },
+        .request = { .item = { .bytes = schedule->input_data.len }, .run = run_put },
         .given = &given,
     };
 
@@ -135,7 +124,7 @@ pawl_status pawl_schedule_remove(pawl_work *work, pawl_view schedule_id, pawl_er
 {
     NEED(work, reterr);
     struct remove_request remove = {
-        .request = { .kind = WORK_RUN, .run = run_remove },
+        .request.run = run_remove,
         .schedule_id = schedule_id,
     };
     TRY(pawl__work_check_name("schedule_id", schedule_id, reterr));
@@ -164,8 +153,8 @@ struct turn {
     int64_t next_us; /* INT64_MAX: never again */
 };
 
-/* Pure. A next slot that lies behind the one that comes next belongs to a clock that was ahead: the
- * schedule goes back, and what had fired then is known by its rows. */
+/* Pure. A stored next slot later than the next one by the clock was set while the clock was ahead: the
+ * schedule moves back, and its rows say which slots have fired. */
 static struct turn decide_turn(const struct work_cron *cron, int64_t next_slot_us, int64_t wall_us)
 {
     struct turn turn = { .next_us = PAWL__WALL_US_MAX };
@@ -236,7 +225,7 @@ static pawl_status fire_slot(struct work_tx *tx,
         TRY(make_task(tx, schedule, &item, reterr));
         TRY(pawl__work_tx_submit(tx, &fire->request, &item, NULL, 1, NULL, reterr));
     }
-    if (fire->request.item.outcome.status != PAWL_OK) {
+    if (pawl__work_is_refused(&fire->request)) {
         return PAWL_OK;
     }
     fire->fired = there == NULL;
@@ -251,70 +240,69 @@ static pawl_status run_fire(struct work_tx *tx, struct work_request *request, pa
     const struct work_schedule_ops *schedules = tx->backend->schedules;
     pawl_schedule *schedule = NULL;
     struct work_cron cron;
-    pawl_status status =
-        schedules->load(tx->backend, fire->schedule_id, tx->arena, &schedule, reterr);
 
     fire->fired = false;
-    if (status != PAWL_OK || schedule == NULL) {
-        return status;
+    TRY(schedules->load(tx->backend, fire->schedule_id, tx->arena, &schedule, reterr));
+    if (schedule == NULL) {
+        return PAWL_OK;
     }
     if (pawl__work_cron_parse(schedule->cron, &cron, &request->item.outcome) != PAWL_OK) {
         return PAWL_OK; /* foreign SQL put it there */
     }
     struct turn turn = decide_turn(&cron, schedule->next_slot_us, tx->now.wall_us);
     if (turn.fire) {
-        status = fire_slot(tx, fire, schedule, turn.slot_us, reterr);
+        TRY(fire_slot(tx, fire, schedule, turn.slot_us, reterr));
     }
-    return status == PAWL_OK && request->item.outcome.status == PAWL_OK && turn.move
+    return turn.move && !pawl__work_is_refused(request)
                ? schedules->move(tx->backend, &tx->now, fire->schedule_id, turn.next_us, reterr)
-               : status;
+               : PAWL_OK;
 }
 
-/* Schedules that want something now, by a look that holds nobody up. */
-struct wanting {
+/* Schedules that are due, found by a reader, which blocks no writer. */
+struct due {
     int64_t wall_us;
-    struct pawl__arena arena;
-    struct wanted {
-        struct wanted *next;
+    struct pawl__arena *arena;
+    struct due_schedule {
+        struct due_schedule *next;
         pawl_view schedule_id;
     } * first, **end;
     bool nomem;
 };
 
-static bool note_wanting(void *context, const pawl_schedule *schedule)
+static bool note_due(void *context, const pawl_schedule *schedule)
 {
-    struct wanting *wanting = context;
+    struct due *due = context;
     struct work_cron cron;
 
     if (pawl__work_cron_parse(schedule->cron, &cron, NULL) == PAWL_OK) {
-        struct turn turn = decide_turn(&cron, schedule->next_slot_us, wanting->wall_us);
+        struct turn turn = decide_turn(&cron, schedule->next_slot_us, due->wall_us);
         if (!turn.fire && !turn.move) {
             return true;
         }
     }
-    struct wanted *wanted = pawl__arena_take(&wanting->arena, sizeof(*wanted));
-    if (wanted == NULL
-        || !pawl__arena_copy(&wanting->arena, schedule->schedule_id, &wanted->schedule_id)) {
-        wanting->nomem = true;
+    struct due_schedule *found = pawl__arena_take(due->arena, sizeof(*found));
+    if (found == NULL
+        || !pawl__arena_copy(due->arena, schedule->schedule_id, &found->schedule_id)) {
+        due->nomem = true;
         return false;
     }
-    wanted->next = NULL;
-    *wanting->end = wanted;
-    wanting->end = &wanted->next;
+    found->next = NULL;
+    *due->end = found;
+    due->end = &found->next;
     return true;
 }
 
 static pawl_status fire_all(pawl_work *work,
-                            const struct wanted *first,
+                            const struct due_schedule *first,
                             uint64_t *ret_fired,
                             pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status worst = PAWL_OK;
 
-    for (const struct wanted *at = first; at != NULL; at = at->next) {
+    for (const struct due_schedule *at = first; at != NULL; at = at->next) {
         struct fire_request fire = {
-            .request = { .kind = WORK_RUN, .run = run_fire },
+            .request.run = run_fire,
             .schedule_id = at->schedule_id,
         };
         pawl_status status = pawl__work_submit_request(work, &fire.request, &error);
@@ -335,25 +323,21 @@ pawl_status pawl_schedule_fire(pawl_work *work, uint64_t *ret_fired, pawl_error 
 {
     NEED(work, reterr);
     struct work_backend *backend = work->backend;
-    struct wanting wanting = { .arena = ARENA_INIT };
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    struct due due = { .arena = &arena };
     struct work_now now;
     uint64_t fired = 0;
-    pawl_status status = backend->store->read_now(backend, &now, reterr);
 
-    wanting.end = &wanting.first;
-    if (status == PAWL_OK) {
-        wanting.wall_us = now.wall_us;
-        status = backend->schedules->list(backend, note_wanting, &wanting, reterr);
+    TRY(backend->store->read_now(backend, &now, reterr));
+    due.wall_us = now.wall_us;
+    due.end = &due.first;
+    TRY(backend->schedules->list(backend, note_due, &due, reterr));
+    if (due.nomem) {
+        return pawl__fail(reterr, PAWL_NOMEM, "schedules");
     }
-    if (status == PAWL_OK && wanting.nomem) {
-        status = pawl__fail(reterr, PAWL_NOMEM, "schedules");
-    }
-    if (status == PAWL_OK) {
-        status = fire_all(work, wanting.first, &fired, reterr);
-    }
-    pawl__arena_done(&wanting.arena);
-    if (status == PAWL_OK && ret_fired != NULL) {
+    TRY(fire_all(work, due.first, &fired, reterr));
+    if (ret_fired != NULL) {
         *ret_fired = fired;
     }
-    return status;
+    return PAWL_OK;
 }

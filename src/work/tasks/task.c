@@ -13,20 +13,6 @@
 
 enum { CANCEL_AT_ONCE = 1000 };
 
-static pawl_status no_such_task(pawl_error *reterr, pawl_view id)
-{
-    return pawl__fail(reterr, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(id));
-}
-
-/* One task as it is stored; `known` false: there is none. */
-static pawl_status load_task(struct work_tx *tx,
-                             pawl_view id,
-                             struct work_task *ret_task,
-                             pawl_error *reterr)
-{
-    return tx->backend->items->tasks(tx->backend, &id, 1, tx->arena, ret_task, reterr);
-}
-
 /* --- making --- */
 
 struct create_request {
@@ -38,7 +24,7 @@ static pawl_status run_create(struct work_tx *tx, struct work_request *request, 
 {
     pawl_task *task = &((struct create_request *)request)->task;
     struct work_task stored = { .known = false };
-    TRY(load_task(tx, task->task_id, &stored, reterr));
+    TRY(tx->backend->items->tasks(tx->backend, &task->task_id, 1, tx->arena, &stored, reterr));
     if (!stored.known) {
         return tx->backend->items->task_insert(tx->backend, &tx->now, task, reterr);
     }
@@ -93,7 +79,7 @@ pawl_status pawl_task_create(pawl_work *work,
     NEED_VIEW(task->task_id, reterr);
     NEED_VIEW(task->title, reterr);
     NEED_VIEW(task->metadata, reterr);
-    struct create_request create = { .request = { .kind = WORK_RUN, .run = run_create } };
+    struct create_request create = { .request.run = run_create };
     char id[PAWL_WORK_NAME_BYTES_MAX + 1];
     pawl_status status = pawl__work_id(task->task_id, id, reterr);
 
@@ -142,7 +128,7 @@ pawl_status pawl_task_get(pawl_work *work,
     TRY(work->backend->items->task_read(work->backend, &query, copy_task, &copy, reterr));
     TRY(copy.status);
     if (copy.task == NULL) {
-        return no_such_task(reterr, task_id);
+        return pawl__fail(reterr, PAWL_NOT_FOUND, "no task '%.*s'", VIEW_ARGS(task_id));
     }
     *ret_task = copy.task;
     return PAWL_OK;
@@ -188,10 +174,9 @@ pawl_status pawl_task_page(pawl_work *work,
     const struct work_task_query query = {
         .status = status, .by_id = true, .from_id = from_id, .limit = limit
     };
-    pawl_status checked =
-        from_id.len == 0 ? PAWL_OK : pawl__work_check_name("from_id", from_id, reterr);
 
-    return checked == PAWL_OK ? list_tasks(work, &query, visit, context, reterr) : checked;
+    TRY(pawl__work_check_optional_name("from_id", from_id, reterr));
+    return list_tasks(work, &query, visit, context, reterr);
 }
 
 /* --- setting --- */
@@ -206,13 +191,12 @@ struct task_request {
 static pawl_status run_set(struct work_tx *tx, struct work_request *request, pawl_error *reterr)
 {
     struct task_request *set = (struct task_request *)request;
-    struct work_task stored = { .known = false };
-    TRY(load_task(tx, set->task_id, &stored, reterr));
-    if (!stored.known) {
-        no_such_task(&request->item.outcome, set->task_id);
+    pawl_task stored;
+    TRY(pawl__work_tx_task(tx, request, set->task_id, &stored, reterr));
+    if (pawl__work_is_refused(request)) {
         return PAWL_OK;
     }
-    if (stored.task.status == PAWL_TASK_CANCELLED) {
+    if (stored.status == PAWL_TASK_CANCELLED) {
         return pawl__work_refuse(
             request, PAWL_CONFLICT, "task '%.*s' is cancelled", VIEW_ARGS(set->task_id));
     }
@@ -227,15 +211,11 @@ pawl_status pawl_task_set_status(pawl_work *work,
 {
     NEED(work, reterr);
     struct task_request set = {
-        .request = { .kind = WORK_RUN, .run = run_set },
+        .request.run = run_set,
         .task_id = task_id,
         .status = status,
     };
-    pawl_status checked = pawl__work_check_name("task_id", task_id, reterr);
-
-    if (checked != PAWL_OK) {
-        return checked;
-    }
+    TRY(pawl__work_check_name("task_id", task_id, reterr));
     if ((unsigned)status >= PAWL_TASK_CANCELLED) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
@@ -276,22 +256,21 @@ static pawl_status run_task_cancel(struct work_tx *tx,
                                    pawl_error *reterr)
 {
     struct task_request *cancel = (struct task_request *)request;
-    struct work_task stored = { .known = false };
+    pawl_task stored;
 
     cancel->items = 0;
-    TRY(load_task(tx, cancel->task_id, &stored, reterr));
-    if (!stored.known) {
-        no_such_task(&request->item.outcome, cancel->task_id);
+    TRY(pawl__work_tx_task(tx, request, cancel->task_id, &stored, reterr));
+    if (pawl__work_is_refused(request)) {
         return PAWL_OK;
     }
-    if (stored.task.status == PAWL_TASK_SUCCEEDED || stored.task.status == PAWL_TASK_FAILED) {
+    if (stored.status == PAWL_TASK_SUCCEEDED || stored.status == PAWL_TASK_FAILED) {
         return pawl__work_refuse(request,
                                  PAWL_CONFLICT,
                                  "task '%.*s' has %s already",
                                  VIEW_ARGS(cancel->task_id),
-                                 pawl__work_task_status_text(stored.task.status));
+                                 pawl__work_task_status_text(stored.status));
     }
-    if (stored.task.status != PAWL_TASK_CANCELLED) {
+    if (stored.status != PAWL_TASK_CANCELLED) {
         TRY(tx->backend->items->task_set(
             tx->backend, &tx->now, cancel->task_id, PAWL_TASK_CANCELLED, true, reterr));
     }
@@ -305,7 +284,7 @@ pawl_status pawl_task_cancel(pawl_work *work,
 {
     NEED(work, reterr);
     struct task_request cancel = {
-        .request = { .kind = WORK_RUN, .run = run_task_cancel },
+        .request.run = run_task_cancel,
         .task_id = task_id,
     };
     TRY(pawl__work_check_name("task_id", task_id, reterr));
@@ -328,9 +307,9 @@ static pawl_status run_item_cancel(struct work_tx *tx,
 {
     pawl_view id = ((struct item_request *)request)->work_item_id;
     struct work_row *row = NULL;
-    TRY(tx->backend->items->load(tx->backend, &id, 1, tx->arena, &row, reterr));
+    TRY(pawl__work_tx_item(tx, request, id, &row, reterr));
     if (row == NULL) {
-        return pawl__work_refuse(request, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(id));
+        return PAWL_OK;
     }
     if (!pawl__work_decide_cancel(row, pawl_view_of(WORK_CANCELLED_MESSAGE), &tx->now)) {
         return pawl__work_refuse(request,
@@ -346,7 +325,7 @@ pawl_status pawl_work_cancel(pawl_work *work, pawl_view work_item_id, pawl_error
 {
     NEED(work, reterr);
     struct item_request cancel = {
-        .request = { .kind = WORK_RUN, .run = run_item_cancel },
+        .request.run = run_item_cancel,
         .work_item_id = work_item_id,
     };
     TRY(pawl__work_check_name("work_item_id", work_item_id, reterr));
