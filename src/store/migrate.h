@@ -26,14 +26,17 @@ enum pawl__schema_kind {
     PAWL__SCHEMA_TABLE,
     PAWL__SCHEMA_TRIGGER,
     PAWL__SCHEMA_UNIQUE, /* an index that keeps keys apart */
+    PAWL__SCHEMA_FUNCTION,
 };
 
 /* What the migrations leave behind, as far as scripts/embed-sql reads it from them. */
 struct pawl__schema_object {
     enum pawl__schema_kind kind;
-    const char *table;
-    const char *name;
-    const char *detail; /* a trigger's function; the columns of an index, "a,b" */
+    const char *table; /* "" of a function */
+    const char *name;  /* "" of a table */
+    const char
+        *detail; /* a trigger's function and the MD5 of its definition, "f.0123"; the columns of an
+                         * index, "a,b"; the MD5 of a function's body */
 };
 
 struct pawl__schema {
@@ -42,7 +45,7 @@ struct pawl__schema {
     size_t count;
     const struct pawl__schema_object *objects; /* of PostgreSQL's alone */
     size_t object_count;
-    const char *fingerprint; /* of SQLite's alone, or NULL; see store/sqlite/expect.c */
+    const char *fingerprint; /* of SQLite's alone, or NULL; see store/sqlite/schema_check.c */
 };
 
 /* A row of schema_version. The texts are borrowed for the call. */

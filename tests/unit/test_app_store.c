@@ -264,8 +264,6 @@ static void test_a_location_that_is_none_is_refused(void **state)
     assert_status(pawl__app_store_open(NULL, &new_one, &store, &f->error), PAWL_INVALID, &f->error);
 }
 
-/* Counted in compared keys, which no machine changes: ten times the keys may cost ten times the work and a
- * little more, in any order of keys. */
 /* Planted while the store is open, where only the counts of rows tell. */
 static void test_rows_that_a_foreign_trigger_drops_are_not_taken_for_stored(void **state)
 {
@@ -296,6 +294,30 @@ static void test_rows_that_a_foreign_trigger_drops_are_not_taken_for_stored(void
     expect_stored(f, 1, "eve");
 }
 
+static void test_a_function_of_ours_with_another_body_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    const struct app_store_options options = { .must_exist = true };
+
+    if (strcmp(app_backend, "postgres") != 0) {
+        return;
+    }
+    pawl__app_store_close(f->store);
+    f->store = NULL;
+    pg_admin(&app_server,
+             "CREATE OR REPLACE FUNCTION app_lock_of(app_id bigint) RETURNS bigint LANGUAGE sql"
+             " IMMUTABLE AS $$ SELECT random()::bigint $$");
+    assert_status(
+        pawl__app_store_open(f->location, &options, &f->store, &f->error), PAWL_CORRUPT, &f->error);
+    assert_message(&f->error, "no function 'app_lock_of', or it was changed");
+    pg_admin(&app_server,
+             "CREATE OR REPLACE FUNCTION app_lock_of(app_id bigint) RETURNS bigint LANGUAGE sql"
+             " IMMUTABLE AS $$\n    SELECT (1885435745::bigint << 32) + app_id -- \"pawa\"\n$$");
+    assert_ok(pawl__app_store_open(f->location, &options, &f->store, &f->error), &f->error);
+}
+
+/* Counted in compared keys, which no machine changes: ten times the keys may cost ten times the work and a
+ * little more, in any order of keys. */
 static uint64_t work_of(uint64_t keys, uint64_t step)
 {
     struct app_store *store = NULL;
@@ -345,6 +367,8 @@ int main(int argc, char **argv)
             test_what_was_written_is_there_after_a_restart, setup, teardown),
         cmocka_unit_test_setup_teardown(
             test_rows_that_a_foreign_trigger_drops_are_not_taken_for_stored, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_a_function_of_ours_with_another_body_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_location_that_is_none_is_refused, setup, teardown),
     };
 

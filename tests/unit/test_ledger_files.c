@@ -139,6 +139,8 @@ static void test_a_ledger_without_a_part_of_its_schema_is_corrupt(void **state)
           "the table 'events' is not the one that pawl made" },
         { "DELETE FROM schema_version", "schema_version, is empty or gone" },
         { "DROP TABLE schema_version", "schema_version, is empty or gone" },
+        { "UPDATE schema_version SET component = 'work'",
+          "schema_version records those of 'work' and none of 'ledger'" },
     };
     struct files files = begin(state);
     char kept[sizeof(files.sample->path) + 8];

@@ -274,6 +274,24 @@ static const struct {
       "CREATE OR REPLACE TRIGGER raise_work_items_truncated BEFORE TRUNCATE ON work_items"
       " FOR EACH STATEMENT EXECUTE FUNCTION raise_floors_truncated()",
       "no trigger 'raise_work_items_truncated'" },
+    { "CREATE OR REPLACE TRIGGER check_work_counters_update BEFORE UPDATE ON work_counters"
+      " FOR EACH ROW WHEN (NEW.one <> OLD.one)"
+      " EXECUTE FUNCTION refuse('the counters of work do not go down')",
+      "CREATE OR REPLACE TRIGGER check_work_counters_update BEFORE UPDATE ON work_counters"
+      " FOR EACH ROW WHEN (NEW.one <> OLD.one OR NEW.token_floor < OLD.token_floor"
+      " OR NEW.owner_token_floor < OLD.owner_token_floor)"
+      " EXECUTE FUNCTION refuse('the counters of work do not go down')",
+      "no trigger 'check_work_counters_update'" },
+    { "CREATE OR REPLACE TRIGGER raise_work_items_truncated AFTER TRUNCATE ON work_items"
+      " FOR EACH STATEMENT EXECUTE FUNCTION raise_floors_truncated()",
+      "CREATE OR REPLACE TRIGGER raise_work_items_truncated BEFORE TRUNCATE ON work_items"
+      " FOR EACH STATEMENT EXECUTE FUNCTION raise_floors_truncated()",
+      "no trigger 'raise_work_items_truncated'" },
+    { "CREATE OR REPLACE FUNCTION keep_item() RETURNS trigger LANGUAGE plpgsql AS"
+      " $$BEGIN RETURN NULL; END$$",
+      "CREATE OR REPLACE FUNCTION keep_item() RETURNS trigger LANGUAGE plpgsql AS $$\n"
+      "BEGIN\n    NEW.item_id := NEW.work_item_id;\n    RETURN NEW;\nEND $$",
+      "no function 'keep_item'" },
     { "ALTER TABLE work_items ENABLE REPLICA TRIGGER check_work_items_status",
       "ALTER TABLE work_items ENABLE TRIGGER check_work_items_status",
       "no trigger 'check_work_items_status'" },

@@ -51,14 +51,11 @@ pawl_status pawl__sqlite_row_exists(struct pawl__sqlite *db,
                                     pawl_error *reterr)
 {
     bool exists = false;
-    pawl_status status = pawl__sqlite_check_stop(db, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sqlite_check_stop(db, reterr));
     db->ask_until_ns = pawl__monotonic_ns(db->clock) + ms_max * NS_PER_MS;
     sqlite3_set_authorizer(db->native, allow_reading, NULL);
-    status = ask(db, select, &exists, reterr);
+    pawl_status status = ask(db, select, &exists, reterr);
     sqlite3_set_authorizer(db->native, NULL, NULL);
     bool late = pawl__monotonic_ns(db->clock) >= db->ask_until_ns;
     db->ask_until_ns = 0;

@@ -74,12 +74,10 @@ void pawl__sqlite_add_uri(struct pawl__buf *uri, const char *path, bool immutabl
 
 static pawl_status check_owner(struct pawl__sqlite *db, int32_t application_id, pawl_error *reterr)
 {
-    AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
-    bool row = false;
+    int64_t found = 0;
 
-    TRY(pawl__sqlite_prepare_once(db, "PRAGMA application_id", &stmt, reterr));
-    TRY(pawl__sqlite_next(&stmt, &row, reterr));
-    if (pawl__sqlite_i64(&stmt, 0) != application_id) {
+    TRY(pawl__sqlite_query_i64(db, "PRAGMA application_id", &found, reterr));
+    if (found != application_id) {
         return pawl__fail(
             reterr, PAWL_INVALID, "'%s' is an SQLite database, but not made by pawl", db->path);
     }
@@ -91,17 +89,14 @@ static pawl_status inspect(struct pawl__sqlite *db,
                            struct pawl__sqlite_facts *facts,
                            pawl_error *reterr)
 {
-    pawl_status status = check_owner(db, look->application_id, reterr);
-
+    TRY(check_owner(db, look->application_id, reterr));
     /* Damage first: what a damaged file says about its schema counts for nothing. */
-    if (status == PAWL_OK && facts->bytes <= look->check_bytes_max) {
-        status = pawl__sqlite_quick_check(db, reterr);
-        facts->checked = status == PAWL_OK;
+    if (facts->bytes <= look->check_bytes_max) {
+        TRY(pawl__sqlite_quick_check(db, reterr));
+        facts->checked = true;
     }
-    return status != PAWL_OK
-               ? status
-               : pawl__migrate_pending(
-                   &pawl__sqlite_migrate_ops, db, look->schema, &facts->pending, reterr);
+    return pawl__migrate_pending(
+        &pawl__sqlite_migrate_ops, db, look->schema, &facts->pending, reterr);
 }
 
 static void close_look(struct pawl__sqlite **db)

@@ -90,17 +90,23 @@ pawl_status pawl__sqlite_prepare_once(struct pawl__sqlite *db,
                                       pawl_error *reterr);
 void pawl__sqlite_finalize(struct pawl__sqlite_stmt *stmt); /* for AUTO */
 
+/* The number in the first row of a statement that has one. */
+PAWL_MUST_USE pawl_status pawl__sqlite_query_i64(struct pawl__sqlite *db,
+                                                 const char *sql,
+                                                 int64_t *ret_value,
+                                                 pawl_error *reterr);
+
 /* SQLite's busy callback; `context` is the handle. */
 int pawl__sqlite_busy(void *context, int count);
 
 extern const struct pawl__migrate_ops pawl__sqlite_migrate_ops;
 
-/* Whether any migration of any component is on record. */
-PAWL_MUST_USE pawl_status pawl__sqlite_schema_recorded(struct pawl__sqlite *db,
-                                                       bool *ret_recorded,
-                                                       pawl_error *reterr);
+/* CORRUPT, for a store with tables and no record of the migrations of `schema`. */
+PAWL_MUST_USE pawl_status pawl__sqlite_refuse_unrecorded(struct pawl__sqlite *db,
+                                                         const struct pawl__schema *schema,
+                                                         pawl_error *reterr);
 
-/* --- sqlite_expect.c --- */
+/* --- schema_check.c --- */
 
 /* True: the store has the objects of its schema and no others. False says nothing: they are then
  * compared one by one. */
@@ -129,7 +135,7 @@ void pawl__sqlite_forget_sides(struct pawl__sqlite *db);
 PAWL_MUST_USE pawl_status pawl__sqlite_check_sides(const struct pawl__sqlite *db,
                                                    pawl_error *reterr);
 
-/* --- sqlite_extend.c --- */
+/* --- extend.c --- */
 
 /* Of two CREATE TABLE without comments and white space: `found` has every column and constraint of
  * `expected`, in this order, and *ret_more others. */

@@ -54,20 +54,6 @@ pawl_status pawl__sqlite_quick_check(struct pawl__sqlite *db, pawl_error *reterr
     return PAWL_OK;
 }
 
-static pawl_status query_i64(struct pawl__sqlite *db,
-                             const char *sql,
-                             int64_t *ret_value,
-                             pawl_error *reterr)
-{
-    AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
-    bool row = false;
-
-    TRY(pawl__sqlite_prepare_once(db, sql, &stmt, reterr));
-    TRY(pawl__sqlite_next(&stmt, &row, reterr));
-    *ret_value = row ? pawl__sqlite_i64(&stmt, 0) : 0;
-    return PAWL_OK;
-}
-
 pawl_status pawl__sqlite_free_bytes(struct pawl__sqlite *db,
                                     uint64_t *ret_bytes,
                                     pawl_error *reterr)
@@ -75,8 +61,8 @@ pawl_status pawl__sqlite_free_bytes(struct pawl__sqlite *db,
     int64_t pages = 0;
     int64_t page_bytes = 0;
 
-    TRY(query_i64(db, "PRAGMA freelist_count", &pages, reterr));
-    TRY(query_i64(db, "PRAGMA page_size", &page_bytes, reterr));
+    TRY(pawl__sqlite_query_i64(db, "PRAGMA freelist_count", &pages, reterr));
+    TRY(pawl__sqlite_query_i64(db, "PRAGMA page_size", &page_bytes, reterr));
     *ret_bytes = (uint64_t)(pages * page_bytes);
     return PAWL_OK;
 }
@@ -89,19 +75,13 @@ pawl_status pawl__sqlite_give_back(struct pawl__sqlite *db,
     char sql[sizeof("PRAGMA incremental_vacuum(-2147483648)")];
     uint64_t before = 0;
     uint64_t after = 0;
-    pawl_status status = pawl__sqlite_free_bytes(db, &before, reterr);
 
+    TRY(pawl__sqlite_free_bytes(db, &before, reterr));
     (void)snprintf(sql, sizeof(sql), "PRAGMA incremental_vacuum(%d)", pages_max);
-    if (status == PAWL_OK && before > 0) {
-        status = pawl__sqlite_exec(db, sql, reterr); /* which runs it to its end */
-    }
-    if (status == PAWL_OK) {
-        status = pawl__sqlite_free_bytes(db, &after, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_bytes = before > after ? before - after : 0;
-    }
-    return status;
+    TRY(before > 0 ? pawl__sqlite_exec(db, sql, reterr) : PAWL_OK); /* which runs it to its end */
+    TRY(pawl__sqlite_free_bytes(db, &after, reterr));
+    *ret_bytes = before > after ? before - after : 0;
+    return PAWL_OK;
 }
 
 static void close_native(sqlite3 **native)
@@ -168,13 +148,9 @@ static pawl_status copy_snapshot(struct pawl__sqlite *db,
                                  const struct pawl__sqlite_backup_options *options,
                                  pawl_error *reterr)
 {
-    pawl_status status = pawl__sqlite_begin(db, PAWL__SQLITE_DEFERRED, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sqlite_begin(db, PAWL__SQLITE_DEFERRED, reterr));
     /* BEGIN alone takes no snapshot; the first read does. */
-    status = pawl__sqlite_exec(db, "SELECT count(*) FROM sqlite_schema", reterr);
+    pawl_status status = pawl__sqlite_exec(db, "SELECT count(*) FROM sqlite_schema", reterr);
     if (status == PAWL_OK) {
         status = copy_into(db, target, options, reterr);
     }

@@ -34,27 +34,37 @@ static pawl_status has_table(struct pawl__sqlite *db, bool *ret_has, pawl_error 
     return pawl__sqlite_next(&stmt, ret_has, reterr);
 }
 
-pawl_status pawl__sqlite_schema_recorded(struct pawl__sqlite *db,
-                                         bool *ret_recorded,
-                                         pawl_error *reterr)
-{
-    AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
-    bool has = false;
-    pawl_status status = has_table(db, &has, reterr);
-
-    if (status != PAWL_OK || !has) {
-        *ret_recorded = false;
-        return status;
-    }
-    status = pawl__sqlite_prepare_once(db, "SELECT 1 FROM schema_version LIMIT 1", &stmt, reterr);
-    return status == PAWL_OK ? pawl__sqlite_next(&stmt, ret_recorded, reterr) : status;
-}
-
 static const char *column_text(struct pawl__sqlite_stmt *stmt, int column)
 {
     pawl_view text = pawl__sqlite_text(stmt, column);
 
     return text.data == NULL ? "" : text.data; /* SQLite ends it with a NUL */
+}
+
+pawl_status pawl__sqlite_refuse_unrecorded(struct pawl__sqlite *db,
+                                           const struct pawl__schema *schema,
+                                           pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
+    bool row = false;
+
+    TRY(has_table(db, &row, reterr));
+    if (row) {
+        TRY(pawl__sqlite_prepare_once(
+            db, "SELECT component FROM schema_version LIMIT 1", &stmt, reterr));
+        TRY(pawl__sqlite_next(&stmt, &row, reterr));
+    }
+    return row ? pawl__fail_advised(reterr,
+                                    PAWL_CORRUPT,
+                                    "it has tables, but schema_version records those of '%s' and "
+                                    "none of '%s': restore it from a copy",
+                                    column_text(&stmt, 0),
+                                    schema->component)
+               : pawl__fail_advised(
+                   reterr,
+                   PAWL_CORRUPT,
+                   "it has tables, but the record of them, schema_version, is empty or gone: "
+                   "restore it from a copy");
 }
 
 static pawl_status visit_row(struct pawl__sqlite_stmt *stmt,
@@ -88,10 +98,7 @@ static pawl_status schema_each(void *store,
     if (status != PAWL_OK || !more) {
         return status;
     }
-    status = pawl__sqlite_prepare_once(store, each_sql, &stmt, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sqlite_prepare_once(store, each_sql, &stmt, reterr));
     pawl__sqlite_bind_text(&stmt, 1, pawl_view_of(component));
     while (status == PAWL_OK && more) {
         status = pawl__sqlite_next(&stmt, &more, reterr);

@@ -155,10 +155,10 @@ static int open_native(const char *path,
     return sqlite3_open_v2(name.data, ret_native, flags | (at_rest ? SQLITE_OPEN_URI : 0), NULL);
 }
 
-static pawl_status query_i64(struct pawl__sqlite *db,
-                             const char *sql,
-                             int64_t *ret_value,
-                             pawl_error *reterr)
+pawl_status pawl__sqlite_query_i64(struct pawl__sqlite *db,
+                                   const char *sql,
+                                   int64_t *ret_value,
+                                   pawl_error *reterr)
 {
     AUTO(pawl__sqlite_finalize) struct pawl__sqlite_stmt stmt = { 0 };
     bool row = false;
@@ -216,17 +216,15 @@ static pawl_status identify(struct pawl__sqlite *db,
 {
     int64_t id = 0;
     int64_t objects = 0;
-    /* In this order: another process that is creating the store sets the mark before it makes the
-     * first table, so whoever sees a table sees the mark. */
-    pawl_status status = query_i64(db, "SELECT count(*) FROM sqlite_schema", &objects, reterr);
 
-    if (status == PAWL_OK) {
-        status = query_i64(db, "PRAGMA application_id", &id, reterr);
-    }
+    *ret_new = false;
+    /* In this order: another process that is creating the store sets the mark before it makes the
+     * first table, so a table is never seen without the mark. */
+    TRY(pawl__sqlite_query_i64(db, "SELECT count(*) FROM sqlite_schema", &objects, reterr));
+    TRY(pawl__sqlite_query_i64(db, "PRAGMA application_id", &id, reterr));
     *ret_objects = objects;
-    if (status != PAWL_OK || id == options->application_id) {
-        *ret_new = false;
-        return status;
+    if (id == options->application_id) {
+        return PAWL_OK;
     }
     if (id != 0 || objects != 0) {
         return pawl__fail(reterr,
@@ -287,20 +285,15 @@ static pawl_status set_up_writing(struct pawl__sqlite *db,
                                   pawl_error *reterr)
 {
     const char *sync = "PRAGMA synchronous=FULL"; /* COMMIT returns when the log is on disk */
-    pawl_status status = ensure_wal(db, reterr);
 
+    TRY(ensure_wal(db, reterr));
     if (options->unsafe_skip_sync || options->in_memory) {
         sync = "PRAGMA synchronous=OFF";
     } else if (options->sync_normal) {
         sync = "PRAGMA synchronous=NORMAL";
     }
-    if (status == PAWL_OK) {
-        status = pawl__sqlite_exec(db, sync, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = set_pragma(db, "journal_size_limit", LOG_BYTES_KEPT, reterr);
-    }
-    return status;
+    TRY(pawl__sqlite_exec(db, sync, reterr));
+    return set_pragma(db, "journal_size_limit", LOG_BYTES_KEPT, reterr);
 }
 
 static pawl_status set_up_reading(struct pawl__sqlite *db,
@@ -354,15 +347,10 @@ static pawl_status claim(struct pawl__sqlite *db,
                          pawl_error *reterr)
 {
     int64_t id = 0;
-    pawl_status status = options->in_memory ? PAWL_OK : pawl__fs_sync_parent(db->path, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = query_i64(db, "PRAGMA application_id", &id, reterr);
+    TRY(options->in_memory ? PAWL_OK : pawl__fs_sync_parent(db->path, reterr));
+    TRY(pawl__sqlite_begin(db, PAWL__SQLITE_IMMEDIATE, reterr));
+    pawl_status status = pawl__sqlite_query_i64(db, "PRAGMA application_id", &id, reterr);
     if (status == PAWL_OK && id == 0) {
         status = set_pragma(db, "application_id", options->application_id, reterr);
     }
@@ -380,21 +368,10 @@ static pawl_status check_recorded(struct pawl__sqlite *db,
                                   size_t *ret_pending,
                                   pawl_error *reterr)
 {
-    bool recorded = false;
-    pawl_status status =
-        pawl__migrate_pending(&pawl__sqlite_migrate_ops, db, schema, ret_pending, reterr);
-
-    if (status != PAWL_OK || objects == 0 || *ret_pending < schema->count) {
-        return status;
-    }
-    status = pawl__sqlite_schema_recorded(db, &recorded, reterr);
-    return status != PAWL_OK || recorded
-               ? status
-               : pawl__fail_advised(
-                   reterr,
-                   PAWL_CORRUPT,
-                   "it has tables, but the record of them, schema_version, is empty or gone: "
-                   "restore it from a copy");
+    TRY(pawl__migrate_pending(&pawl__sqlite_migrate_ops, db, schema, ret_pending, reterr));
+    return objects == 0 || *ret_pending < schema->count
+               ? PAWL_OK
+               : pawl__sqlite_refuse_unrecorded(db, schema, reterr);
 }
 
 static pawl_status migrate(struct pawl__sqlite *db,
@@ -450,44 +427,26 @@ static pawl_status set_up(struct pawl__sqlite *db,
     bool read_only = is_read_only(options->mode);
     bool is_new = false;
     int64_t objects = 0;
-    pawl_status status = configure(db, reterr);
 
-    if (status == PAWL_OK) {
-        status = check_writable(db, read_only, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = identify(db, options, &is_new, &objects, reterr);
-    }
+    TRY(configure(db, reterr));
+    TRY(check_writable(db, read_only, reterr));
+    pawl_status status = identify(db, options, &is_new, &objects, reterr);
     if (status == PAWL_DENIED && read_only) {
         return pawl__fail_context(
             reterr, status, "reading needs a directory that may be written; copy the file to one");
     }
-    if (status == PAWL_OK) {
-        status = set_up_reading(db, options, reterr);
-    }
-    if (status == PAWL_OK && is_new && options->incremental_vacuum) {
+    TRY(status);
+    TRY(set_up_reading(db, options, reterr));
+    if (is_new && options->incremental_vacuum) {
         /* Before anything is written: SQLite ignores it from the first page on. */
-        status = pawl__sqlite_exec(db, "PRAGMA auto_vacuum=INCREMENTAL", reterr);
+        TRY(pawl__sqlite_exec(db, "PRAGMA auto_vacuum=INCREMENTAL", reterr));
     }
-    if (status == PAWL_OK && !read_only) {
-        status = set_up_writing(db, options, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = prepare_own(db, reterr);
-    }
-    if (status == PAWL_OK && is_new) {
-        status = claim(db, options, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = migrate(db, options, objects, reterr);
-    }
-    if (status == PAWL_OK && !options->schema_unchecked) {
-        status = pawl__sqlite_check_schema(db, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = prepare_table(db, options, reterr);
-    }
-    return status;
+    TRY(read_only ? PAWL_OK : set_up_writing(db, options, reterr));
+    TRY(prepare_own(db, reterr));
+    TRY(is_new ? claim(db, options, reterr) : PAWL_OK);
+    TRY(migrate(db, options, objects, reterr));
+    TRY(options->schema_unchecked ? PAWL_OK : pawl__sqlite_check_schema(db, reterr));
+    return prepare_table(db, options, reterr);
 }
 
 static struct pawl__sqlite *allocate(const char *path, const struct pawl__sqlite_options *options)

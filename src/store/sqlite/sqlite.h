@@ -90,7 +90,7 @@ PAWL_MUST_USE pawl_status pawl__sqlite_open(const char *path,
                                             const struct pawl__sqlite_options *options,
                                             struct pawl__sqlite **ret_db,
                                             pawl_error *reterr);
-void pawl__sqlite_close(struct pawl__sqlite *db); /* an open transaction is taken back */
+/* an open transaction is taken back */
 DEFINE_AUTO(struct pawl__sqlite *, pawl__sqlite_close)
 
 /* One use of a prepared statement. A failed bind is remembered and reported by the next step. */
@@ -175,7 +175,7 @@ PAWL_MUST_USE pawl_status pawl__sqlite_exec(struct pawl__sqlite *db,
 void pawl__sqlite_interrupt(struct pawl__sqlite *db);
 void pawl__sqlite_interrupt_clear(struct pawl__sqlite *db);
 
-/* --- sqlite_care.c: looking after a store --- */
+/* --- maintenance.c --- */
 
 enum pawl__sqlite_checkpoint {
     PAWL__SQLITE_PASSIVE,  /* what can be moved without waiting for anybody */
@@ -221,20 +221,20 @@ PAWL_MUST_USE pawl_status pawl__sqlite_backup(struct pawl__sqlite *db,
                                               const struct pawl__sqlite_backup_options *options,
                                               pawl_error *reterr);
 
-/* --- sqlite_expect.c --- */
+/* --- schema_check.c --- */
 
 /* CORRUPT names a trigger that the migrations did not make, or an object that is missing or different.
  * Columns that somebody added, nullable or with a default, are no difference.
  * Done at open and when a writer finds the schema changed. */
 PAWL_MUST_USE pawl_status pawl__sqlite_check_schema(struct pawl__sqlite *db, pawl_error *reterr);
 
-/* --- sqlite_place.c --- */
+/* --- place.c --- */
 
 /* IO when the file, its log or the log's index is not in its place any more: moved, replaced or
  * deleted. */
 PAWL_MUST_USE pawl_status pawl__sqlite_check_place(struct pawl__sqlite *db, pawl_error *reterr);
 
-/* --- sqlite_ask.c --- */
+/* --- ask.c --- */
 
 /* Whether a SELECT that somebody else wrote gives a row. It can read and nothing else. INVALID: it is
  * not one such statement, or it fails. TIMEOUT after `ms_max`. Outside of a transaction. */

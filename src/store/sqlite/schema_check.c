@@ -4,7 +4,7 @@
  * success; a table that was made again without its UNIQUE takes duplicates for new. So the objects of
  * the store are compared with those that the same migrations make in an empty database in memory.
  * Other tables and indexes are nobody's business, nor are columns that were added to ours and that an
- * INSERT may leave out (sqlite_extend.c); a trigger on one of ours is.
+ * INSERT may leave out (extend.c); a trigger on one of ours is.
  *
  * Making a large schema takes 7 ms. So scripts/embed-sql does it when pawl is built, and a store whose
  * objects have the same hash needs no second look. */
@@ -332,8 +332,8 @@ static pawl_status compare_objects(struct pawl__sqlite *db, pawl_error *reterr)
     if (status != PAWL_OK || whole) {
         return status;
     }
-    status = make_expected(db->schema, &native, reterr);
-    return status == PAWL_OK ? compare_all(db, native, reterr) : status;
+    TRY(make_expected(db->schema, &native, reterr));
+    return compare_all(db, native, reterr);
 }
 
 static pawl_status read_version(struct pawl__sqlite *db, int64_t *ret_version, pawl_error *reterr)
@@ -356,19 +356,13 @@ pawl_status pawl__sqlite_check_schema(struct pawl__sqlite *db, pawl_error *reter
     if (db->schema == NULL) {
         return PAWL_OK;
     }
-    /* Before the look: what changes meanwhile is a change. */
-    pawl_status status = read_version(db, &version, reterr);
-    if (status == PAWL_OK) { /* a newer program may have migrated it under us */
-        status = pawl__migrate_pending(&pawl__sqlite_migrate_ops, db, db->schema, &pending, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = compare_objects(db, reterr);
-    }
-    if (status == PAWL_OK) {
-        db->schema_version = version;
-        db->schema_checked = true;
-    }
-    return status;
+    TRY(read_version(db, &version, reterr)); /* first: what changes meanwhile is a change */
+    /* A newer program may have migrated it while it was open here. */
+    TRY(pawl__migrate_pending(&pawl__sqlite_migrate_ops, db, db->schema, &pending, reterr));
+    TRY(compare_objects(db, reterr));
+    db->schema_version = version;
+    db->schema_checked = true;
+    return PAWL_OK;
 }
 
 pawl_status pawl__sqlite_check_schema_change(struct pawl__sqlite *db, pawl_error *reterr)

@@ -2,8 +2,9 @@
  *
  * A trigger or rule of somebody else's can drop or change what is written while every statement
  * reports success, row security hides rows, without its unique index a table takes duplicates for new,
- * and a crash of the server empties an UNLOGGED one. Of a trigger its function's name is compared, of an
- * index its columns; no more of the definitions: those of the server cannot be told from ours. */
+ * and a crash of the server empties an UNLOGGED one. An index is compared by its columns, a function by
+ * its body, and a trigger by what pg_get_triggerdef says: when it fires, WHEN, its function and arguments.
+ * Parentheses are not compared, because the server writes its own. */
 #include <stdio.h>
 
 #include "base/core/error.h"
@@ -15,8 +16,16 @@
     " AS k (number, place) JOIN pg_attribute ON attrelid = indrelid AND attnum = k.number" \
     " WHERE place <= indnkeyatts ORDER BY place), ',')"
 
-/* $1 the namespace, $2 our tables, $3 our triggers as table.name.function, $4 our unique indexes as
- * table.name.columns. Triggers of a partition belong to the whole table, but can be disabled alone. */
+/* scripts/embed-sql (trigger_essence) writes our definitions like this. A server newer than those that this
+ * was tried with may write an expression in another way: there a trigger is compared by its function's name. */
+#define UNTRIED_SERVER "190000"
+#define ESSENCE                                                         \
+    "md5(lower(regexp_replace(pg_get_triggerdef(pg_trigger.oid, true)," \
+    " '::(text|integer|bigint|boolean|timestamp with time zone)(\\[\\])?|[\\s()]', '', 'g')))"
+
+/* $1 the namespace, $2 our tables, $3 our triggers as table.name.function.essence, $4 our unique indexes as
+ * table.name.columns, $5 our functions as name.md5 of the body. Triggers of a partition belong to the whole
+ * table, but can be disabled alone. */
 static const struct pawl__pg_statement find_odd = {
     .sql =
         "WITH ours AS (SELECT c.oid, c.relname::text AS relname, c.relrowsecurity,"
@@ -41,8 +50,12 @@ static const struct pawl__pg_statement find_odd = {
         " UNION ALL SELECT 'no trigger', split_part(wanted, '.', 1), split_part(wanted, '.', 2)"
         "  FROM unnest($3) AS wanted WHERE NOT EXISTS (SELECT FROM pg_trigger"
         "  JOIN ours ON tgrelid = ours.oid JOIN pg_proc p ON p.oid = tgfoid"
-        "  AND p.pronamespace = namespace WHERE relname || '.' || tgname || '.' || proname = "
-        "wanted)"
+        "  AND p.pronamespace = namespace WHERE relname || '.' || tgname || '.' || proname || '.'"
+        "  || CASE WHEN current_setting('server_version_num')::int >= " UNTRIED_SERVER
+        "  THEN split_part(wanted, '.', 4) ELSE " ESSENCE " END = wanted)"
+        " UNION ALL SELECT 'no function', '', split_part(wanted, '.', 1) FROM unnest($5) AS wanted"
+        "  WHERE NOT EXISTS (SELECT FROM pg_proc JOIN pg_namespace n ON n.oid = pronamespace"
+        "  WHERE n.nspname = $1 AND proname || '.' || md5(prosrc) = wanted)"
         " UNION ALL SELECT 'no index', '', split_part(wanted, '.', 2) FROM unnest($4) AS wanted"
         "  WHERE NOT EXISTS (SELECT FROM pg_index JOIN ours ON indrelid = ours.oid"
         "  JOIN pg_class c ON c.oid = indexrelid"
@@ -50,7 +63,7 @@ static const struct pawl__pg_statement find_odd = {
         "  AND indisunique AND indisvalid AND indimmediate"
         "  AND indpred IS NULL AND indexprs IS NULL)"
         " LIMIT 1",
-    .params = "tTTT",
+    .params = "tTTTT",
     .columns = "ttt",
 };
 
@@ -78,9 +91,11 @@ static void add_names(struct pawl__pg_array *array,
         }
         snprintf(name,
                  sizeof(name),
-                 kind == PAWL__SCHEMA_TABLE ? "%s" : "%s.%s.%s",
+                 "%s%s%s%s%s",
                  object->table,
+                 object->table[0] == '\0' || object->name[0] == '\0' ? "" : ".",
                  object->name,
+                 object->detail[0] == '\0' ? "" : ".",
                  object->detail);
         pawl__pg_array_add_view(array, pawl_view_of(name));
     }
@@ -104,7 +119,8 @@ static pawl_status refuse(const struct pawl__pg_rows *rows, pawl_error *reterr)
             VIEW_ARGS(table),
             VIEW_ARGS(table));
     }
-    if (pawl__view_is(what, "no index") || pawl__view_is(what, "no trigger")) {
+    if (pawl__view_is(what, "no index") || pawl__view_is(what, "no trigger")
+        || pawl__view_is(what, "no function")) {
         return pawl__fail_advised(
             reterr,
             PAWL_CORRUPT,
@@ -131,22 +147,23 @@ pawl_status pawl__pg_check_schema(struct pawl__pg *pg,
     AUTO(pawl__pg_array_done) struct pawl__pg_array tables = PG_ARRAY_INIT;
     AUTO(pawl__pg_array_done) struct pawl__pg_array triggers = PG_ARRAY_INIT;
     AUTO(pawl__pg_array_done) struct pawl__pg_array uniques = PG_ARRAY_INIT;
+    AUTO(pawl__pg_array_done) struct pawl__pg_array functions = PG_ARRAY_INIT;
 
     add_names(&tables, schema, PAWL__SCHEMA_TABLE);
     add_names(&triggers, schema, PAWL__SCHEMA_TRIGGER);
     add_names(&uniques, schema, PAWL__SCHEMA_UNIQUE);
-    pawl_status status = pawl__pg_ready(pg, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__pg_query(pg,
-                                &find_odd,
-                                PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace)),
-                                        pawl__pg_array_value(&tables),
-                                        pawl__pg_array_value(&triggers),
-                                        pawl__pg_array_value(&uniques)),
-                                &rows,
-                                reterr);
-    }
-    return status != PAWL_OK || rows.count == 0 ? status : refuse(&rows, reterr);
+    add_names(&functions, schema, PAWL__SCHEMA_FUNCTION);
+    TRY(pawl__pg_ready(pg, reterr));
+    TRY(pawl__pg_query(pg,
+                       &find_odd,
+                       PG_ARGS(pawl__pg_text(pawl_view_of(pg->namespace)),
+                               pawl__pg_array_value(&tables),
+                               pawl__pg_array_value(&triggers),
+                               pawl__pg_array_value(&uniques),
+                               pawl__pg_array_value(&functions)),
+                       &rows,
+                       reterr));
+    return rows.count == 0 ? PAWL_OK : refuse(&rows, reterr);
 }
 
 /* --- whether the migrations are recorded --- */
