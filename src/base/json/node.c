@@ -119,15 +119,25 @@ static pawl_status fail_type(const struct pawl__json_node *node,
     return pawl__json_fail(node, reterr, "expected %s, found %s", expected, type_name(node->value));
 }
 
+/* Absent and optional is PAWL_OK with *ret_found false: what the caller has set stays. */
+static pawl_status find(const struct pawl__json_node *node,
+                        bool is_expected,
+                        const char *expected,
+                        bool *ret_found,
+                        pawl_error *reterr)
+{
+    *ret_found = is_expected;
+    return is_expected || is_absent(node) ? PAWL_OK : fail_type(node, expected, reterr);
+}
+
 pawl_status pawl__json_text(struct pawl__json_node node, pawl_view *ret_text, pawl_error *reterr)
 {
-    if (is_absent(&node)) {
-        return PAWL_OK;
+    bool found = false;
+
+    TRY(find(&node, json_is_string(node.value), "a string", &found, reterr));
+    if (found) {
+        *ret_text = (pawl_view){ json_string_value(node.value), json_string_length(node.value) };
     }
-    if (!json_is_string(node.value)) {
-        return fail_type(&node, "a string", reterr);
-    }
-    *ret_text = (pawl_view){ json_string_value(node.value), json_string_length(node.value) };
     return PAWL_OK;
 }
 
@@ -148,11 +158,11 @@ static pawl_status fail_real(const struct pawl__json_node *node, pawl_error *ret
 pawl_status pawl__json_int(
     struct pawl__json_node node, int64_t min, int64_t max, int64_t *ret_value, pawl_error *reterr)
 {
-    if (is_absent(&node)) {
+    bool found = false;
+
+    TRY(find(&node, json_is_number(node.value), "an integer", &found, reterr));
+    if (!found) {
         return PAWL_OK;
-    }
-    if (!json_is_number(node.value)) {
-        return fail_type(&node, "an integer", reterr);
     }
     if (json_is_real(node.value)) {
         return fail_real(&node, reterr);
@@ -172,25 +182,19 @@ pawl_status pawl__json_int(
 
 pawl_status pawl__json_real(struct pawl__json_node node, double *ret_value, pawl_error *reterr)
 {
-    if (is_absent(&node)) {
-        return PAWL_OK;
-    }
-    if (!json_is_number(node.value)) {
-        return fail_type(&node, "a number", reterr);
-    }
-    *ret_value = json_number_value(node.value);
+    bool found = false;
+
+    TRY(find(&node, json_is_number(node.value), "a number", &found, reterr));
+    *ret_value = found ? json_number_value(node.value) : *ret_value;
     return PAWL_OK;
 }
 
 pawl_status pawl__json_bool(struct pawl__json_node node, bool *ret_value, pawl_error *reterr)
 {
-    if (is_absent(&node)) {
-        return PAWL_OK;
-    }
-    if (!json_is_boolean(node.value)) {
-        return fail_type(&node, "a boolean", reterr);
-    }
-    *ret_value = json_is_true(node.value);
+    bool found = false;
+
+    TRY(find(&node, json_is_boolean(node.value), "a boolean", &found, reterr));
+    *ret_value = found ? json_is_true(node.value) : *ret_value;
     return PAWL_OK;
 }
 
@@ -198,13 +202,10 @@ pawl_status pawl__json_object(struct pawl__json_node node,
                               struct pawl__json_node *ret_object,
                               pawl_error *reterr)
 {
-    if (is_absent(&node)) {
-        return PAWL_OK;
-    }
-    if (!json_is_object(node.value)) {
-        return fail_type(&node, "an object", reterr);
-    }
-    *ret_object = node;
+    bool found = false;
+
+    TRY(find(&node, json_is_object(node.value), "an object", &found, reterr));
+    *ret_object = found ? node : *ret_object;
     return PAWL_OK;
 }
 
@@ -212,13 +213,10 @@ pawl_status pawl__json_array(struct pawl__json_node node,
                              struct pawl__json_node *ret_array,
                              pawl_error *reterr)
 {
-    if (is_absent(&node)) {
-        return PAWL_OK;
-    }
-    if (!json_is_array(node.value)) {
-        return fail_type(&node, "an array", reterr);
-    }
-    *ret_array = node;
+    bool found = false;
+
+    TRY(find(&node, json_is_array(node.value), "an array", &found, reterr));
+    *ret_array = found ? node : *ret_array;
     return PAWL_OK;
 }
 

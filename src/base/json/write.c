@@ -318,12 +318,9 @@ static pawl_status write_value(struct writer *writer, json_t *json, int depth)
 static pawl_status write_json(struct writer *writer, json_t *json)
 {
     size_t before = writer->buf->len;
-    pawl_status status = pawl__buf_check(writer->buf, "what stands before JSON", writer->reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = write_value(writer, json, 0);
+    TRY(pawl__buf_check(writer->buf, "what stands before JSON", writer->reterr));
+    pawl_status status = write_value(writer, json, 0);
     if (status == PAWL_OK) {
         status = pawl__buf_check(writer->buf, "JSON", writer->reterr);
     }
