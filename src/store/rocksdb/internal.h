@@ -23,7 +23,7 @@ struct rocks_space {
     int64_t paid_ns; /* when a flush was last begun because of it; 0: never */
 };
 
-/* A store as one of all that are open; of rocksdb_memory.c, under its lock but for the atomics. */
+/* A store as one of all that are open; of memory.c, under its lock but for the atomics. */
 struct rocks_share {
     struct pawl__rocks *next;
     bool joined;
@@ -67,7 +67,7 @@ struct pawl__rocks_snapshot {
 pawl_status pawl__rocks_fail(char *text, pawl_error *reterr);
 
 /* Cuts the end of the log when it is a write that a power cut left without its beginning (see
- * rocksdb_tail.c), and nothing else is wrong with it. The store must not be open. */
+ * tail.c), and nothing else is wrong with it. The store must not be open. */
 PAWL_MUST_USE pawl_status pawl__rocks_mend_log(const char *dir,
                                                bool *ret_mended,
                                                pawl_error *reterr);
@@ -78,7 +78,7 @@ PAWL_MUST_USE pawl_status pawl__rocks_reserve(struct pawl__rocks *db,
                                               bool only_deletes,
                                               pawl_error *reterr);
 
-/* --- rocksdb_memory.c: what all stores of the process share --- */
+/* --- memory.c: what all stores of the process share --- */
 
 /* Gives the options their logger and their part of the budget. Returns the cache, and how large a memtable
  * should be. */
@@ -98,7 +98,18 @@ void pawl__rocks_memory_leave(struct pawl__rocks *db);
 void pawl__rocks_memory_relieve(void);
 void pawl__rocks_memory_flush(struct pawl__rocks *db); /* this one, in the same way */
 
-/* --- rocksdb_write.c --- */
+/* --- write.c --- */
+
+/* DENIED for a store that is only read, IO for one that failed before or is not in its place any more. */
+PAWL_MUST_USE pawl_status pawl__rocks_refuse_write(struct pawl__rocks *db, pawl_error *reterr);
+
+/* The engine could not write: IO, with its text, which is freed; and so is every write after this. */
+pawl_status pawl__rocks_poison(struct pawl__rocks *db, char *text, pawl_error *reterr);
+
+/* --- space.c, flush.c --- */
+
+/* Of all families together. */
+uint64_t pawl__rocks_property_sum(struct pawl__rocks *db, const char *name);
 
 /* Of memtables with something in them. Asks the engine, which may wait for a disk. */
 uint64_t pawl__rocks_unflushed_bytes(struct pawl__rocks *db);

@@ -73,7 +73,6 @@ PAWL_MUST_USE pawl_status pawl__rocks_open(const char *dir,
                                            const struct pawl__rocks_options *options,
                                            struct pawl__rocks **ret_db,
                                            pawl_error *reterr);
-void pawl__rocks_close(struct pawl__rocks *db);
 DEFINE_AUTO(struct pawl__rocks *, pawl__rocks_close)
 
 /* A batch is filled, then written. An entry that is over a limit breaks the batch, and the write
@@ -81,7 +80,6 @@ DEFINE_AUTO(struct pawl__rocks *, pawl__rocks_close)
 PAWL_MUST_USE pawl_status pawl__rocks_batch_new(struct pawl__rocks *db,
                                                 struct pawl__rocks_batch **ret_batch,
                                                 pawl_error *reterr);
-void pawl__rocks_batch_free(struct pawl__rocks_batch *batch);
 DEFINE_AUTO(struct pawl__rocks_batch *, pawl__rocks_batch_free)
 void pawl__rocks_batch_clear(struct pawl__rocks_batch *batch);
 
@@ -109,7 +107,6 @@ PAWL_MUST_USE pawl_status pawl__rocks_write(struct pawl__rocks *db,
 PAWL_MUST_USE pawl_status pawl__rocks_snapshot_open(struct pawl__rocks *db,
                                                     struct pawl__rocks_snapshot **ret_snapshot,
                                                     pawl_error *reterr);
-void pawl__rocks_snapshot_close(struct pawl__rocks_snapshot *snapshot);
 DEFINE_AUTO(struct pawl__rocks_snapshot *, pawl__rocks_snapshot_close)
 
 /* A value as it lies in the engine's memory, pinned there until _done. */
@@ -170,7 +167,6 @@ PAWL_MUST_USE pawl_status pawl__rocks_iter_open(struct pawl__rocks *db,
                                                 struct pawl__rocks_range range,
                                                 struct pawl__rocks_iter **ret_iter,
                                                 pawl_error *reterr);
-void pawl__rocks_iter_close(struct pawl__rocks_iter *iter);
 DEFINE_AUTO(struct pawl__rocks_iter *, pawl__rocks_iter_close)
 
 PAWL_MUST_USE pawl_status pawl__rocks_iter_first(struct pawl__rocks_iter *iter, pawl_error *reterr);
