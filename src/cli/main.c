@@ -55,7 +55,7 @@ static pawl_status advise(const struct pawl__cli_path *path, pawl_status status,
     }
     return status != PAWL_CORRUPT || advice == NULL
                ? status
-               : pawl__fail_advise_default(reterr, status, "%s", advice);
+               : pawl__fail_advise_default(reterr, status, advice);
 }
 
 static pawl_status run_args(struct pawl__cli_run *run, pawl_error *reterr)

@@ -54,7 +54,6 @@ struct pawl__config_sources {
 PAWL_MUST_USE pawl_status pawl__config_load(const struct pawl__config_sources *sources,
                                             struct pawl__config **ret_config,
                                             pawl_error *reterr);
-void pawl__config_free(struct pawl__config *config);
 DEFINE_AUTO(struct pawl__config *, pawl__config_free)
 
 /* "" when it is not set. For a PATH resolved, else as it was written. Borrowed. */

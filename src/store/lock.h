@@ -46,8 +46,7 @@ PAWL_MUST_USE pawl_status pawl__store_lock_look_inside(const char *directory, pa
  * and what is written by its path goes to another one. One system call. */
 bool pawl__store_lock_in_place(const struct pawl__store_lock *lock);
 
-void pawl__store_lock_release(struct pawl__store_lock *lock); /* NULL is nothing */
-
+/* NULL is nothing */
 DEFINE_AUTO(struct pawl__store_lock *, pawl__store_lock_release)
 
 #endif

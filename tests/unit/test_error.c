@@ -165,7 +165,7 @@ static void test_general_advice_gives_way_to_what_the_message_says_already(void 
     (void)state;
     pawl__fail(&error, PAWL_CORRUPT, "cut off");
     assert_false(error.advised);
-    pawl__fail_advise_default(&error, PAWL_CORRUPT, "restore a %s", "copy");
+    pawl__fail_advise_default(&error, PAWL_CORRUPT, "restore a copy");
     assert_string_equal(error.message, "cut off; restore a copy");
     assert_true(error.advised);
     pawl__fail_advise_default(&error, PAWL_CORRUPT, "remove it");

@@ -245,22 +245,7 @@ bool pawl__view_take(pawl_view *in, size_t len, pawl_view *ret_bytes)
     return true;
 }
 
-static bool take_le(pawl_view *in, size_t bytes, uint64_t *ret_value)
-{
-    pawl_view raw;
-
-    if (!pawl__view_take(in, bytes, &raw)) {
-        return false;
-    }
-    uint64_t value = 0;
-    for (size_t i = bytes; i > 0; i--) {
-        value = value << 8 | (uint8_t)raw.data[i - 1];
-    }
-    *ret_value = value;
-    return true;
-}
-
-static bool take_be(pawl_view *in, size_t bytes, uint64_t *ret_value)
+static bool take_number(pawl_view *in, size_t bytes, bool big_endian, uint64_t *ret_value)
 {
     pawl_view raw;
 
@@ -269,65 +254,30 @@ static bool take_be(pawl_view *in, size_t bytes, uint64_t *ret_value)
     }
     uint64_t value = 0;
     for (size_t i = 0; i < bytes; i++) {
-        value = value << 8 | (uint8_t)raw.data[i];
+        value = value << 8 | (uint8_t)raw.data[big_endian ? i : bytes - 1 - i];
     }
     *ret_value = value;
     return true;
 }
 
-bool pawl__view_take_u8(pawl_view *in, uint8_t *ret_value)
-{
-    uint64_t value;
-
-    if (!take_le(in, 1, &value)) {
-        return false;
+#define DEFINE_TAKE(name, type, big_endian)                             \
+    bool name(pawl_view *in, type *ret_value)                           \
+    {                                                                   \
+        uint64_t value;                                                 \
+                                                                        \
+        if (!take_number(in, sizeof(*ret_value), big_endian, &value)) { \
+            return false;                                               \
+        }                                                               \
+        *ret_value = (type)value;                                       \
+        return true;                                                    \
     }
-    *ret_value = (uint8_t)value;
-    return true;
-}
 
-bool pawl__view_take_u32le(pawl_view *in, uint32_t *ret_value)
-{
-    uint64_t value;
-
-    if (!take_le(in, 4, &value)) {
-        return false;
-    }
-    *ret_value = (uint32_t)value;
-    return true;
-}
-
-bool pawl__view_take_u64le(pawl_view *in, uint64_t *ret_value)
-{
-    return take_le(in, 8, ret_value);
-}
-
-bool pawl__view_take_u16be(pawl_view *in, uint16_t *ret_value)
-{
-    uint64_t value;
-
-    if (!take_be(in, 2, &value)) {
-        return false;
-    }
-    *ret_value = (uint16_t)value;
-    return true;
-}
-
-bool pawl__view_take_u32be(pawl_view *in, uint32_t *ret_value)
-{
-    uint64_t value;
-
-    if (!take_be(in, 4, &value)) {
-        return false;
-    }
-    *ret_value = (uint32_t)value;
-    return true;
-}
-
-bool pawl__view_take_u64be(pawl_view *in, uint64_t *ret_value)
-{
-    return take_be(in, 8, ret_value);
-}
+DEFINE_TAKE(pawl__view_take_u8, uint8_t, false)
+DEFINE_TAKE(pawl__view_take_u32le, uint32_t, false)
+DEFINE_TAKE(pawl__view_take_u64le, uint64_t, false)
+DEFINE_TAKE(pawl__view_take_u16be, uint16_t, true)
+DEFINE_TAKE(pawl__view_take_u32be, uint32_t, true)
+DEFINE_TAKE(pawl__view_take_u64be, uint64_t, true)
 
 bool pawl__view_split(pawl_view *in, char separator, pawl_view *ret_part)
 {

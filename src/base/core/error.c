@@ -232,36 +232,18 @@ pawl_status pawl__fail_advise(pawl_error *reterr, pawl_status status, const char
     return status;
 }
 
-pawl_status pawl__fail_advise_default(pawl_error *reterr,
-                                      pawl_status status,
-                                      const char *format,
-                                      ...)
+pawl_status pawl__fail_advise_default(pawl_error *reterr, pawl_status status, const char *advice)
 {
-    REQUIRE(status != PAWL_OK);
-    if (reterr != NULL && !reterr->advised) {
-        char advice[PAWL_ERROR_MESSAGE_SIZE / 2];
-        va_list args;
-
-        va_start(args, format);
-        format_message(advice, sizeof(advice), format, args);
-        va_end(args);
-        add_advice(reterr, status, advice);
-    } else if (reterr != NULL) {
-        set_status(reterr, status);
+    if (reterr == NULL || !reterr->advised) {
+        return pawl__fail_advise(reterr, status, "%s", advice);
     }
+    set_status(reterr, status);
     return status;
 }
 
-pawl_status pawl__fail_advised(pawl_error *reterr, pawl_status status, const char *format, ...)
+pawl_status pawl__mark_advised(pawl_error *reterr, pawl_status status)
 {
-    REQUIRE(status != PAWL_OK);
     if (reterr != NULL) {
-        va_list args;
-
-        error_reset(reterr, status);
-        va_start(args, format);
-        format_message(reterr->message, sizeof(reterr->message), format, args);
-        va_end(args);
         reterr->advised = true;
     }
     return status;

@@ -40,15 +40,12 @@ pawl_status pawl__fail_advise(pawl_error *reterr, pawl_status status, const char
 
 /* The same, for a caller that knows only the general advice: it gives way to what the message says
  * to do already, because two pieces of advice contradict each other sooner or later. */
-PRINTF_LIKE(3, 4)
-pawl_status pawl__fail_advise_default(pawl_error *reterr,
-                                      pawl_status status,
-                                      const char *format,
-                                      ...);
+pawl_status pawl__fail_advise_default(pawl_error *reterr, pawl_status status, const char *advice);
 
 /* pawl__fail with a message that ends with its advice. */
-PRINTF_LIKE(3, 4)
-pawl_status pawl__fail_advised(pawl_error *reterr, pawl_status status, const char *format, ...);
+#define pawl__fail_advised(reterr, status, ...) \
+    pawl__mark_advised(reterr, pawl__fail(reterr, status, __VA_ARGS__))
+pawl_status pawl__mark_advised(pawl_error *reterr, pawl_status status);
 
 /* Hands on an error that was kept aside, because a call that returns PAWL_OK leaves `reterr` alone
  * and this one might still have. Returns `status`; an error that says something else (a callback

@@ -27,7 +27,6 @@ struct pawl__lru_entry {
 PAWL_MUST_USE pawl_status pawl__lru_new(size_t capacity,
                                         struct pawl__lru **ret_lru,
                                         pawl_error *reterr);
-void pawl__lru_free(struct pawl__lru *lru);
 DEFINE_AUTO(struct pawl__lru *, pawl__lru_free)
 
 size_t pawl__lru_count(const struct pawl__lru *lru);

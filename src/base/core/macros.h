@@ -19,12 +19,13 @@
     })
 
 /* AUTO(fn) type name = ...;   calls fn(&name) when the scope ends, in reverse order.
- * DEFINE_AUTO makes that fn from a destructor that takes the pointer itself:
+ * DEFINE_AUTO declares a destructor that takes the pointer itself, and makes that fn from it:
  *
- *     DEFINE_AUTO(struct pawl__map *, pawl__map_free)     gives pawl__map_free_p
+ *     DEFINE_AUTO(struct pawl__map *, pawl__map_free)     void pawl__map_free(struct pawl__map *), and _free_p
  *     AUTO(pawl__map_free_p) struct pawl__map *map = NULL; */
 #define AUTO(fn) __attribute__((cleanup(fn)))
 #define DEFINE_AUTO(pointer_type, destructor)          \
+    void destructor(pointer_type);                     \
     static inline void destructor##_p(pointer_type *p) \
     {                                                  \
         destructor(*p);                                \

@@ -14,7 +14,6 @@ struct pawl__map;
 PAWL_MUST_USE pawl_status pawl__map_new(size_t count_max,
                                         struct pawl__map **ret_map,
                                         pawl_error *reterr);
-void pawl__map_free(struct pawl__map *map);
 DEFINE_AUTO(struct pawl__map *, pawl__map_free)
 
 size_t pawl__map_count(const struct pawl__map *map);

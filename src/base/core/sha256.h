@@ -36,7 +36,6 @@ PAWL_MUST_USE pawl_status pawl__sha256_add(struct pawl__sha256_stream *stream,
 PAWL_MUST_USE pawl_status pawl__sha256_finish(struct pawl__sha256_stream *stream,
                                               struct pawl__sha256 *ret_hash,
                                               pawl_error *reterr);
-void pawl__sha256_close(struct pawl__sha256_stream *stream);
 DEFINE_AUTO(struct pawl__sha256_stream *, pawl__sha256_close)
 
 /* Written forms: 64 lower-case hex digits, and the same behind "sha256:". Both with a NUL. */

@@ -50,7 +50,6 @@ struct pawl__metric;
 struct pawl__series;
 
 PAWL_MUST_USE pawl_status pawl__metrics_new(struct pawl__metrics **ret_metrics, pawl_error *reterr);
-void pawl__metrics_free(struct pawl__metrics *metrics);
 DEFINE_AUTO(struct pawl__metrics *, pawl__metrics_free)
 
 /* INVALID names what is wrong with the description, CONFLICT the metric that is there already,

@@ -70,9 +70,9 @@ void pawl__display_add_message(struct pawl__buf *buf, pawl_view text)
     add_safe(buf, text, "\\");
 }
 
-void pawl__display_add_json(struct pawl__buf *buf, pawl_view text)
+/* Of a string what must be escaped in one; of a value the white space between its tokens. */
+static void add_json(struct pawl__buf *buf, pawl_view text, bool string)
 {
-    pawl__buf_add_char(buf, '"');
     while (text.len > 0) {
         pawl_view before = text;
         uint32_t code;
@@ -81,37 +81,28 @@ void pawl__display_add_json(struct pawl__buf *buf, pawl_view text)
         if (!pawl__view_take_utf8(&text, &code)) {
             pawl__buf_add_text(buf, "\xEF\xBF\xBD");
             REQUIRE(pawl__view_take_u8(&text, &byte));
-        } else if (code == '\n') {
-            pawl__buf_add_text(buf, "\\n");
+        } else if (code == '\n' || (!string && (code == '\r' || code == '\t'))) {
+            pawl__buf_add_text(buf, string ? "\\n" : " ");
         } else if (is_unsafe(code)) {
             pawl__buf_add_format(buf, "\\u%04x", code); /* all of them below U+10000 */
-        } else if (code == '"' || code == '\\') {
+        } else if (string && (code == '"' || code == '\\')) {
             pawl__buf_add_format(buf, "\\%c", (char)code);
         } else {
             pawl__buf_add(buf, (pawl_view){ before.data, before.len - text.len });
         }
     }
+}
+
+void pawl__display_add_json(struct pawl__buf *buf, pawl_view text)
+{
+    pawl__buf_add_char(buf, '"');
+    add_json(buf, text, true);
     pawl__buf_add_char(buf, '"');
 }
 
 void pawl__display_add_json_value(struct pawl__buf *buf, pawl_view json)
 {
-    while (json.len > 0) {
-        pawl_view before = json;
-        uint32_t code;
-        uint8_t byte;
-
-        if (!pawl__view_take_utf8(&json, &code)) {
-            pawl__buf_add_text(buf, "\xEF\xBF\xBD");
-            REQUIRE(pawl__view_take_u8(&json, &byte));
-        } else if (code == '\n' || code == '\r' || code == '\t') {
-            pawl__buf_add_char(buf, ' ');
-        } else if (is_unsafe(code)) {
-            pawl__buf_add_format(buf, "\\u%04x", code);
-        } else {
-            pawl__buf_add(buf, (pawl_view){ before.data, before.len - json.len });
-        }
-    }
+    add_json(buf, json, false);
 }
 
 static locale_t utf8_locale;

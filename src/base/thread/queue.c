@@ -17,12 +17,8 @@ struct pawl__queue {
 
 static pawl_status init_sync(struct pawl__queue *queue, pawl_error *reterr)
 {
-    pawl_status status = pawl__lock_init(&queue->lock, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl__cond_init(&queue->not_empty, reterr);
+    TRY(pawl__lock_init(&queue->lock, reterr));
+    pawl_status status = pawl__cond_init(&queue->not_empty, reterr);
     if (status != PAWL_OK) {
         goto not_empty_failed;
     }
@@ -38,13 +34,8 @@ not_empty_failed:
 
 pawl_status pawl__queue_new(size_t capacity, struct pawl__queue **ret_queue, pawl_error *reterr)
 {
-    if (capacity < 1 || capacity > PAWL__QUEUE_CAPACITY_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "a queue of %zu items; allowed are 1 to %zu",
-                          capacity,
-                          PAWL__QUEUE_CAPACITY_MAX);
-    }
+    REQUIRE(capacity >= 1);
+    REQUIRE(capacity <= PAWL__QUEUE_CAPACITY_MAX);
     struct pawl__queue *queue = calloc(1, sizeof(*queue) + capacity * sizeof(queue->items[0]));
     if (queue == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a queue of %zu items", capacity);

@@ -18,13 +18,12 @@
 
 struct pawl__queue;
 
-/* INVALID unless 1 <= capacity <= PAWL__QUEUE_CAPACITY_MAX. */
+/* `capacity` is 1 to PAWL__QUEUE_CAPACITY_MAX. */
 PAWL_MUST_USE pawl_status pawl__queue_new(size_t capacity,
                                           struct pawl__queue **ret_queue,
                                           pawl_error *reterr);
 
 /* Nobody may be using it. The items in it are not freed: pop them first. */
-void pawl__queue_free(struct pawl__queue *queue);
 DEFINE_AUTO(struct pawl__queue *, pawl__queue_free)
 
 /* Appends `item` (not NULL). TIMEOUT when it stayed full, CANCELLED, or CLOSED. */

@@ -1,9 +1,9 @@
 /* `pawl doctor`: looks at everything that could cost a promise, and says what it would cost and how
  * to fix it.
  *
- * A check gathers facts (doctor_look.c, doctor_stores.c: the world) and hands them to a judge
+ * A check gathers facts (doctor_inspect.c, doctor_stores.c: the world) and hands them to a judge
  * (doctor_judge.c: pure, tested without the world). It adds one finding or more. A new check is a
- * function and a line in the table of doctor_look.c.
+ * function and a line in the table of doctor_inspect.c.
  *
  * Doctor changes nothing, except that a data directory that is missing is created. */
 #ifndef PAWL_CLI_NODE_DOCTOR_H

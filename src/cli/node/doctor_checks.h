@@ -1,4 +1,4 @@
-/* Checks that stand in files of their own; the table of all is in doctor_look.c. */
+/* Checks that stand in files of their own; the table of all is in doctor_inspect.c. */
 #ifndef PAWL_CLI_NODE_DOCTOR_CHECKS_H
 #define PAWL_CLI_NODE_DOCTOR_CHECKS_H
 

@@ -289,7 +289,7 @@ static pawl_status open_tail(const char *location,
     options.read_only = true;
     pawl_status status = pawl__ledger_backend_open(location, NULL, &options, ret_backend, reterr);
     if (status == PAWL_CORRUPT) {
-        (void)pawl__fail_advise_default(reterr, status, "%s", another_tail);
+        (void)pawl__fail_advise_default(reterr, status, another_tail);
     }
     return status == PAWL_OK ? PAWL_OK : pawl__fail_context(reterr, status, "the tail");
 }

@@ -21,7 +21,7 @@ enum {
     HTTP_GRACE_MS = 250 /* for the last answers to leave */
 };
 
-/* --- connections and how long they may take (http_watch.c) --- */
+/* --- connections and how long they may take (watch.c) --- */
 
 struct http_conn {
     struct http_conn *next;
@@ -67,7 +67,7 @@ void pawl__http_conn_ends(struct http_watch *watch, struct http_conn *conn, bool
 /* False at the monotonic deadline. */
 bool pawl__http_watch_wait(struct http_watch *watch, int64_t deadline_ns);
 
-/* --- what MHD refuses by itself (http_refused.c) --- */
+/* --- what MHD refuses by itself (refused.c) --- */
 
 /* MHD's log. It says so there when it answers a request itself. */
 __attribute__((format(printf, 2, 0))) void pawl__http_on_message(void *context,
@@ -79,7 +79,7 @@ void pawl__http_refuse_raw(struct pawl__http_request *request,
                            const struct pawl__http_problem *problem,
                            const char *detail);
 
-/* --- metrics (http_metrics.c) --- */
+/* --- metrics (metrics.c) --- */
 
 struct http_metrics;
 
@@ -94,7 +94,7 @@ void pawl__http_metrics_count(
 
 /* --- the server (http.c) --- */
 
-/* Threads of one kind of routes that block, and what waits for them (http_work.c). */
+/* Threads of one kind of routes that block, and what waits for them (workers.c). */
 enum { HTTP_LANE_MAIN, HTTP_LANE_ISOLATED, HTTP_LANES };
 struct http_lane {
     struct pawl__queue *jobs; /* NULL: there is no such lane */
@@ -123,7 +123,7 @@ struct pawl__http {
 
 void pawl__http_unref(struct pawl__http *http);
 
-/* --- what may block (http_work.c) --- */
+/* --- what may block (workers.c) --- */
 
 PAWL_MUST_USE pawl_status pawl__http_work_start(struct pawl__http *http, pawl_error *reterr);
 /* TIMEOUT: one of them does not come back. */
@@ -133,7 +133,7 @@ PAWL_MUST_USE pawl_status pawl__http_work_stop(struct pawl__http *http,
 /* The request is a worker's, unless it is answered. */
 void pawl__http_to_worker(struct pawl__http_request *request);
 
-/* --- requests (http_request.c) --- */
+/* --- requests (request.c) --- */
 
 enum http_phase {
     HTTP_BEGUN,   /* the address is known, headers are not */
@@ -169,8 +169,8 @@ struct pawl__http_request {
     size_t body_bytes; /* of http->body_bytes that are this one's */
     size_t dropped;    /* bytes of a body that is refused */
     bool arrived;      /* all of it */
-    bool refused; /* past MHD, see http_refused.c: what MHD still says of it is not listened to */
-    bool ends;    /* the connection, with the answer: where the next request begins is not sure */
+    bool refused;      /* past MHD, see refused.c: what MHD still says of it is not listened to */
+    bool ends; /* the connection, with the answer: where the next request begins is not sure */
     pawl__http_handler job;
     void *job_context;
 
@@ -194,7 +194,7 @@ struct pawl__http_request *pawl__http_request_new(struct pawl__http *http,
 void pawl__http_request_unref(struct pawl__http_request *request);
 
 /* Decides what the headers allow to decide: host, route, query, length and type of the body. An answer
- * is set when it is refused. (http_admit.c) */
+ * is set when it is refused. (admit.c) */
 void pawl__http_admit(struct pawl__http_request *request);
 void pawl__http_refuse_size(struct pawl__http_request *request);
 

@@ -54,7 +54,7 @@ static pawl_status prepare_one(struct pawl__duck_conn *conn,
     if (status == PAWL_OK && duckdb_nparams(statement) > 0) {
         source->kept = statement;
     } else {
-        duckdb_destroy_prepare(&statement); /* see duckdb_exec.c */
+        duckdb_destroy_prepare(&statement); /* see exec.c */
     }
     return status;
 }

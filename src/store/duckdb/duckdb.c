@@ -77,15 +77,12 @@ static pawl_status open_native(struct pawl__duck *db,
     if (duckdb_create_config(&config) != DuckDBSuccess) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for the settings");
     }
-    pawl_status status = set_all(config, options, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(set_all(config, options, reterr));
     if (duckdb_open_ext(db->path, &db->native, config, &text) == DuckDBSuccess) {
         return PAWL_OK;
     }
     db->native = NULL;
-    status = pawl__duck_fail(DUCKDB_ERROR_INVALID, text, reterr);
+    pawl_status status = pawl__duck_fail(DUCKDB_ERROR_INVALID, text, reterr);
     duckdb_free(text);
     /* A file with the right beginning and nonsense behind it fails in a dozen ways. */
     if (status == PAWL_INVALID || status == PAWL_FAILED || status == PAWL_CONFLICT) {
@@ -176,14 +173,9 @@ static pawl_status duck_new(const char *path,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a database");
     }
     snprintf(db->wal_path, size, "%s.wal", path);
-    pawl_status status = pawl__lock_init(&db->wal_lock, reterr);
-    db->has_wal_lock = status == PAWL_OK;
-    if (status == PAWL_OK) {
-        status = pawl__duck_watch_start(db, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__lock_init(&db->wal_lock, reterr));
+    db->has_wal_lock = true;
+    TRY(pawl__duck_watch_start(db, reterr));
     *ret_db = STEAL(db);
     return PAWL_OK;
 }
@@ -254,21 +246,13 @@ static pawl_status open_locked(struct pawl__duck *db,
                                const struct pawl__duck_options *options,
                                pawl_error *reterr)
 {
-    pawl_status status = pawl__store_lock_beside(db->path, &db->lock, reterr);
-
-    if (status == PAWL_OK) {
-        status = check_file(db, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = open_or_cut(db, options, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = restrict_sql(db, options, reterr);
-    }
-    if (status == PAWL_OK && !db->read_only && !db->unsafe_no_sync) {
-        status = pawl__fs_sync_parent(db->path, reterr); /* the file may be new */
-    }
-    return status;
+    TRY(pawl__store_lock_beside(db->path, &db->lock, reterr));
+    TRY(check_file(db, reterr));
+    TRY(open_or_cut(db, options, reterr));
+    TRY(restrict_sql(db, options, reterr));
+    return db->read_only || db->unsafe_no_sync
+               ? PAWL_OK
+               : pawl__fs_sync_parent(db->path, reterr); /* the file may be new */
 }
 
 pawl_status pawl__duck_open(const char *path,
@@ -381,12 +365,9 @@ pawl_status pawl__duck_checkpoint(struct pawl__duck *db,
     if (mode == PAWL__DUCK_CHECKPOINT_TRY && atomic_load(&db->streams) > 0) {
         return pawl__fail(reterr, PAWL_BUSY, "checkpoint '%s': rows are being read", db->path);
     }
-    pawl_status status = pawl__duck_connect(db, &conn, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__duck_connect(db, &conn, reterr));
     FAILPOINT("duckdb.checkpoint.before", reterr);
-    status = pawl__duck_command(
+    pawl_status status = pawl__duck_command(
         conn, mode == PAWL__DUCK_CHECKPOINT_FORCE ? "FORCE CHECKPOINT" : "CHECKPOINT", reterr);
     if (status == PAWL_OK && !db->unsafe_no_sync) {
         status = sync_names(db, reterr);

@@ -26,7 +26,7 @@
  *                 long as an older snapshot is open, ON CONFLICT included: update it instead, or
  *                 delete and insert in one transaction.
  *   Plans         A statement without parameters is planned at every execution: a plan that DuckDB
- *                 keeps gives wrong rows once its table has grown (see duckdb_exec.c).
+ *                 keeps gives wrong rows once its table has grown (see exec.c).
  *   SQL           Sees no files and no network, loads nothing, changes no settings. In it,
  *                 `ON CONFLICT DO UPDATE SET x = now()`: CURRENT_TIMESTAMP does not bind there.
  *
@@ -72,7 +72,6 @@ PAWL_MUST_USE pawl_status pawl__duck_open(const char *path,
 uint64_t pawl__duck_cut_bytes(const struct pawl__duck *db);
 
 /* Leaves the log as it is; the next open reads it. To leave none: checkpoint first. */
-void pawl__duck_close(struct pawl__duck *db);
 DEFINE_AUTO(struct pawl__duck *, pawl__duck_close)
 
 enum pawl__duck_checkpoint_mode {
@@ -99,7 +98,6 @@ PAWL_MUST_USE pawl_status pawl__duck_connect(struct pawl__duck *db,
 
 /* Rolls back an open transaction. Rows and appenders that are left are dead, but still to be freed.
  */
-void pawl__duck_disconnect(struct pawl__duck_conn *conn);
 DEFINE_AUTO(struct pawl__duck_conn *, pawl__duck_disconnect)
 
 /* Prepares a table of statements, in place of the one there was; calls name one by its index. The
@@ -218,7 +216,6 @@ PAWL_MUST_USE pawl_status pawl__duck_commit(struct pawl__duck_conn *conn, pawl_e
  * above a commit:
  *
  *     AUTO(pawl__duck_rollback_p) struct pawl__duck_conn *guard = conn; */
-void pawl__duck_rollback(struct pawl__duck_conn *conn);
 DEFINE_AUTO(struct pawl__duck_conn *, pawl__duck_rollback)
 
 bool pawl__duck_in_transaction(const struct pawl__duck_conn *conn);
@@ -245,7 +242,6 @@ PAWL_MUST_USE pawl_status pawl__duck_query_text(struct pawl__duck_conn *conn,
                                                 struct pawl__duck_rows **ret_rows,
                                                 pawl_error *reterr);
 
-void pawl__duck_rows_free(struct pawl__duck_rows *rows);
 DEFINE_AUTO(struct pawl__duck_rows *, pawl__duck_rows_free)
 
 /* Goes to the next row, at first to the first. PAWL_OK with has_row false is the end. */
@@ -296,7 +292,6 @@ PAWL_MUST_USE pawl_status pawl__duck_appender_open_query(struct pawl__duck_conn 
                                                          struct pawl__duck_appender **ret_appender,
                                                          pawl_error *reterr);
 
-void pawl__duck_appender_free(struct pawl__duck_appender *appender);
 DEFINE_AUTO(struct pawl__duck_appender *, pawl__duck_appender_free)
 
 void pawl__duck_append_null(struct pawl__duck_appender *appender);

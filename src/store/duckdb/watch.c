@@ -46,12 +46,9 @@ static void watch_run(void *context)
 pawl_status pawl__duck_watch_start(struct pawl__duck *db, pawl_error *reterr)
 {
     struct duck_watch *watch = &db->watch;
-    pawl_status status = pawl__lock_init(&watch->lock, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl__cond_init(&watch->cond, reterr);
+    TRY(pawl__lock_init(&watch->lock, reterr));
+    pawl_status status = pawl__cond_init(&watch->cond, reterr);
     if (status != PAWL_OK) {
         goto no_cond;
     }

@@ -495,11 +495,8 @@ pawl_status pawl__pg_open(const char *url,
     }
     pg->wake_fd = -1;
     pg->probe.fd = -1;
-    pawl_status status = fill_options(pg, options, reterr);
-    status = status != PAWL_OK ? status : parse_target(url, &pg->target, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(fill_options(pg, options, reterr));
+    TRY(parse_target(url, &pg->target, reterr));
     pg->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (pg->wake_fd < 0) {
         return pawl__fail_errno(reterr, errno, "eventfd");
@@ -507,18 +504,14 @@ pawl_status pawl__pg_open(const char *url,
     if (pg->options.cancel != NULL) {
         pawl__cancel_link(pg->options.cancel, &pg->cancel_link, interrupt_linked, pg);
     }
-    status = connect_once(pg, pawl__pg_now_ns(pg) + pg->options.connect_ms_max * NS_PER_MS, reterr);
-    if (status == PAWL_OK && pg->options.schema != NULL) {
-        status = pawl__migrate(&pawl__pg_migrate_ops, pg, pg->options.schema, reterr);
+    TRY(connect_once(pg, pawl__pg_now_ns(pg) + pg->options.connect_ms_max * NS_PER_MS, reterr));
+    if (pg->options.schema != NULL) {
+        TRY(pawl__migrate(&pawl__pg_migrate_ops, pg, pg->options.schema, reterr));
     }
-    if (status == PAWL_OK) {
-        status = pawl__pg_prepare_all(pg, reterr);
-    }
-    if (status == PAWL_OK) {
-        pg->opened = true;
-        *ret_pg = STEAL(pg);
-    }
-    return status;
+    TRY(pawl__pg_prepare_all(pg, reterr));
+    pg->opened = true;
+    *ret_pg = STEAL(pg);
+    return PAWL_OK;
 }
 
 void pawl__pg_close(struct pawl__pg *pg)

@@ -1,16 +1,16 @@
 /* What the files of the PostgreSQL wrapper share; nobody else includes it.
  *
- *   postgres_error.c     SQLSTATE and lost links become ours
- *   postgres_wire.c      waiting: sockets, deadlines, interrupts
- *   postgres_probe.c     whether a silent server has stalled
- *   postgres_cancel.c    asking the server to stop a statement, or whether it was read at all
- *   postgres_value.c     parameters and columns in binary form
- *   postgres_connect.c   connect, session settings, reconnect
- *   postgres_prepare.c   the table of statements
- *   postgres.c           statements and transactions
- *   postgres_pipeline.c  pipelines
- *   postgres_listen.c    LISTEN and NOTIFY
- *   postgres_migrate.c   the migration runner's methods
+ *   error.c     SQLSTATE and lost links become ours
+ *   wire.c      waiting: sockets, deadlines, interrupts
+ *   probe.c     whether a silent server has stalled
+ *   cancel.c    asking the server to stop a statement, or whether it was read at all
+ *   value.c     parameters and columns in binary form
+ *   connect.c   connect, session settings, reconnect
+ *   prepare.c   the table of statements
+ *   postgres.c  statements and transactions
+ *   pipeline.c  pipelines
+ *   listen.c    LISTEN and NOTIFY
+ *   migrate.c   the migration runner's methods
  *
  * The socket never blocks: libpq runs in its nonblocking mode, and all waiting is in one function.
  */
@@ -103,7 +103,7 @@ struct pawl__pg {
     PGnotify *notification; /* the one the caller is looking at */
 };
 
-/* postgres_error.c */
+/* error.c          */
 
 /* The one place where a SQLSTATE becomes a status. `gave_up` tells who cancelled a statement. */
 pawl_status pawl__pg_status_of(const char *sqlstate, pawl_status gave_up);
@@ -124,7 +124,7 @@ pawl_status pawl__pg_fail_connect(const PGconn *conn, pawl_error *reterr);
 /* After a failure of the last word of a transaction: whether it was stored is not known. */
 pawl_status pawl__pg_fail_unknown(pawl_error *reterr, const char *what);
 
-/* postgres_wire.c */
+/* wire.c          */
 
 /* Waits for the socket (`events` as for poll), the interrupt or the deadline: OK, CANCELLED or
  * TIMEOUT without a message. A socket of -1 waits for the other two. */
@@ -171,7 +171,7 @@ pawl_status pawl__pg_simple(struct pawl__pg *pg, const char *sql, pawl_error *re
 
 void pawl__pg_drop(struct pawl__pg *pg); /* closes the link; what was open on it is gone */
 
-/* postgres_probe.c */
+/* probe.c          */
 
 /* To the server at the other end of this socket. False: that failed, which says nothing yet. */
 bool pawl__pg_probe_start(struct pg_probe *probe, int socket_of_link);
@@ -179,7 +179,7 @@ short pawl__pg_probe_events(const struct pg_probe *probe);  /* what to poll for 
 enum pg_probed pawl__pg_probe_step(struct pg_probe *probe); /* after poll said that it is ready */
 void pawl__pg_probe_stop(struct pg_probe *probe);
 
-/* postgres_cancel.c */
+/* cancel.c          */
 
 /* Asks the server to stop the running statement, whose answer is still to be read: within
  * PG_GRACE_MS from now, asking included, or the link is lost. A server that has no connection left to
@@ -191,7 +191,7 @@ void pawl__pg_cancel_running(struct pawl__pg *pg, pawl_status why);
  * as one that was stopped does. False also where that cannot be asked by the deadline. */
 bool pawl__pg_is_unread(const struct pawl__pg *pg, int64_t deadline_ns);
 
-/* postgres_value.c */
+/* value.c          */
 
 struct pg_bound {
     const char *data[PAWL__PG_PARAMS_MAX];
@@ -212,7 +212,7 @@ bool pawl__pg_column_fits(char letter, Oid type);
 /* Takes the result over. */
 struct pawl__pg_rows pawl__pg_rows_of(PGresult *result, const char *columns);
 
-/* postgres_connect.c */
+/* connect.c          */
 
 /* Connects again and sets the session up, by the deadline; an attempt that failed quickly is repeated
  * until `again_ns`. */
@@ -227,7 +227,7 @@ pawl_status pawl__pg_connect_host(struct pawl__pg *pg,
                                   int64_t deadline_ns,
                                   pawl_error *reterr);
 
-/* postgres_prepare.c */
+/* prepare.c          */
 
 /* Prepares the whole table in one round trip and checks its types. */
 pawl_status pawl__pg_prepare_all(struct pawl__pg *pg, pawl_error *reterr);
@@ -250,7 +250,7 @@ pawl_status pawl__pg_query(struct pawl__pg *pg,
                            struct pawl__pg_rows *ret_rows,
                            pawl_error *reterr);
 
-/* postgres_listen.c */
+/* listen.c          */
 pawl_status pawl__pg_listen_again(struct pawl__pg *pg, pawl_error *reterr);
 
 static inline void pawl__pg_result_clear(PGresult **result) /* for AUTO */

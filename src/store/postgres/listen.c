@@ -98,19 +98,16 @@ pawl_status pawl__pg_notify(struct pawl__pg *pg,
         .params = "tt",
         .columns = "b",
     };
-    pawl_status status = check_channel(channel, reterr);
 
-    if (status == PAWL_OK && payload.len > PAWL__PG_NOTIFY_BYTES_MAX) {
-        status = pawl__fail(reterr,
-                            PAWL_INVALID,
-                            "a notification has %zu bytes, the limit is %d",
-                            payload.len,
-                            PAWL__PG_NOTIFY_BYTES_MAX);
+    TRY(check_channel(channel, reterr));
+    if (payload.len > PAWL__PG_NOTIFY_BYTES_MAX) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "a notification has %zu bytes, the limit is %d",
+                          payload.len,
+                          PAWL__PG_NOTIFY_BYTES_MAX);
     }
-    status = status != PAWL_OK ? status : pawl__pg_ready(pg, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__pg_ready(pg, reterr));
     return pawl__pg_query(pg,
                           &statement,
                           PG_ARGS(pawl__pg_text(pawl_view_of(channel)), pawl__pg_text(payload)),

@@ -67,12 +67,9 @@ static pawl_status migrate_begin(void *store, pawl_error *reterr)
 {
     struct pawl__pg *pg = store;
     bool has = false;
-    pawl_status status = pawl__pg_begin(pg, PAWL__PG_READ_COMMITTED, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = take_lock(pg, reterr);
+    TRY(pawl__pg_begin(pg, PAWL__PG_READ_COMMITTED, reterr));
+    pawl_status status = take_lock(pg, reterr);
     status = status != PAWL_OK ? status : has_schema(pg, &has, reterr);
     if (status == PAWL_OK && !has) {
         status = create_schema(pg, reterr);

@@ -23,7 +23,7 @@ PAWL_MUST_USE pawl_status pawl__pg_pool_open(const char *url,
                                              struct pawl__pg_pool **ret_pool,
                                              pawl_error *reterr);
 
-void pawl__pg_pool_close(struct pawl__pg_pool *pool); /* all connections have been given back */
+/* all connections have been given back */
 DEFINE_AUTO(struct pawl__pg_pool *, pawl__pg_pool_close)
 
 /* The connection that was used last, a new one, or the next that is given back before the monotonic

@@ -221,12 +221,8 @@ pawl_status pawl__pg_each(struct pawl__pg *pg,
 
 pawl_status pawl__pg_script(struct pawl__pg *pg, const char *sql, pawl_error *reterr)
 {
-    pawl_status status = pawl__pg_ready(pg, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl__pg_simple(pg, sql, reterr);
+    TRY(pawl__pg_ready(pg, reterr));
+    pawl_status status = pawl__pg_simple(pg, sql, reterr);
     return status != PAWL_OK && pg->broken && !pg->in_transaction
                ? pawl__pg_fail_unknown(reterr, "script")
                : status;

@@ -99,7 +99,7 @@ PAWL_MUST_USE pawl_status pawl__pg_open(const char *url,
                                         struct pawl__pg **ret_pg,
                                         pawl_error *reterr);
 
-void pawl__pg_close(struct pawl__pg *pg); /* an open transaction is rolled back by the server */
+/* an open transaction is rolled back by the server */
 DEFINE_AUTO(struct pawl__pg *, pawl__pg_close)
 
 /* Makes sure that the connection works, by a new one if need be. INVALID inside a transaction. */
@@ -307,7 +307,6 @@ PAWL_MUST_USE pawl_status pawl__pg_commit(struct pawl__pg *pg, pawl_error *reter
  * without a transaction, so a guard may stand above a commit:
  *
  *     AUTO(pawl__pg_rollback_p) struct pawl__pg *guard = pg; */
-void pawl__pg_rollback(struct pawl__pg *pg);
 DEFINE_AUTO(struct pawl__pg *, pawl__pg_rollback)
 
 bool pawl__pg_in_transaction(const struct pawl__pg *pg);
@@ -355,7 +354,6 @@ PAWL_MUST_USE pawl_status pawl__pg_pipeline_end(struct pawl__pg *pg, pawl_error 
 
 /* Leaves a pipeline without its work: everything since begin is undone (inside a transaction, that
  * transaction is aborted). Nothing to do without one, so it may stand in a guard. */
-void pawl__pg_pipeline_abandon(struct pawl__pg *pg);
 DEFINE_AUTO(struct pawl__pg *, pawl__pg_pipeline_abandon)
 
 /* Whether one SELECT, written by anybody, returns a row: in a transaction that can change nothing,
