@@ -1,12 +1,14 @@
 /* What SQLite's failures mean to us, and how long we wait for others. */
 #include "store/sqlite/internal.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 #include "base/core/error.h"
 #include "base/decide/backoff.h"
 
-/* The errno behind a failed system call, where it tells more than SQLite's code does. */
+/* The errno of a failed system call, where it tells more than SQLite's code does. It may be an older one:
+ * SQLite 3.46 leaves ENOENT there when an fsync fails. So it counts only when it names the disk's state. */
 static pawl_status status_of_system_errno(struct pawl__sqlite *db, pawl_status otherwise)
 {
     int error_number = sqlite3_system_errno(db->native);
@@ -16,20 +18,19 @@ static pawl_status status_of_system_errno(struct pawl__sqlite *db, pawl_status o
     case PAWL_NO_SPACE:
     case PAWL_DENIED:
     case PAWL_NOMEM:
-    case PAWL_NOT_FOUND:
         return status;
     default:
         return otherwise;
     }
 }
 
-/* The file itself was there: what could not be opened or made is the shared memory beside it, on a
+/* When the file itself is there, what could not be opened or made is the shared memory beside it, on a
  * disk or in a directory that is read-only. */
 static pawl_status status_of_cantopen(struct pawl__sqlite *db)
 {
-    pawl_status status = status_of_system_errno(db, PAWL_DENIED);
+    bool is_missing = sqlite3_system_errno(db->native) == ENOENT && access(db->path, F_OK) != 0;
 
-    return status == PAWL_NOT_FOUND && access(db->path, F_OK) == 0 ? PAWL_DENIED : status;
+    return is_missing ? PAWL_NOT_FOUND : status_of_system_errno(db, PAWL_DENIED);
 }
 
 static pawl_status status_of_ioerr(struct pawl__sqlite *db, int rc)
