@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/core/error.h"
@@ -37,7 +38,8 @@ static struct MHD_Response *make_response(struct http_answer *answer, bool last)
 {
     char none[1] = "";
     struct MHD_Response *response =
-        answer->body == NULL
+        answer->stream != NULL ? pawl__http_stream_response(answer->stream)
+        : answer->body == NULL
             ? MHD_create_response_from_buffer(0, none, MHD_RESPMEM_MUST_COPY)
             : MHD_create_response_from_buffer(answer->len, answer->body, MHD_RESPMEM_MUST_FREE);
 
@@ -81,6 +83,7 @@ static enum MHD_Result queue_answer(struct pawl__http_request *request)
     REQUIRE(request->answer.code != 0);
     struct http_answer answer = request->answer;
     request->answer.body = NULL;
+    request->answer.stream = NULL;
     bool last = http->stopping || request->ends;
     bool kept = request->kept; /* then somebody may still read the body */
     bool was_suspended = request->was_suspended;
@@ -276,6 +279,10 @@ static void on_connection(void *context,
             MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
         *socket_context =
             info == NULL ? NULL : pawl__http_conn_open(&http->watch, info->connect_fd);
+        if (info != NULL && http->options.socket_path != NULL
+            && !pawl__http_is_own_peer(info->connect_fd)) {
+            (void)shutdown(info->connect_fd, SHUT_RDWR); /* the file's mode did not keep it out */
+        }
     } else {
         struct http_conn *conn = *socket_context;
 
@@ -411,6 +418,40 @@ static pawl_status start_daemon(struct pawl__http *http, int fd, pawl_error *ret
                                 : PAWL_OK;
 }
 
+static pawl_status start_listening(struct pawl__http *http, int *ret_fd, pawl_error *reterr)
+{
+    const char *path = http->options.socket_path;
+    struct stat made;
+
+    if (path == NULL) {
+        return pawl__http_listen(
+            http->options.listen, ret_fd, http->address, sizeof(http->address), reterr);
+    }
+    TRY(pawl__http_listen_unix(path, ret_fd, reterr));
+    http->socket_inode = lstat(path, &made) == 0 ? made.st_ino : 0;
+    (void)snprintf(http->address, sizeof(http->address), "localhost:0");
+    return PAWL_OK;
+}
+
+/* Unless somebody else has put one in its place. */
+static void remove_socket(const struct pawl__http *http)
+{
+    struct stat found;
+
+    if (http->socket_inode != 0 && lstat(http->options.socket_path, &found) == 0
+        && found.st_ino == http->socket_inode) {
+        (void)unlink(http->options.socket_path);
+    }
+}
+
+/* What else the watch looks after: requests that are kept, and quiet streams. */
+static int64_t look_after(void *context, int64_t now_ns)
+{
+    int64_t late_ns = pawl__http_give_up_late(context, now_ns);
+
+    return MIN(late_ns, pawl__http_streams_ask_again(context, now_ns));
+}
+
 static pawl_status start_parts(struct pawl__http *http, pawl_error *reterr)
 {
     int fd = -1;
@@ -422,7 +463,7 @@ static pawl_status start_parts(struct pawl__http *http, pawl_error *reterr)
             pawl__http_metrics_new(http->options.metrics, &http->routes, &http->metrics, reterr);
     }
     if (status == PAWL_OK) {
-        http->watch.also = pawl__http_give_up_late;
+        http->watch.also = look_after;
         http->watch.context = http;
         status = pawl__http_watch_start(&http->watch, &http->options, reterr);
         http->watch_ready = status == PAWL_OK;
@@ -431,8 +472,7 @@ static pawl_status start_parts(struct pawl__http *http, pawl_error *reterr)
         status = pawl__http_work_start(http, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__http_listen(
-            http->options.listen, &fd, http->address, sizeof(http->address), reterr);
+        status = start_listening(http, &fd, reterr);
     }
     if (status == PAWL_OK) {
         status = start_daemon(http, fd, reterr);
@@ -489,6 +529,8 @@ static void stop_daemon(struct pawl__http *http, int64_t deadline_ns)
     pawl__lock(&http->lock);
     http->stopping = true;
     pawl__unlock(&http->lock);
+    pawl__http_streams_end(http);
+    remove_socket(http);
     if (!pawl__http_watch_wait(&http->watch, deadline_ns)) {
         pawl__http_give_up(http);
         (void)pawl__http_watch_wait(&http->watch,

@@ -22,7 +22,13 @@ const char *pawl__http_library_version(void);
 
 typedef void (*pawl__http_handler)(struct pawl__http_request *request, void *context);
 
-enum pawl__http_method { PAWL__HTTP_GET, PAWL__HTTP_POST, PAWL__HTTP_PUT };
+enum pawl__http_method {
+    PAWL__HTTP_GET,
+    PAWL__HTTP_POST,
+    PAWL__HTTP_PUT,
+    PAWL__HTTP_PATCH,
+    PAWL__HTTP_DELETE
+};
 
 struct pawl__http_route {
     enum pawl__http_method method;
@@ -39,6 +45,7 @@ struct pawl__http_route {
 
 struct pawl__http_options {
     const char *listen;                    /* "127.0.0.1:8470", "[::1]:0"; port 0 is a free one */
+    const char *socket_path;               /* instead: a socket in the file system. NULL: none */
     const struct pawl__http_route *routes; /* these and what they point to outlive the server */
     size_t route_count;
     struct pawl__clock *clock; /* of deadlines and waits, so one that runs. NULL: the real one */
@@ -49,6 +56,7 @@ struct pawl__http_options {
     size_t bodies_bytes_max; /* of all requests together */
     size_t header_bytes_max; /* request line and headers */
     uint32_t connections_max;
+    uint32_t streams_max;      /* answers that are streams (net/http/stream.h), at a time */
     uint32_t idle_ms_max;      /* without a byte, between requests or within one */
     uint32_t read_ms_max;      /* for a whole request to arrive */
     uint32_t answer_ms_max;    /* for the answer to be there, and then to be read */
@@ -61,8 +69,8 @@ struct pawl__http_options {
     {                                                                                              \
         .listen = "127.0.0.1:0", .body_bytes_max = (size_t)8 << 20,                                \
         .bodies_bytes_max = (size_t)256 << 20, .header_bytes_max = 32768, .connections_max = 1024, \
-        .idle_ms_max = 60000, .read_ms_max = 30000, .answer_ms_max = 60000, .threads = 2,          \
-        .workers = 2,                                                                              \
+        .streams_max = 512, .idle_ms_max = 60000, .read_ms_max = 30000, .answer_ms_max = 60000,    \
+        .threads = 2, .workers = 2,                                                                \
     }
 
 /* An address as people write it: a numeric IPv4 or IPv6 address in brackets, or localhost, and a port.

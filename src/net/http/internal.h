@@ -39,6 +39,7 @@ struct http_watch {
     struct http_conn *conns;
     size_t requests; /* that have arrived and not ended */
     bool stop;
+    int64_t sleeps_until_ns;
     struct pawl__clock *clock;
     int64_t idle_ns;
     int64_t read_ns;
@@ -63,7 +64,11 @@ void pawl__http_conn_begins(struct http_watch *watch,
                             struct pawl__http_request *request);
 void pawl__http_conn_has_it(struct http_watch *watch, struct http_conn *conn);
 void pawl__http_conn_answers(struct http_watch *watch, struct http_conn *conn);
+/* Its answer is a stream that has nothing to send at present. */
+void pawl__http_conn_waits(struct http_watch *watch, struct http_conn *conn);
 void pawl__http_conn_ends(struct http_watch *watch, struct http_conn *conn, bool had_it);
+/* Looks at everything again by this monotonic time. */
+void pawl__http_watch_by(struct http_watch *watch, int64_t at_ns);
 /* False at the monotonic deadline. */
 bool pawl__http_watch_wait(struct http_watch *watch, int64_t deadline_ns);
 
@@ -105,12 +110,14 @@ struct pawl__http {
     struct pawl__lock lock; /* covers kept and stopping, and of each request what says so */
     bool lock_ready;
     bool watch_ready;
-    bool stopping;                   /* answers end their connections */
-    bool forced;                     /* nothing is kept any more */
-    struct pawl__http_request *kept; /* suspended */
-    size_t kept_count;               /* those too whose handler is not back yet */
-    atomic_uint refs;                /* the owner and every request: the last one frees it */
-    atomic_size_t body_bytes;        /* of all requests */
+    bool stopping;                           /* answers end their connections */
+    bool forced;                             /* nothing is kept any more */
+    struct pawl__http_request *kept;         /* suspended */
+    size_t kept_count;                       /* those too whose handler is not back yet */
+    struct pawl__http_stream *quiet_streams; /* suspended until they are woken */
+    size_t stream_count;
+    atomic_uint refs;         /* the owner and every request: the last one frees it */
+    atomic_size_t body_bytes; /* of all requests */
 
     struct http_watch watch;
     struct pawl__http_options options;
@@ -118,6 +125,7 @@ struct pawl__http {
     struct http_metrics *metrics;
     struct MHD_Daemon *daemon;
     char address[HTTP_ADDRESS_SIZE];
+    ino_t socket_inode; /* of options.socket_path; 0: none */
     struct http_lane lanes[HTTP_LANES];
 };
 
@@ -147,6 +155,7 @@ struct http_answer {
     const char *type;
     char *body;
     size_t len;
+    struct pawl__http_stream *stream; /* in place of the body; NULL: none */
     struct {
         const char *name;
         char value[HTTP_HEADER_SIZE];
@@ -221,7 +230,23 @@ void pawl__http_finish(struct pawl__http_request *request);
 /* Answers what is kept with 503 and resumes it; from here on nothing is kept. */
 void pawl__http_give_up(struct pawl__http *http);
 
-/* Answers what is kept for too long with 504; when the next one is late. For the watch. */
-int64_t pawl__http_give_up_late(void *context, int64_t now_ns);
+/* Answers what is kept for too long with 504; when the next one is late. */
+int64_t pawl__http_give_up_late(struct pawl__http *http, int64_t now_ns);
+
+/* --- streams (stream.c) --- */
+
+/* False: nobody waits for an answer any more. */
+PAWL_MUST_USE bool pawl__http_answer_stream_locked(struct pawl__http *http,
+                                                   struct pawl__http_request *request,
+                                                   const char *type,
+                                                   struct pawl__http_stream *stream)
+    REQUIRES_LOCK(http->lock);
+struct MHD_Response *pawl__http_stream_response(struct pawl__http_stream *stream);
+/* One whose answer was never sent. NULL is fine. */
+void pawl__http_stream_drop(struct pawl__http_stream *stream);
+/* Resumes those whose source is to be asked again; when the next one is due. */
+int64_t pawl__http_streams_ask_again(struct pawl__http *http, int64_t now_ns);
+/* Ends all of them, while the server stops. */
+void pawl__http_streams_end(struct pawl__http *http);
 
 #endif

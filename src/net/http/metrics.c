@@ -8,7 +8,7 @@
 #include "base/core/macros.h"
 #include "net/http/internal.h"
 
-enum { CODES = 22, METHODS = 5 };
+enum { CODES = 22, METHODS = 7 };
 
 struct http_metrics {
     const struct pawl__http_routes *routes;
@@ -20,7 +20,8 @@ struct http_metrics {
     } * by_route; /* one behind the last: what fits no route */
 };
 
-static const char *const methods[METHODS] = { "GET", "HEAD", "POST", "PUT", "other" };
+static const char *const methods[METHODS] = { "GET",   "HEAD",   "POST", "PUT",
+                                              "PATCH", "DELETE", "other" };
 /* Those that we send; a slot each. */
 static const unsigned codes[CODES] = { 200, 201, 202, 204, 400, 403, 404, 405, 409, 411, 413,
                                        414, 415, 421, 422, 431, 500, 501, 502, 503, 504, 507 };

@@ -41,6 +41,7 @@ void pawl__http_request_unref(struct pawl__http_request *request)
         return;
     }
     pawl__http_drop_body(request);
+    pawl__http_stream_drop(request->answer.stream);
     pawl__http_unref(request->http);
     pawl__http_url_done(&request->url);
     free(request->answer.body);
@@ -137,6 +138,21 @@ void pawl__http_set_header(struct pawl__http_request *request, const char *name,
     pawl__lock(&http->lock);
     set_header_locked(http, request, name, value);
     pawl__unlock(&http->lock);
+}
+
+bool pawl__http_answer_stream_locked(struct pawl__http *http,
+                                     struct pawl__http_request *request,
+                                     const char *type,
+                                     struct pawl__http_stream *stream)
+{
+    REQUIRE(request->http == http);
+    if (!request->gone) {
+        REQUIRE(request->answer.code == 0);
+        request->answer.code = 200;
+        request->answer.type = type;
+        request->answer.stream = stream;
+    }
+    return !request->gone;
 }
 
 static void answer_locked(struct pawl__http *http,
@@ -432,9 +448,8 @@ void pawl__http_give_up(struct pawl__http *http)
     pawl__unlock(&http->lock);
 }
 
-int64_t pawl__http_give_up_late(void *context, int64_t now_ns)
+int64_t pawl__http_give_up_late(struct pawl__http *http, int64_t now_ns)
 {
-    struct pawl__http *http = context;
     struct pawl__http_request *next = NULL;
     int64_t next_ns = INT64_MAX;
     size_t count = 0;

@@ -48,9 +48,8 @@ static bool fits(const char *pattern, const struct pawl__http_url *url)
 static const char *method_word(enum pawl__http_method method)
 {
     static const char *const words[] = {
-        [PAWL__HTTP_GET] = "GET",
-        [PAWL__HTTP_POST] = "POST",
-        [PAWL__HTTP_PUT] = "PUT",
+        [PAWL__HTTP_GET] = "GET",     [PAWL__HTTP_POST] = "POST",     [PAWL__HTTP_PUT] = "PUT",
+        [PAWL__HTTP_PATCH] = "PATCH", [PAWL__HTTP_DELETE] = "DELETE",
     };
     return words[method];
 }

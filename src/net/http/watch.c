@@ -41,9 +41,11 @@ static void watch_run(void *context)
         pawl__unlock(&watch->lock);
         next = MIN(next, watch->also(watch->context, now));
         pawl__lock(&watch->lock);
+        watch->sleeps_until_ns = MIN(next, watch->sleeps_until_ns);
         if (!watch->stop) {
-            (void)pawl__cond_wait_until(&watch->changed, &watch->lock, next);
+            (void)pawl__cond_wait_until(&watch->changed, &watch->lock, watch->sleeps_until_ns);
         }
+        watch->sleeps_until_ns = INT64_MAX;
     }
     pawl__unlock(&watch->lock);
 }
@@ -53,6 +55,7 @@ pawl_status pawl__http_watch_start(struct http_watch *watch,
                                    pawl_error *reterr)
 {
     watch->clock = options->clock;
+    watch->sleeps_until_ns = INT64_MAX;
     watch->idle_ns = options->idle_ms_max * NS_PER_MS;
     watch->read_ns = options->read_ms_max * NS_PER_MS;
     watch->answer_ns = options->answer_ms_max * NS_PER_MS;
@@ -150,6 +153,25 @@ void pawl__http_conn_answers(struct http_watch *watch, struct http_conn *conn)
     pawl__lock(&watch->lock);
     if (conn != NULL) {
         conn->deadline_ns = now_ns(watch) + watch->answer_ns;
+    }
+    pawl__unlock(&watch->lock);
+}
+
+void pawl__http_conn_waits(struct http_watch *watch, struct http_conn *conn)
+{
+    pawl__lock(&watch->lock);
+    if (conn != NULL) {
+        conn->deadline_ns = INT64_MAX;
+    }
+    pawl__unlock(&watch->lock);
+}
+
+void pawl__http_watch_by(struct http_watch *watch, int64_t at_ns)
+{
+    pawl__lock(&watch->lock);
+    if (at_ns < watch->sleeps_until_ns) {
+        watch->sleeps_until_ns = at_ns;
+        pawl__cond_broadcast(&watch->changed);
     }
     pawl__unlock(&watch->lock);
 }
