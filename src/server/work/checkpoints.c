@@ -1,4 +1,4 @@
-/* Checkpoints: adding one, the newest; and where a task goes on. */
+/* Routes of checkpoints: add one, the newest; and where a task resumes. */
 #include <stdlib.h>
 
 #include "base/core/error.h"
@@ -6,11 +6,6 @@
 #include "base/json/object.h"
 #include "server/node_internal.h"
 #include "server/work/work.h"
-
-static struct node_work *work_of(void *context)
-{
-    return ((struct pawl__serve_node *)context)->work;
-}
 
 /* --- adding --- */
 
@@ -32,22 +27,19 @@ static void adding_done(struct adding *adding)
 static pawl_status read_lease(struct adding *adding, pawl_error *reterr)
 {
     const struct pawl__json_node *root = &adding->body.root;
-    struct pawl__json_node item = pawl__json_optional(root, "work_item_id");
     int64_t token = 0;
-    pawl_status status = pawl__serve_work_read_name(item, &adding->lease.work_item_id, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__json_int(pawl__json_optional(root, "token"), 1, INT64_MAX, &token, reterr);
-    }
+    TRY(pawl__serve_work_read_name(
+        pawl__json_optional(root, "work_item_id"), &adding->lease.work_item_id, reterr));
+    TRY(pawl__json_int(pawl__json_optional(root, "token"), 1, INT64_MAX, &token, reterr));
     adding->lease.token = (uint64_t)token;
     adding->checkpoint.work_item_id = adding->lease.work_item_id;
-    if (status == PAWL_OK && (token != 0) != (adding->lease.work_item_id.len > 0)) {
-        status = pawl__fail(reterr,
+    return (token != 0) == (adding->lease.work_item_id.len > 0)
+               ? PAWL_OK
+               : pawl__fail(reterr,
                             PAWL_INVALID,
                             "a checkpoint is of a task, or of an item that you hold: work_item_id "
                             "and token go together");
-    }
-    return status;
 }
 
 static pawl_status read_type(struct adding *adding, pawl_error *reterr)
@@ -55,13 +47,11 @@ static pawl_status read_type(struct adding *adding, pawl_error *reterr)
     struct pawl__json_node node = pawl__json_optional(&adding->body.root, "checkpoint_type");
     pawl_error wrong = PAWL_ERROR_INIT;
     pawl_view name = { NULL, 0 };
-    pawl_status status = pawl__json_text(node, &name, reterr);
 
     adding->checkpoint.type = PAWL_CHECKPOINT_MANUAL_CHECKPOINT;
-    if (status != PAWL_OK || name.data == NULL) {
-        return status;
-    }
-    return pawl_checkpoint_type_parse(name, &adding->checkpoint.type, &wrong) == PAWL_OK
+    TRY(pawl__json_text(node, &name, reterr));
+    return name.data == NULL
+                   || pawl_checkpoint_type_parse(name, &adding->checkpoint.type, &wrong) == PAWL_OK
                ? PAWL_OK
                : pawl__json_fail(&node, reterr, "%s", wrong.message);
 }
@@ -73,13 +63,13 @@ static pawl_status read_snapshot(struct adding *adding, pawl_error *reterr)
     if (node.value == NULL) {
         return pawl__json_fail(&node, reterr, "missing");
     }
-    pawl_status status = pawl__json_dump(node.value, &adding->snapshot, reterr);
+    TRY(pawl__json_dump(node.value, &adding->snapshot, reterr));
     adding->checkpoint.snapshot_data = pawl__buf_view(&adding->snapshot);
-    return status;
+    return PAWL_OK;
 }
 
-/* Looking at evidence runs commands and reads files with the rights of the node, which whoever reaches
- * its port need not have. */
+/* Checking evidence runs commands and reads files with the rights of the node, which its clients need not
+ * have. */
 static pawl_status refuse_evidence(const struct adding *adding, pawl_error *reterr)
 {
     struct pawl__json_node node = pawl__json_optional(&adding->body.root, "evidence");
@@ -98,29 +88,17 @@ static pawl_status read_adding(const struct pawl__http_request *request,
                                          "work_item_id" };
     pawl_checkpoint *checkpoint = &adding->checkpoint;
     const struct pawl__json_node *root = &adding->body.root;
-    pawl_status status =
-        pawl__serve_work_body(request, names, COUNT_OF(names), &adding->body, reterr);
 
     checkpoint->task_id = pawl__http_part(request, "task");
-    if (status == PAWL_OK) {
-        status = refuse_evidence(adding, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_read_name(
-            pawl__json_optional(root, "checkpoint_id"), &checkpoint->checkpoint_id, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = read_lease(adding, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = read_type(adding, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = read_snapshot(adding, reterr);
-    }
-    return status == PAWL_OK ? pawl__serve_work_read_json(
-               root, "metadata", &adding->metadata, &checkpoint->metadata, reterr)
-                             : status;
+    TRY(pawl__serve_work_body(request, names, COUNT_OF(names), &adding->body, reterr));
+    TRY(refuse_evidence(adding, reterr));
+    TRY(pawl__serve_work_read_name(
+        pawl__json_optional(root, "checkpoint_id"), &checkpoint->checkpoint_id, reterr));
+    TRY(read_lease(adding, reterr));
+    TRY(read_type(adding, reterr));
+    TRY(read_snapshot(adding, reterr));
+    return pawl__serve_work_read_json(
+        root, "metadata", &adding->metadata, &checkpoint->metadata, reterr);
 }
 
 struct added {
@@ -129,30 +107,27 @@ struct added {
     bool is_new;
 };
 
-/* Two who add it at the same time are both told that it is new. */
+/* Two requests that add it at the same time may both get 201. */
 static pawl_status add(pawl_work *store,
                        const struct adding *adding,
                        struct added *ret_added,
                        pawl_error *reterr)
 {
     const pawl_checkpoint *checkpoint = &adding->checkpoint;
-    pawl_checkpoint *there = NULL;
-    pawl_status status =
-        checkpoint->checkpoint_id.len == 0
-            ? PAWL_NOT_FOUND
-            : pawl_checkpoint_get(
-                store, checkpoint->checkpoint_id, (pawl_view){ NULL, 0 }, 0, &there, reterr);
+    AUTO(pawl_checkpoint_free_p) pawl_checkpoint *there = NULL;
 
-    pawl_checkpoint_free(there);
-    ret_added->is_new = status == PAWL_NOT_FOUND;
-    return status == PAWL_OK || status == PAWL_NOT_FOUND
-               ? pawl_checkpoint_add(store,
-                                     checkpoint,
-                                     adding->lease.token == 0 ? NULL : &adding->lease,
-                                     &ret_added->sequence,
-                                     ret_added->id,
-                                     reterr)
-               : status;
+    if (checkpoint->checkpoint_id.len > 0) {
+        pawl_status status = pawl_checkpoint_get(
+            store, checkpoint->checkpoint_id, (pawl_view){ NULL, 0 }, 0, &there, reterr);
+        TRY(status == PAWL_NOT_FOUND ? PAWL_OK : status);
+    }
+    ret_added->is_new = there == NULL;
+    return pawl_checkpoint_add(store,
+                               checkpoint,
+                               adding->lease.token == 0 ? NULL : &adding->lease,
+                               &ret_added->sequence,
+                               ret_added->id,
+                               reterr);
 }
 
 static void answer_added(struct pawl__http_request *request, const struct added *added)
@@ -167,28 +142,23 @@ static void answer_added(struct pawl__http_request *request, const struct added 
     pawl__http_answer_buf(request, added->is_new ? 201 : 200, HTTP_JSON, &body);
 }
 
-void pawl__serve_work_checkpoint_add(struct pawl__http_request *request, void *context)
+static pawl_status add_checkpoint(struct pawl__http_request *request,
+                                  struct node_work *work,
+                                  pawl_error *reterr)
 {
     AUTO(adding_done)
     struct adding adding = { .snapshot = BUF_INIT(SIZE_MAX / 2),
                              .metadata = BUF_INIT(SIZE_MAX / 2) };
     struct added added = { .sequence = 0 };
-    pawl_error error = PAWL_ERROR_INIT;
     pawl_work *store = NULL;
-    pawl_status status = read_adding(request, &adding, &error);
 
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
-    }
-    if (status == PAWL_OK) {
-        status = add(store, &adding, &added, &error);
-    }
-    if (status == PAWL_OK) {
-        answer_added(request, &added);
-    } else {
-        pawl__serve_work_fail(request, &error);
-    }
+    TRY(read_adding(request, &adding, reterr));
+    TRY(pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr));
+    TRY(add(store, &adding, &added, reterr));
+    answer_added(request, &added);
+    return PAWL_OK;
 }
+DEFINE_HANDLER(pawl__serve_work_checkpoint_add, add_checkpoint)
 
 /* --- the newest --- */
 
@@ -200,77 +170,60 @@ static pawl_status newest(struct pawl__http_request *request,
     pawl_checkpoint_type wanted = PAWL_CHECKPOINT_MANUAL_CHECKPOINT;
     const pawl_checkpoint_type *type = NULL;
     pawl_view task_id = pawl__http_part(request, "task");
+    AUTO(pawl_task_free_p) pawl_task *task = NULL;
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_task *task = NULL;
     pawl_work *store = NULL;
 
     TRY(pawl__serve_work_query_type(request, &wanted, &type, reterr));
     TRY(pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr));
     pawl_status status =
         pawl_checkpoint_latest(store, task_id, type, false, ret_checkpoint, reterr);
-    if (status == PAWL_NOT_FOUND) { /* the task may be what is not there */
-        pawl_status found = pawl_task_get(store, task_id, &task, &error);
-
-        pawl_task_free(task);
-        if (found != PAWL_OK) {
-            *reterr = error;
-            return found;
-        }
+    if (status == PAWL_NOT_FOUND && pawl_task_get(store, task_id, &task, &error) != PAWL_OK) {
+        *reterr = error; /* the task does not exist */
+        return error.status;
     }
     return status;
 }
 
-void pawl__serve_work_checkpoint_latest(struct pawl__http_request *request, void *context)
+static pawl_status show_latest(struct pawl__http_request *request,
+                               struct node_work *work,
+                               pawl_error *reterr)
 {
-    pawl_error error = PAWL_ERROR_INIT;
-    pawl_checkpoint *checkpoint = NULL;
+    AUTO(pawl_checkpoint_free_p) pawl_checkpoint *checkpoint = NULL;
     char *json = NULL;
     size_t len = 0;
-    pawl_status status = newest(request, work_of(context), &checkpoint, &error);
 
-    if (status == PAWL_OK) {
-        status = pawl_checkpoint_to_json(checkpoint, &json, &len, &error);
-    }
-    pawl_checkpoint_free(checkpoint);
-    if (status == PAWL_OK) {
-        pawl__http_answer_json(request, 200, json, len);
-    } else {
-        pawl__serve_work_fail(request, &error);
-    }
+    TRY(newest(request, work, &checkpoint, reterr));
+    TRY(pawl_checkpoint_to_json(checkpoint, &json, &len, reterr));
+    pawl__http_answer_json(request, 200, json, len);
+    return PAWL_OK;
 }
+DEFINE_HANDLER(pawl__serve_work_checkpoint_latest, show_latest)
 
-/* --- where a task goes on ---
+/* --- where a task resumes ---
  *
- * As it was seen last: looking at evidence runs commands, and a page that somebody reads is no reason
- * to. */
+ * By the latest recorded verification: checking evidence runs commands, which a GET must not do. */
 
 enum { RECOVERY_LIST_MAX = 1000, RECOVERY_BYTES_MAX = 8 << 20 };
 
-void pawl__serve_work_recovery(struct pawl__http_request *request, void *context)
+static pawl_status show_recovery(struct pawl__http_request *request,
+                                 struct node_work *work,
+                                 pawl_error *reterr)
 {
+    AUTO(pawl_recovery_free_p) pawl_recovery *recovery = NULL;
     pawl_recover_options options = PAWL_RECOVER_OPTIONS_INIT;
-    pawl_error error = PAWL_ERROR_INIT;
-    pawl_recovery *recovery = NULL;
+    pawl_view task_id = pawl__http_part(request, "task");
     pawl_work *store = NULL;
     char *json = NULL;
     size_t len = 0;
-    pawl_status status =
-        pawl__serve_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
 
     options.as_recorded = true;
     options.list_max = RECOVERY_LIST_MAX;
     options.bytes_max = RECOVERY_BYTES_MAX;
-    if (status == PAWL_OK) {
-        status = pawl_work_recover_with(
-            store, pawl__http_part(request, "task"), &options, &recovery, &error);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_recovery_to_json(recovery, &json, &len, &error);
-    }
-    pawl_recovery_free(recovery);
-    if (status == PAWL_OK) {
-        pawl__http_answer_json(request, 200, json, len);
-    } else {
-        pawl__serve_work_fail(request, &error);
-    }
+    TRY(pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr));
+    TRY(pawl_work_recover_with(store, task_id, &options, &recovery, reterr));
+    TRY(pawl_recovery_to_json(recovery, &json, &len, reterr));
+    pawl__http_answer_json(request, 200, json, len);
+    return PAWL_OK;
 }
+DEFINE_HANDLER(pawl__serve_work_recovery, show_recovery)

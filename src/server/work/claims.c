@@ -1,8 +1,7 @@
-/* POST /v1/work/claims: leases items, and waits for the first if that is asked.
+/* POST /v1/work/claims: leases items, and waits for the first if the request asks for that.
  *
- * Whoever waits does so on a thread of its own (work_waits.c). What is leased for somebody who is gone
- * meanwhile is given back: nobody would hear of it before its lease ends. So is what does not fit the
- * answer. */
+ * A claim that waits has a thread of its own (waits.c). Items leased for a client that is gone are released:
+ * otherwise nobody could claim them until the lease ends. So are items that do not fit into the answer. */
 #include <stdlib.h>
 
 #include "base/core/error.h"
@@ -14,14 +13,13 @@
 enum {
     TYPES_MAX = 100,
     COUNT_MAX = 1000,
-    LOOK_MS = 2000,         /* how often whoever waits is looked for */
-    ANSWER_BYTES = 32 << 20 /* but for its first item, which may be larger */
+    LOOK_MS = 2000,         /* how often a waiting claim checks that its client is still there */
+    ANSWER_BYTES = 32 << 20 /* except the first item, which may be larger */
 };
 #define NOTHING "{\"items\":[]}\n"
 #define ITEM_BYTES_MAX ((size_t)256 << 20)
 
-/* Items are leased in steps: their sizes are not known before, and all that do not fit would be
- * leased, held in memory and given back. */
+/* Items are leased in steps: their sizes are unknown before, and those that do not fit are released again. */
 enum { STEP_FIRST = 64, STEP_FACTOR = 4, STEPS_MAX = 3 };
 _Static_assert(STEP_FIRST *(1 + STEP_FACTOR + STEP_FACTOR * STEP_FACTOR) >= COUNT_MAX,
                "the steps reach the count");
@@ -37,7 +35,7 @@ struct claiming {
     pawl_work *store;
     pawl_claimed *claimed[STEPS_MAX];
     size_t steps;
-    size_t held[STEPS_MAX]; /* how many of each are in the answer; the others were given back */
+    size_t held[STEPS_MAX]; /* how many of each are in the answer; the others were released */
     size_t largest;         /* bytes of an item in the answer */
     int64_t began_ms;
     bool waited; /* nothing was there at once */
@@ -61,21 +59,21 @@ static pawl_status read_types(struct claiming *claiming, pawl_error *reterr)
 {
     struct pawl__json_node given = pawl__json_optional(&claiming->body.root, "types");
     struct pawl__json_node list = { .value = NULL };
-    pawl_status status = pawl__json_array(given, &list, reterr);
-    size_t count = status == PAWL_OK && list.value != NULL ? pawl__json_count(&list) : 0;
 
+    TRY(pawl__json_array(given, &list, reterr));
+    size_t count = list.value != NULL ? pawl__json_count(&list) : 0;
     if (count > TYPES_MAX) {
         return pawl__json_fail(&given, reterr, "more than %d types", TYPES_MAX);
     }
-    if (status == PAWL_OK && list.value != NULL && count == 0) {
+    if (list.value != NULL && count == 0) {
         return pawl__json_fail(&given, reterr, "is empty: leave it out to claim all types");
     }
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        status = pawl__serve_work_read_name(pawl__json_item(&list, i), &claiming->types[i], reterr);
+    for (size_t i = 0; i < count; i++) {
+        TRY(pawl__serve_work_read_name(pawl__json_item(&list, i), &claiming->types[i], reterr));
     }
     claiming->claim.work_types = claiming->types;
     claiming->claim.work_type_count = count;
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status read_times(struct claiming *claiming, pawl_error *reterr)
@@ -84,14 +82,12 @@ static pawl_status read_times(struct claiming *claiming, pawl_error *reterr)
     static const int64_t waits[2] = { 0, WORK_MS_MAX };
     const struct pawl__json_node *root = &claiming->body.root;
     int64_t lease_ms = 0;
-    pawl_status status = pawl__serve_work_read_ms(root, "lease", leases, &lease_ms, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_read_ms(root, "wait", waits, &claiming->wait_ms, reterr);
-    }
+    TRY(pawl__serve_work_read_ms(root, "lease", leases, &lease_ms, reterr));
+    TRY(pawl__serve_work_read_ms(root, "wait", waits, &claiming->wait_ms, reterr));
     claiming->claim.lease_ms = (uint32_t)lease_ms;
     claiming->wait_ms = MIN(claiming->wait_ms, pawl__serve_work_wait_ms_max(claiming->work));
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status read_claim(struct claiming *claiming, pawl_error *reterr)
@@ -100,24 +96,14 @@ static pawl_status read_claim(struct claiming *claiming, pawl_error *reterr)
     const struct pawl__json_node *root = &claiming->body.root;
     pawl_claim *claim = &claiming->claim;
     int64_t count = 1;
-    pawl_status status =
-        pawl__serve_work_body(claiming->request, names, COUNT_OF(names), &claiming->body, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_read_name(pawl__json_key(root, "holder"), &claim->holder, reterr);
-    }
-    if (status == PAWL_OK) {
-        status =
-            pawl__serve_work_read_name(pawl__json_optional(root, "task"), &claim->task_id, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__json_int(pawl__json_optional(root, "count"), 1, COUNT_MAX, &count, reterr);
-    }
+    TRY(pawl__serve_work_body(claiming->request, names, COUNT_OF(names), &claiming->body, reterr));
+    TRY(pawl__serve_work_read_name(pawl__json_key(root, "holder"), &claim->holder, reterr));
+    TRY(pawl__serve_work_read_name(pawl__json_optional(root, "task"), &claim->task_id, reterr));
+    TRY(pawl__json_int(pawl__json_optional(root, "count"), 1, COUNT_MAX, &count, reterr));
     claiming->count_max = (uint32_t)count;
-    if (status == PAWL_OK) {
-        status = read_types(claiming, reterr);
-    }
-    return status == PAWL_OK ? read_times(claiming, reterr) : status;
+    TRY(read_types(claiming, reterr));
+    return read_times(claiming, reterr);
 }
 
 /* --- claiming --- */
@@ -132,8 +118,8 @@ static size_t held_count(const struct claiming *claiming)
     return count;
 }
 
-/* One that is not told of to anybody. */
-static void give_back(struct claiming *claiming, const pawl_item *item)
+/* An item that no client learns of. */
+static void release_item(struct claiming *claiming, const pawl_item *item)
 {
     const pawl_lease lease = { item->work_item_id, item->token };
     pawl_error error = PAWL_ERROR_INIT;
@@ -145,18 +131,18 @@ static void give_back(struct claiming *claiming, const pawl_item *item)
     }
 }
 
-static void give_all_back(struct claiming *claiming)
+static void release_all(struct claiming *claiming)
 {
     for (size_t step = 0; step < claiming->steps; step++) {
         for (size_t i = 0; i < claiming->held[step]; i++) {
-            give_back(claiming, &claiming->claimed[step]->items[i]);
+            release_item(claiming, &claiming->claimed[step]->items[i]);
         }
         claiming->held[step] = 0;
     }
 }
 
-/* Whether nobody would read the answer. A client that has closed its side may only have said that it
- * sends no more: what is there at once it gets, and it is not waited for any longer. */
+/* Whether nobody would read the answer. A client that has closed its side may only mean that it sends no more:
+ * it gets items that are there at once, but the claim does not wait for it any longer. */
 static bool has_left(struct claiming *claiming)
 {
     bool at_once =
@@ -165,7 +151,7 @@ static bool has_left(struct claiming *claiming)
     return at_once ? pawl__http_is_gone(claiming->request) : pawl__http_has_left(claiming->request);
 }
 
-/* Waits for the first step only, and in short waits: one that left takes up no thread for long. */
+/* Waits for the first step only, and in short waits, so that a client that left occupies no thread for long. */
 static pawl_status claim_step(struct claiming *claiming, uint32_t count, pawl_error *reterr)
 {
     int64_t deadline_ms = claiming->began_ms + (claiming->steps == 0 ? claiming->wait_ms : 0);
@@ -193,7 +179,7 @@ static pawl_status claim_step(struct claiming *claiming, uint32_t count, pawl_er
     return status;
 }
 
-/* The items of the newest step. *ret_full: some did not fit, and are given back. */
+/* Writes the items of the latest step. *ret_full: some did not fit and were released. */
 static pawl_status write_step(struct claiming *claiming, bool *ret_full, pawl_error *reterr)
 {
     size_t step = claiming->steps - 1;
@@ -215,12 +201,12 @@ static pawl_status write_step(struct claiming *claiming, bool *ret_full, pawl_er
     }
     claiming->held[step] = i;
     for (; i < claimed->count; i++) {
-        give_back(claiming, &claimed->items[i]);
+        release_item(claiming, &claimed->items[i]);
     }
     return pawl__buf_check(&claiming->answer, "the answer", reterr);
 }
 
-/* How many to lease next, of `wanted`, when all of the step before came and are in the answer. */
+/* How many to lease next, of `wanted`, after a step that was found whole and fits into the answer. */
 static uint32_t next_step(const struct claiming *claiming, uint32_t wanted)
 {
     size_t room = ANSWER_BYTES - MIN(claiming->answer.len, (size_t)ANSWER_BYTES);
@@ -234,8 +220,8 @@ static bool is_nothing(pawl_status status, const pawl_error *error)
     return status == PAWL_NOT_FOUND && pawl__http_problem_of_error(error)->http == 404;
 }
 
-/* All that are wanted, there are, and fit. What fails behind the first step ends it, as if there were
- * no more: what is leased by then is told. */
+/* Leases up to the number wanted, as many as fit. A failure after the first step ends the claim as if there were
+ * no more items: the answer has those that are leased already. */
 static pawl_status claim_and_write(struct claiming *claiming, pawl_error *reterr)
 {
     uint32_t step = MIN(claiming->count_max, STEP_FIRST);
@@ -264,13 +250,13 @@ static pawl_status claim_and_write(struct claiming *claiming, pawl_error *reterr
     return status;
 }
 
-/* On a thread of the server's; but when the request was given up, on the one that claimed. */
+/* Runs on a thread of the server; if the request was given up, on the one that claimed. */
 static void finish(struct pawl__http_request *request, void *context)
 {
     struct claiming *claiming = context;
 
     if (pawl__http_is_gone(request)) {
-        give_all_back(claiming);
+        release_all(claiming);
     } else if (claiming->error.status != PAWL_OK) {
         pawl__serve_work_fail(request, &claiming->error);
     } else {
@@ -279,7 +265,7 @@ static void finish(struct pawl__http_request *request, void *context)
     claiming_free(claiming);
 }
 
-/* With a request that is kept, on a thread that may wait. */
+/* With a kept request, on a thread that may wait. */
 static void claim(struct claiming *claiming)
 {
     struct pawl__http_request *request = claiming->request;
@@ -291,7 +277,7 @@ static void claim(struct claiming *claiming)
         status = claim_and_write(claiming, &error);
     }
     if (status != PAWL_OK || has_left(claiming)) {
-        give_all_back(claiming);
+        release_all(claiming);
         pawl__buf_clear(&claiming->answer);
         pawl__buf_add_text(&claiming->answer, NOTHING);
     }

@@ -1,4 +1,4 @@
-/* Items: submitting, showing and cancelling them. */
+/* Routes of items: submit, show, cancel. */
 #include <stdlib.h>
 
 #include "base/core/arena.h"
@@ -7,11 +7,6 @@
 #include "base/json/object.h"
 #include "server/node_internal.h"
 #include "server/work/work.h"
-
-static struct node_work *work_of(void *context)
-{
-    return ((struct pawl__serve_node *)context)->work;
-}
 
 /* --- submitting --- */
 
@@ -38,11 +33,11 @@ static pawl_status read_after(struct batch *batch,
 {
     struct pawl__json_node given = pawl__json_optional(object, "after");
     struct pawl__json_node list = { .value = NULL };
-    pawl_status status = pawl__json_array(given, &list, reterr);
-    size_t count = status == PAWL_OK && list.value != NULL ? pawl__json_count(&list) : 0;
 
-    if (status != PAWL_OK || count == 0) {
-        return status;
+    TRY(pawl__json_array(given, &list, reterr));
+    size_t count = list.value != NULL ? pawl__json_count(&list) : 0;
+    if (count == 0) {
+        return PAWL_OK;
     }
     if (count > PAWL_WORK_AFTER_MAX) {
         return pawl__json_fail(&given, reterr, "more than %d items", PAWL_WORK_AFTER_MAX);
@@ -51,13 +46,13 @@ static pawl_status read_after(struct batch *batch,
     if (after == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for items");
     }
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         after[i] = (pawl_view){ NULL, 0 };
-        status = pawl__serve_work_read_name(pawl__json_item(&list, i), &after[i], reterr);
+        TRY(pawl__serve_work_read_name(pawl__json_item(&list, i), &after[i], reterr));
     }
     item->after = after;
     item->after_count = count;
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status read_input(struct batch *batch,
@@ -81,21 +76,17 @@ static pawl_status read_numbers(const struct pawl__json_node *object,
     static const int64_t delays[2] = { 0, NODE_DELAY_MS_MAX };
     int64_t priority = 0;
     int64_t retries = -1;
-    pawl_status status = pawl__json_int(pawl__json_optional(object, "priority"),
-                                        PAWL_WORK_PRIORITY_MIN,
-                                        PAWL_WORK_PRIORITY_MAX,
-                                        &priority,
-                                        reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__json_int(
-            pawl__json_optional(object, "max_retries"), 0, PAWL_WORK_RETRIES_MAX, &retries, reterr);
-    }
+    TRY(pawl__json_int(pawl__json_optional(object, "priority"),
+                       PAWL_WORK_PRIORITY_MIN,
+                       PAWL_WORK_PRIORITY_MAX,
+                       &priority,
+                       reterr));
+    TRY(pawl__json_int(
+        pawl__json_optional(object, "max_retries"), 0, PAWL_WORK_RETRIES_MAX, &retries, reterr));
     item->priority = (int32_t)priority;
     item->max_retries = (int32_t)retries;
-    return status == PAWL_OK
-               ? pawl__serve_work_read_ms(object, "delay", delays, &item->delay_ms, reterr)
-               : status;
+    return pawl__serve_work_read_ms(object, "delay", delays, &item->delay_ms, reterr);
 }
 
 static pawl_status read_item(struct batch *batch,
@@ -106,31 +97,17 @@ static pawl_status read_item(struct batch *batch,
     static const char *const names[] = { "after",    "delay",   "input_data",   "max_retries",
                                          "priority", "task_id", "work_item_id", "work_type" };
     struct pawl__json_node object;
-    pawl_status status = pawl__json_object(node, &object, reterr);
 
     *item = (pawl_submission)PAWL_SUBMISSION_INIT;
-    if (status == PAWL_OK) {
-        status = pawl__json_only(&object, names, COUNT_OF(names), reterr);
-    }
-    if (status == PAWL_OK) {
-        status =
-            pawl__serve_work_read_name(pawl__json_key(&object, "task_id"), &item->task_id, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_read_name(
-            pawl__json_key(&object, "work_type"), &item->work_type, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_read_name(
-            pawl__json_optional(&object, "work_item_id"), &item->work_item_id, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = read_numbers(&object, item, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = read_input(batch, &object, item, reterr);
-    }
-    return status == PAWL_OK ? read_after(batch, &object, item, reterr) : status;
+    TRY(pawl__json_object(node, &object, reterr));
+    TRY(pawl__json_only(&object, names, COUNT_OF(names), reterr));
+    TRY(pawl__serve_work_read_name(pawl__json_key(&object, "task_id"), &item->task_id, reterr));
+    TRY(pawl__serve_work_read_name(pawl__json_key(&object, "work_type"), &item->work_type, reterr));
+    TRY(pawl__serve_work_read_name(
+        pawl__json_optional(&object, "work_item_id"), &item->work_item_id, reterr));
+    TRY(read_numbers(&object, item, reterr));
+    TRY(read_input(batch, &object, item, reterr));
+    return read_after(batch, &object, item, reterr);
 }
 
 static pawl_status make_room(struct batch *batch, size_t count, pawl_error *reterr)
@@ -150,23 +127,19 @@ static pawl_status read_list(struct batch *batch,
     static const char *const names[] = { "items" };
     struct pawl__json_node list = { .value = NULL };
     struct pawl__json_node given = pawl__json_key(root, "items");
-    pawl_status status = pawl__json_only(root, names, COUNT_OF(names), reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__json_array(given, &list, reterr);
-    }
-    size_t count = status == PAWL_OK ? pawl__json_count(&list) : 0;
-    if (status == PAWL_OK && (count == 0 || count > PAWL_WORK_BATCH_MAX)) {
+    TRY(pawl__json_only(root, names, COUNT_OF(names), reterr));
+    TRY(pawl__json_array(given, &list, reterr));
+    size_t count = pawl__json_count(&list);
+    if (count == 0 || count > PAWL_WORK_BATCH_MAX) {
         return pawl__json_fail(
             &given, reterr, "%zu items, 1 to %d are allowed", count, PAWL_WORK_BATCH_MAX);
     }
-    if (status == PAWL_OK) {
-        status = make_room(batch, count, reterr);
+    TRY(make_room(batch, count, reterr));
+    for (size_t i = 0; i < count; i++) {
+        TRY(read_item(batch, pawl__json_item(&list, i), &batch->items[i], reterr));
     }
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        status = read_item(batch, pawl__json_item(&list, i), &batch->items[i], reterr);
-    }
-    return status;
+    return PAWL_OK;
 }
 
 /* One item, or {"items": [...]}. */
@@ -203,62 +176,48 @@ static void answer_batch(struct pawl__http_request *request, const struct batch 
     pawl__http_answer_buf(request, any_new ? 201 : 200, HTTP_JSON, &body);
 }
 
-void pawl__serve_work_submit(struct pawl__http_request *request, void *context)
+static pawl_status submit(struct pawl__http_request *request,
+                          struct node_work *work,
+                          pawl_error *reterr)
 {
     AUTO(batch_done) struct batch batch = { .arena = ARENA_INIT };
-    pawl_error error = PAWL_ERROR_INIT;
     pawl_work *store = NULL;
-    pawl_status status = read_batch(request, &batch, &error);
 
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_find(work_of(context), NODE_WORK_TO_CREATE, &store, &error);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_work_submit(store, batch.items, batch.count, batch.results, &error);
-    }
-    if (status == PAWL_OK) {
-        answer_batch(request, &batch);
-    } else {
-        pawl__serve_work_fail(request, &error);
-    }
+    TRY(read_batch(request, &batch, reterr));
+    TRY(pawl__serve_work_find(work, NODE_WORK_TO_CREATE, &store, reterr));
+    TRY(pawl_work_submit(store, batch.items, batch.count, batch.results, reterr));
+    answer_batch(request, &batch);
+    return PAWL_OK;
 }
+DEFINE_HANDLER(pawl__serve_work_submit, submit)
 
 /* --- one item --- */
 
-void pawl__serve_work_item(struct pawl__http_request *request, void *context)
+static pawl_status show(struct pawl__http_request *request,
+                        struct node_work *work,
+                        pawl_error *reterr)
 {
-    pawl_error error = PAWL_ERROR_INIT;
     pawl_work *store = NULL;
     char *json = NULL;
     size_t len = 0;
-    pawl_status status =
-        pawl__serve_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
 
-    if (status == PAWL_OK) {
-        status = pawl_work_show_json(store, pawl__http_part(request, "item"), &json, &len, &error);
-    }
-    if (status == PAWL_OK) {
-        pawl__http_answer_json(request, 200, json, len);
-    } else {
-        pawl__serve_work_fail(request, &error);
-    }
+    TRY(pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr));
+    TRY(pawl_work_show_json(store, pawl__http_part(request, "item"), &json, &len, reterr));
+    pawl__http_answer_json(request, 200, json, len);
+    return PAWL_OK;
 }
+DEFINE_HANDLER(pawl__serve_work_item, show)
 
-void pawl__serve_work_cancel(struct pawl__http_request *request, void *context)
+static pawl_status cancel(struct pawl__http_request *request,
+                          struct node_work *work,
+                          pawl_error *reterr)
 {
-    pawl_error error = PAWL_ERROR_INIT;
     pawl_work *store = NULL;
-    pawl_status status = pawl__serve_work_empty_body(request, &error);
 
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_work_cancel(store, pawl__http_part(request, "item"), &error);
-    }
-    if (status == PAWL_OK) {
-        pawl__serve_work_status(request, PAWL_ITEM_FAILED);
-    } else {
-        pawl__serve_work_fail(request, &error);
-    }
+    TRY(pawl__serve_work_empty_body(request, reterr));
+    TRY(pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr));
+    TRY(pawl_work_cancel(store, pawl__http_part(request, "item"), reterr));
+    pawl__serve_work_status(request, PAWL_ITEM_FAILED);
+    return PAWL_OK;
 }
+DEFINE_HANDLER(pawl__serve_work_cancel, cancel)

@@ -1,4 +1,4 @@
-/* What is asked of the work store and what it is told: fields, durations, values, errors. */
+/* Requests and answers of the routes of work: fields, durations, values, errors. */
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "base/core/quantity.h"
@@ -14,22 +14,9 @@ pawl_status pawl__serve_work_body(const struct pawl__http_request *request,
                                   struct node_body *ret_body,
                                   pawl_error *reterr)
 {
-    struct node_body body = { .json = NULL };
-    pawl_status status =
-        pawl__json_parse(pawl__http_body(request), SIZE_MAX / 2, &body.json, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__json_object(pawl__json_root(body.json, ""), &body.root, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__json_only(&body.root, names, name_count, reterr);
-    }
-    if (status != PAWL_OK) {
-        pawl__serve_work_body_done(&body);
-        return status;
-    }
-    *ret_body = body;
-    return PAWL_OK;
+    TRY(pawl__json_parse(pawl__http_body(request), SIZE_MAX / 2, &ret_body->json, reterr));
+    TRY(pawl__json_object(pawl__json_root(ret_body->json, ""), &ret_body->root, reterr));
+    return pawl__json_only(&ret_body->root, names, name_count, reterr);
 }
 
 void pawl__serve_work_body_done(struct node_body *body)
@@ -58,10 +45,10 @@ pawl_status pawl__serve_work_read_ms(const struct pawl__json_node *object,
     pawl_error wrong = PAWL_ERROR_INIT;
     pawl_view text = { NULL, 0 };
     int64_t ns = 0;
-    pawl_status status = pawl__json_text(node, &text, reterr);
 
-    if (status != PAWL_OK || text.data == NULL) {
-        return status;
+    TRY(pawl__json_text(node, &text, reterr));
+    if (text.data == NULL) {
+        return PAWL_OK;
     }
     if (pawl__duration_parse(text, &ns, &wrong) != PAWL_OK) {
         return pawl__json_fail(&node, reterr, "%s", wrong.message);
@@ -80,10 +67,10 @@ pawl_status pawl__serve_work_read_name(struct pawl__json_node node,
                                        pawl_error *reterr)
 {
     pawl_view name = { NULL, 0 };
-    pawl_status status = pawl__json_text(node, &name, reterr);
 
-    if (status != PAWL_OK || name.data == NULL) {
-        return status;
+    TRY(pawl__json_text(node, &name, reterr));
+    if (name.data == NULL) {
+        return PAWL_OK;
     }
     if (name.len == 0) {
         return pawl__json_fail(&node, reterr, "is empty%s", node.optional ? ": leave it out" : "");
@@ -153,10 +140,19 @@ void pawl__serve_work_fail(struct pawl__http_request *request, const pawl_error 
 
     if (error->status == PAWL_LEASE_LOST && ours) {
         pawl__http_refuse(request, &pawl__http_lease_lost, error->message);
-    } else if (error->status == PAWL_CANCELLED && ours) { /* its waits are, when the node ends */
+    } else if (error->status == PAWL_CANCELLED && ours) { /* the node stops */
         pawl__http_refuse(request, &pawl__http_stopping, "nothing was claimed");
     } else {
         pawl__http_fail(request, error);
+    }
+}
+
+void pawl__serve_work_run(struct pawl__http_request *request, void *node, serve_work_fn *fn)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+
+    if (fn(request, ((struct pawl__serve_node *)node)->work, &error) != PAWL_OK) {
+        pawl__serve_work_fail(request, &error);
     }
 }
 

@@ -1,4 +1,4 @@
-/* What a worker says of an item that it holds: heartbeat, complete, fail, release. */
+/* Routes for the holder of a lease: heartbeat, complete, fail, release. */
 #include <stdlib.h>
 
 #include "base/core/error.h"
@@ -9,50 +9,36 @@
 
 static const int64_t lease_range[2] = { 1, WORK_MS_MAX };
 
-static struct node_work *work_of(void *context)
-{
-    return ((struct pawl__serve_node *)context)->work;
-}
-
 /* --- heartbeat --- */
 
 static pawl_status heartbeat(struct pawl__http_request *request,
                              struct node_work *work,
-                             int64_t *ret_expires_at_us,
                              pawl_error *reterr)
 {
     static const char *const names[] = { "lease", "token" };
     AUTO(pawl__serve_work_body_done) struct node_body body = { .json = NULL };
+    struct pawl__buf answer = BUF_INIT(NODE_SHORT_ANSWER);
     pawl_work *store = NULL;
     pawl_lease lease;
     int64_t lease_ms = 0;
+    int64_t expires_at_us = 0;
 
     TRY(pawl__serve_work_body(request, names, COUNT_OF(names), &body, reterr));
     TRY(pawl__serve_work_read_lease(request, &body.root, &lease, reterr));
     TRY(pawl__serve_work_read_ms(&body.root, "lease", lease_range, &lease_ms, reterr));
     TRY(pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr));
-    return pawl_work_heartbeat(store, &lease, (uint32_t)lease_ms, ret_expires_at_us, reterr);
-}
-
-void pawl__serve_work_heartbeat(struct pawl__http_request *request, void *context)
-{
-    struct pawl__buf body = BUF_INIT(NODE_SHORT_ANSWER);
-    pawl_error error = PAWL_ERROR_INIT;
-    int64_t expires_at_us = 0;
-
-    if (heartbeat(request, work_of(context), &expires_at_us, &error) != PAWL_OK) {
-        pawl__serve_work_fail(request, &error);
-        return;
-    }
-    struct pawl__object object = pawl__object_start(&body);
-    pawl__object_text(&object, "work_item_id", pawl__http_part(request, "item"));
+    TRY(pawl_work_heartbeat(store, &lease, (uint32_t)lease_ms, &expires_at_us, reterr));
+    struct pawl__object object = pawl__object_start(&answer);
+    pawl__object_text(&object, "work_item_id", lease.work_item_id);
     pawl__object_time(&object, "lease_expires_at", expires_at_us);
     pawl__object_end(&object);
-    pawl__buf_add_char(&body, '\n');
-    pawl__http_answer_buf(request, 200, HTTP_JSON, &body);
+    pawl__buf_add_char(&answer, '\n');
+    pawl__http_answer_buf(request, 200, HTTP_JSON, &answer);
+    return PAWL_OK;
 }
+DEFINE_HANDLER(pawl__serve_work_heartbeat, heartbeat)
 
-/* --- complete: the connection waits, suspended, until the group that has the end is on disk --- */
+/* --- complete: the connection is suspended until the group commit is on disk --- */
 
 enum { LARGE = 256 << 10 }; /* bytes that would hold up the connections of a thread */
 
@@ -136,7 +122,7 @@ void pawl__serve_work_complete(struct pawl__http_request *request, void *context
         return;
     }
     completion->request = request;
-    completion->work = work_of(context);
+    completion->work = ((struct pawl__serve_node *)context)->work;
     if (!pawl__http_keep(request)) { /* before: the answer may be quicker than this thread */
         free(completion);
     } else if (pawl__http_body(request).len <= LARGE
@@ -153,7 +139,6 @@ void pawl__serve_work_complete(struct pawl__http_request *request, void *context
 
 static pawl_status fail_item(struct pawl__http_request *request,
                              struct node_work *work,
-                             pawl_item_status *ret_status,
                              pawl_error *reterr)
 {
     static const char *const names[] = { "error_message", "output_data", "permanent", "token" };
@@ -162,6 +147,7 @@ static pawl_status fail_item(struct pawl__http_request *request,
     pawl_work *store = NULL;
     pawl_view message = { NULL, 0 };
     pawl_view output = { NULL, 0 };
+    pawl_item_status status = PAWL_ITEM_FAILED;
     bool permanent = false;
     pawl_lease lease;
 
@@ -171,20 +157,11 @@ static pawl_status fail_item(struct pawl__http_request *request,
     TRY(pawl__json_bool(pawl__json_optional(&body.root, "permanent"), &permanent, reterr));
     TRY(pawl__serve_work_read_json(&body.root, "output_data", &text, &output, reterr));
     TRY(pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr));
-    return pawl_work_fail(store, &lease, message, output, !permanent, ret_status, reterr);
+    TRY(pawl_work_fail(store, &lease, message, output, !permanent, &status, reterr));
+    pawl__serve_work_status(request, status);
+    return PAWL_OK;
 }
-
-void pawl__serve_work_fail_item(struct pawl__http_request *request, void *context)
-{
-    pawl_error error = PAWL_ERROR_INIT;
-    pawl_item_status status = PAWL_ITEM_FAILED;
-
-    if (fail_item(request, work_of(context), &status, &error) == PAWL_OK) {
-        pawl__serve_work_status(request, status);
-    } else {
-        pawl__serve_work_fail(request, &error);
-    }
-}
+DEFINE_HANDLER(pawl__serve_work_fail_item, fail_item)
 
 /* --- release --- */
 
@@ -200,16 +177,8 @@ static pawl_status release(struct pawl__http_request *request,
     TRY(pawl__serve_work_body(request, names, COUNT_OF(names), &body, reterr));
     TRY(pawl__serve_work_read_lease(request, &body.root, &lease, reterr));
     TRY(pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr));
-    return pawl_work_release(store, &lease, reterr);
+    TRY(pawl_work_release(store, &lease, reterr));
+    pawl__serve_work_status(request, PAWL_ITEM_PENDING);
+    return PAWL_OK;
 }
-
-void pawl__serve_work_release(struct pawl__http_request *request, void *context)
-{
-    pawl_error error = PAWL_ERROR_INIT;
-
-    if (release(request, work_of(context), &error) == PAWL_OK) {
-        pawl__serve_work_status(request, PAWL_ITEM_PENDING);
-    } else {
-        pawl__serve_work_fail(request, &error);
-    }
-}
+DEFINE_HANDLER(pawl__serve_work_release, release)

@@ -1,5 +1,5 @@
-/* What the node does for its work store by itself: leases that ran out are taken back, and schedules
- * fire. Any number of nodes and runs may do so at the same time. */
+/* The maintenance thread of the node's work store: takes back expired leases and fires schedules. Any number of
+ * nodes and runs may do so at the same time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "server/work/work.h"
 
 #define MINUTE_NS (60 * NS_PER_S)
-#define AGAIN_NS (2 * NS_PER_S) /* a store that fails is tried again: /readyz waits for it */
+#define AGAIN_NS (2 * NS_PER_S) /* until a failed store is tried again: /readyz waits for it */
 
 struct node_maintenance {
     struct pawl__lock lock; /* covers stop */
@@ -22,7 +22,7 @@ struct node_maintenance {
     struct node_work *work;
     struct pawl__clock *clock;
     int64_t sweep_ns;
-    char unfired[PAWL_ERROR_MESSAGE_SIZE]; /* what was said of a schedule last; the thread's */
+    char unfired[PAWL_ERROR_MESSAGE_SIZE]; /* the last logged failure of a schedule; the thread's */
     struct pawl__thread thread;
 };
 
@@ -38,8 +38,8 @@ static void sweep(pawl_work *store, pawl_error *error)
     }
 }
 
-/* A schedule that cannot fire is nothing that the store could help; the others did. Said once, until
- * something else is to be said. */
+/* A schedule that cannot fire is no failure of the store, and the other schedules fired. Logged once, until the
+ * message changes. */
 static void fire(struct node_maintenance *maintenance, pawl_work *store, pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
@@ -62,8 +62,8 @@ static void fire(struct node_maintenance *maintenance, pawl_work *store, pawl_er
     }
 }
 
-/* Takes as long as the store does. */
-static void look_after(struct node_maintenance *maintenance, bool sweeps)
+/* May take as long as the store does. */
+static void maintain(struct node_maintenance *maintenance, bool sweeps)
 {
     struct node_work *work = maintenance->work;
     pawl_error error = PAWL_ERROR_INIT;
@@ -96,7 +96,7 @@ static void run(void *context)
         bool sweeps = pawl__monotonic_ns(maintenance->clock) >= sweep_at_ns;
 
         pawl__unlock(&maintenance->lock);
-        look_after(maintenance, sweeps);
+        maintain(maintenance, sweeps);
         int64_t now_ns = pawl__monotonic_ns(maintenance->clock);
         sweep_at_ns = sweeps ? now_ns + maintenance->sweep_ns : sweep_at_ns;
         if (pawl__serve_work_health(maintenance->work) != PAWL_OK) {
@@ -113,17 +113,11 @@ static void run(void *context)
 
 static pawl_status start(struct node_maintenance *maintenance, pawl_error *reterr)
 {
-    TRY(pawl__lock_init(&maintenance->lock, reterr));
-    pawl_status status = pawl__cond_init(&maintenance->changed, reterr);
-    if (status != PAWL_OK) {
-        pawl__lock_done(&maintenance->lock);
-        return status;
-    }
-    status =
+    TRY(pawl__lock_cond_init(&maintenance->lock, &maintenance->changed, reterr));
+    pawl_status status =
         pawl__thread_start(&maintenance->thread, "pawl-work-maintenance", run, maintenance, reterr);
     if (status != PAWL_OK) {
-        pawl__cond_done(&maintenance->changed);
-        pawl__lock_done(&maintenance->lock);
+        pawl__lock_cond_done(&maintenance->lock, &maintenance->changed);
     }
     return status;
 }
@@ -170,8 +164,7 @@ pawl_status pawl__serve_maintenance_stop(struct node_maintenance *maintenance,
 void pawl__serve_maintenance_free(struct node_maintenance *maintenance)
 {
     if (maintenance != NULL) {
-        pawl__cond_done(&maintenance->changed);
-        pawl__lock_done(&maintenance->lock);
+        pawl__lock_cond_done(&maintenance->lock, &maintenance->changed);
         free(maintenance);
     }
 }

@@ -1,4 +1,4 @@
-/* The work store of the node: which it is, opening it, its numbers, its end. */
+/* The work store of the node: opening, health, metrics, closing. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,26 +12,26 @@
 #include "server/work/work.h"
 
 enum {
-    OPENING_MS_MAX = 5000,  /* how long others wait for the one who opens it */
-    COUNTING_MS_MAX = 2000, /* and for the one who counts */
-    CALM_MS_MAX = 3000,     /* for what is under way to come back when the node ends */
-    END_MS_MAX = 5000       /* and when the store was interrupted, which takes about 2 s */
+    OPENING_MS_MAX = 5000,    /* how long others wait for the request that opens it */
+    COUNTING_MS_MAX = 2000,   /* and for the one that reads its metrics */
+    STOP_MS_MAX = 3000,       /* for calls under way to return when the node stops */
+    INTERRUPTED_MS_MAX = 5000 /* and after the store was interrupted, which takes about 2 s */
 };
 
 struct node_work {
     struct pawl__lock lock; /* covers opening, counting, stopping and health */
     struct pawl__cond changed;
-    bool ready;                 /* both of them */
-    _Atomic(pawl_work *) store; /* NULL: not open; set once. The store itself is any thread's */
+    bool ready;                 /* lock and condition */
+    _Atomic(pawl_work *) store; /* NULL: not open; set once. Any thread may use it */
     bool opening;
-    bool counting; /* somebody asks for its numbers */
+    bool counting; /* a request reads its metrics */
     bool stopping;
-    pawl_status health; /* of the newest attempt */
-    char *location;     /* NULL: none can be here */
+    pawl_status health; /* of the latest use */
+    char *location;     /* NULL: this node has no work store */
     pawl_work_options options;
     uint32_t wait_ms_max;
     struct node_waits *waits;
-    struct node_maintenance *maintenance; /* NULL: nobody looks after it */
+    struct node_maintenance *maintenance; /* NULL: off */
     struct node_probe *probe;
     struct pawl__series *up;
     struct pawl__clock *clock; /* of deadlines and waits, so one that runs */
@@ -43,19 +43,7 @@ static const struct pawl__metric_def up_def = {
     .type = PAWL__GAUGE,
 };
 
-/* --- its beginning and end --- */
-
-static pawl_status init_locks(struct node_work *work, pawl_error *reterr)
-{
-    TRY(pawl__lock_init(&work->lock, reterr));
-    pawl_status status = pawl__cond_init(&work->changed, reterr);
-    if (status != PAWL_OK) {
-        pawl__lock_done(&work->lock);
-        return status;
-    }
-    work->ready = true;
-    return PAWL_OK;
-}
+/* --- starting and stopping --- */
 
 static pawl_status health_of(const pawl_error *error)
 {
@@ -78,8 +66,8 @@ static void set_health(struct node_work *work, const pawl_error *error)
     }
 }
 
-/* A heartbeat of a lease that nobody can have: it changes nothing and yet takes the way of every write,
- * which a locked or replaced file has closed. */
+/* A heartbeat of a lease that cannot exist: it changes nothing, but needs the write lock as every write does, so
+ * it fails on a locked or replaced file. */
 static pawl_status try_to_write(pawl_work *store, pawl_error *reterr)
 {
     const pawl_lease nobodys = { pawl_view_of("pawl-probe"), INT64_MAX };
@@ -91,8 +79,8 @@ static pawl_status try_to_write(pawl_work *store, pawl_error *reterr)
                : pawl__fail_with(reterr, status, &error);
 }
 
-/* Reads one item that is not there, and writes nothing. What the store says of it is the store's health,
- * so that the probe itself only has to tell that it does not answer. */
+/* Reads one item that does not exist, then tries to write. The outcome is the store's health; the probe itself
+ * only reports that the store does not answer. */
 static pawl_status ask(void *context, pawl_error *reterr)
 {
     struct node_work *work = context;
@@ -120,32 +108,26 @@ static pawl_status init(struct node_work *work,
 {
     struct pawl__metric *up = NULL;
     uint32_t answer_ms = options->http.answer_ms_max;
-    pawl_status status = init_locks(work, reterr);
 
     work->options = options->work_options;
     work->clock = pawl__clock_or_real(options->http.clock);
     work->wait_ms_max = answer_ms - MIN(answer_ms / 4, 1000);
-    if (status == PAWL_OK) {
-        status = pawl__metrics_register(metrics, &up_def, &up, reterr);
+    TRY(pawl__lock_cond_init(&work->lock, &work->changed, reterr));
+    work->ready = true;
+    TRY(pawl__metrics_register(metrics, &up_def, &up, reterr));
+    TRY(pawl__metric_series(up, NULL, &work->up, reterr));
+    TRY(pawl__serve_waits_new(&work->waits, reterr));
+    if (options->work == NULL) {
+        return PAWL_OK;
     }
-    if (status == PAWL_OK) {
-        status = pawl__metric_series(up, NULL, &work->up, reterr);
+    work->location = strdup(options->work);
+    if (work->location == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
     }
-    if (status == PAWL_OK && options->work != NULL) {
-        work->location = strdup(options->work);
-        status = work->location == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path")
-                                        : PAWL_OK;
-    }
-    if (status == PAWL_OK) {
-        status = pawl__serve_waits_new(&work->waits, reterr);
-    }
-    if (status == PAWL_OK && work->location != NULL) {
-        status = pawl__serve_probe_start("work", ask, work, &work->probe, reterr);
-    }
-    return status == PAWL_OK && work->location != NULL && options->work_sweep_ms > 0
-               ? pawl__serve_maintenance_start(
-                   work, work->clock, options->work_sweep_ms, &work->maintenance, reterr)
-               : status;
+    TRY(pawl__serve_probe_start("work", ask, work, &work->probe, reterr));
+    return options->work_sweep_ms > 0 ? pawl__serve_maintenance_start(
+               work, work->clock, options->work_sweep_ms, &work->maintenance, reterr)
+                                      : PAWL_OK;
 }
 
 pawl_status pawl__serve_work_new(const struct pawl__serve_options *options,
@@ -173,7 +155,7 @@ void pawl__serve_work_cancel_waits(struct node_work *work)
         return;
     }
     pawl__lock(&work->lock);
-    work->stopping = true; /* first: whoever is not run any more is told why */
+    work->stopping = true; /* first: claims that are refused from here on learn why */
     pawl_work *store = atomic_load(&work->store);
     pawl__unlock(&work->lock);
     pawl__serve_probe_cancel(work->probe);
@@ -214,10 +196,10 @@ pawl_status pawl__serve_work_close(struct node_work *work, pawl_error *reterr)
         return PAWL_OK;
     }
     pawl_work *store = atomic_load(&work->store);
-    pawl_status status = stop_threads(work, CALM_MS_MAX, NULL);
+    pawl_status status = stop_threads(work, STOP_MS_MAX, NULL);
     if (status != PAWL_OK) {
         pawl_work_interrupt(store);
-        status = stop_threads(work, END_MS_MAX, reterr);
+        status = stop_threads(work, INTERRUPTED_MS_MAX, reterr);
     }
     if (status != PAWL_OK) {
         return status;
@@ -227,8 +209,7 @@ pawl_status pawl__serve_work_close(struct node_work *work, pawl_error *reterr)
     pawl__serve_probe_free(work->probe);
     pawl_work_close(store);
     if (work->ready) {
-        pawl__cond_done(&work->changed);
-        pawl__lock_done(&work->lock);
+        pawl__lock_cond_done(&work->lock, &work->changed);
     }
     free(work->location);
     free(work);
@@ -257,17 +238,25 @@ bool pawl__serve_work_wait(struct node_work *work, void (*run)(void *context), v
     return pawl__serve_waits_run(work->waits, run, context);
 }
 
-/* One opens it, the others wait for that. True: it is for the caller to open. */
-static bool may_open(struct node_work *work)
+/* Waits until `busy` is false. False: it is still true after `ms_max`. */
+static bool await_locked(struct node_work *work, const bool *busy, int64_t ms_max)
+    REQUIRES_LOCK(work->lock)
 {
-    int64_t deadline_ns = pawl__monotonic_ns(work->clock) + OPENING_MS_MAX * NS_PER_MS;
+    int64_t deadline_ns = pawl__monotonic_ns(work->clock) + ms_max * NS_PER_MS;
     bool in_time = true;
 
-    pawl__lock(&work->lock);
-    while (work->opening && in_time) {
+    while (*busy && in_time) {
         in_time = pawl__cond_wait_until(&work->changed, &work->lock, deadline_ns);
     }
-    bool mine = !work->opening && atomic_load(&work->store) == NULL;
+    return !*busy;
+}
+
+/* One request opens it, the others wait. True: the caller must open it. */
+static bool may_open(struct node_work *work)
+{
+    pawl__lock(&work->lock);
+    bool mine =
+        await_locked(work, &work->opening, OPENING_MS_MAX) && atomic_load(&work->store) == NULL;
     work->opening = work->opening || mine;
     pawl__unlock(&work->lock);
     return mine;
@@ -287,7 +276,7 @@ static void set_opened(struct node_work *work, pawl_work *store)
     pawl__unlock(&work->lock);
 }
 
-/* Where it is is not for clients; and whatever is wrong with it is not their fault. */
+/* Clients do not learn where the store is, and a broken store is not their fault. */
 static pawl_status explain(enum node_work_access access, pawl_error *error, pawl_error *reterr)
 {
     if (error->status == PAWL_NOT_FOUND && access == NODE_WORK_THAT_EXISTS) {
@@ -336,7 +325,7 @@ pawl_status pawl__serve_work_find(struct node_work *work,
     return PAWL_OK;
 }
 
-/* --- its numbers, and how it is --- */
+/* --- health --- */
 
 void pawl__serve_work_log_outcome(struct node_work *work, const pawl_error *error)
 {
@@ -353,19 +342,13 @@ pawl_status pawl__serve_work_health(struct node_work *work)
     return health == PAWL_OK ? pawl__serve_probe_status(work->probe) : health;
 }
 
-/* --- its numbers --- */
+/* --- metrics --- */
 
-/* One at a time: a store that hangs holds up one request, and the next ones do without its numbers. */
+/* One at a time: a store that hangs blocks one request, and the next ones leave its metrics out. */
 static bool begin_counting(struct node_work *work)
 {
-    int64_t deadline_ns = pawl__monotonic_ns(work->clock) + COUNTING_MS_MAX * NS_PER_MS;
-    bool in_time = true;
-
     pawl__lock(&work->lock);
-    while (work->counting && in_time) {
-        in_time = pawl__cond_wait_until(&work->changed, &work->lock, deadline_ns);
-    }
-    bool mine = !work->counting;
+    bool mine = await_locked(work, &work->counting, COUNTING_MS_MAX);
     work->counting = true;
     pawl__unlock(&work->lock);
     return mine;

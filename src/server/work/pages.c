@@ -11,7 +11,7 @@
 enum {
     LIMIT_DEFAULT = 100,
     LIMIT_MAX = 1000,
-    PAGE_BYTES = 8 << 20 /* a page ends behind the item that goes over it */
+    PAGE_BYTES = 8 << 20 /* a page ends after the item that exceeds it */
 };
 #define BODY_BYTES_MAX ((size_t)64 << 20)
 
@@ -25,9 +25,9 @@ struct page {
     pawl_error *reterr;
 };
 
-static struct node_work *work_of(void *context)
+static void page_done(struct page *page)
 {
-    return ((struct pawl__serve_node *)context)->work;
+    pawl__buf_done(&page->body);
 }
 
 static pawl_status start(struct page *page,
@@ -58,28 +58,20 @@ static bool has_room(struct page *page, pawl_view position)
     return false;
 }
 
-/* What a call that gives JSON gave, and its status; frees it. */
-static bool add(struct page *page, pawl_status status, char *json, size_t len)
+/* The status of a call and the JSON that it returned; frees it. */
+static bool add(struct page *page, pawl_status status, char **json, const size_t *len)
 {
     page->status = status;
     pawl__buf_add_text(&page->body, page->count++ == 0 ? "" : ",");
-    pawl__buf_add(&page->body, (pawl_view){ json, status == PAWL_OK ? len : 0 });
-    free(json);
+    pawl__buf_add(&page->body, (pawl_view){ *json, status == PAWL_OK ? *len : 0 });
+    pawl__text_free(json);
     return status == PAWL_OK && !page->body.broken;
 }
 
-/* Frees the page. `status` is that of the walk. A store that is not there has nothing. */
-static void answer(struct page *page,
-                   struct pawl__http_request *request,
-                   pawl_status status,
-                   const pawl_error *error)
+/* After the walk. */
+static pawl_status answer(struct page *page, struct pawl__http_request *request)
 {
-    status = status == PAWL_OK ? page->status : status;
-    if (status != PAWL_OK) {
-        pawl__buf_done(&page->body);
-        pawl__serve_work_fail(request, error);
-        return;
-    }
+    TRY(page->status);
     pawl__buf_add_text(&page->body, "],\"next\":");
     if (page->next[0] == '\0') {
         pawl__buf_add_text(&page->body, "null");
@@ -88,9 +80,10 @@ static void answer(struct page *page,
     }
     pawl__buf_add_text(&page->body, "}\n");
     pawl__http_answer_buf(request, 200, HTTP_JSON, &page->body);
+    return PAWL_OK;
 }
 
-/* The store to read from; NULL with PAWL_OK: there is none yet. */
+/* The store to read from; NULL with PAWL_OK: no store yet, so nothing is listed. */
 static pawl_status find(struct node_work *work, pawl_work **ret_store, pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
@@ -109,20 +102,17 @@ static pawl_status wrong_parameter(const char *name, pawl_status status, pawl_er
     return status == PAWL_OK ? PAWL_OK : pawl__fail_context(reterr, status, "%s", name);
 }
 
-/* Of a task that is not there nothing is listed: a name that was misspelt is not an empty task. */
+/* NOT_FOUND instead of an empty first page: a misspelt task is not an empty one. */
 static pawl_status check_task(pawl_work *store,
                               pawl_view task_id,
                               const struct page *page,
                               pawl_error *reterr)
 {
-    pawl_task *task = NULL;
+    AUTO(pawl_task_free_p) pawl_task *task = NULL;
 
-    if (task_id.len == 0 || page->count > 0 || page->from.len > 0) {
-        return PAWL_OK;
-    }
-    pawl_status status = pawl_task_get(store, task_id, &task, reterr);
-    pawl_task_free(task);
-    return status;
+    return task_id.len == 0 || page->count > 0 || page->from.len > 0
+               ? PAWL_OK
+               : pawl_task_get(store, task_id, &task, reterr);
 }
 
 /* --- tasks --- */
@@ -133,39 +123,36 @@ static bool add_task(void *context, const pawl_task *task)
     char *json = NULL;
     size_t len = 0;
 
-    if (!has_room(page, task->task_id)) {
-        return false;
-    }
-    pawl_status status = pawl_task_to_json(task, &json, &len, page->reterr);
-    return add(page, status, json, len);
+    return has_room(page, task->task_id)
+           && add(page, pawl_task_to_json(task, &json, &len, page->reterr), &json, &len);
 }
 
-void pawl__serve_work_task_list(struct pawl__http_request *request, void *context)
+static pawl_status list_tasks(struct pawl__http_request *request,
+                              struct node_work *work,
+                              pawl_error *reterr)
 {
     const pawl_view *name = pawl__http_query(request, "status");
-    pawl_error error = PAWL_ERROR_INIT;
     pawl_task_status wanted = PAWL_TASK_PENDING;
     pawl_work *store = NULL;
-    struct page page;
-    pawl_status status = start(&page, request, &error);
+    AUTO(page_done) struct page page;
 
-    if (status == PAWL_OK && name != NULL) {
-        status = wrong_parameter("status", pawl_task_status_parse(*name, &wanted, &error), &error);
+    TRY(start(&page, request, reterr));
+    if (name != NULL) {
+        TRY(wrong_parameter("status", pawl_task_status_parse(*name, &wanted, reterr), reterr));
     }
-    if (status == PAWL_OK) {
-        status = find(work_of(context), &store, &error);
+    TRY(find(work, &store, reterr));
+    if (store != NULL) {
+        TRY(pawl_task_page(store,
+                           name == NULL ? NULL : &wanted,
+                           page.from,
+                           page.limit + 1,
+                           add_task,
+                           &page,
+                           reterr));
     }
-    if (status == PAWL_OK && store != NULL) {
-        status = pawl_task_page(store,
-                                name == NULL ? NULL : &wanted,
-                                page.from,
-                                page.limit + 1,
-                                add_task,
-                                &page,
-                                &error);
-    }
-    answer(&page, request, status, &error);
+    return answer(&page, request);
 }
+DEFINE_HANDLER(pawl__serve_work_task_list, list_tasks)
 
 /* --- items --- */
 
@@ -175,11 +162,8 @@ static bool add_item(void *context, const pawl_item *item)
     char *json = NULL;
     size_t len = 0;
 
-    if (!has_room(page, item->work_item_id)) {
-        return false;
-    }
-    pawl_status status = pawl_item_to_json(item, &json, &len, page->reterr);
-    return add(page, status, json, len);
+    return has_room(page, item->work_item_id)
+           && add(page, pawl_item_to_json(item, &json, &len, page->reterr), &json, &len);
 }
 
 static pawl_status read_filter(const struct pawl__http_request *request,
@@ -189,46 +173,37 @@ static pawl_status read_filter(const struct pawl__http_request *request,
 {
     const pawl_view *status_name = pawl__http_query(request, "status");
     pawl_item_status wanted = PAWL_ITEM_PENDING;
-    pawl_status status = PAWL_OK;
 
     if (status_name != NULL) {
-        status = wrong_parameter(
-            "status", pawl_item_status_parse(*status_name, &wanted, reterr), reterr);
+        TRY(wrong_parameter(
+            "status", pawl_item_status_parse(*status_name, &wanted, reterr), reterr));
         filter->statuses = 1U << wanted;
     }
     filter->by_id = true;
     filter->from_id = page->from;
     filter->limit = page->limit + 1;
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_query_name(request, "type", &filter->work_type, reterr);
-    }
-    return status == PAWL_OK
-               ? pawl__serve_work_query_name(request, "task", &filter->task_id, reterr)
-               : status;
+    TRY(pawl__serve_work_query_name(request, "type", &filter->work_type, reterr));
+    return pawl__serve_work_query_name(request, "task", &filter->task_id, reterr);
 }
 
-void pawl__serve_work_item_list(struct pawl__http_request *request, void *context)
+static pawl_status list_items(struct pawl__http_request *request,
+                              struct node_work *work,
+                              pawl_error *reterr)
 {
     pawl_item_filter filter = PAWL_ITEM_FILTER_INIT;
-    pawl_error error = PAWL_ERROR_INIT;
     pawl_work *store = NULL;
-    struct page page;
-    pawl_status status = start(&page, request, &error);
+    AUTO(page_done) struct page page;
 
-    if (status == PAWL_OK) {
-        status = read_filter(request, &page, &filter, &error);
+    TRY(start(&page, request, reterr));
+    TRY(read_filter(request, &page, &filter, reterr));
+    TRY(find(work, &store, reterr));
+    if (store != NULL) {
+        TRY(pawl_work_list(store, &filter, add_item, &page, reterr));
+        TRY(check_task(store, filter.task_id, &page, reterr));
     }
-    if (status == PAWL_OK) {
-        status = find(work_of(context), &store, &error);
-    }
-    if (status == PAWL_OK && store != NULL) {
-        status = pawl_work_list(store, &filter, add_item, &page, &error);
-    }
-    if (status == PAWL_OK && store != NULL) {
-        status = check_task(store, filter.task_id, &page, &error);
-    }
-    answer(&page, request, status, &error);
+    return answer(&page, request);
 }
+DEFINE_HANDLER(pawl__serve_work_item_list, list_items)
 
 /* --- checkpoints --- */
 
@@ -240,11 +215,9 @@ static bool add_checkpoint(void *context, const pawl_checkpoint *checkpoint)
     size_t len = 0;
 
     (void)snprintf(position, sizeof(position), "%lld", (long long)checkpoint->sequence_number);
-    if (!has_room(page, pawl_view_of(position))) {
-        return false;
-    }
-    pawl_status status = pawl_checkpoint_to_json(checkpoint, &json, &len, page->reterr);
-    return add(page, status, json, len);
+    return has_room(page, pawl_view_of(position))
+           && add(
+               page, pawl_checkpoint_to_json(checkpoint, &json, &len, page->reterr), &json, &len);
 }
 
 pawl_status pawl__serve_work_query_type(const struct pawl__http_request *request,
@@ -260,33 +233,26 @@ pawl_status pawl__serve_work_query_type(const struct pawl__http_request *request
                : wrong_parameter("type", pawl_checkpoint_type_parse(*name, type, reterr), reterr);
 }
 
-void pawl__serve_work_checkpoint_list(struct pawl__http_request *request, void *context)
+static pawl_status list_checkpoints(struct pawl__http_request *request,
+                                    struct node_work *work,
+                                    pawl_error *reterr)
 {
     static const uint64_t numbers[2] = { 0, INT64_MAX };
     pawl_view task_id = pawl__http_part(request, "task");
     pawl_checkpoint_type wanted = PAWL_CHECKPOINT_MANUAL_CHECKPOINT;
     const pawl_checkpoint_type *type = NULL;
-    pawl_error error = PAWL_ERROR_INIT;
     pawl_work *store = NULL;
     uint64_t from = 0;
-    struct page page;
-    pawl_status status = start(&page, request, &error);
+    AUTO(page_done) struct page page;
 
-    if (status == PAWL_OK) {
-        status = pawl__http_query_number(request, "from", numbers, &from, &error);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__serve_work_query_type(request, &wanted, &type, &error);
-    }
-    if (status == PAWL_OK) { /* of a task: without a store there is none */
-        status = pawl__serve_work_find(work_of(context), NODE_WORK_THAT_EXISTS, &store, &error);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_checkpoint_page(
-            store, task_id, type, (int64_t)from, page.limit + 1, add_checkpoint, &page, &error);
-    }
-    if (status == PAWL_OK) {
-        status = check_task(store, task_id, &page, &error);
-    }
-    answer(&page, request, status, &error);
+    TRY(start(&page, request, reterr));
+    TRY(pawl__http_query_number(request, "from", numbers, &from, reterr));
+    TRY(pawl__serve_work_query_type(request, &wanted, &type, reterr));
+    /* Of a task: without a store there is none. */
+    TRY(pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr));
+    TRY(pawl_checkpoint_page(
+        store, task_id, type, (int64_t)from, page.limit + 1, add_checkpoint, &page, reterr));
+    TRY(check_task(store, task_id, &page, reterr));
+    return answer(&page, request);
 }
+DEFINE_HANDLER(pawl__serve_work_checkpoint_list, list_checkpoints)

@@ -62,51 +62,46 @@ static void add_counts(struct pawl__object *object, const pawl_work_stats *stats
     pawl__object_time(object, "oldest_pending_at", stats->oldest_pending_us);
 }
 
-/* The store NULL: there is none, and so nothing in it. */
+/* Without a store (NULL) all counts are 0. */
 static pawl_status write_stats(pawl_work *store, struct pawl__buf *body, pawl_error *reterr)
 {
     struct rows types = { .body = body };
     struct rows tasks = { .body = body };
     pawl_work_stats stats = { 0 };
-    pawl_status status = store == NULL ? PAWL_OK : pawl_work_get_stats(store, &stats, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
+    if (store != NULL) {
+        TRY(pawl_work_get_stats(store, &stats, reterr));
     }
     struct pawl__object object = pawl__object_start(body);
     add_counts(&object, &stats);
     pawl__object_key(&object, "types");
     pawl__buf_add_char(body, '[');
     if (store != NULL) {
-        status = pawl_work_type_stats(store, add_type, &types, reterr);
+        TRY(pawl_work_type_stats(store, add_type, &types, reterr));
     }
     pawl__buf_add_char(body, ']');
     pawl__object_key(&object, "checkpoints_of_tasks");
     pawl__buf_add_char(body, '[');
-    if (store != NULL && status == PAWL_OK) {
-        status = pawl_work_checkpoint_growth(store, add_growth, &tasks, reterr);
+    if (store != NULL) {
+        TRY(pawl_work_checkpoint_growth(store, add_growth, &tasks, reterr));
     }
     pawl__buf_add_char(body, ']');
     pawl__object_end(&object);
     pawl__buf_add_char(body, '\n');
-    return status;
+    return PAWL_OK;
 }
 
-void pawl__serve_work_stats(struct pawl__http_request *request, void *context)
+static pawl_status show_stats(struct pawl__http_request *request,
+                              struct node_work *work,
+                              pawl_error *reterr)
 {
-    struct node_work *work = ((struct pawl__serve_node *)context)->work;
-    struct pawl__buf body = BUF_INIT(BODY_BYTES_MAX);
-    pawl_error error = PAWL_ERROR_INIT;
+    AUTO(pawl__buf_done) struct pawl__buf body = BUF_INIT(BODY_BYTES_MAX);
     pawl_work *store = NULL;
-    pawl_status status = pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, &error);
+    pawl_status status = pawl__serve_work_find(work, NODE_WORK_THAT_EXISTS, &store, reterr);
 
-    if (status == PAWL_OK || status == PAWL_NOT_FOUND) {
-        status = write_stats(store, &body, &error);
-    }
-    if (status == PAWL_OK) {
-        pawl__http_answer_buf(request, 200, HTTP_JSON, &body);
-    } else {
-        pawl__buf_done(&body);
-        pawl__serve_work_fail(request, &error);
-    }
+    TRY(status == PAWL_NOT_FOUND ? PAWL_OK : status);
+    TRY(write_stats(store, &body, reterr));
+    pawl__http_answer_buf(request, 200, HTTP_JSON, &body);
+    return PAWL_OK;
 }
+DEFINE_HANDLER(pawl__serve_work_stats, show_stats)

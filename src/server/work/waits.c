@@ -1,5 +1,5 @@
-/* Threads for those who wait for items: one each while it waits, and no more than so many, so that
- * waiting takes no thread from anything else. */
+/* Threads for claims that wait for items: one each, up to a limit, so that waiting takes no thread from other
+ * requests. */
 #include <stdlib.h>
 
 #include "base/core/error.h"
@@ -8,7 +8,7 @@
 
 struct wait_slot {
     struct node_waits *waits;
-    struct pawl__thread thread; /* also one that has ended and was not joined yet */
+    struct pawl__thread thread; /* may have ended without being joined */
     bool busy;
     void (*run)(void *context);
     void *context;
@@ -56,7 +56,7 @@ static bool start_locked(struct node_waits *waits, void (*run)(void *context), v
         struct wait_slot *slot = &waits->slots[i];
 
         if (!slot->busy) {
-            pawl__thread_join(&slot->thread); /* it has nothing left to do */
+            pawl__thread_join(&slot->thread); /* it has ended */
             slot->run = run;
             slot->context = context;
             slot->busy = pawl__thread_start(&slot->thread, "pawl-work-wait", run_slot, slot, NULL)
