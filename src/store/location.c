@@ -11,7 +11,9 @@ enum { CONNECTIONS_MAX = 256, URL_BYTES_MAX = 8192 };
 void pawl__location_done(struct pawl__location *location)
 {
     free(location->path);
+    free(location->app);
     location->path = NULL;
+    location->app = NULL;
 }
 
 static bool take_prefix(pawl_view *text, const char *prefix)
@@ -89,9 +91,27 @@ static bool parse_connections(pawl_view text, uint32_t *ret_connections)
     return number >= 1 && number <= CONNECTIONS_MAX;
 }
 
+static pawl_status set_app(pawl_view name, struct pawl__location *location, pawl_error *reterr)
+{
+    if (location->app != NULL && !pawl__view_is(name, location->app)) {
+        pawl_view shown = { name.data, MIN(name.len, (size_t)64) };
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "the location says 'app=%.64s', and also 'app=%.*s'",
+                          location->app,
+                          VIEW_ARGS(shown));
+    }
+    free(location->app);
+    location->app = pawl__view_dup(name);
+    return location->app != NULL ? PAWL_OK : pawl__fail(reterr, PAWL_NOMEM, "no memory for a name");
+}
+
 /* The URL is libpq's but for our own parameters, which libpq would refuse. Nothing of it is shown:
  * it may hold a password. */
-static pawl_status parse_url(pawl_view text, struct pawl__location *location, pawl_error *reterr)
+static pawl_status parse_url(pawl_view text,
+                             bool may_name_app,
+                             struct pawl__location *location,
+                             pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf url = BUF_INIT(URL_BYTES_MAX);
     pawl_view base = { NULL, 0 };
@@ -103,7 +123,9 @@ static pawl_status parse_url(pawl_view text, struct pawl__location *location, pa
     pawl__buf_add(&url, base);
     while (pawl__view_split(&text, '&', &parameter)) {
         pawl_view rest = parameter;
-        if (!take_prefix(&rest, "connections=")) {
+        if (may_name_app && take_prefix(&rest, "app=")) {
+            TRY(set_app(rest, location, reterr));
+        } else if (!take_prefix(&rest, "connections=")) {
             pawl__buf_add_char(&url, before);
             pawl__buf_add(&url, parameter);
             before = '&';
@@ -147,7 +169,7 @@ static pawl_status parse(const char *text, struct pawl__location *location, pawl
                    : pawl__fail(reterr, PAWL_INVALID, "nothing may stand behind 'memory:'");
     }
     if (pawl__location_is_postgres(text)) {
-        return parse_url(rest, location, reterr);
+        return parse_url(rest, false, location, reterr);
     }
     if (!take_prefix(&rest, "sqlite:") && looks_like_a_scheme(rest)) {
         return pawl__fail(
@@ -158,16 +180,58 @@ static pawl_status parse(const char *text, struct pawl__location *location, pawl
     return parse_file(rest, location, reterr);
 }
 
-pawl_status pawl__location_parse(const char *text,
-                                 struct pawl__location *ret_location,
-                                 pawl_error *reterr)
+static pawl_status parse_app(const char *text, struct pawl__location *location, pawl_error *reterr)
+{
+    if (text == NULL || text[0] == '\0') {
+        return pawl__fail(reterr, PAWL_INVALID, "the location is empty");
+    }
+    pawl_view rest = pawl_view_of(text);
+    if (pawl__location_is_postgres(text)) {
+        return parse_url(rest, true, location, reterr);
+    }
+    bool in_memory = take_prefix(&rest, "memory:");
+    if (in_memory && rest.len == 0) {
+        location->scheme = PAWL__AT_MEMORY;
+        return PAWL_OK;
+    }
+    if (in_memory || strstr(text, "://") != NULL) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "location '%s' is neither a directory nor postgres:// nor memory:",
+                          text);
+    }
+    location->scheme = PAWL__AT_DIRECTORY;
+    location->path = strdup(text);
+    return location->path != NULL ? PAWL_OK
+                                  : pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
+}
+
+static pawl_status parse_by(pawl__location_parser *parser,
+                            const char *text,
+                            struct pawl__location *ret_location,
+                            pawl_error *reterr)
 {
     struct pawl__location location = { 0 };
-    pawl_status status = parse(text, &location, reterr);
+    pawl_status status = parser(text, &location, reterr);
+
     if (status != PAWL_OK) {
         pawl__location_done(&location);
         return status;
     }
     *ret_location = location;
     return PAWL_OK;
+}
+
+pawl_status pawl__location_parse(const char *text,
+                                 struct pawl__location *ret_location,
+                                 pawl_error *reterr)
+{
+    return parse_by(parse, text, ret_location, reterr);
+}
+
+pawl_status pawl__location_parse_app(const char *text,
+                                     struct pawl__location *ret_location,
+                                     pawl_error *reterr)
+{
+    return parse_by(parse_app, text, ret_location, reterr);
 }

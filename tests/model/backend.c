@@ -101,10 +101,11 @@ static const struct work_store_ops model_store = {
 };
 
 static pawl_status open_model(const struct pawl__location *location,
-                              const struct work_setup *setup,
-                              struct work_backend **ret_backend,
+                              const void *given,
+                              void *ret_backend,
                               pawl_error *reterr)
 {
+    const struct work_setup *setup = given;
     struct work_model *backend = calloc(1, sizeof(*backend));
 
     (void)location;
@@ -129,7 +130,7 @@ static pawl_status open_model(const struct pawl__location *location,
         model_close(&backend->base);
         return status;
     }
-    *ret_backend = &backend->base;
+    *(struct work_backend **)ret_backend = &backend->base;
     return PAWL_OK;
 }
 

@@ -323,7 +323,8 @@ static uint64_t work_of(uint64_t keys, uint64_t step)
     struct app_store *store = NULL;
     pawl_error error = PAWL_ERROR_INIT;
 
-    assert_ok(pawl__app_memory_open(&store, &error), &error);
+    assert_ok(pawl__app_store_open("memory:", &(struct app_store_options){ 0 }, &store, &error),
+              &error);
     for (uint64_t i = 0; i < keys; i++) {
         struct app_key key = pawl__app_key_plog(1, 0, 1 + i * step % keys);
         const struct app_entry entry = {

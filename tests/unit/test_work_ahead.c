@@ -381,9 +381,9 @@ static void close_under(struct work_fixture *f, uint32_t wait_ms, struct claimer
     for (int ms = 0; calls < WORKERS; ms++) {
         assert_true(ms < WAIT_MS_MAX);
         poll(NULL, 0, 1);
-        pawl__lock(&f->work->calls.lock);
-        calls = f->work->calls.count;
-        pawl__unlock(&f->work->calls.lock);
+        pawl__lock(&f->work->engine.calls.lock);
+        calls = f->work->engine.calls.count;
+        pawl__unlock(&f->work->engine.calls.lock);
     }
     pawl_work_close(f->work);
     f->work = NULL;

@@ -28,9 +28,7 @@ uint16_t pawl_app_partition_of(const pawl_app *app, uint64_t workspace)
 
 pawl_status pawl__app_refuse_reader(const pawl_app *app, pawl_error *reterr)
 {
-    return app->options.read_only
-               ? pawl__fail(reterr, PAWL_DENIED, "the application was opened for reading")
-               : PAWL_OK;
+    return app->options.read_only ? pawl__fail_read_only("the application", reterr) : PAWL_OK;
 }
 
 pawl_status pawl_app_wait(pawl_app *app, uint32_t timeout_ms, pawl_error *reterr)

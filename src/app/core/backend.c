@@ -4,73 +4,18 @@
 #include <string.h>
 
 #include "base/core/error.h"
-#include "base/os/fs.h"
-#include "store/location.h"
 
-enum { URL_BYTES_MAX = 8192, KEY_BYTES_MAX = 1 << 20 };
+enum { KEY_BYTES_MAX = 1 << 20 };
 
-/* Which application of a database: ours to read, libpq would refuse it. */
-static pawl_status take_app_name(const char *location,
-                                 struct pawl__buf *url,
-                                 char **ret_name,
-                                 pawl_error *reterr)
+static pawl_status open_directory(const struct pawl__location *location,
+                                  const void *setup,
+                                  void *ret_store,
+                                  pawl_error *reterr)
 {
-    static const char prefix[] = "app=";
-    pawl_view rest = pawl_view_of(location);
-    pawl_view base = { NULL, 0 };
-    pawl_view parameter;
-    char before = '?';
+    pawl_status status = pawl__app_rocksdb_open(location, setup, ret_store, reterr);
 
-    (void)!pawl__view_split(&rest, '?', &base);
-    pawl__buf_add(url, base);
-    while (pawl__view_split(&rest, '&', &parameter)) {
-        pawl_view taken;
-        pawl_view name = parameter;
-        if (pawl__view_take(&name, strlen(prefix), &taken) && pawl__view_is(taken, prefix)) {
-            if (*ret_name != NULL && !pawl__view_is(name, *ret_name)) {
-                pawl_view shown = { name.data, MIN(name.len, (size_t)64) };
-                return pawl__fail(reterr,
-                                  PAWL_INVALID,
-                                  "the location says 'app=%.64s', and also 'app=%.*s'",
-                                  *ret_name,
-                                  VIEW_ARGS(shown));
-            }
-            free(*ret_name);
-            *ret_name = pawl__view_dup(name);
-        } else {
-            pawl__buf_add_char(url, before);
-            pawl__buf_add(url, parameter);
-            before = '&';
-        }
-    }
-    return pawl__buf_check(url, "the URL", reterr);
-}
-
-static pawl_status open_postgres(const char *location,
-                                 const struct app_store_options *options,
-                                 struct app_store **ret_store,
-                                 pawl_error *reterr)
-{
-    AUTO(pawl__buf_done) struct pawl__buf url = BUF_INIT(URL_BYTES_MAX);
-    AUTO(pawl__text_free) char *name = NULL;
-    struct app_store_options with_name = *options;
-
-    TRY(take_app_name(location, &url, &name, reterr));
-    if (options->app_name == NULL) {
-        with_name.app_name = name;
-    } else if (name != NULL && strcmp(name, options->app_name) != 0) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "the location says 'app=%.64s', the descriptor '%s'",
-                          name,
-                          options->app_name);
-    }
-    return pawl__app_postgres_open(url.data, &with_name, ret_store, reterr);
-}
-
-static bool begins_with(const char *text, const char *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
+    return status == PAWL_OK ? status
+                             : pawl__fail_context(reterr, status, "open '%s'", location->path);
 }
 
 pawl_status pawl__app_store_open(const char *location,
@@ -78,23 +23,15 @@ pawl_status pawl__app_store_open(const char *location,
                                  struct app_store **ret_store,
                                  pawl_error *reterr)
 {
-    if (location == NULL || location[0] == '\0') {
-        return pawl__fail(reterr, PAWL_INVALID, "the location is empty");
-    }
-    if (strcmp(location, "memory:") == 0) {
-        return pawl__app_memory_open(ret_store, reterr);
-    }
-    if (pawl__location_is_postgres(location)) {
-        return open_postgres(location, options, ret_store, reterr);
-    }
-    if (strstr(location, "://") != NULL || begins_with(location, "memory:")) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "location '%s' is neither a directory nor postgres:// nor memory:",
-                          location);
-    }
-    pawl_status status = pawl__app_rocksdb_open(location, options, ret_store, reterr);
-    return status == PAWL_OK ? status : pawl__fail_context(reterr, status, "open '%s'", location);
+    static const struct pawl__backends backends = {
+        .what = "an application",
+        .parse = pawl__location_parse_app,
+        .at = { [PAWL__AT_MEMORY] = pawl__app_memory_open,
+                [PAWL__AT_DIRECTORY] = open_directory,
+                [PAWL__AT_POSTGRES] = pawl__app_postgres_open },
+    };
+
+    return pawl__open_backend(&backends, location, NULL, options, ret_store, reterr);
 }
 
 pawl_status pawl__app_store_flush_last(struct app_store *store,

@@ -9,6 +9,7 @@
 #include "app/core/keys.h"
 #include "base/core/arena.h"
 #include "base/core/macros.h"
+#include "engine/open.h"
 
 enum app_mode {
     APP_PUT,    /* whatever is there */
@@ -132,15 +133,10 @@ PAWL_MUST_USE pawl_status pawl__app_store_flush_last(struct app_store *store, /*
 void pawl__app_store_close(struct app_store *store); /* NULL is fine */
 DEFINE_AUTO(struct app_store *, pawl__app_store_close)
 
-PAWL_MUST_USE pawl_status pawl__app_memory_open(struct app_store **ret_store, pawl_error *reterr);
-PAWL_MUST_USE pawl_status pawl__app_rocksdb_open(const char *dir,
-                                                 const struct app_store_options *options,
-                                                 struct app_store **ret_store,
-                                                 pawl_error *reterr);
-PAWL_MUST_USE pawl_status pawl__app_postgres_open(const char *url,
-                                                  const struct app_store_options *options,
-                                                  struct app_store **ret_store,
-                                                  pawl_error *reterr);
+/* Their setup is a struct app_store_options. */
+PAWL_MUST_USE pawl__backend_open pawl__app_memory_open;
+PAWL_MUST_USE pawl__backend_open pawl__app_rocksdb_open;
+PAWL_MUST_USE pawl__backend_open pawl__app_postgres_open;
 
 /* Calls `visitor` with the name of every application in the database, in order. */
 PAWL_MUST_USE pawl_status pawl__app_postgres_list(const char *url,

@@ -239,7 +239,10 @@ static pawl_status write_anchor(struct app_store *store, pawl_view text, pawl_er
     return PAWL_OK;
 }
 
-pawl_status pawl__app_memory_open(struct app_store **ret_store, pawl_error *reterr)
+pawl_status pawl__app_memory_open(const struct pawl__location *location,
+                                  const void *setup,
+                                  void *ret_store,
+                                  pawl_error *reterr)
 {
     static const struct app_store_ops ops = {
         .close = close_memory,
@@ -251,6 +254,8 @@ pawl_status pawl__app_memory_open(struct app_store **ret_store, pawl_error *rete
     };
     struct memory *memory = calloc(1, sizeof(*memory));
 
+    (void)location;
+    (void)setup;
     if (memory == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
     }
@@ -264,6 +269,6 @@ pawl_status pawl__app_memory_open(struct app_store **ret_store, pawl_error *rete
     }
     memory->base.ops = &ops;
     memory->base.anchor_name = "memory";
-    *ret_store = &memory->base;
+    *(struct app_store **)ret_store = &memory->base;
     return PAWL_OK;
 }

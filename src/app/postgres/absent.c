@@ -2,13 +2,13 @@
 #include "store/absent.h"
 #include "app/core/backend.h"
 
-pawl_status pawl__app_postgres_open(const char *url,
-                                    const struct app_store_options *options,
-                                    struct app_store **ret_store,
+pawl_status pawl__app_postgres_open(const struct pawl__location *location,
+                                    const void *setup,
+                                    void *ret_store,
                                     pawl_error *reterr)
 {
-    (void)url;
-    (void)options;
+    (void)location;
+    (void)setup;
     (void)ret_store;
     return pawl__fail_absent(reterr, "PostgreSQL", "postgres");
 }

@@ -301,9 +301,24 @@ static pawl_status open_at(struct app_postgres *self,
     return connect_all(self, options, reterr);
 }
 
-pawl_status pawl__app_postgres_open(const char *url,
-                                    const struct app_store_options *options,
-                                    struct app_store **ret_store,
+/* The location and the descriptor may both name the application. */
+static pawl_status check_app_name(const struct pawl__location *location,
+                                  const struct app_store_options *options,
+                                  pawl_error *reterr)
+{
+    return location->app == NULL || options->app_name == NULL
+                   || strcmp(location->app, options->app_name) == 0
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_INVALID,
+                            "the location says 'app=%.64s', the descriptor '%s'",
+                            location->app,
+                            options->app_name);
+}
+
+pawl_status pawl__app_postgres_open(const struct pawl__location *location,
+                                    const void *setup,
+                                    void *ret_store,
                                     pawl_error *reterr)
 {
     static const struct app_store_ops ops = {
@@ -315,9 +330,10 @@ pawl_status pawl__app_postgres_open(const char *url,
         .read_anchor = pawl__app_pg_read_anchor,
         .write_anchor = pawl__app_pg_write_anchor,
     };
-    AUTO(pawl__location_done) struct pawl__location location = { 0 };
+    struct app_store_options options = *(const struct app_store_options *)setup;
 
-    TRY(pawl__location_parse(url, &location, reterr));
+    TRY(check_app_name(location, &options, reterr));
+    options.app_name = options.app_name == NULL ? location->app : options.app_name;
     struct app_postgres *self = calloc(1, sizeof(*self));
     if (self == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
@@ -325,11 +341,11 @@ pawl_status pawl__app_postgres_open(const char *url,
     self->base.ops = &ops;
     self->base.name = self->name;
     self->base.anchor_name = "column 'anchor' of table pawl.apps";
-    pawl_status status = open_at(self, &location, options, reterr);
+    pawl_status status = open_at(self, location, &options, reterr);
     if (status != PAWL_OK) {
         close_store(&self->base);
         return status;
     }
-    *ret_store = &self->base;
+    *(struct app_store **)ret_store = &self->base;
     return PAWL_OK;
 }

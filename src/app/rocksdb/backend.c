@@ -317,9 +317,9 @@ static pawl_status open_engine(struct rocksdb_store *self,
     return pawl__rocks_open(self->path, &native, &self->db, reterr);
 }
 
-pawl_status pawl__app_rocksdb_open(const char *dir,
-                                   const struct app_store_options *options,
-                                   struct app_store **ret_store,
+pawl_status pawl__app_rocksdb_open(const struct pawl__location *location,
+                                   const void *setup,
+                                   void *ret_store,
                                    pawl_error *reterr)
 {
     static const struct app_store_ops ops = {
@@ -332,12 +332,14 @@ pawl_status pawl__app_rocksdb_open(const char *dir,
         .write_anchor = write_anchor,
         .check_place = check_place,
     };
+    const struct app_store_options *options = setup;
     struct rocksdb_store *self = calloc(1, sizeof(*self));
+
     if (self == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
     }
     self->base.ops = &ops;
-    pawl_status status = take_name(self, dir, options->app_name, reterr);
+    pawl_status status = take_name(self, location->path, options->app_name, reterr);
     if (status == PAWL_OK && options->must_exist) {
         status = check_exists(self, reterr);
     }
@@ -351,6 +353,6 @@ pawl_status pawl__app_rocksdb_open(const char *dir,
         close_store(&self->base);
         return status;
     }
-    *ret_store = &self->base;
+    *(struct app_store **)ret_store = &self->base;
     return PAWL_OK;
 }

@@ -110,16 +110,17 @@ static pawl_status check_neighbour(const char *place,
 /* --- without an anchor --- */
 
 /* *ret_id 0: it was never made whole. */
-static pawl_status read_id(const char *path, uint32_t *ret_id, pawl_error *reterr)
+static pawl_status read_id(char *path, uint32_t *ret_id, pawl_error *reterr)
 {
     const struct app_store_options options = { .must_exist = true, .read_only = true };
     const struct app_range range = { .family = APP_META, .limit = 1, .bytes_max = SIZE_MAX };
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     AUTO(pawl__app_store_close_p) struct app_store *store = NULL;
+    const struct pawl__location location = { .scheme = PAWL__AT_DIRECTORY, .path = path };
     struct app_entry entry;
     struct app_key_parts parts = { .app = 0 };
     size_t count = 0;
-    pawl_status status = pawl__app_rocksdb_open(path, &options, &store, reterr);
+    pawl_status status = pawl__app_rocksdb_open(&location, &options, &store, reterr);
 
     if (status == PAWL_OK) {
         status = store->ops->scan(store, &range, &arena, &entry, &count, reterr);

@@ -58,7 +58,7 @@ pawl_status pawl__ledger_batch_check(const pawl_ledger *ledger,
                                      struct ledger_batch *batch,
                                      pawl_error *reterr)
 {
-    int64_t now_us = pawl__wall_us(ledger->calls.clock);
+    int64_t now_us = pawl__wall_us(ledger->engine.clock);
 
     for (size_t i = 0; i < batch->count; i++) {
         pawl_event *event = &batch->events[i];

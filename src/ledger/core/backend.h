@@ -17,8 +17,8 @@
 #include <pawl/ledger.h>
 
 #include "base/thread/cancel.h"
+#include "engine/open.h"
 #include "ledger/core/plan.h"
-#include "store/location.h"
 
 /* Takes one event, borrowed for the call; anything but PAWL_OK ends the walk with it. */
 typedef pawl_status (*ledger_event_sink)(void *context,
@@ -232,21 +232,14 @@ struct ledger_backend_ops {
                            pawl_error *reterr);
 };
 
-pawl_status pawl__ledger_memory_open(const struct pawl__location *location,
-                                     const pawl_ledger_options *options,
-                                     struct ledger_backend **ret_backend,
-                                     pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_open(const struct pawl__location *location,
-                                     const pawl_ledger_options *options,
-                                     struct ledger_backend **ret_backend,
-                                     pawl_error *reterr);
+/* Their setup is a pawl_ledger_options. */
+PAWL_MUST_USE pawl__backend_open pawl__ledger_memory_open;
+PAWL_MUST_USE pawl__backend_open pawl__ledger_sqlite_open;
+PAWL_MUST_USE pawl__backend_open pawl__ledger_postgres_open;
+
 /* Moves the log into the file and empties it, so that the file alone is everything. Of a backend
  * that nobody else has open. */
 PAWL_MUST_USE pawl_status pawl__ledger_sqlite_flush(struct ledger_backend *base,
                                                     pawl_error *reterr);
-pawl_status pawl__ledger_postgres_open(const struct pawl__location *location,
-                                       const pawl_ledger_options *options,
-                                       struct ledger_backend **ret_backend,
-                                       pawl_error *reterr);
 
 #endif

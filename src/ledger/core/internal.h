@@ -2,13 +2,7 @@
 #ifndef PAWL_LEDGER_CORE_INTERNAL_H
 #define PAWL_LEDGER_CORE_INTERNAL_H
 
-#include <stdatomic.h>
-
-#include "base/core/sized.h"
-#include "base/thread/thread.h"
-#include "base/thread/watch.h"
-#include "engine/calls.h"
-#include "engine/committer.h"
+#include "engine/engine.h"
 #include "ledger/core/backend.h"
 #include "ledger/core/write.h"
 
@@ -18,18 +12,23 @@ enum { LEDGER_GROUP_MAX = 1000 }; /* requests that one transaction serves, ... *
 #define LEDGER_PAYLOAD_BYTES_LIMIT (256U << 20)
 
 struct pawl_ledger {
-    struct pawl__calls calls; /* its clock; what writes is counted by the committer */
+    /* No calls are counted: all that writes waits for the committer, which answers everybody before it
+     * ends, and appending threads would meet at the counter's lock. */
+    struct pawl__engine engine;
     struct ledger_backend *backend;
     pawl_ledger_options options;
-    struct ledger_writer writer; /* the committer thread's */
-    struct pawl__commit *commit; /* NULL when read-only */
-    struct pawl__watch watch;    /* tells readers that there is more */
-    bool watch_ready;
-    struct pawl__thread settler; /* writes the anchor behind the commits */
-    struct pawl__cancel settler_cancel;
-    bool settler_ready;
-    atomic_bool interrupted; /* calls on the store end soon */
+    struct ledger_writer writer;       /* the committer thread's */
+    struct pawl__thread anchor_thread; /* writes the anchor after the commits */
+    struct pawl__cancel anchor_cancel;
+    bool anchor_ready;
 };
+
+/* pawl_ledger_open on a given clock: of a test, or a simulation. NULL: the real one. */
+PAWL_MUST_USE pawl_status pawl__ledger_open_at(const char *location,
+                                               const pawl_ledger_options *options,
+                                               struct pawl__clock *clock,
+                                               pawl_ledger **ret_ledger,
+                                               pawl_error *reterr);
 
 /* Puts a request through the group commit and returns its own answer. */
 PAWL_MUST_USE pawl_status pawl__ledger_submit(pawl_ledger *ledger,
@@ -85,11 +84,7 @@ PAWL_MUST_USE pawl_status pawl__ledger_check_filter(const pawl_event_filter *giv
                                                     pawl_event_filter *ret_filter,
                                                     pawl_error *reterr);
 
-/* The backend of a location alone: no threads, no anchor, nothing is checked. */
-PAWL_MUST_USE pawl_status pawl__ledger_backend_open(const char *location,
-                                                    const atomic_bool *interrupted, /* or NULL */
-                                                    const pawl_ledger_options *options,
-                                                    struct ledger_backend **ret_backend,
-                                                    pawl_error *reterr);
+/* The backend of a location alone, with the options: no threads, no anchor, nothing is checked. */
+extern const struct pawl__backends pawl__ledger_backends;
 
 #endif

@@ -5,18 +5,14 @@
 #include "base/core/argument.h"
 #include "base/core/error.h"
 #include "base/os/clock.h"
-#include "engine/open.h"
 #include "ledger/verify/verify.h"
 
-typedef pawl_status (*backend_open)(const struct pawl__location *location,
-                                    const pawl_ledger_options *options,
-                                    struct ledger_backend **ret_backend,
-                                    pawl_error *reterr);
-
-static const backend_open backends[] = {
-    [PAWL__AT_MEMORY] = pawl__ledger_memory_open,
-    [PAWL__AT_SQLITE] = pawl__ledger_sqlite_open,
-    [PAWL__AT_POSTGRES] = pawl__ledger_postgres_open,
+const struct pawl__backends pawl__ledger_backends = {
+    .what = "a ledger",
+    .parse = pawl__location_parse,
+    .at = { [PAWL__AT_MEMORY] = pawl__ledger_memory_open,
+            [PAWL__AT_SQLITE] = pawl__ledger_sqlite_open,
+            [PAWL__AT_POSTGRES] = pawl__ledger_postgres_open },
 };
 
 /* --- the group commit --- */
@@ -40,7 +36,7 @@ static pawl_status commit_group(void *context,
         requests[i] = request_of(items[i]);
     }
     TRY(pawl__ledger_write_group(&ledger->writer, requests, count, reterr));
-    pawl__watch_bump(&ledger->watch);
+    pawl__watch_bump(&ledger->engine.watch);
     return PAWL_OK;
 }
 
@@ -48,54 +44,48 @@ pawl_status pawl__ledger_submit(pawl_ledger *ledger,
                                 struct ledger_request *request,
                                 pawl_error *reterr)
 {
-    struct pawl__commit_item *item = &request->item;
-
-    if (ledger->commit == NULL) {
-        return pawl__fail(reterr, PAWL_DENIED, "the ledger was opened read-only");
-    }
-    /* The committer's own waits are bounded (busy_ms_max, the server's timeouts), so this is too.
-     */
-    return pawl__commit_submit(ledger->commit, &item, INT64_MAX, reterr);
+    return pawl__engine_submit(&ledger->engine, &request->item, reterr);
 }
 
 /* --- the anchor --- */
 
-#define SETTLE_EVERY_NS (500 * NS_PER_MS) /* promised: within a second */
+#define ANCHOR_EVERY_NS (500 * NS_PER_MS) /* promised: within a second */
 
-/* Waits for commits, lets some more come, then settles all of them at once. What fails is tried
- * again: the events themselves are durable whatever becomes of the anchor. */
-static void settle_main(void *context)
+/* Waits for a commit, lets more come for a while, then writes the anchor once for all of them. A failed
+ * write is tried again: the events are durable whatever becomes of the anchor. */
+static void anchor_main(void *context)
 {
     pawl_ledger *ledger = context;
     struct ledger_backend *backend = ledger->backend;
-    uint32_t settled = 0;
+    struct pawl__watch *watch = &ledger->engine.watch;
+    uint32_t anchored = 0;
 
-    while (!pawl__cancelled(&ledger->settler_cancel)) {
-        pawl__watch_wait(&ledger->watch, settled, INT64_MAX);
-        uint32_t generation = pawl__watch_generation(&ledger->watch);
-        int64_t next_ns = pawl__calls_now_ns(&ledger->calls) + SETTLE_EVERY_NS;
-        if (!pawl__cancel_wait_until(&ledger->settler_cancel, next_ns)
+    while (!pawl__cancelled(&ledger->anchor_cancel)) {
+        pawl__watch_wait(watch, anchored, INT64_MAX);
+        uint32_t generation = pawl__watch_generation(watch);
+        int64_t next_ns = pawl__calls_now_ns(&ledger->engine.calls) + ANCHOR_EVERY_NS;
+        if (!pawl__cancel_wait_until(&ledger->anchor_cancel, next_ns)
             && backend->ops->write_anchor(backend, NULL) == PAWL_OK) {
-            settled = generation;
+            anchored = generation;
         }
     }
 }
 
-static pawl_status start_settler(pawl_ledger *ledger, pawl_error *reterr)
+static pawl_status start_anchor_thread(pawl_ledger *ledger, pawl_error *reterr)
 {
-    TRY(pawl__cancel_init(&ledger->settler_cancel, NULL, reterr));
-    ledger->settler_ready = true;
-    return pawl__thread_start(&ledger->settler, "pawl-settle", settle_main, ledger, reterr);
+    TRY(pawl__cancel_init(&ledger->anchor_cancel, NULL, reterr));
+    ledger->anchor_ready = true;
+    return pawl__thread_start(&ledger->anchor_thread, "pawl-anchor", anchor_main, ledger, reterr);
 }
 
-static void stop_settler(pawl_ledger *ledger)
+static void stop_anchor_thread(pawl_ledger *ledger)
 {
-    if (ledger->settler_ready) {
-        pawl__cancel_now(&ledger->settler_cancel);
-        pawl__watch_bump(&ledger->watch);
-        pawl__thread_join(&ledger->settler);
-        pawl__cancel_done(&ledger->settler_cancel);
-        /* On the closing thread: the settler's handle has no other user any more. */
+    if (ledger->anchor_ready) {
+        pawl__cancel_now(&ledger->anchor_cancel);
+        pawl__watch_bump(&ledger->engine.watch);
+        pawl__thread_join(&ledger->anchor_thread);
+        pawl__cancel_done(&ledger->anchor_cancel);
+        /* The thread's connection has no other user any more. */
         (void)!ledger->backend->ops->write_anchor(ledger->backend, NULL);
     }
 }
@@ -109,26 +99,13 @@ static pawl_status start_writing(pawl_ledger *ledger, pawl_error *reterr)
         .commit = commit_group,
         .context = ledger,
         .limits = PAWL__COMMIT_LIMITS_DEFAULT,
-        .clock = ledger->calls.clock,
     };
 
     options.limits.batch_items_max = LEDGER_GROUP_MAX;
     options.limits.batch_bytes_max = LEDGER_GROUP_BYTES_MAX;
-    TRY(pawl__commit_new(&options, &ledger->commit, reterr));
-    return ledger->backend->ops->write_anchor == NULL ? PAWL_OK : start_settler(ledger, reterr);
-}
-
-pawl_status pawl__ledger_backend_open(const char *location,
-                                      const atomic_bool *interrupted,
-                                      const pawl_ledger_options *options,
-                                      struct ledger_backend **ret_backend,
-                                      pawl_error *reterr)
-{
-    AUTO(pawl__location_done) struct pawl__location parsed = { 0 };
-
-    TRY(pawl__location_parse(location, &parsed, reterr));
-    parsed.interrupted = interrupted;
-    return backends[parsed.scheme](&parsed, options, ret_backend, reterr);
+    TRY(pawl__engine_start(&ledger->engine, &options, reterr));
+    return ledger->backend->ops->write_anchor == NULL ? PAWL_OK
+                                                      : start_anchor_thread(ledger, reterr);
 }
 
 static pawl_status watch_outside(void *context,
@@ -141,7 +118,7 @@ static pawl_status watch_outside(void *context,
     return backend->ops->watch(backend, deadline_ns, cancel, reterr);
 }
 
-static pawl_status take_options(const pawl_ledger_options *given,
+static pawl_status read_options(const pawl_ledger_options *given,
                                 pawl_ledger_options *options,
                                 pawl_error *reterr)
 {
@@ -150,36 +127,55 @@ static pawl_status take_options(const pawl_ledger_options *given,
     if (options->accept_damage && !options->read_only) {
         return pawl__fail(reterr, PAWL_INVALID, "accept_damage: needs read_only");
     }
-    if (options->payload_bytes_max == 0
-        || options->payload_bytes_max > LEDGER_PAYLOAD_BYTES_LIMIT) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "payload_bytes_max: is %u, must be 1 to %u",
-                          options->payload_bytes_max,
-                          LEDGER_PAYLOAD_BYTES_LIMIT);
-    }
-    return PAWL_OK;
+    return pawl__check_option(
+        "payload_bytes_max", options->payload_bytes_max, LEDGER_PAYLOAD_BYTES_LIMIT, reterr);
 }
 
 static pawl_status open_ledger(pawl_ledger *ledger,
                                const char *location,
                                const pawl_ledger_options *options,
+                               struct pawl__clock *clock,
                                pawl_error *reterr)
 {
-    TRY(take_options(options, &ledger->options, reterr));
-    TRY(pawl__calls_init(&ledger->calls, NULL, reterr));
-    TRY(pawl__ledger_backend_open(
-        location, &ledger->interrupted, &ledger->options, &ledger->backend, reterr));
+    struct pawl__engine *engine = &ledger->engine;
+
+    TRY(read_options(options, &ledger->options, reterr));
+    TRY(pawl__engine_init(engine, "the ledger", clock, reterr));
+    TRY(pawl__open_backend(&pawl__ledger_backends,
+                           location,
+                           &engine->interrupted,
+                           &ledger->options,
+                           &ledger->backend,
+                           reterr));
     if (!ledger->options.accept_damage) {
         TRY(pawl__ledger_verify_ends(ledger->backend, reterr));
     }
     ledger->writer = (struct ledger_writer)LEDGER_WRITER_INIT(ledger->backend);
-    TRY(pawl__watch_init(&ledger->watch,
-                         ledger->backend->ops->watch == NULL ? NULL : watch_outside,
-                         ledger->backend,
-                         reterr));
-    ledger->watch_ready = true;
+    TRY(pawl__engine_watch(engine,
+                           ledger->backend->ops->watch == NULL ? NULL : watch_outside,
+                           ledger->backend,
+                           reterr));
     return ledger->options.read_only ? PAWL_OK : start_writing(ledger, reterr);
+}
+
+pawl_status pawl__ledger_open_at(const char *location,
+                                 const pawl_ledger_options *options,
+                                 struct pawl__clock *clock,
+                                 pawl_ledger **ret_ledger,
+                                 pawl_error *reterr)
+{
+    pawl_ledger *ledger = calloc(1, sizeof(*ledger));
+
+    if (ledger == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a ledger");
+    }
+    pawl_status status = open_ledger(ledger, location, options, clock, reterr);
+    if (status != PAWL_OK) {
+        pawl_ledger_close(ledger);
+        return pawl__open_failed("ledger", location, status, reterr);
+    }
+    *ret_ledger = ledger;
+    return PAWL_OK;
 }
 
 pawl_status pawl_ledger_open(const char *location,
@@ -189,64 +185,29 @@ pawl_status pawl_ledger_open(const char *location,
 {
     NEED(ret_ledger, reterr);
     TRY(pawl__open_location("ledger", &location, reterr));
-    pawl_ledger *ledger = calloc(1, sizeof(*ledger));
-    if (ledger == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a ledger");
-    }
-    pawl_status status = open_ledger(ledger, location, options, reterr);
-    if (status != PAWL_OK) {
-        pawl_ledger_close(ledger);
-        return pawl__open_failed("ledger", location, status, reterr);
-    }
-    *ret_ledger = ledger;
-    return PAWL_OK;
+    return pawl__ledger_open_at(location, options, NULL, ret_ledger, reterr);
 }
 
 void pawl_ledger_interrupt(pawl_ledger *ledger)
 {
     if (ledger != NULL) {
-        atomic_store(&ledger->interrupted, true);
-        if (ledger->watch_ready) {
-            pawl__watch_bump(&ledger->watch); /* for those who wait for an event */
-        }
+        pawl__engine_interrupt(&ledger->engine);
     }
-}
-
-/* All that writes waits for the committer, which answers everybody before it ends: the calls need no
- * count of their own, at whose lock all appending threads would meet. */
-static bool stop(void *context, bool drain, int64_t deadline_ns)
-{
-    pawl_ledger *ledger = context;
-
-    return pawl__commit_stop(ledger->commit, drain, deadline_ns, NULL) == PAWL_OK;
-}
-
-static void interrupt(void *context)
-{
-    pawl_ledger_interrupt(context);
 }
 
 void pawl_ledger_close(pawl_ledger *ledger)
 {
-    const struct pawl__closing closing = {
-        .stop = stop, .interrupt = interrupt, .context = ledger, PAWL__CLOSING_DEFAULT
-    };
-
     if (ledger == NULL || pawl__calls_check_outside(ledger, "the ledger", NULL) != PAWL_OK) {
         return;
     }
-    if (ledger->commit != NULL && !pawl__close_bounded(&closing, ledger->calls.clock)) {
+    if (!pawl__engine_close(&ledger->engine, NULL, NULL)) {
         return; /* left behind: what was acknowledged is on disk */
     }
-    pawl__commit_free(ledger->commit);
-    stop_settler(ledger);
-    if (ledger->watch_ready) {
-        pawl__watch_done(&ledger->watch);
-    }
+    stop_anchor_thread(ledger);
+    pawl__engine_done(&ledger->engine);
     pawl__ledger_writer_done(&ledger->writer);
     if (ledger->backend != NULL) {
         ledger->backend->ops->close(ledger->backend);
     }
-    pawl__calls_done(&ledger->calls);
     free(ledger);
 }

@@ -306,7 +306,7 @@ static void drop_page(pawl_reader *reader)
  * position where it was: the next call asks again. */
 static pawl_status fill_page(pawl_reader *reader, pawl_error *reterr)
 {
-    uint32_t generation = pawl__watch_generation(&reader->ledger->watch);
+    uint32_t generation = pawl__watch_generation(&reader->ledger->engine.watch);
 
     drop_page(reader);
     while (reader->count == 0) {
@@ -369,14 +369,14 @@ void pawl_reader_cancel(pawl_reader *reader)
 {
     if (reader != NULL) {
         atomic_store(&reader->cancelled, true);
-        pawl__watch_bump(&reader->ledger->watch);
+        pawl__watch_bump(&reader->ledger->engine.watch);
     }
 }
 
 /* Set before the watch is bumped, so who looks after it took the generation misses neither. */
 static bool is_ended(const pawl_reader *reader)
 {
-    return atomic_load(&reader->cancelled) || atomic_load(&reader->ledger->interrupted);
+    return atomic_load(&reader->cancelled) || atomic_load(&reader->ledger->engine.interrupted);
 }
 
 static pawl_status fail_ended(const pawl_reader *reader, pawl_error *reterr)
@@ -396,8 +396,8 @@ static bool is_away(pawl_status status)
 /* Lets a server that is away come back; false when the deadline has passed. */
 static bool wait_for_store(pawl_reader *reader, int64_t deadline_ns)
 {
-    const struct pawl__calls *calls = &reader->ledger->calls;
-    struct pawl__watch *watch = &reader->ledger->watch;
+    const struct pawl__calls *calls = &reader->ledger->engine.calls;
+    struct pawl__watch *watch = &reader->ledger->engine.watch;
     uint32_t generation = pawl__watch_generation(watch);
     int64_t again_ns = pawl__calls_now_ns(calls) + AWAY_NS;
 
@@ -410,9 +410,9 @@ static bool wait_for_store(pawl_reader *reader, int64_t deadline_ns)
 pawl_status pawl_reader_wait(pawl_reader *reader, uint32_t timeout_ms, pawl_error *reterr)
 {
     NEED(reader, reterr);
-    struct pawl__watch *watch = &reader->ledger->watch;
+    struct pawl__watch *watch = &reader->ledger->engine.watch;
     int64_t deadline_ns =
-        pawl__calls_now_ns(&reader->ledger->calls) + (int64_t)timeout_ms * NS_PER_MS;
+        pawl__calls_now_ns(&reader->ledger->engine.calls) + (int64_t)timeout_ms * NS_PER_MS;
     pawl_error error = PAWL_ERROR_INIT; /* what was survived is not told */
     pawl_status status = pawl__watch_outside(watch, &error);
 

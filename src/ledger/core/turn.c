@@ -49,7 +49,7 @@ static struct ledger_request request_for(const pawl_turn *turn, enum ledger_requ
         .run_id = run_of(turn),
         .turn = turn->turn,
         .attempt = turn->attempt,
-        .now_us = pawl__wall_us(turn->ledger->calls.clock),
+        .now_us = pawl__wall_us(turn->ledger->engine.clock),
     };
 }
 

@@ -562,14 +562,14 @@ static const struct ledger_backend_ops memory_ops = {
 };
 
 pawl_status pawl__ledger_memory_open(const struct pawl__location *location,
-                                     const pawl_ledger_options *options,
-                                     struct ledger_backend **ret_backend,
+                                     const void *setup,
+                                     void *ret_backend,
                                      pawl_error *reterr)
 {
     struct memory_backend *backend = calloc(1, sizeof(*backend));
 
     (void)location;
-    (void)options;
+    (void)setup;
     if (backend == NULL) {
         return no_memory(reterr);
     }
@@ -587,6 +587,6 @@ pawl_status pawl__ledger_memory_open(const struct pawl__location *location,
         memory_close(&backend->base);
         return status;
     }
-    *ret_backend = &backend->base;
+    *(struct ledger_backend **)ret_backend = &backend->base;
     return PAWL_OK;
 }

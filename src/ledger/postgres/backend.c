@@ -420,10 +420,11 @@ static pawl_status check_options(const pawl_ledger_options *options, pawl_error 
 }
 
 pawl_status pawl__ledger_postgres_open(const struct pawl__location *location,
-                                       const pawl_ledger_options *options,
-                                       struct ledger_backend **ret_backend,
+                                       const void *setup,
+                                       void *ret_backend,
                                        pawl_error *reterr)
 {
+    const pawl_ledger_options *options = setup;
     const struct pawl__pg_options connections = {
         .application_name = "pawl ledger",
         .statements = pawl__ledger_pg_statements,
@@ -457,6 +458,6 @@ pawl_status pawl__ledger_postgres_open(const struct pawl__location *location,
                    reterr, status, "restore the database, or a snapshot of this ledger")
                                       : status;
     }
-    *ret_backend = &backend->base;
+    *(struct ledger_backend **)ret_backend = &backend->base;
     return PAWL_OK;
 }

@@ -234,7 +234,7 @@ static pawl_status prove(pawl_ledger *ledger,
     TRY(pawl__ledger_snapshot_lock(directory, &lock, reterr));
     TRY(newest_snapshot(directory, proof, reterr));
     TRY(restore_and_compare(ledger->backend, directory, proof, reterr));
-    proof->proven_at_us = pawl__wall_us(ledger->calls.clock);
+    proof->proven_at_us = pawl__wall_us(ledger->engine.clock);
     return write_proof(directory, proof, reterr);
 }
 

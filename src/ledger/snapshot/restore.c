@@ -287,7 +287,8 @@ static pawl_status open_tail(const char *location,
         return PAWL_OK;
     }
     options.read_only = true;
-    pawl_status status = pawl__ledger_backend_open(location, NULL, &options, ret_backend, reterr);
+    pawl_status status =
+        pawl__open_backend(&pawl__ledger_backends, location, NULL, &options, ret_backend, reterr);
     if (status == PAWL_CORRUPT) {
         (void)pawl__fail_advise_default(reterr, status, another_tail);
     }

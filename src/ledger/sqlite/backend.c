@@ -476,10 +476,11 @@ static pawl_status open_at(struct sqlite_backend *backend,
 }
 
 pawl_status pawl__ledger_sqlite_open(const struct pawl__location *location,
-                                     const pawl_ledger_options *options,
-                                     struct ledger_backend **ret_backend,
+                                     const void *setup,
+                                     void *ret_backend,
                                      pawl_error *reterr)
 {
+    const pawl_ledger_options *options = setup;
     struct pawl__sqlite_options readers = PAWL__SQLITE_OPTIONS_INIT;
     struct sqlite_backend *backend = calloc(1, sizeof(*backend));
 
@@ -508,6 +509,6 @@ pawl_status pawl__ledger_sqlite_open(const struct pawl__location *location,
         sqlite_close(&backend->base);
         return status;
     }
-    *ret_backend = &backend->base;
+    *(struct ledger_backend **)ret_backend = &backend->base;
     return PAWL_OK;
 }

@@ -126,7 +126,7 @@ static pawl_status import_line(struct ledger_import *import,
     AUTO(pawl__arena_done) struct pawl__arena scratch = ARENA_INIT;
     const pawl_event defaults = {
         .turn = -1,
-        .created_at_us = pawl__wall_us(import->ledger->calls.clock),
+        .created_at_us = pawl__wall_us(import->ledger->engine.clock),
         .schema_version = 1,
     };
     pawl_event event;

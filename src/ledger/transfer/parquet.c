@@ -246,7 +246,8 @@ static pawl_status import_row(struct ledger_import *import,
                               pawl_error *reterr)
 {
     pawl_event event;
-    pawl_status status = read_row(rows, pawl__wall_us(import->ledger->calls.clock), &event, reterr);
+    pawl_status status =
+        read_row(rows, pawl__wall_us(import->ledger->engine.clock), &event, reterr);
 
     return status == PAWL_OK ? pawl__ledger_import_add(import, &event, number, reterr)
                              : pawl__ledger_import_stop(import, number, status, reterr);

@@ -43,7 +43,7 @@ pawl_status pawl__work_checkpoint_check_evidence(pawl_work *work,
 {
     struct work_evidence_context world = { .row_exists = row_exists,
                                            .context = work,
-                                           .clock = work->calls.clock };
+                                           .clock = work->engine.calls.clock };
     bool named = false;
 
     for (size_t i = 0; i < checkpoint->evidence_count; i++) {

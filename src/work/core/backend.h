@@ -25,6 +25,7 @@
 #include "base/core/arena.h"
 #include "base/os/clock.h"
 #include "base/thread/cancel.h"
+#include "engine/open.h"
 
 struct work_backend;
 struct work_checkpoint_ops;  /* work/checkpoints/backend.h */
@@ -344,8 +345,6 @@ struct work_backend {
     bool without_fast_path; /* tests only: every call goes the long way */
 };
 
-struct pawl__location;
-
 /* What a backend is opened with; everything outlives it. */
 struct work_setup {
     const pawl_work_options *options;
@@ -353,19 +352,7 @@ struct work_setup {
     const char *boot_id;
 };
 
-typedef pawl_status work_backend_open(const struct pawl__location *location,
-                                      const struct work_setup *setup,
-                                      struct work_backend **ret_backend,
-                                      pawl_error *reterr);
-
-/* Also in memory. */
-PAWL_MUST_USE pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
-                                                 const struct work_setup *setup,
-                                                 struct work_backend **ret_backend,
-                                                 pawl_error *reterr);
-PAWL_MUST_USE pawl_status pawl__work_postgres_open(const struct pawl__location *location,
-                                                   const struct work_setup *setup,
-                                                   struct work_backend **ret_backend,
-                                                   pawl_error *reterr);
+PAWL_MUST_USE pawl__backend_open pawl__work_sqlite_open; /* also in memory */
+PAWL_MUST_USE pawl__backend_open pawl__work_postgres_open;
 
 #endif

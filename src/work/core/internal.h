@@ -2,31 +2,23 @@
 #ifndef PAWL_WORK_CORE_INTERNAL_H
 #define PAWL_WORK_CORE_INTERNAL_H
 
-#include <stdatomic.h>
-
-#include "base/thread/watch.h"
-#include "engine/calls.h"
-#include "engine/committer.h"
+#include "engine/engine.h"
 #include "work/core/backend.h"
 #include "work/core/group.h"
 #include "work/items/prefetch_return.h"
 
 struct pawl_work {
+    struct pawl__engine
+        engine; /* counts the calls that write or wait; its watch wakes waiting claims */
     struct work_backend *backend;
     pawl_work_options options;
-    struct pawl__clock *clock;
     char boot_id[PAWL__BOOT_ID_SIZE];
     struct work_group *group;
-    struct pawl__commit *commit;
-    struct pawl__watch watch; /* tells waiting claims that there may be something */
-    bool watch_ready;
     atomic_bool waits_cancelled;
-    atomic_bool interrupted;        /* calls on the store end soon */
     struct work_prefetch *prefetch; /* NULL: claims prefetch nothing */
-    struct pawl__calls calls;       /* that write, or wait: close waits for them */
 };
 
-/* pawl_work_open on a clock and a boot that a test brings. */
+/* pawl_work_open on a given clock and boot: of a test, or a simulation. NULL: the real clock. */
 PAWL_MUST_USE pawl_status pawl__work_open_at(const char *location,
                                              const pawl_work_options *options,
                                              struct pawl__clock *clock,
@@ -35,7 +27,7 @@ PAWL_MUST_USE pawl_status pawl__work_open_at(const char *location,
                                              pawl_error *reterr);
 
 /* For tests: what the location "model:" opens. NULL: nothing, as at first. */
-void pawl__work_register_model(work_backend_open *open);
+void pawl__work_register_model(pawl__backend_open *open);
 
 /* WRONG_THREAD from inside an answer of pawl_work_complete_async: that thread is the one that would have
  * to carry the call out. */

@@ -8,21 +8,22 @@
 #include "base/core/error.h"
 #include "base/core/sized.h"
 #include "base/thread/inside.h"
-#include "engine/open.h"
 
 enum { WORK_CLAIM_AHEAD_MAX = 1000 };
 #define UNAWAITED_BYTES_MAX ((size_t)64 << 20) /* of calls that nobody waits for: more are BUSY */
 #define WORK_DATA_BYTES_LIMIT (256U << 20)
 
-static work_backend_open *const backends[] = {
-    [PAWL__AT_MEMORY] = pawl__work_sqlite_open,
-    [PAWL__AT_SQLITE] = pawl__work_sqlite_open,
-    [PAWL__AT_POSTGRES] = pawl__work_postgres_open,
+static const struct pawl__backends backends = {
+    .what = "work",
+    .parse = pawl__location_parse,
+    .at = { [PAWL__AT_MEMORY] = pawl__work_sqlite_open,
+            [PAWL__AT_SQLITE] = pawl__work_sqlite_open,
+            [PAWL__AT_POSTGRES] = pawl__work_postgres_open },
 };
 
-static work_backend_open *model_open;
+static pawl__backend_open *model_open;
 
-void pawl__work_register_model(work_backend_open *open)
+void pawl__work_register_model(pawl__backend_open *open)
 {
     model_open = open;
 }
@@ -50,7 +51,7 @@ static pawl_status commit_group(void *context,
     }
     TRY(pawl__work_group_run(work->group, requests, count, &wake, reterr));
     if (wake) {
-        pawl__watch_bump(&work->watch);
+        pawl__watch_bump(&work->engine.watch);
     }
     return PAWL_OK;
 }
@@ -62,22 +63,18 @@ static void set_share(struct pawl__commit_item *item)
 
 pawl_status pawl__work_check_thread(const pawl_work *work, pawl_error *reterr)
 {
-    return pawl__is_inside(work->commit) ? pawl__fail(
+    return pawl__is_inside(work->engine.commit) ? pawl__fail(
                reterr, PAWL_WRONG_THREAD, "called from inside an answer, which must not wait")
-                                         : PAWL_OK;
+                                                : PAWL_OK;
 }
 
 pawl_status pawl__work_submit_inside(pawl_work *work,
                                      struct work_request *request,
                                      pawl_error *reterr)
 {
-    struct pawl__commit_item *item = &request->item;
-
     TRY(pawl__work_check_thread(work, reterr));
-    set_share(item);
-    /* The committer's own waits are bounded (busy_ms_max, the server's timeouts), so this is too.
-     */
-    return pawl__commit_submit(work->commit, &item, INT64_MAX, reterr);
+    set_share(&request->item);
+    return pawl__engine_submit(&work->engine, &request->item, reterr);
 }
 
 pawl_status pawl__work_submit_until(pawl_work *work,
@@ -88,7 +85,7 @@ pawl_status pawl__work_submit_until(pawl_work *work,
     struct pawl__commit_item *item = &(*request)->item;
 
     set_share(item);
-    pawl_status status = pawl__commit_submit(work->commit, &item, deadline_ns, reterr);
+    pawl_status status = pawl__commit_submit(work->engine.commit, &item, deadline_ns, reterr);
     *request = item == NULL ? NULL : *request;
     return status;
 }
@@ -97,9 +94,9 @@ pawl_status pawl__work_submit_request(pawl_work *work,
                                       struct work_request *request,
                                       pawl_error *reterr)
 {
-    pawl__calls_enter(&work->calls);
+    pawl__calls_enter(&work->engine.calls);
     pawl_status status = pawl__work_submit_inside(work, request, reterr);
-    pawl__calls_leave(&work->calls);
+    pawl__calls_leave(&work->engine.calls);
     return status;
 }
 
@@ -108,9 +105,9 @@ pawl_status pawl__work_submit_request_async(pawl_work *work,
                                             pawl_error *reterr)
 {
     set_share(&request->item);
-    pawl__calls_enter(&work->calls);
-    pawl_status status = pawl__commit_submit_async(work->commit, &request->item, reterr);
-    pawl__calls_leave(&work->calls);
+    pawl__calls_enter(&work->engine.calls);
+    pawl_status status = pawl__commit_submit_async(work->engine.commit, &request->item, reterr);
+    pawl__calls_leave(&work->engine.calls);
     return status;
 }
 
@@ -118,22 +115,16 @@ pawl_status pawl__work_submit_request_async(pawl_work *work,
 
 static pawl_status open_backend(pawl_work *work, const char *location, pawl_error *reterr)
 {
-    AUTO(pawl__location_done) struct pawl__location parsed = { 0 };
-    struct work_setup setup = {
+    const struct work_setup setup = {
         .options = &work->options,
-        .clock = work->clock,
+        .clock = work->engine.clock,
         .boot_id = work->boot_id,
     };
 
-    if (model_open != NULL && strcmp(location, "model:") == 0) {
-        return model_open(&parsed, &setup, &work->backend, reterr);
-    }
-    TRY(pawl__location_parse(location, &parsed, reterr));
-    if ((size_t)parsed.scheme >= COUNT_OF(backends) || backends[parsed.scheme] == NULL) {
-        return pawl__fail(reterr, PAWL_UNSUPPORTED, "work cannot be kept there yet");
-    }
-    parsed.interrupted = &work->interrupted;
-    return backends[parsed.scheme](&parsed, &setup, &work->backend, reterr);
+    return model_open != NULL && strcmp(location, "model:") == 0
+               ? model_open(NULL, &setup, &work->backend, reterr)
+               : pawl__open_backend(
+                   &backends, location, &work->engine.interrupted, &setup, &work->backend, reterr);
 }
 
 static pawl_status watch_outside(void *context,
@@ -153,13 +144,11 @@ static pawl_status start(pawl_work *work, pawl_error *reterr)
         .commit = commit_group,
         .context = work,
         .limits = PAWL__COMMIT_LIMITS_DEFAULT,
-        .clock = work->calls.clock,
     };
-    TRY(pawl__watch_init(&work->watch,
-                         work->backend->store->watch == NULL ? NULL : watch_outside,
-                         work->backend,
-                         reterr));
-    work->watch_ready = true;
+    TRY(pawl__engine_watch(&work->engine,
+                           work->backend->store->watch == NULL ? NULL : watch_outside,
+                           work->backend,
+                           reterr));
     TRY(pawl__work_group_new(work->backend, &work->options, &work->group, reterr));
     options.limits.linger_ns = work->backend->store->gather_ns;
     options.limits.only_for_regulars = work->backend->store->gather_ns > 0;
@@ -167,29 +156,24 @@ static pawl_status start(pawl_work *work, pawl_error *reterr)
     options.limits.batch_bytes_max = WORK_GROUP_BYTES_MAX;
     options.limits.async_max = options.limits.waiting_max / 2;
     options.limits.async_bytes_max = UNAWAITED_BYTES_MAX;
-    TRY(pawl__commit_new(&options, &work->commit, reterr));
+    TRY(pawl__engine_start(&work->engine, &options, reterr));
     return work->options.claim_ahead == 0 ? PAWL_OK
                                           : pawl__work_prefetch_new(work->options.claim_ahead,
-                                                                    work->calls.clock,
+                                                                    work->engine.calls.clock,
                                                                     pawl__work_release_async,
                                                                     work,
                                                                     &work->prefetch,
                                                                     reterr);
 }
 
-static pawl_status take_options(const pawl_work_options *given,
+static pawl_status read_options(const pawl_work_options *given,
                                 pawl_work_options *options,
                                 pawl_error *reterr)
 {
     *options = (pawl_work_options)PAWL_WORK_OPTIONS_INIT;
     TRY(pawl__take_sized("options", given, options, sizeof(*options), reterr));
-    if (options->data_bytes_max == 0 || options->data_bytes_max > WORK_DATA_BYTES_LIMIT) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "data_bytes_max: is %u, must be 1 to %u",
-                          options->data_bytes_max,
-                          WORK_DATA_BYTES_LIMIT);
-    }
+    TRY(pawl__check_option(
+        "data_bytes_max", options->data_bytes_max, WORK_DATA_BYTES_LIMIT, reterr));
     const char *nothing = options->lease_ms == 0         ? "lease_ms"
                           : options->retry_first_ms == 0 ? "retry_first_ms"
                           : options->stale_ms == 0       ? "stale_ms"
@@ -217,10 +201,11 @@ static pawl_status take_options(const pawl_work_options *given,
 static pawl_status open_work(pawl_work *work,
                              const char *location,
                              const pawl_work_options *options,
+                             struct pawl__clock *clock,
                              pawl_error *reterr)
 {
-    TRY(take_options(options, &work->options, reterr));
-    TRY(pawl__calls_init(&work->calls, NULL, reterr));
+    TRY(read_options(options, &work->options, reterr));
+    TRY(pawl__engine_init(&work->engine, "work", clock, reterr));
     TRY(open_backend(work, location, reterr));
     return start(work, reterr);
 }
@@ -237,9 +222,8 @@ pawl_status pawl__work_open_at(const char *location,
     if (work == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a work store");
     }
-    work->clock = clock;
     snprintf(work->boot_id, sizeof(work->boot_id), "%s", boot_id);
-    pawl_status status = open_work(work, location, options, reterr);
+    pawl_status status = open_work(work, location, options, clock, reterr);
     if (status != PAWL_OK) {
         pawl_work_close(work);
         return pawl__open_failed("work", location, status, reterr);
@@ -258,60 +242,40 @@ pawl_status pawl_work_open(const char *location,
     NEED(ret_work, reterr);
     TRY(pawl__open_location("work store", &location, reterr));
     TRY(pawl__clock_boot_id(boot_id, reterr));
-    return pawl__work_open_at(
-        location, options, pawl__clock_or_real(NULL), boot_id, ret_work, reterr);
+    return pawl__work_open_at(location, options, NULL, boot_id, ret_work, reterr);
 }
 
 void pawl_work_interrupt(pawl_work *work)
 {
     if (work != NULL) {
-        atomic_store(&work->interrupted, true);
+        pawl__engine_interrupt(&work->engine);
         pawl_work_cancel_waits(work);
     }
 }
 
-/* Waits for calls under way, returns prefetched items, then stops the committer. */
-static bool stop(void *context, bool drain, int64_t deadline_ns)
+/* What was prefetched is given back before the committer ends. */
+static void return_prefetched(void *work)
 {
-    pawl_work *work = context;
-    bool gone = pawl__calls_await(&work->calls, deadline_ns);
-
-    if (gone) {
-        pawl__work_prefetch_stop(work->prefetch);
-    }
-    return pawl__commit_stop(work->commit, drain, deadline_ns, NULL) == PAWL_OK && gone;
-}
-
-static void interrupt(void *context)
-{
-    pawl_work_interrupt(context);
+    pawl__work_prefetch_stop(((pawl_work *)work)->prefetch);
 }
 
 void pawl_work_close(pawl_work *work)
 {
-    const struct pawl__closing closing = {
-        .stop = stop, .interrupt = interrupt, .context = work, PAWL__CLOSING_DEFAULT
-    };
-
     if (work == NULL || pawl__calls_check_outside(work, "work", NULL) != PAWL_OK
         || pawl__work_check_thread(work, NULL) != PAWL_OK) {
         return;
     }
-    if (work->watch_ready) {
+    if (work->engine.watch_ready) {
         pawl_work_cancel_waits(work);
     }
-    if (work->commit != NULL && !pawl__close_bounded(&closing, work->calls.clock)) {
+    if (!pawl__engine_close(&work->engine, return_prefetched, work)) {
         return; /* left behind: what was acknowledged is on disk */
     }
-    pawl__commit_free(work->commit);
+    pawl__engine_done(&work->engine);
     pawl__work_prefetch_free(work->prefetch);
-    if (work->watch_ready) {
-        pawl__watch_done(&work->watch);
-    }
     pawl__work_group_free(work->group);
     if (work->backend != NULL) {
         work->backend->store->close(work->backend);
     }
-    pawl__calls_done(&work->calls);
     free(work);
 }

@@ -295,7 +295,7 @@ static void free_lasting(struct pawl__commit_item *item)
     pawl_claimed_free(lasting->claiming.claimed);
     free(lasting);
     pawl__calls_leave(
-        &work->calls); /* not before: closing takes back what is on its way until then */
+        &work->engine.calls); /* not before: closing takes back what is on its way until then */
 }
 
 static pawl_view move_text(pawl_view text, char **at)
@@ -322,7 +322,7 @@ static struct work_claiming *make_lasting(pawl_work *work, const struct work_cla
         return NULL;
     }
     char *at = (char *)lasting->types + types_bytes;
-    pawl__calls_enter(&work->calls);
+    pawl__calls_enter(&work->engine.calls);
     lasting->work = work;
     lasting->claiming = *claiming;
     lasting->claiming.claimed = NULL;
@@ -374,7 +374,7 @@ static pawl_status claim_once(pawl_work *work,
             return status;
         }
     }
-    int64_t asked_ns = pawl__calls_now_ns(&work->calls);
+    int64_t asked_ns = pawl__calls_now_ns(&work->engine.calls);
     claiming->request.item = (struct pawl__commit_item){ 0 };
     TRY(claiming->claim.wait_ms > 0
             ? pawl__work_claim_until(work, claiming, deadline_ns + LATE_NS, reterr)
@@ -391,17 +391,18 @@ static pawl_status claim_or_wait(pawl_work *work,
                                  pawl_claimed **ret_claimed,
                                  pawl_error *reterr)
 {
-    int64_t deadline_ns = pawl__calls_now_ns(&work->calls) + claiming->claim.wait_ms * NS_PER_MS;
+    int64_t deadline_ns =
+        pawl__calls_now_ns(&work->engine.calls) + claiming->claim.wait_ms * NS_PER_MS;
     pawl_status status =
-        claiming->claim.wait_ms > 0 ? pawl__watch_outside(&work->watch, reterr) : PAWL_OK;
+        claiming->claim.wait_ms > 0 ? pawl__watch_outside(&work->engine.watch, reterr) : PAWL_OK;
 
     while (status == PAWL_OK) {
-        uint32_t generation = pawl__watch_generation(&work->watch);
+        uint32_t generation = pawl__watch_generation(&work->engine.watch);
         if (claiming->claim.wait_ms > 0 && atomic_load(&work->waits_cancelled)) {
             return pawl__fail(reterr, PAWL_CANCELLED, "cancelled");
         }
         status = claim_once(work, claiming, deadline_ns, ret_claimed, reterr);
-        int64_t now_ns = pawl__calls_now_ns(&work->calls);
+        int64_t now_ns = pawl__calls_now_ns(&work->engine.calls);
         if ((status != PAWL_NOT_FOUND && !pawl__status_may_pass(status)) || now_ns >= deadline_ns) {
             return status;
         }
@@ -409,7 +410,7 @@ static pawl_status claim_or_wait(pawl_work *work,
                                ? MIN(now_ns + AGAIN_NS, deadline_ns)
                                : wait_until(claiming, now_ns, deadline_ns);
         status = PAWL_OK;
-        (void)pawl__watch_wait(&work->watch, generation, until_ns);
+        (void)pawl__watch_wait(&work->engine.watch, generation, until_ns);
     }
     return status;
 }
@@ -425,9 +426,9 @@ pawl_status pawl_work_claim(pawl_work *work,
     struct work_claiming claiming = { 0 };
     TRY(pawl__work_claim_parse(work, claim, &claiming, reterr));
     TRY(pawl__work_check_thread(work, reterr));
-    pawl__calls_enter(&work->calls);
+    pawl__calls_enter(&work->engine.calls);
     pawl_status status = claim_or_wait(work, &claiming, ret_claimed, reterr);
-    pawl__calls_leave(&work->calls);
+    pawl__calls_leave(&work->engine.calls);
     return status;
 }
 
@@ -437,5 +438,5 @@ void pawl_work_cancel_waits(pawl_work *work)
         return;
     }
     atomic_store(&work->waits_cancelled, true);
-    pawl__watch_bump(&work->watch);
+    pawl__watch_bump(&work->engine.watch);
 }

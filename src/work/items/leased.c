@@ -184,9 +184,9 @@ pawl_status pawl_work_complete_and_claim(pawl_work *work,
     TRY(set_lease(lease, &call, reterr));
     TRY(set_output(work, output_data, &call, reterr));
     TRY(pawl__work_claim_parse(work, claim, &next, reterr));
-    pawl__calls_enter(&work->calls);
+    pawl__calls_enter(&work->engine.calls);
     pawl_status status = complete_and_claim(work, &call, &next, claim, ret_claimed, reterr);
-    pawl__calls_leave(&work->calls);
+    pawl__calls_leave(&work->engine.calls);
     return status;
 }
 
@@ -270,7 +270,7 @@ static pawl_status send_unawaited(pawl_work *work,
     }
     *unawaited = (struct unawaited){
         .call = *call,
-        .commit = work->commit,
+        .commit = work->engine.commit,
         .answer = answer,
         .context = context,
     };

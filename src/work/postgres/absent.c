@@ -3,8 +3,8 @@
 #include "work/core/backend.h"
 
 pawl_status pawl__work_postgres_open(const struct pawl__location *location,
-                                     const struct work_setup *setup,
-                                     struct work_backend **ret_backend,
+                                     const void *setup,
+                                     void *ret_backend,
                                      pawl_error *reterr)
 {
     (void)location;

@@ -270,10 +270,11 @@ static pawl_status check_options(const pawl_work_options *options, pawl_error *r
 }
 
 pawl_status pawl__work_postgres_open(const struct pawl__location *location,
-                                     const struct work_setup *setup,
-                                     struct work_backend **ret_backend,
+                                     const void *given,
+                                     void *ret_backend,
                                      pawl_error *reterr)
 {
+    const struct work_setup *setup = given;
     const pawl_work_options *options = setup->options;
     const struct pawl__pg_options connections = {
         .application_name = "pawl work",
@@ -320,6 +321,6 @@ pawl_status pawl__work_postgres_open(const struct pawl__location *location,
         pg_close(&backend->base);
         return status;
     }
-    *ret_backend = &backend->base;
+    *(struct work_backend **)ret_backend = &backend->base;
     return PAWL_OK;
 }

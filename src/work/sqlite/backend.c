@@ -244,10 +244,11 @@ static struct pawl__sqlite_options options_of(const struct pawl__location *locat
 }
 
 pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
-                                   const struct work_setup *setup,
-                                   struct work_backend **ret_backend,
+                                   const void *given,
+                                   void *ret_backend,
                                    pawl_error *reterr)
 {
+    const struct work_setup *setup = given;
     struct pawl__sqlite_options options = options_of(location, setup);
     struct work_sqlite *backend = calloc(1, sizeof(*backend));
 
@@ -277,6 +278,6 @@ pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
         sqlite_close(&backend->base);
         return status;
     }
-    *ret_backend = &backend->base;
+    *(struct work_backend **)ret_backend = &backend->base;
     return PAWL_OK;
 }
