@@ -57,179 +57,192 @@ struct ledger_query {
 #define LEDGER_CUT_ADVICE \
     "to go on with what is left, run `pawl ledger restore DIR --tail LEDGER --accept-older`"
 
+struct recall_top; /* ledger/recall/recall.h */
+
 struct ledger_backend {
     const struct ledger_backend_ops *ops;
 };
+
+/* The types of the methods below, so that a backend declares each of its own in one line. */
+typedef void ledger_close_fn(struct ledger_backend *backend);
+typedef pawl_status ledger_call_fn(struct ledger_backend *backend, pawl_error *reterr);
+typedef pawl_status ledger_head_fn(struct ledger_backend *backend,
+                                   pawl_ledger_head *ret_head,
+                                   pawl_error *reterr);
+typedef pawl_status ledger_offset_fn(struct ledger_backend *backend,
+                                     uint64_t *ret_offset,
+                                     pawl_error *reterr);
+typedef pawl_status ledger_lookup_fn(struct ledger_backend *backend,
+                                     const pawl_view *ids,
+                                     size_t count,
+                                     ledger_event_sink sink,
+                                     void *context,
+                                     pawl_error *reterr);
+typedef pawl_status ledger_insert_fn(struct ledger_backend *backend,
+                                     const pawl_event *events,
+                                     size_t count,
+                                     pawl_error *reterr);
+typedef pawl_status ledger_turn_get_fn(struct ledger_backend *backend,
+                                       pawl_view run_id,
+                                       int64_t turn,
+                                       struct ledger_turn *ret_turn,
+                                       pawl_error *reterr);
+typedef pawl_status ledger_turn_put_fn(struct ledger_backend *backend,
+                                       const struct ledger_turn *turn,
+                                       pawl_error *reterr);
+typedef pawl_status ledger_embed_fn(struct ledger_backend *backend,
+                                    uint64_t offset,
+                                    pawl_view vector,
+                                    pawl_error *reterr);
+typedef pawl_status ledger_read_fn(struct ledger_backend *backend,
+                                   const struct ledger_query *query,
+                                   ledger_event_sink sink,
+                                   void *context,
+                                   pawl_error *reterr);
+typedef pawl_status ledger_get_fn(struct ledger_backend *backend,
+                                  pawl_view id,
+                                  uint64_t offset,
+                                  ledger_event_sink sink,
+                                  void *context,
+                                  pawl_error *reterr);
+typedef pawl_status ledger_turn_of_fn(struct ledger_backend *backend,
+                                      pawl_view run_id,
+                                      int64_t *ret_turn,
+                                      pawl_error *reterr);
+typedef pawl_status ledger_counts_fn(struct ledger_backend *backend,
+                                     pawl_count_by by,
+                                     const pawl_event_filter *filter,
+                                     pawl_count_visit visit,
+                                     void *context,
+                                     pawl_error *reterr);
+typedef pawl_status ledger_open_turns_fn(struct ledger_backend *backend,
+                                         pawl_turn_visit visit,
+                                         void *context,
+                                         pawl_error *reterr);
+typedef pawl_status ledger_turns_fn(struct ledger_backend *backend,
+                                    pawl_view run_id,
+                                    pawl_turn_visit visit,
+                                    void *context,
+                                    pawl_error *reterr);
+typedef pawl_status ledger_unfinished_fn(struct ledger_backend *backend,
+                                         uint64_t since,
+                                         pawl_turn_visit visit,
+                                         void *context,
+                                         pawl_error *reterr);
+typedef pawl_status ledger_embeddings_fn(struct ledger_backend *backend,
+                                         const pawl_event_filter *filter,
+                                         ledger_vector_sink visit,
+                                         void *context,
+                                         pawl_error *reterr);
+typedef pawl_status ledger_watch_fn(struct ledger_backend *backend,
+                                    int64_t deadline_ns,
+                                    struct pawl__cancel *cancel,
+                                    pawl_error *reterr);
+typedef pawl_status ledger_entries_fn(struct ledger_backend *backend,
+                                      enum ledger_index index,
+                                      ledger_entry_sink sink,
+                                      void *context,
+                                      pawl_error *reterr);
+typedef pawl_status ledger_copy_to_fn(struct ledger_backend *backend,
+                                      const char *path,
+                                      pawl_progress progress,
+                                      void *progress_context,
+                                      pawl_error *reterr);
+typedef pawl_status ledger_nearest_fn(struct ledger_backend *backend,
+                                      const float *values,
+                                      size_t dimensions,
+                                      const pawl_event_filter *filter,
+                                      struct recall_top *top,
+                                      pawl_error *reterr);
 
 struct ledger_backend_ops {
     const char *name; /* "memory", "sqlite", "postgres" */
 
     /* Takes NULL members of a half-opened backend. Bounded, also when the store fails. */
-    void (*close)(struct ledger_backend *backend);
+    ledger_close_fn *close;
 
     /* Takes the write lock (BUSY after the options' patience) and reads the head under it. A
      * backend that reads the head before it has the lock gives two events the same offset. */
-    pawl_status (*begin)(struct ledger_backend *backend,
-                         pawl_ledger_head *ret_head,
-                         pawl_error *reterr);
+    ledger_head_fn *begin;
 
     /* Those of the ids that are stored, in any order. */
-    pawl_status (*lookup)(struct ledger_backend *backend,
-                          const pawl_view *ids,
-                          size_t count,
-                          ledger_event_sink sink,
-                          void *context,
-                          pawl_error *reterr);
+    ledger_lookup_fn *lookup;
 
     /* All of them, with the offsets and hashes they carry. CONFLICT when an id is there already:
      * the caller rolls back. A backend that skips such an event instead leaves a hole. It counts the
      * rows and reads the head back: a store can report success and keep nothing (CORRUPT). */
-    pawl_status (*insert)(struct ledger_backend *backend,
-                          const pawl_event *events,
-                          size_t count,
-                          pawl_error *reterr);
+    ledger_insert_fn *insert;
 
-    /* The newest attempt of a turn; attempt 0 when there is none. Views in it are the arguments'.
-     */
-    pawl_status (*turn_get)(struct ledger_backend *backend,
-                            pawl_view run_id,
-                            int64_t turn,
-                            struct ledger_turn *ret_turn,
-                            pawl_error *reterr);
+    /* The newest attempt of a turn; attempt 0 when there is none. Views in it are the arguments'. */
+    ledger_turn_get_fn *turn_get;
 
     /* Every attempt that is open, as the transaction sees it. `visit` only copies. */
-    pawl_status (*open_turns)(struct ledger_backend *backend,
-                              pawl_turn_visit visit,
-                              void *context,
-                              pawl_error *reterr);
+    ledger_open_turns_fn *open_turns;
 
     /* Writes one attempt's row, new or changed. */
-    pawl_status (*turn_put)(struct ledger_backend *backend,
-                            const struct ledger_turn *turn,
-                            pawl_error *reterr);
+    ledger_turn_put_fn *turn_put;
 
     /* Stores or replaces the embedding of the event at `offset` (NOT_FOUND without one). `vector`
      * as above. INVALID when the ledger's embeddings have other dimensions. */
-    pawl_status (*embed)(struct ledger_backend *backend,
-                         uint64_t offset,
-                         pawl_view vector,
-                         pawl_error *reterr);
+    ledger_embed_fn *embed;
 
     /* PAWL_OK only when everything since begin would survive a power cut. A backend that says so
      * early appears to work and loses events. Ends the transaction either way; after anything but
      * PAWL_OK the outcome is unknown. */
-    pawl_status (*commit)(struct ledger_backend *backend, pawl_error *reterr);
-    void (*rollback)(struct ledger_backend *backend);
+    ledger_call_fn *commit;
+    ledger_close_fn *rollback;
 
     /* Events in offset order. A reader must never be shown n + 1 before n is decided. */
-    pawl_status (*read)(struct ledger_backend *backend,
-                        const struct ledger_query *query,
-                        ledger_event_sink sink,
-                        void *context,
-                        pawl_error *reterr);
-    pawl_status (*head)(struct ledger_backend *backend,
-                        pawl_ledger_head *ret_head,
-                        pawl_error *reterr);
-    /* One event by id, or by offset when the id is empty. NOT_FOUND. */
-    pawl_status (*get)(struct ledger_backend *backend,
-                       pawl_view id,
-                       uint64_t offset,
-                       ledger_event_sink sink,
-                       void *context,
-                       pawl_error *reterr);
-    pawl_status (*max_turn)(struct ledger_backend *backend,
-                            pawl_view run_id,
-                            int64_t *ret_turn,
-                            pawl_error *reterr);
-    pawl_status (*counts)(struct ledger_backend *backend,
-                          pawl_count_by by,
-                          const pawl_event_filter *filter,
-                          pawl_count_visit visit,
-                          void *context,
-                          pawl_error *reterr);
-    /* Every attempt of a run (of all when empty) in order of begin_offset. */
-    pawl_status (*turns)(struct ledger_backend *backend,
-                         pawl_view run_id,
-                         pawl_turn_visit visit,
-                         void *context,
-                         pawl_error *reterr);
-    pawl_status (*last_complete_turn)(struct ledger_backend *backend,
-                                      pawl_view run_id,
-                                      int64_t *ret_turn,
-                                      pawl_error *reterr);
+    ledger_read_fn *read;
+    ledger_head_fn *head;
+    ledger_get_fn *get; /* one event by id, or by offset when the id is empty; NOT_FOUND */
+    ledger_turn_of_fn *max_turn;
+    ledger_counts_fn *counts;
+    ledger_turns_fn *turns; /* every attempt of a run (of all when empty) by begin_offset */
+    ledger_turn_of_fn *last_complete_turn;
+
     /* Every stored embedding with its offset, in order of the offset, of events that match. */
-    pawl_status (*embeddings)(struct ledger_backend *backend,
-                              const pawl_event_filter *filter,
-                              ledger_vector_sink visit,
-                              void *context,
-                              pawl_error *reterr);
+    ledger_embeddings_fn *embeddings;
 
     /* Returns when the log may have grown, at the monotonic deadline, or when cancelled. Called by
      * the ledger's one watcher thread. NULL: only this process writes. */
-    pawl_status (*watch)(struct ledger_backend *backend,
-                         int64_t deadline_ns,
-                         struct pawl__cancel *cancel,
-                         pawl_error *reterr);
+    ledger_watch_fn *watch;
 
     /* --- optional from here on; NULL: the general way is good enough --- */
 
     /* Every attempt that is open, and every abandoned one whose end_offset is greater than `since`,
      * in any order. Readers ask again and again: it must not walk the committed ones, of which a
      * long log has millions. */
-    pawl_status (*unfinished)(struct ledger_backend *backend,
-                              uint64_t since,
-                              pawl_turn_visit visit,
-                              void *context,
-                              pawl_error *reterr);
+    ledger_unfinished_fn *unfinished;
 
     /* Writes down how far the log certainly reaches. Called by a thread of its own within a second
      * after commits, and once before close. */
-    pawl_status (*write_anchor)(struct ledger_backend *backend, pawl_error *reterr);
+    ledger_call_fn *write_anchor;
 
     /* How far the log certainly reaches, as it was written down. NOT_FOUND: it was not. CORRUPT:
      * what is written there is damaged. */
-    pawl_status (*anchor)(struct ledger_backend *backend,
-                          pawl_ledger_head *ret_head,
-                          pawl_error *reterr);
+    ledger_head_fn *anchor;
 
-    /* The highest offset that the store ever had, where its engine remembers it; NULL: it does not. */
-    pawl_status (*highest)(struct ledger_backend *backend,
-                           uint64_t *ret_offset,
-                           pawl_error *reterr);
+    /* The highest offset that the store ever had, where its engine remembers it. */
+    ledger_offset_fn *highest;
 
-    /* What no walk from the first event to the last would see: something before or behind them.
-     * CORRUPT says what it is, and *ret_bad which offset is the first one concerned. Called at
-     * every open. */
-    pawl_status (*check)(struct ledger_backend *backend, uint64_t *ret_bad, pawl_error *reterr);
+    /* Finds what no walk from the first event to the last would see: something before or after them.
+     * CORRUPT says what it is, and the offset is the first one concerned. Called at every open. */
+    ledger_offset_fn *check;
 
     /* Whether the store's schema is still the ledger's: CORRUPT names a trigger or rule that could
      * drop or change what is written, or a constraint that is gone. Opening checks it, too. */
-    pawl_status (*schema)(struct ledger_backend *backend, pawl_error *reterr);
+    ledger_call_fn *schema;
 
     /* Every entry of an index in its order, from the index alone: the events are not read. NULL: the
      * store looks after its indexes itself. */
-    pawl_status (*entries)(struct ledger_backend *backend,
-                           enum ledger_index index,
-                           ledger_entry_sink sink,
-                           void *context,
-                           pawl_error *reterr);
+    ledger_entries_fn *entries;
 
     /* Copies everything, as of now, into a new SQLite file. */
-    pawl_status (*copy_to)(struct ledger_backend *backend,
-                           const char *path,
-                           pawl_progress progress,
-                           void *progress_context,
-                           pawl_error *reterr);
+    ledger_copy_to_fn *copy_to;
 
-    /* The nearest events, found by the store itself. UNSUPPORTED: search exactly instead. */
-    pawl_status (*nearest)(struct ledger_backend *backend,
-                           const float *values,
-                           size_t dimensions,
-                           const pawl_event_filter *filter,
-                           pawl_recalled *ret_found,
-                           size_t count,
-                           size_t *ret_count,
-                           pawl_error *reterr);
+    /* The nearest events, found by the store itself, best first. UNSUPPORTED: search exactly instead. */
+    ledger_nearest_fn *nearest;
 };
 
 /* Their setup is a pawl_ledger_options. */

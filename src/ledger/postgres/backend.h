@@ -65,64 +65,20 @@ PAWL_MUST_USE pawl_status pawl__ledger_pg_vector_setup(struct postgres_backend *
 PAWL_MUST_USE pawl_status pawl__ledger_pg_vector_fill(struct postgres_backend *backend,
                                                       pawl_error *reterr);
 
-/* Methods of the table in backend_postgres.c. */
-pawl_status pawl__ledger_pg_read(struct ledger_backend *base,
-                                 const struct ledger_query *query,
-                                 ledger_event_sink sink,
-                                 void *context,
-                                 pawl_error *reterr);
-pawl_status pawl__ledger_pg_get_head(struct ledger_backend *base,
-                                     pawl_ledger_head *ret_head,
-                                     pawl_error *reterr);
-pawl_status pawl__ledger_pg_get(struct ledger_backend *base,
-                                pawl_view id,
-                                uint64_t offset,
-                                ledger_event_sink sink,
-                                void *context,
-                                pawl_error *reterr);
-pawl_status pawl__ledger_pg_max_turn(struct ledger_backend *base,
-                                     pawl_view run_id,
-                                     int64_t *ret_turn,
-                                     pawl_error *reterr);
-pawl_status pawl__ledger_pg_counts(struct ledger_backend *base,
-                                   pawl_count_by by,
-                                   const pawl_event_filter *filter,
-                                   pawl_count_visit visit,
-                                   void *context,
-                                   pawl_error *reterr);
-pawl_status pawl__ledger_pg_turns(struct ledger_backend *base,
-                                  pawl_view run_id,
-                                  pawl_turn_visit visit,
-                                  void *context,
-                                  pawl_error *reterr);
-pawl_status pawl__ledger_pg_open_turns(struct ledger_backend *base,
-                                       pawl_turn_visit visit,
-                                       void *context,
-                                       pawl_error *reterr);
-pawl_status pawl__ledger_pg_unfinished(struct ledger_backend *base,
-                                       uint64_t since,
-                                       pawl_turn_visit visit,
-                                       void *context,
-                                       pawl_error *reterr);
-pawl_status pawl__ledger_pg_last_complete_turn(struct ledger_backend *base,
-                                               pawl_view run_id,
-                                               int64_t *ret_turn,
-                                               pawl_error *reterr);
-pawl_status pawl__ledger_pg_embed(struct ledger_backend *base,
-                                  uint64_t offset,
-                                  pawl_view vector,
-                                  pawl_error *reterr);
-pawl_status pawl__ledger_pg_embeddings(struct ledger_backend *base,
-                                       const pawl_event_filter *filter,
-                                       ledger_vector_sink visit,
-                                       void *context,
-                                       pawl_error *reterr);
-pawl_status pawl__ledger_pg_nearest(struct ledger_backend *base,
-                                    const float *values,
-                                    size_t dimensions,
-                                    const pawl_event_filter *filter,
-                                    pawl_recalled *ret_found,
-                                    size_t count,
-                                    size_t *ret_count,
-                                    pawl_error *reterr);
+/* read.c */
+ledger_read_fn pawl__ledger_pg_read;
+ledger_head_fn pawl__ledger_pg_get_head;
+ledger_get_fn pawl__ledger_pg_get;
+ledger_turn_of_fn pawl__ledger_pg_max_turn;
+ledger_counts_fn pawl__ledger_pg_counts;
+ledger_turns_fn pawl__ledger_pg_turns;
+ledger_open_turns_fn pawl__ledger_pg_open_turns;
+ledger_unfinished_fn pawl__ledger_pg_unfinished;
+ledger_turn_of_fn pawl__ledger_pg_last_complete_turn;
+
+/* vector.c */
+ledger_embed_fn pawl__ledger_pg_embed;
+ledger_embeddings_fn pawl__ledger_pg_embeddings;
+ledger_nearest_fn pawl__ledger_pg_nearest;
+
 #endif

@@ -280,9 +280,7 @@ pawl_status pawl__ledger_pg_nearest(struct ledger_backend *base,
                                     const float *values,
                                     size_t dimensions,
                                     const pawl_event_filter *filter,
-                                    pawl_recalled *ret_found,
-                                    size_t count,
-                                    size_t *ret_count,
+                                    struct recall_top *top,
                                     pawl_error *reterr)
 {
     AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
@@ -295,16 +293,14 @@ pawl_status pawl__ledger_pg_nearest(struct ledger_backend *base,
     TRY(pawl__ledger_pg_borrow(base, &borrowed, reterr));
     TRY(check_dimensions(borrowed.pg, dimensions, reterr));
     TRY(is_complete(borrowed.pg, reterr));
-    TRY(ask_nearest(borrowed.pg, query, filter, count + CANDIDATES_MORE, &rows, reterr));
+    TRY(ask_nearest(borrowed.pg, query, filter, top->cap + CANDIDATES_MORE, &rows, reterr));
     /* Scored again by the same arithmetic as everywhere, so that the answer is the same, too. */
-    struct recall_top top = { ret_found, 0, count };
     for (size_t i = 0; i < rows.count; i++) {
         double similarity =
             pawl__ledger_recall_similarity(values, pawl__pg_get_bytes(&rows, i, 1), dimensions);
         pawl__ledger_recall_offer(
-            &top, (pawl_recalled){ (uint64_t)pawl__pg_get_i64(&rows, i, 0), similarity });
+            top, (pawl_recalled){ (uint64_t)pawl__pg_get_i64(&rows, i, 0), similarity });
     }
-    pawl__ledger_recall_sort(&top);
-    *ret_count = top.count;
+    pawl__ledger_recall_sort(top);
     return PAWL_OK;
 }

@@ -227,14 +227,8 @@ static pawl_status find(struct ledger_backend *backend,
     pawl_status status = PAWL_UNSUPPORTED;
 
     if (backend->ops->nearest != NULL) {
-        status = backend->ops->nearest(backend,
-                                       search->query,
-                                       search->dimensions,
-                                       filter,
-                                       search->top.entries,
-                                       search->top.cap,
-                                       &search->top.count,
-                                       &error);
+        status = backend->ops->nearest(
+            backend, search->query, search->dimensions, filter, &search->top, &error);
     }
     if (status == PAWL_OK) {
         return PAWL_OK;

@@ -40,65 +40,23 @@ PAWL_MUST_USE pawl_status pawl__ledger_sqlite_each_unfinished(struct pawl__sqlit
                                                               void *context,
                                                               pawl_error *reterr);
 
-/* Methods of the table in backend.c. */
-pawl_status pawl__ledger_sqlite_read(struct ledger_backend *base,
-                                     const struct ledger_query *query,
-                                     ledger_event_sink sink,
-                                     void *context,
-                                     pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_get_head(struct ledger_backend *base,
-                                         pawl_ledger_head *ret_head,
-                                         pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_highest(struct ledger_backend *base,
-                                        uint64_t *ret_offset,
-                                        pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_check(struct ledger_backend *base,
-                                      uint64_t *ret_bad,
-                                      pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_schema(struct ledger_backend *base, pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_entries(struct ledger_backend *base,
-                                        enum ledger_index index,
-                                        ledger_entry_sink sink,
-                                        void *context,
-                                        pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_get(struct ledger_backend *base,
-                                    pawl_view id,
-                                    uint64_t offset,
-                                    ledger_event_sink sink,
-                                    void *context,
-                                    pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_max_turn(struct ledger_backend *base,
-                                         pawl_view run_id,
-                                         int64_t *ret_turn,
-                                         pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_counts(struct ledger_backend *base,
-                                       pawl_count_by by,
-                                       const pawl_event_filter *filter,
-                                       pawl_count_visit visit,
-                                       void *context,
-                                       pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_turns(struct ledger_backend *base,
-                                      pawl_view run_id,
-                                      pawl_turn_visit visit,
-                                      void *context,
-                                      pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_unfinished(struct ledger_backend *base,
-                                           uint64_t since,
-                                           pawl_turn_visit visit,
-                                           void *context,
-                                           pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_last_complete_turn(struct ledger_backend *base,
-                                                   pawl_view run_id,
-                                                   int64_t *ret_turn,
-                                                   pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_embeddings(struct ledger_backend *base,
-                                           const pawl_event_filter *filter,
-                                           ledger_vector_sink visit,
-                                           void *context,
-                                           pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_write_anchor(struct ledger_backend *base, pawl_error *reterr);
-pawl_status pawl__ledger_sqlite_anchor(struct ledger_backend *base,
-                                       pawl_ledger_head *ret_head,
-                                       pawl_error *reterr);
+/* read.c */
+ledger_read_fn pawl__ledger_sqlite_read;
+ledger_head_fn pawl__ledger_sqlite_get_head;
+ledger_offset_fn pawl__ledger_sqlite_highest;
+ledger_offset_fn pawl__ledger_sqlite_check;
+ledger_call_fn pawl__ledger_sqlite_schema;
+ledger_entries_fn pawl__ledger_sqlite_entries;
+ledger_get_fn pawl__ledger_sqlite_get;
+ledger_turn_of_fn pawl__ledger_sqlite_max_turn;
+ledger_counts_fn pawl__ledger_sqlite_counts;
+ledger_turns_fn pawl__ledger_sqlite_turns;
+ledger_unfinished_fn pawl__ledger_sqlite_unfinished;
+ledger_turn_of_fn pawl__ledger_sqlite_last_complete_turn;
+ledger_embeddings_fn pawl__ledger_sqlite_embeddings;
+
+/* anchor.c */
+ledger_call_fn pawl__ledger_sqlite_write_anchor;
+ledger_head_fn pawl__ledger_sqlite_anchor;
 
 #endif
