@@ -804,26 +804,44 @@ def a_damaged_newest_snapshot():
     says(run("restore", wrong, code=6), "it ends at offset 1, its name says 77")
 
 
-def an_interrupted_restore():
-    """The signal comes while a restore is held up in the middle, with its files half made."""
-    data = place()
-    append(data, *(event(f"e-{i}") for i in range(50)))
-    run("snapshot", "--data", data, f"{data}/copy.db")
-    before = sorted(os.listdir(data))
+def interrupt_in_the_middle(directory, *verb):
+    """The signals come while the command is held up with its files half made: it must end with 1 and leave none."""
+    before = sorted(os.listdir(directory))
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         log = os.path.join(place(), "passed")
         env = {**ENV, "PAWL_FAILPOINTS": "sqlite.backup.sync.before=delay:500",
                "PAWL_FAILPOINTS_LOG": log}
-        restore = subprocess.Popen(command("restore", f"{data}/copy.db"), env=env, cwd=TOP,
+        process = subprocess.Popen(command(*verb), env=env, cwd=TOP,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         deadline = time.monotonic() + WAIT_S
         while not os.path.exists(log) or "sqlite.backup.sync.before" not in open(log, encoding="utf-8").read():
-            assert time.monotonic() < deadline and restore.poll() is None
+            assert time.monotonic() < deadline and process.poll() is None
             time.sleep(0.005)
-        restore.send_signal(number)
-        _, error = restore.communicate(timeout=WAIT_S)
-        assert restore.returncode == 1 and b"cancelled" in error, (restore.returncode, error)
-        assert sorted(os.listdir(data)) == before, os.listdir(data)
+        assert any(".tmp-" in name for name in os.listdir(directory)), os.listdir(directory)
+        process.send_signal(number)
+        _, error = process.communicate(timeout=WAIT_S)
+        assert process.returncode == 1, (process.returncode, error)
+        assert b"cancelled" in error or b"interrupted" in error, error
+        assert sorted(os.listdir(directory)) == before, os.listdir(directory)
+
+
+def an_interrupted_restore():
+    data = place()
+    append(data, *(event(f"e-{i}") for i in range(50)))
+    run("snapshot", "--data", data, f"{data}/copy.db")
+    interrupt_in_the_middle(data, "restore", f"{data}/copy.db")
+
+
+def an_interrupted_snapshot_and_proof():
+    data = place()
+    append(data, *(event(f"e-{i}") for i in range(50)))
+    run("snapshot", "--data", data)
+    run("prove", "--data", data)
+    proven = open(f"{data}/snapshots/proof.json", encoding="utf-8").read()
+    append(data, event("later"))
+    interrupt_in_the_middle(f"{data}/snapshots", "snapshot", "--data", data)
+    interrupt_in_the_middle(f"{data}/snapshots", "prove", "--data", data)
+    assert open(f"{data}/snapshots/proof.json", encoding="utf-8").read() == proven
 
 
 def from_after_the_end():
@@ -972,6 +990,7 @@ try:
     it("names a damaged newest snapshot, and restores an older one when told to",
        a_damaged_newest_snapshot)
     it("leaves nothing behind when a signal stops a restore", an_interrupted_restore)
+    it("leaves nothing behind when a signal stops a snapshot or a proof", an_interrupted_snapshot_and_proof)
     it("refuses to read on from after the end", from_after_the_end)
     it("moves ledgers through files and pipes", files)
     it("imports a database of the original schema", seed_database)

@@ -33,12 +33,13 @@ static void on_signal(int number)
     alarm(1);
 }
 
-void pawl__cli_interrupt_catch(void)
+void pawl__cli_interrupt_catch(const struct pawl__cli_wakeable *target)
 {
     struct sigaction action = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
     struct sigaction late = { .sa_handler = on_alarm };
     struct sigaction before;
 
+    atomic_store(&woken, target);
     sigemptyset(&action.sa_mask);
     sigemptyset(&late.sa_mask);
     sigaction(SIGALRM, &late, NULL);
@@ -55,9 +56,9 @@ bool pawl__cli_interrupted(void)
     return interrupted != 0;
 }
 
-void pawl__cli_interrupt_wakes(const struct pawl__cli_wakeable *target)
+void pawl__cli_interrupt_release(void)
 {
-    atomic_store(&woken, target);
+    atomic_store(&woken, NULL);
 }
 
 void pawl__cli_interrupt_escalates(const struct pawl__cli_wakeable *target)
@@ -69,7 +70,7 @@ struct pawl__cli_progress pawl__cli_progress_start(const struct pawl__cli_run *r
                                                    const char *label,
                                                    bool bytes)
 {
-    pawl__cli_interrupt_catch();
+    pawl__cli_interrupt_catch(NULL);
     return (struct pawl__cli_progress){
         .options = { .term = pawl__term_look(STDERR_FILENO, (const char *const *)environ),
                      .clock = run->clock,

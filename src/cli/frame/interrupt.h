@@ -7,19 +7,18 @@
 
 struct pawl__cli_run;
 
-/* From here on Ctrl-C, SIGTERM and SIGHUP are noticed instead of ending the process, once; the second
- * one ends it. */
-void pawl__cli_interrupt_catch(void);
-bool pawl__cli_interrupted(void);
-
 /* What waits, and is to be woken by a function that is fit for a signal handler. */
 struct pawl__cli_wakeable {
     void (*wake)(void *object);
     void *object;
 };
 
-/* Borrowed until it is replaced; NULL: nothing any more. */
-void pawl__cli_interrupt_wakes(const struct pawl__cli_wakeable *target);
+/* From here on Ctrl-C, SIGTERM and SIGHUP are noticed instead of ending the process, once; the second
+ * one ends it. `target` is woken then and borrowed until the release; NULL: nothing waits, the command
+ * asks pawl__cli_interrupted between its steps. */
+void pawl__cli_interrupt_catch(const struct pawl__cli_wakeable *target);
+void pawl__cli_interrupt_release(void); /* still noticed, but nothing is woken any more */
+bool pawl__cli_interrupted(void);
 
 /* What is woken a second later, when it is still there then: a store that does not answer, whose calls
  * are ended in the middle. */

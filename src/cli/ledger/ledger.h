@@ -40,6 +40,10 @@ PAWL_MUST_USE pawl_status pawl__cli_ledger_open(const struct pawl__cli_run *run,
                                                 pawl_ledger **ret_ledger,
                                                 pawl_error *reterr);
 
+/* Ctrl-C ends the calls on the open ledger with CANCELLED from here on, and what they have half made is
+ * removed. For long calls that report no progress; the others stop by that. */
+void pawl__cli_ledger_interruptible(void);
+
 /* Whether that is in this process only. */
 bool pawl__cli_ledger_is_memory(const struct pawl__cli_run *run);
 

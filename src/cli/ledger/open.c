@@ -12,6 +12,7 @@
 
 void pawl__cli_ledger_close_p(pawl_ledger **ledger)
 {
+    pawl__cli_interrupt_release();
     pawl__cli_interrupt_escalates(NULL);
     pawl_ledger_close(*ledger);
 }
@@ -89,6 +90,11 @@ pawl_status pawl__cli_ledger_open(const struct pawl__cli_run *run,
                     LOG_TEXT("ledger", location));
     }
     return PAWL_OK;
+}
+
+void pawl__cli_ledger_interruptible(void)
+{
+    pawl__cli_interrupt_catch(&escalation);
 }
 
 pawl_status pawl__cli_ledger_snapshots(const struct pawl__cli_run *run,

@@ -68,6 +68,7 @@ static pawl_status snapshot_into(const struct pawl__cli_run *run,
 
     TRY(pawl__cli_ledger_snapshots(run, &directory, reterr));
     TRY(pawl__fs_make_dir(directory, reterr));
+    pawl__cli_ledger_interruptible();
     TRY(pawl_ledger_snapshot_schedule(
         ledger, directory, (uint32_t)every, (uint32_t)keep, &taken, reterr));
     return print_row(
@@ -182,16 +183,15 @@ static pawl_status prove_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__text_free) char *directory = NULL;
     pawl_proof proof;
 
-    pawl_status status = pawl__cli_ledger_snapshots(run, &directory, reterr);
-    if (status == PAWL_OK && pawl__cli_args_has(run->args, "last")) {
-        status = pawl_ledger_last_proof(directory, &proof, reterr);
-    } else if (status == PAWL_OK) {
-        status = pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr);
-        if (status == PAWL_OK) {
-            status = pawl_ledger_prove(ledger, directory, &proof, reterr);
-        }
+    TRY(pawl__cli_ledger_snapshots(run, &directory, reterr));
+    if (pawl__cli_args_has(run->args, "last")) {
+        TRY(pawl_ledger_last_proof(directory, &proof, reterr));
+    } else {
+        TRY(pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr));
+        pawl__cli_ledger_interruptible();
+        TRY(pawl_ledger_prove(ledger, directory, &proof, reterr));
     }
-    return status == PAWL_OK ? print_proof(&proof, reterr) : status;
+    return print_proof(&proof, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_ledger_prove = {

@@ -236,10 +236,9 @@ static pawl_status serve_run(struct pawl__cli_run *run, pawl_error *reterr)
         return pawl__fail_errno(reterr, errno, "make an event to wait for");
     }
     TRY(pawl__cli_apps_location(run, &location, reterr));
-    pawl__cli_interrupt_wakes(&woken);
-    pawl__cli_interrupt_catch();
+    pawl__cli_interrupt_catch(&woken);
     pawl_status status = serve(run, location, fd, reterr);
-    pawl__cli_interrupt_wakes(NULL);
+    pawl__cli_interrupt_release();
     return status;
 }
 

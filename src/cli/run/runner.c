@@ -351,10 +351,9 @@ static pawl_status run_with_progress(struct runner *runner, pawl_error *reterr)
         status = start(runner, reterr);
     }
     if (status == PAWL_OK) {
-        pawl__cli_interrupt_catch();
-        pawl__cli_interrupt_wakes(&woken);
+        pawl__cli_interrupt_catch(&woken);
         run_all(runner);
-        pawl__cli_interrupt_wakes(NULL);
+        pawl__cli_interrupt_release();
     }
     close_all(runner);
     if (runner->output.progress != NULL) {

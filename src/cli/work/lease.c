@@ -58,12 +58,11 @@ static pawl_status claim_waiting(pawl_work *work,
     const struct pawl__cli_wakeable woken = { wake_claim, work };
     struct pawl__cli_out_watch output;
 
-    pawl__cli_interrupt_catch();
-    pawl__cli_interrupt_wakes(&woken);
+    pawl__cli_interrupt_catch(&woken);
     pawl__cli_out_watch_start(&output, &woken);
     pawl_status status = pawl_work_claim(work, claim, ret_claimed, reterr);
     pawl__cli_out_watch_stop(&output);
-    pawl__cli_interrupt_wakes(NULL);
+    pawl__cli_interrupt_release();
     return status == PAWL_CANCELLED && pawl__cli_out_watch_gone(&output)
                ? pawl__cli_out_fail_gone(reterr)
                : status;

@@ -272,7 +272,7 @@ static pawl_status submit_lines(struct submit *submit, pawl_error *reterr)
     pawl_view line;
     pawl_status status;
 
-    pawl__cli_interrupt_catch();
+    pawl__cli_interrupt_catch(NULL);
     while ((status = pawl__lines_next(&lines, &line, &bad)) == PAWL_OK
            && !pawl__cli_interrupted()) {
         status = add_line(submit, line, lines.number, &bad);

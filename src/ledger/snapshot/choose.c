@@ -52,8 +52,7 @@ static pawl_status check_candidate(struct snapshot_choice *choice,
                                    pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status =
-        pawl__ledger_snapshot_check(*path, offset, pawl__ledger_stage_tell, stage, &error);
+    pawl_status status = pawl__ledger_snapshot_check(*path, offset, stage, &error);
 
     *ret_over = status == PAWL_OK || is_about_us(status);
     if (status == PAWL_OK) {

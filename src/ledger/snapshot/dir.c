@@ -217,19 +217,13 @@ pawl_status pawl__ledger_snapshot_check_name(const char *path, uint64_t ends_at,
 
 pawl_status pawl__ledger_snapshot_check(const char *path,
                                         uint64_t offset,
-                                        pawl_progress progress,
-                                        void *progress_context,
+                                        struct ledger_stage *stage,
                                         pawl_error *reterr)
 {
     pawl_ledger_head head;
 
-    TRY(pawl__ledger_snapshot_verify(path, progress, progress_context, &head, reterr));
+    TRY(pawl__ledger_snapshot_verify(path, stage, &head, reterr));
     return check_name(offset, &head, reterr);
-}
-
-static pawl_status check_all(const char *path, uint64_t offset, pawl_error *reterr)
-{
-    return pawl__ledger_snapshot_check(path, offset, NULL, NULL, reterr);
 }
 
 /* Whether it is a snapshot of this very ledger, by its end: a look that costs the same however long
@@ -278,7 +272,7 @@ pawl_status pawl_snapshot_list(const char *directory,
             .path = path,
             .offset = offsets[i],
             .taken_at_us = taken_at_us(path),
-            .status = check_all(path, offsets[i], &error),
+            .status = pawl__ledger_snapshot_check(path, offsets[i], NULL, &error),
             .problem = error.message,
         };
         if (!visit(context, &info)) {
@@ -324,18 +318,27 @@ struct pruning {
 };
 
 /* A bad snapshot is kept but not counted. It is logged now, before a restore needs it. */
-static bool is_good(const struct pruning *pruning, const char *path, uint64_t offset)
+static pawl_status count_good(const struct pruning *pruning,
+                              const char *path,
+                              uint64_t offset,
+                              uint32_t *good,
+                              pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = pruning->ledger == NULL ? check_all(path, offset, &error)
-                                                 : check_end(path, offset, pruning->ledger, &error);
+    pawl_status status = pruning->ledger == NULL
+                             ? pawl__ledger_snapshot_check(path, offset, NULL, &error)
+                             : check_end(path, offset, pruning->ledger, &error);
 
+    if (status == PAWL_CANCELLED) {
+        return pawl__fail_with(reterr, status, &error);
+    }
     if (status != PAWL_OK) {
         LOG_WARNING("a snapshot is not good and does not count as one",
                     LOG_TEXT("snapshot", path),
                     LOG_TEXT("why", error.message));
     }
-    return status == PAWL_OK;
+    *good += status == PAWL_OK;
+    return PAWL_OK;
 }
 
 static pawl_status prune(const struct pruning *pruning, uint32_t *ret_removed, pawl_error *reterr)
@@ -357,7 +360,7 @@ static pawl_status prune(const struct pruning *pruning, uint32_t *ret_removed, p
             return no_memory(reterr);
         }
         if (good < pruning->keep) {
-            good += is_good(pruning, path, offsets[i]);
+            status = count_good(pruning, path, offsets[i], &good, reterr);
         } else if (is_ours(path)) {
             status = remove_snapshot(path, reterr);
             removed += status == PAWL_OK;
@@ -403,6 +406,7 @@ pawl_status pawl_snapshot_prune(const char *directory,
 static pawl_status newest_of(struct ledger_backend *ledger,
                              const char *directory,
                              uint64_t head,
+                             struct ledger_stage *stage,
                              uint64_t *ret_offset,
                              pawl_error *reterr)
 {
@@ -417,7 +421,8 @@ static pawl_status newest_of(struct ledger_backend *ledger,
             return no_memory(reterr);
         }
         if (check_end(path, offsets[i], ledger, NULL) == PAWL_OK
-            && (offsets[i] != head || check_all(path, offsets[i], NULL) == PAWL_OK)) {
+            && (offsets[i] != head
+                || pawl__ledger_snapshot_check(path, offsets[i], stage, NULL) == PAWL_OK)) {
             newest = offsets[i];
         }
     }
@@ -460,6 +465,7 @@ static pawl_status is_due(struct ledger_backend *ledger,
 
 static pawl_status take_into(struct ledger_backend *ledger,
                              const char *directory,
+                             struct ledger_stage *stage,
                              pawl_error *reterr)
 {
     AUTO(pawl__ledger_scratch_done) struct ledger_scratch scratch = { NULL };
@@ -471,19 +477,21 @@ static pawl_status take_into(struct ledger_backend *ledger,
     }
     /* Writers go on: the name is known only when the copy is made. */
     TRY(pawl__ledger_scratch_make(stem, &scratch, reterr));
-    TRY(pawl__ledger_snapshot_make(ledger, &scratch, NULL, NULL, &head, reterr));
+    TRY(pawl__ledger_snapshot_make(ledger, &scratch, stage, &head, reterr));
     AUTO(pawl__text_free) char *path = pawl__ledger_snapshot_path(directory, head.offset);
     return path == NULL ? no_memory(reterr)
                         : pawl__ledger_snapshot_publish(&scratch, path, head.offset, reterr);
 }
 
-static pawl_status schedule(struct ledger_backend *ledger,
+static pawl_status schedule(pawl_ledger *handle,
                             const struct pruning *pruning,
                             uint32_t every_turns,
                             bool *ret_taken,
                             pawl_error *reterr)
 {
     AUTO(pawl__store_lock_release_p) struct pawl__store_lock *lock = NULL;
+    struct ledger_stage stage = { .interrupted = &handle->engine.interrupted };
+    struct ledger_backend *ledger = handle->backend;
     pawl_ledger_head head = { 0 };
     uint64_t newest = 0;
     uint32_t removed;
@@ -493,10 +501,10 @@ static pawl_status schedule(struct ledger_backend *ledger,
     if (every_turns == 0) {
         TRY(ledger->ops->head(ledger, &head, reterr));
     }
-    TRY(newest_of(ledger, pruning->directory, head.offset, &newest, reterr));
+    TRY(newest_of(ledger, pruning->directory, head.offset, &stage, &newest, reterr));
     TRY(is_due(ledger, newest, every_turns, &due, reterr));
     if (due) {
-        TRY(take_into(ledger, pruning->directory, reterr));
+        TRY(take_into(ledger, pruning->directory, &stage, reterr));
     }
     *ret_taken = due;
     return prune(pruning, &removed, reterr);
@@ -519,7 +527,7 @@ pawl_status pawl_ledger_snapshot_schedule(pawl_ledger *ledger,
     struct pruning pruning = { directory, keep, ledger->backend };
     pawl_status status = pawl__fs_make_dir(directory, reterr);
     if (status == PAWL_OK) {
-        status = schedule(ledger->backend, &pruning, every_turns, &taken, reterr);
+        status = schedule(ledger, &pruning, every_turns, &taken, reterr);
     }
     if (status != PAWL_OK) {
         pawl__fail_context(reterr, status, "snapshots in '%s'", directory);

@@ -179,13 +179,15 @@ static pawl_status newest_snapshot(const char *directory, pawl_proof *proof, paw
     return PAWL_OK;
 }
 
-static pawl_status restore_and_compare(struct ledger_backend *ledger,
+static pawl_status restore_and_compare(pawl_ledger *handle,
                                        const char *directory,
                                        pawl_proof *proof,
                                        pawl_error *reterr)
 {
     AUTO(pawl__ledger_scratch_done) struct ledger_scratch scratch = { NULL };
     AUTO(pawl__text_free) char *name = pawl__fs_join(directory, "proof");
+    struct ledger_stage stage = { .interrupted = &handle->engine.interrupted };
+    struct ledger_backend *ledger = handle->backend;
     struct ledger_restored restored;
     pawl_ledger_head head;
 
@@ -200,6 +202,7 @@ static pawl_status restore_and_compare(struct ledger_backend *ledger,
         .up_to = head.offset,
         .accept_cut_tail = true, /* it was opened, so it is not */
         .scratch = &scratch,
+        .stage = &stage,
     };
     if (status == PAWL_OK) {
         status = pawl__ledger_restore_into(&restore, &restored, reterr);
@@ -233,7 +236,7 @@ static pawl_status prove(pawl_ledger *ledger,
 
     TRY(pawl__ledger_snapshot_lock(directory, &lock, reterr));
     TRY(newest_snapshot(directory, proof, reterr));
-    TRY(restore_and_compare(ledger->backend, directory, proof, reterr));
+    TRY(restore_and_compare(ledger, directory, proof, reterr));
     proof->proven_at_us = pawl__wall_us(ledger->engine.clock);
     return write_proof(directory, proof, reterr);
 }

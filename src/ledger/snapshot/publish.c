@@ -68,7 +68,7 @@ static pawl_status set_aside(const char *path, const char *why, pawl_error *rete
  * A look that failed for another reason, or a newer version's file, says nothing. */
 static bool is_damaged(const char *path, uint64_t offset, pawl_error *ret_why)
 {
-    pawl_status status = pawl__ledger_snapshot_check(path, offset, NULL, NULL, ret_why);
+    pawl_status status = pawl__ledger_snapshot_check(path, offset, NULL, ret_why);
 
     return status == PAWL_CORRUPT || status == PAWL_INVALID || status == PAWL_NOT_FOUND;
 }

@@ -85,8 +85,7 @@ static pawl_status append_tail(const struct ledger_restore *restore,
         .target = target,
         .from = from,
         .up_to = up_to,
-        .progress = pawl__ledger_stage_tell,
-        .progress_context = restore->stage,
+        .stage = restore->stage,
     };
     TRY(pawl__ledger_copy_events(&copy, reterr));
     return pawl__ledger_sqlite_flush(target, reterr);

@@ -129,8 +129,7 @@ pawl_status pawl__ledger_snapshot_open(const char *path,
 }
 
 pawl_status pawl__ledger_snapshot_verify(const char *path,
-                                         pawl_progress progress,
-                                         void *progress_context,
+                                         struct ledger_stage *stage,
                                          pawl_ledger_head *ret_head,
                                          pawl_error *reterr)
 {
@@ -138,13 +137,11 @@ pawl_status pawl__ledger_snapshot_verify(const char *path,
     pawl_verify_options options = PAWL_VERIFY_OPTIONS_INIT;
     pawl_verify_report report = { 0 };
 
-    options.progress = progress;
-    options.progress_context = progress_context;
+    options.progress = pawl__ledger_stage_tell;
+    options.progress_context = stage;
     TRY(pawl__ledger_snapshot_open(path, &backend, reterr));
     TRY(pawl__ledger_verify_chain(backend, &options, &report, reterr));
-    if (ret_head != NULL) {
-        *ret_head = report.verified;
-    }
+    *ret_head = report.verified;
     return PAWL_OK;
 }
 
@@ -154,7 +151,13 @@ bool pawl__ledger_stage_tell(void *context, uint64_t done, uint64_t total)
 {
     struct ledger_stage *stage = context;
 
-    if (stage == NULL || stage->progress == NULL) {
+    if (stage == NULL) {
+        return true;
+    }
+    if (stage->interrupted != NULL && atomic_load(stage->interrupted)) {
+        return false;
+    }
+    if (stage->progress == NULL) {
         return true;
     }
     double part = total == 0 ? 1 : (double)done / (double)total;
@@ -196,8 +199,7 @@ static pawl_status fill(struct ledger_backend *source,
         .source = source,
         .target = target,
         .up_to = head.offset,
-        .progress = pawl__ledger_stage_tell,
-        .progress_context = stage,
+        .stage = stage,
     };
     TRY(pawl__ledger_copy_events(&copy, reterr));
     return pawl__ledger_sqlite_flush(target, reterr);
@@ -205,25 +207,21 @@ static pawl_status fill(struct ledger_backend *source,
 
 pawl_status pawl__ledger_snapshot_make(struct ledger_backend *source,
                                        const struct ledger_scratch *scratch,
-                                       pawl_progress progress,
-                                       void *progress_context,
+                                       struct ledger_stage *stage,
                                        pawl_ledger_head *ret_head,
                                        pawl_error *reterr)
 {
-    struct ledger_stage stage = { .progress = progress,
-                                  .context = progress_context,
-                                  .share = STAGE_WHOLE / 2 };
     pawl_ledger_head head;
 
+    stage->share = STAGE_WHOLE / 2;
     /* A copy of a log that was cut off would verify: what is missing is known only here. */
     TRY(pawl__ledger_verify_ends(source, reterr));
     TRY(source->ops->copy_to != NULL
-            ? source->ops->copy_to(source, scratch->path, pawl__ledger_stage_tell, &stage, reterr)
-            : fill(source, scratch->path, &stage, reterr));
+            ? source->ops->copy_to(source, scratch->path, pawl__ledger_stage_tell, stage, reterr)
+            : fill(source, scratch->path, stage, reterr));
     FAILPOINT("ledger.snapshot.verify.before", reterr);
-    pawl__ledger_stage_next(&stage, STAGE_WHOLE / 2);
-    TRY(pawl__ledger_snapshot_verify(
-        scratch->path, pawl__ledger_stage_tell, &stage, &head, reterr));
+    pawl__ledger_stage_next(stage, STAGE_WHOLE / 2);
+    TRY(pawl__ledger_snapshot_verify(scratch->path, stage, &head, reterr));
     TRY(pawl__ledger_verify_contains(source, &head, "the snapshot", NULL, reterr));
     *ret_head = head;
     return PAWL_OK;
@@ -241,8 +239,7 @@ pawl_status pawl__ledger_snapshot_advise(pawl_error *reterr, pawl_status status)
 
 static pawl_status take(struct ledger_backend *source,
                         const char *path,
-                        pawl_progress progress,
-                        void *progress_context,
+                        struct ledger_stage *stage,
                         pawl_ledger_head *ret_head,
                         pawl_error *reterr)
 {
@@ -250,7 +247,7 @@ static pawl_status take(struct ledger_backend *source,
 
     TRY(pawl__ledger_snapshot_check_free(path, reterr));
     TRY(pawl__ledger_scratch_make(path, &scratch, reterr));
-    TRY(pawl__ledger_snapshot_make(source, &scratch, progress, progress_context, ret_head, reterr));
+    TRY(pawl__ledger_snapshot_make(source, &scratch, stage, ret_head, reterr));
     return pawl__ledger_scratch_publish(&scratch, path, reterr);
 }
 
@@ -267,7 +264,10 @@ pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
     NEED_TEXT(path, reterr);
     AUTO(pawl__inside_leave) struct pawl__inside inside;
     pawl__inside_enter(&inside, ledger);
-    pawl_status status = take(ledger->backend, path, progress, progress_context, &head, reterr);
+    struct ledger_stage stage = { progress,
+                                  progress_context,
+                                  .interrupted = &ledger->engine.interrupted };
+    pawl_status status = take(ledger->backend, path, &stage, &head, reterr);
     if (status != PAWL_OK) {
         pawl__fail_context(reterr, status, "snapshot to '%s'", path);
         return pawl__ledger_snapshot_advise(reterr, status);

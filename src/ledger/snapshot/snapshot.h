@@ -17,9 +17,8 @@ struct ledger_copy {
     struct ledger_backend *source;
     struct ledger_backend *target; /* holds the events up to `from` already */
     uint64_t from;
-    uint64_t up_to;         /* as of this offset, whatever was appended since */
-    pawl_progress progress; /* counts events; NULL: none */
-    void *progress_context;
+    uint64_t up_to; /* as of this offset, whatever was appended since */
+    struct ledger_stage *stage;
 };
 
 /* Brings events with their offsets and hashes, the rows of turns as they were then, and embeddings
@@ -29,18 +28,20 @@ PAWL_MUST_USE pawl_status pawl__ledger_copy_events(const struct ledger_copy *cop
 
 /* --- snapshot.c --- */
 
-/* One part of a long piece of work: its progress is a share of that of the whole, in thousandths. */
+/* One part of a long piece of work: its progress is a share of that of the whole, in thousandths. It also
+ * says when to stop: the caller's progress returns false, or the ledger is interrupted. */
 struct ledger_stage {
     pawl_progress progress; /* of the whole; NULL: none */
     void *context;
-    uint64_t before; /* thousandths that are done */
-    uint64_t share;  /* thousandths that this part is */
-    uint64_t told;   /* the last that was reported: it never goes back */
+    const atomic_bool *interrupted; /* the ledger's; NULL: it cannot be */
+    uint64_t before;                /* thousandths that are done */
+    uint64_t share;                 /* thousandths that this part is */
+    uint64_t told;                  /* the last that was reported: it never goes back */
 };
 
 enum { STAGE_WHOLE = 1000 };
 
-/* A pawl_progress whose context is a struct ledger_stage. */
+/* A pawl_progress whose context is a struct ledger_stage; NULL: nothing is reported, nothing stops it. */
 bool pawl__ledger_stage_tell(void *context, uint64_t done, uint64_t total);
 
 /* The next part begins. */
@@ -74,10 +75,9 @@ PAWL_MUST_USE pawl_status pawl__ledger_snapshot_open(const char *path,
                                                      struct ledger_backend **ret_backend,
                                                      pawl_error *reterr);
 
-/* Opens it and verifies all of it. `ret_head` and `progress` may be NULL. */
+/* Opens it and verifies all of it. `stage` may be NULL. */
 PAWL_MUST_USE pawl_status pawl__ledger_snapshot_verify(const char *path,
-                                                       pawl_progress progress,
-                                                       void *progress_context,
+                                                       struct ledger_stage *stage,
                                                        pawl_ledger_head *ret_head,
                                                        pawl_error *reterr);
 
@@ -88,8 +88,7 @@ pawl_status pawl__ledger_snapshot_advise(pawl_error *reterr, pawl_status status)
 /* Copies `source` as of now into the scratch file and verifies the copy. */
 PAWL_MUST_USE pawl_status pawl__ledger_snapshot_make(struct ledger_backend *source,
                                                      const struct ledger_scratch *scratch,
-                                                     pawl_progress progress,
-                                                     void *progress_context,
+                                                     struct ledger_stage *stage,
                                                      pawl_ledger_head *ret_head,
                                                      pawl_error *reterr);
 
@@ -118,11 +117,10 @@ PAWL_MUST_USE pawl_status pawl__ledger_snapshot_check_name(const char *path,
                                                            uint64_t ends_at,
                                                            pawl_error *reterr);
 
-/* Verifies all of it, and that it ends at `offset`. */
+/* Verifies all of it, and that it ends at `offset`. `stage` may be NULL. */
 PAWL_MUST_USE pawl_status pawl__ledger_snapshot_check(const char *path,
                                                       uint64_t offset,
-                                                      pawl_progress progress,
-                                                      void *progress_context,
+                                                      struct ledger_stage *stage,
                                                       pawl_error *reterr);
 
 /* --- publish.c --- */
@@ -163,7 +161,7 @@ struct ledger_restore {
     uint64_t up_to;              /* take the tail as of this offset; 0: as of now */
     bool accept_cut_tail;        /* one that is shorter than it was */
     const struct ledger_scratch *scratch;
-    struct ledger_stage *stage; /* NULL: nobody asks */
+    struct ledger_stage *stage;
 };
 
 struct ledger_restored {

@@ -87,9 +87,8 @@ static pawl_status copy_events(struct work *work, pawl_error *reterr)
                               (unsigned long long)query.from,
                               (unsigned long long)copy->up_to);
         }
-        if (copy->progress != NULL
-            && !copy->progress(
-                copy->progress_context, work->head.offset - copy->from, copy->up_to - copy->from)) {
+        if (!pawl__ledger_stage_tell(
+                copy->stage, work->head.offset - copy->from, copy->up_to - copy->from)) {
             return pawl__fail(reterr, PAWL_CANCELLED, "the copy was cancelled");
         }
     }
