@@ -8,6 +8,7 @@
 
 #include "base/core/macros.h"
 #include "ledger/core/backend.h"
+#include "ledger/recall/recall.h"
 #include "lib/pglite.h"
 #include "store/location.h"
 
@@ -71,15 +72,14 @@ static pawl_status ask_server(struct fixture *f, bool read_only)
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
     struct ledger_backend *backend = NULL;
     pawl_recalled found[2];
-    size_t count = 0;
+    struct recall_top top = { found, 0, COUNT_OF(found) };
 
     options.read_only = read_only;
     assert_ok(pawl__location_parse(pglite.url, &location, &f->err), &f->err);
     assert_ok(pawl__ledger_postgres_open(&location, &options, &backend, &f->err), &f->err);
-    pawl_status status = backend->ops->nearest(
-        backend, (float[]){ 1, 0 }, 2, NULL, found, COUNT_OF(found), &count, &f->err);
+    pawl_status status = backend->ops->nearest(backend, (float[]){ 1, 0 }, 2, NULL, &top, &f->err);
     if (status == PAWL_OK) {
-        assert_int_equal(count, 2);
+        assert_int_equal(top.count, 2);
         assert_int_equal(found[0].offset, 1);
         assert_int_equal(found[1].offset, 2);
     }

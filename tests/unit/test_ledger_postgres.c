@@ -13,6 +13,7 @@
 #include "base/os/failpoint.h"
 #include "base/thread/thread.h"
 #include "ledger/core/backend.h"
+#include "ledger/recall/recall.h"
 #include "store/location.h"
 
 enum { WAIT_MS = 60000 };
@@ -670,15 +671,14 @@ static void test_a_plain_server_leaves_the_search_to_us(void **state)
     pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
     struct ledger_backend *backend = NULL;
     pawl_recalled found;
-    size_t count;
+    struct recall_top top = { &found, 0, 1 };
 
     pawl_ledger_close(new_ledger(f));
     assert_ok(pawl__location_parse(pg_server_url(f->server), &location, &f->err), &f->err);
     assert_ok(pawl__ledger_postgres_open(&location, &options, &backend, &f->err), &f->err);
-    assert_status(
-        backend->ops->nearest(backend, (float[]){ 1 }, 1, NULL, &found, 1, &count, &f->err),
-        PAWL_UNSUPPORTED,
-        &f->err);
+    assert_status(backend->ops->nearest(backend, (float[]){ 1 }, 1, NULL, &top, &f->err),
+                  PAWL_UNSUPPORTED,
+                  &f->err);
     backend->ops->close(backend);
     pawl__location_done(&location);
 }

@@ -245,6 +245,39 @@ struct ledger_backend_ops {
     ledger_nearest_fn *nearest;
 };
 
+/* --- backend.c: for all backends --- */
+
+/* NOT_FOUND */
+pawl_status pawl__ledger_fail_no_id(pawl_view id, pawl_error *reterr);
+pawl_status pawl__ledger_fail_no_offset(uint64_t offset, pawl_error *reterr);
+pawl_status pawl__ledger_fail_no_turn(pawl_view run_id, pawl_error *reterr);
+
+/* Offsets begin at 1 and each read does, too; CORRUPT when the lowest stored one is before it. */
+PAWL_MUST_USE pawl_status pawl__ledger_check_first(int64_t offset,
+                                                   uint64_t *ret_bad,
+                                                   pawl_error *reterr);
+
+/* INVALID when an embedding of so many bytes does not fit those that are stored; 0: none is. */
+PAWL_MUST_USE pawl_status pawl__ledger_check_dimensions(size_t bytes,
+                                                        size_t stored_bytes,
+                                                        pawl_error *reterr);
+
+/* Copies a hash as it is stored; CORRUPT when it is not whole. event->offset is known. */
+PAWL_MUST_USE pawl_status pawl__ledger_set_hash(pawl_view stored,
+                                                pawl_event *event,
+                                                pawl_error *reterr);
+
+/* The index that narrows a filter most, as far as one can know without counting. */
+enum ledger_narrowing {
+    LEDGER_BY_OFFSET, /* there is no filter */
+    LEDGER_BY_FILTER,
+    LEDGER_BY_RUN,
+    LEDGER_BY_KIND,
+    LEDGER_BY_ACTOR,
+    LEDGER_NARROWINGS
+};
+enum ledger_narrowing pawl__ledger_narrowing(const pawl_event_filter *filter);
+
 /* Their setup is a pawl_ledger_options. */
 PAWL_MUST_USE pawl__backend_open pawl__ledger_memory_open;
 PAWL_MUST_USE pawl__backend_open pawl__ledger_sqlite_open;

@@ -221,17 +221,9 @@ static pawl_status memory_embed(struct ledger_backend *base,
     struct memory_backend *backend = of(base);
 
     if (offset == 0 || offset > backend->written) {
-        return pawl__fail(
-            reterr, PAWL_NOT_FOUND, "no event at offset %llu", (unsigned long long)offset);
+        return pawl__ledger_fail_no_offset(offset, reterr);
     }
-    size_t bytes = staged_vector_bytes(backend);
-    if (bytes != 0 && bytes != vector.len) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "embedding has %zu dimensions, those of this ledger have %zu",
-                          vector.len / sizeof(float),
-                          bytes / sizeof(float));
-    }
+    TRY(pawl__ledger_check_dimensions(vector.len, staged_vector_bytes(backend), reterr));
     void *staged = backend->staged_embeds;
     pawl_status status = grow(&staged,
                               backend->staged_embed_count,
@@ -350,11 +342,10 @@ static pawl_status memory_get(struct ledger_backend *base,
         }
     }
     if (id.len > 0) {
-        return pawl__fail(reterr, PAWL_NOT_FOUND, "no event with id '%.*s'", VIEW_ARGS(id));
+        return pawl__ledger_fail_no_id(id, reterr);
     }
     if (offset == 0 || offset > count) {
-        return pawl__fail(
-            reterr, PAWL_NOT_FOUND, "no event at offset %llu", (unsigned long long)offset);
+        return pawl__ledger_fail_no_offset(offset, reterr);
     }
     return sink(context, &at(of(base), (size_t)offset - 1)->event, reterr);
 }
@@ -365,7 +356,7 @@ static pawl_status answer_turn(int64_t highest,
                                pawl_error *reterr)
 {
     if (highest < 0) {
-        return pawl__fail(reterr, PAWL_NOT_FOUND, "no turn in run '%.*s'", VIEW_ARGS(run_id));
+        return pawl__ledger_fail_no_turn(run_id, reterr);
     }
     *ret_turn = highest;
     return PAWL_OK;

@@ -296,12 +296,8 @@ static pawl_status postgres_check(struct ledger_backend *base,
         return pawl__fail(
             reterr, PAWL_CORRUPT, "ledger_head has %zu rows instead of one", rows.count);
     }
-    if (!pawl__pg_is_null(&rows, 0, 4) && pawl__pg_get_i64(&rows, 0, 4) < 1) {
-        *ret_bad = 1;
-        return pawl__fail(reterr,
-                          PAWL_CORRUPT,
-                          "inserted: an event stands before the first, at %lld",
-                          (long long)pawl__pg_get_i64(&rows, 0, 4));
+    if (!pawl__pg_is_null(&rows, 0, 4)) {
+        TRY(pawl__ledger_check_first(pawl__pg_get_i64(&rows, 0, 4), ret_bad, reterr));
     }
     int64_t head = pawl__pg_get_i64(&rows, 0, 0);
     int64_t last = pawl__pg_get_i64(&rows, 0, 2); /* 0 when there is none */

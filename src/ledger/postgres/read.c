@@ -59,15 +59,7 @@ static pawl_status event_of(const struct pawl__pg_rows *rows,
         .schema_version = pawl__pg_get_i64(rows, row, 8),
     };
 
-    if (hash.len != sizeof(event.hash)) {
-        return pawl__fail(reterr,
-                          PAWL_CORRUPT,
-                          "the hash of offset %llu has %zu bytes instead of %zu",
-                          (unsigned long long)event.offset,
-                          hash.len,
-                          sizeof(event.hash));
-    }
-    memcpy(event.hash, hash.data, sizeof(event.hash));
+    TRY(pawl__ledger_set_hash(hash, &event, reterr));
     *ret_event = event;
     return PAWL_OK;
 }
@@ -97,20 +89,11 @@ static pawl_status walk_event(void *context,
     return walk->sink(walk->context, &event, reterr);
 }
 
-/* The column that narrows most, as far as one can know without counting. */
-static size_t read_statement(const pawl_event_filter *filter)
-{
-    if (filter == NULL) {
-        return LEDGER_PG_READ;
-    }
-    if (filter->run_id.len > 0) {
-        return LEDGER_PG_READ_RUN;
-    }
-    if (filter->actor.len > 0) {
-        return LEDGER_PG_READ_ACTOR;
-    }
-    return filter->kind.len > 0 ? LEDGER_PG_READ_KIND : LEDGER_PG_READ_FILTER;
-}
+static const size_t read_statements[LEDGER_NARROWINGS] = {
+    [LEDGER_BY_OFFSET] = LEDGER_PG_READ,      [LEDGER_BY_FILTER] = LEDGER_PG_READ_FILTER,
+    [LEDGER_BY_RUN] = LEDGER_PG_READ_RUN,     [LEDGER_BY_KIND] = LEDGER_PG_READ_KIND,
+    [LEDGER_BY_ACTOR] = LEDGER_PG_READ_ACTOR,
+};
 
 static int64_t clamped(uint64_t offset)
 {
@@ -129,13 +112,12 @@ static pawl_status read_some(struct pawl__pg *pg,
         pawl__pg_i64(clamped(query->up_to)),
         pawl__pg_i64(rows),
     };
-    size_t statement = read_statement(query->filter);
 
     if (query->filter != NULL) {
         pawl__ledger_pg_filter(query->filter, &values[3]);
     }
     return pawl__pg_each(pg,
-                         statement,
+                         read_statements[pawl__ledger_narrowing(query->filter)],
                          values,
                          query->filter == NULL ? 3 : COUNT_OF(values),
                          walk_event,
@@ -219,10 +201,8 @@ pawl_status pawl__ledger_pg_get(struct ledger_backend *base,
     if (walk.rows > 0) {
         return PAWL_OK;
     }
-    return id.len > 0
-               ? pawl__fail(reterr, PAWL_NOT_FOUND, "no event with id '%.*s'", VIEW_ARGS(id))
-               : pawl__fail(
-                   reterr, PAWL_NOT_FOUND, "no event at offset %llu", (unsigned long long)offset);
+    return id.len > 0 ? pawl__ledger_fail_no_id(id, reterr)
+                      : pawl__ledger_fail_no_offset(offset, reterr);
 }
 
 /* --- numbers --- */
@@ -269,7 +249,7 @@ static pawl_status one_turn(struct ledger_backend *base,
     TRY(pawl__ledger_pg_borrow(base, &borrowed, reterr));
     TRY(pawl__pg_exec(borrowed.pg, statement, PG_ARGS(name_or_null(run_id)), &rows, reterr));
     if (rows.count == 0 || pawl__pg_is_null(&rows, 0, 0)) {
-        return pawl__fail(reterr, PAWL_NOT_FOUND, "no turn in run '%.*s'", VIEW_ARGS(run_id));
+        return pawl__ledger_fail_no_turn(run_id, reterr);
     }
     *ret_turn = pawl__pg_get_i64(&rows, 0, 0);
     return PAWL_OK;

@@ -139,17 +139,8 @@ static pawl_status check_dimensions(struct pawl__pg *pg, size_t dimensions, pawl
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
     TRY(pawl__pg_exec(pg, LEDGER_PG_EMBED_ANY, PG_NO_ARGS, &rows, reterr));
-    if (rows.count == 0) {
-        return PAWL_OK;
-    }
-    size_t stored = (size_t)pawl__pg_get_i64(&rows, 0, 0) / sizeof(float);
-    return stored == dimensions
-               ? PAWL_OK
-               : pawl__fail(reterr,
-                            PAWL_INVALID,
-                            "embedding: has %zu dimensions, those of this ledger have %zu",
-                            dimensions,
-                            stored);
+    size_t stored_bytes = rows.count == 0 ? 0 : (size_t)pawl__pg_get_i64(&rows, 0, 0);
+    return pawl__ledger_check_dimensions(dimensions * sizeof(float), stored_bytes, reterr);
 }
 
 static pawl_status insert_embedding(struct postgres_backend *backend,
@@ -194,8 +185,7 @@ pawl_status pawl__ledger_pg_embed(struct ledger_backend *base,
         TRY(insert_embedding(backend, offset, vector, &rows, reterr));
     }
     if (rows.affected == 0) {
-        return pawl__fail(
-            reterr, PAWL_NOT_FOUND, "no event at offset %llu", (unsigned long long)offset);
+        return pawl__ledger_fail_no_offset(offset, reterr);
     }
     return PAWL_OK;
 }

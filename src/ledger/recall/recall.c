@@ -199,13 +199,7 @@ static pawl_status score(void *context, uint64_t offset, pawl_view vector, pawl_
     struct search *search = context;
 
     TRY(check_length(search, offset, vector, reterr));
-    if (vector.len != search->dimensions * sizeof(float)) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "embedding: has %zu dimensions, those of this ledger have %zu",
-                          search->dimensions,
-                          vector.len / sizeof(float));
-    }
+    TRY(pawl__ledger_check_dimensions(search->dimensions * sizeof(float), vector.len, reterr));
     double similarity = pawl__ledger_recall_similarity(search->query, vector, search->dimensions);
     if (!(fabs(similarity) <= RECALL_COSINE_MAX)) { /* NaN is not, either */
         return pawl__fail(reterr,

@@ -232,25 +232,15 @@ static pawl_status sqlite_embed(struct ledger_backend *base,
                           "an embedding of this ledger has %zu bytes, which are no vector",
                           bytes);
     }
-    if (bytes != 0 && bytes != vector.len) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "embedding has %zu dimensions, those of this ledger have %zu",
-                          vector.len / sizeof(float),
-                          bytes / sizeof(float));
-    }
+    TRY(pawl__ledger_check_dimensions(vector.len, bytes, reterr));
     AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, LEDGER_SQL_EMBED);
     pawl__sqlite_bind_i64(&stmt, 1, (int64_t)offset);
     pawl__sqlite_bind_blob(&stmt, 2, vector);
     pawl_status status = pawl__sqlite_run(&stmt, reterr);
-    if (status == PAWL_OK) {
-        return check_changed(db, "embeddings", reterr);
-    }
     if (status == PAWL_CONFLICT) { /* the foreign key */
-        return pawl__fail(
-            reterr, PAWL_NOT_FOUND, "no event at offset %llu", (unsigned long long)offset);
+        return pawl__ledger_fail_no_offset(offset, reterr);
     }
-    return status;
+    return status == PAWL_OK ? check_changed(db, "embeddings", reterr) : status;
 }
 
 static pawl_status sqlite_commit(struct ledger_backend *base, pawl_error *reterr)

@@ -74,22 +74,6 @@ static pawl_status fail_type(struct pawl__sqlite_stmt *stmt,
                       type);
 }
 
-static pawl_status read_hash(struct pawl__sqlite_stmt *stmt, pawl_event *event, pawl_error *reterr)
-{
-    pawl_view hash = pawl__sqlite_blob(stmt, 9);
-
-    if (hash.len != sizeof(event->hash)) {
-        return pawl__fail(reterr,
-                          PAWL_CORRUPT,
-                          "the hash of offset %llu has %zu bytes instead of %zu",
-                          (unsigned long long)event->offset,
-                          hash.len,
-                          sizeof(event->hash));
-    }
-    memcpy(event->hash, hash.data, sizeof(event->hash));
-    return PAWL_OK;
-}
-
 static pawl_status read_time(pawl_view created_at, pawl_event *event, pawl_error *reterr)
 {
     if (!is_stored_form(created_at)
@@ -139,7 +123,7 @@ pawl_status pawl__ledger_sqlite_row(struct pawl__sqlite_stmt *stmt,
         return fail_type(stmt, "schema_version", "a number", reterr);
     }
     ret_event->offset = (uint64_t)pawl__sqlite_i64(stmt, 0);
-    TRY(read_hash(stmt, ret_event, reterr));
+    TRY(pawl__ledger_set_hash(pawl__sqlite_blob(stmt, 9), ret_event, reterr));
     return read_time(created_at, ret_event, reterr);
 }
 
@@ -180,20 +164,11 @@ static pawl_status sink_up_to(void *context, const pawl_event *event, pawl_error
     return up_to->sink(up_to->context, event, reterr);
 }
 
-/* The index that narrows most, as far as one can know without counting. */
-static size_t read_statement(const pawl_event_filter *filter)
-{
-    if (filter == NULL) {
-        return LEDGER_SQL_READ;
-    }
-    if (filter->run_id.len > 0) {
-        return LEDGER_SQL_READ_RUN;
-    }
-    if (filter->actor.len > 0) {
-        return LEDGER_SQL_READ_ACTOR;
-    }
-    return filter->kind.len > 0 ? LEDGER_SQL_READ_KIND : LEDGER_SQL_READ_FILTER;
-}
+static const size_t read_statements[LEDGER_NARROWINGS] = {
+    [LEDGER_BY_OFFSET] = LEDGER_SQL_READ,      [LEDGER_BY_FILTER] = LEDGER_SQL_READ_FILTER,
+    [LEDGER_BY_RUN] = LEDGER_SQL_READ_RUN,     [LEDGER_BY_KIND] = LEDGER_SQL_READ_KIND,
+    [LEDGER_BY_ACTOR] = LEDGER_SQL_READ_ACTOR,
+};
 
 pawl_status pawl__ledger_sqlite_read(struct ledger_backend *base,
                                      const struct ledger_query *query,
@@ -207,7 +182,8 @@ pawl_status pawl__ledger_sqlite_read(struct ledger_backend *base,
 
     TRY(borrow(base, &borrowed, reterr));
     AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, read_statement(query->filter));
+    struct pawl__sqlite_stmt stmt =
+        pawl__sqlite_use(borrowed.db, read_statements[pawl__ledger_narrowing(query->filter)]);
     pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(query->from, (uint64_t)INT64_MAX));
     pawl__sqlite_bind_i64(&stmt, 3, query->limit);
     if (query->filter != NULL) {
@@ -233,21 +209,13 @@ pawl_status pawl__ledger_sqlite_get_head(struct ledger_backend *base,
     return pawl__ledger_sqlite_head(borrowed.db, ret_head, reterr);
 }
 
-/* Offsets begin at 1 and every read does, too; a look-up by id would find what stands before. */
 static pawl_status check_first(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_error *reterr)
 {
     AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, LEDGER_SQL_FIRST);
     bool row;
 
     TRY(pawl__sqlite_next(&stmt, &row, reterr));
-    if (row && pawl__sqlite_i64(&stmt, 0) < 1) {
-        *ret_bad = 1;
-        return pawl__fail(reterr,
-                          PAWL_CORRUPT,
-                          "inserted: an event stands before the first, at %lld",
-                          (long long)pawl__sqlite_i64(&stmt, 0));
-    }
-    return PAWL_OK;
+    return row ? pawl__ledger_check_first(pawl__sqlite_i64(&stmt, 0), ret_bad, reterr) : PAWL_OK;
 }
 
 /* AUTOINCREMENT makes SQLite remember the highest offset there ever was, in the same transaction: a
@@ -376,10 +344,7 @@ pawl_status pawl__ledger_sqlite_lookup(struct pawl__sqlite *db,
 
     pawl__sqlite_bind_text(&stmt, 1, id);
     TRY(each_row(&stmt, sink, context, &rows, reterr));
-    if (rows == 0) {
-        return pawl__fail(reterr, PAWL_NOT_FOUND, "no event with id '%.*s'", VIEW_ARGS(id));
-    }
-    return PAWL_OK;
+    return rows > 0 ? PAWL_OK : pawl__ledger_fail_no_id(id, reterr);
 }
 
 pawl_status pawl__ledger_sqlite_get(struct ledger_backend *base,
@@ -400,11 +365,7 @@ pawl_status pawl__ledger_sqlite_get(struct ledger_backend *base,
     struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, LEDGER_SQL_BY_OFFSET);
     pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(offset, (uint64_t)INT64_MAX));
     TRY(each_row(&stmt, sink, context, &rows, reterr));
-    if (rows == 0) {
-        return pawl__fail(
-            reterr, PAWL_NOT_FOUND, "no event at offset %llu", (unsigned long long)offset);
-    }
-    return PAWL_OK;
+    return rows > 0 ? PAWL_OK : pawl__ledger_fail_no_offset(offset, reterr);
 }
 
 /* One number for a run; NOT_FOUND when it is NULL, because nothing was there to take it of. */
@@ -423,7 +384,7 @@ static pawl_status one_turn(struct ledger_backend *base,
     bind_name(&stmt, 1, run_id);
     TRY(pawl__sqlite_next(&stmt, &row, reterr));
     if (!row || pawl__sqlite_is_null(&stmt, 0)) {
-        return pawl__fail(reterr, PAWL_NOT_FOUND, "no turn in run '%.*s'", VIEW_ARGS(run_id));
+        return pawl__ledger_fail_no_turn(run_id, reterr);
     }
     *ret_turn = pawl__sqlite_i64(&stmt, 0);
     return PAWL_OK;
