@@ -11,6 +11,7 @@
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/core/sha256.h"
 #include "base/os/failpoint.h"
 
 void pawl__fs_close(int *fd)
@@ -320,4 +321,23 @@ pawl_status pawl__fs_free_bytes_for(const char *path, uint64_t *ret_bytes, pawl_
     }
     return place == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a path")
                          : pawl__fs_free_bytes(place, ret_bytes, reterr);
+}
+
+pawl_status pawl__fs_hash(int fd, struct pawl__sha256 *ret_hash, int *ret_errno, pawl_error *reterr)
+{
+    AUTO(pawl__sha256_close_p) struct pawl__sha256_stream *stream = NULL;
+    char chunk[32 << 10];
+    ssize_t got = 1;
+
+    *ret_errno = 0;
+    TRY(pawl__sha256_open(&stream, reterr));
+    while (got != 0) {
+        got = read(fd, chunk, sizeof(chunk));
+        if (got < 0 && errno != EINTR) {
+            *ret_errno = errno;
+            return PAWL_OK;
+        }
+        TRY(pawl__sha256_add(stream, (pawl_view){ chunk, got > 0 ? (size_t)got : 0 }, reterr));
+    }
+    return pawl__sha256_finish(stream, ret_hash, reterr);
 }

@@ -38,6 +38,13 @@ PAWL_MUST_USE pawl_status pawl__fs_read_small(
 PAWL_MUST_USE pawl_status pawl__fs_read_given(
     const char *path, char *ret_text, size_t size, size_t *ret_len, pawl_error *reterr);
 
+/* The hash of the rest of a file. *ret_errno: why it could not be read, 0 when it could. */
+struct pawl__sha256;
+PAWL_MUST_USE pawl_status pawl__fs_hash(int fd,
+                                        struct pawl__sha256 *ret_hash,
+                                        int *ret_errno,
+                                        pawl_error *reterr);
+
 /* Bytes that an unprivileged process may still write on the file system that holds `path`. */
 PAWL_MUST_USE pawl_status pawl__fs_free_bytes(const char *path,
                                               uint64_t *ret_bytes,

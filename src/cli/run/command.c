@@ -120,9 +120,9 @@ static pawl_status run_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     pawl_view types[TYPES_MAX];
     struct runner_options options = {
-        .task_id = pawl_view_of(pawl__cli_args_value(run->args, "task")),
-        .command = pawl_view_of(pawl__cli_args_value(run->args, "exec")),
-        .mark = pawl_view_of(pawl__cli_args_value(run->args, "replace")),
+        .task_id = pawl__cli_work_value(run, "task"),
+        .command = pawl__cli_work_value(run, "exec"),
+        .mark = pawl__cli_work_value(run, "replace"),
         .jobs = (uint64_t)pawl__cli_args_number(run->args, "jobs"),
         .limit = pawl__cli_args_has(run->args, "limit")
                      ? (uint64_t)pawl__cli_args_number(run->args, "limit")

@@ -48,32 +48,22 @@ static pawl_status hash_file(const char *path,
                              char ret_text[PAWL__SHA256_TEXT_SIZE],
                              pawl_error *reterr)
 {
-    AUTO(pawl__sha256_close_p) struct pawl__sha256_stream *stream = NULL;
     AUTO(pawl__fs_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct pawl__sha256 hash;
-    char bytes[32 << 10];
-    ssize_t got = 0;
+    int problem = 0;
 
     if (fd < 0) {
         return pawl__fail_errno(reterr, errno, "open '%s'", path);
     }
-    pawl_status status = pawl__sha256_open(&stream, reterr);
-    while (status == PAWL_OK && (got = read(fd, bytes, sizeof(bytes))) > 0) {
-        status = pawl__sha256_add(stream, (pawl_view){ bytes, (size_t)got }, reterr);
+    TRY(pawl__fs_hash(fd, &hash, &problem, reterr));
+    if (problem != 0) {
+        return pawl__fail_errno(reterr, problem, "read '%s'", path);
     }
-    if (got < 0) {
-        return pawl__fail_errno(reterr, errno, "read '%s'", path);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__sha256_finish(stream, &hash, reterr);
-    }
-    if (status == PAWL_OK) {
-        pawl__sha256_text(&hash, ret_text);
-    }
-    return status;
+    pawl__sha256_text(&hash, ret_text);
+    return PAWL_OK;
 }
 
-/* Whoever looks again may stand in another directory. */
+/* A later verification may run in another directory. */
 static pawl_status make_absolute(char **path, pawl_error *reterr)
 {
     if ((*path)[0] == '/') {
@@ -170,8 +160,7 @@ static pawl_status add_one(const struct pawl__cli_run *run,
                            pawl_checkpoint *checkpoint,
                            pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = { { "checkpoint_id", true },
-                                                   { "sequence_number", true } };
+    AUTO(pawl_item_free_p) pawl_item *item = NULL;
     const char *item_id = pawl__cli_args_value(run->args, "item");
     const pawl_lease lease = {
         .work_item_id = pawl_view_of(item_id),
@@ -179,26 +168,18 @@ static pawl_status add_one(const struct pawl__cli_run *run,
     };
     char id[PAWL_WORK_NAME_BYTES_MAX + 1];
     int64_t sequence = 0;
-    pawl_item *item = NULL;
-    pawl_status status = PAWL_OK;
 
     if (item_id != NULL) {
-        status = pawl_work_get(work, lease.work_item_id, &item, reterr);
+        TRY(pawl_work_get(work, lease.work_item_id, &item, reterr));
     }
-    if (status == PAWL_OK) {
-        checkpoint->task_id =
-            item != NULL ? item->task_id : pawl_view_of(pawl__cli_args_value(run->args, "task"));
-        checkpoint->work_item_id = lease.work_item_id;
-        status = pawl_checkpoint_add(
-            work, checkpoint, item == NULL ? NULL : &lease, &sequence, id, reterr);
-    }
-    pawl_item_free(item);
-    if (status != PAWL_OK) {
-        return status;
-    }
-    const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(id)),
-                                        pawl__cell_integer(sequence) };
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    checkpoint->task_id = item != NULL ? item->task_id : pawl__cli_work_value(run, "task");
+    checkpoint->work_item_id = lease.work_item_id;
+    TRY(pawl_checkpoint_add(work, checkpoint, item == NULL ? NULL : &lease, &sequence, id, reterr));
+    return pawl__cli_work_answer(
+        run,
+        ANSWER({ "checkpoint_id", true, pawl__cell_text(pawl_view_of(id)) },
+               { "sequence_number", true, pawl__cell_integer(sequence) }),
+        reterr);
 }
 
 static pawl_status add_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -221,7 +202,7 @@ static pawl_status add_run(struct pawl__cli_run *run, pawl_error *reterr)
     TRY(parse_evidence(run, &evidence, reterr));
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     pawl_checkpoint checkpoint = {
-        .checkpoint_id = pawl_view_of(pawl__cli_args_value(run->args, "id")),
+        .checkpoint_id = pawl__cli_work_value(run, "id"),
         .type = pawl__cli_checkpoint_type_named(pawl__cli_args_value(run->args, "type")),
         .snapshot_data = pawl_view_of(snapshot),
         .metadata = pawl_view_of(metadata),
@@ -277,24 +258,19 @@ static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
     const char *given = pawl__cli_args_value(run->args, "type");
     pawl_checkpoint_type type = given == NULL ? 0 : pawl__cli_checkpoint_type_named(given);
+    pawl_view task_id = pawl__cli_work_operand(run, 0);
 
-    pawl__cli_rows_start(
-        &rows, run, pawl__cli_checkpoint_columns, pawl__cli_checkpoint_columns_count, reterr);
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_check_task(
-            work, pawl_view_of(pawl__cli_args_operand(run->args, 0)), reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_checkpoint_list(work,
-                                      pawl_view_of(pawl__cli_args_operand(run->args, 0)),
-                                      pawl_view_of(pawl__cli_args_value(run->args, "item")),
-                                      given == NULL ? NULL : &type,
-                                      pawl__cli_checkpoint_row,
-                                      &rows,
-                                      reterr);
-    }
-    return pawl__cli_rows_end(&rows, status);
+    pawl__cli_rows_start_checkpoints(&rows, run, reterr);
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl__cli_work_check_task(work, task_id, reterr));
+    return pawl__cli_rows_end(&rows,
+                              pawl_checkpoint_list(work,
+                                                   task_id,
+                                                   pawl__cli_work_value(run, "item"),
+                                                   given == NULL ? NULL : &type,
+                                                   pawl__cli_checkpoint_row,
+                                                   &rows,
+                                                   reterr));
 }
 
 static const struct pawl__cli_command list = {
@@ -314,26 +290,20 @@ static pawl_status latest_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
-    pawl_checkpoint *checkpoint = NULL;
+    AUTO(pawl_checkpoint_free_p) pawl_checkpoint *checkpoint = NULL;
     const char *given = pawl__cli_args_value(run->args, "type");
     pawl_checkpoint_type type = given == NULL ? 0 : pawl__cli_checkpoint_type_named(given);
 
-    pawl__cli_rows_start(
-        &rows, run, pawl__cli_checkpoint_columns, pawl__cli_checkpoint_columns_count, reterr);
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_checkpoint_latest(work,
-                                        pawl_view_of(pawl__cli_args_operand(run->args, 0)),
-                                        given == NULL ? NULL : &type,
-                                        pawl__cli_args_has(run->args, "verified"),
-                                        &checkpoint,
-                                        reterr);
-    }
-    if (status == PAWL_OK) {
-        (void)pawl__cli_checkpoint_row(&rows, checkpoint);
-    }
-    pawl_checkpoint_free(checkpoint);
-    return pawl__cli_rows_end(&rows, status);
+    pawl__cli_rows_start_checkpoints(&rows, run, reterr);
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_checkpoint_latest(work,
+                               pawl__cli_work_operand(run, 0),
+                               given == NULL ? NULL : &type,
+                               pawl__cli_args_has(run->args, "verified"),
+                               &checkpoint,
+                               reterr));
+    (void)pawl__cli_checkpoint_row(&rows, checkpoint);
+    return pawl__cli_rows_end(&rows, PAWL_OK);
 }
 
 static const struct pawl__cli_command latest = {
@@ -378,24 +348,15 @@ static pawl_status diff_run(struct pawl__cli_run *run, pawl_error *reterr)
                                                    { "to", false } };
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
-    pawl_checkpoint *found[2] = { NULL, NULL };
+    AUTO(pawl_checkpoint_free_p) pawl_checkpoint *from = NULL;
+    AUTO(pawl_checkpoint_free_p) pawl_checkpoint *to = NULL;
+    const pawl_view no_task = { NULL, 0 };
 
     pawl__cli_rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    for (size_t i = 0; i < 2 && status == PAWL_OK; i++) {
-        status = pawl_checkpoint_get(work,
-                                     pawl_view_of(pawl__cli_args_operand(run->args, i)),
-                                     pawl_view_of(NULL),
-                                     0,
-                                     &found[i],
-                                     reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_checkpoint_diff(found[0], found[1], diff_row, &rows, reterr);
-    }
-    pawl_checkpoint_free(found[0]);
-    pawl_checkpoint_free(found[1]);
-    return pawl__cli_rows_end(&rows, status);
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_checkpoint_get(work, pawl__cli_work_operand(run, 0), no_task, 0, &from, reterr));
+    TRY(pawl_checkpoint_get(work, pawl__cli_work_operand(run, 1), no_task, 0, &to, reterr));
+    return pawl__cli_rows_end(&rows, pawl_checkpoint_diff(from, to, diff_row, &rows, reterr));
 }
 
 static const struct pawl__cli_command diff = {
@@ -418,22 +379,19 @@ static const struct pawl__cli_command diff = {
 
 static pawl_status verify_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = { { "checkpoint_id", true },
-                                                   { "verified", true },
-                                                   { "what", false } };
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
-    pawl_view id = pawl_view_of(pawl__cli_args_operand(run->args, 0));
+    pawl_view id = pawl__cli_work_operand(run, 0);
     char what[512] = "";
     bool verified = false;
 
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     TRY(pawl_checkpoint_verify(work, id, &verified, what, reterr));
-    const struct pawl__cell cells[] = {
-        pawl__cell_text(id),
-        pawl__cell_bool(verified),
-        pawl__cli_cell_of(pawl_view_of(verified ? "" : what)),
-    };
-    TRY(pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr));
+    const struct pawl__cell wrong = pawl__cli_cell_of(pawl_view_of(verified ? "" : what));
+    TRY(pawl__cli_work_answer(run,
+                              ANSWER({ "checkpoint_id", true, pawl__cell_text(id) },
+                                     { "verified", true, pawl__cell_bool(verified) },
+                                     { "what", false, wrong }),
+                              reterr));
     if (!verified) {
         return pawl__fail(reterr, PAWL_CORRUPT, "the evidence does not hold: %s", what);
     }

@@ -25,23 +25,21 @@ static pawl_status print_text(const struct pawl__cli_run *run,
                               const pawl_idem *idem,
                               pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = {
-        { "answer", true },           { "owner_token", true }, { "owner", false },
-        { "lease_expires_at", true }, { "expires_at", true },  { "response", false },
-    };
     char lease[WORK_TIME_SIZE];
     char end[WORK_TIME_SIZE];
-    const struct pawl__cell cells[] = {
-        pawl__cell_text(pawl_view_of(answer_names[idem->answer])),
-        idem->answer == PAWL_IDEM_NEW ? pawl__cell_integer((int64_t)idem->owner_token)
-                                      : pawl__cell_none(),
-        pawl__cli_cell_of(idem->owner),
-        pawl__cli_cell_time(idem->lease_expires_at_us, lease),
-        pawl__cli_cell_time(idem->expires_at_us, end),
-        pawl__cli_cell_value(idem->response),
-    };
+    struct pawl__cell token = idem->answer == PAWL_IDEM_NEW
+                                  ? pawl__cell_integer((int64_t)idem->owner_token)
+                                  : pawl__cell_none();
 
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(
+        run,
+        ANSWER({ "answer", true, pawl__cell_text(pawl_view_of(answer_names[idem->answer])) },
+               { "owner_token", true, token },
+               { "owner", false, pawl__cli_cell_of(idem->owner) },
+               { "lease_expires_at", true, pawl__cli_cell_time(idem->lease_expires_at_us, lease) },
+               { "expires_at", true, pawl__cli_cell_time(idem->expires_at_us, end) },
+               { "response", false, pawl__cli_cell_value(idem->response) }),
+        reterr);
 }
 
 static pawl_status print_idem(const struct pawl__cli_run *run,
@@ -123,36 +121,22 @@ static pawl_status begin_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     pawl_idem_request request = PAWL_IDEM_REQUEST_INIT;
     char hash[PAWL_REQUEST_HASH_SIZE] = "";
-    pawl_idem *idem = NULL;
+    AUTO(pawl_idem_free_p) pawl_idem *idem = NULL;
     int64_t lease_ms = 0; /* that of the options */
 
-    request.key = pawl_view_of(pawl__cli_args_operand(run->args, 0));
-    request.owner = pawl_view_of(pawl__cli_args_value(run->args, "owner"));
-    request.task_id = pawl_view_of(pawl__cli_args_value(run->args, "task"));
-    request.work_item_id = pawl_view_of(pawl__cli_args_value(run->args, "item"));
+    request.key = pawl__cli_work_operand(run, 0);
+    request.owner = pawl__cli_work_value(run, "owner");
+    request.task_id = pawl__cli_work_value(run, "task");
+    request.work_item_id = pawl__cli_work_value(run, "item");
     request.take_over = pawl__cli_args_has(run->args, "take-over");
-    pawl_status status = request_hash(run, hash, &request.request_hash, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_ms(run, "lease", 1, WORK_TIME_MS_MAX, &lease_ms, reterr);
-    }
-    if (status == PAWL_OK) {
-        status =
-            pawl__cli_work_ms(run, "ttl", 1, INT64_C(3650) * 86400000, &request.ttl_ms, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_open(run, WORK_TO_CREATE, &work, reterr);
-    }
-    if (status == PAWL_OK) {
-        request.lease_ms = (uint32_t)lease_ms;
-        status = pawl_idem_begin(work, &request, &idem, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = print_idem(run, idem, reterr);
-        status = status == PAWL_OK ? judge(idem, pawl__cli_args_has(run->args, "only-new"), reterr)
-                                   : status;
-    }
-    pawl_idem_free(idem);
-    return status;
+    TRY(request_hash(run, hash, &request.request_hash, reterr));
+    TRY(pawl__cli_work_ms(run, "lease", 1, WORK_TIME_MS_MAX, &lease_ms, reterr));
+    TRY(pawl__cli_work_ms(run, "ttl", 1, INT64_C(3650) * 86400000, &request.ttl_ms, reterr));
+    TRY(pawl__cli_work_open(run, WORK_TO_CREATE, &work, reterr));
+    request.lease_ms = (uint32_t)lease_ms;
+    TRY(pawl_idem_begin(work, &request, &idem, reterr));
+    TRY(print_idem(run, idem, reterr));
+    return judge(idem, pawl__cli_args_has(run->args, "only-new"), reterr);
 }
 
 static const struct pawl__cli_command begin = {
@@ -193,23 +177,29 @@ static const struct pawl__cli_command begin = {
 
 /* --- complete and fail --- */
 
+static pawl_status print_state(const struct pawl__cli_run *run,
+                               const char *state,
+                               pawl_error *reterr)
+{
+    return pawl__cli_work_answer(
+        run,
+        ANSWER({ "idempotency_key", true, pawl__cell_text(pawl__cli_work_operand(run, 0)) },
+               { "status", true, pawl__cell_text(pawl_view_of(state)) }),
+        reterr);
+}
+
 static pawl_status end_key(const struct pawl__cli_run *run, bool complete, pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = { { "idempotency_key", true },
-                                                   { "status", true } };
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     AUTO(pawl__text_free) char *response = NULL;
-    pawl_view key = pawl_view_of(pawl__cli_args_operand(run->args, 0));
+    pawl_view key = pawl__cli_work_operand(run, 0);
     uint64_t token = (uint64_t)pawl__cli_args_number(run->args, "token");
 
     TRY(pawl__cli_work_json(run, "response", &response, reterr));
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     TRY(complete ? pawl_idem_complete(work, key, token, pawl_view_of(response), reterr)
                  : pawl_idem_fail(work, key, token, pawl_view_of(response), reterr));
-    const struct pawl__cell cells[] = {
-        pawl__cell_text(key), pawl__cell_text(pawl_view_of(complete ? "completed" : "failed"))
-    };
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return print_state(run, complete ? "completed" : "failed", reterr);
 }
 
 static pawl_status complete_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -222,16 +212,12 @@ static pawl_status fail_run(struct pawl__cli_run *run, pawl_error *reterr)
     return end_key(run, false, reterr);
 }
 
-#define END_FLAGS                                 \
-    FLAGS({ .name = "token",                      \
-            .value = "N",                         \
-            .help = "The token that begin gave.", \
-            .kind = VALUE_NUMBER,                 \
-            .min = 1,                             \
-            .max = INT64_MAX,                     \
-            .required = true },                   \
-          { .name = "response",                   \
-            .value = "JSON",                      \
+#define TOKEN_FLAG \
+    NUMBER_FLAG("token", "N", 1, INT64_MAX, .help = "The token that begin gave.", .required = true)
+#define END_FLAGS               \
+    FLAGS(TOKEN_FLAG,           \
+          { .name = "response", \
+            .value = "JSON",    \
             .help = "What came of it; @FILE reads a file, - standard input." })
 
 static const struct pawl__cli_command complete = {
@@ -268,25 +254,19 @@ static const struct pawl__cli_command fail = {
 
 static pawl_status release_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = { { "idempotency_key", true },
-                                                   { "status", true } };
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
-    pawl_view key = pawl_view_of(pawl__cli_args_operand(run->args, 0));
     uint64_t token = (uint64_t)pawl__cli_args_number(run->args, "token");
-    const struct pawl__cell cells[] = { pawl__cell_text(key),
-                                        pawl__cell_text(pawl_view_of("released")) };
 
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
-    TRY(pawl_idem_release(work, key, token, reterr));
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    TRY(pawl_idem_release(work, pawl__cli_work_operand(run, 0), token, reterr));
+    return print_state(run, "released", reterr);
 }
 
 static const struct pawl__cli_command release = {
     .name = "release",
     .summary = "give a key up whose work did not happen",
     .description = "The next begin is 'new'. Exit code 4: the key was taken over.",
-    .flags = FLAGS(NUMBER_FLAG(
-        "token", "N", 1, INT64_MAX, .help = "The token that begin gave.", .required = true)),
+    .flags = FLAGS(TOKEN_FLAG),
     .operands = OPERANDS(KEY_OPERAND),
     .examples = EXAMPLES(
         { .line = BEGIN_NEW "pawl idem release --data ./data pay-7 --token $(cut -f 2 new)",
@@ -300,18 +280,11 @@ static const struct pawl__cli_command release = {
 static pawl_status get_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
-    pawl_idem *idem = NULL;
+    AUTO(pawl_idem_free_p) pawl_idem *idem = NULL;
 
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status =
-            pawl_idem_get(work, pawl_view_of(pawl__cli_args_operand(run->args, 0)), &idem, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = print_idem(run, idem, reterr);
-    }
-    pawl_idem_free(idem);
-    return status;
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_idem_get(work, pawl__cli_work_operand(run, 0), &idem, reterr));
+    return print_idem(run, idem, reterr);
 }
 
 static const struct pawl__cli_command get = {
@@ -328,15 +301,14 @@ static const struct pawl__cli_command get = {
 
 static pawl_status hash_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = { { "request_hash", true } };
     AUTO(pawl__text_free) char *request = NULL;
     char hash[PAWL_REQUEST_HASH_SIZE];
 
     TRY(pawl__cli_input_read(
         "request", pawl__cli_args_operand(run->args, 0), WORK_DATA_BYTES_MAX, &request, reterr));
     TRY(pawl_request_hash(pawl_view_of(request), hash, reterr));
-    const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(hash)) };
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(
+        run, ANSWER({ "request_hash", true, pawl__cell_text(pawl_view_of(hash)) }), reterr);
 }
 
 static const struct pawl__cli_command hash = {

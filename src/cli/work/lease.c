@@ -30,16 +30,14 @@ static pawl_status lease_of(const struct pawl__cli_run *run, uint32_t *ret_ms, p
 }
 
 static pawl_status print_status(const struct pawl__cli_run *run,
-                                pawl_item_status item_status,
+                                pawl_item_status status,
                                 pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = { { "work_item_id", true }, { "status", true } };
-    const struct pawl__cell cells[] = {
-        pawl__cell_text(pawl_view_of(pawl__cli_args_operand(run->args, 0))),
-        pawl__cell_text(pawl_view_of(pawl_item_status_name(item_status))),
-    };
-
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(
+        run,
+        ANSWER({ "work_item_id", true, pawl__cell_text(pawl__cli_work_operand(run, 0)) },
+               { "status", true, pawl__cell_text(pawl_view_of(pawl_item_status_name(status))) }),
+        reterr);
 }
 
 /* --- claim --- */
@@ -104,8 +102,8 @@ static pawl_status print_claimed(const struct pawl__cli_run *run,
     return pawl__cli_rows_end(&rows, PAWL_OK);
 }
 
-/* A store that does not answer is asked again while there is time: an open one is, too. What is left of
- * the time is the claim's. */
+/* Tries again while there is time when the store does not answer, as a claim on an open store does. The claim
+ * has the rest of the time. */
 static pawl_status open_for_claim(struct pawl__cli_run *run,
                                   int64_t *wait_ms,
                                   pawl_work **ret_work,
@@ -140,13 +138,13 @@ static pawl_status claim_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     pawl_view types[TYPES_MAX];
     pawl_claim claim = PAWL_CLAIM_INIT;
-    pawl_claimed *claimed = NULL;
+    AUTO(pawl_claimed_free_p) pawl_claimed *claimed = NULL;
     int64_t wait_ms = 0;
     size_t index = 0;
     const char *type;
 
-    claim.holder = pawl_view_of(pawl__cli_args_value(run->args, "holder"));
-    claim.task_id = pawl_view_of(pawl__cli_args_value(run->args, "task"));
+    claim.holder = pawl__cli_work_value(run, "holder");
+    claim.task_id = pawl__cli_work_value(run, "task");
     claim.count_max = (uint32_t)pawl__cli_args_number(run->args, "count");
     claim.work_types = types;
     while ((type = pawl__cli_args_next(run->args, "type", &index)) != NULL) {
@@ -165,11 +163,7 @@ static pawl_status claim_run(struct pawl__cli_run *run, pawl_error *reterr)
     if (status == PAWL_TIMEOUT) {
         pawl_work_interrupt(work); /* closing does not wait for the same store again */
     }
-    if (status == PAWL_OK) {
-        status = print_claimed(run, claimed, reterr);
-        pawl_claimed_free(claimed);
-    }
-    return status;
+    return status == PAWL_OK ? print_claimed(run, claimed, reterr) : status;
 }
 
 const struct pawl__cli_command pawl__cli_cmd_work_claim = {
@@ -206,8 +200,6 @@ const struct pawl__cli_command pawl__cli_cmd_work_claim = {
 
 static pawl_status heartbeat_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = { { "work_item_id", true },
-                                                   { "lease_expires_at", true } };
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     pawl_lease lease = pawl__cli_work_lease(run);
     char time[WORK_TIME_SIZE];
@@ -217,9 +209,11 @@ static pawl_status heartbeat_run(struct pawl__cli_run *run, pawl_error *reterr)
     TRY(lease_of(run, &lease_ms, reterr));
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     TRY(pawl_work_heartbeat(work, &lease, lease_ms, &expires_at_us, reterr));
-    const struct pawl__cell cells[] = { pawl__cell_text(lease.work_item_id),
-                                        pawl__cli_cell_time(expires_at_us, time) };
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(
+        run,
+        ANSWER({ "work_item_id", true, pawl__cell_text(lease.work_item_id) },
+               { "lease_expires_at", true, pawl__cli_cell_time(expires_at_us, time) }),
+        reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_work_heartbeat = {

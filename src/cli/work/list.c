@@ -12,24 +12,20 @@ static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
     size_t index = 0;
     const char *name;
 
-    pawl__cli_rows_start(&rows, run, pawl__cli_item_columns, pawl__cli_item_columns_count, reterr);
-    filter.task_id = pawl_view_of(pawl__cli_args_value(run->args, "task"));
-    filter.work_type = pawl_view_of(pawl__cli_args_value(run->args, "type"));
-    filter.lease_holder = pawl_view_of(pawl__cli_args_value(run->args, "holder"));
+    pawl__cli_rows_start_items(&rows, run, reterr);
+    filter.task_id = pawl__cli_work_value(run, "task");
+    filter.work_type = pawl__cli_work_value(run, "type");
+    filter.lease_holder = pawl__cli_work_value(run, "holder");
     filter.limit = pawl__cli_args_has(run->args, "limit")
                        ? (uint64_t)pawl__cli_args_number(run->args, "limit")
                        : 0;
     while ((name = pawl__cli_args_next(run->args, "status", &index)) != NULL) {
         filter.statuses |= 1U << pawl__cli_item_status_named(name);
     }
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_check_task(work, filter.task_id, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_work_list(work, &filter, pawl__cli_item_row, &rows, reterr);
-    }
-    return pawl__cli_rows_end(&rows, status);
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl__cli_work_check_task(work, filter.task_id, reterr));
+    return pawl__cli_rows_end(&rows,
+                              pawl_work_list(work, &filter, pawl__cli_item_row, &rows, reterr));
 }
 
 const struct pawl__cli_command pawl__cli_cmd_work_list = {
@@ -84,30 +80,27 @@ static pawl_status show_item(const struct pawl__cli_run *run,
     static const struct pawl__column columns[] = { { "field", true }, { "value", true } };
     char times[7][WORK_TIME_SIZE];
     AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
-    const struct {
-        const char *name;
-        struct pawl__cell cell;
-    } fields[] = {
-        { "work_item_id", pawl__cli_cell_of(item->work_item_id) },
-        { "task_id", pawl__cli_cell_of(item->task_id) },
-        { "work_type", pawl__cli_cell_of(item->work_type) },
-        { "status", pawl__cell_text(pawl_view_of(pawl_item_status_name(item->status))) },
-        { "priority", pawl__cell_integer(item->priority) },
-        { "attempts", pawl__cell_integer(item->attempts) },
-        { "retry_count", pawl__cell_integer(item->retry_count) },
-        { "max_retries", pawl__cell_integer(item->max_retries) },
-        { "token", pawl__cell_integer((int64_t)item->token) },
-        { "lease_holder", pawl__cli_cell_of(item->lease_holder) },
-        { "lease_acquired_at", pawl__cli_cell_time(item->lease_acquired_at_us, times[0]) },
-        { "lease_expires_at", pawl__cli_cell_time(item->lease_expires_at_us, times[1]) },
-        { "heartbeat_at", pawl__cli_cell_time(item->heartbeat_at_us, times[2]) },
-        { "due_at", pawl__cli_cell_time(item->due_at_us, times[3]) },
-        { "created_at", pawl__cli_cell_time(item->created_at_us, times[4]) },
-        { "started_at", pawl__cli_cell_time(item->started_at_us, times[5]) },
-        { "completed_at", pawl__cli_cell_time(item->completed_at_us, times[6]) },
-        { "input_data", pawl__cli_cell_value(item->input_data) },
-        { "output_data", pawl__cli_cell_value(item->output_data) },
-        { "error_message", pawl__cli_cell_of(item->error_message) },
+    const struct pawl__cli_field fields[] = {
+        { "work_item_id", true, pawl__cli_cell_of(item->work_item_id) },
+        { "task_id", true, pawl__cli_cell_of(item->task_id) },
+        { "work_type", true, pawl__cli_cell_of(item->work_type) },
+        { "status", true, pawl__cell_text(pawl_view_of(pawl_item_status_name(item->status))) },
+        { "priority", true, pawl__cell_integer(item->priority) },
+        { "attempts", true, pawl__cell_integer(item->attempts) },
+        { "retry_count", true, pawl__cell_integer(item->retry_count) },
+        { "max_retries", true, pawl__cell_integer(item->max_retries) },
+        { "token", true, pawl__cell_integer((int64_t)item->token) },
+        { "lease_holder", true, pawl__cli_cell_of(item->lease_holder) },
+        { "lease_acquired_at", true, pawl__cli_cell_time(item->lease_acquired_at_us, times[0]) },
+        { "lease_expires_at", true, pawl__cli_cell_time(item->lease_expires_at_us, times[1]) },
+        { "heartbeat_at", true, pawl__cli_cell_time(item->heartbeat_at_us, times[2]) },
+        { "due_at", true, pawl__cli_cell_time(item->due_at_us, times[3]) },
+        { "created_at", true, pawl__cli_cell_time(item->created_at_us, times[4]) },
+        { "started_at", true, pawl__cli_cell_time(item->started_at_us, times[5]) },
+        { "completed_at", true, pawl__cli_cell_time(item->completed_at_us, times[6]) },
+        { "input_data", true, pawl__cli_cell_value(item->input_data) },
+        { "output_data", true, pawl__cli_cell_value(item->output_data) },
+        { "error_message", true, pawl__cli_cell_of(item->error_message) },
     };
 
     pawl__cli_rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
@@ -134,39 +127,28 @@ static pawl_status show_history(const struct pawl__cli_run *run,
     AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
 
     pawl__cli_rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
-    pawl_status status =
-        pawl__cli_out_add(&(struct pawl__buf){ .data = (char[]){ "\n" }, .len = 1 }, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_work_history(work, item->work_item_id, event_row, &rows, reterr);
-    }
-    return pawl__cli_rows_end(&rows, status);
+    TRY(pawl__cli_out_add(&(struct pawl__buf){ .data = (char[]){ "\n" }, .len = 1 }, reterr));
+    return pawl__cli_rows_end(
+        &rows, pawl_work_history(work, item->work_item_id, event_row, &rows, reterr));
 }
 
 static pawl_status show_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
-    pawl_view id = pawl_view_of(pawl__cli_args_operand(run->args, 0));
-    pawl_item *item = NULL;
-    char *json = NULL;
-    size_t len = 0;
+    pawl_view id = pawl__cli_work_operand(run, 0);
+    AUTO(pawl_item_free_p) pawl_item *item = NULL;
 
-    pawl__cli_rows_start(&rows, run, pawl__cli_item_columns, pawl__cli_item_columns_count, reterr);
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK && run->json) {
-        status = pawl_work_show_json(work, id, &json, &len, reterr);
-        (void)pawl__cli_rows_add_json(&rows, status, json, len);
-        return pawl__cli_rows_end(&rows, status);
+    pawl__cli_rows_start_items(&rows, run, reterr);
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    if (run->json) {
+        (void)pawl__cli_rows_add_json(
+            &rows, pawl_work_show_json(work, id, &rows.json, &rows.json_len, reterr));
+        return pawl__cli_rows_end(&rows, PAWL_OK);
     }
-    if (status == PAWL_OK) {
-        status = pawl_work_get(work, id, &item, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = show_item(run, item, reterr);
-        status = status == PAWL_OK ? show_history(run, work, item, reterr) : status;
-    }
-    pawl_item_free(item);
-    return status;
+    TRY(pawl_work_get(work, id, &item, reterr));
+    TRY(show_item(run, item, reterr));
+    return show_history(run, work, item, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_work_show = {
@@ -187,15 +169,16 @@ const struct pawl__cli_command pawl__cli_cmd_work_show = {
 
 static pawl_status cancel_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = { { "work_item_id", true }, { "status", true } };
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
-    pawl_view id = pawl_view_of(pawl__cli_args_operand(run->args, 0));
-    const struct pawl__cell cells[] = { pawl__cell_text(id),
-                                        pawl__cell_text(pawl_view_of("failed")) };
+    pawl_view id = pawl__cli_work_operand(run, 0);
 
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     TRY(pawl_work_cancel(work, id, reterr));
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(
+        run,
+        ANSWER({ "work_item_id", true, pawl__cell_text(id) },
+               { "status", true, pawl__cell_text(pawl_view_of("failed")) }),
+        reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_work_cancel = {
@@ -215,22 +198,19 @@ const struct pawl__cli_command pawl__cli_cmd_work_cancel = {
 
 static pawl_status sweep_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = { { "expired", true },
-                                                   { "retried", true },
-                                                   { "failed", true },
-                                                   { "due", true },
-                                                   { "settled", true } };
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     pawl_sweep_report report = { 0 };
 
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     TRY(pawl_work_sweep(work, &report, reterr));
-    const struct pawl__cell cells[] = {
-        pawl__cell_integer((int64_t)report.expired), pawl__cell_integer((int64_t)report.retried),
-        pawl__cell_integer((int64_t)report.failed),  pawl__cell_integer((int64_t)report.due),
-        pawl__cell_integer((int64_t)report.settled),
-    };
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(
+        run,
+        ANSWER({ "expired", true, pawl__cell_integer((int64_t)report.expired) },
+               { "retried", true, pawl__cell_integer((int64_t)report.retried) },
+               { "failed", true, pawl__cell_integer((int64_t)report.failed) },
+               { "due", true, pawl__cell_integer((int64_t)report.due) },
+               { "settled", true, pawl__cell_integer((int64_t)report.settled) }),
+        reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_work_sweep = {

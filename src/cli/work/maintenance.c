@@ -124,15 +124,13 @@ static pawl_status print_stats(const struct pawl__cli_run *run, pawl_work *work,
     pawl_work_stats stats = { 0 };
 
     pawl__cli_rows_start(&rows, run, stats_columns, COUNT_OF(stats_columns), reterr);
-    pawl_status status = pawl_work_get_stats(work, &stats, reterr);
-    if (status == PAWL_OK) {
-        add_counts(&rows, &stats);
-        status = pawl_work_type_stats(work, type_row, &rows, reterr);
-    }
-    if (status == PAWL_OK && rows.status == PAWL_OK) {
-        status = pawl_work_checkpoint_growth(work, growth_row, &rows, reterr);
-    }
-    return pawl__cli_rows_end(&rows, status);
+    TRY(pawl_work_get_stats(work, &stats, reterr));
+    add_counts(&rows, &stats);
+    TRY(pawl_work_type_stats(work, type_row, &rows, reterr));
+    return pawl__cli_rows_end(&rows,
+                              rows.status == PAWL_OK
+                                  ? pawl_work_checkpoint_growth(work, growth_row, &rows, reterr)
+                                  : PAWL_OK);
 }
 
 static pawl_status stats_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -176,10 +174,6 @@ const struct pawl__cli_command pawl__cli_cmd_work_stats = {
 
 static pawl_status retention_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = {
-        { "items", true },    { "history", true }, { "checkpoints", true },
-        { "archived", true }, { "keys", true },    { "bytes_freed", true },
-    };
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     pawl_retention retention = PAWL_RETENTION_INIT;
     pawl_retention_report report = { 0 };
@@ -191,22 +185,19 @@ static pawl_status retention_run(struct pawl__cli_run *run, pawl_error *reterr)
     retention.dry_run = pawl__cli_args_has(run->args, "dry-run");
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     TRY(pawl_work_retention(work, &retention, &report, reterr));
-    const struct pawl__cell cells[] = {
-        pawl__cell_integer((int64_t)report.items),
-        pawl__cell_integer((int64_t)report.history),
-        pawl__cell_integer((int64_t)report.checkpoints),
-        pawl__cell_integer((int64_t)report.archived),
-        pawl__cell_integer((int64_t)report.keys),
-        pawl__cell_integer((int64_t)report.bytes_freed),
-    };
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(
+        run,
+        ANSWER({ "items", true, pawl__cell_integer((int64_t)report.items) },
+               { "history", true, pawl__cell_integer((int64_t)report.history) },
+               { "checkpoints", true, pawl__cell_integer((int64_t)report.checkpoints) },
+               { "archived", true, pawl__cell_integer((int64_t)report.archived) },
+               { "keys", true, pawl__cell_integer((int64_t)report.keys) },
+               { "bytes_freed", true, pawl__cell_integer((int64_t)report.bytes_freed) }),
+        reterr);
 }
 
-#define DAYS_FLAG(flag, what, days)                                                   \
-    {                                                                                 \
-        .name = (flag), .value = "N", .help = (what), .kind = VALUE_NUMBER, .min = 0, \
-        .max = 36500, .fallback = (days)                                              \
-    }
+#define DAYS_FLAG(flag, what, days) \
+    NUMBER_FLAG(flag, "N", 0, 36500, .help = (what), .fallback = (days))
 
 const struct pawl__cli_command pawl__cli_cmd_work_retention = {
     .name = "retention",

@@ -89,14 +89,9 @@ pawl_status pawl__cli_work_open(const struct pawl__cli_run *run,
 
 pawl_status pawl__cli_work_check_task(pawl_work *work, pawl_view task_id, pawl_error *reterr)
 {
-    pawl_task *task = NULL;
+    AUTO(pawl_task_free_p) pawl_task *task = NULL;
 
-    if (task_id.len == 0) {
-        return PAWL_OK;
-    }
-    pawl_status status = pawl_task_get(work, task_id, &task, reterr);
-    pawl_task_free(task);
-    return status;
+    return task_id.len == 0 ? PAWL_OK : pawl_task_get(work, task_id, &task, reterr);
 }
 
 pawl_status pawl__cli_work_ms(const struct pawl__cli_run *run,
@@ -145,21 +140,19 @@ pawl_status pawl__cli_work_json(const struct pawl__cli_run *run,
     if (given == NULL) {
         return PAWL_OK;
     }
-    pawl_status status = pawl__cli_input_read(flag, given, WORK_DATA_BYTES_MAX, &json, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__json_check(pawl_view_of(json), WORK_DATA_BYTES_MAX, reterr);
-        status = status == PAWL_OK ? PAWL_OK : pawl__fail_context(reterr, status, "'--%s'", flag);
+    TRY(pawl__cli_input_read(flag, given, WORK_DATA_BYTES_MAX, &json, reterr));
+    pawl_status status = pawl__json_check(pawl_view_of(json), WORK_DATA_BYTES_MAX, reterr);
+    if (status != PAWL_OK) {
+        return pawl__fail_context(reterr, status, "'--%s'", flag);
     }
-    if (status == PAWL_OK) {
-        *ret_json = STEAL(json);
-    }
-    return status;
+    *ret_json = STEAL(json);
+    return PAWL_OK;
 }
 
 pawl_lease pawl__cli_work_lease(const struct pawl__cli_run *run)
 {
     return (pawl_lease){
-        .work_item_id = pawl_view_of(pawl__cli_args_operand(run->args, 0)),
+        .work_item_id = pawl__cli_work_operand(run, 0),
         .token = (uint64_t)pawl__cli_args_number(run->args, "token"),
     };
 }

@@ -103,16 +103,15 @@ bool pawl__cli_rows_add_line(struct pawl__cli_rows *rows)
     return rows->status == PAWL_OK;
 }
 
-/* For a *_to_json call and what it gave: frees it. */
-bool pawl__cli_rows_add_json(struct pawl__cli_rows *rows,
-                             pawl_status status,
-                             char *json,
-                             size_t len)
+bool pawl__cli_rows_add_json(struct pawl__cli_rows *rows, pawl_status status)
 {
     rows->status = status;
-    pawl__buf_add(&rows->line, (pawl_view){ json, status == PAWL_OK ? len : 0 });
-    free(json);
-    return status == PAWL_OK && pawl__cli_rows_add_line(rows);
+    if (status != PAWL_OK) {
+        return false;
+    }
+    pawl__buf_add(&rows->line, (pawl_view){ rows->json, rows->json_len });
+    free(STEAL(rows->json));
+    return pawl__cli_rows_add_line(rows);
 }
 
 pawl_status pawl__cli_rows_end(struct pawl__cli_rows *rows, pawl_status status)
@@ -123,12 +122,18 @@ pawl_status pawl__cli_rows_end(struct pawl__cli_rows *rows, pawl_status status)
     return status == PAWL_OK ? pawl__table_end(&rows->table, rows->reterr) : status;
 }
 
-const struct pawl__column pawl__cli_item_columns[] = {
+static const struct pawl__column item_columns[] = {
     { "work_item_id", true }, { "task_id", true },     { "work_type", false },
     { "status", true },       { "priority", false },   { "attempts", false },
     { "created_at", true },   { "input_data", false }, { "error_message", false },
 };
-const size_t pawl__cli_item_columns_count = COUNT_OF(pawl__cli_item_columns);
+
+void pawl__cli_rows_start_items(struct pawl__cli_rows *rows,
+                                const struct pawl__cli_run *run,
+                                pawl_error *reterr)
+{
+    pawl__cli_rows_start(rows, run, item_columns, COUNT_OF(item_columns), reterr);
+}
 
 bool pawl__cli_item_row(void *context, const pawl_item *item)
 {
@@ -136,10 +141,8 @@ bool pawl__cli_item_row(void *context, const pawl_item *item)
     char time[WORK_TIME_SIZE];
 
     if (rows->run->json) {
-        char *json = NULL;
-        size_t len = 0;
-        pawl_status status = pawl_item_to_json(item, &json, &len, rows->reterr);
-        return pawl__cli_rows_add_json(rows, status, json, len);
+        return pawl__cli_rows_add_json(
+            rows, pawl_item_to_json(item, &rows->json, &rows->json_len, rows->reterr));
     }
     const struct pawl__cell cells[] = {
         pawl__cli_cell_of(item->work_item_id),
@@ -155,12 +158,18 @@ bool pawl__cli_item_row(void *context, const pawl_item *item)
     return pawl__cli_rows_add(rows, cells);
 }
 
-const struct pawl__column pawl__cli_checkpoint_columns[] = {
+static const struct pawl__column checkpoint_columns[] = {
     { "sequence_number", false }, { "checkpoint_id", true }, { "checkpoint_type", false },
     { "work_item_id", false },    { "verified", false },     { "created_at", true },
     { "snapshot_data", false },
 };
-const size_t pawl__cli_checkpoint_columns_count = COUNT_OF(pawl__cli_checkpoint_columns);
+
+void pawl__cli_rows_start_checkpoints(struct pawl__cli_rows *rows,
+                                      const struct pawl__cli_run *run,
+                                      pawl_error *reterr)
+{
+    pawl__cli_rows_start(rows, run, checkpoint_columns, COUNT_OF(checkpoint_columns), reterr);
+}
 
 bool pawl__cli_checkpoint_row(void *context, const pawl_checkpoint *checkpoint)
 {
@@ -168,10 +177,8 @@ bool pawl__cli_checkpoint_row(void *context, const pawl_checkpoint *checkpoint)
     char time[WORK_TIME_SIZE];
 
     if (rows->run->json) {
-        char *json = NULL;
-        size_t len = 0;
-        pawl_status status = pawl_checkpoint_to_json(checkpoint, &json, &len, rows->reterr);
-        return pawl__cli_rows_add_json(rows, status, json, len);
+        return pawl__cli_rows_add_json(
+            rows, pawl_checkpoint_to_json(checkpoint, &rows->json, &rows->json_len, rows->reterr));
     }
     const struct pawl__cell cells[] = {
         pawl__cell_integer(checkpoint->sequence_number),
@@ -186,14 +193,20 @@ bool pawl__cli_checkpoint_row(void *context, const pawl_checkpoint *checkpoint)
 }
 
 pawl_status pawl__cli_work_answer(const struct pawl__cli_run *run,
-                                  const struct pawl__column *columns,
-                                  const struct pawl__cell *cells,
-                                  size_t count,
+                                  const struct pawl__cli_field *fields,
                                   pawl_error *reterr)
 {
     AUTO(pawl__table_done) struct pawl__table table = { 0 };
     struct pawl__table_options options = pawl__cli_out_table(run);
+    struct pawl__column columns[PAWL__TABLE_COLUMNS_MAX];
+    struct pawl__cell cells[PAWL__TABLE_COLUMNS_MAX];
+    size_t count = 0;
 
+    for (; fields[count].name != NULL; count++) {
+        REQUIRE(count < PAWL__TABLE_COLUMNS_MAX);
+        columns[count] = (struct pawl__column){ fields[count].name, fields[count].whole };
+        cells[count] = fields[count].cell;
+    }
     pawl__table_init(&table, columns, count, &options);
     TRY(pawl__table_add(&table, cells, reterr));
     return pawl__table_end(&table, reterr);

@@ -18,7 +18,7 @@ pawl_status pawl__cli_queue_name_task(struct work_queue *queue, pawl_error *rete
     return PAWL_OK;
 }
 
-/* What a new task cannot have: an item that is there already belongs to another one. */
+/* Refuses items that cannot be in a new task: an item that exists already belongs to another one. */
 static pawl_status check_ids(struct work_queue *queue,
                              const pawl_submission *item,
                              pawl_error *reterr)

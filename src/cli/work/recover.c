@@ -1,17 +1,7 @@
-/* pawl work recover: where a task goes on. */
+/* pawl work recover: where a task resumes. */
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "cli/work/work.h"
-
-static pawl_status recover_json(struct pawl__cli_rows *rows, const pawl_recovery *recovery)
-{
-    char *json = NULL;
-    size_t len = 0;
-    pawl_status status = pawl_recovery_to_json(recovery, &json, &len, rows->reterr);
-
-    (void)pawl__cli_rows_add_json(rows, status, json, len);
-    return pawl__cli_rows_end(rows, status);
-}
 
 static bool recover_row(struct pawl__cli_rows *rows,
                         const char *what,
@@ -106,7 +96,7 @@ static bool checkpoint_row(struct pawl__cli_rows *rows,
                        pawl__cli_cell_value(checkpoint->snapshot_data));
 }
 
-/* The last iteration_end may be one that was passed over, or older than where the look ended. */
+/* The last iteration_end may be one that was passed over, or one that the search did not reach. */
 static pawl_status iteration_row(struct pawl__cli_rows *rows,
                                  pawl_work *work,
                                  const pawl_checkpoint *last)
@@ -172,19 +162,17 @@ static pawl_status recover_run(struct pawl__cli_run *run, pawl_error *reterr)
     };
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
-    pawl_recovery *recovery = NULL;
+    AUTO(pawl_recovery_free_p) pawl_recovery *recovery = NULL;
 
     pawl__cli_rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_work_recover(
-            work, pawl_view_of(pawl__cli_args_operand(run->args, 0)), &recovery, reterr);
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_work_recover(work, pawl__cli_work_operand(run, 0), &recovery, reterr));
+    if (!run->json) {
+        return recover_text(&rows, work, recovery);
     }
-    if (status == PAWL_OK) {
-        status = run->json ? recover_json(&rows, recovery) : recover_text(&rows, work, recovery);
-    }
-    pawl_recovery_free(recovery);
-    return status;
+    (void)pawl__cli_rows_add_json(
+        &rows, pawl_recovery_to_json(recovery, &rows.json, &rows.json_len, reterr));
+    return pawl__cli_rows_end(&rows, PAWL_OK);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_work_recover = {

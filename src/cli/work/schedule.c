@@ -9,24 +9,23 @@
 
 static pawl_status put_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = { { "schedule_id", true } };
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     AUTO(pawl__text_free) char *input = NULL;
     pawl_schedule schedule = {
-        .schedule_id = pawl_view_of(pawl__cli_args_operand(run->args, 0)),
-        .cron = pawl_view_of(pawl__cli_args_value(run->args, "cron")),
-        .task_id = pawl_view_of(pawl__cli_args_value(run->args, "task")),
-        .work_type = pawl_view_of(pawl__cli_args_value(run->args, "type")),
+        .schedule_id = pawl__cli_work_operand(run, 0),
+        .cron = pawl__cli_work_value(run, "cron"),
+        .task_id = pawl__cli_work_value(run, "task"),
+        .work_type = pawl__cli_work_value(run, "type"),
         .priority = (int32_t)pawl__cli_args_number(run->args, "priority"),
         .max_retries = (int32_t)pawl__cli_args_number(run->args, "retries"),
     };
-    const struct pawl__cell cells[] = { pawl__cell_text(schedule.schedule_id) };
 
     TRY(pawl__cli_work_json(run, "input", &input, reterr));
     schedule.input_data = pawl_view_of(input);
     TRY(pawl__cli_work_open(run, WORK_TO_CREATE, &work, reterr));
     TRY(pawl_schedule_put(work, &schedule, reterr));
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(
+        run, ANSWER({ "schedule_id", true, pawl__cell_text(schedule.schedule_id) }), reterr);
 }
 
 static const struct pawl__cli_command put = {
@@ -93,11 +92,8 @@ static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
 
     pawl__cli_rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_schedule_list(work, schedule_row, &rows, reterr);
-    }
-    return pawl__cli_rows_end(&rows, status);
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    return pawl__cli_rows_end(&rows, pawl_schedule_list(work, schedule_row, &rows, reterr));
 }
 
 static const struct pawl__cli_command list = {
@@ -115,14 +111,12 @@ static const struct pawl__cli_command list = {
 
 static pawl_status remove_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = { { "removed", true } };
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
-    pawl_view id = pawl_view_of(pawl__cli_args_operand(run->args, 0));
-    const struct pawl__cell cells[] = { pawl__cell_text(id) };
+    pawl_view id = pawl__cli_work_operand(run, 0);
 
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     TRY(pawl_schedule_remove(work, id, reterr));
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(run, ANSWER({ "removed", true, pawl__cell_text(id) }), reterr);
 }
 
 static const struct pawl__cli_command remove_command = {
@@ -138,14 +132,13 @@ static const struct pawl__cli_command remove_command = {
 
 static pawl_status fire_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = { { "fired", true } };
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     uint64_t fired = 0;
 
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     TRY(pawl_schedule_fire(work, &fired, reterr));
-    const struct pawl__cell cells[] = { pawl__cell_integer((int64_t)fired) };
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(
+        run, ANSWER({ "fired", true, pawl__cell_integer((int64_t)fired) }), reterr);
 }
 
 static const struct pawl__cli_command fire = {

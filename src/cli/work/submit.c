@@ -297,19 +297,17 @@ static pawl_status print_lines(const struct submit *submit,
                                const struct pawl__cli_run *run,
                                pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = { { "task_id", true },
-                                                   { "submitted", false },
-                                                   { "duplicates", false } };
-    const struct pawl__cell cells[] = {
-        pawl__cli_cell_of(pawl_view_of(submit->queue.task_id)),
-        pawl__cell_integer((int64_t)(submit->submitted - submit->duplicates)),
-        pawl__cell_integer((int64_t)submit->duplicates),
-    };
+    uint64_t queued = submit->submitted - submit->duplicates;
 
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(
+        run,
+        ANSWER({ "task_id", true, pawl__cli_cell_of(pawl_view_of(submit->queue.task_id)) },
+               { "submitted", false, pawl__cell_integer((int64_t)queued) },
+               { "duplicates", false, pawl__cell_integer((int64_t)submit->duplicates) }),
+        reterr);
 }
 
-/* Whoever stops in the middle is told how far it came. */
+/* After a failure in the middle it says how many lines are queued. */
 static pawl_status run_lines(struct submit *submit,
                              const struct pawl__cli_run *run,
                              pawl_error *reterr)
@@ -333,38 +331,29 @@ static pawl_status run_one(struct submit *submit,
                            const struct pawl__cli_run *run,
                            pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = { { "work_item_id", true },
-                                                   { "task_id", true },
-                                                   { "duplicate", false } };
     pawl_submission *item = &submit->submissions[0];
-    pawl_view *after = calloc(PAWL_WORK_AFTER_MAX + 1, sizeof(*after));
+    pawl_view after[PAWL_WORK_AFTER_MAX + 1];
     size_t index = 0;
     const char *id;
 
-    pawl_status status = after == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for --after")
-                                       : pawl__cli_queue_name_task(&submit->queue, reterr);
+    TRY(pawl__cli_queue_name_task(&submit->queue, reterr));
     *item = submit->defaults;
-    item->work_item_id = pawl_view_of(pawl__cli_args_value(run->args, "id"));
+    item->work_item_id = pawl__cli_work_value(run, "id");
     item->task_id = pawl_view_of(submit->queue.task_id);
     item->input_data = pawl_view_of(submit->input);
     item->after = after;
-    while (status == PAWL_OK && item->after_count <= PAWL_WORK_AFTER_MAX
+    while (item->after_count < COUNT_OF(after)
            && (id = pawl__cli_args_next(run->args, "after", &index)) != NULL) {
         after[item->after_count++] = pawl_view_of(id);
     }
-    if (status == PAWL_OK) {
-        status = queue(submit, 1, reterr);
-    }
-    free(after);
-    if (status != PAWL_OK) {
-        return status;
-    }
-    const struct pawl__cell cells[] = {
-        pawl__cell_text(pawl_view_of(submit->results[0].work_item_id)),
-        pawl__cell_text(pawl_view_of(submit->queue.task_id)),
-        pawl__cell_bool(submit->results[0].duplicate),
-    };
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    TRY(queue(submit, 1, reterr));
+    const pawl_submit_result *result = &submit->results[0];
+    return pawl__cli_work_answer(
+        run,
+        ANSWER({ "work_item_id", true, pawl__cell_text(pawl_view_of(result->work_item_id)) },
+               { "task_id", true, pawl__cell_text(pawl_view_of(submit->queue.task_id)) },
+               { "duplicate", false, pawl__cell_bool(result->duplicate) }),
+        reterr);
 }
 
 /* --- the command --- */
@@ -413,22 +402,16 @@ static pawl_status parse_names(struct submit *submit, pawl_error *reterr)
 {
     const char *task = pawl__cli_args_value(submit->run->args, "task");
     const char *id = pawl__cli_args_value(submit->run->args, "id");
-    pawl_status status = check_name("type", submit->defaults.work_type.len, reterr);
 
-    if (status == PAWL_OK && task != NULL) {
-        status = check_name("task", strlen(task), reterr);
-    }
-    if (status == PAWL_OK && id != NULL) {
-        status = check_name("id", strlen(id), reterr);
-    }
-    submit->queue.title = pawl_view_of(pawl__cli_args_value(submit->run->args, "title"));
-    if (submit->queue.title.len == 0 && task == NULL) {
+    TRY(check_name("type", submit->defaults.work_type.len, reterr));
+    submit->queue.title = pawl__cli_work_value(submit->run, "title");
+    if (task != NULL) {
+        TRY(check_name("task", strlen(task), reterr));
+        memcpy(submit->queue.task_id, task, strlen(task) + 1);
+    } else if (submit->queue.title.len == 0) {
         submit->queue.title = submit->defaults.work_type;
     }
-    if (status == PAWL_OK && task != NULL) {
-        memcpy(submit->queue.task_id, task, strlen(task) + 1);
-    }
-    return status;
+    return id == NULL ? PAWL_OK : check_name("id", strlen(id), reterr);
 }
 
 static pawl_status submit_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -437,7 +420,7 @@ static pawl_status submit_run(struct pawl__cli_run *run, pawl_error *reterr)
     struct submit submit = { .defaults = PAWL_SUBMISSION_INIT, .bytes = BUF_INIT(SIZE_MAX / 2) };
 
     submit.lines_given = pawl__cli_args_has(run->args, "lines");
-    submit.defaults.work_type = pawl_view_of(pawl__cli_args_value(run->args, "type"));
+    submit.defaults.work_type = pawl__cli_work_value(run, "type");
     submit.defaults.priority = (int32_t)pawl__cli_args_number(run->args, "priority");
     submit.defaults.max_retries = (int32_t)pawl__cli_args_number(run->args, "retries");
     submit.dedupe = pawl__cli_args_has(run->args, "dedupe");

@@ -15,21 +15,20 @@
 
 static pawl_status create_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = { { "task_id", true } };
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     AUTO(pawl__text_free) char *metadata = NULL;
     char id[PAWL_WORK_NAME_BYTES_MAX + 1];
     pawl_task task = {
-        .task_id = pawl_view_of(pawl__cli_args_value(run->args, "id")),
-        .title = pawl_view_of(pawl__cli_args_value(run->args, "title")),
+        .task_id = pawl__cli_work_value(run, "id"),
+        .title = pawl__cli_work_value(run, "title"),
     };
 
     TRY(pawl__cli_work_json(run, "metadata", &metadata, reterr));
     TRY(pawl__cli_work_open(run, WORK_TO_CREATE, &work, reterr));
     task.metadata = pawl_view_of(metadata);
     TRY(pawl_task_create(work, &task, id, reterr));
-    const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(id)) };
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(
+        run, ANSWER({ "task_id", true, pawl__cell_text(pawl_view_of(id)) }), reterr);
 }
 
 static const struct pawl__cli_command create = {
@@ -62,10 +61,8 @@ static bool task_row(void *context, const pawl_task *task)
     char time[WORK_TIME_SIZE];
 
     if (rows->run->json) {
-        char *json = NULL;
-        size_t len = 0;
-        pawl_status status = pawl_task_to_json(task, &json, &len, rows->reterr);
-        return pawl__cli_rows_add_json(rows, status, json, len);
+        return pawl__cli_rows_add_json(
+            rows, pawl_task_to_json(task, &rows->json, &rows->json_len, rows->reterr));
     }
     const struct pawl__cell cells[] = {
         pawl__cli_cell_of(task->task_id),
@@ -90,11 +87,9 @@ static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
         given == NULL ? PAWL_TASK_PENDING : pawl__cli_task_status_named(given);
 
     pawl__cli_rows_start(&rows, run, task_columns, COUNT_OF(task_columns), reterr);
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status = pawl_task_list(work, given == NULL ? NULL : &wanted, task_row, &rows, reterr);
-    }
-    return pawl__cli_rows_end(&rows, status);
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    return pawl__cli_rows_end(
+        &rows, pawl_task_list(work, given == NULL ? NULL : &wanted, task_row, &rows, reterr));
 }
 
 static const struct pawl__cli_command list = {
@@ -118,19 +113,13 @@ static pawl_status show_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
-    pawl_task *task = NULL;
+    AUTO(pawl_task_free_p) pawl_task *task = NULL;
 
     pawl__cli_rows_start(&rows, run, task_columns, COUNT_OF(task_columns), reterr);
-    pawl_status status = pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr);
-    if (status == PAWL_OK) {
-        status =
-            pawl_task_get(work, pawl_view_of(pawl__cli_args_operand(run->args, 0)), &task, reterr);
-    }
-    if (status == PAWL_OK) {
-        (void)task_row(&rows, task);
-    }
-    pawl_task_free(task);
-    return pawl__cli_rows_end(&rows, status);
+    TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
+    TRY(pawl_task_get(work, pawl__cli_work_operand(run, 0), &task, reterr));
+    (void)task_row(&rows, task);
+    return pawl__cli_rows_end(&rows, PAWL_OK);
 }
 
 static const struct pawl__cli_command show = {
@@ -149,15 +138,17 @@ static const struct pawl__cli_command show = {
 
 static pawl_status cancel_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = { { "task_id", true }, { "failed_items", true } };
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
-    pawl_view id = pawl_view_of(pawl__cli_args_operand(run->args, 0));
+    pawl_view id = pawl__cli_work_operand(run, 0);
     uint64_t items = 0;
 
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     TRY(pawl_task_cancel(work, id, &items, reterr));
-    const struct pawl__cell cells[] = { pawl__cell_text(id), pawl__cell_integer((int64_t)items) };
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(
+        run,
+        ANSWER({ "task_id", true, pawl__cell_text(id) },
+               { "failed_items", true, pawl__cell_integer((int64_t)items) }),
+        reterr);
 }
 
 static const struct pawl__cli_command cancel = {
@@ -178,15 +169,16 @@ static const struct pawl__cli_command cancel = {
 
 static pawl_status set_status_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    static const struct pawl__column columns[] = { { "task_id", true }, { "status", true } };
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
-    pawl_view id = pawl_view_of(pawl__cli_args_operand(run->args, 0));
+    pawl_view id = pawl__cli_work_operand(run, 0);
     const char *name = pawl__cli_args_operand(run->args, 1);
 
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     TRY(pawl_task_set_status(work, id, pawl__cli_task_status_named(name), reterr));
-    const struct pawl__cell cells[] = { pawl__cell_text(id), pawl__cell_text(pawl_view_of(name)) };
-    return pawl__cli_work_answer(run, columns, cells, COUNT_OF(cells), reterr);
+    return pawl__cli_work_answer(run,
+                                 ANSWER({ "task_id", true, pawl__cell_text(id) },
+                                        { "status", true, pawl__cell_text(pawl_view_of(name)) }),
+                                 reterr);
 }
 
 static const struct pawl__cli_command set_status = {

@@ -1,10 +1,11 @@
-/* What the verbs of `pawl work` and `pawl idem` share: which store, values of flags, how items,
- * checkpoints and tasks are shown. */
+/* Shared by the verbs of `pawl work` and `pawl idem`: the store, values of flags, and how they print items,
+ * checkpoints and tasks. */
 #ifndef PAWL_CLI_WORK_WORK_H
 #define PAWL_CLI_WORK_WORK_H
 
 #include <pawl/work.h>
 
+#include "base/core/macros.h"
 #include "base/json/object.h"
 #include "cli/frame/command.h"
 #include "cli/frame/run.h"
@@ -27,6 +28,13 @@ extern const struct pawl__cli_command pawl__cli_cmd_work_stats;
 extern const struct pawl__cli_command pawl__cli_cmd_work_submit;
 extern const struct pawl__cli_command pawl__cli_cmd_work_sweep;
 extern const struct pawl__cli_command pawl__cli_cmd_work_task;
+
+DEFINE_AUTO(pawl_item *, pawl_item_free)
+DEFINE_AUTO(pawl_task *, pawl_task_free)
+DEFINE_AUTO(pawl_checkpoint *, pawl_checkpoint_free)
+DEFINE_AUTO(pawl_recovery *, pawl_recovery_free)
+DEFINE_AUTO(pawl_claimed *, pawl_claimed_free)
+DEFINE_AUTO(pawl_idem *, pawl_idem_free)
 
 /* --- open.c --- */
 
@@ -79,6 +87,17 @@ void pawl__cli_work_close_p(pawl_work **work);
 PAWL_MUST_USE pawl_status pawl__cli_work_check_task(pawl_work *work,
                                                     pawl_view task_id,
                                                     pawl_error *reterr);
+
+/* The value of a flag and an operand as views; empty when they are not given. */
+static inline pawl_view pawl__cli_work_value(const struct pawl__cli_run *run, const char *flag)
+{
+    return pawl_view_of(pawl__cli_args_value(run->args, flag));
+}
+
+static inline pawl_view pawl__cli_work_operand(const struct pawl__cli_run *run, size_t index)
+{
+    return pawl_view_of(pawl__cli_args_operand(run->args, index));
+}
 
 #define WORK_TIME_MS_MAX (INT64_C(7) * 86400000) /* of leases and what belongs to them: a week */
 
@@ -156,11 +175,13 @@ struct pawl__cell pawl__cli_cell_value(pawl_view json);
 #define WORK_TIME_SIZE PAWL__TIME_SIZE
 struct pawl__cell pawl__cli_cell_time(int64_t us, char ret_text[WORK_TIME_SIZE]); /* 0: no value */
 
-/* Rows that callbacks add: a table for people, objects with --json. The first failure ends it. */
+/* Rows that callbacks add: a table for people, objects with --json. It ends at the first failure. */
 struct pawl__cli_rows {
     const struct pawl__cli_run *run;
     struct pawl__table table;
     struct pawl__buf line;
+    char *json;
+    size_t json_len;
     pawl_status status;
     pawl_error *reterr;
 };
@@ -173,27 +194,30 @@ void pawl__cli_rows_done(struct pawl__cli_rows *rows);
 bool pawl__cli_rows_add(struct pawl__cli_rows *rows,
                         const struct pawl__cell *cells);   /* not with --json */
 bool pawl__cli_rows_add_line(struct pawl__cli_rows *rows); /* prints and empties rows->line */
-/* What a call that gives JSON gave, and its status; frees it. */
-bool pawl__cli_rows_add_json(struct pawl__cli_rows *rows,
-                             pawl_status status,
-                             char *json,
-                             size_t len);
+/* For a call that returns JSON into rows->json and rows->json_len, and its status. */
+bool pawl__cli_rows_add_json(struct pawl__cli_rows *rows, pawl_status status);
 /* `status` is the walk's own: the rows' failure comes first. */
 PAWL_MUST_USE pawl_status pawl__cli_rows_end(struct pawl__cli_rows *rows, pawl_status status);
 
-/* Visits that add a row each; the context is a struct pawl__cli_rows with these columns. */
-extern const struct pawl__column pawl__cli_item_columns[];
-extern const size_t pawl__cli_item_columns_count;
+/* Rows of items and of checkpoints, and visits that add one; the context is the rows. */
+void pawl__cli_rows_start_items(struct pawl__cli_rows *rows,
+                                const struct pawl__cli_run *run,
+                                pawl_error *reterr);
 bool pawl__cli_item_row(void *context, const pawl_item *item);
-extern const struct pawl__column pawl__cli_checkpoint_columns[];
-extern const size_t pawl__cli_checkpoint_columns_count;
+void pawl__cli_rows_start_checkpoints(struct pawl__cli_rows *rows,
+                                      const struct pawl__cli_run *run,
+                                      pawl_error *reterr);
 bool pawl__cli_checkpoint_row(void *context, const pawl_checkpoint *checkpoint);
 
-/* One object as its answer: with --json as it is, else a table of one row by the same values. */
+/* Prints one object: JSON with --json, else a table of one row. */
+struct pawl__cli_field {
+    const char *name;
+    bool whole; /* as of a pawl__column */
+    struct pawl__cell cell;
+};
+#define ANSWER(...) ((const struct pawl__cli_field[]){ __VA_ARGS__, { .name = NULL } })
 PAWL_MUST_USE pawl_status pawl__cli_work_answer(const struct pawl__cli_run *run,
-                                                const struct pawl__column *columns,
-                                                const struct pawl__cell *cells,
-                                                size_t count,
+                                                const struct pawl__cli_field *fields,
                                                 pawl_error *reterr);
 
 #endif

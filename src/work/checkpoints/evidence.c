@@ -16,7 +16,7 @@
 #include "base/os/fs.h"
 #include "work/checkpoints/command.h"
 
-enum { CHUNK_BYTES = 64 * 1024, EXIT_CODE_MAX = 255 };
+enum { EXIT_CODE_MAX = 255 };
 
 static const char *const kind_texts[] = {
     [PAWL_EVIDENCE_FILE_EXISTS] = "file_exists",
@@ -141,33 +141,6 @@ static pawl_status look_exists(const char *path, bool *ret_holds, char *ret_deta
     return PAWL_OK;
 }
 
-static pawl_status hash_file(int fd,
-                             struct pawl__sha256 *ret_hash,
-                             int *ret_errno,
-                             pawl_error *reterr)
-{
-    AUTO(pawl__sha256_close_p) struct pawl__sha256_stream *stream = NULL;
-    AUTO(pawl__text_free) char *chunk = malloc(CHUNK_BYTES);
-
-    *ret_errno = 0;
-    if (chunk == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "hash of a file");
-    }
-    pawl_status status = pawl__sha256_open(&stream, reterr);
-    while (status == PAWL_OK) {
-        ssize_t got = read(fd, chunk, CHUNK_BYTES);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            *ret_errno = got < 0 ? errno : 0;
-            break;
-        }
-        status = pawl__sha256_add(stream, (pawl_view){ chunk, (size_t)got }, reterr);
-    }
-    return status == PAWL_OK ? pawl__sha256_finish(stream, ret_hash, reterr) : status;
-}
-
 static pawl_status look_sha256(
     const char *path, pawl_view expected, bool *ret_holds, char *ret_detail, pawl_error *reterr)
 {
@@ -188,7 +161,7 @@ static pawl_status look_sha256(
         return PAWL_OK;
     }
     TRY(pawl__sha256_parse(expected, &wanted, reterr));
-    TRY(hash_file(fd, &found, &problem, reterr));
+    TRY(pawl__fs_hash(fd, &found, &problem, reterr));
     if (problem != 0) {
         say_errno(ret_detail, "the file cannot be read", problem);
         return PAWL_OK;
