@@ -1,0 +1,18 @@
+/* Arrays of malloc that grow by doubling.
+ *
+ *     struct hole *holes = pawl__grow(writer->holes, writer->count, &writer->room, sizeof(*holes));
+ *     if (holes == NULL) {
+ *         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a reference");
+ *     }
+ *     writer->holes = holes;
+ *     holes[writer->count++] = hole; */
+#ifndef PAWL_BASE_CORE_GROW_H
+#define PAWL_BASE_CORE_GROW_H
+
+#include <stddef.h>
+
+/* The array with room for an element after the first `count`: moved and *room raised where there was none.
+ * NULL without memory: the array stays as it was. */
+void *pawl__grow(void *array, size_t count, size_t *room, size_t element_size);
+
+#endif
