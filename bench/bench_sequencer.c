@@ -15,10 +15,10 @@
 
 #include "base/core/macros.h"
 #include "base/core/random.h"
+#include "lib/seq_memory.h"
 #include "lib/tempdir.h"
 #include "must.h"
 #include "seq_app.h"
-#include "sequencer/storage_memory.h"
 
 enum {
     WORKSPACES = 50000,
@@ -139,8 +139,8 @@ static void bench_next(void)
 
     REQUIRE(bare.nodes != NULL);
     REQUIRE(bare.slots != NULL);
-    MUST(pawl__seq_memory_new(&memory, err));
-    pawl_seq_storage storage = pawl__seq_memory_storage(memory);
+    MUST(seq_memory_new(&memory, err));
+    pawl_seq_storage storage = seq_memory_storage(memory);
     options.types = types;
     options.type_count = COUNT_OF(types);
     options.storage = &storage;
@@ -169,7 +169,7 @@ static void bench_next(void)
                  numbers / bench_median(bare_s, ROUNDS),
                  0);
     pawl_sequencer_free(seq);
-    pawl__seq_memory_free(memory);
+    seq_memory_free(memory);
     free(bare.nodes);
     free(bare.slots);
 }

@@ -11,7 +11,7 @@
 #include "base/core/random.h"
 #include "base/os/clock.h"
 #include "base/thread/thread.h"
-#include "sequencer/storage_memory.h"
+#include "lib/seq_memory.h"
 
 enum { SHOP = 1, OFFICE = 2 };          /* kinds */
 enum { WLOG = 1, ORDER = 2, ITEM = 3 }; /* sequences */
@@ -42,8 +42,8 @@ static int setup(void **state)
     struct fixture *f = calloc(1, sizeof(*f));
 
     assert_non_null(f);
-    assert_ok(pawl__seq_memory_new(&f->memory, &f->error), &f->error);
-    f->storage = pawl__seq_memory_storage(f->memory);
+    assert_ok(seq_memory_new(&f->memory, &f->error), &f->error);
+    f->storage = seq_memory_storage(f->memory);
     f->options = (pawl_sequencer_options)PAWL_SEQUENCER_OPTIONS_INIT;
     f->options.types = types;
     f->options.type_count = COUNT_OF(types);
@@ -58,7 +58,7 @@ static int teardown(void **state)
     struct fixture *f = *state;
 
     pawl_sequencer_free(f->seq);
-    pawl__seq_memory_free(f->memory);
+    seq_memory_free(f->memory);
     free(f);
     return 0;
 }
@@ -105,7 +105,7 @@ static void flush(struct fixture *f)
 
 static void append(struct fixture *f, const pawl_seq_value *values, size_t count, uint64_t offset)
 {
-    assert_ok(pawl__seq_memory_append(f->memory, values, count, offset, &f->error), &f->error);
+    assert_ok(seq_memory_append(f->memory, values, count, offset, &f->error), &f->error);
 }
 
 /* A command that takes one number and writes its event. */
@@ -264,8 +264,8 @@ static void test_FlushByTimer(void **state)
     open_sequencer(f);
     for (uint64_t offset = 1; offset <= 3; offset++) { /* far below the size that would wake it */
         command(f, 7, offset);
-        assert_true(pawl__seq_memory_await_offset(f->memory, offset + 1, patience()));
-        assert_int_equal(pawl__seq_memory_number(f->memory, 7, ORDER), 200000 + offset);
+        assert_true(seq_memory_await_offset(f->memory, offset + 1, patience()));
+        assert_int_equal(seq_memory_number(f->memory, 7, ORDER), 200000 + offset);
     }
 }
 
@@ -281,11 +281,11 @@ static void test_FlushBySize(void **state)
     for (uint64_t offset = 1; offset < size; offset++) {
         command(f, offset, offset);
     }
-    assert_int_equal(pawl__seq_memory_next_offset(f->memory), 0);
+    assert_int_equal(seq_memory_next_offset(f->memory), 0);
     command(f, size, size);
-    assert_true(pawl__seq_memory_await_offset(f->memory, size + 1, patience()));
+    assert_true(seq_memory_await_offset(f->memory, size + 1, patience()));
     for (uint64_t workspace = 1; workspace <= size; workspace++) {
-        assert_int_equal(pawl__seq_memory_number(f->memory, workspace, ORDER), 200001);
+        assert_int_equal(seq_memory_number(f->memory, workspace, ORDER), 200001);
     }
 }
 
@@ -296,8 +296,7 @@ static void append_event(struct fixture *f, struct seq_memory *memory, uint64_t 
                                       { 1, WLOG, offset },
                                       { offset, ORDER, 250000 } };
 
-    assert_ok(pawl__seq_memory_append(memory, values, COUNT_OF(values), offset, &f->error),
-              &f->error);
+    assert_ok(seq_memory_append(memory, values, COUNT_OF(values), offset, &f->error), &f->error);
 }
 
 /* From a log of `count` events of which nothing is stored yet. */
@@ -305,8 +304,8 @@ static void recover(struct fixture *f, uint64_t count)
 {
     struct seq_memory *log = NULL;
 
-    assert_ok(pawl__seq_memory_new(&log, &f->error), &f->error);
-    pawl_seq_storage storage = pawl__seq_memory_storage(log);
+    assert_ok(seq_memory_new(&log, &f->error), &f->error);
+    pawl_seq_storage storage = seq_memory_storage(log);
     for (uint64_t offset = 1; offset <= count; offset++) {
         append_event(f, log, offset);
     }
@@ -323,7 +322,7 @@ static void recover(struct fixture *f, uint64_t count)
     }
     assert_ok(pawl_sequencer_close(f->seq, &f->error), &f->error);
     pawl_sequencer_free(STEAL(f->seq));
-    pawl__seq_memory_free(log);
+    seq_memory_free(log);
     f->options.storage = &f->storage;
 }
 
@@ -354,7 +353,7 @@ static void test_a_log_that_grows_is_read_on(void **state)
         assert_int_equal(start(f, SHOP, count), count + 1);
         assert_int_equal(next(f, ORDER), 300001 + count);
         assert_ok(pawl_sequencer_actualize(f->seq, &f->error), &f->error);
-        assert_true(pawl__seq_memory_await_offset(f->memory, count + 1, patience()));
+        assert_true(seq_memory_await_offset(f->memory, count + 1, patience()));
         assert_ok(pawl_sequencer_close(f->seq, &f->error), &f->error);
         pawl_sequencer_free(STEAL(f->seq));
     }
@@ -374,8 +373,7 @@ static pawl_status take_stepwise(
     (void)context;
     pawl_status status = stepwise.batcher(stepwise.batcher_context, values, count, offset, reterr);
 
-    return status != PAWL_OK
-                   || pawl__seq_memory_await_offset(stepwise.memory, offset + 1, patience())
+    return status != PAWL_OK || seq_memory_await_offset(stepwise.memory, offset + 1, patience())
                ? status
                : pawl__fail(reterr, PAWL_CORRUPT, "offset %u is not written", (unsigned)offset);
 }
@@ -459,7 +457,7 @@ static void test_FlushPermanentlyFails(void **state)
     f->options.unflushed_max = (uint32_t)size;
     f->options.flush_interval_ms = 1;
     f->options.retry_ms = 1;
-    pawl__seq_memory_fail(f->memory, SEQ_MEMORY_WRITE, PAWL_IO);
+    seq_memory_fail(f->memory, SEQ_MEMORY_WRITE, PAWL_IO);
     open_sequencer(f);
     assert_ok(pawl_sequencer_wait(f->seq, PATIENCE_MS, &f->error), &f->error);
     /* Numbers are given out until as many wait as may; then it is busy, again and again. */
@@ -470,7 +468,7 @@ static void test_FlushPermanentlyFails(void **state)
     }
     assert_status(f->error.status, PAWL_BUSY, &f->error);
     assert_int_equal(commands, size + 1);
-    assert_true(pawl__seq_memory_await_calls(f->memory, SEQ_MEMORY_WRITE, 10, patience()));
+    assert_true(seq_memory_await_calls(f->memory, SEQ_MEMORY_WRITE, 10, patience()));
     assert_status(pawl_sequencer_start(f->seq, SHOP, 9, &offset, &f->error), PAWL_BUSY, &f->error);
 
     pawl_sequencer_status status;
@@ -481,9 +479,9 @@ static void test_FlushPermanentlyFails(void **state)
 
     /* It closes all the same, and the log brings everything back. */
     assert_ok(pawl_sequencer_close(f->seq, &f->error), &f->error);
-    assert_int_equal(pawl__seq_memory_next_offset(f->memory), 0);
+    assert_int_equal(seq_memory_next_offset(f->memory), 0);
     pawl_sequencer_free(STEAL(f->seq));
-    pawl__seq_memory_fail(f->memory, SEQ_MEMORY_WRITE, PAWL_OK);
+    seq_memory_fail(f->memory, SEQ_MEMORY_WRITE, PAWL_OK);
     open_sequencer(f);
     for (uint64_t workspace = 1; workspace <= commands; workspace++) {
         assert_int_equal(start(f, SHOP, workspace), commands + workspace);
@@ -502,12 +500,12 @@ static void test_a_recovery_waits_for_a_storage_that_comes_back(void **state)
     for (uint64_t i = 1; i <= 20; i++) {
         append(f, &(pawl_seq_value){ i, WLOG, i }, 1, i);
     }
-    pawl__seq_memory_fail(f->memory, SEQ_MEMORY_WRITE, PAWL_UNAVAILABLE);
+    seq_memory_fail(f->memory, SEQ_MEMORY_WRITE, PAWL_UNAVAILABLE);
     open_sequencer(f);
-    assert_true(pawl__seq_memory_await_calls(f->memory, SEQ_MEMORY_WRITE, 2, patience()));
+    assert_true(seq_memory_await_calls(f->memory, SEQ_MEMORY_WRITE, 2, patience()));
     assert_status(pawl_sequencer_start(f->seq, SHOP, 9, &offset, &f->error), PAWL_BUSY, &f->error);
     assert_true(f->error.retryable);
-    pawl__seq_memory_fail(f->memory, SEQ_MEMORY_WRITE, PAWL_OK);
+    seq_memory_fail(f->memory, SEQ_MEMORY_WRITE, PAWL_OK);
     assert_int_equal(start(f, SHOP, 20), 21);
     assert_int_equal(next(f, WLOG), 21);
     flush(f);
@@ -518,10 +516,10 @@ static void test_a_log_that_cannot_be_read_is_tried_again(void **state)
     struct fixture *f = *state;
 
     append(f, &(pawl_seq_value){ 7, WLOG, 41 }, 1, 1);
-    pawl__seq_memory_fail(f->memory, SEQ_MEMORY_LOG, PAWL_IO);
+    seq_memory_fail(f->memory, SEQ_MEMORY_LOG, PAWL_IO);
     open_sequencer(f);
-    assert_true(pawl__seq_memory_await_calls(f->memory, SEQ_MEMORY_LOG, 3, patience()));
-    pawl__seq_memory_fail(f->memory, SEQ_MEMORY_LOG, PAWL_OK);
+    assert_true(seq_memory_await_calls(f->memory, SEQ_MEMORY_LOG, 3, patience()));
+    seq_memory_fail(f->memory, SEQ_MEMORY_LOG, PAWL_OK);
     assert_int_equal(start(f, SHOP, 7), 2);
     assert_int_equal(next(f, WLOG), 42);
     flush(f);
@@ -535,13 +533,13 @@ static void test_a_hole_in_the_log_is_named_until_it_is_mended(void **state)
     for (uint64_t i = 1; i <= 5; i++) {
         append(f, &(pawl_seq_value){ 7, WLOG, i }, 1, i);
     }
-    pawl__seq_memory_hide(f->memory, 3, true);
+    seq_memory_hide(f->memory, 3, true);
     open_sequencer(f);
     assert_status(pawl_sequencer_wait(f->seq, PATIENCE_MS, &f->error), PAWL_CORRUPT, &f->error);
     assert_status(
         pawl_sequencer_start(f->seq, SHOP, 7, &offset, &f->error), PAWL_CORRUPT, &f->error);
     assert_message(&f->error, "offset 4 follows where 3 should stand");
-    pawl__seq_memory_hide(f->memory, 3, false);
+    seq_memory_hide(f->memory, 3, false);
     for (int64_t deadline_ns = patience();
          pawl_sequencer_wait(f->seq, PATIENCE_MS, &f->error) == PAWL_CORRUPT;) {
         int64_t now_ns = pawl__monotonic_ns(pawl__clock_real());
@@ -561,12 +559,12 @@ static void test_a_read_that_takes_too_long_is_busy(void **state)
     f->options.read_ms_max = 1;
     open_sequencer(f);
     assert_int_equal(start(f, SHOP, 7), 1);
-    pawl__seq_memory_fail(f->memory, SEQ_MEMORY_READ, PAWL_TIMEOUT);
+    seq_memory_fail(f->memory, SEQ_MEMORY_READ, PAWL_TIMEOUT);
     assert_status(pawl_sequencer_next(f->seq, ORDER, &number, &f->error), PAWL_BUSY, &f->error);
     assert_true(f->error.retryable);
-    pawl__seq_memory_fail(f->memory, SEQ_MEMORY_READ, PAWL_IO);
+    seq_memory_fail(f->memory, SEQ_MEMORY_READ, PAWL_IO);
     assert_status(pawl_sequencer_next(f->seq, ORDER, &number, &f->error), PAWL_IO, &f->error);
-    pawl__seq_memory_fail(f->memory, SEQ_MEMORY_READ, PAWL_OK);
+    seq_memory_fail(f->memory, SEQ_MEMORY_READ, PAWL_OK);
     assert_int_equal(next(f, ORDER),
                      200001); /* the transaction goes on, and no number is missing */
     flush(f);
@@ -744,20 +742,20 @@ static void test_numbers_on_their_way_are_not_given_out_twice(void **state)
     f->options.flush_interval_ms = 1;
     open_sequencer(f);
     assert_ok(pawl_sequencer_wait(f->seq, PATIENCE_MS, &f->error), &f->error);
-    pawl__seq_memory_hold(f->memory, SEQ_MEMORY_WRITE, true);
+    seq_memory_hold(f->memory, SEQ_MEMORY_WRITE, true);
     for (uint64_t round = 1; round <= 20; round++) {
         for (uint64_t workspace = 1; workspace <= 3; workspace++) {
             assert_int_equal(command(f, workspace, offset++), 200000 + round);
         }
         if (round == 7) { /* the write is held with older numbers; newer ones wait behind it */
-            assert_true(pawl__seq_memory_await_calls(f->memory, SEQ_MEMORY_WRITE, 1, patience()));
+            assert_true(seq_memory_await_calls(f->memory, SEQ_MEMORY_WRITE, 1, patience()));
         }
         if (round == 14) {
-            pawl__seq_memory_hold(f->memory, SEQ_MEMORY_WRITE, false);
+            seq_memory_hold(f->memory, SEQ_MEMORY_WRITE, false);
         }
     }
-    assert_true(pawl__seq_memory_await_offset(f->memory, offset, patience()));
-    assert_int_equal(pawl__seq_memory_number(f->memory, 2, ORDER), 200020);
+    assert_true(seq_memory_await_offset(f->memory, offset, patience()));
+    assert_int_equal(seq_memory_number(f->memory, 2, ORDER), 200020);
 }
 
 /* The storage does not come back at all: close says so in time, and the threads end on their own. */
@@ -769,11 +767,11 @@ static void test_a_close_beside_a_storage_that_hangs_is_bounded(void **state)
     f->options.close_ms_max = 20;
     open_sequencer(f);
     assert_ok(pawl_sequencer_wait(f->seq, PATIENCE_MS, &f->error), &f->error);
-    pawl__seq_memory_hold(f->memory, SEQ_MEMORY_WRITE, true);
+    seq_memory_hold(f->memory, SEQ_MEMORY_WRITE, true);
     command(f, 7, 1);
-    assert_true(pawl__seq_memory_await_calls(f->memory, SEQ_MEMORY_WRITE, 1, patience()));
+    assert_true(seq_memory_await_calls(f->memory, SEQ_MEMORY_WRITE, 1, patience()));
     assert_status(pawl_sequencer_close(f->seq, &f->error), PAWL_TIMEOUT, &f->error);
-    pawl__seq_memory_hold(f->memory, SEQ_MEMORY_WRITE, false);
+    seq_memory_hold(f->memory, SEQ_MEMORY_WRITE, false);
     f->options.close_ms_max = PATIENCE_MS;
     pawl_status status = PAWL_TIMEOUT;
     for (int64_t deadline_ns = patience();
@@ -781,7 +779,7 @@ static void test_a_close_beside_a_storage_that_hangs_is_bounded(void **state)
         status = pawl_sequencer_close(f->seq, &f->error);
     }
     assert_ok(status, &f->error);
-    assert_int_equal(pawl__seq_memory_next_offset(f->memory), 2);
+    assert_int_equal(seq_memory_next_offset(f->memory), 2);
 }
 
 static void test_an_actualization_during_a_write_waits_for_it(void **state)
@@ -792,14 +790,14 @@ static void test_an_actualization_during_a_write_waits_for_it(void **state)
     f->options.flush_interval_ms = 1;
     open_sequencer(f);
     assert_ok(pawl_sequencer_wait(f->seq, PATIENCE_MS, &f->error), &f->error);
-    pawl__seq_memory_hold(f->memory, SEQ_MEMORY_WRITE, true);
+    seq_memory_hold(f->memory, SEQ_MEMORY_WRITE, true);
     command(f, 7, 1);
-    assert_true(pawl__seq_memory_await_calls(f->memory, SEQ_MEMORY_WRITE, 1, patience()));
+    assert_true(seq_memory_await_calls(f->memory, SEQ_MEMORY_WRITE, 1, patience()));
     start(f, SHOP, 7);
     assert_int_equal(next(f, ORDER), 200002);
     assert_ok(pawl_sequencer_actualize(f->seq, &f->error), &f->error);
     assert_status(pawl_sequencer_start(f->seq, SHOP, 7, &offset, &f->error), PAWL_BUSY, &f->error);
-    pawl__seq_memory_hold(f->memory, SEQ_MEMORY_WRITE, false);
+    seq_memory_hold(f->memory, SEQ_MEMORY_WRITE, false);
     assert_int_equal(command(f, 7, 2), 200002);
 }
 

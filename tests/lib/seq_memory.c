@@ -1,4 +1,4 @@
-#include "sequencer/storage_memory.h"
+#include "lib/seq_memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ struct seq_memory {
     } calls[SEQ_MEMORY_CALL_COUNT];
 };
 
-pawl_status pawl__seq_memory_new(struct seq_memory **ret_memory, pawl_error *reterr)
+pawl_status seq_memory_new(struct seq_memory **ret_memory, pawl_error *reterr)
 {
     struct seq_memory *memory = calloc(1, sizeof(*memory));
 
@@ -55,7 +55,7 @@ pawl_status pawl__seq_memory_new(struct seq_memory **ret_memory, pawl_error *ret
     return PAWL_OK;
 }
 
-void pawl__seq_memory_free(struct seq_memory *memory)
+void seq_memory_free(struct seq_memory *memory)
 {
     if (memory == NULL) {
         return;
@@ -72,14 +72,14 @@ void pawl__seq_memory_free(struct seq_memory *memory)
 
 /* --- switches --- */
 
-void pawl__seq_memory_fail(struct seq_memory *memory, enum seq_memory_call call, pawl_status status)
+void seq_memory_fail(struct seq_memory *memory, enum seq_memory_call call, pawl_status status)
 {
     pawl__lock(&memory->lock);
     memory->calls[call].fails = status;
     pawl__unlock(&memory->lock);
 }
 
-void pawl__seq_memory_hold(struct seq_memory *memory, enum seq_memory_call call, bool hold)
+void seq_memory_hold(struct seq_memory *memory, enum seq_memory_call call, bool hold)
 {
     pawl__lock(&memory->lock);
     memory->calls[call].held = hold;
@@ -87,7 +87,7 @@ void pawl__seq_memory_hold(struct seq_memory *memory, enum seq_memory_call call,
     pawl__unlock(&memory->lock);
 }
 
-void pawl__seq_memory_hide(struct seq_memory *memory, uint64_t offset, bool hide)
+void seq_memory_hide(struct seq_memory *memory, uint64_t offset, bool hide)
 {
     pawl__lock(&memory->lock);
     REQUIRE(offset >= 1 && offset <= memory->event_count);
@@ -114,7 +114,7 @@ static pawl_status begin_locked(struct seq_memory *memory,
 
 /* --- what is stored --- */
 
-uint64_t pawl__seq_memory_number(struct seq_memory *memory, uint64_t workspace, uint16_t sequence)
+uint64_t seq_memory_number(struct seq_memory *memory, uint64_t workspace, uint16_t sequence)
 {
     pawl__lock(&memory->lock);
     uint64_t number = pawl__seq_table_get(&memory->numbers, workspace, sequence);
@@ -122,7 +122,7 @@ uint64_t pawl__seq_memory_number(struct seq_memory *memory, uint64_t workspace, 
     return number;
 }
 
-uint64_t pawl__seq_memory_next_offset(struct seq_memory *memory)
+uint64_t seq_memory_next_offset(struct seq_memory *memory)
 {
     pawl__lock(&memory->lock);
     uint64_t offset = memory->next_offset;
@@ -130,7 +130,7 @@ uint64_t pawl__seq_memory_next_offset(struct seq_memory *memory)
     return offset;
 }
 
-uint64_t pawl__seq_memory_calls(struct seq_memory *memory, enum seq_memory_call call)
+uint64_t seq_memory_calls(struct seq_memory *memory, enum seq_memory_call call)
 {
     pawl__lock(&memory->lock);
     uint64_t begun = memory->calls[call].begun;
@@ -138,10 +138,10 @@ uint64_t pawl__seq_memory_calls(struct seq_memory *memory, enum seq_memory_call 
     return begun;
 }
 
-bool pawl__seq_memory_await_calls(struct seq_memory *memory,
-                                  enum seq_memory_call call,
-                                  uint64_t count,
-                                  int64_t deadline_ns)
+bool seq_memory_await_calls(struct seq_memory *memory,
+                            enum seq_memory_call call,
+                            uint64_t count,
+                            int64_t deadline_ns)
 {
     pawl__lock(&memory->lock);
     while (memory->calls[call].begun < count
@@ -152,7 +152,7 @@ bool pawl__seq_memory_await_calls(struct seq_memory *memory,
     return reached;
 }
 
-bool pawl__seq_memory_await_offset(struct seq_memory *memory, uint64_t offset, int64_t deadline_ns)
+bool seq_memory_await_offset(struct seq_memory *memory, uint64_t offset, int64_t deadline_ns)
 {
     pawl__lock(&memory->lock);
     while (memory->next_offset < offset
@@ -190,11 +190,11 @@ static pawl_status append_locked(struct seq_memory *memory,
     return PAWL_OK;
 }
 
-pawl_status pawl__seq_memory_append(struct seq_memory *memory,
-                                    const pawl_seq_value *values,
-                                    size_t count,
-                                    uint64_t offset,
-                                    pawl_error *reterr)
+pawl_status seq_memory_append(struct seq_memory *memory,
+                              const pawl_seq_value *values,
+                              size_t count,
+                              uint64_t offset,
+                              pawl_error *reterr)
 {
     pawl__lock(&memory->lock);
     pawl_status status = offset == memory->event_count + 1
@@ -232,7 +232,7 @@ static pawl_status read_numbers(void *context,
 static pawl_status read_next_offset(void *context, uint64_t *ret_offset, pawl_error *reterr)
 {
     (void)reterr;
-    *ret_offset = pawl__seq_memory_next_offset(context);
+    *ret_offset = seq_memory_next_offset(context);
     return PAWL_OK;
 }
 
@@ -292,7 +292,7 @@ static pawl_status actualize(void *context,
     return status;
 }
 
-pawl_seq_storage pawl__seq_memory_storage(struct seq_memory *memory)
+pawl_seq_storage seq_memory_storage(struct seq_memory *memory)
 {
     return (pawl_seq_storage){
         .context = memory,
