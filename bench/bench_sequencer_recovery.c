@@ -62,7 +62,7 @@ static double read_log(const char *path, uint64_t events)
 
     seq_store_open(path, &store);
     double start = bench_now_s();
-    MUST(pawl__app_seq_walk(&store.seq, 1, count_event, &count, err));
+    MUST(pawl__app_seq_walk(&store.seq, 1, 0, count_event, &count, err));
     double seconds = bench_now_s() - start;
     REQUIRE(count == events);
     seq_store_close(&store);

@@ -137,11 +137,11 @@ pawl_status pawl__seq_core_init(struct seq_core *core,
     *core = (struct seq_core){ .unflushed_max = options->unflushed_max };
     TRY(check_options(options, reterr));
     TRY(init_types(core, options, reterr));
-    core->transaction.taken = calloc(core->types_of_kind_max, sizeof(uint64_t));
+    core->transaction.given = calloc(core->types_of_kind_max, sizeof(uint64_t));
     core->transaction.cached = calloc(core->types_of_kind_max, sizeof(uint64_t *));
     core->pending = calloc(core->types_of_kind_max, sizeof(uint64_t));
     core->stored = calloc(core->types_of_kind_max, sizeof(uint64_t));
-    if (core->transaction.taken == NULL || core->transaction.cached == NULL || core->pending == NULL
+    if (core->transaction.given == NULL || core->transaction.cached == NULL || core->pending == NULL
         || core->stored == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a transaction");
     }
@@ -157,7 +157,7 @@ void pawl__seq_core_done(struct seq_core *core)
     free(core->kinds);
     free(core->sequences);
     free(core->initials);
-    free(core->transaction.taken);
+    free(core->transaction.given);
     free(core->transaction.cached);
     free(core->pending);
     free(core->stored);
@@ -218,7 +218,7 @@ static void begin_event(struct seq_core *core, const struct seq_kind *kind, uint
     pawl__seq_table_expect(&core->shared.filling, workspace, kind->sequences[0]);
     transaction->kind = kind;
     transaction->workspace = workspace;
-    memset(transaction->taken, 0, kind->count * sizeof(*transaction->taken));
+    memset(transaction->given, 0, kind->count * sizeof(*transaction->given));
     memset(transaction->cached, 0, kind->count * sizeof(*transaction->cached));
 }
 
@@ -273,17 +273,17 @@ pawl_status pawl__seq_core_start(struct seq_core *core,
     return PAWL_OK;
 }
 
-static void merge_taken(struct seq_core *core, struct seq_table *table)
+static void merge_given(struct seq_core *core, struct seq_table *table)
 {
     const struct seq_transaction *transaction = &core->transaction;
 
     for (size_t i = 0; i < transaction->kind->count; i++) {
-        if (transaction->taken[i] != 0) {
+        if (transaction->given[i] != 0) {
             pawl__seq_table_merge(table,
                                   &(pawl_seq_value){
                                       .workspace = transaction->workspace,
                                       .sequence = transaction->kind->sequences[i],
-                                      .value = transaction->taken[i],
+                                      .value = transaction->given[i],
                                   });
         }
     }
@@ -309,13 +309,13 @@ static void update_cache(struct seq_core *core)
     struct seq_transaction *transaction = &core->transaction;
 
     for (size_t i = 0; i < transaction->kind->count; i++) {
-        if (transaction->taken[i] != 0 && transaction->cached[i] != NULL) {
-            *transaction->cached[i] = transaction->taken[i];
+        if (transaction->given[i] != 0 && transaction->cached[i] != NULL) {
+            *transaction->cached[i] = transaction->given[i];
         }
     }
     for (size_t i = 0; i < transaction->kind->count; i++) {
-        if (transaction->taken[i] != 0 && transaction->cached[i] == NULL) {
-            pawl__lru_put(core->cache, key_of(transaction, i), transaction->taken[i], NULL);
+        if (transaction->given[i] != 0 && transaction->cached[i] == NULL) {
+            pawl__lru_put(core->cache, key_of(transaction, i), transaction->given[i], NULL);
         }
     }
 }
@@ -345,7 +345,7 @@ pawl_status pawl__seq_core_also(struct seq_core *core,
     if (status != PAWL_OK) {
         return status;
     }
-    merge_taken(core, &transaction->earlier);
+    merge_given(core, &transaction->earlier);
     update_cache(core);
     begin_event(core, found, workspace);
     *ret_offset = core->shared.next_offset + transaction->events++;
@@ -376,7 +376,7 @@ static pawl_status give_out(
                           core->transaction.workspace,
                           core->transaction.kind->sequences[place]);
     }
-    core->transaction.taken[place] = last + 1;
+    core->transaction.given[place] = last + 1;
     *ret_number = last + 1;
     return PAWL_OK;
 }
@@ -405,8 +405,8 @@ pawl_status pawl__seq_core_next(struct seq_core *core,
                           sequence);
     }
     *ret_known = true;
-    if (transaction->taken[place] != 0) {
-        return give_out(core, place, transaction->taken[place], ret_number, reterr);
+    if (transaction->given[place] != 0) {
+        return give_out(core, place, transaction->given[place], ret_number, reterr);
     }
     transaction->cached[place] = pawl__lru_get(core->cache, key_of(transaction, place));
     if (transaction->cached[place] == NULL) {
@@ -416,7 +416,7 @@ pawl_status pawl__seq_core_next(struct seq_core *core,
     return give_out(core, place, *transaction->cached[place], ret_number, reterr);
 }
 
-void pawl__seq_core_look_pending(const struct seq_core *core, uint64_t *ret_numbers)
+void pawl__seq_core_read_pending(const struct seq_core *core, uint64_t *ret_numbers)
 {
     const struct seq_transaction *transaction = &core->transaction;
     const struct seq_shared *shared = &core->shared;
@@ -434,7 +434,7 @@ void pawl__seq_core_look_pending(const struct seq_core *core, uint64_t *ret_numb
 
 /* All numbers of the workspace enter the cache, not only the one asked for: they are read together.
  * Each is the highest of what any place knows, and never below the first number less one. What this
- * event has taken comes in at its end, since it may be dropped. */
+ * event has used comes in at its end, since it may be dropped. */
 static void supply(struct seq_core *core, size_t place, uint64_t pending, uint64_t stored)
 {
     const struct seq_transaction *transaction = &core->transaction;
@@ -481,7 +481,7 @@ bool pawl__seq_core_flush(struct seq_core *core, bool *ret_forgotten)
     for (size_t i = 0; i < transaction->earlier.count; i++) {
         pawl__seq_table_merge(&shared->filling, &transaction->earlier.values[i]);
     }
-    merge_taken(core, &shared->filling);
+    merge_given(core, &shared->filling);
     update_cache(core);
     shared->next_offset += transaction->events;
     shared->filling_offset = shared->next_offset;
@@ -567,10 +567,10 @@ void pawl__seq_core_actualized(struct seq_core *core)
 
 /* --- writing --- */
 
-bool pawl__seq_core_take(struct seq_core *core,
-                         const pawl_seq_value **ret_values,
-                         size_t *ret_count,
-                         uint64_t *ret_offset)
+bool pawl__seq_core_begin_write(struct seq_core *core,
+                                const pawl_seq_value **ret_values,
+                                size_t *ret_count,
+                                uint64_t *ret_offset)
 {
     struct seq_shared *shared = &core->shared;
 

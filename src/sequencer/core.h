@@ -30,12 +30,12 @@ struct seq_transaction {
     bool open;
     const struct seq_kind *kind;
     uint64_t workspace;
-    uint64_t *taken; /* by place in the kind; the last number given out; 0: none */
+    uint64_t *given; /* by place in the kind; the last number given out; 0: none */
     uint64_t *
         *cached;     /* by place; where the cache has it, to be brought up to date at the end of the
                         * event; NULL: not known */
     uint64_t events; /* of this write, this one included */
-    struct seq_table earlier; /* what those before this one have taken */
+    struct seq_table earlier; /* what the events before this one have used */
 };
 
 struct seq_shared {
@@ -43,7 +43,7 @@ struct seq_shared {
     uint64_t next_offset;      /* of the log; 0: not known */
     struct seq_table filling;  /* what the next write takes ... */
     uint64_t filling_offset;   /* ... covers the log up to here, exclusive; 0: nothing to write */
-    struct seq_table flushing; /* what a write has taken and not finished ... */
+    struct seq_table flushing; /* what a write has begun and not finished ... */
     uint64_t flushing_offset;  /* 0: none has */
     uint64_t stored_offset;
 };
@@ -90,7 +90,7 @@ PAWL_MUST_USE pawl_status pawl__seq_core_also(struct seq_core *core,
 
 /* What of the transaction's workspace waits to be written, by place in its kind; 0: nothing. To be
  * asked before the storage is: a number that is written in between is then found there. */
-void pawl__seq_core_look_pending(const struct seq_core *core, uint64_t *ret_numbers);
+void pawl__seq_core_read_pending(const struct seq_core *core, uint64_t *ret_numbers);
 
 /* Ends the transaction as written. True: it is time to write. *ret_forgotten: there was no memory for
  * the numbers of so many events; the log has them, so actualize instead. Never with a single event.
@@ -114,12 +114,12 @@ PAWL_MUST_USE pawl_status pawl__seq_core_event(struct seq_core *core,
                                                pawl_error *reterr);
 void pawl__seq_core_actualized(struct seq_core *core);
 
-/* Takes what is to be written, or what a write that failed had taken. False: nothing is. `values` stay
+/* Takes what is to be written, or what a write that failed was to write. False: nothing is. `values` stay
  * as they are until pawl__seq_core_written or pawl__seq_core_forget. */
-bool pawl__seq_core_take(struct seq_core *core,
-                         const pawl_seq_value **ret_values,
-                         size_t *ret_count,
-                         uint64_t *ret_offset);
+bool pawl__seq_core_begin_write(struct seq_core *core,
+                                const pawl_seq_value **ret_values,
+                                size_t *ret_count,
+                                uint64_t *ret_offset);
 void pawl__seq_core_written(struct seq_core *core);
 size_t pawl__seq_core_unflushed(const struct seq_core *core);
 
@@ -141,7 +141,7 @@ PAWL_MUST_USE pawl_status pawl__seq_core_next(struct seq_core *core,
  * NO_TRANSACTION and a second drop does nothing. */
 bool pawl__seq_core_drop(struct seq_core *core);
 
-/* What pawl__seq_core_look_pending found and what was read after it, by place in the kind. The next
+/* What pawl__seq_core_read_pending found and what was read after it, by place in the kind. The next
  * pawl__seq_core_next of `wanted` is known. */
 void pawl__seq_core_supply(struct seq_core *core,
                            uint16_t wanted,

@@ -79,7 +79,7 @@ static struct seq_storage_of storage_of(const struct pawl_sequencer *seq)
 
 /* --- writing --- */
 
-static void note_locked(struct pawl_sequencer *seq, const pawl_error *error)
+static void note_failure_locked(struct pawl_sequencer *seq, const pawl_error *error)
     REQUIRES_LOCK(seq->lock)
 {
     seq->status.last_error = *error;
@@ -94,7 +94,7 @@ static void write_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
     uint64_t offset = 0;
     pawl_error error = PAWL_ERROR_INIT;
 
-    if (!pawl__seq_core_take(&seq->core, &values, &count, &offset)) {
+    if (!pawl__seq_core_begin_write(&seq->core, &values, &count, &offset)) {
         return;
     }
     seq->writing = true;
@@ -107,7 +107,7 @@ static void write_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
         seq->status.flushes++;
         seq->status.last_error = (pawl_error)PAWL_ERROR_INIT;
     } else {
-        note_locked(seq, &error);
+        note_failure_locked(seq, &error);
         seq->retry_ns = retry_at_locked(seq);
         seq->flush_wanted = true; /* then, and not after a whole interval */
     }
@@ -152,7 +152,7 @@ static void want_flush_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->loc
 /* --- reading the log --- */
 
 /* Waits while too much waits to be written. */
-static pawl_status take_event(
+static pawl_status batch_event(
     void *context, const pawl_seq_value *values, size_t count, uint64_t offset, pawl_error *reterr)
 {
     struct pawl_sequencer *seq = context;
@@ -187,11 +187,12 @@ static pawl_status walk_log(struct pawl_sequencer *seq, pawl_error *reterr)
     pawl__lock(&seq->lock);
     uint64_t from = pawl__seq_core_read_from(&seq->core, stored);
     pawl__unlock(&seq->lock);
-    return pawl__seq_actualize(storage_of(seq), from, take_event, seq, reterr);
+    return pawl__seq_actualize(storage_of(seq), from, batch_event, seq, reterr);
 }
 
-static void walked_locked(struct pawl_sequencer *seq, pawl_status status, const pawl_error *error)
-    REQUIRES_LOCK(seq->lock)
+static void finish_walk_locked(struct pawl_sequencer *seq,
+                               pawl_status status,
+                               const pawl_error *error) REQUIRES_LOCK(seq->lock)
 {
     if (status == PAWL_OK) {
         seq->log_error = (pawl_error)PAWL_ERROR_INIT;
@@ -223,7 +224,7 @@ static void actualize_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock
         pawl__unlock(&seq->lock);
         status = walk_log(seq, &error);
         pawl__lock(&seq->lock);
-        walked_locked(seq, status, &error);
+        finish_walk_locked(seq, status, &error);
         int64_t retry_ns = retry_at_locked(seq);
         while (status != PAWL_OK && !seq->closing && from_now(seq, 0) < retry_ns) {
             pawl__cond_wait_until(&seq->changed, &seq->lock, retry_ns);
@@ -571,7 +572,7 @@ static pawl_status read_numbers(struct pawl_sequencer *seq, uint16_t wanted, paw
 
     pawl__lock(&seq->lock);
     seq->users++; /* the storage may free the sequencer */
-    pawl__seq_core_look_pending(core, core->pending);
+    pawl__seq_core_read_pending(core, core->pending);
     pawl__unlock(&seq->lock);
     atomic_store_explicit(&seq->owner, THE_STORAGE, memory_order_relaxed);
     pawl_status status = pawl__seq_read_numbers(storage_of(seq),

@@ -4,7 +4,7 @@
 #include "base/thread/inside.h"
 
 /* What a call made of an empty error. */
-static pawl_status settle(const char *call,
+static pawl_status finish(const char *call,
                           pawl_status status,
                           pawl_error *error,
                           pawl_error *reterr)
@@ -31,7 +31,7 @@ pawl_status pawl__seq_read_numbers(struct seq_storage_of of,
     pawl_status status = of.storage->read_numbers(
         of.storage->context, workspace, sequences, count, deadline_ns, ret_numbers, &error);
     pawl__inside_leave(&inside);
-    return settle("read_numbers", status, &error, reterr);
+    return finish("read_numbers", status, &error, reterr);
 }
 
 pawl_status pawl__seq_read_next_offset(struct seq_storage_of of,
@@ -44,7 +44,7 @@ pawl_status pawl__seq_read_next_offset(struct seq_storage_of of,
     pawl__inside_enter(&inside, of.sequencer);
     pawl_status status = of.storage->read_next_offset(of.storage->context, ret_offset, &error);
     pawl__inside_leave(&inside);
-    return settle("read_next_offset", status, &error, reterr);
+    return finish("read_next_offset", status, &error, reterr);
 }
 
 pawl_status pawl__seq_write(struct seq_storage_of of,
@@ -59,7 +59,7 @@ pawl_status pawl__seq_write(struct seq_storage_of of,
     pawl__inside_enter(&inside, of.sequencer);
     pawl_status status = of.storage->write(of.storage->context, values, count, next_offset, &error);
     pawl__inside_leave(&inside);
-    return settle("write", status, &error, reterr);
+    return finish("write", status, &error, reterr);
 }
 
 pawl_status pawl__seq_actualize(struct seq_storage_of of,
@@ -75,5 +75,5 @@ pawl_status pawl__seq_actualize(struct seq_storage_of of,
     pawl_status status =
         of.storage->actualize(of.storage->context, offset, batcher, batcher_context, &error);
     pawl__inside_leave(&inside);
-    return settle("actualize", status, &error, reterr);
+    return finish("actualize", status, &error, reterr);
 }

@@ -12,49 +12,51 @@ enum {
     GRACE_MS = 500 /* for a store that is closed behind the last command */
 };
 
-struct ending {
+struct closing {
     struct pawl__thread thread;
     struct node_app_state state;
     uint32_t timeout_ms;
     pawl_error error;
 };
 
-static void end_app(void *context)
+static void close_app(void *context)
 {
-    struct ending *ending = context;
+    struct closing *closing = context;
     struct pawl__clock *clock = pawl__clock_real();
-    int64_t deadline_ns = pawl__monotonic_ns(clock) + ending->timeout_ms * NS_PER_MS;
+    int64_t deadline_ns = pawl__monotonic_ns(clock) + closing->timeout_ms * NS_PER_MS;
 
     /* One whose probe hangs in the store is not closed below it. */
-    if (pawl__serve_probe_stop(ending->state.probe, deadline_ns, &ending->error) == PAWL_OK) {
+    if (pawl__serve_probe_stop(closing->state.probe, deadline_ns, &closing->error) == PAWL_OK) {
         int64_t left_ms = MAX((deadline_ns - pawl__monotonic_ns(clock)) / NS_PER_MS, 1);
 
-        if (pawl_app_close_within(ending->state.app, (uint32_t)left_ms, &ending->error)
+        if (pawl_app_close_within(closing->state.app, (uint32_t)left_ms, &closing->error)
             == PAWL_OK) {
-            pawl__serve_probe_free(ending->state.probe); /* its commands are answered */
+            pawl__serve_probe_free(closing->state.probe); /* its commands are answered */
         }
     }
 }
 
-static void begin(struct ending *ending, const struct node_app_state *state, uint32_t timeout_ms)
+static void start_closing(struct closing *closing,
+                          const struct node_app_state *state,
+                          uint32_t timeout_ms)
 {
-    ending->state = *state;
-    ending->timeout_ms = timeout_ms;
-    if (pawl__thread_start(&ending->thread, "pawl-app-end", end_app, ending, NULL) != PAWL_OK) {
-        end_app(ending);
+    closing->state = *state;
+    closing->timeout_ms = timeout_ms;
+    if (pawl__thread_start(&closing->thread, "pawl-app-end", close_app, closing, NULL) != PAWL_OK) {
+        close_app(closing);
     }
 }
 
 /* Names all that did not end. */
-static pawl_status name_late(const struct ending *endings, size_t count, pawl_error *reterr)
+static pawl_status report_late(const struct closing *closings, size_t count, pawl_error *reterr)
 {
-    const struct ending *first = NULL;
+    const struct closing *first = NULL;
     AUTO(pawl__buf_done) struct pawl__buf names = BUF_INIT(PAWL_ERROR_MESSAGE_SIZE / 2);
 
     for (size_t i = 0; i < count; i++) {
-        if (endings[i].error.status != PAWL_OK) {
-            pawl__buf_add_format(&names, first == NULL ? "'%s'" : ", '%s'", endings[i].state.name);
-            first = first == NULL ? &endings[i] : first;
+        if (closings[i].error.status != PAWL_OK) {
+            pawl__buf_add_format(&names, first == NULL ? "'%s'" : ", '%s'", closings[i].state.name);
+            first = first == NULL ? &closings[i] : first;
         }
     }
     return first == NULL ? PAWL_OK
@@ -66,16 +68,16 @@ static pawl_status name_late(const struct ending *endings, size_t count, pawl_er
                                       first->error.message);
 }
 
-static void begin_all(struct pawl__serve_node *node,
-                      const struct node_app_state *states,
-                      struct ending *endings,
-                      size_t count)
+static void start_closing_all(struct pawl__serve_node *node,
+                              const struct node_app_state *states,
+                              struct closing *closings,
+                              size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         pawl__serve_probe_cancel(states[i].probe);
     }
     for (size_t i = 0; i < count; i++) {
-        begin(&endings[i], &states[i], node->options.app.close_ms_max);
+        start_closing(&closings[i], &states[i], node->options.app.close_ms_max);
     }
 }
 
@@ -86,28 +88,28 @@ pawl_status pawl__serve_apps_close(struct pawl__serve_node *node, pawl_error *re
     }
     size_t count = 0;
     struct node_app_state *states = pawl__serve_app_handles(node, &count);
-    struct ending *endings = calloc(count + 1, sizeof(*endings));
+    struct closing *closings = calloc(count + 1, sizeof(*closings));
     struct pawl__stop *stops = calloc(count + 1, sizeof(*stops));
     int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real())
                           + (node->options.app.close_ms_max + GRACE_MS) * NS_PER_MS;
 
-    if (states == NULL || endings == NULL || stops == NULL) {
+    if (states == NULL || closings == NULL || stops == NULL) {
         free(states);
-        free(endings);
+        free(closings);
         free(stops);
         return pawl__fail(reterr, PAWL_NOMEM, "no memory to end in order");
     }
-    begin_all(node, states, endings, count);
+    start_closing_all(node, states, closings, count);
     free(states);
     for (size_t i = 0; i < count; i++) {
-        stops[i] = (struct pawl__stop){ endings[i].state.name, &endings[i].thread };
+        stops[i] = (struct pawl__stop){ closings[i].state.name, &closings[i].thread };
     }
     pawl_status status = pawl__stop_threads(NULL, stops, count, deadline_ns, reterr);
     free(stops);
     if (status != PAWL_OK) {
         return status; /* a thread hangs in a store, with what it uses */
     }
-    status = name_late(endings, count, reterr);
-    free(endings);
+    status = report_late(closings, count, reterr);
+    free(closings);
     return status;
 }

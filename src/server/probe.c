@@ -41,7 +41,7 @@ static int64_t now_ns(void)
     return pawl__monotonic_ns(pawl__clock_real());
 }
 
-static void say(const struct node_probe *probe, pawl_status before, const pawl_error *error)
+static void log_change(const struct node_probe *probe, pawl_status before, const pawl_error *error)
 {
     if (before == PAWL_OK && error->status != PAWL_OK) {
         LOG_WARNING("a store does not answer: the node is not ready",
@@ -64,7 +64,7 @@ static void run(void *context)
         pawl__unlock(&probe->lock);
         error.status = probe->ask(probe->context, &error);
         pawl__lock(&probe->lock);
-        say(probe, probe->last, &error);
+        log_change(probe, probe->last, &error);
         probe->last = error.status;
         probe->asked_ns = INT64_MAX;
         int64_t next_ns = now_ns() + PERIOD_MS * NS_PER_MS;
@@ -122,9 +122,9 @@ pawl_status pawl__serve_probe_status(struct node_probe *probe)
     int64_t late_ns = now_ns() - ANSWER_MS_MAX * NS_PER_MS;
     bool stuck = atomic_load(&probe->under_way) > 0 && atomic_load(&probe->moved_ns) < late_ns;
     pawl__lock(&probe->lock);
-    pawl_status says = stuck || probe->asked_ns < late_ns ? PAWL_TIMEOUT : probe->last;
+    pawl_status status = stuck || probe->asked_ns < late_ns ? PAWL_TIMEOUT : probe->last;
     pawl__unlock(&probe->lock);
-    return says;
+    return status;
 }
 
 void pawl__serve_probe_begins(struct node_probe *probe)

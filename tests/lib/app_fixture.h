@@ -59,8 +59,7 @@ void app_sabotage(struct app_fixture *f,
                   struct app_key key,
                   pawl_view bytes);
 
-void app_remove_anchor(
-    struct app_fixture *f); /* of an open one, whose settler may write it again */
+void app_remove_anchor(struct app_fixture *f); /* of an open one, whose thread may write it again */
 void app_delete(struct app_fixture *f, enum app_family family, struct app_key key);
 /* A stored number with a checksum that is right. */
 void app_sabotage_number(struct app_fixture *f,

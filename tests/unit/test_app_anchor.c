@@ -174,7 +174,7 @@ static void test_a_log_that_was_cut_goes_on_when_somebody_removes_the_anchor(voi
     fill(f);
     cut_everything(f, 3);
     app_remove_anchor(f);
-    f->app->settler.started = false; /* and it is not written again */
+    f->app->anchor_writer.started = false; /* and it is not written again */
     pawl_app_close(STEAL(f->app));
     assert_ok(try_open(f), &f->error);
     assert_int_equal(app_invoice(f, WORKSPACE), 1002);
@@ -196,12 +196,12 @@ static void test_a_damaged_anchor_is_told_and_an_older_one_is_fine(void **state)
     app_open(f);
     store = f->app->store;
     assert_ok(store->ops->write_anchor(store, pawl__buf_view(&old), &f->error), &f->error);
-    f->app->settler.started = false;
+    f->app->anchor_writer.started = false;
     app_reopen(f);
     assert_int_equal(app_invoice(f, WORKSPACE), 1004);
     store = f->app->store;
     assert_ok(store->ops->write_anchor(store, pawl_view_of("junk"), &f->error), &f->error);
-    f->app->settler.started = false;
+    f->app->anchor_writer.started = false;
     pawl_app_close(STEAL(f->app));
     assert_status(try_open(f), PAWL_CORRUPT, &f->error);
     assert_message(&f->error, "anchor");
@@ -300,7 +300,7 @@ static void test_a_descriptor_with_the_id_of_another_is_refused_without_an_ancho
     fill(f);
     alter_descriptor(f, "\"id\":1,", "\"id\":2,");
     app_remove_anchor(f);
-    f->app->settler.started = false;
+    f->app->anchor_writer.started = false;
     pawl_app_close(STEAL(f->app));
     for (int i = 0; i < 2; i++) {
         f->options.read_only = i == 1;
@@ -319,12 +319,12 @@ static void test_an_anchor_of_the_first_version_is_brought_up_to_date_and_guards
         return;
     }
     fill(f);
-    struct app_anchor anchor = f->app->settler.anchor;
+    struct app_anchor anchor = f->app->anchor_writer.anchor;
     anchor.has_descriptor = false;
     pawl__app_anchor_write(&anchor, &old);
     struct app_store *store = f->app->store;
     assert_ok(store->ops->write_anchor(store, pawl__buf_view(&old), &f->error), &f->error);
-    f->app->settler.started = false;
+    f->app->anchor_writer.started = false;
     app_reopen(f);
     store = f->app->store;
     assert_ok(store->ops->read_anchor(store, &now, &f->error), &f->error);
@@ -344,7 +344,7 @@ static void test_who_removes_the_anchor_accepts_the_descriptor_as_it_is(void **s
     fill(f);
     alter_descriptor(f, "\"trust\":0", "\"trust\":1");
     app_remove_anchor(f);
-    f->app->settler.started = false;
+    f->app->anchor_writer.started = false;
     pawl_app_close(STEAL(f->app));
     assert_ok(try_open(f), &f->error);
     assert_int_equal(pawl_app_get_descriptor(f->app)->trust, PAWL_APP_TRUST_1);

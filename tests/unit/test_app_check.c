@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/verify/check.h"
 #include "app/verify/sketch.h"
+#include "app/verify/verify.h"
 #include "base/core/buf.h"
 #include "base/core/macros.h"
 #include "base/os/failpoint.h"
@@ -23,7 +23,7 @@ struct left {
     uint64_t sum;
 };
 
-static void count_left(void *context, const struct sketch_item *item, bool added)
+static void count_left(void *context, const struct app_sketch_item *item, bool added)
 {
     struct left *left = context;
 
@@ -32,38 +32,38 @@ static void count_left(void *context, const struct sketch_item *item, bool added
     left->sum += item->words[0];
 }
 
-static void fill_sketch(struct sketch *sketch, uint64_t first, uint64_t last, bool add)
+static void fill_sketch(struct app_sketch *sketch, uint64_t first, uint64_t last, bool add)
 {
     for (uint64_t i = first; i <= last; i++) {
-        const struct sketch_item item = { { i, i * 3, UINT64_MAX - i, 1, 0 } };
+        const struct app_sketch_item item = { { i, i * 3, UINT64_MAX - i, 1, 0 } };
         if (add) {
-            pawl__sketch_add(sketch, &item);
+            pawl__app_sketch_add(sketch, &item);
         } else {
-            pawl__sketch_remove(sketch, &item);
+            pawl__app_sketch_remove(sketch, &item);
         }
     }
 }
 
 static void test_a_sketch_names_what_differs_between_long_lists(void **state)
 {
-    AUTO(pawl__sketch_free_p) struct sketch *sketch = NULL;
+    AUTO(pawl__app_sketch_free_p) struct app_sketch *sketch = NULL;
     pawl_error error = PAWL_ERROR_INIT;
     struct left left = { 0 };
 
     (void)state;
-    assert_ok(pawl__sketch_new(&sketch, &error), &error);
+    assert_ok(pawl__app_sketch_new(&sketch, &error), &error);
     fill_sketch(sketch, 1, 300000, true);
     fill_sketch(sketch, 11, 300005, false);
-    assert_true(pawl__sketch_name(sketch, count_left, &left));
+    assert_true(pawl__app_sketch_name(sketch, count_left, &left));
     assert_int_equal(left.added, 10);
     assert_int_equal(left.removed, 5);
     assert_int_equal(left.sum, 55 + 5 * 300003);
     fill_sketch(sketch, 1, SKETCH_NAMED_MAX, true);
     left = (struct left){ 0 };
-    assert_true(pawl__sketch_name(sketch, count_left, &left));
+    assert_true(pawl__app_sketch_name(sketch, count_left, &left));
     assert_int_equal(left.added, SKETCH_NAMED_MAX);
     fill_sketch(sketch, 1, UINT64_C(4) * SKETCH_NAMED_MAX, true);
-    assert_false(pawl__sketch_name(sketch, count_left, &left)); /* and says so */
+    assert_false(pawl__app_sketch_name(sketch, count_left, &left)); /* and says so */
 }
 
 /* --- an application --- */
@@ -522,7 +522,7 @@ static void test_a_number_that_was_given_twice_is_named(void **state)
 
 /* --- more than memory is for --- */
 
-static const struct check_limits usual_limits = { 200000, 100000, 1000 };
+static const struct app_verify_limits usual_limits = { 200000, 100000, 1000 };
 
 enum { RECORDS = 60 };
 #define FIRST_RECORD PAWL_APP_C_ID_MIN
@@ -543,13 +543,13 @@ static void expect_updated(struct app_fixture *f, const char *text)
 
 static void test_more_updated_records_than_fit_are_compared_in_parts(void **state)
 {
-    static const struct check_limits few[] = {
+    static const struct app_verify_limits few[] = {
         { 8, 4, 1000 },  /* enough parts */
         { 4, 40, 1000 }, /* too few: they are halved */
     };
     struct app_fixture *f = *state;
 
-    assert_memory_equal(&pawl__check_limits, &usual_limits, sizeof(usual_limits));
+    assert_memory_equal(&pawl__app_verify_limits, &usual_limits, sizeof(usual_limits));
     app_open(f);
     for (int i = 0; i < RECORDS; i++) {
         app_create(f, SHOP, PAWL_APP_C_RECORD);
@@ -560,7 +560,7 @@ static void test_more_updated_records_than_fit_are_compared_in_parts(void **stat
         }
     }
     for (size_t i = 0; i < COUNT_OF(few); i++) {
-        pawl__check_limits = few[i];
+        pawl__app_verify_limits = few[i];
         expect_updated(f, "");
     }
     char wrong[100];
@@ -570,10 +570,10 @@ static void test_more_updated_records_than_fit_are_compared_in_parts(void **stat
              FIRST_RECORD + 7);
     app_sabotage(f, RECORD(FIRST_RECORD + 7), pawl_view_of("junk"));
     for (size_t i = 0; i < COUNT_OF(few); i++) {
-        pawl__check_limits = few[i];
+        pawl__app_verify_limits = few[i];
         expect_updated(f, wrong);
     }
-    pawl__check_limits = usual_limits;
+    pawl__app_verify_limits = usual_limits;
 }
 
 static void test_more_wrong_workspaces_than_are_listed_are_said_to_be_more(void **state)
@@ -591,9 +591,9 @@ static void test_more_wrong_workspaces_than_are_listed_are_said_to_be_more(void 
         app_sabotage_number(
             f, APP_SEQ, pawl__app_key_seq(1, PARTITION, SHOP + 2 * i, APP_INVOICE), 1007, i + 1);
     }
-    pawl__check_limits.doubtful_max = LISTED;
+    pawl__app_verify_limits.suspects_max = LISTED;
     char *text = verify(f, 0);
-    pawl__check_limits = usual_limits;
+    pawl__app_verify_limits = usual_limits;
     assert_non_null(strstr(text, "of workspace 7"));
     assert_non_null(strstr(text, "of workspace 9"));
     assert_null(strstr(text, "of workspace 11"));
@@ -646,7 +646,7 @@ static void test_a_rebuild_repairs_an_older_store_that_cannot_be_brought_up(void
     app_delete(f, APP_META, pawl__app_key_format(1));
     app_sabotage(f, OFFSET, pawl_view_of("junk"));
     app_remove_anchor(f); /* such a store has none */
-    f->app->settler.started = false;
+    f->app->anchor_writer.started = false;
     pawl_app_close(STEAL(f->app));
     assert_status(
         pawl_app_open(f->location, NULL, &f->options, &app, &f->error), PAWL_CORRUPT, &f->error);
@@ -656,7 +656,7 @@ static void test_a_rebuild_repairs_an_older_store_that_cannot_be_brought_up(void
     app_await_written(f, PARTITION);
     app_await_written(f, 0);
     expect_whole(f);
-    assert_false(f->app->partitions[PARTITION].seq.short_too);
+    assert_false(f->app->partitions[PARTITION].seq.accepts_short);
     f->options.rebuild = false;
     app_reopen(f);
     assert_int_equal(app_invoice(f, SHOP), 1003);

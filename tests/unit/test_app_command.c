@@ -33,7 +33,7 @@ static void expect_bad(pawl_app_descriptor descriptor, const char *message)
     pawl_error error = PAWL_ERROR_INIT;
 
     assert_status(
-        pawl__app_definition_take(&descriptor, &definition, &error), PAWL_INVALID, &error);
+        pawl__app_definition_copy(&descriptor, &definition, &error), PAWL_INVALID, &error);
     assert_message(&error, message);
     pawl__app_definition_done(&definition);
 }
@@ -116,7 +116,7 @@ static void test_a_definition_comes_back_from_its_json(void **state)
 
     (void)state;
     descriptor.trust = PAWL_APP_TRUST_2;
-    assert_ok(pawl__app_definition_take(&descriptor, &a, &error), &error);
+    assert_ok(pawl__app_definition_copy(&descriptor, &a, &error), &error);
     assert_ok(pawl__app_definition_write(&a, &one, &error), &error);
     assert_ok(pawl__app_definition_read(pawl__buf_view(&one), &b, &error), &error);
     assert_ok(pawl__app_definition_write(&b, &other, &error), &error);

@@ -474,10 +474,10 @@ static void test_a_session_that_was_left_behind_is_ended_before_anything_is_read
     assert_ok(pawl__thread_start(&left.thread, "sleep", run_sleep, &left, &f->error), &f->error);
     wait_for(SLEEPING);
     assert_ok(read_one(store, 0, &f->error), &f->error); /* nobody's business */
-    pawl__app_pg_stray(store, session);
-    pawl__app_pg_stray(store, 1); /* gone long ago */
+    pawl__app_pg_add_orphan(store, session);
+    pawl__app_pg_add_orphan(store, 1); /* gone long ago */
     assert_ok(read_one(store, 0, &f->error), &f->error);
-    assert_int_equal(store->stray_count, 0);
+    assert_int_equal(store->orphan_count, 0);
     assert_int_equal(pg_number(&app_server, SLEEPING), 0);
     pawl__thread_join(&left.thread);
     assert_status(left.status, PAWL_UNAVAILABLE, &left.error);

@@ -210,15 +210,16 @@ static void test_an_event_at_the_wrong_offset_is_found(void **state)
 {
     struct fixture *f = *state;
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    AUTO(pawl__app_page_done) struct app_page page = { .count = 0 };
     struct app_key key = pawl__app_key_plog(1, 3, 1);
     struct app_value value;
     bool found = false;
     pawl_app_event event;
 
-    assert_ok(pawl__app_seq_last(&f->seq, &arena, &found, &event, &f->error), &f->error);
+    assert_ok(pawl__app_seq_last(&f->seq, &page, &found, &event, &f->error), &f->error);
     assert_false(found);
     append(f, 1, 3, 1);
-    assert_ok(pawl__app_seq_last(&f->seq, &arena, &found, &event, &f->error), &f->error);
+    assert_ok(pawl__app_seq_last(&f->seq, &page, &found, &event, &f->error), &f->error);
     assert_true(found);
     assert_int_equal(event.workspace, 3);
     assert_ok(pawl__app_store_get(
@@ -226,7 +227,7 @@ static void test_an_event_at_the_wrong_offset_is_found(void **state)
               &f->error);
     put_bytes(f, 3, 2, value.bytes);
     assert_status(
-        pawl__app_seq_last(&f->seq, &arena, &found, &event, &f->error), PAWL_CORRUPT, &f->error);
+        pawl__app_seq_last(&f->seq, &page, &found, &event, &f->error), PAWL_CORRUPT, &f->error);
     assert_message(&f->error, "offset 2 of the PLog of partition 3");
     assert_message(&f->error, "belongs at offset 1");
 }

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "app/core/batch.h"
-#include "app/memory/backend.h"
 #include "base/core/error.h"
 
 static const struct app_store_options new_one = { .app_id = 1, .app_name = "orders" };
@@ -171,19 +170,16 @@ static void test_many_keys_come_in_the_order_in_which_they_were_asked(void **sta
 /* "3 4 5": the offsets of a page. */
 static void expect_page(struct fixture *f, struct app_range range, const char *offsets)
 {
-    struct app_entry entries[8];
+    AUTO(pawl__app_page_done) struct app_page page = { .count = 0 };
     char space[128];
     struct pawl__buf text = BUF_OVER(space);
-    size_t count = 0;
 
     space[0] = '\0';
-    assert_true(range.limit <= COUNT_OF(entries));
-    assert_ok(f->store->ops->scan(f->store, &range, &f->arena, entries, &count, &f->error),
-              &f->error);
-    for (size_t i = 0; i < count; i++) {
+    assert_ok(pawl__app_store_scan(f->store, &range, &page, &f->error), &f->error);
+    for (size_t i = 0; i < page.count; i++) {
         uint64_t offset = 0;
-        assert_true(pawl__app_key_number(APP_PLOG, entries[i].key, &offset));
-        assert_int_equal(entries[i].value.len, 1);
+        assert_true(pawl__app_key_number(APP_PLOG, page.entries[i].key, &offset));
+        assert_int_equal(page.entries[i].value.len, 1);
         pawl__buf_add_format(&text, i == 0 ? "%u" : " %u", (unsigned)offset);
     }
     assert_string_equal(space, offsets);
@@ -316,44 +312,9 @@ static void test_a_function_of_ours_with_another_body_is_refused(void **state)
     assert_ok(pawl__app_store_open(f->location, &options, &f->store, &f->error), &f->error);
 }
 
-/* Counted in compared keys, which no machine changes: ten times the keys may cost ten times the work and a
- * little more, in any order of keys. */
-static uint64_t work_of(uint64_t keys, uint64_t step)
-{
-    struct app_store *store = NULL;
-    pawl_error error = PAWL_ERROR_INIT;
-
-    assert_ok(pawl__app_store_open("memory:", &(struct app_store_options){ 0 }, &store, &error),
-              &error);
-    for (uint64_t i = 0; i < keys; i++) {
-        struct app_key key = pawl__app_key_plog(1, 0, 1 + i * step % keys);
-        const struct app_entry entry = {
-            APP_PLOG, APP_INSERT, pawl__app_key_view(&key), pawl_view_of("x")
-        };
-        assert_ok(store->ops->write(store, &entry, 1, &error), &error);
-    }
-    uint64_t compared = pawl__app_memory_compared(store);
-    pawl__app_store_close(store);
-    return compared;
-}
-
-static void test_inserts_in_memory_stay_cheap(void **state)
-{
-    static const uint64_t steps[] = { 1, 7, 7919 };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(steps); i++) {
-        uint64_t few = work_of(3000, steps[i]);
-        uint64_t many = work_of(30000, steps[i]);
-        assert_true(many < 20 * few);
-        assert_true(many < UINT64_C(30000) * 100);
-    }
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_inserts_in_memory_stay_cheap),
         cmocka_unit_test_setup_teardown(
             test_what_was_put_is_there_and_the_last_one_stays, setup, teardown),
         cmocka_unit_test_setup_teardown(

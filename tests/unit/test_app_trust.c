@@ -331,7 +331,7 @@ static void make_old(struct app_fixture *f)
     app_delete(f, APP_NUMBERS, pawl__app_key_used(1, NEIGHBOUR, APP_INVOICE, 1000));
     app_delete(f, APP_META, pawl__app_key_format(1));
     app_remove_anchor(f);
-    f->app->settler.started = false; /* which would write it again */
+    f->app->anchor_writer.started = false; /* which would write it again */
     pawl_app_close(STEAL(f->app));
 }
 

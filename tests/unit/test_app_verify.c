@@ -18,17 +18,17 @@
 /* "1 2 3" into a gapless from 1; what is missing as "4-6 9-9", doubles as "x3". */
 static void expect(const char *numbers, const char *expected)
 {
-    struct gapless gapless;
+    struct app_gapless gapless;
     pawl_error error = PAWL_ERROR_INIT;
     char space[256] = "";
     struct pawl__buf text = BUF_OVER(space);
     char *rest = NULL;
 
-    pawl__gapless_init(&gapless, 1);
+    pawl__app_gapless_init(&gapless, 1);
     for (const char *at = numbers; *at != '\0'; at = rest) {
         uint64_t number = strtoull(at, &rest, 10);
         bool fresh = false;
-        assert_ok(pawl__gapless_use(&gapless, number, &fresh, &error), &error);
+        assert_ok(pawl__app_gapless_use(&gapless, number, &fresh, &error), &error);
         if (!fresh) {
             pawl__buf_add_format(&text, "x%" PRIu64 " ", number);
         }
@@ -38,7 +38,7 @@ static void expect(const char *numbers, const char *expected)
             &text, "%" PRIu64 "-%" PRIu64 " ", gapless.missing[i].first, gapless.missing[i].last);
     }
     assert_string_equal(space, expected);
-    pawl__gapless_done(&gapless);
+    pawl__app_gapless_done(&gapless);
 }
 
 static void test_gaps_and_doubles_of_numbers_are_found(void **state)
@@ -65,16 +65,16 @@ static void test_any_order_gives_what_counting_gives(void **state)
 
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
-        struct gapless gapless;
+        struct app_gapless gapless;
         pawl_error error = PAWL_ERROR_INIT;
         int counts[TOP + 1] = { 0 };
         uint64_t top = 0;
         uint64_t missing = 0;
-        pawl__gapless_init(&gapless, 1);
+        pawl__app_gapless_init(&gapless, 1);
         for (int i = 0; i < DRAWS; i++) {
             uint64_t number = 1 + pawl__prng_below(&random, TOP);
             bool fresh = false;
-            assert_ok(pawl__gapless_use(&gapless, number, &fresh, &error), &error);
+            assert_ok(pawl__app_gapless_use(&gapless, number, &fresh, &error), &error);
             assert_int_equal(fresh, counts[number]++ == 0);
             top = MAX(top, number);
         }
@@ -90,7 +90,7 @@ static void test_any_order_gives_what_counting_gives(void **state)
         }
         assert_int_equal(missing, 0);
         assert_int_equal(gapless.last, top);
-        pawl__gapless_done(&gapless);
+        pawl__app_gapless_done(&gapless);
     }
 }
 

@@ -21,33 +21,33 @@ static pawl_view key_of(int number, char space[8])
     return (pawl_view){ space, (size_t)len };
 }
 
-static void put(struct ordered *ordered, int key, uint64_t value)
+static void put(struct app_ordered *ordered, int key, uint64_t value)
 {
     char space[8];
-    struct ordered_cell *cell = pawl__ordered_cell(
+    struct app_ordered_cell *cell = pawl__app_ordered_cell(
         ordered, key_of(key, space), (pawl_view){ (const char *)&value, sizeof(value) });
 
     assert_non_null(cell);
-    pawl__ordered_put(ordered, cell);
+    pawl__app_ordered_put(ordered, cell);
 }
 
 /* Both ways through all, and the same as the model says. */
-static void expect_same(struct ordered *ordered, const uint64_t *values)
+static void expect_same(struct app_ordered *ordered, const uint64_t *values)
 {
-    struct ordered_cell *before = NULL;
+    struct app_ordered_cell *before = NULL;
     size_t count = 0;
     char space[8];
 
-    for (struct ordered_cell *cell = ordered->first[0]; cell != NULL; cell = cell->after[0]) {
+    for (struct app_ordered_cell *cell = ordered->first[0]; cell != NULL; cell = cell->after[0]) {
         assert_ptr_equal(cell->before, before);
-        assert_true(before == NULL || pawl__ordered_compare(before->key, cell->key) < 0);
+        assert_true(before == NULL || pawl__app_ordered_compare(before->key, cell->key) < 0);
         before = cell;
         count++;
     }
     assert_ptr_equal(ordered->last, before);
     assert_int_equal(ordered->count, count);
     for (int key = 0; key < KEYS; key++) {
-        const struct ordered_cell *cell = pawl__ordered_find(ordered, key_of(key, space));
+        const struct app_ordered_cell *cell = pawl__app_ordered_find(ordered, key_of(key, space));
         assert_int_equal(cell != NULL, values[key] != 0);
         if (cell != NULL) {
             assert_memory_equal(cell->value.data, &values[key], sizeof(values[key]));
@@ -61,15 +61,15 @@ static void test_any_puts_and_deletes_leave_what_a_plain_array_has(void **state)
 {
     struct pawl__prng random = pawl__prng_seeded(7);
     uint64_t values[KEYS] = { 0 };
-    struct ordered ordered;
+    struct app_ordered ordered;
     char space[8];
 
     (void)state;
-    pawl__ordered_init(&ordered);
+    pawl__app_ordered_init(&ordered);
     for (uint64_t step = 1; step <= STEPS; step++) {
         int key = (int)pawl__prng_below(&random, KEYS);
         if (pawl__prng_below(&random, 3) == 0) {
-            pawl__ordered_delete(&ordered, key_of(key, space));
+            pawl__app_ordered_delete(&ordered, key_of(key, space));
             values[key] = 0;
         } else {
             put(&ordered, key, step);
@@ -79,34 +79,68 @@ static void test_any_puts_and_deletes_leave_what_a_plain_array_has(void **state)
             expect_same(&ordered, values);
         }
     }
-    pawl__ordered_done(&ordered);
+    pawl__app_ordered_done(&ordered);
 }
 
 static void test_from_finds_the_first_key_that_is_not_below(void **state)
 {
-    struct ordered ordered;
+    struct app_ordered ordered;
 
     (void)state;
-    pawl__ordered_init(&ordered);
-    assert_null(pawl__ordered_from(&ordered, pawl_view_of("")));
+    pawl__app_ordered_init(&ordered);
+    assert_null(pawl__app_ordered_from(&ordered, pawl_view_of("")));
     static const char *const keys[] = { "b", "d", "" };
     for (size_t i = 0; i < COUNT_OF(keys); i++) {
-        struct ordered_cell *cell =
-            pawl__ordered_cell(&ordered, pawl_view_of(keys[i]), (pawl_view){ NULL, 0 });
+        struct app_ordered_cell *cell =
+            pawl__app_ordered_cell(&ordered, pawl_view_of(keys[i]), (pawl_view){ NULL, 0 });
         assert_non_null(cell);
-        pawl__ordered_put(&ordered, cell);
+        pawl__app_ordered_put(&ordered, cell);
     }
-    assert_int_equal(pawl__ordered_from(&ordered, pawl_view_of(""))->key.len, 0);
-    assert_true(pawl__view_is(pawl__ordered_from(&ordered, pawl_view_of("a"))->key, "b"));
-    assert_true(pawl__view_is(pawl__ordered_from(&ordered, pawl_view_of("b"))->key, "b"));
-    assert_true(pawl__view_is(pawl__ordered_from(&ordered, pawl_view_of("bb"))->key, "d"));
-    assert_null(pawl__ordered_from(&ordered, pawl_view_of("e")));
-    pawl__ordered_done(&ordered);
+    assert_int_equal(pawl__app_ordered_from(&ordered, pawl_view_of(""))->key.len, 0);
+    assert_true(pawl__view_is(pawl__app_ordered_from(&ordered, pawl_view_of("a"))->key, "b"));
+    assert_true(pawl__view_is(pawl__app_ordered_from(&ordered, pawl_view_of("b"))->key, "b"));
+    assert_true(pawl__view_is(pawl__app_ordered_from(&ordered, pawl_view_of("bb"))->key, "d"));
+    assert_null(pawl__app_ordered_from(&ordered, pawl_view_of("e")));
+    pawl__app_ordered_done(&ordered);
+}
+
+static uint64_t work_of(uint64_t keys, uint64_t step)
+{
+    struct app_ordered ordered;
+
+    pawl__app_ordered_init(&ordered);
+    for (uint64_t i = 0; i < keys; i++) {
+        uint64_t number = __builtin_bswap64(1 + i * step % keys);
+        pawl_view key = { (const char *)&number, sizeof(number) };
+        assert_null(pawl__app_ordered_find(&ordered, key));
+        struct app_ordered_cell *cell = pawl__app_ordered_cell(&ordered, key, pawl_view_of("x"));
+        assert_non_null(cell);
+        pawl__app_ordered_put(&ordered, cell);
+    }
+    uint64_t compared = ordered.compared;
+    pawl__app_ordered_done(&ordered);
+    return compared;
+}
+
+/* Counted in compared keys, which no machine changes: ten times the keys may cost ten times the work and a
+ * little more, in any order of keys. */
+static void test_inserts_stay_cheap(void **state)
+{
+    static const uint64_t steps[] = { 1, 7, 7919 };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        uint64_t few = work_of(3000, steps[i]);
+        uint64_t many = work_of(30000, steps[i]);
+        assert_true(many < 20 * few);
+        assert_true(many < UINT64_C(30000) * 100);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_inserts_stay_cheap),
         cmocka_unit_test(test_any_puts_and_deletes_leave_what_a_plain_array_has),
         cmocka_unit_test(test_from_finds_the_first_key_that_is_not_below),
     };

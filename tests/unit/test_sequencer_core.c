@@ -92,7 +92,7 @@ static uint64_t take_number(struct play *play, uint64_t workspace, uint16_t sequ
 
     assert_ok(pawl__seq_core_next(&play->core, sequence, &known, &number, &error), &error);
     if (!known) {
-        pawl__seq_core_look_pending(&play->core, play->core.pending);
+        pawl__seq_core_read_pending(&play->core, play->core.pending);
         for (size_t i = 0; i < sequences_of(workspace); i++) {
             play->core.stored[i] = play->stored[workspace - 1][i];
         }
@@ -129,8 +129,8 @@ static void move_writer(struct play *play)
     const pawl_seq_value *values = NULL;
 
     if (!play->writing) {
-        play->writing =
-            pawl__seq_core_take(&play->core, &values, &play->written_count, &play->written_offset);
+        play->writing = pawl__seq_core_begin_write(
+            &play->core, &values, &play->written_count, &play->written_offset);
         for (size_t i = 0; play->writing && i < play->written_count; i++) {
             play->written[i] = values[i];
         }
@@ -256,7 +256,7 @@ static void test_a_write_that_begins_inside_a_transaction_leaves_it_room(void **
             pawl__seq_core_supply(&core, i, none, none);
             assert_ok(pawl__seq_core_next(&core, i, &known, &out, &error), &error);
         }
-        bool some = pawl__seq_core_take(&core, &values, &count, &out);
+        bool some = pawl__seq_core_begin_write(&core, &values, &count, &out);
         assert_int_equal(some, offset > 1);
         end_event(&core);
         if (some) {
@@ -264,7 +264,7 @@ static void test_a_write_that_begins_inside_a_transaction_leaves_it_room(void **
             pawl__seq_core_written(&core);
         }
     }
-    assert_true(pawl__seq_core_take(&core, &values, &count, &out));
+    assert_true(pawl__seq_core_begin_write(&core, &values, &count, &out));
     assert_int_equal(count, SEQUENCES);
     assert_int_equal(out, 5);
     pawl__seq_core_done(&core);
@@ -317,7 +317,7 @@ static void test_an_event_waits_while_too_much_is_unwritten(void **state)
     }
     const pawl_seq_value third = { 3, 0, 20 };
     assert_status(pawl__seq_core_event(&core, &third, 1, 3, &error), PAWL_BUSY, &error);
-    assert_true(pawl__seq_core_take(&core, &values, &count, &offset));
+    assert_true(pawl__seq_core_begin_write(&core, &values, &count, &offset));
     assert_status(pawl__seq_core_event(&core, &third, 1, 3, &error), PAWL_BUSY, &error);
     pawl__seq_core_written(&core);
     assert_ok(pawl__seq_core_event(&core, &third, 1, 3, &error), &error);

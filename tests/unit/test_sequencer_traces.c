@@ -92,7 +92,7 @@ static void starts(struct story *story, int64_t at)
     if (!known) {
         uint64_t pending = 0;
 
-        pawl__seq_core_look_pending(&story->core, &pending);
+        pawl__seq_core_read_pending(&story->core, &pending);
         pawl__seq_core_supply(&story->core, INVOICE, &pending, &story->stored);
         assert_ok(pawl__seq_core_next(&story->core, INVOICE, &known, &story->number, &error),
                   &error);
@@ -132,7 +132,7 @@ static void numbers_stored(struct story *story, int64_t at)
     uint64_t offset = 0;
 
     trace_at(&story->trace, at);
-    assert_true(pawl__seq_core_take(&story->core, &values, &count, &offset));
+    assert_true(pawl__seq_core_begin_write(&story->core, &values, &count, &offset));
     assert_int_equal(count, 1);
     story->stored = values[0].value;
     story->stored_offset = offset;

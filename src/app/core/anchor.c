@@ -35,17 +35,17 @@ void pawl__app_anchor_write(const struct app_anchor *anchor, struct pawl__buf *t
     pawl__sealed_end(text);
 }
 
-static bool take_word(pawl_view *line, pawl_view *ret_word)
+static bool parse_word(pawl_view *line, pawl_view *ret_word)
 {
     return pawl__view_split(line, ' ', ret_word) && ret_word->len > 0;
 }
 
-static bool take_number(pawl_view *line, uint64_t max, uint64_t *ret_number)
+static bool parse_number(pawl_view *line, uint64_t max, uint64_t *ret_number)
 {
     uint64_t number = 0;
     pawl_view word;
 
-    if (!take_word(line, &word)) {
+    if (!parse_word(line, &word)) {
         return false;
     }
     for (size_t i = 0; i < word.len; i++) {
@@ -60,33 +60,34 @@ static bool take_number(pawl_view *line, uint64_t max, uint64_t *ret_number)
 }
 
 /* The version; the rest of the line is what it has. */
-static bool take_version(pawl_view *line, uint64_t *ret_version)
+static bool parse_version(pawl_view *line, uint64_t *ret_version)
 {
     pawl_view begin;
 
     return pawl__view_take(line, strlen(ANCHOR_BEGINS), &begin)
-           && pawl__view_is(begin, ANCHOR_BEGINS) && take_number(line, UINT32_MAX, ret_version)
+           && pawl__view_is(begin, ANCHOR_BEGINS) && parse_number(line, UINT32_MAX, ret_version)
            && *ret_version >= VERSION_BARE;
 }
 
-static bool take_hash(pawl_view *line, struct pawl__sha256 *ret_hash)
+static bool parse_hash(pawl_view *line, struct pawl__sha256 *ret_hash)
 {
     pawl_view hex;
 
-    return take_word(line, &hex) && pawl__sha256_parse(hex, ret_hash, NULL) == PAWL_OK;
+    return parse_word(line, &hex) && pawl__sha256_parse(hex, ret_hash, NULL) == PAWL_OK;
 }
 
-static bool take_head(pawl_view line, uint64_t version, struct app_anchor *anchor)
+static bool parse_head(pawl_view line, uint64_t version, struct app_anchor *anchor)
 {
     pawl_view name;
     uint64_t id = 0;
     uint64_t partitions = 0;
 
     anchor->has_descriptor = version > VERSION_BARE;
-    if (!take_word(&line, &name) || name.len > PAWL_APP_NAME_BYTES_MAX
-        || !take_number(&line, UINT32_MAX, &id) || !take_number(&line, UINT64_MAX, &anchor->born_us)
-        || !take_number(&line, PAWL_APP_PARTITIONS_MAX, &partitions)
-        || (anchor->has_descriptor && !take_hash(&line, &anchor->descriptor))) {
+    if (!parse_word(&line, &name) || name.len > PAWL_APP_NAME_BYTES_MAX
+        || !parse_number(&line, UINT32_MAX, &id)
+        || !parse_number(&line, UINT64_MAX, &anchor->born_us)
+        || !parse_number(&line, PAWL_APP_PARTITIONS_MAX, &partitions)
+        || (anchor->has_descriptor && !parse_hash(&line, &anchor->descriptor))) {
         return false;
     }
     memcpy(anchor->name, name.data, name.len);
@@ -95,14 +96,14 @@ static bool take_head(pawl_view line, uint64_t version, struct app_anchor *ancho
     return line.len == 0;
 }
 
-static bool take_end(pawl_view line, struct app_anchor *anchor)
+static bool parse_end(pawl_view line, struct app_anchor *anchor)
 {
     uint64_t partition = 0;
     uint64_t offset = 0;
     struct pawl__sha256 hash;
 
-    if (!take_number(&line, UINT16_MAX, &partition) || !take_number(&line, UINT64_MAX, &offset)
-        || !take_hash(&line, &hash) || line.len != 0 || partition >= anchor->partitions) {
+    if (!parse_number(&line, UINT16_MAX, &partition) || !parse_number(&line, UINT64_MAX, &offset)
+        || !parse_hash(&line, &hash) || line.len != 0 || partition >= anchor->partitions) {
         return false;
     }
     anchor->ends[partition] = (struct app_log_end){ offset, hash };
@@ -119,7 +120,7 @@ pawl_status pawl__app_anchor_parse(pawl_view text,
 
     memset(ret_anchor, 0, sizeof(*ret_anchor));
     bool whole = pawl__sealed_open(text, &rest) && pawl__view_split(&rest, '\n', &line)
-                 && take_version(&line, &version);
+                 && parse_version(&line, &version);
     if (whole && version > VERSION) {
         return pawl__fail(reterr,
                           PAWL_UNSUPPORTED,
@@ -128,9 +129,9 @@ pawl_status pawl__app_anchor_parse(pawl_view text,
                           version,
                           VERSION);
     }
-    whole = whole && take_head(line, version, ret_anchor);
+    whole = whole && parse_head(line, version, ret_anchor);
     while (whole && pawl__view_split(&rest, '\n', &line)) {
-        whole = take_end(line, ret_anchor);
+        whole = parse_end(line, ret_anchor);
     }
     return whole ? PAWL_OK
                  : pawl__fail(reterr, PAWL_CORRUPT, "it is damaged: it is not what pawl wrote");

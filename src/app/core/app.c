@@ -49,7 +49,7 @@ pawl_status pawl_app_wait(pawl_app *app, uint32_t timeout_ms, pawl_error *reterr
     return PAWL_OK;
 }
 
-static pawl_status check_partition(const pawl_app *app, uint16_t partition, pawl_error *reterr)
+pawl_status pawl__app_check_partition(const pawl_app *app, uint16_t partition, pawl_error *reterr)
 {
     if (partition < app->partition_count) {
         return PAWL_OK;
@@ -68,7 +68,7 @@ pawl_status pawl_app_get_log_end(pawl_app *app,
 {
     NEED(app, reterr);
     NEED(ret_offset, reterr);
-    TRY(check_partition(app, partition, reterr));
+    TRY(pawl__app_check_partition(app, partition, reterr));
     return pawl__app_seq_end(&app->partitions[partition].seq, ret_offset, reterr);
 }
 
@@ -79,28 +79,13 @@ pawl_status pawl_app_get_status(pawl_app *app,
 {
     NEED(app, reterr);
     NEED(ret_status, reterr);
-    TRY(check_partition(app, partition, reterr));
+    TRY(pawl__app_check_partition(app, partition, reterr));
     TRY(pawl__app_refuse_reader(app, reterr));
     pawl_sequencer_get_status(app->partitions[partition].sequencer, ret_status);
     return PAWL_OK;
 }
 
 /* --- the descriptor --- */
-
-/* The one that is stored; *ret_found false: none is. */
-static pawl_status read_meta(struct app_store *store,
-                             struct pawl__arena *arena,
-                             bool *ret_found,
-                             struct app_entry *ret_entry,
-                             pawl_error *reterr)
-{
-    const struct app_range range = { .family = APP_META, .limit = 1, .bytes_max = SIZE_MAX };
-    size_t count = 0;
-
-    TRY(store->ops->scan(store, &range, arena, ret_entry, &count, reterr));
-    *ret_found = count > 0;
-    return PAWL_OK;
-}
 
 static pawl_status write_meta(struct app_store *store,
                               const struct app_definition *definition,
@@ -192,34 +177,29 @@ static pawl_status read_definition(struct pawl_app *app,
     return status == PAWL_OK ? check_id(app, stored->key, reterr) : status;
 }
 
-/* One that was altered is not used, though it may be looked at: what it says would be given out, or not, by
- * another rule than that of all the numbers before. */
-static pawl_status use_stored(struct pawl_app *app,
-                              bool given,
-                              const struct app_entry *stored,
-                              pawl_error *reterr)
+/* An altered descriptor is not used, though it may be read: by its rules numbers could be given out that the
+ * old ones would not. */
+static pawl_status adopt_stored(struct pawl_app *app,
+                                bool given,
+                                const struct app_entry *stored,
+                                pawl_error *reterr)
 {
     pawl_error altered = PAWL_ERROR_INIT;
-    pawl_status status = pawl__sha256(stored->value, &app->stored_descriptor, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__sha256(stored->value, &app->stored_descriptor, reterr));
     pawl_status known =
-        pawl__app_anchor_know_descriptor(app->store, &app->stored_descriptor, &altered);
+        pawl__app_anchor_compare_descriptor(app->store, &app->stored_descriptor, &altered);
     if (known != PAWL_OK && !app->options.read_only) {
         return pawl__fail_with(reterr, known, &altered);
     }
-    status = given ? compare_definition(app, stored->value, reterr)
-                   : read_definition(app, stored, reterr);
-    if (status == PAWL_OK) {
-        status = check_name(app, reterr);
-    }
+    pawl_status status = given ? compare_definition(app, stored->value, reterr)
+                               : read_definition(app, stored, reterr);
+    status = status == PAWL_OK ? check_name(app, reterr) : status;
     return status != PAWL_OK && known != PAWL_OK ? pawl__fail_with(reterr, known, &altered)
                                                  : status;
 }
 
-static pawl_status use_given(struct pawl_app *app, pawl_error *reterr)
+static pawl_status adopt_given(struct pawl_app *app, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf json = BUF_INIT(APP_DESCRIPTOR_BYTES_MAX);
 
@@ -229,45 +209,41 @@ static pawl_status use_given(struct pawl_app *app, pawl_error *reterr)
 }
 
 /* *ret_found: whether it is there; else it is to be created. */
-static pawl_status settle_definition(struct pawl_app *app,
-                                     bool given,
-                                     bool *ret_found,
-                                     pawl_error *reterr)
+static pawl_status load_definition(struct pawl_app *app,
+                                   bool given,
+                                   bool *ret_found,
+                                   pawl_error *reterr)
 {
-    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
-    struct app_entry stored;
+    static const struct app_range range = { .family = APP_META, .limit = 1, .bytes_max = SIZE_MAX };
+    AUTO(pawl__app_page_done) struct app_page page = { .count = 0 };
 
-    TRY(read_meta(app->store, &arena, ret_found, &stored, reterr));
+    TRY(pawl__app_store_scan(app->store, &range, &page, reterr));
+    *ret_found = page.count > 0;
     if (*ret_found) {
-        return use_stored(app, given, &stored, reterr);
+        return adopt_stored(app, given, page.entries, reterr);
     }
-    return given ? use_given(app, reterr) : fail_without_definition(app->store, reterr);
+    return given ? adopt_given(app, reterr) : fail_without_definition(app->store, reterr);
 }
 
-/* One that only reads takes an older format as it is, and a rebuild comes to this one by itself: what it is
- * there to repair must not be in its way. */
-static pawl_status settle_store(struct pawl_app *app, bool found, pawl_error *reterr)
+/* A reader uses an older format as it is. A rebuild upgrades it itself: what it repairs must not be in its way. */
+static pawl_status load_store(struct pawl_app *app, bool found, pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
     app->format = APP_FORMAT;
     if (found) {
-        status = pawl__app_format_read(
-            app->store, app->definition.descriptor.id, &app->format, &app->rebuilding, reterr);
+        TRY(pawl__app_format_read(
+            app->store, app->definition.descriptor.id, &app->format, &app->rebuilding, reterr));
     }
     if (app->rebuilding && !app->options.read_only) {
         app->options.rebuild = true; /* it was interrupted, and is done again */
     }
-    if (status == PAWL_OK) {
-        status = pawl__app_anchor_look(app, found, reterr);
-    }
-    if (status != PAWL_OK || app->options.read_only) {
-        return status;
+    TRY(pawl__app_anchor_load(app, found, reterr));
+    if (app->options.read_only) {
+        return PAWL_OK;
     }
     if (!found) {
         return write_meta(app->store, &app->definition, reterr);
     }
-    return app->options.rebuild ? PAWL_OK : pawl__app_format_bring(app, reterr);
+    return app->options.rebuild ? PAWL_OK : pawl__app_format_upgrade(app, reterr);
 }
 
 /* --- open and close --- */
@@ -290,7 +266,7 @@ static pawl_status make_partitions(struct pawl_app *app, pawl_error *reterr)
                               .app = descriptor->id,
                               .partition = i,
                               .descriptor = descriptor,
-                              .short_too =
+                              .accepts_short =
                                   app->format == APP_FORMAT_BARE, /* only read, or to be rebuilt */
                               .numbered = pawl__app_is_numbered(descriptor->trust) };
     }
@@ -299,21 +275,18 @@ static pawl_status make_partitions(struct pawl_app *app, pawl_error *reterr)
 
 static pawl_status start_partitions(struct pawl_app *app, pawl_error *reterr)
 {
-    pawl_status status = make_partitions(app, reterr);
-
-    if (status == PAWL_OK && app->options.rebuild) {
-        status = pawl__app_format_rebuild(app, reterr);
-    }
+    TRY(make_partitions(app, reterr));
+    TRY(app->options.rebuild ? pawl__app_format_rebuild(app, reterr) : PAWL_OK);
     for (size_t i = 0; i < app->partition_count; i++) {
-        app->partitions[i].seq.short_too = app->format == APP_FORMAT_BARE;
+        app->partitions[i].seq.accepts_short = app->format == APP_FORMAT_BARE;
     }
     for (size_t i = 0; i < app->partition_count && !app->options.read_only; i++) {
-        status = status == PAWL_OK ? pawl__app_partition_init(&app->partitions[i], reterr) : status;
+        TRY(pawl__app_partition_init(&app->partitions[i], reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
-/* Commands first, of one partition after the other; then the anchor knows of all of them. */
+/* The commands end first, then the anchor, which so covers all of them. */
 static bool stop(void *context, bool drain, int64_t deadline_ns)
 {
     struct pawl_app *app = context;
@@ -322,7 +295,7 @@ static bool stop(void *context, bool drain, int64_t deadline_ns)
     for (size_t i = 0; i < app->partition_count; i++) {
         ended = pawl__app_partition_stop(&app->partitions[i], drain, deadline_ns) && ended;
     }
-    return ended && pawl__app_settle_end(app, deadline_ns);
+    return ended && pawl__app_anchor_writer_stop(app, deadline_ns);
 }
 
 static void interrupt(void *context)
@@ -382,6 +355,40 @@ void pawl_app_close(pawl_app *app)
 
 DEFINE_AUTO(pawl_app *, pawl_app_close)
 
+static pawl_status check_options(const pawl_app_options *options, bool given, pawl_error *reterr)
+{
+    if (given && options->read_only) {
+        return pawl__fail(
+            reterr, PAWL_INVALID, "'read_only' and a descriptor: what is only read is not created");
+    }
+    if (options->rebuild && options->read_only) {
+        return pawl__fail(
+            reterr, PAWL_INVALID, "'read_only' and 'rebuild': what is only read is not changed");
+    }
+    return options->exec_ms_max > 0 /* the others are checked by a sequencer */
+               ? PAWL_OK
+               : pawl__fail(reterr, PAWL_INVALID, "exec_ms_max is 0");
+}
+
+static pawl_status open_store(struct pawl_app *app,
+                              const char *location,
+                              bool given,
+                              pawl_error *reterr)
+{
+    const struct app_store_options options = {
+        .must_exist = !given,
+        .read_only = app->options.read_only,
+        .unsafe_no_sync = app->options.unsafe_no_sync,
+        .free_space_min = app->options.free_space_min,
+        .memory_max = app->options.memory_max,
+        .answer_ms_max = app->options.answer_ms_max,
+        .app_id = given ? app->definition.descriptor.id : 0,
+        .app_name = given ? app->definition.descriptor.name : NULL,
+    };
+
+    return pawl__app_store_open(location, &options, &app->store, reterr);
+}
+
 pawl_status pawl_app_open(const char *location,
                           const pawl_app_descriptor *descriptor,
                           const pawl_app_options *options,
@@ -391,6 +398,7 @@ pawl_status pawl_app_open(const char *location,
     NEED(location, reterr);
     NEED(ret_app, reterr);
     AUTO(pawl_app_close_p) pawl_app *app = calloc(1, sizeof(*app));
+    bool given = descriptor != NULL;
     bool found = false;
 
     if (app == NULL) {
@@ -398,52 +406,15 @@ pawl_status pawl_app_open(const char *location,
     }
     app->clock = pawl__clock_or_real(NULL);
     app->options = (pawl_app_options)PAWL_APP_OPTIONS_INIT;
-    pawl_status status =
-        pawl__take_sized("options", options, &app->options, sizeof(app->options), reterr);
-    if (status == PAWL_OK && descriptor != NULL && app->options.read_only) {
-        status = pawl__fail(
-            reterr, PAWL_INVALID, "'read_only' and a descriptor: what is only read is not created");
-    }
-    if (status == PAWL_OK && app->options.rebuild && app->options.read_only) {
-        status = pawl__fail(
-            reterr, PAWL_INVALID, "'read_only' and 'rebuild': what is only read is not changed");
-    }
-    if (status == PAWL_OK && app->options.exec_ms_max == 0) {
-        status = pawl__fail(reterr, PAWL_INVALID, "exec_ms_max is 0"); /* the others: a sequencer */
-    }
-    if (status == PAWL_OK && descriptor != NULL) {
-        status = pawl__app_definition_take(descriptor, &app->definition, reterr);
-    }
-    if (status == PAWL_OK) {
-        const struct app_store_options store_options = {
-            .must_exist = descriptor == NULL,
-            .read_only = app->options.read_only,
-            .unsafe_no_sync = app->options.unsafe_no_sync,
-            .free_space_min = app->options.free_space_min,
-            .memory_max = app->options.memory_max,
-            .answer_ms_max = app->options.answer_ms_max,
-            .app_id = descriptor == NULL ? 0 : app->definition.descriptor.id,
-            .app_name = descriptor == NULL ? NULL : app->definition.descriptor.name,
-        };
-        status = pawl__app_store_open(location, &store_options, &app->store, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = settle_definition(app, descriptor != NULL, &found, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = settle_store(app, found, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__app_settle_init(app, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = start_partitions(app, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__app_settle_start(app, reterr);
-    }
-    if (status == PAWL_OK) {
-        *ret_app = STEAL(app);
-    }
-    return status;
+    TRY(pawl__take_sized("options", options, &app->options, sizeof(app->options), reterr));
+    TRY(check_options(&app->options, given, reterr));
+    TRY(given ? pawl__app_definition_copy(descriptor, &app->definition, reterr) : PAWL_OK);
+    TRY(open_store(app, location, given, reterr));
+    TRY(load_definition(app, given, &found, reterr));
+    TRY(load_store(app, found, reterr));
+    TRY(pawl__app_anchor_writer_init(app, reterr));
+    TRY(start_partitions(app, reterr));
+    TRY(pawl__app_anchor_writer_start(app, reterr));
+    *ret_app = STEAL(app);
+    return PAWL_OK;
 }

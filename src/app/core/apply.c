@@ -44,7 +44,7 @@ static pawl_status add_records(struct app_batch *batch,
     return PAWL_OK;
 }
 
-/* Whoever comes with the key later finds the event, and in it the response. */
+/* A later command with the key finds the event, and in it the response. */
 static pawl_status add_key(struct app_batch *batch,
                            uint32_t app,
                            const pawl_app_event *event,
@@ -93,15 +93,12 @@ pawl_status pawl__app_apply(struct app_batch *batch,
                             const struct app_modes *modes,
                             pawl_error *reterr)
 {
-    pawl_status status = add_wlog(batch, app, event, bytes, modes->events, reterr);
-
-    if (status == PAWL_OK) {
-        status = add_records(batch, app, event, modes->records, reterr);
+    TRY(add_wlog(batch, app, event, bytes, modes->events, reterr));
+    TRY(add_records(batch, app, event, modes->records, reterr));
+    if (modes->numbers != APP_SKIP) {
+        TRY(pawl__app_apply_numbers(batch, app, event, modes->numbers, reterr));
     }
-    if (status == PAWL_OK && modes->numbers != APP_SKIP) {
-        status = pawl__app_apply_numbers(batch, app, event, modes->numbers, reterr);
-    }
-    return status == PAWL_OK && event->key.len > 0 ? add_key(batch, app, event, reterr) : status;
+    return event->key.len > 0 ? add_key(batch, app, event, reterr) : PAWL_OK;
 }
 
 /* Whether the entries of a family are stored as they are in the batch. */
@@ -135,8 +132,8 @@ static pawl_status compare_family(struct app_store *store,
     return PAWL_OK;
 }
 
-/* An event was written together with all it does, so that it is there as a rule. Then opening writes
- * nothing, and works on a disk that has no space for commands. */
+/* An event is written together with its effects, so as a rule they are there. Then opening writes nothing, and
+ * works on a disk that has no space for commands. */
 static pawl_status is_applied(struct app_store *store,
                               const struct app_batch *batch,
                               bool *ret_applied,
@@ -153,26 +150,18 @@ static pawl_status is_applied(struct app_store *store,
 pawl_status pawl__app_reapply(const struct app_seq *seq, pawl_error *reterr)
 {
     const struct app_modes modes = { APP_PUT, APP_PUT, seq->numbered ? APP_PUT : APP_SKIP };
-    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    AUTO(pawl__app_page_done) struct app_page page = { .count = 0 };
     AUTO(pawl__app_batch_done) struct app_batch batch = { .count = 0 };
-    AUTO(pawl__buf_done) struct pawl__buf bytes = BUF_INIT(APP_EVENT_BYTES_MAX);
     bool found = false;
     bool applied = false;
     pawl_app_event event;
-    pawl_status status = pawl__app_seq_last(seq, &arena, &found, &event, reterr);
 
-    if (status != PAWL_OK || !found) {
-        return status;
+    TRY(pawl__app_seq_last(seq, &page, &found, &event, reterr));
+    if (!found) {
+        return PAWL_OK;
     }
-    pawl__app_event_encode(&event, &bytes);
-    status = pawl__buf_check(&bytes, "the event", reterr);
-    if (status == PAWL_OK) {
-        status = pawl__app_apply(&batch, seq->app, &event, pawl__buf_view(&bytes), &modes, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = is_applied(seq->store, &batch, &applied, reterr);
-    }
-    return status == PAWL_OK && !applied
-               ? seq->store->ops->write(seq->store, batch.entries, batch.count, reterr)
-               : status;
+    TRY(pawl__app_apply(&batch, seq->app, &event, page.entries[0].value, &modes, reterr));
+    TRY(is_applied(seq->store, &batch, &applied, reterr));
+    return applied ? PAWL_OK
+                   : seq->store->ops->write(seq->store, batch.entries, batch.count, reterr);
 }

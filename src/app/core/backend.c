@@ -43,6 +43,21 @@ pawl_status pawl__app_store_flush_last(struct app_store *store,
                : store->ops->flush_last(store, deadline_ns, reterr);
 }
 
+pawl_status pawl__app_store_new(size_t size,
+                                const struct app_store_ops *ops,
+                                struct app_store **ret_store,
+                                pawl_error *reterr)
+{
+    struct app_store *store = calloc(1, size);
+
+    if (store == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
+    }
+    store->ops = ops;
+    *ret_store = store;
+    return PAWL_OK;
+}
+
 void pawl__app_store_close(struct app_store *store)
 {
     if (store != NULL) {
@@ -62,11 +77,65 @@ pawl_status pawl__app_store_get(struct app_store *store,
     return store->ops->get_many(store, &lookup, arena, ret_value, reterr);
 }
 
-/* The rest of the range, behind (or before) an entry. */
-static pawl_status move_on(struct app_range *range,
-                           const struct app_entry *last,
-                           struct pawl__buf *key,
-                           pawl_error *reterr)
+pawl_status pawl__app_value_copy(struct app_value *ret_value,
+                                 const pawl_view *found,
+                                 struct pawl__arena *arena,
+                                 pawl_error *reterr)
+{
+    *ret_value = (struct app_value){ .found = found != NULL };
+    return found == NULL || pawl__arena_copy(arena, *found, &ret_value->bytes)
+               ? PAWL_OK
+               : pawl__fail(reterr, PAWL_NOMEM, "no memory for a value");
+}
+
+/* --- pages --- */
+
+void pawl__app_page_done(struct app_page *page)
+{
+    pawl__arena_done(&page->arena);
+}
+
+bool pawl__app_page_has_room(const struct app_page *page, const struct app_range *range)
+{
+    return page->count < range->limit && page->bytes <= range->bytes_max;
+}
+
+pawl_status pawl__app_page_add(struct app_page *page,
+                               enum app_family family,
+                               pawl_view key,
+                               pawl_view value,
+                               pawl_error *reterr)
+{
+    struct app_entry *entry = &page->entries[page->count];
+
+    *entry = (struct app_entry){ .family = family };
+    if (!pawl__arena_copy(&page->arena, key, &entry->key)
+        || !pawl__arena_copy(&page->arena, value, &entry->value)) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a page");
+    }
+    page->count++;
+    page->bytes += key.len + value.len;
+    return PAWL_OK;
+}
+
+pawl_status pawl__app_store_scan(struct app_store *store,
+                                 const struct app_range *range,
+                                 struct app_page *page,
+                                 pawl_error *reterr)
+{
+    pawl__arena_clear(&page->arena);
+    page->entries = pawl__arena_take(&page->arena, range->limit * sizeof(*page->entries));
+    page->count = 0;
+    page->bytes = 0;
+    return page->entries == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a page")
+                                 : store->ops->scan(store, range, page, reterr);
+}
+
+/* The rest of the range, after an entry in the order of the walk. */
+static pawl_status skip_page(struct app_range *range,
+                             const struct app_entry *last,
+                             struct pawl__buf *key,
+                             pawl_error *reterr)
 {
     pawl__buf_clear(key);
     pawl__buf_add(key, last->key);
@@ -85,28 +154,25 @@ pawl_status pawl__app_store_walk(struct app_store *store,
                                  void *context,
                                  pawl_error *reterr)
 {
-    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    AUTO(pawl__app_page_done) struct app_page page = { .count = 0 };
     AUTO(pawl__buf_done) struct pawl__buf key = BUF_INIT(KEY_BYTES_MAX);
     struct app_range range = *wanted;
-    struct app_entry *entries = malloc(APP_PAGE_ENTRIES * sizeof(*entries));
-    size_t count = 1;
-    pawl_status status =
-        entries == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a page") : PAWL_OK;
+    size_t left = wanted->limit == 0 ? SIZE_MAX : wanted->limit;
 
-    range.limit = APP_PAGE_ENTRIES;
     range.bytes_max = APP_PAGE_BYTES_MAX;
-    while (status == PAWL_OK && count > 0) {
-        pawl__arena_clear(&arena);
-        status = store->ops->scan(store, &range, &arena, entries, &count, reterr);
-        for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-            status = visitor(context, &entries[i], reterr);
+    while (left > 0) {
+        range.limit = MIN(left, (size_t)APP_PAGE_ENTRIES);
+        TRY(pawl__app_store_scan(store, &range, &page, reterr));
+        for (size_t i = 0; i < page.count; i++) {
+            TRY(visitor(context, &page.entries[i], reterr));
         }
-        if (status == PAWL_OK && count > 0) {
-            status = move_on(&range, &entries[count - 1], &key, reterr);
+        if (page.count == 0) {
+            break;
         }
+        TRY(skip_page(&range, &page.entries[page.count - 1], &key, reterr));
+        left -= page.count;
     }
-    free(entries);
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__app_store_conflict(const struct app_entry *entry, pawl_error *reterr)

@@ -1,8 +1,8 @@
-/* Where an application is kept: ordered keys in families, written in atomic batches that may ask for a
+/* Where an application is stored: ordered keys in families, written in atomic batches that may require a
  * key to be new. Backends: memory, RocksDB, PostgreSQL.
  *
  * Threads: any, all at the same time. A key has one writer, the thread that owns its partition: so a
- * backend may look first and write then. */
+ * backend may read first and write then. */
 #ifndef PAWL_APP_CORE_BACKEND_H
 #define PAWL_APP_CORE_BACKEND_H
 
@@ -15,7 +15,7 @@ enum app_mode {
     APP_PUT,    /* whatever is there */
     APP_INSERT, /* nothing may be there */
     APP_DELETE, /* nothing is there afterwards; the value does not matter */
-    APP_SKIP,   /* what is not written at all: for tables of modes, never in an entry */
+    APP_SKIP,   /* in tables of modes: nothing is written; never in an entry */
 };
 
 struct app_entry {
@@ -38,7 +38,7 @@ struct app_value {
     pawl_view bytes;
 };
 
-/* What readers of long ranges take at once. */
+/* What readers of long ranges read at once. */
 enum { APP_PAGE_ENTRIES = 256, APP_PAGE_BYTES_MAX = 1 << 20 };
 
 /* Keys in [from, until); an empty `until` has no end. */
@@ -47,17 +47,68 @@ struct app_range {
     pawl_view from;
     pawl_view until;
     bool backwards;   /* from the last to the first */
-    size_t limit;     /* entries of a page, at least 1 */
-    size_t bytes_max; /* a page ends behind the entry that goes over it */
+    size_t limit;     /* entries of a page, at least 1; of a walk in all, 0: no limit */
+    size_t bytes_max; /* a page ends after the entry that exceeds it; a walk has its own */
 };
+
+/* Entries and the memory that they point to. Start with zeroes; a scan replaces what is in it. */
+struct app_page {
+    struct pawl__arena arena;
+    struct app_entry *entries;
+    size_t count;
+    size_t bytes; /* of keys and values */
+};
+
+void pawl__app_page_done(struct app_page *page);
+
+/* For backends: whether the range wants more entries, and adding a copy of one. */
+bool pawl__app_page_has_room(const struct app_page *page, const struct app_range *range);
+PAWL_MUST_USE pawl_status pawl__app_page_add(struct app_page *page,
+                                             enum app_family family,
+                                             pawl_view key,
+                                             pawl_view value,
+                                             pawl_error *reterr);
 
 struct app_anchor;
 
 struct app_store {
     const struct app_store_ops *ops;
-    const char *name;        /* how the place calls the application; NULL: in no way */
+    const char *name;        /* how the location calls the application; NULL: in no way */
     const char *anchor_name; /* for people: where its anchor is */
 };
+
+/* What is not there has found = false. Values are in the arena. TIMEOUT after the deadline. */
+typedef pawl_status app_get_many_fn(struct app_store *store,
+                                    const struct app_lookup *lookup,
+                                    struct pawl__arena *arena,
+                                    struct app_value *ret_values,
+                                    pawl_error *reterr);
+
+/* A page of a range, in order, into an empty page with room for `limit` entries. Fewer entries than `limit` and
+ * no more bytes than `bytes_max`: the range ends here. Nothing is held when it returns. */
+typedef pawl_status app_scan_fn(struct app_store *store,
+                                const struct app_range *range,
+                                struct app_page *page,
+                                pawl_error *reterr);
+
+/* All or nothing, in order (the last one of a key stays), and durable when it returns PAWL_OK. A backend that
+ * returns earlier appears to work and gives a number out twice after a power cut.
+ *
+ * CONFLICT: a key that is to be inserted was there before the batch; the message names it, nothing was written.
+ * IO, UNAVAILABLE, TIMEOUT: nobody knows. Any other: nothing was written. */
+typedef pawl_status app_write_fn(struct app_store *store,
+                                 const struct app_entry *entries,
+                                 size_t count,
+                                 pawl_error *reterr);
+
+/* The anchor (anchor.h), apart from the entries; an empty one was never written. The write replaces it as a
+ * whole and is durable when it returns. One thread at a time. */
+typedef pawl_status app_read_anchor_fn(struct app_store *store,
+                                       struct pawl__buf *text,
+                                       pawl_error *reterr);
+typedef pawl_status app_write_anchor_fn(struct app_store *store,
+                                        pawl_view text,
+                                        pawl_error *reterr);
 
 struct app_store_ops {
     void (*close)(struct app_store *store);
@@ -69,42 +120,16 @@ struct app_store_ops {
      * NULL: nothing does. TIMEOUT: the store does not come back, and must not be closed. */
     pawl_status (*flush_last)(struct app_store *store, int64_t deadline_ns, pawl_error *reterr);
 
-    /* What is not there has found = false. Values are in the arena. TIMEOUT after the deadline. */
-    pawl_status (*get_many)(struct app_store *store,
-                            const struct app_lookup *lookup,
-                            struct pawl__arena *arena,
-                            struct app_value *ret_values,
-                            pawl_error *reterr);
+    app_get_many_fn *get_many;
+    app_scan_fn *scan; /* called through pawl__app_store_scan, which prepares the page */
+    app_write_fn *write;
+    app_read_anchor_fn *read_anchor;
+    app_write_anchor_fn *write_anchor;
 
-    /* A page of a range, in order; fewer entries than `limit` and bytes under `bytes_max`: there are no
-     * more. Nothing is held when it returns, so its caller may take its time. */
-    pawl_status (*scan)(struct app_store *store,
-                        const struct app_range *range,
-                        struct pawl__arena *arena,
-                        struct app_entry *ret_entries,
-                        size_t *ret_count,
-                        pawl_error *reterr);
-
-    /* All or nothing, in order (the last one of a key stays), and durable when it returns PAWL_OK. A
-     * backend that returns before that appears to work and gives a number out twice after a power cut.
-     *
-     * CONFLICT: a key that is to be inserted was there before the batch; the message names it, nothing
-     * was written. IO, UNAVAILABLE, TIMEOUT: nobody knows. Any other: nothing was written. */
-    pawl_status (*write)(struct app_store *store,
-                         const struct app_entry *entries,
-                         size_t count,
-                         pawl_error *reterr);
-
-    /* The anchor (app_anchor.h), apart from the entries; one that is empty was never written. The write
-     * replaces it as a whole, and it is durable then. One thread at a time. */
-    pawl_status (*read_anchor)(struct app_store *store, struct pawl__buf *text, pawl_error *reterr);
-    pawl_status (*write_anchor)(struct app_store *store, pawl_view text, pawl_error *reterr);
-
-    /* CONFLICT: another application of the same place has the id and was there before. NULL: the place sees
-     * to that itself. */
-    pawl_status (*check_place)(struct app_store *store,
-                               const struct app_anchor *anchor,
-                               pawl_error *reterr);
+    /* CONFLICT: an older application at the same location has the id. NULL: the location prevents it. */
+    pawl_status (*check_neighbours)(struct app_store *store,
+                                    const struct app_anchor *anchor,
+                                    pawl_error *reterr);
 };
 
 struct app_store_options {
@@ -152,8 +177,11 @@ PAWL_MUST_USE pawl_status pawl__app_store_get(struct app_store *store,
                                               struct app_value *ret_value,
                                               pawl_error *reterr);
 
-/* Hands the entries of a range on, all of them, in pages of our own; `limit` and `bytes_max` do not matter.
- * The visitor may write. Anything but PAWL_OK from it ends the walk and is returned. */
+/* A page of a range, in place of what was in it. */
+PAWL_MUST_USE app_scan_fn pawl__app_store_scan;
+
+/* Calls the visitor with the entries of a range, page by page. It may write. Anything but PAWL_OK from it ends
+ * the walk and is returned. */
 typedef pawl_status (*app_entry_visitor)(void *context,
                                          const struct app_entry *entry,
                                          pawl_error *reterr);
@@ -161,6 +189,18 @@ PAWL_MUST_USE pawl_status pawl__app_store_walk(struct app_store *store,
                                                const struct app_range *range,
                                                app_entry_visitor visitor,
                                                void *context,
+                                               pawl_error *reterr);
+
+/* For backends: an empty store of this size, which begins with struct app_store. */
+PAWL_MUST_USE pawl_status pawl__app_store_new(size_t size,
+                                              const struct app_store_ops *ops,
+                                              struct app_store **ret_store,
+                                              pawl_error *reterr);
+
+/* For backends: a copy of what a look-up found; NULL: nothing. */
+PAWL_MUST_USE pawl_status pawl__app_value_copy(struct app_value *ret_value,
+                                               const pawl_view *found,
+                                               struct pawl__arena *arena,
                                                pawl_error *reterr);
 
 /* For backends: what an insert says that found its key. */

@@ -55,7 +55,7 @@ static pawl_status check_sizes(const pawl_app_command *command, pawl_error *rete
                                                             PAWL_APP_COMMAND_BYTES_MAX);
 }
 
-static pawl_status take_head(const pawl_app_descriptor *descriptor,
+static pawl_status copy_head(const pawl_app_descriptor *descriptor,
                              const pawl_app_command *command,
                              struct app_request *request,
                              pawl_error *reterr)
@@ -109,7 +109,7 @@ static int by_number(const void *a, const void *b)
 }
 
 /* Sorts, and finds one that is there twice. */
-static bool find_twice(uint64_t *ids, size_t count, uint64_t *ret_id)
+static bool find_duplicate(uint64_t *ids, size_t count, uint64_t *ret_id)
 {
     if (count > 1) {
         qsort(ids, count, sizeof(*ids), by_number);
@@ -155,7 +155,7 @@ static pawl_status check_create(const pawl_app_create *create, pawl_error *reter
 }
 
 /* The raw ids, sorted; each once. */
-static pawl_status take_raw_ids(const pawl_app_command *command,
+static pawl_status copy_raw_ids(const pawl_app_command *command,
                                 struct app_request *request,
                                 struct app_names *ret_names,
                                 pawl_error *reterr)
@@ -208,9 +208,9 @@ static pawl_status check_singletons(const pawl_app_command *command,
             ids[count++] = command->creates[i].singleton;
         }
     }
-    return find_twice(ids, count, &id) ? pawl__fail(
+    return find_duplicate(ids, count, &id) ? pawl__fail(
                reterr, PAWL_INVALID, "the command creates singleton %" PRIu64 " twice", id)
-                                       : PAWL_OK;
+                                           : PAWL_OK;
 }
 
 static void count_text(struct app_request *request, const struct app_text *text)
@@ -221,7 +221,7 @@ static void count_text(struct app_request *request, const struct app_text *text)
     }
 }
 
-static pawl_status take_creates(const pawl_app_command *command,
+static pawl_status copy_creates(const pawl_app_command *command,
                                 const struct app_names *names,
                                 struct app_request *request,
                                 pawl_error *reterr)
@@ -234,19 +234,19 @@ static pawl_status take_creates(const pawl_app_command *command,
     }
     for (size_t i = 0; i < count; i++) {
         const pawl_app_create *given = &command->creates[i];
-        struct app_new *taken = &request->creates[i];
-        *taken = (struct app_new){ .record_class = given->record_class,
-                                   .raw_id = given->raw_id,
-                                   .singleton = given->singleton };
-        if (!pawl__arena_copy(&request->arena, given->table, &taken->table)) {
+        struct app_new *copy = &request->creates[i];
+        *copy = (struct app_new){ .record_class = given->record_class,
+                                  .raw_id = given->raw_id,
+                                  .singleton = given->singleton };
+        if (!pawl__arena_copy(&request->arena, given->table, &copy->table)) {
             return fail_nomem(reterr);
         }
         pawl_status status =
-            pawl__app_template(given->data, names, &request->arena, &taken->data, reterr);
+            pawl__app_template(given->data, names, &request->arena, &copy->data, reterr);
         if (status != PAWL_OK) {
             return pawl__fail_context(reterr, status, "creates[%zu]: data", i);
         }
-        count_text(request, &taken->data);
+        count_text(request, &copy->data);
     }
     request->create_count = count;
     return PAWL_OK;
@@ -272,12 +272,12 @@ static pawl_status check_updates(const pawl_app_command *command,
         }
         ids[i] = command->updates[i].id;
     }
-    return find_twice(ids, count, &id) ? pawl__fail(
+    return find_duplicate(ids, count, &id) ? pawl__fail(
                reterr, PAWL_INVALID, "the command updates record %" PRIu64 " twice", id)
-                                       : PAWL_OK;
+                                           : PAWL_OK;
 }
 
-static pawl_status take_updates(const pawl_app_command *command,
+static pawl_status copy_updates(const pawl_app_command *command,
                                 const struct app_names *names,
                                 struct app_request *request,
                                 pawl_error *reterr)
@@ -293,14 +293,14 @@ static pawl_status take_updates(const pawl_app_command *command,
         return fail_nomem(reterr);
     }
     for (size_t i = 0; i < count; i++) {
-        struct app_change *taken = &request->updates[i];
-        *taken = (struct app_change){ .id = command->updates[i].id };
+        struct app_change *copy = &request->updates[i];
+        *copy = (struct app_change){ .id = command->updates[i].id };
         status = pawl__app_template(
-            command->updates[i].data, names, &request->arena, &taken->data, reterr);
+            command->updates[i].data, names, &request->arena, &copy->data, reterr);
         if (status != PAWL_OK) {
             return pawl__fail_context(reterr, status, "updates[%zu]: data", i);
         }
-        count_text(request, &taken->data);
+        count_text(request, &copy->data);
     }
     request->update_count = count;
     return PAWL_OK;
@@ -350,19 +350,19 @@ pawl_status pawl__app_request_make(const pawl_app_descriptor *descriptor,
                                    pawl_error *reterr)
 {
     struct app_names names;
-    pawl_status status = take_head(descriptor, command, request, reterr);
+    pawl_status status = copy_head(descriptor, command, request, reterr);
 
     if (status == PAWL_OK) {
-        status = take_raw_ids(command, request, &names, reterr);
+        status = copy_raw_ids(command, request, &names, reterr);
     }
     if (status == PAWL_OK) {
         status = check_singletons(command, request, reterr);
     }
     if (status == PAWL_OK) {
-        status = take_creates(command, &names, request, reterr);
+        status = copy_creates(command, &names, request, reterr);
     }
     if (status == PAWL_OK) {
-        status = take_updates(command, &names, request, reterr);
+        status = copy_updates(command, &names, request, reterr);
     }
     return status == PAWL_OK && command->key.len > 0 ? hash_command(command, request, reterr)
                                                      : status;

@@ -110,12 +110,12 @@ static pawl_status open_bytes(pawl_view *bytes, const char *what, pawl_error *re
                                            VERSION);
 }
 
-static pawl_status fail_short(const char *what, pawl_error *reterr)
+static pawl_status fail_cut_off(const char *what, pawl_error *reterr)
 {
     return pawl__fail(reterr, PAWL_CORRUPT, "%s of an event is cut off or wrong", what);
 }
 
-static bool take_short(pawl_view *in, pawl_view *ret_text)
+static bool decode_short(pawl_view *in, pawl_view *ret_text)
 {
     pawl_view rest = *in;
     uint8_t len = 0;
@@ -127,7 +127,7 @@ static bool take_short(pawl_view *in, pawl_view *ret_text)
     return true;
 }
 
-static bool take_record(pawl_view *in, pawl_app_record *ret_record)
+static bool decode_record(pawl_view *in, pawl_app_record *ret_record)
 {
     uint8_t class = 0;
     uint8_t update = 0;
@@ -136,7 +136,7 @@ static bool take_record(pawl_view *in, pawl_app_record *ret_record)
 
     if (!pawl__view_take_u8(in, &class) || !pawl__view_take_u8(in, &update)
         || !pawl__view_take_u16be(in, &raw_id) || !pawl__view_take_u64be(in, &ret_record->id)
-        || !take_short(in, &ret_record->table) || !pawl__view_take_u32be(in, &len)
+        || !decode_short(in, &ret_record->table) || !pawl__view_take_u32be(in, &len)
         || !pawl__view_take(in, len, &ret_record->data)) {
         return false;
     }
@@ -146,24 +146,24 @@ static bool take_record(pawl_view *in, pawl_app_record *ret_record)
     return update <= 1 && pawl__app_id_fits(ret_record->record_class, ret_record->id);
 }
 
-static pawl_status take_records(pawl_view *in,
-                                struct pawl__arena *arena,
-                                pawl_app_event *event,
-                                pawl_error *reterr)
+static pawl_status decode_records(pawl_view *in,
+                                  struct pawl__arena *arena,
+                                  pawl_app_event *event,
+                                  pawl_error *reterr)
 {
     uint32_t count = 0;
 
     /* Before anything is allocated: a count that the bytes could not hold is a lie. */
     if (!pawl__view_take_u32be(in, &count) || count > in->len / RECORD_BYTES_MIN) {
-        return fail_short("the number of records", reterr);
+        return fail_cut_off("the number of records", reterr);
     }
     pawl_app_record *records = pawl__arena_take(arena, (count + 1) * sizeof(*records));
     if (records == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %" PRIu32 " records", count);
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (!take_record(in, &records[i])) {
-            return fail_short("a record", reterr);
+        if (!decode_record(in, &records[i])) {
+            return fail_cut_off("a record", reterr);
         }
     }
     event->records = records;
@@ -171,16 +171,16 @@ static pawl_status take_records(pawl_view *in,
     return PAWL_OK;
 }
 
-static pawl_status take_numbers(pawl_view *in,
-                                struct pawl__arena *arena,
-                                pawl_app_event *event,
-                                pawl_error *reterr)
+static pawl_status decode_numbers(pawl_view *in,
+                                  struct pawl__arena *arena,
+                                  pawl_app_event *event,
+                                  pawl_error *reterr)
 {
     uint32_t count = 0;
 
     if (!pawl__view_take_u32be(in, &count) || in->len % NUMBER_BYTES != 0
         || count != in->len / NUMBER_BYTES) {
-        return fail_short("the number of numbers", reterr);
+        return fail_cut_off("the number of numbers", reterr);
     }
     pawl_app_number *numbers = pawl__arena_take(arena, (count + 1) * sizeof(*numbers));
     if (numbers == NULL) {
@@ -189,7 +189,7 @@ static pawl_status take_numbers(pawl_view *in,
     for (uint32_t i = 0; i < count; i++) {
         if (!pawl__view_take_u16be(in, &numbers[i].sequence)
             || !pawl__view_take_u64be(in, &numbers[i].number) || numbers[i].number == 0) {
-            return fail_short("a number", reterr);
+            return fail_cut_off("a number", reterr);
         }
     }
     event->numbers = numbers;
@@ -197,14 +197,14 @@ static pawl_status take_numbers(pawl_view *in,
     return PAWL_OK;
 }
 
-static bool take_head(pawl_view *in, pawl_app_event *event)
+static bool decode_head(pawl_view *in, pawl_app_event *event)
 {
     pawl_view hash = { NULL, 0 };
 
     if (!pawl__view_take_u64be(in, &event->workspace)
         || !pawl__view_take_u64be(in, &event->plog_offset)
         || !pawl__view_take_u64be(in, &event->wlog_offset)
-        || !pawl__view_take_u16be(in, &event->kind) || !take_short(in, &event->key)
+        || !pawl__view_take_u16be(in, &event->kind) || !decode_short(in, &event->key)
         || (event->key.len > 0 && !pawl__view_take(in, sizeof(event->request_hash), &hash))) {
         return false;
     }
@@ -222,11 +222,11 @@ pawl_status pawl__app_event_decode(pawl_view bytes,
     pawl_app_event event = { .workspace = 0 };
 
     TRY(open_bytes(&bytes, "the event", reterr));
-    if (!take_head(&bytes, &event)) {
-        return fail_short("the head", reterr);
+    if (!decode_head(&bytes, &event)) {
+        return fail_cut_off("the head", reterr);
     }
-    TRY(take_records(&bytes, arena, &event, reterr));
-    TRY(take_numbers(&bytes, arena, &event, reterr));
+    TRY(decode_records(&bytes, arena, &event, reterr));
+    TRY(decode_numbers(&bytes, arena, &event, reterr));
     *ret_event = event;
     return PAWL_OK;
 }
@@ -240,7 +240,7 @@ pawl_status pawl__app_record_decode(pawl_view bytes,
 
     TRY(open_bytes(&bytes, "the record", reterr));
     if (!pawl__view_take_u8(&bytes, &class) || class > PAWL_APP_W_RECORD
-        || !take_short(&bytes, &record.table)) {
+        || !decode_short(&bytes, &record.table)) {
         return pawl__fail(reterr, PAWL_CORRUPT, "the head of the record is wrong");
     }
     record.record_class = (pawl_app_class) class;

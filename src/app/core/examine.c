@@ -1,4 +1,4 @@
-/* What a command can be told before numbers are taken for it: its key, what it updates, its singletons. */
+/* What is checked of a command before it gets numbers: its key, the records that it updates, its singletons. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -30,9 +30,9 @@ static pawl_status find_record(struct app_partition *partition,
                                reterr);
 }
 
-static pawl_status look_at_updates(struct app_partition *partition,
-                                   struct app_item *item,
-                                   pawl_error *reterr)
+static pawl_status find_targets(struct app_partition *partition,
+                                struct app_item *item,
+                                pawl_error *reterr)
 {
     const struct app_request *request = &item->request;
 
@@ -65,9 +65,9 @@ static pawl_status look_at_updates(struct app_partition *partition,
     return PAWL_OK;
 }
 
-static pawl_status look_at_singletons(struct app_partition *partition,
-                                      const struct app_request *request,
-                                      pawl_error *reterr)
+static pawl_status check_singletons(struct app_partition *partition,
+                                    const struct app_request *request,
+                                    pawl_error *reterr)
 {
     for (size_t i = 0; i < request->create_count; i++) {
         uint64_t id = request->creates[i].singleton;
@@ -86,11 +86,11 @@ static pawl_status look_at_singletons(struct app_partition *partition,
 
 /* The key and its event were written as one: when they do not fit each other, one of them was changed,
  * and the answer would be somebody else's. */
-static pawl_status check_first_time(const struct app_request *request,
-                                    uint64_t offset,
-                                    bool found,
-                                    const pawl_app_event *event,
-                                    pawl_error *reterr)
+static pawl_status check_original(const struct app_request *request,
+                                  uint64_t offset,
+                                  bool found,
+                                  const pawl_app_event *event,
+                                  pawl_error *reterr)
 {
     bool fits =
         found && event->workspace == request->workspace
@@ -106,10 +106,10 @@ static pawl_status check_first_time(const struct app_request *request,
 }
 
 /* The response is in the event of the first time. */
-static pawl_status answer_again(struct app_partition *partition,
-                                struct app_item *item,
-                                uint64_t offset,
-                                pawl_error *reterr)
+static pawl_status answer_duplicate(struct app_partition *partition,
+                                    struct app_item *item,
+                                    uint64_t offset,
+                                    pawl_error *reterr)
 {
     struct app_key key = pawl__app_key_plog(partition->seq.app, partition->seq.partition, offset);
     struct app_entry entry = { .family = APP_PLOG, .key = pawl__app_key_view(&key) };
@@ -125,7 +125,7 @@ static pawl_status answer_again(struct app_partition *partition,
         status = pawl__app_seq_event_of(&entry, &partition->arena, &event, reterr);
     }
     if (status == PAWL_OK) {
-        status = check_first_time(&item->request, offset, value.found, &event, reterr);
+        status = check_original(&item->request, offset, value.found, &event, reterr);
     }
     if (status != PAWL_OK) {
         return status;
@@ -146,10 +146,10 @@ static pawl_status answer_again(struct app_partition *partition,
     return PAWL_OK;
 }
 
-static pawl_status look_at_key(struct app_partition *partition,
-                               struct app_item *item,
-                               enum app_examined *ret_state,
-                               pawl_error *reterr)
+static pawl_status check_key(struct app_partition *partition,
+                             struct app_item *item,
+                             enum app_examined *ret_state,
+                             pawl_error *reterr)
 {
     const struct app_request *request = &item->request;
     struct app_key key =
@@ -162,13 +162,13 @@ static pawl_status look_at_key(struct app_partition *partition,
     pawl_status status = pawl__app_batch_find(&partition->batch, APP_KEYS, view, &entry, reterr);
 
     if (status != PAWL_OK || entry != NULL) {
-        *ret_state = APP_LATER;
+        *ret_state = APP_DEFERRED;
         return status;
     }
     status = pawl__app_store_get(
         partition->seq.store, APP_KEYS, view, &partition->arena, &value, reterr);
     if (status != PAWL_OK || !value.found) {
-        *ret_state = APP_GO;
+        *ret_state = APP_RUN;
         return status;
     }
     if (!pawl__view_take(&value.bytes, sizeof(request->hash.bytes), &hash)
@@ -188,7 +188,7 @@ static pawl_status look_at_key(struct app_partition *partition,
         return status;
     }
     *ret_state = APP_ANSWERED;
-    return answer_again(partition, item, offset, reterr);
+    return answer_duplicate(partition, item, offset, reterr);
 }
 
 pawl_status pawl__app_examine(struct app_partition *partition,
@@ -196,17 +196,17 @@ pawl_status pawl__app_examine(struct app_partition *partition,
                               enum app_examined *ret_state,
                               pawl_error *reterr)
 {
-    enum app_examined state = APP_GO;
+    enum app_examined state = APP_RUN;
     pawl_status status = PAWL_OK;
 
     if (item->request.key.len > 0) {
-        status = look_at_key(partition, item, &state, reterr);
+        status = check_key(partition, item, &state, reterr);
     }
-    if (status == PAWL_OK && state == APP_GO) {
-        status = look_at_updates(partition, item, reterr);
+    if (status == PAWL_OK && state == APP_RUN) {
+        status = find_targets(partition, item, reterr);
     }
-    if (status == PAWL_OK && state == APP_GO) {
-        status = look_at_singletons(partition, &item->request, reterr);
+    if (status == PAWL_OK && state == APP_RUN) {
+        status = check_singletons(partition, &item->request, reterr);
     }
     *ret_state = state;
     return status;

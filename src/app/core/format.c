@@ -76,43 +76,43 @@ pawl_status pawl__app_format_add(struct app_batch *batch,
 
 /* --- from bare numbers --- */
 
-struct bringing {
+struct upgrade {
     struct pawl_app *app;
     struct app_batch batch;
     uint64_t *offsets; /* by partition: up to which the numbers are stored */
 };
 
-static void bringing_done(struct bringing *bringing)
+static void upgrade_done(struct upgrade *upgrade)
 {
-    pawl__app_batch_done(&bringing->batch);
-    free(bringing->offsets);
+    pawl__app_batch_done(&upgrade->batch);
+    free(upgrade->offsets);
 }
 
 /* So that memory has a bound. */
-static pawl_status write_full(struct bringing *bringing, size_t entries, pawl_error *reterr)
+static pawl_status write_full(struct upgrade *upgrade, size_t entries, pawl_error *reterr)
 {
-    struct app_store *store = bringing->app->store;
+    struct app_store *store = upgrade->app->store;
 
-    if (bringing->batch.count < entries) {
+    if (upgrade->batch.count < entries) {
         return PAWL_OK;
     }
     FAILPOINT("app.format.write.before", reterr);
     pawl_status status =
-        store->ops->write(store, bringing->batch.entries, bringing->batch.count, reterr);
-    pawl__app_batch_clear(&bringing->batch);
+        store->ops->write(store, upgrade->batch.entries, upgrade->batch.count, reterr);
+    pawl__app_batch_clear(&upgrade->batch);
     return status;
 }
 
 /* What cannot be read stays as it is: whoever needs it is told. */
 static pawl_status rewrite_number(void *context, const struct app_entry *entry, pawl_error *reterr)
 {
-    struct bringing *bringing = context;
+    struct upgrade *upgrade = context;
     struct app_key_parts parts;
     struct app_stored stored;
     char bytes[APP_STORED_BYTES];
 
-    if (!pawl__app_key_take(entry->family, entry->key, &parts)
-        || parts.partition >= bringing->app->definition.descriptor.partitions
+    if (!pawl__app_key_parse(entry->family, entry->key, &parts)
+        || parts.partition >= upgrade->app->definition.descriptor.partitions
         || pawl__app_stored_decode(
                entry->family, entry->key, entry->value, true, NULL, &stored, NULL)
                != PAWL_OK
@@ -123,90 +123,90 @@ static pawl_status rewrite_number(void *context, const struct app_entry *entry, 
         entry->family == APP_SEQ
             ? pawl__app_key_seq(parts.app, parts.partition, parts.workspace, parts.sequence)
             : pawl__app_key_offset(parts.app, parts.partition);
-    stored.offset = bringing->offsets[parts.partition];
+    stored.offset = upgrade->offsets[parts.partition];
     pawl__app_stored_encode(&key, &stored, bytes);
-    TRY(pawl__app_batch_add(&bringing->batch,
+    TRY(pawl__app_batch_add(&upgrade->batch,
                             entry->family,
                             APP_PUT,
                             &key,
                             (pawl_view){ bytes, sizeof(bytes) },
                             reterr));
-    return write_full(bringing, BATCH_ENTRIES, reterr);
+    return write_full(upgrade, BATCH_ENTRIES, reterr);
 }
 
-static pawl_status read_offsets(struct bringing *bringing, pawl_error *reterr)
+static pawl_status read_offsets(struct upgrade *upgrade, pawl_error *reterr)
 {
-    const pawl_app_descriptor *descriptor = &bringing->app->definition.descriptor;
+    const pawl_app_descriptor *descriptor = &upgrade->app->definition.descriptor;
     pawl_status status = PAWL_OK;
 
-    bringing->offsets = calloc(descriptor->partitions, sizeof(*bringing->offsets));
-    if (bringing->offsets == NULL) {
+    upgrade->offsets = calloc(descriptor->partitions, sizeof(*upgrade->offsets));
+    if (upgrade->offsets == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for offsets");
     }
     for (uint16_t i = 0; i < descriptor->partitions && status == PAWL_OK; i++) {
-        const struct app_seq seq = { .store = bringing->app->store, .short_too = true };
+        const struct app_seq seq = { .store = upgrade->app->store, .accepts_short = true };
         struct app_key key = pawl__app_key_offset(descriptor->id, i);
         struct app_stored stored = { 0, 0 };
         status = pawl__app_seq_stored(&seq, APP_OFFSETS, &key, &stored, reterr);
-        bringing->offsets[i] = stored.number;
+        upgrade->offsets[i] = stored.number;
     }
     return status;
 }
 
-static pawl_status rewrite_numbers(struct bringing *bringing, pawl_error *reterr)
+static pawl_status rewrite_numbers(struct upgrade *upgrade, pawl_error *reterr)
 {
     static const enum app_family families[] = { APP_SEQ, APP_OFFSETS };
 
-    TRY(read_offsets(bringing, reterr));
+    TRY(read_offsets(upgrade, reterr));
     for (size_t i = 0; i < COUNT_OF(families); i++) {
         const struct app_range range = { .family = families[i] };
-        TRY(pawl__app_store_walk(bringing->app->store, &range, rewrite_number, bringing, reterr));
+        TRY(pawl__app_store_walk(upgrade->app->store, &range, rewrite_number, upgrade, reterr));
     }
     return PAWL_OK;
 }
 
 static pawl_status index_event(void *context, const pawl_app_event *event, pawl_error *reterr)
 {
-    struct bringing *bringing = context;
+    struct upgrade *upgrade = context;
 
     TRY(pawl__app_apply_numbers(
-        &bringing->batch, bringing->app->definition.descriptor.id, event, APP_PUT, reterr));
-    return write_full(bringing, BATCH_ENTRIES, reterr);
+        &upgrade->batch, upgrade->app->definition.descriptor.id, event, APP_PUT, reterr));
+    return write_full(upgrade, BATCH_ENTRIES, reterr);
 }
 
-static pawl_status index_numbers(struct bringing *bringing, pawl_error *reterr)
+static pawl_status index_numbers(struct upgrade *upgrade, pawl_error *reterr)
 {
-    const pawl_app_descriptor *descriptor = &bringing->app->definition.descriptor;
+    const pawl_app_descriptor *descriptor = &upgrade->app->definition.descriptor;
     if (!pawl__app_is_numbered(descriptor->trust)) {
         return PAWL_OK;
     }
     for (uint16_t i = 0; i < descriptor->partitions; i++) {
-        const struct app_seq seq = { .store = bringing->app->store,
+        const struct app_seq seq = { .store = upgrade->app->store,
                                      .app = descriptor->id,
                                      .partition = i };
-        TRY(pawl__app_seq_walk(&seq, 1, index_event, bringing, reterr));
+        TRY(pawl__app_seq_walk(&seq, 1, 0, index_event, upgrade, reterr));
     }
     return PAWL_OK;
 }
 
-pawl_status pawl__app_format_bring(struct pawl_app *app, pawl_error *reterr)
+pawl_status pawl__app_format_upgrade(struct pawl_app *app, pawl_error *reterr)
 {
-    AUTO(bringing_done) struct bringing bringing = { .app = app };
+    AUTO(upgrade_done) struct upgrade upgrade = { .app = app };
     pawl_status status = PAWL_OK;
 
     if (app->format == APP_FORMAT) {
         return PAWL_OK;
     }
-    status = rewrite_numbers(&bringing, reterr);
+    status = rewrite_numbers(&upgrade, reterr);
     if (status == PAWL_OK) {
-        status = index_numbers(&bringing, reterr);
+        status = index_numbers(&upgrade, reterr);
     }
     if (status == PAWL_OK) {
-        status = pawl__app_format_add(
-            &bringing.batch, app->definition.descriptor.id, APP_FORMAT, reterr);
+        status =
+            pawl__app_format_add(&upgrade.batch, app->definition.descriptor.id, APP_FORMAT, reterr);
     }
     if (status == PAWL_OK) { /* the format last, with all that it promises */
-        status = write_full(&bringing, 1, reterr);
+        status = write_full(&upgrade, 1, reterr);
     }
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "from format %d to %d", app->format, APP_FORMAT);
@@ -241,50 +241,50 @@ static pawl_status check_logs(struct pawl_app *app, pawl_error *reterr)
 
 static pawl_status forget_entry(void *context, const struct app_entry *entry, pawl_error *reterr)
 {
-    struct bringing *bringing = context;
+    struct upgrade *upgrade = context;
     struct app_key key = { .len = MIN(entry->key.len, sizeof(key.bytes)) };
 
     memcpy(key.bytes, entry->key.data, key.len);
     TRY(pawl__app_batch_add(
-        &bringing->batch, entry->family, APP_DELETE, &key, (pawl_view){ NULL, 0 }, reterr));
-    return write_full(bringing, BATCH_ENTRIES, reterr);
+        &upgrade->batch, entry->family, APP_DELETE, &key, (pawl_view){ NULL, 0 }, reterr));
+    return write_full(upgrade, BATCH_ENTRIES, reterr);
 }
 
-static pawl_status forget_family(struct bringing *bringing,
+static pawl_status forget_family(struct upgrade *upgrade,
                                  enum app_family family,
                                  pawl_error *reterr)
 {
     const struct app_range range = { .family = family };
 
-    return pawl__app_store_walk(bringing->app->store, &range, forget_entry, bringing, reterr);
+    return pawl__app_store_walk(upgrade->app->store, &range, forget_entry, upgrade, reterr);
 }
 
 /* The offsets first, with the format, which says that this has begun: whoever opens it from then on to write does it
  * again, and whoever verifies it is told. */
 pawl_status pawl__app_format_rebuild(struct pawl_app *app, pawl_error *reterr)
 {
-    AUTO(bringing_done) struct bringing bringing = { .app = app };
+    AUTO(upgrade_done) struct upgrade upgrade = { .app = app };
     uint32_t id = app->definition.descriptor.id;
     pawl_status status = check_logs(app, reterr);
 
     if (status == PAWL_OK) {
-        status = pawl__app_format_add(&bringing.batch, id, APP_FORMAT_BARE, reterr);
+        status = pawl__app_format_add(&upgrade.batch, id, APP_FORMAT_BARE, reterr);
     }
     if (status == PAWL_OK) {
-        status = forget_family(&bringing, APP_OFFSETS, reterr);
+        status = forget_family(&upgrade, APP_OFFSETS, reterr);
     }
     if (status == PAWL_OK) {
-        status = write_full(&bringing, 1, reterr);
+        status = write_full(&upgrade, 1, reterr);
     }
     if (status == PAWL_OK) {
-        status = forget_family(&bringing, APP_SEQ, reterr);
+        status = forget_family(&upgrade, APP_SEQ, reterr);
     }
     if (status == PAWL_OK) {
-        status = forget_family(&bringing, APP_NUMBERS, reterr);
+        status = forget_family(&upgrade, APP_NUMBERS, reterr);
     }
     if (status == PAWL_OK) {
-        status = write_full(&bringing, 1, reterr);
+        status = write_full(&upgrade, 1, reterr);
     }
     app->format = status == PAWL_OK ? APP_FORMAT_BARE : app->format;
-    return status == PAWL_OK ? pawl__app_format_bring(app, reterr) : status;
+    return status == PAWL_OK ? pawl__app_format_upgrade(app, reterr) : status;
 }

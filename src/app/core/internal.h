@@ -22,22 +22,22 @@ struct app_partition {
     struct pawl__commit *commit;
     _Atomic uint64_t written; /* the offset of the last event that is durable; 0: none */
 
-    /* The committer's alone. */
+    /* Only the committer uses these. */
     struct app_batch batch;
     struct pawl__arena arena; /* what an attempt needs until it is over */
     struct pawl__buf bytes;
-    struct app_item **taken; /* the commands of an attempt */
-    size_t taken_count;
+    struct app_item **attempt; /* the commands of an attempt */
+    size_t attempt_count;
 };
 
-/* Keeps the anchor up to date: see app_settle.c. */
-struct app_settler {
+/* The thread that keeps the anchor up to date (anchor_writer.c). */
+struct app_anchor_writer {
     struct app_anchor anchor; /* as it was written last */
     bool known;               /* it is stored as it is here */
     bool watch_ready;
     bool cancel_ready;
     bool started;             /* there are events to follow */
-    bool failing;             /* the last write failed, and that was told */
+    bool failing;             /* the last write failed, and that was logged */
     struct pawl__watch watch; /* changes with every write of a partition */
     struct pawl__cancel cancel;
     struct pawl__thread thread;
@@ -53,17 +53,17 @@ struct pawl_app {
     int format;      /* of the store */
     bool rebuilding; /* of the store, too: see pawl__app_format_read */
     struct pawl__sha256 stored_descriptor;
-    struct app_settler settler;
+    struct app_anchor_writer anchor_writer;
     struct app_partition *partitions;
     size_t partition_count; /* that were made */
     char
         answering; /* no value: its address says that a thread is in an answer (base/thread/inside.h) */
 };
 
-/* app_settle.c: reads the anchor, when the definition and the format are known. CORRUPT: the log is not the one
- * that the anchor knows; CONFLICT: another application has the id. `found`: whether there is an application.
- * One that only reads may look at a log that was cut. */
-PAWL_MUST_USE pawl_status pawl__app_anchor_look(struct pawl_app *app,
+/* Reads the anchor, once the definition and the format are known. CORRUPT: the log is not the one that the
+ * anchor describes; CONFLICT: another application has the id. `found`: whether there is an application. A reader
+ * may open a log that was cut off. */
+PAWL_MUST_USE pawl_status pawl__app_anchor_load(struct pawl_app *app,
                                                 bool found,
                                                 pawl_error *reterr);
 
@@ -73,10 +73,10 @@ PAWL_MUST_USE pawl_status pawl__app_anchor_read(const struct pawl_app *app,
                                                 bool *ret_known,
                                                 pawl_error *reterr);
 
-/* Whether the stored descriptor is the one of the anchor; without an anchor it is. CORRUPT. */
-PAWL_MUST_USE pawl_status pawl__app_anchor_know_descriptor(struct app_store *store,
-                                                           const struct pawl__sha256 *stored,
-                                                           pawl_error *reterr);
+/* CORRUPT: the stored descriptor is not the one of the anchor. Without an anchor nothing is compared. */
+PAWL_MUST_USE pawl_status pawl__app_anchor_compare_descriptor(struct app_store *store,
+                                                              const struct pawl__sha256 *stored,
+                                                              pawl_error *reterr);
 
 /* Whether a log has what the anchor says of it. CORRUPT says how it differs. */
 PAWL_MUST_USE pawl_status pawl__app_anchor_compare(const struct pawl_app *app,
@@ -84,21 +84,21 @@ PAWL_MUST_USE pawl_status pawl__app_anchor_compare(const struct pawl_app *app,
                                                    uint16_t partition,
                                                    pawl_error *reterr);
 
-/* Writes the anchor behind the partitions: `init` before they start, `start` when they have. `end` when they
- * have ended: its thread writes it once more and ends; false: it did not come back in time. */
-PAWL_MUST_USE pawl_status pawl__app_settle_init(struct pawl_app *app, pawl_error *reterr);
-PAWL_MUST_USE pawl_status pawl__app_settle_start(struct pawl_app *app, pawl_error *reterr);
-bool pawl__app_settle_end(struct pawl_app *app, int64_t deadline_ns);
+/* Writes the anchor after the partitions have written: `init` before they start, `start` when they have, `stop`
+ * when they have ended. The thread then writes it once more and ends; false: it did not come back in time. */
+PAWL_MUST_USE pawl_status pawl__app_anchor_writer_init(struct pawl_app *app, pawl_error *reterr);
+PAWL_MUST_USE pawl_status pawl__app_anchor_writer_start(struct pawl_app *app, pawl_error *reterr);
+bool pawl__app_anchor_writer_stop(struct pawl_app *app, int64_t deadline_ns);
 
 /* A partition has written up to this offset. */
-void pawl__app_settle_written(struct app_partition *partition, uint64_t offset);
+void pawl__app_anchor_writer_note(struct app_partition *partition, uint64_t offset);
 
-/* app_format.c: what a store is made of. Format 1 had bare numbers and no keys of numbers; RocksDB's families
- * and the schema of PostgreSQL keep a program that knows only 1 away from 2. */
+/* Format 1 had bare numbers and no keys of numbers. RocksDB's families and the schema of PostgreSQL make a program
+ * that knows only 1 refuse 2. */
 enum { APP_FORMAT_BARE = 1, APP_FORMAT = 2 };
 
-/* UNSUPPORTED: a newer one. *ret_rebuilding: a rebuild has begun and not ended. Who finds that must do it again
- * before anything else: what is stored of the sequences is half forgotten. */
+/* UNSUPPORTED: a newer format. *ret_rebuilding: a rebuild has begun and not ended. It must be repeated before
+ * anything else is written: half of what is stored of the sequences is deleted. */
 PAWL_MUST_USE pawl_status pawl__app_format_read(struct app_store *store,
                                                 uint32_t app,
                                                 int *ret_format,
@@ -111,12 +111,12 @@ PAWL_MUST_USE pawl_status pawl__app_format_add(struct app_batch *batch,
                                                int format,
                                                pawl_error *reterr);
 
-/* Brings a store of an older format to this one: rewrites the stored numbers, and makes the keys of all
- * numbers that the log has. Does nothing where that is done. May be interrupted at any point. CORRUPT: an
- * event cannot be read. */
-PAWL_MUST_USE pawl_status pawl__app_format_bring(struct pawl_app *app, pawl_error *reterr);
+/* Upgrades a store of an older format: rewrites the stored numbers, and makes the keys of all numbers that the
+ * log has. Does nothing when the format is the current one. May be interrupted at any point. CORRUPT: an event
+ * cannot be read. */
+PAWL_MUST_USE pawl_status pawl__app_format_upgrade(struct pawl_app *app, pawl_error *reterr);
 
-/* Forgets what is stored of the sequences and the keys of numbers, so that all of it is made from the logs
+/* Deletes what is stored of the sequences and the keys of numbers, so that all of it is made from the logs
  * again: the keys before this returns, the rest by actualization. CORRUPT, and nothing is changed, when the
  * logs are not whole. The partitions are known and have not started. */
 PAWL_MUST_USE pawl_status pawl__app_format_rebuild(struct pawl_app *app, pawl_error *reterr);
@@ -162,18 +162,10 @@ bool pawl__app_partition_stop(struct app_partition *partition, bool drain, int64
 /* DENIED when it was opened for reading: its partitions have neither threads nor a sequencer. */
 PAWL_MUST_USE pawl_status pawl__app_refuse_reader(const pawl_app *app, pawl_error *reterr);
 
-/* A visitor is somebody else's code: it runs inside of the application, which cannot be closed meanwhile,
- * and what it returns counts. */
-PAWL_MUST_USE pawl_status pawl__app_visit_record(const pawl_app *app,
-                                                 pawl_app_record_visitor visitor,
-                                                 void *context,
-                                                 const pawl_app_record *record,
-                                                 pawl_error *reterr);
-PAWL_MUST_USE pawl_status pawl__app_visit_event(const pawl_app *app,
-                                                pawl_app_event_visitor visitor,
-                                                void *context,
-                                                const pawl_app_event *event,
-                                                pawl_error *reterr);
+/* INVALID: there is no such partition. */
+PAWL_MUST_USE pawl_status pawl__app_check_partition(const pawl_app *app,
+                                                    uint16_t partition,
+                                                    pawl_error *reterr);
 
 struct app_partition *pawl__app_partition(pawl_app *app, uint64_t workspace);
 

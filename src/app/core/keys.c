@@ -151,7 +151,7 @@ static bool is_printable(pawl_view text)
     return true;
 }
 
-static bool take_parts(enum app_family family, pawl_view key, struct app_key_parts *parts)
+static bool parse_parts(enum app_family family, pawl_view key, struct app_key_parts *parts)
 {
     bool fits = pawl__view_take_u32be(&key, &parts->app);
 
@@ -191,15 +191,15 @@ static bool take_parts(enum app_family family, pawl_view key, struct app_key_par
     return fits && key.len == 0;
 }
 
-bool pawl__app_key_take(enum app_family family, pawl_view key, struct app_key_parts *ret_parts)
+bool pawl__app_key_parse(enum app_family family, pawl_view key, struct app_key_parts *ret_parts)
 {
     struct app_key_parts parts = { 0 };
-    bool taken = take_parts(family, key, &parts);
+    bool parsed = parse_parts(family, key, &parts);
 
-    if (taken) {
+    if (parsed) {
         *ret_parts = parts;
     }
-    return taken;
+    return parsed;
 }
 
 /* --- for people --- */
@@ -254,7 +254,7 @@ void pawl__app_key_describe(enum app_family family, pawl_view key, struct pawl__
 {
     struct app_key_parts parts;
 
-    if (pawl__app_key_take(family, key, &parts)) {
+    if (pawl__app_key_parse(family, key, &parts)) {
         describe_parts(family, &parts, buf);
         return;
     }

@@ -77,9 +77,9 @@ struct app_key_parts {
 };
 
 /* False: no key of the family is like that. */
-PAWL_MUST_USE bool pawl__app_key_take(enum app_family family,
-                                      pawl_view key,
-                                      struct app_key_parts *ret_parts);
+PAWL_MUST_USE bool pawl__app_key_parse(enum app_family family,
+                                       pawl_view key,
+                                       struct app_key_parts *ret_parts);
 
 /* For people: "offset 5 of the PLog of partition 0 (application 1)". */
 void pawl__app_key_describe(enum app_family family, pawl_view key, struct pawl__buf *buf);

@@ -5,11 +5,11 @@
  *
  *   written     flush, and everybody has the answer
  *   CONFLICT    the trust level found a number in use. Nothing was written: actualize, the commands of
- *               other workspaces run again as a group, and those of the workspace whose key is taken
+ *               other workspaces run again as a group, and those of the workspace whose key is in use
  *               one by one, so that only they fail and nobody else pays for it
  *   otherwise   the write may have happened: actualize, and nothing runs again by itself
  *
- * What can be refused without numbers (keys, updates, singletons) is refused before they are taken. */
+ * What can be refused without numbers (keys, updates, singletons) is refused before a command gets any. */
 #include <stdlib.h>
 
 #include "app/core/item.h"
@@ -42,18 +42,18 @@ static void decide(struct app_item *item, const pawl_error *error)
 
 /* --- an attempt --- */
 
-/* The commands that wait for an outcome, and what is to be done about them. */
+/* The commands of one commit. */
 struct group {
     struct app_partition *partition;
     struct pawl__commit_item *const *items;
     size_t count;
 };
 
-static bool has_some(const struct group *group, bool alone)
+static bool has_undecided(const struct group *group, bool isolated)
 {
     for (size_t i = 0; i < group->count; i++) {
         const struct app_item *item = item_of(group->items[i]);
-        if (!item->decided && item->alone == alone) {
+        if (!item->decided && item->isolated == isolated) {
             return true;
         }
     }
@@ -69,22 +69,22 @@ static void decide_all(struct group *group, const pawl_error *error)
     }
 }
 
-static void decide_taken(struct app_partition *partition, const pawl_error *error)
+static void decide_attempt(struct app_partition *partition, const pawl_error *error)
 {
-    for (size_t i = 0; i < partition->taken_count; i++) {
-        decide(partition->taken[i], error);
+    for (size_t i = 0; i < partition->attempt_count; i++) {
+        decide(partition->attempt[i], error);
     }
 }
 
-/* Forgets the numbers of the attempt and waits until they are rebuilt. That the wait ends too early is
- * no unknown outcome: the commands that are left were not written. */
-static void start_over(struct group *group)
+/* Drops the numbers of the attempt and waits until they are rebuilt. The commands that are left were not written,
+ * so a wait that ends too early is BUSY, not an unknown outcome. */
+static void restart(struct group *group)
 {
     pawl_sequencer *sequencer = group->partition->sequencer;
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = pawl_sequencer_actualize(sequencer, &error);
 
-    if (status == PAWL_OK && (has_some(group, false) || has_some(group, true))) {
+    if (status == PAWL_OK && (has_undecided(group, false) || has_undecided(group, true))) {
         status = pawl_sequencer_wait(sequencer, ACTUALIZE_MS_MAX, &error);
     }
     if (status == PAWL_TIMEOUT) {
@@ -115,8 +115,8 @@ static pawl_status start_group(struct app_partition *partition,
                : status;
 }
 
-/* A command that nobody wrote anything of: its numbers are the next ones again. */
-static void give_up(struct app_partition *partition, size_t entries)
+/* Nothing of the command was written: its numbers are the next ones again. */
+static void drop_command(struct app_partition *partition, size_t entries)
 {
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = pawl_sequencer_drop(partition->sequencer, &error);
@@ -125,16 +125,16 @@ static void give_up(struct app_partition *partition, size_t entries)
     pawl__app_batch_cut(&partition->batch, entries);
 }
 
-/* A command into the attempt, unless it has its outcome. False: no more fit, or nobody can go on and all
- * have their outcome. */
-static bool take(struct group *group, struct app_item *item)
+/* Gives the command numbers and adds it to the attempt, or decides it. False: no more fit, or the sequencer
+ * refuses and all have their outcome. */
+static bool add_to_attempt(struct group *group, struct app_item *item)
 {
     struct app_partition *partition = group->partition;
     const struct app_request *request = &item->request;
     pawl_error error = PAWL_ERROR_INIT;
     uint64_t offset = 0;
     size_t entries = partition->batch.count;
-    bool first = partition->taken_count == 0;
+    bool first = partition->attempt_count == 0;
     pawl_status status =
         first ? start_group(partition, request, &offset, &error)
               : pawl_sequencer_also(
@@ -146,49 +146,49 @@ static bool take(struct group *group, struct app_item *item)
         }
         return false;
     }
-    status = pawl__app_make_event(partition, item, offset, &error);
+    status = pawl__app_build_event(partition, item, offset, &error);
     if (status == PAWL_OK) {
         item->entry_at = entries;
-        partition->taken[partition->taken_count++] = item;
+        partition->attempt[partition->attempt_count++] = item;
     } else {
         decide(item, &error);
-        give_up(partition, entries);
+        drop_command(partition, entries);
     }
     return true;
 }
 
-/* Whether numbers are to be taken for it now. It has its outcome when none are ever. */
-static bool goes(struct app_partition *partition, struct app_item *item)
+/* Whether it gets numbers in this attempt. It has its outcome when it never does. */
+static bool may_run(struct app_partition *partition, struct app_item *item)
 {
     pawl_error error = PAWL_ERROR_INIT;
-    enum app_examined state = APP_GO;
+    enum app_examined state = APP_RUN;
     pawl_status status = pawl__app_examine(partition, item, &state, &error);
 
     if (status != PAWL_OK || state == APP_ANSWERED) {
         decide(item, &error);
     }
-    return status == PAWL_OK && state == APP_GO;
+    return status == PAWL_OK && state == APP_RUN;
 }
 
-static void take_many(struct group *group)
+static void fill_attempt(struct group *group)
 {
     struct app_partition *partition = group->partition;
-    bool alone = !has_some(group, false); /* when the others have their outcome */
-    size_t limit = alone ? 1 : GROUP_MAX;
+    bool isolated = !has_undecided(group, false); /* when the others have their outcome */
+    size_t limit = isolated ? 1 : GROUP_MAX;
     bool more = true;
 
     pawl__app_batch_clear(&partition->batch);
     pawl__arena_clear(&partition->arena);
-    partition->taken_count = 0;
+    partition->attempt_count = 0;
     for (size_t i = 0; i < group->count && more; i++) {
         struct app_item *item = item_of(group->items[i]);
-        if (!item->decided && item->alone == alone && goes(partition, item)) {
-            more = take(group, item) && partition->taken_count < limit;
+        if (!item->decided && item->isolated == isolated && may_run(partition, item)) {
+            more = add_to_attempt(group, item) && partition->attempt_count < limit;
         }
     }
 }
 
-static pawl_status write_taken(struct app_partition *partition, pawl_error *reterr)
+static pawl_status write_attempt(struct app_partition *partition, pawl_error *reterr)
 {
     FAILPOINT("app.write.before", reterr);
     TRY(partition->seq.store->ops->write(
@@ -197,46 +197,47 @@ static pawl_status write_taken(struct app_partition *partition, pawl_error *rete
     return PAWL_OK;
 }
 
-/* The number that one command of a workspace could not use is the next one's. */
-static void set_workspaces_apart(struct group *group)
+/* A number that one command of a workspace could not use goes to the next command of that workspace. */
+static void isolate_workspaces(struct group *group)
 {
     for (size_t i = 0; i < group->count; i++) {
-        const struct app_item *blamed = item_of(group->items[i]);
-        for (size_t j = 0; j < group->count && blamed->alone && !blamed->decided; j++) {
+        const struct app_item *failed = item_of(group->items[i]);
+        for (size_t j = 0; j < group->count && failed->isolated && !failed->decided; j++) {
             struct app_item *other = item_of(group->items[j]);
-            other->alone = other->alone || other->request.workspace == blamed->request.workspace;
+            other->isolated =
+                other->isolated || other->request.workspace == failed->request.workspace;
         }
     }
 }
 
-static void attempt(struct group *group)
+static void run_attempt(struct group *group)
 {
     struct app_partition *partition = group->partition;
     pawl_error error = PAWL_ERROR_INIT;
 
-    take_many(group);
-    if (partition->taken_count == 0) {
+    fill_attempt(group);
+    if (partition->attempt_count == 0) {
         return;
     }
-    pawl_status status = write_taken(partition, &error);
+    pawl_status status = write_attempt(partition, &error);
     if (status == PAWL_OK) {
-        size_t last = partition->taken_count - 1;
-        pawl__app_settle_written(partition, partition->taken[last]->response->plog_offset);
+        size_t last = partition->attempt_count - 1;
+        pawl__app_anchor_writer_note(partition, partition->attempt[last]->response->plog_offset);
         status = pawl_sequencer_flush(partition->sequencer, &error);
         REQUIRE(status == PAWL_OK || status == PAWL_CLOSED); /* closed after us, never before */
-        decide_taken(partition, &(pawl_error)PAWL_ERROR_INIT);
+        decide_attempt(partition, &(pawl_error)PAWL_ERROR_INIT);
         return;
     }
-    if (status == PAWL_CONFLICT && partition->taken_count > 1) {
-        pawl__app_blame(partition);
-        set_workspaces_apart(group);
+    if (status == PAWL_CONFLICT && partition->attempt_count > 1) {
+        pawl__app_find_conflicts(partition);
+        isolate_workspaces(group);
     } else {
         if (status == PAWL_CONFLICT) {
-            pawl__app_name_number(partition, &error);
+            pawl__app_explain_conflict(partition, &error);
         }
-        decide_taken(partition, &error);
+        decide_attempt(partition, &error);
     }
-    start_over(group);
+    restart(group);
 }
 
 /* Each attempt decides at least one command, or sees to it that the next one does. */
@@ -248,8 +249,8 @@ static pawl_status commit_group(void *context,
     struct group group = { .partition = context, .items = items, .count = count };
 
     (void)reterr;
-    while (has_some(&group, false) || has_some(&group, true)) {
-        attempt(&group);
+    while (has_undecided(&group, false) || has_undecided(&group, true)) {
+        run_attempt(&group);
     }
     return PAWL_OK;
 }
@@ -287,29 +288,31 @@ static pawl_status make_response(struct app_item *item, uint16_t partition, pawl
     return PAWL_OK;
 }
 
+static void free_item_p(struct app_item **item)
+{
+    if (*item != NULL) {
+        free_item(&(*item)->item);
+    }
+}
+
 static pawl_status make_item(struct app_partition *partition,
                              const pawl_app_command *command,
                              struct app_item **ret_item,
                              pawl_error *reterr)
 {
-    struct app_item *item = calloc(1, sizeof(*item));
+    AUTO(free_item_p) struct app_item *item = calloc(1, sizeof(*item));
 
+    TRY(pawl__app_refuse_reader(partition->app, reterr));
     if (item == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a command");
     }
-    pawl_status status = pawl__app_request_make(
-        &partition->app->definition.descriptor, command, &item->request, reterr);
-    if (status == PAWL_OK) {
-        status = make_response(item, partition->seq.partition, reterr);
-    }
-    if (status != PAWL_OK) {
-        free_item(&item->item);
-        return status;
-    }
+    TRY(pawl__app_request_make(
+        &partition->app->definition.descriptor, command, &item->request, reterr));
+    TRY(make_response(item, partition->seq.partition, reterr));
     size_t records = item->request.create_count + item->request.update_count;
     item->item.bytes = item->request.bytes * 3 + (records + 2) * RECORD_BYTES_ABOUT;
     item->item.free = free_item;
-    *ret_item = item;
+    *ret_item = STEAL(item);
     return PAWL_OK;
 }
 
@@ -323,22 +326,16 @@ pawl_status pawl_app_exec(pawl_app *app,
     NEED(ret_response, reterr);
     struct app_partition *partition = pawl__app_partition(app, command->workspace);
     struct app_item *item = NULL;
-    pawl_status status = pawl__app_refuse_reader(app, reterr);
 
-    if (status == PAWL_OK && pawl__is_inside(&app->answering)) {
+    if (!app->options.read_only && pawl__is_inside(&app->answering)) {
         /* On the thread that would have to execute it. */
-        status = pawl__fail(
+        return pawl__fail(
             reterr, PAWL_WRONG_THREAD, "an answer cannot wait for a command; use pawl_app_submit");
     }
-    if (status == PAWL_OK) {
-        status = make_item(partition, command, &item, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(make_item(partition, command, &item, reterr));
     struct pawl__commit_item *mine = &item->item;
     int64_t deadline_ns = pawl__monotonic_ns(app->clock) + app->options.exec_ms_max * NS_PER_MS;
-    status = pawl__commit_submit(partition->commit, &mine, deadline_ns, reterr);
+    pawl_status status = pawl__commit_submit(partition->commit, &mine, deadline_ns, reterr);
     if (mine == NULL) {
         return status; /* the committer has it, and frees it */
     }
@@ -349,19 +346,18 @@ pawl_status pawl_app_exec(pawl_app *app,
     return status;
 }
 
-/* The committer's last word on a command that nobody waits for. */
+/* The committer has the outcome of a command that nobody waits for. */
 static void answer_item(struct pawl__commit_item *commit_item)
 {
     struct app_item *item = item_of(commit_item);
     bool done = item->item.outcome.status == PAWL_OK;
-    struct pawl__inside app;
-    struct pawl__inside answer;
-
-    pawl__inside_enter(&app, item->app);
-    pawl__inside_enter(&answer, &item->app->answering);
-    item->answer(item->context, done ? STEAL(item->response) : NULL, &item->item.outcome);
-    pawl__inside_leave(&answer);
-    pawl__inside_leave(&app);
+    {
+        AUTO(pawl__inside_leave) struct pawl__inside app;
+        pawl__inside_enter(&app, item->app);
+        AUTO(pawl__inside_leave) struct pawl__inside answer;
+        pawl__inside_enter(&answer, &item->app->answering);
+        item->answer(item->context, done ? STEAL(item->response) : NULL, &item->item.outcome);
+    }
     free_item(commit_item);
 }
 
@@ -375,24 +371,16 @@ pawl_status pawl_app_submit(pawl_app *app,
     NEED(command, reterr);
     NEED(answer, reterr);
     struct app_partition *partition = pawl__app_partition(app, command->workspace);
-    struct app_item *item = NULL;
-    pawl_status status = pawl__app_refuse_reader(app, reterr);
+    AUTO(free_item_p) struct app_item *item = NULL;
 
-    if (status == PAWL_OK) {
-        status = make_item(partition, command, &item, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(make_item(partition, command, &item, reterr));
     item->app = app;
     item->answer = answer;
     item->context = context;
     item->item.done = answer_item;
-    status = pawl__commit_submit_async(partition->commit, &item->item, reterr);
-    if (status != PAWL_OK) {
-        free_item(&item->item);
-    }
-    return status;
+    TRY(pawl__commit_submit_async(partition->commit, &item->item, reterr));
+    item = NULL; /* the committer has it */
+    return PAWL_OK;
 }
 
 void pawl_app_response_free(pawl_app_response *response)
@@ -431,8 +419,8 @@ pawl_status pawl__app_partition_init(struct app_partition *partition, pawl_error
     };
 
     partition->bytes = (struct pawl__buf)BUF_INIT(APP_EVENT_BYTES_MAX);
-    partition->taken = calloc(GROUP_MAX, sizeof(struct app_item *));
-    if (partition->taken == NULL) {
+    partition->attempt = calloc(GROUP_MAX, sizeof(struct app_item *));
+    if (partition->attempt == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a partition");
     }
     TRY(pawl__app_reapply(&partition->seq, reterr));
@@ -462,6 +450,6 @@ bool pawl__app_partition_done(struct app_partition *partition, int64_t deadline_
     pawl__app_batch_done(&partition->batch);
     pawl__arena_done(&partition->arena);
     pawl__buf_done(&partition->bytes);
-    free(partition->taken);
+    free(partition->attempt);
     return true;
 }

@@ -1,7 +1,6 @@
 #include "app/core/seq.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "app/core/batch.h"
 #include "app/definition/descriptor.h"
@@ -12,24 +11,6 @@
 static struct app_key key_of(const struct app_seq *seq, const pawl_seq_value *value)
 {
     return pawl__app_key_seq(seq->app, seq->partition, value->workspace, value->sequence);
-}
-
-/* 0 where none is. */
-static pawl_status number_of(const struct app_seq *seq,
-                             uint16_t sequence,
-                             pawl_view key,
-                             const struct app_value *value,
-                             uint64_t *ret_number,
-                             pawl_error *reterr)
-{
-    struct app_stored stored = { 0, 0 };
-    const char *name =
-        seq->descriptor == NULL ? NULL : pawl__app_sequence_name(seq->descriptor, sequence);
-    TRY(value->found ? pawl__app_stored_decode(
-            APP_SEQ, key, value->bytes, seq->short_too, name, &stored, reterr)
-                     : PAWL_OK);
-    *ret_number = stored.number;
-    return PAWL_OK;
 }
 
 pawl_status pawl__app_seq_stored(const struct app_seq *seq,
@@ -48,46 +29,69 @@ pawl_status pawl__app_seq_stored(const struct app_seq *seq,
         return PAWL_OK;
     }
     return pawl__app_stored_decode(
-        family, view, value.bytes, seq->short_too, NULL, ret_stored, reterr);
+        family, view, value.bytes, seq->accepts_short, NULL, ret_stored, reterr);
 }
 
-/* The stored numbers, 0 where none is, of the sequences that `values` name. What is damaged fails it, or
- * counts as none where it is about to be written anew. */
+/* The sequences whose stored numbers are wanted. */
+struct wanted_numbers {
+    const pawl_seq_value *values; /* only workspace and sequence count */
+    size_t count;
+    int64_t deadline_ns;
+    bool skip_damaged; /* what is damaged counts as nothing: it is about to be written anew */
+};
+
+static pawl_status decode_number(const struct app_seq *seq,
+                                 const pawl_seq_value *of,
+                                 pawl_view key,
+                                 const struct app_value *value,
+                                 uint64_t *ret_number,
+                                 pawl_error *reterr)
+{
+    struct app_stored stored = { 0, 0 };
+    const char *name =
+        seq->descriptor == NULL ? NULL : pawl__app_sequence_name(seq->descriptor, of->sequence);
+
+    TRY(value->found ? pawl__app_stored_decode(
+            APP_SEQ, key, value->bytes, seq->accepts_short, name, &stored, reterr)
+                     : PAWL_OK);
+    *ret_number = stored.number;
+    return PAWL_OK;
+}
+
+/* The stored numbers, 0 where nothing is stored. */
 static pawl_status read_stored(const struct app_seq *seq,
-                               const pawl_seq_value *values,
-                               size_t count,
-                               int64_t deadline_ns,
-                               bool damaged_too,
+                               const struct wanted_numbers *wanted,
                                uint64_t *ret_numbers,
                                pawl_error *reterr)
 {
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    size_t count = wanted->count;
     pawl_view *keys = pawl__arena_take(&arena, (count + 1) * sizeof(*keys));
     struct app_value *found = pawl__arena_take(&arena, (count + 1) * sizeof(*found));
     bool copied = keys != NULL && found != NULL;
 
     for (size_t i = 0; i < count && copied; i++) {
-        struct app_key key = key_of(seq, &values[i]);
+        struct app_key key = key_of(seq, &wanted->values[i]);
         copied = pawl__arena_copy(&arena, pawl__app_key_view(&key), &keys[i]);
     }
     if (!copied) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu numbers", count);
     }
     const struct app_lookup lookup = {
-        .family = APP_SEQ, .keys = keys, .count = count, .deadline_ns = deadline_ns
+        .family = APP_SEQ, .keys = keys, .count = count, .deadline_ns = wanted->deadline_ns
     };
-    pawl_status status = seq->store->ops->get_many(seq->store, &lookup, &arena, found, reterr);
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+    TRY(seq->store->ops->get_many(seq->store, &lookup, &arena, found, reterr));
+    for (size_t i = 0; i < count; i++) {
         ret_numbers[i] = 0;
-        status = number_of(seq,
-                           values[i].sequence,
-                           keys[i],
-                           &found[i],
-                           &ret_numbers[i],
-                           damaged_too ? NULL : reterr);
-        status = status == PAWL_CORRUPT && damaged_too ? PAWL_OK : status;
+        pawl_status status = decode_number(seq,
+                                           &wanted->values[i],
+                                           keys[i],
+                                           &found[i],
+                                           &ret_numbers[i],
+                                           wanted->skip_damaged ? NULL : reterr);
+        TRY(status == PAWL_CORRUPT && wanted->skip_damaged ? PAWL_OK : status);
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status read_numbers(void *context,
@@ -98,7 +102,11 @@ static pawl_status read_numbers(void *context,
                                 uint64_t *ret_numbers,
                                 pawl_error *reterr)
 {
-    pawl_seq_value *values = malloc((count + 1) * sizeof(*values));
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    pawl_seq_value *values = pawl__arena_take(&arena, (count + 1) * sizeof(*values));
+    const struct wanted_numbers wanted = { .values = values,
+                                           .count = count,
+                                           .deadline_ns = deadline_ns };
 
     if (values == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu numbers", count);
@@ -106,10 +114,7 @@ static pawl_status read_numbers(void *context,
     for (size_t i = 0; i < count; i++) {
         values[i] = (pawl_seq_value){ .workspace = workspace, .sequence = sequences[i] };
     }
-    pawl_status status =
-        read_stored(context, values, count, deadline_ns, false, ret_numbers, reterr);
-    free(values);
-    return status;
+    return read_stored(context, &wanted, ret_numbers, reterr);
 }
 
 static pawl_status read_next_offset(void *context, uint64_t *ret_offset, pawl_error *reterr)
@@ -136,26 +141,8 @@ static pawl_status add_number(struct app_batch *batch,
         batch, family, APP_PUT, key, (pawl_view){ bytes, sizeof(bytes) }, reterr);
 }
 
-static pawl_status fill_batch(const struct app_seq *seq,
-                              const pawl_seq_value *values,
-                              const uint64_t *stored,
-                              size_t count,
-                              uint64_t next_offset,
-                              struct app_batch *batch,
-                              pawl_error *reterr)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct app_key key = key_of(seq, &values[i]);
-        const struct app_stored row = { values[i].value, next_offset };
-        if (values[i].value > stored[i]) {
-            TRY(add_number(batch, APP_SEQ, &key, &row, reterr));
-        }
-    }
-    return PAWL_OK;
-}
-
-/* A damaged number is replaced: what comes from the log is the truth, and one bad row must not keep all the
- * others from being stored. */
+/* A damaged number is replaced: what comes from the log is the truth, and one bad row must not keep the others
+ * from being stored. */
 static pawl_status write_numbers(void *context,
                                  const pawl_seq_value *values,
                                  size_t count,
@@ -164,24 +151,24 @@ static pawl_status write_numbers(void *context,
 {
     const struct app_seq *seq = context;
     AUTO(pawl__app_batch_done) struct app_batch batch = { .count = 0 };
+    const struct wanted_numbers wanted = { .values = values, .count = count, .skip_damaged = true };
     struct app_key offset_key = pawl__app_key_offset(seq->app, seq->partition);
-    uint64_t *stored = calloc(count + 1, sizeof(*stored));
+    const struct app_stored offset = { next_offset, next_offset };
+    uint64_t *stored = pawl__arena_take(&batch.arena, (count + 1) * sizeof(*stored));
 
     if (stored == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu numbers", count);
     }
-    const struct app_stored offset = { next_offset, next_offset };
-    pawl_status status = read_stored(seq, values, count, 0, true, stored, reterr);
-    if (status == PAWL_OK) {
-        status = fill_batch(seq, values, stored, count, next_offset, &batch, reterr);
+    TRY(read_stored(seq, &wanted, stored, reterr));
+    for (size_t i = 0; i < count; i++) {
+        struct app_key key = key_of(seq, &values[i]);
+        const struct app_stored row = { values[i].value, next_offset };
+        if (values[i].value > stored[i]) {
+            TRY(add_number(&batch, APP_SEQ, &key, &row, reterr));
+        }
     }
-    free(stored);
-    if (status == PAWL_OK) {
-        status = add_number(&batch, APP_OFFSETS, &offset_key, &offset, reterr);
-    }
-    return status == PAWL_OK
-               ? seq->store->ops->write(seq->store, batch.entries, batch.count, reterr)
-               : status;
+    TRY(add_number(&batch, APP_OFFSETS, &offset_key, &offset, reterr));
+    return seq->store->ops->write(seq->store, batch.entries, batch.count, reterr);
 }
 
 /* --- the log --- */
@@ -210,97 +197,80 @@ pawl_status pawl__app_seq_event_of(const struct app_entry *entry,
     return PAWL_OK;
 }
 
-static pawl_status read_page(const struct app_seq *seq,
-                             uint64_t from,
-                             bool backwards,
-                             struct pawl__arena *arena,
-                             struct app_entry *ret_entries,
-                             size_t *ret_count,
-                             pawl_error *reterr)
-{
-    struct app_key first = pawl__app_key_plog(seq->app, seq->partition, from);
-    struct app_key last = pawl__app_key_plog(seq->app, seq->partition, UINT64_MAX);
-    struct app_range range = {
-        .family = APP_PLOG,
-        .from = pawl__app_key_view(&first),
-        .until = pawl__app_key_view(&last), /* which is never an event's */
-        .backwards = backwards,
-        .limit = backwards ? 1 : APP_PAGE_ENTRIES,
-        .bytes_max = APP_PAGE_BYTES_MAX,
-    };
+struct event_walk {
+    struct pawl__arena arena;
+    app_event_visitor *visitor;
+    void *context;
+};
 
-    return seq->store->ops->scan(seq->store, &range, arena, ret_entries, ret_count, reterr);
+static pawl_status visit_entry(void *context, const struct app_entry *entry, pawl_error *reterr)
+{
+    struct event_walk *walk = context;
+    pawl_app_event event;
+
+    pawl__arena_clear(&walk->arena);
+    TRY(pawl__app_seq_event_of(entry, &walk->arena, &event, reterr));
+    return walk->visitor(walk->context, &event, reterr);
 }
 
-static pawl_status visit_page(const struct app_entry *entries,
-                              size_t count,
-                              struct pawl__arena *arena,
-                              app_event_visitor visitor,
-                              void *context,
-                              uint64_t *ret_last,
-                              pawl_error *reterr)
+/* No event has the last offset of all. */
+static struct app_range range_of(struct app_key *first, struct app_key *end)
 {
-    for (size_t i = 0; i < count; i++) {
-        pawl_app_event event;
-        TRY(pawl__app_seq_event_of(&entries[i], arena, &event, reterr));
-        TRY(visitor(context, &event, reterr));
-        *ret_last = event.plog_offset;
-    }
-    return PAWL_OK;
+    return (struct app_range){ .family = APP_PLOG,
+                               .from = pawl__app_key_view(first),
+                               .until = pawl__app_key_view(end) };
 }
 
 pawl_status pawl__app_seq_walk(const struct app_seq *seq,
                                uint64_t offset,
-                               app_event_visitor visitor,
+                               size_t limit,
+                               app_event_visitor *visitor,
                                void *context,
                                pawl_error *reterr)
 {
-    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
-    struct app_entry *entries = malloc(APP_PAGE_ENTRIES * sizeof(*entries));
-    size_t count = 1;
-    pawl_status status =
-        entries == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a page") : PAWL_OK;
+    struct app_key first = pawl__app_key_plog(seq->app, seq->partition, offset);
+    struct app_key end = pawl__app_key_plog(seq->app, seq->partition, UINT64_MAX);
+    struct app_range range = range_of(&first, &end);
+    struct event_walk walk = { .visitor = visitor, .context = context };
 
-    while (status == PAWL_OK && count > 0) {
-        uint64_t last = 0;
-        pawl__arena_clear(&arena);
-        status = read_page(seq, offset, false, &arena, entries, &count, reterr);
-        if (status == PAWL_OK) {
-            status = visit_page(entries, count, &arena, visitor, context, &last, reterr);
-        }
-        offset = last + 1;
-    }
-    free(entries);
+    range.limit = limit;
+    pawl_status status = pawl__app_store_walk(seq->store, &range, visit_entry, &walk, reterr);
+    pawl__arena_done(&walk.arena);
     return status;
 }
 
+static pawl_status read_last(const struct app_seq *seq, struct app_page *page, pawl_error *reterr)
+{
+    struct app_key first = pawl__app_key_plog(seq->app, seq->partition, 0);
+    struct app_key end = pawl__app_key_plog(seq->app, seq->partition, UINT64_MAX);
+    struct app_range range = range_of(&first, &end);
+
+    range.backwards = true;
+    range.limit = 1;
+    return pawl__app_store_scan(seq->store, &range, page, reterr);
+}
+
 pawl_status pawl__app_seq_last(const struct app_seq *seq,
-                               struct pawl__arena *arena,
+                               struct app_page *page,
                                bool *ret_found,
                                pawl_app_event *ret_event,
                                pawl_error *reterr)
 {
-    struct app_entry entry;
-    size_t count = 0;
-
-    TRY(read_page(seq, 0, true, arena, &entry, &count, reterr));
-    if (count > 0) {
-        TRY(pawl__app_seq_event_of(&entry, arena, ret_event, reterr));
-    }
-    *ret_found = count > 0;
-    return PAWL_OK;
+    TRY(read_last(seq, page, reterr));
+    *ret_found = page->count > 0;
+    return page->count == 0
+               ? PAWL_OK
+               : pawl__app_seq_event_of(page->entries, &page->arena, ret_event, reterr);
 }
 
 pawl_status pawl__app_seq_end(const struct app_seq *seq, uint64_t *ret_offset, pawl_error *reterr)
 {
-    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
-    struct app_entry entry;
-    size_t count = 0;
+    AUTO(pawl__app_page_done) struct app_page page = { .count = 0 };
     uint64_t offset = 0;
 
-    TRY(read_page(seq, 0, true, &arena, &entry, &count, reterr));
-    if (count > 0 && !pawl__app_key_number(APP_PLOG, entry.key, &offset)) {
-        TRY(pawl__fail(reterr, PAWL_CORRUPT, "the log has a key that is none"));
+    TRY(read_last(seq, &page, reterr));
+    if (page.count > 0 && !pawl__app_key_number(APP_PLOG, page.entries[0].key, &offset)) {
+        return pawl__fail(reterr, PAWL_CORRUPT, "the log has a key that is none");
     }
     *ret_offset = offset;
     return PAWL_OK;
@@ -308,55 +278,49 @@ pawl_status pawl__app_seq_end(const struct app_seq *seq, uint64_t *ret_offset, p
 
 /* --- actualization --- */
 
-struct walk {
+struct actualization {
     pawl_seq_batcher batcher;
     void *context;
-    pawl_seq_value *values;
-    size_t room;
+    struct pawl__arena arena;
 };
 
-static pawl_status hand_on(void *context, const pawl_app_event *event, pawl_error *reterr)
+static pawl_status batch_event(void *context, const pawl_app_event *event, pawl_error *reterr)
 {
-    struct walk *walk = context;
+    struct actualization *to = context;
 
-    if (event->number_count > walk->room) {
-        pawl_seq_value *values = realloc(walk->values, event->number_count * sizeof(*values));
-        if (values == NULL) {
-            return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu numbers", event->number_count);
-        }
-        walk->values = values;
-        walk->room = event->number_count;
+    pawl__arena_clear(&to->arena);
+    pawl_seq_value *values =
+        pawl__arena_take(&to->arena, (event->number_count + 1) * sizeof(*values));
+    if (values == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu numbers", event->number_count);
     }
     for (size_t i = 0; i < event->number_count; i++) {
-        walk->values[i] = (pawl_seq_value){ event->workspace,
-                                            event->numbers[i].sequence,
-                                            event->numbers[i].number };
+        values[i] = (pawl_seq_value){ event->workspace,
+                                      event->numbers[i].sequence,
+                                      event->numbers[i].number };
     }
-    return walk->batcher(
-        walk->context, walk->values, event->number_count, event->plog_offset, reterr);
+    return to->batcher(to->context, values, event->number_count, event->plog_offset, reterr);
 }
 
-/* Numbers are stored behind the log, never ahead of it: events that they cover were lost, and going
- * on would leave a hole. */
+/* Numbers are stored after the log has them, never before. When they are ahead of it, events were lost, and
+ * continuing would leave a hole. */
 static pawl_status check_end(const struct app_seq *seq, uint64_t offset, pawl_error *reterr)
 {
-    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    AUTO(pawl__app_page_done) struct app_page page = { .count = 0 };
     pawl_app_event last = { .plog_offset = 0 };
     bool found = false;
-    pawl_status status =
-        offset <= 1 ? PAWL_OK : pawl__app_seq_last(seq, &arena, &found, &last, reterr);
 
-    if (status == PAWL_OK && offset > 1 && (!found || last.plog_offset < offset - 1)) {
-        status = pawl__fail_advised(reterr,
+    TRY(offset <= 1 ? PAWL_OK : pawl__app_seq_last(seq, &page, &found, &last, reterr));
+    return offset <= 1 || last.plog_offset >= offset - 1
+               ? PAWL_OK
+               : pawl__fail_advised(reterr,
                                     PAWL_CORRUPT,
                                     "numbers are stored up to offset %" PRIu64
                                     ", the log of partition %u ends at %" PRIu64
                                     ": restore the log from a backup",
                                     offset - 1,
                                     seq->partition,
-                                    found ? last.plog_offset : 0);
-    }
-    return status;
+                                    last.plog_offset);
 }
 
 static pawl_status actualize(void *context,
@@ -365,13 +329,11 @@ static pawl_status actualize(void *context,
                              void *batcher_context,
                              pawl_error *reterr)
 {
-    struct walk walk = { .batcher = batcher, .context = batcher_context };
-    pawl_status status = check_end(context, offset, reterr);
+    struct actualization to = { .batcher = batcher, .context = batcher_context };
 
-    if (status == PAWL_OK) {
-        status = pawl__app_seq_walk(context, offset, hand_on, &walk, reterr);
-    }
-    free(walk.values);
+    TRY(check_end(context, offset, reterr));
+    pawl_status status = pawl__app_seq_walk(context, offset, 0, batch_event, &to, reterr);
+    pawl__arena_done(&to.arena);
     return status;
 }
 

@@ -10,7 +10,7 @@ struct app_seq {
     struct app_store *store;
     uint32_t app;
     uint16_t partition;
-    bool short_too;                        /* a store of format 1 that is only read: see stored.h */
+    bool accepts_short;                    /* a store of format 1 that is only read: see stored.h */
     const pawl_app_descriptor *descriptor; /* for names in messages; NULL: there are numbers */
     bool numbered;                         /* each number of an own sequence is a key (NUMBERS) */
 };
@@ -18,22 +18,24 @@ struct app_seq {
 /* `seq` outlives the sequencer. */
 pawl_seq_storage pawl__app_seq_storage(struct app_seq *seq);
 
-/* Takes an event of the log. What it holds is valid during the call. */
-typedef pawl_status (*app_event_visitor)(void *context,
-                                         const pawl_app_event *event,
-                                         pawl_error *reterr);
+/* An event of the log. What it holds is valid during the call. */
+typedef pawl_status app_event_visitor(void *context,
+                                      const pawl_app_event *event,
+                                      pawl_error *reterr);
 
-/* Hands the events of a partition from `offset` on to the visitor, in order. CORRUPT: one cannot be
- * read, or lies at an offset that it does not name; UNSUPPORTED: a newer version wrote it. */
+/* Calls the visitor with the events of a partition from `offset` on, in order; `limit` at the most, 0: all of
+ * them. CORRUPT: one cannot be read, or stands at an offset that it does not name; UNSUPPORTED: a newer version
+ * wrote it. */
 PAWL_MUST_USE pawl_status pawl__app_seq_walk(const struct app_seq *seq,
                                              uint64_t offset,
-                                             app_event_visitor visitor,
+                                             size_t limit,
+                                             app_event_visitor *visitor,
                                              void *context,
                                              pawl_error *reterr);
 
-/* The last event of the log, views in the arena. *ret_found false: the log is empty. */
+/* The last event of the log, views in the page. *ret_found false: the log is empty. */
 PAWL_MUST_USE pawl_status pawl__app_seq_last(const struct app_seq *seq,
-                                             struct pawl__arena *arena,
+                                             struct app_page *page,
                                              bool *ret_found,
                                              pawl_app_event *ret_event,
                                              pawl_error *reterr);

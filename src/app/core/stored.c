@@ -41,7 +41,7 @@ static pawl_status fail_damaged(
     struct pawl__buf place = BUF_OVER(space);
     struct app_key_parts parts;
 
-    if (name != NULL && family == APP_SEQ && pawl__app_key_take(family, key, &parts)) {
+    if (name != NULL && family == APP_SEQ && pawl__app_key_parse(family, key, &parts)) {
         pawl__buf_add_format(&place, "sequence '%s' of workspace %" PRIu64, name, parts.workspace);
     } else {
         pawl__app_key_describe(family, key, &place);
@@ -57,7 +57,7 @@ static pawl_status fail_damaged(
 pawl_status pawl__app_stored_decode(enum app_family family,
                                     pawl_view key,
                                     pawl_view bytes,
-                                    bool short_too,
+                                    bool accepts_short,
                                     const char *name,
                                     struct app_stored *ret_stored,
                                     pawl_error *reterr)
@@ -66,7 +66,7 @@ pawl_status pawl__app_stored_decode(enum app_family family,
     pawl_view rest = bytes;
     uint32_t crc = 0;
 
-    if (short_too && bytes.len == APP_STORED_SHORT_BYTES) {
+    if (accepts_short && bytes.len == APP_STORED_SHORT_BYTES) {
         (void)!pawl__view_take_u64be(&rest, &ret_stored->number);
         ret_stored->offset = 0;
         return PAWL_OK;

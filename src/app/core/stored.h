@@ -5,7 +5,7 @@
  *   u32  crc32c of the key and of the two
  *
  * All integers big-endian. The key is under the checksum, so that a row which was copied elsewhere is found.
- * Format 1 had the number alone: read where `short_too` says so, see app_format.c. Pure. */
+ * Format 1 had the number alone: read where `accepts_short` says so, see format.c. Pure. */
 #ifndef PAWL_APP_CORE_STORED_H
 #define PAWL_APP_CORE_STORED_H
 
@@ -27,7 +27,7 @@ void pawl__app_stored_encode(const struct app_key *key,
 PAWL_MUST_USE pawl_status pawl__app_stored_decode(enum app_family family,
                                                   pawl_view key,
                                                   pawl_view bytes,
-                                                  bool short_too,
+                                                  bool accepts_short,
                                                   const char *name,
                                                   struct app_stored *ret_stored,
                                                   pawl_error *reterr);

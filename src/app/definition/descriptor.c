@@ -269,7 +269,7 @@ static bool copy_kind(struct pawl__arena *arena, pawl_app_kind *kind)
     return copied;
 }
 
-pawl_status pawl__app_definition_take(const pawl_app_descriptor *descriptor,
+pawl_status pawl__app_definition_copy(const pawl_app_descriptor *descriptor,
                                       struct app_definition *definition,
                                       pawl_error *reterr)
 {

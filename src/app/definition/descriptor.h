@@ -18,7 +18,7 @@ struct app_definition {
 void pawl__app_definition_done(struct app_definition *definition);
 
 /* Checks and copies. INVALID names what is wrong. `definition` is to be emptied after a failure, too. */
-PAWL_MUST_USE pawl_status pawl__app_definition_take(const pawl_app_descriptor *descriptor,
+PAWL_MUST_USE pawl_status pawl__app_definition_copy(const pawl_app_descriptor *descriptor,
                                                     struct app_definition *definition,
                                                     pawl_error *reterr);
 

@@ -219,5 +219,5 @@ pawl_status pawl__app_definition_read(pawl_view text,
     TRY(read_name(&object, &descriptor.name, reterr));
     TRY(read_numbers(&object, &descriptor, reterr));
     TRY(read_kinds(&object, &arena, &descriptor, reterr));
-    return pawl__app_definition_take(&descriptor, definition, reterr);
+    return pawl__app_definition_copy(&descriptor, definition, reterr);
 }

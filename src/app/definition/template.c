@@ -155,10 +155,10 @@ static pawl_status write_value(struct writer *writer, json_t *value, pawl_error 
     return pawl__json_dump(value, &writer->text, reterr);
 }
 
-static pawl_status keep(const struct writer *writer,
-                        struct pawl__arena *arena,
-                        struct app_text *ret_text,
-                        pawl_error *reterr)
+static pawl_status copy_out(const struct writer *writer,
+                            struct pawl__arena *arena,
+                            struct app_text *ret_text,
+                            pawl_error *reterr)
 {
     struct app_text text = { .hole_count = writer->count };
 
@@ -191,7 +191,7 @@ static pawl_status write_template(json_t *json,
         status = write_value(&writer, json, reterr);
     }
     if (status == PAWL_OK) {
-        status = keep(&writer, arena, ret_text, reterr);
+        status = copy_out(&writer, arena, ret_text, reterr);
     }
     free(writer.holes);
     pawl__buf_done(&writer.text);

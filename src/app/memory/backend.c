@@ -1,6 +1,4 @@
 /* An application in memory: the reference for the others. */
-#include "app/memory/backend.h"
-
 #include <stdlib.h>
 
 #include "app/core/backend.h"
@@ -11,9 +9,10 @@
 struct memory {
     struct app_store base;
     struct pawl__lock lock; /* covers the families and the anchor */
+    bool lock_ready;
     char *anchor;
     size_t anchor_len;
-    struct ordered families[APP_FAMILY_COUNT];
+    struct app_ordered families[APP_FAMILY_COUNT];
 };
 
 static void close_memory(struct app_store *store)
@@ -21,24 +20,13 @@ static void close_memory(struct app_store *store)
     struct memory *memory = (struct memory *)store;
 
     for (size_t i = 0; i < APP_FAMILY_COUNT; i++) {
-        pawl__ordered_done(&memory->families[i]);
+        pawl__app_ordered_done(&memory->families[i]);
     }
     free(memory->anchor);
-    pawl__lock_done(&memory->lock);
-    free(memory);
-}
-
-uint64_t pawl__app_memory_compared(struct app_store *store)
-{
-    struct memory *memory = (struct memory *)store;
-    uint64_t compared = 0;
-
-    pawl__lock(&memory->lock);
-    for (size_t i = 0; i < APP_FAMILY_COUNT; i++) {
-        compared += memory->families[i].compared;
+    if (memory->lock_ready) {
+        pawl__lock_done(&memory->lock);
     }
-    pawl__unlock(&memory->lock);
-    return compared;
+    free(memory);
 }
 
 /* --- reading --- */
@@ -50,12 +38,10 @@ static pawl_status get_many_locked(struct memory *memory,
                                    pawl_error *reterr) REQUIRES_LOCK(memory->lock)
 {
     for (size_t i = 0; i < lookup->count; i++) {
-        const struct ordered_cell *cell =
-            pawl__ordered_find(&memory->families[lookup->family], lookup->keys[i]);
-        ret_values[i] = (struct app_value){ .found = cell != NULL };
-        if (cell != NULL && !pawl__arena_copy(arena, cell->value, &ret_values[i].bytes)) {
-            return pawl__fail(reterr, PAWL_NOMEM, "no memory for a value");
-        }
+        const struct app_ordered_cell *cell =
+            pawl__app_ordered_find(&memory->families[lookup->family], lookup->keys[i]);
+        TRY(pawl__app_value_copy(
+            &ret_values[i], cell == NULL ? NULL : &cell->value, arena, reterr));
     }
     return PAWL_OK;
 }
@@ -74,62 +60,49 @@ static pawl_status get_many(struct app_store *store,
     return status;
 }
 
-/* Where a walk of the range begins; NULL: the range is empty. *ret_end: behind the last one of the walk. */
-static struct ordered_cell *begin_walk(struct ordered *family,
-                                       const struct app_range *range,
-                                       struct ordered_cell **ret_end)
+/* Where a walk of the range begins; NULL: the range is empty. *ret_end: after the last one of the walk. */
+static struct app_ordered_cell *begin_walk(struct app_ordered *family,
+                                           const struct app_range *range,
+                                           struct app_ordered_cell **ret_end)
 {
-    struct ordered_cell *first = pawl__ordered_from(family, range->from);
+    struct app_ordered_cell *first = pawl__app_ordered_from(family, range->from);
     bool bound = range->until.len > 0;
 
-    if (first == NULL || (bound && pawl__ordered_compare(first->key, range->until) >= 0)) {
+    if (first == NULL || (bound && pawl__app_ordered_compare(first->key, range->until) >= 0)) {
         return NULL;
     }
-    struct ordered_cell *behind = bound ? pawl__ordered_from(family, range->until) : NULL;
-    *ret_end = range->backwards ? first->before : behind;
+    struct app_ordered_cell *after = bound ? pawl__app_ordered_from(family, range->until) : NULL;
+    *ret_end = range->backwards ? first->before : after;
     if (!range->backwards) {
         return first;
     }
-    return behind == NULL ? family->last : behind->before;
+    return after == NULL ? family->last : after->before;
 }
 
 static pawl_status scan_locked(struct memory *memory,
                                const struct app_range *range,
-                               struct pawl__arena *arena,
-                               struct app_entry *ret_entries,
-                               size_t *ret_count,
+                               struct app_page *page,
                                pawl_error *reterr) REQUIRES_LOCK(memory->lock)
 {
-    struct ordered_cell *end = NULL;
-    struct ordered_cell *cell = begin_walk(&memory->families[range->family], range, &end);
-    size_t bytes = 0;
-    size_t count = 0;
+    struct app_ordered_cell *end = NULL;
+    struct app_ordered_cell *cell = begin_walk(&memory->families[range->family], range, &end);
 
-    while (cell != NULL && cell != end && count < range->limit && bytes <= range->bytes_max) {
-        struct app_entry *entry = &ret_entries[count++];
-        *entry = (struct app_entry){ .family = range->family };
-        if (!pawl__arena_copy(arena, cell->key, &entry->key)
-            || !pawl__arena_copy(arena, cell->value, &entry->value)) {
-            return pawl__fail(reterr, PAWL_NOMEM, "no memory for a page");
-        }
-        bytes += cell->key.len + cell->value.len;
+    while (cell != NULL && cell != end && pawl__app_page_has_room(page, range)) {
+        TRY(pawl__app_page_add(page, range->family, cell->key, cell->value, reterr));
         cell = range->backwards ? cell->before : cell->after[0];
     }
-    *ret_count = count;
     return PAWL_OK;
 }
 
 static pawl_status scan(struct app_store *store,
                         const struct app_range *range,
-                        struct pawl__arena *arena,
-                        struct app_entry *ret_entries,
-                        size_t *ret_count,
+                        struct app_page *page,
                         pawl_error *reterr)
 {
     struct memory *memory = (struct memory *)store;
 
     pawl__lock(&memory->lock);
-    pawl_status status = scan_locked(memory, range, arena, ret_entries, ret_count, reterr);
+    pawl_status status = scan_locked(memory, range, page, reterr);
     pawl__unlock(&memory->lock);
     return status;
 }
@@ -143,14 +116,15 @@ static pawl_status check_inserts_locked(struct memory *memory,
 {
     for (size_t i = 0; i < count; i++) {
         if (entries[i].mode == APP_INSERT
-            && pawl__ordered_find(&memory->families[entries[i].family], entries[i].key) != NULL) {
+            && pawl__app_ordered_find(&memory->families[entries[i].family], entries[i].key)
+                   != NULL) {
             return pawl__app_store_conflict(&entries[i], reterr);
         }
     }
     return PAWL_OK;
 }
 
-static void free_cells(struct ordered_cell **cells, size_t count)
+static void free_cells(struct app_ordered_cell **cells, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         free(cells[i]);
@@ -159,15 +133,15 @@ static void free_cells(struct ordered_cell **cells, size_t count)
 }
 
 /* A cell for each entry, but for those that delete. */
-static struct ordered_cell **make_cells_locked(struct memory *memory,
-                                               const struct app_entry *entries,
-                                               size_t count) REQUIRES_LOCK(memory->lock)
+static struct app_ordered_cell **make_cells_locked(struct memory *memory,
+                                                   const struct app_entry *entries,
+                                                   size_t count) REQUIRES_LOCK(memory->lock)
 {
-    struct ordered_cell **cells = calloc(count + 1, sizeof(*cells));
+    struct app_ordered_cell **cells = calloc(count + 1, sizeof(*cells));
 
     for (size_t i = 0; i < count && cells != NULL; i++) {
         if (entries[i].mode != APP_DELETE) {
-            cells[i] = pawl__ordered_cell(
+            cells[i] = pawl__app_ordered_cell(
                 &memory->families[entries[i].family], entries[i].key, entries[i].value);
             if (cells[i] == NULL) {
                 free_cells(cells, i);
@@ -184,16 +158,16 @@ static pawl_status write_locked(struct memory *memory,
                                 pawl_error *reterr) REQUIRES_LOCK(memory->lock)
 {
     TRY(check_inserts_locked(memory, entries, count, reterr));
-    struct ordered_cell **cells = make_cells_locked(memory, entries, count);
+    struct app_ordered_cell **cells = make_cells_locked(memory, entries, count);
     if (cells == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu entries", count);
     }
     for (size_t i = 0; i < count; i++) {
-        struct ordered *family = &memory->families[entries[i].family];
+        struct app_ordered *family = &memory->families[entries[i].family];
         if (cells[i] == NULL) {
-            pawl__ordered_delete(family, entries[i].key);
+            pawl__app_ordered_delete(family, entries[i].key);
         } else {
-            pawl__ordered_put(family, cells[i]);
+            pawl__app_ordered_put(family, cells[i]);
         }
     }
     free(cells);
@@ -252,23 +226,18 @@ pawl_status pawl__app_memory_open(const struct pawl__location *location,
         .read_anchor = read_anchor,
         .write_anchor = write_anchor,
     };
-    struct memory *memory = calloc(1, sizeof(*memory));
+    AUTO(pawl__app_store_close_p) struct app_store *store = NULL;
 
     (void)location;
     (void)setup;
-    if (memory == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
-    }
-    pawl_status status = pawl__lock_init(&memory->lock, reterr);
-    if (status != PAWL_OK) {
-        free(memory);
-        return status;
-    }
+    TRY(pawl__app_store_new(sizeof(struct memory), &ops, &store, reterr));
+    struct memory *memory = (struct memory *)store;
     for (size_t i = 0; i < APP_FAMILY_COUNT; i++) {
-        pawl__ordered_init(&memory->families[i]);
+        pawl__app_ordered_init(&memory->families[i]);
     }
-    memory->base.ops = &ops;
+    TRY(pawl__lock_init(&memory->lock, reterr));
+    memory->lock_ready = true;
     memory->base.anchor_name = "memory";
-    *(struct app_store **)ret_store = &memory->base;
+    *(struct app_store **)ret_store = STEAL(store);
     return PAWL_OK;
 }

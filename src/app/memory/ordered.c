@@ -5,7 +5,7 @@
 
 #include "base/core/macros.h"
 
-int pawl__ordered_compare(pawl_view a, pawl_view b)
+int pawl__app_ordered_compare(pawl_view a, pawl_view b)
 {
     size_t len = MIN(a.len, b.len);
     int order = len == 0 ? 0 : memcmp(a.data, b.data, len);
@@ -13,37 +13,37 @@ int pawl__ordered_compare(pawl_view a, pawl_view b)
     return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
 }
 
-static int compare(struct ordered *ordered, pawl_view a, pawl_view b)
+static int compare(struct app_ordered *ordered, pawl_view a, pawl_view b)
 {
     ordered->compared++;
-    return pawl__ordered_compare(a, b);
+    return pawl__app_ordered_compare(a, b);
 }
 
-void pawl__ordered_init(struct ordered *ordered)
+void pawl__app_ordered_init(struct app_ordered *ordered)
 {
-    *ordered = (struct ordered){ .random = pawl__prng_seeded(1) };
+    *ordered = (struct app_ordered){ .random = pawl__prng_seeded(1) };
 }
 
-void pawl__ordered_done(struct ordered *ordered)
+void pawl__app_ordered_done(struct app_ordered *ordered)
 {
-    for (struct ordered_cell *cell = ordered->first[0]; cell != NULL;) {
-        struct ordered_cell *after = cell->after[0];
+    for (struct app_ordered_cell *cell = ordered->first[0]; cell != NULL;) {
+        struct app_ordered_cell *after = cell->after[0];
         free(cell);
         cell = after;
     }
-    pawl__ordered_init(ordered);
+    pawl__app_ordered_init(ordered);
 }
 
 /* The links, by level, that lead to the first cell whose key is not below this one. */
-static void find_links(struct ordered *ordered,
+static void find_links(struct app_ordered *ordered,
                        pawl_view key,
-                       struct ordered_cell **ret_links[ORDERED_HEIGHT_MAX],
-                       struct ordered_cell **ret_before)
+                       struct app_ordered_cell **ret_links[ORDERED_HEIGHT_MAX],
+                       struct app_ordered_cell **ret_before)
 {
-    struct ordered_cell *before = NULL;
+    struct app_ordered_cell *before = NULL;
 
     for (unsigned level = ORDERED_HEIGHT_MAX; level-- > 0;) {
-        struct ordered_cell **link =
+        struct app_ordered_cell **link =
             before == NULL ? &ordered->first[level] : &before->after[level];
         while (*link != NULL && compare(ordered, (*link)->key, key) < 0) {
             before = *link;
@@ -54,24 +54,24 @@ static void find_links(struct ordered *ordered,
     *ret_before = before;
 }
 
-struct ordered_cell *pawl__ordered_from(struct ordered *ordered, pawl_view key)
+struct app_ordered_cell *pawl__app_ordered_from(struct app_ordered *ordered, pawl_view key)
 {
-    struct ordered_cell **links[ORDERED_HEIGHT_MAX];
-    struct ordered_cell *before = NULL;
+    struct app_ordered_cell **links[ORDERED_HEIGHT_MAX];
+    struct app_ordered_cell *before = NULL;
 
     find_links(ordered, key, links, &before);
     return *links[0];
 }
 
-struct ordered_cell *pawl__ordered_find(struct ordered *ordered, pawl_view key)
+struct app_ordered_cell *pawl__app_ordered_find(struct app_ordered *ordered, pawl_view key)
 {
-    struct ordered_cell *cell = pawl__ordered_from(ordered, key);
+    struct app_ordered_cell *cell = pawl__app_ordered_from(ordered, key);
 
     return cell != NULL && compare(ordered, cell->key, key) == 0 ? cell : NULL;
 }
 
 /* One in four is a level higher than the others. */
-static unsigned draw_height(struct ordered *ordered)
+static unsigned draw_height(struct app_ordered *ordered)
 {
     unsigned height = 1;
 
@@ -83,11 +83,13 @@ static unsigned draw_height(struct ordered *ordered)
     return height;
 }
 
-struct ordered_cell *pawl__ordered_cell(struct ordered *ordered, pawl_view key, pawl_view value)
+struct app_ordered_cell *pawl__app_ordered_cell(struct app_ordered *ordered,
+                                                pawl_view key,
+                                                pawl_view value)
 {
     unsigned height = draw_height(ordered);
-    struct ordered_cell *cell = NULL;
-    size_t links = height * sizeof(struct ordered_cell *);
+    struct app_ordered_cell *cell = NULL;
+    size_t links = height * sizeof(struct app_ordered_cell *);
 
     cell = malloc(sizeof(*cell) + links + key.len + value.len);
     if (cell == NULL) {
@@ -100,15 +102,15 @@ struct ordered_cell *pawl__ordered_cell(struct ordered *ordered, pawl_view key, 
     if (value.len > 0) {
         memcpy(&bytes[key.len], value.data, value.len);
     }
-    *cell = (struct ordered_cell){ .key = { bytes, key.len },
-                                   .value = { &bytes[key.len], value.len },
-                                   .height = height };
+    *cell = (struct app_ordered_cell){ .key = { bytes, key.len },
+                                       .value = { &bytes[key.len], value.len },
+                                       .height = height };
     return cell;
 }
 
-static void set_before(struct ordered *ordered,
-                       struct ordered_cell *cell,
-                       struct ordered_cell *before)
+static void set_before(struct app_ordered *ordered,
+                       struct app_ordered_cell *cell,
+                       struct app_ordered_cell *before)
 {
     if (cell == NULL) {
         ordered->last = before;
@@ -117,11 +119,11 @@ static void set_before(struct ordered *ordered,
     }
 }
 
-static void take_out(struct ordered *ordered,
-                     struct ordered_cell **links[ORDERED_HEIGHT_MAX],
-                     struct ordered_cell *before)
+static void remove_cell(struct app_ordered *ordered,
+                        struct app_ordered_cell **links[ORDERED_HEIGHT_MAX],
+                        struct app_ordered_cell *before)
 {
-    struct ordered_cell *cell = *links[0];
+    struct app_ordered_cell *cell = *links[0];
 
     for (unsigned level = 0; level < cell->height; level++) {
         *links[level] = cell->after[level];
@@ -131,14 +133,14 @@ static void take_out(struct ordered *ordered,
     free(cell);
 }
 
-void pawl__ordered_put(struct ordered *ordered, struct ordered_cell *cell)
+void pawl__app_ordered_put(struct app_ordered *ordered, struct app_ordered_cell *cell)
 {
-    struct ordered_cell **links[ORDERED_HEIGHT_MAX];
-    struct ordered_cell *before = NULL;
+    struct app_ordered_cell **links[ORDERED_HEIGHT_MAX];
+    struct app_ordered_cell *before = NULL;
 
     find_links(ordered, cell->key, links, &before);
     if (*links[0] != NULL && compare(ordered, (*links[0])->key, cell->key) == 0) {
-        take_out(ordered, links, before);
+        remove_cell(ordered, links, before);
     }
     for (unsigned level = 0; level < cell->height; level++) {
         cell->after[level] = *links[level];
@@ -149,13 +151,13 @@ void pawl__ordered_put(struct ordered *ordered, struct ordered_cell *cell)
     ordered->count++;
 }
 
-void pawl__ordered_delete(struct ordered *ordered, pawl_view key)
+void pawl__app_ordered_delete(struct app_ordered *ordered, pawl_view key)
 {
-    struct ordered_cell **links[ORDERED_HEIGHT_MAX];
-    struct ordered_cell *before = NULL;
+    struct app_ordered_cell **links[ORDERED_HEIGHT_MAX];
+    struct app_ordered_cell *before = NULL;
 
     find_links(ordered, key, links, &before);
     if (*links[0] != NULL && compare(ordered, (*links[0])->key, key) == 0) {
-        take_out(ordered, links, before);
+        remove_cell(ordered, links, before);
     }
 }

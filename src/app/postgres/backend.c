@@ -54,20 +54,22 @@ pawl_status pawl__app_pg_failed(struct app_postgres *self, pawl_status status, p
     return atomic_load(&self->lost) ? fail_lost(reterr) : status;
 }
 
-void pawl__app_pg_stray(struct app_postgres *self, int64_t session)
+void pawl__app_pg_add_orphan(struct app_postgres *self, int64_t session)
 {
     pawl__lock(&self->lock);
-    REQUIRE(self->stray_count < COUNT_OF(self->strays)); /* one a connection, see settle_locked */
-    self->strays[self->stray_count++] = session;
+    REQUIRE(self->orphan_count
+            < COUNT_OF(self->orphans)); /* one a connection, see end_orphans_locked */
+    self->orphans[self->orphan_count++] = session;
     pawl__unlock(&self->lock);
 }
 
-static pawl_status settle_locked(struct app_postgres *self, struct pawl__pg *pg, pawl_error *reterr)
-    REQUIRES_LOCK(self->lock)
+static pawl_status end_orphans_locked(struct app_postgres *self,
+                                      struct pawl__pg *pg,
+                                      pawl_error *reterr) REQUIRES_LOCK(self->lock)
 {
-    while (self->stray_count > 0) {
+    while (self->orphan_count > 0) {
         AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-        int64_t session = self->strays[self->stray_count - 1];
+        int64_t session = self->orphans[self->orphan_count - 1];
         TRY(pawl__pg_exec(pg,
                           APP_PG_END_SESSION,
                           PG_ARGS(pawl__pg_i64(self->app), pawl__pg_i64(session)),
@@ -79,7 +81,7 @@ static pawl_status settle_locked(struct app_postgres *self, struct pawl__pg *pg,
                               "server process %" PRId64 " has an unfinished write and does not end",
                               session);
         }
-        self->stray_count--;
+        self->orphan_count--;
     }
     return PAWL_OK;
 }
@@ -100,7 +102,7 @@ pawl_status pawl__app_pg_borrow(struct app_postgres *self,
     if (status == PAWL_OK) {
         pawl__pg_set_deadline(ret_borrowed->pg, deadline_ns == INT64_MAX ? 0 : deadline_ns);
         pawl__lock(&self->lock);
-        status = settle_locked(self, ret_borrowed->pg, &error);
+        status = end_orphans_locked(self, ret_borrowed->pg, &error);
         pawl__unlock(&self->lock);
     } else if (status == PAWL_TIMEOUT) {
         status = pawl__fail(&error, PAWL_BUSY, "all connections to the database are in use");
@@ -202,9 +204,9 @@ static pawl_status fail_owned(struct app_postgres *self, struct pawl__pg *pg, pa
 }
 
 /* `pg` keeps the lock until the pool has a connection that holds it. */
-static pawl_status take_ownership(struct app_postgres *self,
-                                  struct pawl__pg *pg,
-                                  pawl_error *reterr)
+static pawl_status claim_ownership(struct app_postgres *self,
+                                   struct pawl__pg *pg,
+                                   pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     char host[HOST_NAME_MAX + 1] = "";
@@ -250,7 +252,7 @@ static pawl_status connect_all(struct app_postgres *self,
     } else {
         TRY(find(self, pg, options->app_name == NULL ? "" : options->app_name, reterr));
     }
-    TRY(take_ownership(self, pg, reterr));
+    TRY(claim_ownership(self, pg, reterr));
     snprintf(self->settings,
              sizeof(self->settings),
              SESSION_SETTINGS "; SELECT app_hold(%" PRIu32 ", %" PRId64 ")",
@@ -330,22 +332,16 @@ pawl_status pawl__app_postgres_open(const struct pawl__location *location,
         .read_anchor = pawl__app_pg_read_anchor,
         .write_anchor = pawl__app_pg_write_anchor,
     };
+    AUTO(pawl__app_store_close_p) struct app_store *store = NULL;
     struct app_store_options options = *(const struct app_store_options *)setup;
 
     TRY(check_app_name(location, &options, reterr));
     options.app_name = options.app_name == NULL ? location->app : options.app_name;
-    struct app_postgres *self = calloc(1, sizeof(*self));
-    if (self == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
-    }
-    self->base.ops = &ops;
+    TRY(pawl__app_store_new(sizeof(struct app_postgres), &ops, &store, reterr));
+    struct app_postgres *self = (struct app_postgres *)store;
     self->base.name = self->name;
     self->base.anchor_name = "column 'anchor' of table pawl.apps";
-    pawl_status status = open_at(self, location, &options, reterr);
-    if (status != PAWL_OK) {
-        close_store(&self->base);
-        return status;
-    }
-    *(struct app_store **)ret_store = &self->base;
+    TRY(open_at(self, location, &options, reterr));
+    *(struct app_store **)ret_store = STEAL(store);
     return PAWL_OK;
 }

@@ -13,10 +13,10 @@
 
 struct app_postgres {
     struct app_store base;
-    struct pawl__lock lock; /* covers strays */
+    struct pawl__lock lock; /* covers orphans */
     bool lock_ready;
-    int64_t strays[PAWL__PG_POOL_MAX]; /* sessions that may still commit what we lost sight of */
-    size_t stray_count;
+    int64_t orphans[PAWL__PG_POOL_MAX]; /* sessions that may still commit what we lost sight of */
+    size_t orphan_count;
     atomic_bool lost; /* another process has it now */
     struct app_lease lease;
     uint32_t app;
@@ -37,26 +37,13 @@ PAWL_MUST_USE pawl_status pawl__app_pg_borrow(struct app_postgres *self,
 pawl_status pawl__app_pg_failed(struct app_postgres *self, pawl_status status, pawl_error *reterr);
 
 /* This session was writing when the link to it was lost. */
-void pawl__app_pg_stray(struct app_postgres *self, int64_t session);
+void pawl__app_pg_add_orphan(struct app_postgres *self, int64_t session);
 
-pawl_status pawl__app_pg_get_many(struct app_store *store,
-                                  const struct app_lookup *lookup,
-                                  struct pawl__arena *arena,
-                                  struct app_value *ret_values,
-                                  pawl_error *reterr);
-pawl_status pawl__app_pg_scan(struct app_store *store,
-                              const struct app_range *range,
-                              struct pawl__arena *arena,
-                              struct app_entry *ret_entries,
-                              size_t *ret_count,
-                              pawl_error *reterr);
-pawl_status pawl__app_pg_read_anchor(struct app_store *store,
-                                     struct pawl__buf *text,
-                                     pawl_error *reterr);
-pawl_status pawl__app_pg_write_anchor(struct app_store *store, pawl_view text, pawl_error *reterr);
-pawl_status pawl__app_pg_write(struct app_store *store,
-                               const struct app_entry *entries,
-                               size_t count,
-                               pawl_error *reterr);
+/* rows.c */
+app_get_many_fn pawl__app_pg_get_many;
+app_scan_fn pawl__app_pg_scan;
+app_write_fn pawl__app_pg_write;
+app_read_anchor_fn pawl__app_pg_read_anchor;
+app_write_anchor_fn pawl__app_pg_write_anchor;
 
 #endif

@@ -9,7 +9,7 @@
 enum {
     TERM_MS_DEFAULT = 15000,
     RENEWALS_PER_TERM = 3, /* one may come late, and one may fail */
-    HURRY = 10,            /* so many times as often while the server is away */
+    RETRY_FACTOR = 10,     /* so many times as often while the server is away */
 };
 
 pawl_status pawl__app_lease_init(struct app_lease *lease, uint32_t term_ms, pawl_error *reterr)
@@ -45,7 +45,7 @@ static int64_t pause_ns(const struct app_lease *lease, int failed)
 {
     int64_t every_ns = lease->term_ms * NS_PER_MS / RENEWALS_PER_TERM;
 
-    return failed == 0 ? every_ns : failed == 1 ? 0 : every_ns / HURRY;
+    return failed == 0 ? every_ns : failed == 1 ? 0 : every_ns / RETRY_FACTOR;
 }
 
 static void renew_main(void *context)

@@ -10,13 +10,13 @@ enum { CHUNK_ROWS_MAX = 5000 };
 
 /* --- reading --- */
 
-static pawl_status ask(struct app_postgres *self,
-                       int64_t deadline_ns,
-                       enum app_pg_statement statement,
-                       const struct pawl__pg_value *values,
-                       size_t count,
-                       struct pawl__pg_rows *ret_rows,
-                       pawl_error *reterr)
+static pawl_status query(struct app_postgres *self,
+                         int64_t deadline_ns,
+                         enum app_pg_statement statement,
+                         const struct pawl__pg_value *values,
+                         size_t count,
+                         struct pawl__pg_rows *ret_rows,
+                         pawl_error *reterr)
 {
     AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     pawl_error error = PAWL_ERROR_INIT;
@@ -49,44 +49,23 @@ pawl_status pawl__app_pg_get_many(struct app_store *store,
     if (lookup->count == 0) {
         return PAWL_OK;
     }
-    TRY(ask((struct app_postgres *)store,
-            lookup->deadline_ns == 0 ? INT64_MAX : lookup->deadline_ns,
-            APP_PG_GET,
-            PG_ARGS(pawl__pg_i64(lookup->family), pawl__pg_array_value(&keys)),
-            &rows,
-            reterr));
+    TRY(query((struct app_postgres *)store,
+              lookup->deadline_ns == 0 ? INT64_MAX : lookup->deadline_ns,
+              APP_PG_GET,
+              PG_ARGS(pawl__pg_i64(lookup->family), pawl__pg_array_value(&keys)),
+              &rows,
+              reterr));
     for (size_t i = 0; i < rows.count; i++) {
-        struct app_value *value = &ret_values[pawl__pg_get_i64(&rows, i, 0) - 1];
-        value->found = pawl__arena_copy(arena, pawl__pg_get_bytes(&rows, i, 1), &value->bytes);
-        if (!value->found) {
-            TRY(pawl__fail(reterr, PAWL_NOMEM, "no memory for a value"));
-        }
-    }
-    return PAWL_OK;
-}
-
-static pawl_status take_page(const struct pawl__pg_rows *rows,
-                             enum app_family family,
-                             struct pawl__arena *arena,
-                             struct app_entry *ret_entries,
-                             pawl_error *reterr)
-{
-    for (size_t i = 0; i < rows->count; i++) {
-        struct app_entry *entry = &ret_entries[i];
-        *entry = (struct app_entry){ .family = family };
-        if (!pawl__arena_copy(arena, pawl__pg_get_bytes(rows, i, 0), &entry->key)
-            || !pawl__arena_copy(arena, pawl__pg_get_bytes(rows, i, 1), &entry->value)) {
-            return pawl__fail(reterr, PAWL_NOMEM, "no memory for a page");
-        }
+        pawl_view value = pawl__pg_get_bytes(&rows, i, 1);
+        TRY(pawl__app_value_copy(
+            &ret_values[pawl__pg_get_i64(&rows, i, 0) - 1], &value, arena, reterr));
     }
     return PAWL_OK;
 }
 
 pawl_status pawl__app_pg_scan(struct app_store *store,
                               const struct app_range *range,
-                              struct pawl__arena *arena,
-                              struct app_entry *ret_entries,
-                              size_t *ret_count,
+                              struct app_page *page,
                               pawl_error *reterr)
 {
     struct app_postgres *self = (struct app_postgres *)store;
@@ -99,18 +78,23 @@ pawl_status pawl__app_pg_scan(struct app_store *store,
     pawl_view from = range->from.len == 0 ? pawl__app_key_view(&first) : range->from;
     pawl_view until = range->until.len == 0 ? (pawl_view){ last, sizeof(last) } : range->until;
 
-    TRY(ask(self,
-            INT64_MAX,
-            range->backwards ? APP_PG_SCAN_BACK : APP_PG_SCAN,
-            PG_ARGS(pawl__pg_i64(range->family),
-                    pawl__pg_bytes(from),
-                    pawl__pg_bytes(until),
-                    pawl__pg_i64((int64_t)MIN(range->limit, (size_t)INT32_MAX)),
-                    pawl__pg_i64((int64_t)MIN(range->bytes_max, (size_t)INT64_MAX))),
-            &rows,
-            reterr));
-    TRY(take_page(&rows, range->family, arena, ret_entries, reterr));
-    *ret_count = rows.count;
+    TRY(query(self,
+              INT64_MAX,
+              range->backwards ? APP_PG_SCAN_BACK : APP_PG_SCAN,
+              PG_ARGS(pawl__pg_i64(range->family),
+                      pawl__pg_bytes(from),
+                      pawl__pg_bytes(until),
+                      pawl__pg_i64((int64_t)MIN(range->limit, (size_t)INT32_MAX)),
+                      pawl__pg_i64((int64_t)MIN(range->bytes_max, (size_t)INT64_MAX))),
+              &rows,
+              reterr));
+    for (size_t i = 0; i < rows.count; i++) {
+        TRY(pawl__app_page_add(page,
+                               range->family,
+                               pawl__pg_get_bytes(&rows, i, 0),
+                               pawl__pg_get_bytes(&rows, i, 1),
+                               reterr));
+    }
     return PAWL_OK;
 }
 
@@ -123,7 +107,7 @@ pawl_status pawl__app_pg_read_anchor(struct app_store *store,
     struct app_postgres *self = (struct app_postgres *)store;
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
-    TRY(ask(self, INT64_MAX, APP_PG_ANCHOR, PG_ARGS(pawl__pg_i64(self->app)), &rows, reterr));
+    TRY(query(self, INT64_MAX, APP_PG_ANCHOR, PG_ARGS(pawl__pg_i64(self->app)), &rows, reterr));
     if (rows.count > 0) {
         pawl__buf_add(text, pawl__pg_get_text(&rows, 0, 0));
         TRY(pawl__buf_check(text, "the anchor", reterr));
@@ -135,12 +119,12 @@ pawl_status pawl__app_pg_write_anchor(struct app_store *store, pawl_view text, p
 {
     struct app_postgres *self = (struct app_postgres *)store;
 
-    return ask(self,
-               INT64_MAX,
-               APP_PG_SET_ANCHOR,
-               PG_ARGS(pawl__pg_i64(self->app), pawl__pg_text(text)),
-               NULL,
-               reterr);
+    return query(self,
+                 INT64_MAX,
+                 APP_PG_SET_ANCHOR,
+                 PG_ARGS(pawl__pg_i64(self->app), pawl__pg_text(text)),
+                 NULL,
+                 reterr);
 }
 
 /* --- writing --- */
@@ -287,17 +271,17 @@ static pawl_status write_rows(struct app_postgres *self,
     int64_t session = pawl__pg_session(pg);
     status = send_rows(pg, rows, count, reterr);
     if (status != PAWL_OK && pawl__pg_is_broken(pg)) {
-        pawl__app_pg_stray(self, session);
+        pawl__app_pg_add_orphan(self, session);
     }
     return status;
 }
 
 /* The server refused an insert and has undone all of it. It does not tell which key it was in a form
  * that is good for anything. */
-static pawl_status name_taken(struct pawl__pg *pg,
-                              const struct row *rows,
-                              size_t count,
-                              pawl_error *reterr)
+static pawl_status find_conflict(struct pawl__pg *pg,
+                                 const struct row *rows,
+                                 size_t count,
+                                 pawl_error *reterr)
 {
     AUTO(arrays_done) struct arrays arrays = ARRAYS_INIT;
     const struct part inserts = { rows, count, APP_INSERT };
@@ -347,7 +331,7 @@ pawl_status pawl__app_pg_write(struct app_store *store,
     if (status == PAWL_OK) {
         status = write_rows(self, borrowed.pg, rows, count, &error);
         status = status == PAWL_OK ? PAWL_OK : pawl__app_pg_failed(self, status, &error);
-        status = status == PAWL_CONFLICT ? name_taken(borrowed.pg, rows, count, &error) : status;
+        status = status == PAWL_CONFLICT ? find_conflict(borrowed.pg, rows, count, &error) : status;
     }
     free(rows);
     if (status != PAWL_OK && reterr != NULL) {

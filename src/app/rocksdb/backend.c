@@ -33,26 +33,32 @@ static pawl_status flush_last(struct app_store *store, int64_t deadline_ns, pawl
 
 /* --- reading --- */
 
-static void done_values(struct pawl__rocks_value *values, size_t count)
+struct values {
+    struct pawl__rocks_value *list;
+    size_t count;
+};
+
+static void values_done(struct values *values)
 {
-    for (size_t i = 0; i < count; i++) {
-        pawl__rocks_value_done(&values[i]);
+    for (size_t i = 0; i < values->count; i++) {
+        pawl__rocks_value_done(&values->list[i]);
     }
-    free(values);
+    free(values->list);
 }
 
-static pawl_status copy_values(const struct pawl__rocks_value *values,
+static pawl_status read_values(struct rocksdb_store *self,
+                               enum app_family family,
+                               const pawl_view *keys,
                                size_t count,
-                               struct pawl__arena *arena,
-                               struct app_value *ret_values,
+                               struct values *values,
                                pawl_error *reterr)
 {
-    for (size_t i = 0; i < count; i++) {
-        ret_values[i] = (struct app_value){ .found = values[i].found };
-        if (values[i].found && !pawl__arena_copy(arena, values[i].view, &ret_values[i].bytes)) {
-            return pawl__fail(reterr, PAWL_NOMEM, "no memory for a value");
-        }
+    values->list = calloc(count + 1, sizeof(*values->list));
+    if (values->list == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu values", count);
     }
+    TRY(pawl__rocks_get_many(self->db, NULL, family, keys, count, values->list, reterr));
+    values->count = count;
     return PAWL_OK;
 }
 
@@ -63,123 +69,72 @@ static pawl_status get_many(struct app_store *store,
                             pawl_error *reterr)
 {
     struct rocksdb_store *self = (struct rocksdb_store *)store;
-    size_t count = lookup->count;
-    struct pawl__rocks_value *values = calloc(count + 1, sizeof(*values));
+    AUTO(values_done) struct values found = { NULL, 0 };
 
-    if (values == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu values", count);
+    TRY(read_values(self, lookup->family, lookup->keys, lookup->count, &found, reterr));
+    for (size_t i = 0; i < found.count; i++) {
+        TRY(pawl__app_value_copy(
+            &ret_values[i], found.list[i].found ? &found.list[i].view : NULL, arena, reterr));
     }
-    pawl_status status =
-        pawl__rocks_get_many(self->db, NULL, lookup->family, lookup->keys, count, values, reterr);
-    if (status == PAWL_OK) {
-        status = copy_values(values, count, arena, ret_values, reterr);
-        done_values(values, count);
-    } else {
-        free(values);
-    }
-    return status;
-}
-
-static pawl_status step(struct pawl__rocks_iter *iter, bool backwards, pawl_error *reterr)
-{
-    return backwards ? pawl__rocks_iter_prev(iter, reterr) : pawl__rocks_iter_next(iter, reterr);
+    return PAWL_OK;
 }
 
 static pawl_status scan(struct app_store *store,
                         const struct app_range *range,
-                        struct pawl__arena *arena,
-                        struct app_entry *ret_entries,
-                        size_t *ret_count,
+                        struct app_page *page,
                         pawl_error *reterr)
 {
     struct rocksdb_store *self = (struct rocksdb_store *)store;
     AUTO(pawl__rocks_iter_close_p) struct pawl__rocks_iter *iter = NULL;
     struct pawl__rocks_range keys = { .from = range->from, .until = range->until };
-    pawl_status status = pawl__rocks_iter_open(self->db, NULL, range->family, keys, &iter, reterr);
-    size_t bytes = 0;
-    size_t count = 0;
 
-    if (status == PAWL_OK) {
-        status = range->backwards ? pawl__rocks_iter_last(iter, reterr)
-                                  : pawl__rocks_iter_first(iter, reterr);
-    }
-    while (status == PAWL_OK && iter->valid) {
-        struct app_entry *entry = &ret_entries[count++];
-        *entry = (struct app_entry){ .family = range->family };
-        if (!pawl__arena_copy(arena, iter->key, &entry->key)
-            || !pawl__arena_copy(arena, iter->value, &entry->value)) {
-            return pawl__fail(reterr, PAWL_NOMEM, "no memory for a page");
-        }
-        bytes += entry->key.len + entry->value.len;
-        if (count == range->limit || bytes > range->bytes_max) {
+    TRY(pawl__rocks_iter_open(self->db, NULL, range->family, keys, &iter, reterr));
+    TRY(range->backwards ? pawl__rocks_iter_last(iter, reterr)
+                         : pawl__rocks_iter_first(iter, reterr));
+    while (iter->valid) {
+        TRY(pawl__app_page_add(page, range->family, iter->key, iter->value, reterr));
+        if (!pawl__app_page_has_room(page, range)) {
             break;
         }
-        status = step(iter, range->backwards, reterr);
+        TRY(range->backwards ? pawl__rocks_iter_prev(iter, reterr)
+                             : pawl__rocks_iter_next(iter, reterr));
     }
-    if (status == PAWL_OK) {
-        *ret_count = count;
-    }
-    return status;
+    return PAWL_OK;
 }
 
 /* --- writing --- */
 
-/* The first of the keys that is there; they are the entries `which`. */
-static pawl_status look_for_keys(struct rocksdb_store *self,
-                                 enum app_family family,
-                                 const struct app_entry *entries,
-                                 const size_t *which,
-                                 const pawl_view *keys,
-                                 size_t count,
-                                 pawl_error *reterr)
+/* Whether those of a family are new. */
+static pawl_status check_family(struct rocksdb_store *self,
+                                enum app_family family,
+                                const struct app_entry *entries,
+                                size_t count,
+                                pawl_error *reterr)
 {
-    struct pawl__rocks_value *values = calloc(count + 1, sizeof(*values));
+    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    AUTO(values_done) struct values found = { NULL, 0 };
+    pawl_view *keys = pawl__arena_take(&arena, (count + 1) * sizeof(*keys));
+    const struct app_entry **inserts = pawl__arena_take(&arena, (count + 1) * sizeof(*inserts));
+    size_t key_count = 0;
 
-    if (values == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu values", count);
+    if (keys == NULL || inserts == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu keys", count);
     }
-    pawl_status status = pawl__rocks_get_many(self->db, NULL, family, keys, count, values, reterr);
-    if (status != PAWL_OK) {
-        free(values);
-        return status;
-    }
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        if (values[i].found) {
-            status = pawl__app_store_conflict(&entries[which[i]], reterr);
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i].mode == APP_INSERT && entries[i].family == family) {
+            inserts[key_count] = &entries[i];
+            keys[key_count++] = entries[i].key;
         }
     }
-    done_values(values, count);
-    return status;
-}
-
-static pawl_status check_inserts(struct rocksdb_store *self,
-                                 const struct app_entry *entries,
-                                 size_t count,
-                                 pawl_error *reterr)
-{
-    pawl_view *keys = malloc((count + 1) * sizeof(*keys));
-    size_t *which = malloc((count + 1) * sizeof(*which));
-    pawl_status status = PAWL_OK;
-
-    if (keys == NULL || which == NULL) {
-        status = pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu keys", count);
+    if (key_count > 0) {
+        TRY(read_values(self, family, keys, key_count, &found, reterr));
     }
-    for (int family = 0; family < APP_FAMILY_COUNT && status == PAWL_OK; family++) {
-        size_t found = 0;
-        for (size_t i = 0; i < count; i++) {
-            if (entries[i].mode == APP_INSERT && (int)entries[i].family == family) {
-                which[found] = i;
-                keys[found++] = entries[i].key;
-            }
-        }
-        if (found > 0) {
-            status =
-                look_for_keys(self, (enum app_family)family, entries, which, keys, found, reterr);
+    for (size_t i = 0; i < found.count; i++) {
+        if (found.list[i].found) {
+            return pawl__app_store_conflict(inserts[i], reterr);
         }
     }
-    free(keys);
-    free(which);
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status write_batch(struct app_store *store,
@@ -190,7 +145,9 @@ static pawl_status write_batch(struct app_store *store,
     struct rocksdb_store *self = (struct rocksdb_store *)store;
     AUTO(pawl__rocks_batch_free_p) struct pawl__rocks_batch *batch = NULL;
 
-    TRY(check_inserts(self, entries, count, reterr));
+    for (int family = 0; family < APP_FAMILY_COUNT; family++) {
+        TRY(check_family(self, (enum app_family)family, entries, count, reterr));
+    }
     TRY(pawl__rocks_batch_new(self->db, &batch, reterr));
     for (size_t i = 0; i < count; i++) {
         if (entries[i].mode == APP_DELETE) {
@@ -206,23 +163,23 @@ static pawl_status write_batch(struct app_store *store,
 
 static pawl_status read_anchor(struct app_store *store, struct pawl__buf *text, pawl_error *reterr)
 {
-    return pawl__app_anchor_file(((struct rocksdb_store *)store)->anchor_path, text, reterr);
+    return pawl__app_anchor_read_file(((struct rocksdb_store *)store)->anchor_path, text, reterr);
 }
 
 static pawl_status write_anchor(struct app_store *store, pawl_view text, pawl_error *reterr)
 {
     struct rocksdb_store *self = (struct rocksdb_store *)store;
-    pawl_status status =
-        pawl__rocks_check_place(self->db, reterr); /* else it is another's anchor */
 
-    return status == PAWL_OK ? pawl__fs_replace(self->anchor_path, text, reterr) : status;
+    TRY(pawl__rocks_check_place(self->db, reterr)); /* else it is another application's anchor */
+    return pawl__fs_replace(self->anchor_path, text, reterr);
 }
 
-static pawl_status check_place(struct app_store *store,
-                               const struct app_anchor *anchor,
-                               pawl_error *reterr)
+static pawl_status check_neighbours(struct app_store *store,
+                                    const struct app_anchor *anchor,
+                                    pawl_error *reterr)
 {
-    return pawl__app_place_check(((struct rocksdb_store *)store)->path, anchor, reterr);
+    return pawl__app_directory_check_neighbours(
+        ((struct rocksdb_store *)store)->path, anchor, reterr);
 }
 
 /* --- opening --- */
@@ -245,22 +202,20 @@ struct pawl__rocks_options pawl__app_rocksdb_options(const char *families[APP_FA
 static pawl_status check_exists(const struct rocksdb_store *self, pawl_error *reterr)
 {
     bool exists = false;
-    pawl_status status = pawl__rocks_look(self->path, &exists, reterr);
 
-    if (status != PAWL_OK || exists) {
-        return status;
+    TRY(pawl__rocks_look(self->path, &exists, reterr));
+    if (exists) {
+        return PAWL_OK;
     }
-    status = pawl__app_place_check_new(self->anchor_path, reterr);
-    return status == PAWL_OK ? pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application")
-                             : status;
+    TRY(pawl__app_directory_check_new(self->anchor_path, reterr));
+    return pawl__fail(reterr, PAWL_NOT_FOUND, "there is no application");
 }
 
-/* An application lives in the directory of its name. What is to be created there is refused before anything
- * is made. */
-static pawl_status take_name(struct rocksdb_store *self,
-                             const char *dir,
-                             const char *wanted,
-                             pawl_error *reterr)
+/* An application lives in the directory of its name; another name is refused before anything is made. */
+static pawl_status set_name(struct rocksdb_store *self,
+                            const char *dir,
+                            const char *wanted,
+                            pawl_error *reterr)
 {
     TRY(pawl__fs_named(dir, &self->path, reterr));
     const char *slash = strrchr(self->path, '/');
@@ -279,26 +234,23 @@ static pawl_status take_name(struct rocksdb_store *self,
                             self->base.name);
 }
 
-/* What is new must not have the id of another one, nor be one that is gone; before anything is made. */
+/* A new application must not have the id of another one or the anchor of one that is lost. Checked before
+ * anything is made. */
 static pawl_status check_new(struct rocksdb_store *self,
                              const struct app_store_options *options,
                              pawl_error *reterr)
 {
     struct app_anchor anchor = { .id = options->app_id, .born_us = UINT64_MAX };
-    bool exists = false;
-    pawl_status status =
-        options->app_id == 0 ? PAWL_OK : pawl__rocks_look(self->path, &exists, reterr);
+    bool exists = options->app_id == 0;
 
-    if (status != PAWL_OK || exists || options->app_id == 0) {
-        return status;
+    TRY(exists ? PAWL_OK : pawl__rocks_look(self->path, &exists, reterr));
+    if (exists) {
+        return PAWL_OK;
     }
     snprintf(anchor.name, sizeof(anchor.name), "%s", options->app_name);
-    status = pawl__app_place_check(self->path, &anchor, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__app_place_check_new(self->anchor_path, reterr);
-    }
-    return status == PAWL_OK ? pawl__app_place_check_unanchored(self->path, &anchor, reterr)
-                             : status;
+    TRY(pawl__app_directory_check_neighbours(self->path, &anchor, reterr));
+    TRY(pawl__app_directory_check_new(self->anchor_path, reterr));
+    return pawl__app_directory_check_unanchored(self->path, &anchor, reterr);
 }
 
 static pawl_status open_engine(struct rocksdb_store *self,
@@ -317,6 +269,17 @@ static pawl_status open_engine(struct rocksdb_store *self,
     return pawl__rocks_open(self->path, &native, &self->db, reterr);
 }
 
+static pawl_status open_at(struct rocksdb_store *self,
+                           const char *dir,
+                           const struct app_store_options *options,
+                           pawl_error *reterr)
+{
+    TRY(set_name(self, dir, options->app_name, reterr));
+    TRY(options->must_exist ? check_exists(self, reterr) : PAWL_OK);
+    TRY(check_new(self, options, reterr));
+    return open_engine(self, options, reterr);
+}
+
 pawl_status pawl__app_rocksdb_open(const struct pawl__location *location,
                                    const void *setup,
                                    void *ret_store,
@@ -330,29 +293,12 @@ pawl_status pawl__app_rocksdb_open(const struct pawl__location *location,
         .write = write_batch,
         .read_anchor = read_anchor,
         .write_anchor = write_anchor,
-        .check_place = check_place,
+        .check_neighbours = check_neighbours,
     };
-    const struct app_store_options *options = setup;
-    struct rocksdb_store *self = calloc(1, sizeof(*self));
+    AUTO(pawl__app_store_close_p) struct app_store *store = NULL;
 
-    if (self == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a store");
-    }
-    self->base.ops = &ops;
-    pawl_status status = take_name(self, location->path, options->app_name, reterr);
-    if (status == PAWL_OK && options->must_exist) {
-        status = check_exists(self, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = check_new(self, options, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = open_engine(self, options, reterr);
-    }
-    if (status != PAWL_OK) {
-        close_store(&self->base);
-        return status;
-    }
-    *(struct app_store **)ret_store = &self->base;
+    TRY(pawl__app_store_new(sizeof(struct rocksdb_store), &ops, &store, reterr));
+    TRY(open_at((struct rocksdb_store *)store, location->path, setup, reterr));
+    *(struct app_store **)ret_store = STEAL(store);
     return PAWL_OK;
 }

@@ -13,7 +13,7 @@
 #include "base/os/fs.h"
 #include "store/rocksdb/rocksdb.h"
 
-pawl_status pawl__app_anchor_file(const char *path, struct pawl__buf *text, pawl_error *reterr)
+pawl_status pawl__app_anchor_read_file(const char *path, struct pawl__buf *text, pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *space = malloc(APP_ANCHOR_BYTES_MAX);
     pawl_error error = PAWL_ERROR_INIT;
@@ -37,11 +37,11 @@ pawl_status pawl__app_anchor_file(const char *path, struct pawl__buf *text, pawl
     return pawl__buf_check(text, "the anchor", reterr);
 }
 
-pawl_status pawl__app_place_check_new(const char *anchor_path, pawl_error *reterr)
+pawl_status pawl__app_directory_check_new(const char *anchor_path, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_ANCHOR_BYTES_MAX);
     struct app_anchor anchor;
-    pawl_status status = pawl__app_anchor_file(anchor_path, &text, reterr);
+    pawl_status status = pawl__app_anchor_read_file(anchor_path, &text, reterr);
 
     return status == PAWL_OK
                    && pawl__app_anchor_parse(pawl__buf_view(&text), &anchor, NULL) == PAWL_OK
@@ -50,7 +50,7 @@ pawl_status pawl__app_place_check_new(const char *anchor_path, pawl_error *reter
 }
 
 /* "orders" of "orders.anchor", when there is a directory of that name. */
-static bool is_neighbour(const char *place, const char *file, char *ret_name, size_t size)
+static bool is_neighbour(const char *directory, const char *file, char *ret_name, size_t size)
 {
     size_t len = strlen(file);
     size_t suffix = strlen(APP_ANCHOR_SUFFIX);
@@ -62,11 +62,13 @@ static bool is_neighbour(const char *place, const char *file, char *ret_name, si
     }
     memcpy(ret_name, file, len - suffix);
     ret_name[len - suffix] = '\0';
-    AUTO(pawl__text_free) char *path = pawl__fs_join(place, ret_name);
+    AUTO(pawl__text_free) char *path = pawl__fs_join(directory, ret_name);
     return path != NULL && stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-static pawl_status fail_taken(const struct app_anchor *mine, const char *name, pawl_error *reterr)
+static pawl_status fail_id_in_use(const struct app_anchor *mine,
+                                  const char *name,
+                                  pawl_error *reterr)
 {
     return pawl__fail(reterr,
                       PAWL_CONFLICT,
@@ -85,12 +87,12 @@ static bool was_before(const struct app_anchor *a, const struct app_anchor *b)
 /* --- by their anchors --- */
 
 /* An anchor that cannot be read is for its own application to complain about. */
-static pawl_status check_neighbour(const char *place,
+static pawl_status check_neighbour(const char *directory,
                                    const char *file,
                                    const struct app_anchor *mine,
                                    pawl_error *reterr)
 {
-    AUTO(pawl__text_free) char *path = pawl__fs_join(place, file);
+    AUTO(pawl__text_free) char *path = pawl__fs_join(directory, file);
     struct app_anchor other;
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_ANCHOR_BYTES_MAX);
     char name[PAWL_APP_NAME_BYTES_MAX + 1];
@@ -98,38 +100,34 @@ static pawl_status check_neighbour(const char *place,
     if (path == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an anchor");
     }
-    if (!is_neighbour(place, file, name, sizeof(name)) || strcmp(name, mine->name) == 0
-        || pawl__app_anchor_file(path, &text, NULL) != PAWL_OK
+    if (!is_neighbour(directory, file, name, sizeof(name)) || strcmp(name, mine->name) == 0
+        || pawl__app_anchor_read_file(path, &text, NULL) != PAWL_OK
         || pawl__app_anchor_parse(pawl__buf_view(&text), &other, NULL) != PAWL_OK
         || other.id != mine->id || !was_before(&other, mine)) {
         return PAWL_OK;
     }
-    return fail_taken(mine, name, reterr);
+    return fail_id_in_use(mine, name, reterr);
 }
 
 /* --- without an anchor --- */
 
-/* *ret_id 0: it was never made whole. */
+/* *ret_id 0: creating it was interrupted. */
 static pawl_status read_id(char *path, uint32_t *ret_id, pawl_error *reterr)
 {
     const struct app_store_options options = { .must_exist = true, .read_only = true };
     const struct app_range range = { .family = APP_META, .limit = 1, .bytes_max = SIZE_MAX };
-    AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
+    AUTO(pawl__app_page_done) struct app_page page = { .count = 0 };
     AUTO(pawl__app_store_close_p) struct app_store *store = NULL;
     const struct pawl__location location = { .scheme = PAWL__AT_DIRECTORY, .path = path };
-    struct app_entry entry;
     struct app_key_parts parts = { .app = 0 };
-    size_t count = 0;
-    pawl_status status = pawl__app_rocksdb_open(&location, &options, &store, reterr);
 
-    if (status == PAWL_OK) {
-        status = store->ops->scan(store, &range, &arena, &entry, &count, reterr);
-    }
-    if (status == PAWL_OK && count > 0 && !pawl__app_key_take(APP_META, entry.key, &parts)) {
-        status = pawl__fail(reterr, PAWL_CORRUPT, "the key of its descriptor is none");
+    TRY(pawl__app_rocksdb_open(&location, &options, &store, reterr));
+    TRY(pawl__app_store_scan(store, &range, &page, reterr));
+    if (page.count > 0 && !pawl__app_key_parse(APP_META, page.entries[0].key, &parts)) {
+        return pawl__fail(reterr, PAWL_CORRUPT, "the key of its descriptor is none");
     }
     *ret_id = parts.app;
-    return status;
+    return PAWL_OK;
 }
 
 static bool has_anchor(const char *path)
@@ -138,17 +136,17 @@ static bool has_anchor(const char *path)
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_ANCHOR_BYTES_MAX);
     struct app_anchor anchor;
 
-    return anchor_path != NULL && pawl__app_anchor_file(anchor_path, &text, NULL) == PAWL_OK
+    return anchor_path != NULL && pawl__app_anchor_read_file(anchor_path, &text, NULL) == PAWL_OK
            && pawl__app_anchor_parse(pawl__buf_view(&text), &anchor, NULL) == PAWL_OK;
 }
 
 /* What cannot be read may have the id. */
-static pawl_status check_unanchored(const char *place,
+static pawl_status check_unanchored(const char *directory,
                                     const char *file,
                                     const struct app_anchor *mine,
                                     pawl_error *reterr)
 {
-    AUTO(pawl__text_free) char *path = pawl__fs_join(place, file);
+    AUTO(pawl__text_free) char *path = pawl__fs_join(directory, file);
     bool exists = false;
     uint32_t id = 0;
 
@@ -163,11 +161,9 @@ static pawl_status check_unanchored(const char *place,
     if (status == PAWL_INVALID || (status == PAWL_OK && !exists)) { /* a file, another directory */
         return PAWL_OK;
     }
+    status = status == PAWL_OK ? read_id(path, &id, reterr) : status;
     if (status == PAWL_OK) {
-        status = read_id(path, &id, reterr);
-    }
-    if (status == PAWL_OK) {
-        return id == mine->id ? fail_taken(mine, file, reterr) : PAWL_OK;
+        return id == mine->id ? fail_id_in_use(mine, file, reterr) : PAWL_OK;
     }
     pawl__fail_context(reterr, status, "whether '%s' has id %" PRIu32 " already", file, mine->id);
     return pawl__fail_advise(
@@ -176,7 +172,7 @@ static pawl_status check_unanchored(const char *place,
 
 /* --- all of a directory --- */
 
-typedef pawl_status (*neighbour_check)(const char *place,
+typedef pawl_status (*neighbour_check)(const char *directory,
                                        const char *file,
                                        const struct app_anchor *mine,
                                        pawl_error *reterr);
@@ -188,22 +184,22 @@ static pawl_status check_neighbours(const char *path,
 {
     const char *slash = strrchr(path, '/');
     AUTO(pawl__text_free)
-    char *place =
+    char *directory =
         slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
     struct dirent **entries = NULL;
     pawl_status status = PAWL_OK;
 
-    if (place == NULL) {
+    if (directory == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
     }
-    int count = anchor->born_us == 0 ? 0 : scandir(place, &entries, NULL, alphasort);
+    int count = anchor->born_us == 0 ? 0 : scandir(directory, &entries, NULL, alphasort);
     if (count < 0) {
         return errno == ENOENT ? PAWL_OK
-                               : pawl__fail_errno(reterr, errno, "list directory '%s'", place);
+                               : pawl__fail_errno(reterr, errno, "list directory '%s'", directory);
     }
     for (int i = 0; i < count; i++) {
         if (status == PAWL_OK) {
-            status = check(place, entries[i]->d_name, anchor, reterr);
+            status = check(directory, entries[i]->d_name, anchor, reterr);
         }
         free(entries[i]);
     }
@@ -211,16 +207,16 @@ static pawl_status check_neighbours(const char *path,
     return status;
 }
 
-pawl_status pawl__app_place_check(const char *path,
-                                  const struct app_anchor *anchor,
-                                  pawl_error *reterr)
+pawl_status pawl__app_directory_check_neighbours(const char *path,
+                                                 const struct app_anchor *anchor,
+                                                 pawl_error *reterr)
 {
     return check_neighbours(path, anchor, check_neighbour, reterr);
 }
 
-pawl_status pawl__app_place_check_unanchored(const char *path,
-                                             const struct app_anchor *anchor,
-                                             pawl_error *reterr)
+pawl_status pawl__app_directory_check_unanchored(const char *path,
+                                                 const struct app_anchor *anchor,
+                                                 pawl_error *reterr)
 {
     return check_neighbours(path, anchor, check_unanchored, reterr);
 }

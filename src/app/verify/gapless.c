@@ -4,36 +4,22 @@
 #include <string.h>
 
 #include "base/core/error.h"
+#include "base/core/grow.h"
 #include "base/core/macros.h"
 
-void pawl__gapless_init(struct gapless *gapless, uint64_t initial)
+void pawl__app_gapless_init(struct app_gapless *gapless, uint64_t initial)
 {
     REQUIRE(initial >= 1);
-    *gapless = (struct gapless){ .initial = initial };
+    *gapless = (struct app_gapless){ .initial = initial };
 }
 
-void pawl__gapless_done(struct gapless *gapless)
+void pawl__app_gapless_done(struct app_gapless *gapless)
 {
     free(gapless->missing);
-    *gapless = (struct gapless){ .initial = 1 };
+    *gapless = (struct app_gapless){ .initial = 1 };
 }
 
-static pawl_status make_room(struct gapless *gapless, pawl_error *reterr)
-{
-    if (gapless->missing_count < gapless->room) {
-        return PAWL_OK;
-    }
-    size_t room = gapless->room == 0 ? 16 : gapless->room * 2;
-    struct gapless_range *missing = realloc(gapless->missing, room * sizeof(*missing));
-    if (missing == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu gaps", room);
-    }
-    gapless->missing = missing;
-    gapless->room = room;
-    return PAWL_OK;
-}
-
-static void insert(struct gapless *gapless, size_t at, struct gapless_range range)
+static void insert(struct app_gapless *gapless, size_t at, struct app_gapless_range range)
 {
     memmove(&gapless->missing[at + 1],
             &gapless->missing[at],
@@ -43,7 +29,7 @@ static void insert(struct gapless *gapless, size_t at, struct gapless_range rang
 }
 
 /* The range that has the number; missing_count: none has. */
-static size_t find(const struct gapless *gapless, uint64_t number)
+static size_t find(const struct app_gapless *gapless, uint64_t number)
 {
     size_t low = 0;
     size_t high = gapless->missing_count;
@@ -61,9 +47,9 @@ static size_t find(const struct gapless *gapless, uint64_t number)
                : gapless->missing_count;
 }
 
-static void take_out(struct gapless *gapless, size_t at, uint64_t number)
+static void fill_gap(struct app_gapless *gapless, size_t at, uint64_t number)
 {
-    struct gapless_range *range = &gapless->missing[at];
+    struct app_gapless_range *range = &gapless->missing[at];
 
     if (range->first == range->last) {
         gapless->missing_count--;
@@ -73,24 +59,31 @@ static void take_out(struct gapless *gapless, size_t at, uint64_t number)
     } else if (range->last == number) {
         range->last--;
     } else {
-        struct gapless_range rest = { number + 1, range->last };
+        struct app_gapless_range rest = { number + 1, range->last };
         range->last = number - 1;
         insert(gapless, at + 1, rest);
     }
 }
 
-pawl_status pawl__gapless_use(struct gapless *gapless,
-                              uint64_t number,
-                              bool *ret_fresh,
-                              pawl_error *reterr)
+pawl_status pawl__app_gapless_use(struct app_gapless *gapless,
+                                  uint64_t number,
+                                  bool *ret_fresh,
+                                  pawl_error *reterr)
 {
     uint64_t expected = gapless->last == 0 ? gapless->initial : gapless->last + 1;
+    struct app_gapless_range *missing =
+        pawl__grow(gapless->missing, gapless->missing_count, &gapless->room, sizeof(*missing));
 
-    TRY(make_room(gapless, reterr));
+    if (missing == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu gaps", gapless->missing_count);
+    }
+    gapless->missing = missing;
     gapless->used++;
     if (gapless->last == 0 ? number >= expected : number > gapless->last) {
         if (number > expected) {
-            insert(gapless, gapless->missing_count, (struct gapless_range){ expected, number - 1 });
+            insert(gapless,
+                   gapless->missing_count,
+                   (struct app_gapless_range){ expected, number - 1 });
         }
         gapless->last = number;
         *ret_fresh = true;
@@ -99,7 +92,7 @@ pawl_status pawl__gapless_use(struct gapless *gapless,
     size_t at = find(gapless, number);
     *ret_fresh = at < gapless->missing_count;
     if (*ret_fresh) {
-        take_out(gapless, at, number);
+        fill_gap(gapless, at, number);
     }
     return PAWL_OK;
 }

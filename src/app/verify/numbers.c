@@ -3,15 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "app/verify/check.h"
 #include "app/verify/gapless.h"
+#include "app/verify/verify.h"
 #include "base/core/error.h"
+#include "base/core/grow.h"
 
 /* --- a workspace --- */
 
 struct sequence {
     uint16_t id;
-    struct gapless used;
+    struct app_gapless used;
     uint64_t covered_last; /* of the events that the stored offset covers */
     bool stored;
     bool damaged;
@@ -32,7 +33,7 @@ struct workspace {
 static void workspace_clear(struct workspace *workspace)
 {
     for (size_t i = 0; i < workspace->count; i++) {
-        pawl__gapless_done(&workspace->sequences[i].used);
+        pawl__app_gapless_done(&workspace->sequences[i].used);
     }
     workspace->count = 0;
 }
@@ -43,7 +44,7 @@ static void workspace_done(struct workspace *workspace)
     free(workspace->sequences);
 }
 
-static pawl_status find_sequence(const struct check *check,
+static pawl_status find_sequence(const struct app_verify *verify,
                                  struct workspace *workspace,
                                  uint16_t id,
                                  struct sequence **ret_sequence,
@@ -55,57 +56,54 @@ static pawl_status find_sequence(const struct check *check,
             return PAWL_OK;
         }
     }
-    if (workspace->count == workspace->room) {
-        size_t room = workspace->room == 0 ? 8 : workspace->room * 2;
-        struct sequence *more = realloc(workspace->sequences, room * sizeof(*more));
-        if (more == NULL) {
-            return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu sequences", room);
-        }
-        workspace->sequences = more;
-        workspace->room = room;
+    struct sequence *more =
+        pawl__grow(workspace->sequences, workspace->count, &workspace->room, sizeof(*more));
+    if (more == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for sequences");
     }
-    struct sequence *sequence = &workspace->sequences[workspace->count++];
-    uint64_t initial = pawl__app_initial_of(&check->app->definition.descriptor, id);
+    workspace->sequences = more;
+    struct sequence *sequence = &more[workspace->count++];
+    uint64_t initial = pawl__app_initial_of(&verify->app->definition.descriptor, id);
     *sequence = (struct sequence){ .id = id };
-    pawl__gapless_init(&sequence->used, MAX(initial, (uint64_t)1));
+    pawl__app_gapless_init(&sequence->used, MAX(initial, (uint64_t)1));
     *ret_sequence = sequence;
     return PAWL_OK;
 }
 
-static pawl_status take_row(const struct check *check,
-                            struct workspace *workspace,
-                            const struct app_entry *entry,
-                            pawl_error *reterr)
+static pawl_status add_row(const struct app_verify *verify,
+                           struct workspace *workspace,
+                           const struct app_entry *entry,
+                           pawl_error *reterr)
 {
-    const struct app_seq *seq = &check->app->partitions[workspace->partition].seq;
+    const struct app_seq *seq = &verify->app->partitions[workspace->partition].seq;
     struct app_key_parts parts;
     struct sequence *sequence = NULL;
 
-    if (!pawl__app_key_take(APP_SEQ, entry->key, &parts)) {
+    if (!pawl__app_key_parse(APP_SEQ, entry->key, &parts)) {
         return PAWL_OK; /* told elsewhere */
     }
-    TRY(find_sequence(check, workspace, parts.sequence, &sequence, reterr));
+    TRY(find_sequence(verify, workspace, parts.sequence, &sequence, reterr));
     sequence->stored = true;
     sequence->damaged =
         pawl__app_stored_decode(
-            APP_SEQ, entry->key, entry->value, seq->short_too, NULL, &sequence->row, NULL)
+            APP_SEQ, entry->key, entry->value, seq->accepts_short, NULL, &sequence->row, NULL)
         != PAWL_OK;
     return PAWL_OK;
 }
 
-static pawl_status take_number(struct check *check,
-                               struct workspace *workspace,
-                               const pawl_app_event *event,
-                               const pawl_app_number *number,
-                               bool tell,
-                               pawl_error *reterr)
+static pawl_status add_number(struct app_verify *verify,
+                              struct workspace *workspace,
+                              const pawl_app_event *event,
+                              const pawl_app_number *number,
+                              bool report_damage,
+                              pawl_error *reterr)
 {
-    uint64_t covered = check->partitions[workspace->partition].stored;
+    uint64_t covered = verify->partitions[workspace->partition].stored;
     struct sequence *sequence = NULL;
     bool fresh = true;
 
-    TRY(find_sequence(check, workspace, number->sequence, &sequence, reterr));
-    TRY(pawl__gapless_use(&sequence->used, number->number, &fresh, reterr));
+    TRY(find_sequence(verify, workspace, number->sequence, &sequence, reterr));
+    TRY(pawl__app_gapless_use(&sequence->used, number->number, &fresh, reterr));
     if (event->plog_offset < covered) {
         sequence->covered_last = MAX(sequence->covered_last, number->number);
     }
@@ -113,28 +111,28 @@ static pawl_status take_number(struct check *check,
         sequence->row_last = MAX(sequence->row_last, number->number);
     }
     sequence->doubled = sequence->doubled || !fresh;
-    if (!fresh && tell) {
-        pawl__check_tell(check,
-                         PAWL_APP_PART_SEQUENCES,
-                         "number %" PRIu64 " of sequence '%s' of workspace %" PRIu64
-                         " is used again at PLog offset %" PRIu64 " of partition %u",
-                         number->number,
-                         pawl_app_sequence_name(check->app, number->sequence),
-                         workspace->id,
-                         event->plog_offset,
-                         workspace->partition);
+    if (!fresh && report_damage) {
+        pawl__app_verify_finding(verify,
+                                 PAWL_APP_PART_SEQUENCES,
+                                 "number %" PRIu64 " of sequence '%s' of workspace %" PRIu64
+                                 " is used again at PLog offset %" PRIu64 " of partition %u",
+                                 number->number,
+                                 pawl_app_sequence_name(verify->app, number->sequence),
+                                 workspace->id,
+                                 event->plog_offset,
+                                 workspace->partition);
     }
     return PAWL_OK;
 }
 
-static pawl_status take_event(struct check *check,
-                              struct workspace *workspace,
-                              const pawl_app_event *event,
-                              bool tell,
-                              pawl_error *reterr)
+static pawl_status add_event(struct app_verify *verify,
+                             struct workspace *workspace,
+                             const pawl_app_event *event,
+                             bool report_damage,
+                             pawl_error *reterr)
 {
     for (size_t i = 0; i < event->number_count; i++) {
-        TRY(take_number(check, workspace, event, &event->numbers[i], tell, reterr));
+        TRY(add_number(verify, workspace, event, &event->numbers[i], report_damage, reterr));
     }
     return PAWL_OK;
 }
@@ -143,9 +141,9 @@ static pawl_status take_event(struct check *check,
 
 enum verdict { FITS, DAMAGED, NOT_STORED, AHEAD, BEHIND, ANOTHER, UNKNOWN };
 
-static enum verdict judge(const struct check *check, const struct sequence *of)
+static enum verdict judge(const struct app_verify *verify, const struct sequence *of)
 {
-    if (pawl__app_initial_of(&check->app->definition.descriptor, of->id) == 0) {
+    if (pawl__app_initial_of(&verify->app->definition.descriptor, of->id) == 0) {
         return UNKNOWN;
     }
     if (of->damaged) {
@@ -164,32 +162,32 @@ static enum verdict judge(const struct check *check, const struct sequence *of)
 }
 
 /* Rows and offset are written as one. */
-static bool offset_is_behind(const struct check *check,
+static bool offset_is_behind(const struct app_verify *verify,
                              const struct workspace *workspace,
                              const struct sequence *of)
 {
     return of->stored && !of->damaged
-           && of->row.offset > check->partitions[workspace->partition].stored;
+           && of->row.offset > verify->partitions[workspace->partition].stored;
 }
 
-static bool is_doubtful(const struct check *check, const struct workspace *workspace)
+static bool is_suspect(const struct app_verify *verify, const struct workspace *workspace)
 {
     for (size_t i = 0; i < workspace->count; i++) {
         const struct sequence *of = &workspace->sequences[i];
-        if (judge(check, of) != FITS || of->used.missing_count > 0 || of->doubled
-            || offset_is_behind(check, workspace, of)) {
+        if (judge(verify, of) != FITS || of->used.missing_count > 0 || of->doubled
+            || offset_is_behind(verify, workspace, of)) {
             return true;
         }
     }
     return false;
 }
 
-static void tell_verdict(struct check *check, uint64_t workspace, const struct sequence *of)
+static void report_verdict(struct app_verify *verify, uint64_t workspace, const struct sequence *of)
 {
     char space[256] = "";
     struct pawl__buf text = BUF_OVER(space);
 
-    switch (judge(check, of)) {
+    switch (judge(verify, of)) {
     case FITS:
         return;
     case UNKNOWN:
@@ -224,41 +222,41 @@ static void tell_verdict(struct check *check, uint64_t workspace, const struct s
                              of->row_last);
         break;
     }
-    pawl__check_tell(check,
-                     PAWL_APP_PART_SEQUENCES,
-                     "sequence %u '%s' of workspace %" PRIu64 ": %s",
-                     of->id,
-                     pawl_app_sequence_name(check->app, of->id),
-                     workspace,
-                     space);
+    pawl__app_verify_finding(verify,
+                             PAWL_APP_PART_SEQUENCES,
+                             "sequence %u '%s' of workspace %" PRIu64 ": %s",
+                             of->id,
+                             pawl_app_sequence_name(verify->app, of->id),
+                             workspace,
+                             space);
 }
 
-static void tell_workspace(struct check *check, const struct workspace *workspace)
+static void report_workspace(struct app_verify *verify, const struct workspace *workspace)
 {
-    struct check_partition *partition = &check->partitions[workspace->partition];
+    struct verify_partition *partition = &verify->partitions[workspace->partition];
 
     for (size_t i = 0; i < workspace->count; i++) {
         const struct sequence *of = &workspace->sequences[i];
-        tell_verdict(check, workspace->id, of);
+        report_verdict(verify, workspace->id, of);
         for (size_t k = 0; k < of->used.missing_count; k++) {
-            pawl__check_tell(check,
-                             PAWL_APP_PART_SEQUENCES,
-                             "numbers %" PRIu64 "-%" PRIu64
-                             " of sequence '%s' of workspace %" PRIu64 " were never used",
-                             of->used.missing[k].first,
-                             of->used.missing[k].last,
-                             pawl_app_sequence_name(check->app, of->id),
-                             workspace->id);
+            pawl__app_verify_finding(verify,
+                                     PAWL_APP_PART_SEQUENCES,
+                                     "numbers %" PRIu64 "-%" PRIu64
+                                     " of sequence '%s' of workspace %" PRIu64 " were never used",
+                                     of->used.missing[k].first,
+                                     of->used.missing[k].last,
+                                     pawl_app_sequence_name(verify->app, of->id),
+                                     workspace->id);
         }
-        if (offset_is_behind(check, workspace, of) && !partition->behind) {
-            partition->behind = true;
-            pawl__check_tell(check,
-                             PAWL_APP_PART_OFFSETS,
-                             "partition %u: numbers are stored up to PLog offset %" PRIu64
-                             ", its stored offset is %" PRIu64,
-                             workspace->partition,
-                             of->row.offset,
-                             partition->stored);
+        if (offset_is_behind(verify, workspace, of) && !partition->offset_reported) {
+            partition->offset_reported = true;
+            pawl__app_verify_finding(verify,
+                                     PAWL_APP_PART_OFFSETS,
+                                     "partition %u: numbers are stored up to PLog offset %" PRIu64
+                                     ", its stored offset is %" PRIu64,
+                                     workspace->partition,
+                                     of->row.offset,
+                                     partition->stored);
         }
     }
 }
@@ -266,72 +264,58 @@ static void tell_workspace(struct check *check, const struct workspace *workspac
 /* --- all of them --- */
 
 struct numbers {
-    struct check *check;
+    struct app_verify *verify;
     struct pawl__arena arena;
-    struct check_rows *rows; /* by partition */
+    struct verify_rows *rows; /* by partition */
     struct workspace workspace;
-    uint64_t *doubtful; /* room for the limit */
-    size_t doubtful_count;
+    uint64_t *suspects; /* room for the limit */
+    size_t suspect_count;
     bool more; /* than that */
 };
 
 static void numbers_done(struct numbers *numbers)
 {
-    for (size_t i = 0; numbers->rows != NULL && i < numbers->check->app->partition_count; i++) {
-        pawl__check_rows_done(&numbers->rows[i]);
+    for (size_t i = 0; numbers->rows != NULL && i < numbers->verify->app->partition_count; i++) {
+        pawl__app_page_done(&numbers->rows[i].page);
     }
     free(numbers->rows);
-    free(numbers->doubtful);
+    free(numbers->suspects);
     workspace_done(&numbers->workspace);
     pawl__arena_done(&numbers->arena);
 }
 
-static void doubt(struct numbers *numbers, uint64_t workspace)
+static void suspect(struct numbers *numbers, uint64_t workspace)
 {
-    size_t count = numbers->doubtful_count;
+    size_t count = numbers->suspect_count;
 
-    if (count > 0 && numbers->doubtful[count - 1] == workspace) {
+    if (count > 0 && numbers->suspects[count - 1] == workspace) {
         return;
     }
-    if (count == pawl__check_limits.doubtful_max) {
+    if (count == pawl__app_verify_limits.suspects_max) {
         numbers->more = true;
     } else {
-        numbers->doubtful[numbers->doubtful_count++] = workspace;
+        numbers->suspects[numbers->suspect_count++] = workspace;
     }
 }
 
-/* Takes the rows of a workspace, and doubts those before it, which have no event in a WLog. */
-static pawl_status take_rows(struct numbers *numbers,
-                             struct workspace *workspace,
-                             pawl_error *reterr)
+/* Adds the rows of a workspace, and suspects the workspaces before it, which have no event in a WLog. */
+static pawl_status add_rows(struct numbers *numbers,
+                            struct workspace *workspace,
+                            pawl_error *reterr)
 {
-    struct check_rows *rows = &numbers->rows[workspace->partition];
+    struct verify_rows *rows = &numbers->rows[workspace->partition];
     uint64_t of = 0;
-    pawl_status status = pawl__check_rows_next(numbers->check, rows, &of, reterr);
 
-    while (status == PAWL_OK && of != 0 && of <= workspace->id) {
-        numbers->check->report.entries[PAWL_APP_PART_SEQUENCES]++;
+    TRY(pawl__app_verify_rows_next(numbers->verify, rows, &of, reterr));
+    while (of != 0 && of <= workspace->id) {
+        numbers->verify->report.entries[PAWL_APP_PART_SEQUENCES]++;
         if (of < workspace->id) {
-            doubt(numbers, of);
+            suspect(numbers, of);
         } else {
-            status = take_row(numbers->check, workspace, &rows->entries[rows->at], reterr);
+            TRY(add_row(numbers->verify, workspace, &rows->page.entries[rows->at], reterr));
         }
         rows->at++;
-        status =
-            status == PAWL_OK ? pawl__check_rows_next(numbers->check, rows, &of, reterr) : status;
-    }
-    return status;
-}
-
-static pawl_status open_rows(struct numbers *numbers, pawl_error *reterr)
-{
-    const struct check *check = numbers->check;
-    numbers->rows = calloc(check->app->partition_count, sizeof(*numbers->rows));
-    if (numbers->rows == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for partitions");
-    }
-    for (size_t i = 0; i < check->app->partition_count; i++) {
-        TRY(pawl__check_rows_open(check, (uint16_t)i, &numbers->rows[i], reterr));
+        TRY(pawl__app_verify_rows_next(numbers->verify, rows, &of, reterr));
     }
     return PAWL_OK;
 }
@@ -342,8 +326,8 @@ static void end_workspace(struct numbers *numbers)
 {
     struct workspace *workspace = &numbers->workspace;
 
-    if (workspace->id != 0 && is_doubtful(numbers->check, workspace)) {
-        doubt(numbers, workspace->id);
+    if (workspace->id != 0 && is_suspect(numbers->verify, workspace)) {
+        suspect(numbers, workspace->id);
     }
     workspace_clear(workspace);
 }
@@ -352,70 +336,64 @@ static pawl_status begin_workspace(struct numbers *numbers, uint64_t id, pawl_er
 {
     end_workspace(numbers);
     numbers->workspace.id = id;
-    numbers->workspace.partition = pawl_app_partition_of(numbers->check->app, id);
-    return take_rows(numbers, &numbers->workspace, reterr);
+    numbers->workspace.partition = pawl_app_partition_of(numbers->verify->app, id);
+    return add_rows(numbers, &numbers->workspace, reterr);
 }
 
-static pawl_status take_wlog(void *context, const struct app_entry *entry, pawl_error *reterr)
+static pawl_status add_wlog_entry(void *context, const struct app_entry *entry, pawl_error *reterr)
 {
     struct numbers *numbers = context;
-    struct check *check = numbers->check;
+    struct app_verify *verify = numbers->verify;
     struct app_key_parts parts;
     pawl_app_event event;
     pawl_view bytes = entry->value;
-    uint64_t offset = 0;
 
-    check->report.entries[PAWL_APP_PART_WLOG]++;
-    if (!pawl__app_key_take(APP_WLOG, entry->key, &parts)
-        || parts.app != check->app->definition.descriptor.id) {
-        pawl__check_tell(check, PAWL_APP_PART_WLOG, "a key of %zu bytes is none", entry->key.len);
+    verify->report.entries[PAWL_APP_PART_WLOG]++;
+    if (!pawl__app_key_parse(APP_WLOG, entry->key, &parts)
+        || parts.app != verify->app->definition.descriptor.id) {
+        pawl__app_verify_finding(
+            verify, PAWL_APP_PART_WLOG, "a key of %zu bytes is none", entry->key.len);
         return PAWL_OK;
     }
-    (void)!pawl__view_take_u64be(&bytes, &offset);
-    struct sketch_item item = pawl__check_item(PAWL_APP_PART_WLOG,
-                                               0,
-                                               parts.workspace,
-                                               parts.number,
-                                               offset,
-                                               pawl__sketch_hash(check->sketch, bytes));
-    pawl__sketch_remove(check->sketch, &item);
-    pawl_status status = parts.workspace == numbers->workspace.id
-                             ? PAWL_OK
-                             : begin_workspace(numbers, parts.workspace, reterr);
-    pawl__arena_clear(&numbers->arena);
-    if (status == PAWL_OK
-        && pawl__app_event_decode(bytes, &numbers->arena, &event, NULL) == PAWL_OK) {
-        status = take_event(check, &numbers->workspace, &event, false, reterr);
+    struct verify_item item = { .part = PAWL_APP_PART_WLOG,
+                                .workspace = parts.workspace,
+                                .number = parts.number };
+    (void)!pawl__view_take_u64be(&bytes, &item.offset);
+    item.content = pawl__app_sketch_hash(verify->sketch, bytes);
+    pawl__app_verify_found(verify->sketch, &item);
+    if (parts.workspace != numbers->workspace.id) {
+        TRY(begin_workspace(numbers, parts.workspace, reterr));
     }
-    return status;
+    pawl__arena_clear(&numbers->arena);
+    return pawl__app_event_decode(bytes, &numbers->arena, &event, NULL) == PAWL_OK
+               ? add_event(verify, &numbers->workspace, &event, false, reterr)
+               : PAWL_OK;
 }
 
 static pawl_status walk_wlogs(struct numbers *numbers, pawl_error *reterr)
 {
-    const struct check *check = numbers->check;
-    uint32_t app = check->app->definition.descriptor.id;
-    struct app_key first = pawl__app_key_wlog(app, check->workspace, 0);
-    struct app_key behind = pawl__app_key_wlog(app, check->workspace + 1, 0);
+    const struct app_verify *verify = numbers->verify;
+    uint32_t app = verify->app->definition.descriptor.id;
+    struct app_key first = pawl__app_key_wlog(app, verify->workspace, 0);
+    struct app_key end = pawl__app_key_wlog(app, verify->workspace + 1, 0);
     struct app_range range = { .family = APP_WLOG };
 
-    if (check->workspace != 0) {
+    if (verify->workspace != 0) {
         range.from = pawl__app_key_view(&first);
-        range.until = pawl__app_key_view(&behind);
+        range.until = pawl__app_key_view(&end);
     }
-    pawl_status status =
-        pawl__app_store_walk(check->app->store, &range, take_wlog, numbers, reterr);
+    TRY(pawl__app_store_walk(verify->app->store, &range, add_wlog_entry, numbers, reterr));
     end_workspace(numbers);
-    for (uint16_t i = 0; i < check->app->partition_count && status == PAWL_OK; i++) {
-        struct workspace beyond = { .id = UINT64_MAX, .partition = i };
-        status = take_rows(numbers, &beyond, reterr); /* what is left has no event in a WLog */
-        workspace_done(&beyond);
+    for (uint16_t i = 0; i < verify->app->partition_count; i++) {
+        AUTO(workspace_done) struct workspace beyond = { .id = UINT64_MAX, .partition = i };
+        TRY(add_rows(numbers, &beyond, reterr)); /* what is left has no event in a WLog */
     }
-    return status;
+    return PAWL_OK;
 }
 
-/* --- a second look, from the PLogs --- */
+/* --- workspaces that do not fit, checked again from the PLogs --- */
 
-struct second {
+struct recheck {
     struct numbers *numbers;
     struct workspace *workspaces; /* by ascending id */
     size_t count;
@@ -437,8 +415,16 @@ static int by_id(const void *key, const void *element)
     return (id > workspace->id) - (id < workspace->id);
 }
 
+static void recheck_done(struct recheck *again)
+{
+    for (size_t i = 0; i < again->count; i++) {
+        workspace_done(&again->workspaces[i]);
+    }
+    free(again->workspaces);
+}
+
 struct reload {
-    struct check *check;
+    struct app_verify *verify;
     struct workspace *workspace;
 };
 
@@ -446,101 +432,94 @@ static pawl_status reload_row(void *context, const struct app_entry *entry, pawl
 {
     struct reload *reload = context;
 
-    return take_row(reload->check, reload->workspace, entry, reterr);
+    return add_row(reload->verify, reload->workspace, entry, reterr);
 }
 
-static pawl_status begin_second(struct second *second, uint64_t id, pawl_error *reterr)
+static pawl_status begin_recheck(struct recheck *again, uint64_t id, pawl_error *reterr)
 {
-    struct check *check = second->numbers->check;
-    uint32_t app = check->app->definition.descriptor.id;
-    struct workspace *workspace = &second->workspaces[second->count++];
-    struct reload reload = { check, workspace };
+    struct app_verify *verify = again->numbers->verify;
+    uint32_t app = verify->app->definition.descriptor.id;
+    struct workspace *workspace = &again->workspaces[again->count++];
+    struct reload reload = { verify, workspace };
 
-    *workspace = (struct workspace){ .id = id, .partition = pawl_app_partition_of(check->app, id) };
+    *workspace =
+        (struct workspace){ .id = id, .partition = pawl_app_partition_of(verify->app, id) };
     struct app_key first = pawl__app_key_seq(app, workspace->partition, id, 0);
-    struct app_key behind = pawl__app_key_seq(app, workspace->partition, id + 1, 0);
+    struct app_key end = pawl__app_key_seq(app, workspace->partition, id + 1, 0);
     const struct app_range range = { .family = APP_SEQ,
                                      .from = pawl__app_key_view(&first),
-                                     .until = pawl__app_key_view(&behind) };
-    return pawl__app_store_walk(check->app->store, &range, reload_row, &reload, reterr);
+                                     .until = pawl__app_key_view(&end) };
+    return pawl__app_store_walk(verify->app->store, &range, reload_row, &reload, reterr);
 }
 
-static pawl_status take_again(void *context,
-                              uint16_t partition,
-                              const pawl_app_event *event,
-                              pawl_view bytes,
-                              pawl_error *reterr)
+static pawl_status recheck_event(void *context,
+                                 uint16_t partition,
+                                 const pawl_app_event *event,
+                                 pawl_view bytes,
+                                 pawl_error *reterr)
 {
-    struct second *second = context;
+    struct recheck *again = context;
     struct workspace *workspace = bsearch(
-        &event->workspace, second->workspaces, second->count, sizeof(*second->workspaces), by_id);
+        &event->workspace, again->workspaces, again->count, sizeof(*again->workspaces), by_id);
 
     (void)partition;
     (void)bytes;
     return workspace == NULL ? PAWL_OK
-                             : take_event(second->numbers->check, workspace, event, true, reterr);
+                             : add_event(again->numbers->verify, workspace, event, true, reterr);
 }
 
-static pawl_status look_again(struct second *second, pawl_error *reterr)
+static pawl_status recheck_all(struct recheck *again, pawl_error *reterr)
 {
-    struct numbers *numbers = second->numbers;
-    const struct check_events events = { false, false, take_again, second };
-    qsort(numbers->doubtful, numbers->doubtful_count, sizeof(uint64_t), by_number);
-    for (size_t i = 0; i < numbers->doubtful_count; i++) {
-        if (i == 0 || numbers->doubtful[i] != numbers->doubtful[i - 1]) {
-            TRY(begin_second(second, numbers->doubtful[i], reterr));
+    struct numbers *numbers = again->numbers;
+    const struct verify_events events = { false, false, recheck_event, again };
+    qsort(numbers->suspects, numbers->suspect_count, sizeof(uint64_t), by_number);
+    for (size_t i = 0; i < numbers->suspect_count; i++) {
+        if (i == 0 || numbers->suspects[i] != numbers->suspects[i - 1]) {
+            TRY(begin_recheck(again, numbers->suspects[i], reterr));
         }
     }
-    TRY(pawl__check_events(numbers->check, &events, reterr));
-    for (size_t i = 0; i < second->count; i++) {
-        tell_workspace(numbers->check, &second->workspaces[i]);
+    TRY(pawl__app_verify_events(numbers->verify, &events, reterr));
+    for (size_t i = 0; i < again->count; i++) {
+        report_workspace(numbers->verify, &again->workspaces[i]);
     }
     if (numbers->more) {
-        pawl__check_tell(numbers->check,
-                         PAWL_APP_PART_SEQUENCES,
-                         "numbers of more than %zu workspaces are wrong: the others are not listed",
-                         pawl__check_limits.doubtful_max);
+        pawl__app_verify_finding(
+            numbers->verify,
+            PAWL_APP_PART_SEQUENCES,
+            "numbers of more than %zu workspaces are wrong: the others are not listed",
+            pawl__app_verify_limits.suspects_max);
     }
     return PAWL_OK;
 }
 
-static pawl_status second_look(struct numbers *numbers, pawl_error *reterr)
+static pawl_status recheck(struct numbers *numbers, pawl_error *reterr)
 {
-    struct second second = { .numbers = numbers };
+    AUTO(recheck_done) struct recheck again = { .numbers = numbers };
 
-    if (numbers->doubtful_count == 0) {
+    if (numbers->suspect_count == 0) {
         return PAWL_OK;
     }
-    second.workspaces = calloc(numbers->doubtful_count, sizeof(*second.workspaces));
-    pawl_status status = second.workspaces == NULL
-                             ? pawl__fail(reterr, PAWL_NOMEM, "no memory for workspaces")
-                             : look_again(&second, reterr);
-    for (size_t i = 0; i < second.count; i++) {
-        workspace_done(&second.workspaces[i]);
-    }
-    free(second.workspaces);
-    return status;
+    again.workspaces = calloc(numbers->suspect_count, sizeof(*again.workspaces));
+    return again.workspaces == NULL ? pawl__fail(reterr, PAWL_NOMEM, "no memory for workspaces")
+                                    : recheck_all(&again, reterr);
 }
 
-pawl_status pawl__check_numbers(struct check *check, pawl_error *reterr)
+pawl_status pawl__app_verify_numbers(struct app_verify *verify, pawl_error *reterr)
 {
-    struct numbers *numbers = calloc(1, sizeof(*numbers));
+    size_t partitions = verify->app->partition_count;
+    AUTO(numbers_done)
+    struct numbers numbers = {
+        .verify = verify,
+        .rows = calloc(partitions, sizeof(*numbers.rows)),
+        .suspects = calloc(pawl__app_verify_limits.suspects_max, sizeof(*numbers.suspects)),
+    };
 
-    if (numbers == NULL) {
+    if (numbers.rows == NULL || numbers.suspects == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for numbers");
     }
-    numbers->check = check;
-    numbers->doubtful = calloc(pawl__check_limits.doubtful_max, sizeof(*numbers->doubtful));
-    pawl_status status = numbers->doubtful == NULL
-                             ? pawl__fail(reterr, PAWL_NOMEM, "no memory for workspaces")
-                             : open_rows(numbers, reterr);
-    if (status == PAWL_OK) {
-        status = walk_wlogs(numbers, reterr);
+    for (size_t i = 0; i < partitions; i++) {
+        pawl__app_verify_rows_start(verify, (uint16_t)i, &numbers.rows[i]);
     }
-    if (status == PAWL_OK) {
-        status = second_look(numbers, reterr);
-    }
-    numbers_done(numbers);
-    free(numbers);
-    return status;
+    TRY(walk_wlogs(&numbers, reterr));
+    return recheck(&numbers, reterr);
 }

@@ -13,50 +13,46 @@ struct cell {
     uint64_t checks;
 };
 
-struct sketch {
+struct app_sketch {
     struct pawl__hash_seed seed;
     struct cell cells[TABLES * TABLE_CELLS];
 };
 
-pawl_status pawl__sketch_new(struct sketch **ret_sketch, pawl_error *reterr)
+pawl_status pawl__app_sketch_new(struct app_sketch **ret_sketch, pawl_error *reterr)
 {
-    struct sketch *sketch = calloc(1, sizeof(*sketch));
+    AUTO(pawl__app_sketch_free_p) struct app_sketch *sketch = calloc(1, sizeof(*sketch));
 
     if (sketch == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory to compare entries");
     }
-    pawl_status status = pawl__hash_seed(&sketch->seed, reterr);
-    if (status != PAWL_OK) {
-        free(sketch);
-        return status;
-    }
-    *ret_sketch = sketch;
+    TRY(pawl__hash_seed(&sketch->seed, reterr));
+    *ret_sketch = STEAL(sketch);
     return PAWL_OK;
 }
 
-void pawl__sketch_free(struct sketch *sketch)
+void pawl__app_sketch_free(struct app_sketch *sketch)
 {
     free(sketch);
 }
 
-uint64_t pawl__sketch_hash(const struct sketch *sketch, pawl_view bytes)
+uint64_t pawl__app_sketch_hash(const struct app_sketch *sketch, pawl_view bytes)
 {
     return pawl__hash_bytes(&sketch->seed, bytes);
 }
 
-static uint64_t hash_item(const struct sketch *sketch, const struct sketch_item *item)
+static uint64_t hash_item(const struct app_sketch *sketch, const struct app_sketch_item *item)
 {
     return pawl__hash_bytes(&sketch->seed,
                             (pawl_view){ (const char *)item->words, sizeof(item->words) });
 }
 
-static struct cell *cell_of(struct sketch *sketch, uint64_t hash, unsigned table)
+static struct cell *cell_of(struct app_sketch *sketch, uint64_t hash, unsigned table)
 {
     /* Bits of its own for each table: items that fall together in one must not do so in the next. */
     return &sketch->cells[(size_t)table * TABLE_CELLS + (hash >> table * TABLE_BITS) % TABLE_CELLS];
 }
 
-static void change(struct sketch *sketch, const struct sketch_item *item, int sign)
+static void change(struct app_sketch *sketch, const struct app_sketch_item *item, int sign)
 {
     uint64_t hash = hash_item(sketch, item);
     uint64_t factor = sign > 0 ? 1 : UINT64_MAX; /* modulo 2^64 */
@@ -71,20 +67,20 @@ static void change(struct sketch *sketch, const struct sketch_item *item, int si
     }
 }
 
-void pawl__sketch_add(struct sketch *sketch, const struct sketch_item *item)
+void pawl__app_sketch_add(struct app_sketch *sketch, const struct app_sketch_item *item)
 {
     change(sketch, item, 1);
 }
 
-void pawl__sketch_remove(struct sketch *sketch, const struct sketch_item *item)
+void pawl__app_sketch_remove(struct app_sketch *sketch, const struct app_sketch_item *item)
 {
     change(sketch, item, -1);
 }
 
 /* A cell with one item in it tells which. */
-static bool is_pure(const struct sketch *sketch,
+static bool is_pure(const struct app_sketch *sketch,
                     const struct cell *cell,
-                    struct sketch_item *ret_item)
+                    struct app_sketch_item *ret_item)
 {
     uint64_t factor = cell->count > 0 ? 1 : UINT64_MAX;
 
@@ -97,7 +93,7 @@ static bool is_pure(const struct sketch *sketch,
     return cell->checks * factor == hash_item(sketch, ret_item);
 }
 
-bool pawl__sketch_name(struct sketch *sketch, sketch_visitor visitor, void *context)
+bool pawl__app_sketch_name(struct app_sketch *sketch, app_sketch_visitor visitor, void *context)
 {
     bool progress = true;
     bool left = false;
@@ -105,7 +101,7 @@ bool pawl__sketch_name(struct sketch *sketch, sketch_visitor visitor, void *cont
     while (progress) {
         progress = false;
         for (size_t i = 0; i < COUNT_OF(sketch->cells); i++) {
-            struct sketch_item item;
+            struct app_sketch_item item;
             if (is_pure(sketch, &sketch->cells[i], &item)) {
                 int sign = (int)sketch->cells[i].count;
                 change(sketch, &item, -sign);

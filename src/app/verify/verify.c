@@ -1,203 +1,256 @@
-/* The certificate: from the log, that the numbers of a workspace were each used once. */
-#include <inttypes.h>
+#include "app/verify/verify.h"
 
-#include "app/core/internal.h"
-#include "app/verify/gapless.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/core/argument.h"
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "base/thread/inside.h"
 
-struct verify {
-    const pawl_app *app;
-    uint64_t workspace;
-    uint16_t sequence;
-    struct gapless gapless;
-    uint64_t stored;         /* the last number as it is stored, which covers the log... */
-    uint64_t covered_before; /* ...before this offset */
-    uint64_t covered_last;   /* the highest number of those events */
-    bool damaged;            /* one of the first two cannot be read: neither is compared */
-    uint64_t next_offset;    /* of the log */
-    pawl_app_finding_visitor visitor;
-    void *context;
-    pawl_app_certificate certificate;
-};
+static const char *const part_words[] = { "anchor",      "plog",      "wlog",
+                                          "records",     "sequences", "offsets",
+                                          "number_keys", "keys",      "descriptor" };
+_Static_assert(COUNT_OF(part_words) == PAWL_APP_PARTS, "one word a part");
 
-static void report(struct verify *verify, pawl_app_finding finding)
+const char *pawl_app_part_word(pawl_app_part part)
 {
-    finding.sequence = verify->sequence;
-    verify->certificate.findings++;
-    if (verify->visitor != NULL) {
-        struct pawl__inside inside;
-        pawl__inside_enter(&inside, verify->app);
-        verify->visitor(verify->context, &finding);
-        pawl__inside_leave(&inside);
-    }
+    return (size_t)part < COUNT_OF(part_words) ? part_words[part] : "unknown";
 }
 
-static void expect_offset(struct verify *verify, uint64_t offset)
+void pawl__app_verify_finding(struct app_verify *verify,
+                              pawl_app_part part,
+                              const char *format,
+                              ...)
 {
-    if (offset > verify->next_offset) {
-        report(verify,
-               (pawl_app_finding){
-                   .fault = PAWL_APP_NO_EVENT, .first = verify->next_offset, .last = offset - 1 });
-    }
-    verify->next_offset = offset + 1;
-}
+    char what[PAWL_ERROR_MESSAGE_SIZE];
+    va_list args;
 
-static pawl_status take_number(struct verify *verify,
-                               uint64_t number,
-                               uint64_t offset,
-                               pawl_error *reterr)
-{
-    bool fresh = true;
-    pawl_status status = pawl__gapless_use(&verify->gapless, number, &fresh, reterr);
-
-    if (status == PAWL_OK && !fresh) {
-        report(verify,
-               (pawl_app_finding){ .fault = PAWL_APP_DOUBLED,
-                                   .first = number,
-                                   .last = number,
-                                   .plog_offset = offset });
-    }
-    if (offset < verify->covered_before) {
-        verify->covered_last = MAX(verify->covered_last, number);
-    }
-    return status;
-}
-
-static pawl_status take_event(void *context, const pawl_app_event *event, pawl_error *reterr)
-{
-    struct verify *verify = context;
-    verify->certificate.events++;
-    expect_offset(verify, event->plog_offset);
-    if (event->workspace != verify->workspace) {
-        return PAWL_OK;
-    }
-    for (size_t i = 0; i < event->number_count; i++) {
-        if (event->numbers[i].sequence == verify->sequence) {
-            TRY(take_number(verify, event->numbers[i].number, event->plog_offset, reterr));
-        }
-    }
-    return PAWL_OK;
-}
-
-/* The offset first: commands that come in meanwhile make the number newer than it, never older. */
-static pawl_status read_stored(struct verify *verify,
-                               struct app_partition *partition,
-                               pawl_error *reterr)
-{
-    pawl_seq_storage storage = pawl__app_seq_storage(&partition->seq);
-    pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = storage.read_next_offset(storage.context, &verify->covered_before, &error);
-
-    if (status == PAWL_OK) {
-        status = storage.read_numbers(storage.context,
-                                      verify->workspace,
-                                      &verify->sequence,
-                                      1,
-                                      INT64_MAX,
-                                      &verify->stored,
-                                      &error);
-    }
-    if (status == PAWL_CORRUPT) { /* a finding like others: the log is there all the same */
-        verify->damaged = true;
-        report(verify, (pawl_app_finding){ .fault = PAWL_APP_DAMAGED });
-        return PAWL_OK;
-    }
-    return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
-}
-
-/* What is stored may be behind the log where the log will be read again, and never ahead of it. */
-static void compare_with_stored(struct verify *verify)
-{
-    if (verify->damaged) {
+    if (verify->quiet[part]) {
         return;
     }
-    if (verify->covered_before > verify->next_offset) {
-        report(verify,
-               (pawl_app_finding){ .fault = PAWL_APP_NO_EVENT,
-                                   .first = verify->next_offset,
-                                   .last = verify->covered_before - 1 });
-    }
-    if (verify->stored > verify->gapless.last) {
-        report(verify,
-               (pawl_app_finding){ .fault = PAWL_APP_AHEAD,
-                                   .first = verify->stored,
-                                   .last = verify->gapless.last });
-    }
-    if (verify->stored < verify->covered_last) {
-        report(verify,
-               (pawl_app_finding){ .fault = PAWL_APP_BEHIND,
-                                   .first = verify->stored,
-                                   .last = verify->covered_last });
+    verify->report.wrong[part]++;
+    if (verify->visitor != NULL) {
+        va_start(args, format);
+        vsnprintf(what, sizeof(what), format, args);
+        va_end(args);
+        AUTO(pawl__inside_leave) struct pawl__inside inside;
+        pawl__inside_enter(&inside, verify->app);
+        verify->visitor(verify->context, part, what);
     }
 }
 
-static pawl_status conclude(struct verify *verify, pawl_error *reterr)
+void pawl__app_verify_odd_key(struct app_verify *verify,
+                              pawl_app_part part,
+                              const struct app_entry *entry,
+                              const char *what)
 {
-    const struct gapless *gapless = &verify->gapless;
+    char space[160];
+    struct pawl__buf key = BUF_OVER(space);
 
-    compare_with_stored(verify);
-    for (size_t i = 0; i < gapless->missing_count; i++) {
-        report(verify,
-               (pawl_app_finding){ .fault = PAWL_APP_MISSING,
-                                   .first = gapless->missing[i].first,
-                                   .last = gapless->missing[i].last });
-    }
-    verify->certificate.initial = gapless->initial;
-    verify->certificate.last = gapless->last;
-    verify->certificate.used = gapless->used;
-    return verify->certificate.findings == 0
-               ? PAWL_OK
-               : pawl__fail(reterr,
-                            PAWL_CORRUPT,
-                            "sequence '%s' of workspace %" PRIu64 ": %" PRIu64
-                            " %s wrong with its numbers",
-                            pawl_app_sequence_name(verify->app, verify->sequence),
-                            verify->workspace,
-                            verify->certificate.findings,
-                            verify->certificate.findings == 1 ? "thing is" : "things are");
+    pawl__app_key_describe(entry->family, entry->key, &key);
+    pawl__app_verify_finding(verify, part, "%s%s", key.broken ? "a long key" : space, what);
 }
 
-pawl_status pawl_app_verify_sequence(pawl_app *app,
-                                     uint64_t workspace,
-                                     uint16_t sequence,
-                                     pawl_app_finding_visitor visitor,
-                                     void *context,
-                                     pawl_app_certificate *ret_certificate,
-                                     pawl_error *reterr)
+/* --- what an event must have left --- */
+
+static void expect_numbers(struct app_verify *verify, const pawl_app_event *event)
+{
+    for (size_t i = 0; i < event->number_count; i++) {
+        const pawl_app_number *used = &event->numbers[i];
+        if (used->sequence >= PAWL_APP_SEQ_OWN_MIN) {
+            pawl__app_verify_expect(verify->sketch,
+                                    &(struct verify_item){ .part = PAWL_APP_PART_NUMBER_KEYS,
+                                                           .sequence = used->sequence,
+                                                           .workspace = event->workspace,
+                                                           .number = used->number,
+                                                           .offset = event->plog_offset });
+        }
+    }
+}
+
+static pawl_status expect(void *context,
+                          uint16_t partition,
+                          const pawl_app_event *event,
+                          pawl_view bytes,
+                          pawl_error *reterr)
+{
+    struct app_verify *verify = context;
+    struct app_sketch *sketch = verify->sketch;
+    struct verify_item item = { .part = PAWL_APP_PART_WLOG,
+                                .workspace = event->workspace,
+                                .number = event->wlog_offset,
+                                .offset = event->plog_offset,
+                                .content = pawl__app_sketch_hash(sketch, bytes) };
+
+    pawl__app_verify_expect(sketch, &item);
+    if (verify->app->partitions[partition].seq.numbered && verify->app->format == APP_FORMAT) {
+        expect_numbers(verify, event);
+    }
+    if (event->key.len > 0) {
+        const pawl_view hash = { (const char *)event->request_hash, sizeof(event->request_hash) };
+        item.part = PAWL_APP_PART_KEYS;
+        item.number = pawl__app_sketch_hash(sketch, event->key);
+        item.content = pawl__app_sketch_hash(sketch, hash);
+        pawl__app_verify_expect(sketch, &item);
+    }
+    return pawl__app_verify_records_event(verify, event, reterr);
+}
+
+/* --- what is there --- */
+
+static void remove_number_key(struct app_verify *verify,
+                              const struct app_key_parts *parts,
+                              pawl_view value)
+{
+    struct verify_item item = { .part = PAWL_APP_PART_NUMBER_KEYS,
+                                .sequence = parts->sequence,
+                                .workspace = parts->workspace,
+                                .number = parts->number };
+    pawl_view rest = value;
+
+    if (!pawl__view_take_u64be(&rest, &item.offset) || rest.len != 0) {
+        item.content = pawl__app_sketch_hash(verify->sketch, value);
+    }
+    pawl__app_verify_found(verify->sketch, &item);
+}
+
+static void remove_key(struct app_verify *verify,
+                       const struct app_key_parts *parts,
+                       pawl_view value)
+{
+    struct verify_item item = { .part = PAWL_APP_PART_KEYS,
+                                .workspace = parts->workspace,
+                                .number = pawl__app_sketch_hash(verify->sketch, parts->text) };
+    pawl_view rest = value;
+    pawl_view hash = value;
+
+    if (!pawl__view_take(&rest, 32, &hash) || !pawl__view_take_u64be(&rest, &item.offset)
+        || rest.len != 0) {
+        hash = value;
+        item.offset = 0;
+    }
+    item.content = pawl__app_sketch_hash(verify->sketch, hash);
+    pawl__app_verify_found(verify->sketch, &item);
+}
+
+/* --- all of it --- */
+
+/* Numbers are stored after the log has them, never before. */
+static void check_ends(struct app_verify *verify)
+{
+    for (size_t i = 0; i < verify->app->partition_count; i++) {
+        const struct verify_partition *partition = &verify->partitions[i];
+        bool looked =
+            verify->workspace == 0 || pawl_app_partition_of(verify->app, verify->workspace) == i;
+        if (looked && partition->stored > partition->end + 1) {
+            pawl__app_verify_finding(verify,
+                                     PAWL_APP_PART_OFFSETS,
+                                     "partition %zu: the stored offset is %" PRIu64
+                                     ", the PLog ends at %" PRIu64,
+                                     i,
+                                     partition->stored,
+                                     partition->end);
+        }
+    }
+}
+
+/* What is not there any more, or not yet, is no finding of its own. */
+static void check_rebuilding(struct app_verify *verify)
+{
+    if (verify->app->rebuilding) {
+        pawl__app_verify_finding(
+            verify,
+            PAWL_APP_PART_SEQUENCES,
+            "a rebuild of the numbers was interrupted: run 'pawl seq rebuild' again; "
+            "until then numbers, offsets and keys of numbers are not compared");
+        verify->quiet[PAWL_APP_PART_SEQUENCES] = true;
+        verify->quiet[PAWL_APP_PART_OFFSETS] = true;
+        verify->quiet[PAWL_APP_PART_NUMBER_KEYS] = true;
+    }
+}
+
+static pawl_status verify_parts(struct app_verify *verify, pawl_error *reterr)
+{
+    static const struct verify_family families[] = {
+        { APP_NUMBERS, PAWL_APP_PART_NUMBER_KEYS, remove_number_key },
+        { APP_KEYS, PAWL_APP_PART_KEYS, remove_key },
+    };
+    const struct verify_events events = { true, true, expect, verify };
+
+    check_rebuilding(verify);
+    TRY(pawl__app_verify_descriptor(verify, reterr));
+    TRY(pawl__app_verify_offsets(verify, reterr)); /* before the logs: they only grow */
+    TRY(pawl__app_verify_events(verify, &events, reterr));
+    check_ends(verify);
+    TRY(pawl__app_verify_strays(verify, reterr));
+    TRY(pawl__app_verify_numbers(verify, reterr));
+    for (size_t i = 0; i < COUNT_OF(families); i++) {
+        TRY(pawl__app_verify_family(verify, &families[i], reterr));
+    }
+    TRY(pawl__app_verify_name_differences(verify, verify->sketch, reterr));
+    TRY(pawl__app_verify_records(verify, reterr));
+    return pawl__app_verify_anchor(verify, reterr);
+}
+
+static pawl_status conclude(const struct app_verify *verify, pawl_error *reterr)
+{
+    uint64_t wrong = 0;
+
+    for (size_t i = 0; i < PAWL_APP_PARTS; i++) {
+        wrong += verify->report.wrong[i];
+    }
+    if (wrong == 0) {
+        return PAWL_OK;
+    }
+    return pawl__fail_advised(reterr,
+                              PAWL_CORRUPT,
+                              "application '%s': %" PRIu64
+                              " %s wrong: 'pawl seq verify --all' lists %s, "
+                              "'pawl seq rebuild' repairs numbers; restore all else from a backup",
+                              verify->app->definition.descriptor.name,
+                              wrong,
+                              wrong == 1 ? "thing is" : "things are",
+                              wrong == 1 ? "it" : "them");
+}
+
+static void verify_free(struct app_verify **verify)
+{
+    if (*verify != NULL) {
+        pawl__app_verify_records_done(*verify);
+        pawl__app_sketch_free((*verify)->sketch);
+        pawl__buf_done(&(*verify)->bytes);
+        free(*verify);
+    }
+}
+
+pawl_status pawl_app_verify(pawl_app *app,
+                            uint64_t workspace,
+                            pawl_app_wrong_visitor visitor,
+                            void *context,
+                            pawl_app_report *ret_report,
+                            pawl_error *reterr)
 {
     NEED(app, reterr);
-    NEED(ret_certificate, reterr);
-    struct app_partition *partition = pawl__app_partition(app, workspace);
-    uint64_t initial = pawl__app_initial_of(&app->definition.descriptor, sequence);
-    struct verify verify = {
-        .app = app,
-        .workspace = workspace,
-        .sequence = sequence,
-        .next_offset = 1,
-        .visitor = visitor,
-        .context = context,
-    };
-
-    if (initial == 0) {
-        return pawl__fail(reterr,
-                          PAWL_UNKNOWN_SEQUENCE,
-                          "application '%s' has no sequence %u",
-                          app->definition.descriptor.name,
-                          sequence);
+    NEED(ret_report, reterr);
+    if (workspace > PAWL_APP_WORKSPACE_MAX) {
+        return pawl__fail(reterr, PAWL_INVALID, "there is no workspace %" PRIu64, workspace);
     }
-    pawl__gapless_init(&verify.gapless, initial);
-    /* Before the log: commands that come in meanwhile make both longer. */
-    pawl_status status = read_stored(&verify, partition, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__app_seq_walk(&partition->seq, 1, take_event, &verify, reterr);
+    AUTO(verify_free) struct app_verify *verify = calloc(1, sizeof(*verify));
+    if (verify == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory to verify an application");
     }
-    if (status == PAWL_OK) {
-        status = conclude(&verify, reterr);
-        *ret_certificate = verify.certificate;
-    }
-    pawl__gapless_done(&verify.gapless);
-    return status;
+    verify->app = app;
+    verify->workspace = workspace;
+    verify->visitor = visitor;
+    verify->context = context;
+    verify->bytes = (struct pawl__buf)BUF_INIT(APP_EVENT_BYTES_MAX);
+    TRY(pawl__app_sketch_new(&verify->sketch, reterr));
+    TRY(pawl__app_verify_records_start(verify, reterr));
+    TRY(verify_parts(verify, reterr));
+    *ret_report = verify->report;
+    return conclude(verify, reterr);
 }

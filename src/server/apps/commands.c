@@ -102,7 +102,7 @@ static void submit_large(struct pawl__http_request *request, void *context)
     }
 }
 
-static void keep_and_submit(struct waiting *waiting)
+static void hold_and_submit(struct waiting *waiting)
 {
     struct pawl__http_request *request = waiting->request;
 
@@ -151,7 +151,7 @@ void pawl__serve_command(struct pawl__http_request *request, void *context)
         status = read_header(waiting, &error);
     }
     if (status == PAWL_OK) {
-        keep_and_submit(waiting);
+        hold_and_submit(waiting);
     } else {
         free(waiting);
         pawl__http_fail(request, &error);

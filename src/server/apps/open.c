@@ -15,7 +15,7 @@
 #include "base/thread/shutdown.h"
 #include "server/node_internal.h"
 
-enum { OPENERS = 4, AGAIN_MS = 1000, LOST_FIRST = 1 };
+enum { OPENERS = 4, RETRY_MS = 1000, LOST_FIRST = 1 };
 
 /* What the others are told of one of them, and when it is opened. */
 struct node_app {
@@ -25,7 +25,7 @@ struct node_app {
     bool opening;                           /* somebody does that now */
     bool given_up;                          /* it is not tried again */
     pawl_status why;                        /* of the last attempt; PAWL_OK: there was none */
-    int64_t again_ns;                       /* when to try, unless it is given up */
+    int64_t retry_ns;                       /* when to try, unless it is given up */
     struct node_probe *probe;
 };
 
@@ -63,7 +63,7 @@ static struct node_app *find_locked(struct node_apps *apps, pawl_view name)
 }
 
 /* Whether it is on its way, so that somebody who waits a moment finds it. */
-static bool is_coming(const struct node_app *app)
+static bool is_pending(const struct node_app *app)
 {
     return app->app == NULL && app->why == PAWL_OK;
 }
@@ -73,7 +73,7 @@ static struct node_app_state state_of(const struct node_app *app)
     struct node_app_state state = {
         .app = app->app,
         .why = app->why,
-        .opening = is_coming(app),
+        .opening = is_pending(app),
         .probe = app->probe,
     };
 
@@ -230,7 +230,7 @@ static void remove_locked(struct node_apps *apps, struct node_app *app) REQUIRES
     free(app);
 }
 
-static pawl_status pass_over(void *context, const pawl_app_record *record, pawl_error *reterr)
+static pawl_status ignore_record(void *context, const pawl_app_record *record, pawl_error *reterr)
 {
     (void)context;
     (void)record;
@@ -239,7 +239,7 @@ static pawl_status pass_over(void *context, const pawl_app_record *record, pawl_
 }
 
 /* False: no memory. */
-static bool keep_lost_locked(struct node_apps *apps, const struct node_app *app)
+static bool remember_lost_locked(struct node_apps *apps, const struct node_app *app)
     REQUIRES_LOCK(apps->lock)
 {
     if (apps->lost_count == apps->lost_room) {
@@ -258,17 +258,17 @@ static bool keep_lost_locked(struct node_apps *apps, const struct node_app *app)
 
 /* Another process has it now, and the handle is good for nothing: it is opened again when that process gives
  * it back. Without memory for that the probe, which goes on, comes here again. */
-static void lose(struct node_app *app, pawl_app *lost)
+static void mark_lost(struct node_app *app, pawl_app *lost)
 {
     struct node_apps *apps = app->all;
 
     pawl__lock(&apps->lock);
-    if (app->app == lost && keep_lost_locked(apps, app)) {
+    if (app->app == lost && remember_lost_locked(apps, app)) {
         pawl__serve_probe_cancel(app->probe);
         app->app = NULL;
         app->probe = NULL;
         app->why = PAWL_LEASE_LOST;
-        app->again_ns = now_ns() + AGAIN_MS * NS_PER_MS;
+        app->retry_ns = now_ns() + RETRY_MS * NS_PER_MS;
         pawl__cond_broadcast(&apps->changed);
         LOG_WARNING("another process has taken the application over; it is opened again when it is "
                     "free",
@@ -278,7 +278,7 @@ static void lose(struct node_app *app, pawl_app *lost)
 }
 
 /* Reads one record that is probably not there. */
-static pawl_status ask(void *context, pawl_error *reterr)
+static pawl_status probe_app(void *context, pawl_error *reterr)
 {
     struct node_app *app = context;
     struct node_apps *apps = app->all;
@@ -291,9 +291,9 @@ static pawl_status ask(void *context, pawl_error *reterr)
         return PAWL_OK;
     }
     pawl_status status =
-        pawl_app_read_record(opened, 1, PAWL_APP_SINGLETON_ID_MIN, pass_over, NULL, &error);
+        pawl_app_read_record(opened, 1, PAWL_APP_SINGLETON_ID_MIN, ignore_record, NULL, &error);
     if (status == PAWL_LEASE_LOST) {
-        lose(app, opened);
+        mark_lost(app, opened);
     }
     if (status != PAWL_OK && status != PAWL_NOT_FOUND) {
         *reterr = error;
@@ -310,7 +310,7 @@ static pawl_status admit(struct node_apps *apps,
                          pawl_error *reterr)
 {
     struct node_probe *probe = NULL;
-    pawl_status status = pawl__serve_probe_start(app->name, ask, app, &probe, reterr);
+    pawl_status status = pawl__serve_probe_start(app->name, probe_app, app, &probe, reterr);
 
     pawl__lock(&apps->lock);
     if (status == PAWL_OK) {
@@ -393,7 +393,7 @@ static pawl_status open_one(struct node_apps *apps, struct node_app *app, pawl_e
 }
 
 /* What is new is said once: one that is tried again and again says the same. */
-static void say(const struct node_app *app, pawl_status before, const pawl_error *error)
+static void log_change(const struct node_app *app, pawl_status before, const pawl_error *error)
 {
     if (error->status == PAWL_OK && before != PAWL_OK) {
         LOG_INFO("the application is open now", LOG_TEXT("app", app->name));
@@ -413,8 +413,9 @@ static void say(const struct node_app *app, pawl_status before, const pawl_error
     }
 }
 
-static void settle_locked(struct node_apps *apps, struct node_app *app, const pawl_error *error)
-    REQUIRES_LOCK(apps->lock)
+static void finish_attempt_locked(struct node_apps *apps,
+                                  struct node_app *app,
+                                  const pawl_error *error) REQUIRES_LOCK(apps->lock)
 {
     pawl_status before = app->why;
 
@@ -427,8 +428,8 @@ static void settle_locked(struct node_apps *apps, struct node_app *app, const pa
     }
     app->why = error->status;
     app->given_up = error->status != PAWL_OK && !may_pass(error);
-    app->again_ns = now_ns() + AGAIN_MS * NS_PER_MS;
-    say(app, before, error);
+    app->retry_ns = now_ns() + RETRY_MS * NS_PER_MS;
+    log_change(app, before, error);
 }
 
 /* The next one to open; NULL: none is, before *ret_ns. */
@@ -444,10 +445,10 @@ static struct node_app *next_locked(struct node_apps *apps, int64_t *ret_ns)
         if (app->app != NULL || app->opening || app->given_up) {
             continue;
         }
-        if (app->again_ns <= now) {
+        if (app->retry_ns <= now) {
             return app;
         }
-        *ret_ns = MIN(*ret_ns, app->again_ns);
+        *ret_ns = MIN(*ret_ns, app->retry_ns);
     }
     return NULL;
 }
@@ -470,12 +471,12 @@ static void run_opener(void *context)
         pawl_error error = PAWL_ERROR_INIT;
         error.status = open_one(apps, app, &error);
         pawl__lock(&apps->lock);
-        settle_locked(apps, app, &error);
+        finish_attempt_locked(apps, app, &error);
     }
     pawl__unlock(&apps->lock);
 }
 
-static pawl_status found_one(void *context, const char *name, pawl_error *reterr)
+static pawl_status add_found(void *context, const char *name, pawl_error *reterr)
 {
     struct node_apps *apps = context;
     struct node_app *app = NULL;
@@ -489,16 +490,16 @@ static pawl_status found_one(void *context, const char *name, pawl_error *reterr
 void pawl__serve_apps_await(struct pawl__serve_node *node, int64_t deadline_ns)
 {
     struct node_apps *apps = node->apps;
-    bool coming = true;
+    bool pending = true;
     bool in_time = true;
 
     pawl__lock(&apps->lock);
-    while (coming && in_time) {
-        coming = false;
+    while (pending && in_time) {
+        pending = false;
         for (size_t i = 0; i < apps->count; i++) {
-            coming = coming || is_coming(apps->apps[i]);
+            pending = pending || is_pending(apps->apps[i]);
         }
-        in_time = !coming || pawl__cond_wait_until(&apps->changed, &apps->lock, deadline_ns);
+        in_time = !pending || pawl__cond_wait_until(&apps->changed, &apps->lock, deadline_ns);
     }
     pawl__unlock(&apps->lock);
 }
@@ -532,7 +533,7 @@ pawl_status pawl__serve_apps_new(struct pawl__serve_node *node, pawl_error *rete
 
 pawl_status pawl__serve_apps_list(struct pawl__serve_node *node, pawl_error *reterr)
 {
-    return pawl_app_list(node->location, found_one, node->apps, reterr);
+    return pawl_app_list(node->location, add_found, node->apps, reterr);
 }
 
 pawl_status pawl__serve_apps_start(struct pawl__serve_node *node, pawl_error *reterr)

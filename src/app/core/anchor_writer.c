@@ -1,6 +1,7 @@
-/* The anchor of an open application: compared when it is opened, written behind the partitions.
+/* The anchor of an open application: compared with the logs when it is opened, written by a thread of its own
+ * after the partitions have written.
  *
- * What fails is tried again with the next events: they are durable whatever becomes of the anchor. */
+ * A write that fails is repeated with the next events, which are durable whatever becomes of the anchor. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "base/os/clock.h"
 #include "base/os/failpoint.h"
 
-#define SETTLE_EVERY_NS (500 * NS_PER_MS) /* promised: within a second */
+#define WRITE_EVERY_NS (500 * NS_PER_MS) /* promised: within a second */
 enum { READ_MS_MAX = 2000 };
 
 /* --- reading --- */
@@ -19,7 +20,7 @@ enum { READ_MS_MAX = 2000 };
 static void start_anchor(struct pawl_app *app, bool found)
 {
     const pawl_app_descriptor *descriptor = &app->definition.descriptor;
-    struct app_anchor *anchor = &app->settler.anchor;
+    struct app_anchor *anchor = &app->anchor_writer.anchor;
     bool older = found && app->format == APP_FORMAT_BARE;
 
     memset(anchor, 0, sizeof(*anchor));
@@ -74,10 +75,10 @@ pawl_status pawl__app_anchor_read(const struct pawl_app *app,
                : status;
 }
 
-/* An anchor that cannot be read is told when the application is known. */
-pawl_status pawl__app_anchor_know_descriptor(struct app_store *store,
-                                             const struct pawl__sha256 *stored,
-                                             pawl_error *reterr)
+/* An anchor that cannot be read is reported later, when the application is known. */
+pawl_status pawl__app_anchor_compare_descriptor(struct app_store *store,
+                                                const struct pawl__sha256 *stored,
+                                                pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_ANCHOR_BYTES_MAX);
     struct app_anchor anchor;
@@ -108,12 +109,10 @@ static pawl_status hash_event(const struct pawl_app *app,
         .count = 1,
         .deadline_ns = pawl__monotonic_ns(app->clock) + READ_MS_MAX * NS_PER_MS,
     };
-    pawl_status status = store->ops->get_many(store, &lookup, &arena, &value, reterr);
 
-    if (status == PAWL_OK) {
-        *ret_found = value.found;
-    }
-    return status == PAWL_OK && value.found ? pawl__sha256(value.bytes, ret_hash, reterr) : status;
+    TRY(store->ops->get_many(store, &lookup, &arena, &value, reterr));
+    *ret_found = value.found;
+    return value.found ? pawl__sha256(value.bytes, ret_hash, reterr) : PAWL_OK;
 }
 
 pawl_status pawl__app_anchor_compare(const struct pawl_app *app,
@@ -159,7 +158,7 @@ pawl_status pawl__app_anchor_compare(const struct pawl_app *app,
 
 static pawl_status compare_all(const struct pawl_app *app, bool found, pawl_error *reterr)
 {
-    const struct app_anchor *anchor = &app->settler.anchor;
+    const struct app_anchor *anchor = &app->anchor_writer.anchor;
 
     TRY(found ? PAWL_OK : pawl__app_anchor_check_new(anchor, app->store->anchor_name, reterr));
     for (uint16_t i = 0; found && i < anchor->partitions; i++) {
@@ -168,12 +167,12 @@ static pawl_status compare_all(const struct pawl_app *app, bool found, pawl_erro
     return PAWL_OK;
 }
 
-pawl_status pawl__app_anchor_look(struct pawl_app *app, bool found, pawl_error *reterr)
+pawl_status pawl__app_anchor_load(struct pawl_app *app, bool found, pawl_error *reterr)
 {
     const struct app_store_ops *ops = app->store->ops;
 
     start_anchor(app, found);
-    if (app->options.read_only) { /* whoever verifies it is told */
+    if (app->options.read_only) { /* pawl_app_verify compares it */
         return PAWL_OK;
     }
     struct app_anchor stored;
@@ -181,30 +180,30 @@ pawl_status pawl__app_anchor_look(struct pawl_app *app, bool found, pawl_error *
 
     TRY(pawl__app_anchor_read(app, &stored, &known, reterr));
     if (known) {
-        app->settler.known = stored.has_descriptor; /* an older one is written anew */
+        app->anchor_writer.known = stored.has_descriptor; /* an older one is written anew */
         stored.has_descriptor = true;
         stored.descriptor = app->stored_descriptor; /* which was compared */
-        app->settler.anchor = stored;
+        app->anchor_writer.anchor = stored;
     }
-    if (ops->check_place != NULL) {
-        TRY(ops->check_place(app->store, &app->settler.anchor, reterr));
+    if (ops->check_neighbours != NULL) {
+        TRY(ops->check_neighbours(app->store, &app->anchor_writer.anchor, reterr));
     }
     return compare_all(app, found, reterr);
 }
 
 /* --- writing --- */
 
-void pawl__app_settle_written(struct app_partition *partition, uint64_t offset)
+void pawl__app_anchor_writer_note(struct app_partition *partition, uint64_t offset)
 {
     atomic_store_explicit(&partition->written, offset, memory_order_release);
-    pawl__watch_bump(&partition->app->settler.watch);
+    pawl__watch_bump(&partition->app->anchor_writer.watch);
 }
 
 /* *ret_moved when there is something to write. */
-static pawl_status follow(struct pawl_app *app,
-                          struct app_anchor *anchor,
-                          bool *ret_moved,
-                          pawl_error *reterr)
+static pawl_status advance(struct pawl_app *app,
+                           struct app_anchor *anchor,
+                           bool *ret_moved,
+                           pawl_error *reterr)
 {
     for (uint16_t i = 0; i < anchor->partitions; i++) {
         struct app_log_end *end = &anchor->ends[i];
@@ -213,9 +212,9 @@ static pawl_status follow(struct pawl_app *app,
         if (offset <= end->offset) {
             continue;
         }
-        pawl_status status = hash_event(app, i, offset, &found, &end->hash, reterr);
-        if (status != PAWL_OK || !found) {
-            return status;
+        TRY(hash_event(app, i, offset, &found, &end->hash, reterr));
+        if (!found) {
+            return PAWL_OK;
         }
         end->offset = offset;
         *ret_moved = true;
@@ -223,135 +222,122 @@ static pawl_status follow(struct pawl_app *app,
     return PAWL_OK;
 }
 
-static pawl_status settle(struct pawl_app *app, pawl_error *reterr)
+static pawl_status write_anchor(struct pawl_app *app, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_ANCHOR_BYTES_MAX);
-    struct app_anchor anchor = app->settler.anchor;
-    bool moved = !app->settler.known;
-    pawl_status status = follow(app, &anchor, &moved, reterr);
+    struct app_anchor anchor = app->anchor_writer.anchor;
+    bool moved = !app->anchor_writer.known;
 
-    if (status != PAWL_OK || !moved) {
-        return status;
+    TRY(advance(app, &anchor, &moved, reterr));
+    if (!moved) {
+        return PAWL_OK;
     }
     pawl__app_anchor_write(&anchor, &text);
-    status = pawl__buf_check(&text, "the anchor", reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__buf_check(&text, "the anchor", reterr));
     FAILPOINT("app.anchor.write.before", reterr);
-    status = app->store->ops->write_anchor(app->store, pawl__buf_view(&text), reterr);
-    if (status == PAWL_OK) {
-        app->settler.anchor = anchor;
-        app->settler.known = true;
-    }
-    return status;
+    TRY(app->store->ops->write_anchor(app->store, pawl__buf_view(&text), reterr));
+    app->anchor_writer.anchor = anchor;
+    app->anchor_writer.known = true;
+    return PAWL_OK;
 }
 
-/* Nobody is answered by it: a line when it begins to fail, and one when it no longer does. */
-static pawl_status settle_and_tell(struct pawl_app *app, pawl_error *reterr)
+/* No caller learns of it: logs a line when it begins to fail, and one when it no longer does. */
+static pawl_status write_and_log(struct pawl_app *app)
 {
-    struct app_settler *settler = &app->settler;
+    struct app_anchor_writer *writer = &app->anchor_writer;
     pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = settle(app, &error);
+    pawl_status status = write_anchor(app, &error);
     bool failed = status != PAWL_OK;
     bool ours =
-        status != PAWL_LEASE_LOST && status != PAWL_CANCELLED; /* else it is told elsewhere */
+        status != PAWL_LEASE_LOST && status != PAWL_CANCELLED; /* else it is logged elsewhere */
 
-    if (failed && !settler->failing && ours) {
+    if (failed && !writer->failing && ours) {
         LOG_WARNING(
             "the anchor of an application cannot be written now: a cut of its log would not be "
             "noticed",
             LOG_TEXT("application", app->definition.descriptor.name),
             LOG_TEXT("anchor", app->store->anchor_name),
             LOG_TEXT("error", error.message));
-    } else if (!failed && settler->failing) {
+    } else if (!failed && writer->failing) {
         LOG_INFO("the anchor of an application is written again",
                  LOG_TEXT("application", app->definition.descriptor.name));
     }
-    settler->failing = failed;
-    return failed ? pawl__fail(reterr, status, "%s", error.message) : PAWL_OK;
-}
-
-/* Writes once more when it is told to end, so that whoever closes the application waits for a disk that
- * hangs no longer than he wants to. */
-static void settle_main(void *context)
-{
-    struct pawl_app *app = context;
-    struct app_settler *settler = &app->settler;
-    uint32_t settled = pawl__watch_generation(&settler->watch);
-
-    while (!pawl__cancelled(&settler->cancel)) {
-        pawl__watch_wait(&settler->watch, settled, INT64_MAX);
-        uint32_t generation = pawl__watch_generation(&settler->watch);
-        int64_t next_ns = pawl__monotonic_ns(app->clock) + SETTLE_EVERY_NS;
-        if (!pawl__cancel_wait_until(&settler->cancel, next_ns)
-            && settle_and_tell(app, NULL) == PAWL_OK) {
-            settled = generation;
-        }
-    }
-    if (settler->started) {
-        (void)!settle_and_tell(app, NULL);
-    }
-}
-
-pawl_status pawl__app_settle_init(struct pawl_app *app, pawl_error *reterr)
-{
-    struct app_settler *settler = &app->settler;
-    pawl_status status = pawl__watch_init(&settler->watch, NULL, NULL, reterr);
-
-    settler->watch_ready = status == PAWL_OK;
-    if (status == PAWL_OK) {
-        status = pawl__cancel_init(&settler->cancel, NULL, reterr);
-        settler->cancel_ready = status == PAWL_OK;
-    }
+    writer->failing = failed;
     return status;
 }
 
+/* Writes once more when it is told to end: on this thread, so that closing waits for a disk that hangs no longer
+ * than its caller allows. */
+static void run_writer(void *context)
+{
+    struct pawl_app *app = context;
+    struct app_anchor_writer *writer = &app->anchor_writer;
+    uint32_t settled = pawl__watch_generation(&writer->watch);
+
+    while (!pawl__cancelled(&writer->cancel)) {
+        pawl__watch_wait(&writer->watch, settled, INT64_MAX);
+        uint32_t generation = pawl__watch_generation(&writer->watch);
+        int64_t next_ns = pawl__monotonic_ns(app->clock) + WRITE_EVERY_NS;
+        if (!pawl__cancel_wait_until(&writer->cancel, next_ns) && write_and_log(app) == PAWL_OK) {
+            settled = generation;
+        }
+    }
+    if (writer->started) {
+        (void)write_and_log(app);
+    }
+}
+
+pawl_status pawl__app_anchor_writer_init(struct pawl_app *app, pawl_error *reterr)
+{
+    struct app_anchor_writer *writer = &app->anchor_writer;
+
+    TRY(pawl__watch_init(&writer->watch, NULL, NULL, reterr));
+    writer->watch_ready = true;
+    TRY(pawl__cancel_init(&writer->cancel, NULL, reterr));
+    writer->cancel_ready = true;
+    return PAWL_OK;
+}
+
 /* An anchor that says more than a power cut leaves would be a false alarm. */
-static bool has_anchor(const struct pawl_app *app)
+static bool writes_anchor(const struct pawl_app *app)
 {
     return !app->options.read_only && !app->options.unsafe_no_sync;
 }
 
-pawl_status pawl__app_settle_start(struct pawl_app *app, pawl_error *reterr)
+pawl_status pawl__app_anchor_writer_start(struct pawl_app *app, pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    if (!has_anchor(app)) {
+    if (!writes_anchor(app)) {
         return PAWL_OK;
     }
-    for (size_t i = 0; i < app->partition_count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < app->partition_count; i++) {
         uint64_t offset = 0;
-        status = pawl__app_seq_end(&app->partitions[i].seq, &offset, reterr);
+        TRY(pawl__app_seq_end(&app->partitions[i].seq, &offset, reterr));
         atomic_store(&app->partitions[i].written, offset);
     }
-    if (status != PAWL_OK) {
-        return status;
-    }
-    /* So that others see it. A disk without room for it is for the commands to complain about. */
-    if (settle_and_tell(app, NULL) == PAWL_NOMEM) {
+    /* So that others see it. A full disk is reported by the commands. */
+    if (write_and_log(app) == PAWL_NOMEM) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an anchor");
     }
-    app->settler.started = true;
-    return pawl__thread_start(&app->settler.thread, "pawl-settle", settle_main, app, reterr);
+    app->anchor_writer.started = true;
+    return pawl__thread_start(&app->anchor_writer.thread, "pawl-anchor", run_writer, app, reterr);
 }
 
-bool pawl__app_settle_end(struct pawl_app *app, int64_t deadline_ns)
+bool pawl__app_anchor_writer_stop(struct pawl_app *app, int64_t deadline_ns)
 {
-    struct app_settler *settler = &app->settler;
+    struct app_anchor_writer *writer = &app->anchor_writer;
 
-    if (settler->cancel_ready) {
-        pawl__cancel_now(&settler->cancel);
-        pawl__watch_bump(&settler->watch);
+    if (writer->cancel_ready) {
+        pawl__cancel_now(&writer->cancel);
+        pawl__watch_bump(&writer->watch);
     }
-    if (!pawl__thread_join_until(&settler->thread, deadline_ns)) {
+    if (!pawl__thread_join_until(&writer->thread, deadline_ns)) {
         return false;
     }
-    if (settler->cancel_ready) {
-        pawl__cancel_done(&settler->cancel);
+    if (writer->cancel_ready) {
+        pawl__cancel_done(&writer->cancel);
     }
-    if (settler->watch_ready) {
-        pawl__watch_done(&settler->watch);
+    if (writer->watch_ready) {
+        pawl__watch_done(&writer->watch);
     }
     return true;
 }
