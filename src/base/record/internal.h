@@ -1,0 +1,50 @@
+/* A field's value inside a record. */
+#ifndef PAWL_BASE_RECORD_INTERNAL_H
+#define PAWL_BASE_RECORD_INTERNAL_H
+
+#include "base/record/record.h"
+
+static inline const void *pawl__field_at(const struct pawl__field *field, const void *value)
+{
+    return (const char *)value + field->offset;
+}
+
+static inline void *pawl__field_in(const struct pawl__field *field, void *value)
+{
+    return (char *)value + field->offset;
+}
+
+static inline bool pawl__field_is_text(const struct pawl__field *field)
+{
+    return field->kind == FIELD_TEXT || field->kind == FIELD_JSON;
+}
+
+static inline pawl_view pawl__field_text(const struct pawl__field *field, const void *value)
+{
+    return *(const pawl_view *)pawl__field_at(field, value);
+}
+
+static inline const void *pawl__field_pointer(const struct pawl__field *field, const void *value)
+{
+    return *(const void *const *)pawl__field_at(field, value);
+}
+
+static inline size_t pawl__field_count(const struct pawl__field *field, const void *value)
+{
+    return *(const size_t *)((const char *)value + field->count_offset);
+}
+
+/* The record `index` of those that a FIELD_RECORDS points to. */
+static inline const void *pawl__field_record(const struct pawl__field *field,
+                                             const void *value,
+                                             size_t index)
+{
+    return (const char *)pawl__field_pointer(field, value) + index * field->record->size;
+}
+
+/* Of the kinds that are numbers. */
+int64_t pawl__field_number(const struct pawl__field *field, const void *value);
+/* "unknown" for a value that the enum does not have. */
+const char *pawl__field_enum_name(const struct pawl__field *field, const void *value);
+
+#endif

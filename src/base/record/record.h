@@ -1,0 +1,128 @@
+/* What a record consists of, said once: a table of its fields. Copies, JSON in both directions, columns of a
+ * list and the schema in an API's description all come from it.
+ *
+ *     static const struct pawl__field fields[] = {
+ *         { FIELD(pawl_task, task_id, FIELD_TEXT), .flags = FIELD_REQUIRED, .about = "Its name" },
+ *         { FIELD(pawl_task, metadata, FIELD_JSON), .about = "Any JSON value" },
+ *         { FIELD_AS("created_at", pawl_task, created_at_us, FIELD_TIME) },
+ *     };
+ *     const struct pawl__record task_record = RECORD("Task", pawl_task, fields);
+ *
+ * A record is plain memory that starts with zeros: a text without bytes, a time of 0 and a pointer that is
+ * NULL are values that are missing, and null in JSON. */
+#ifndef PAWL_BASE_RECORD_RECORD_H
+#define PAWL_BASE_RECORD_RECORD_H
+
+#include <stddef.h>
+
+#include "base/core/arena.h"
+#include "base/core/buf.h"
+#include "base/json/json.h"
+#include "base/json/object.h"
+#include "base/os/clock.h"
+#include "base/os/table.h"
+
+enum pawl__field_kind {
+    FIELD_TEXT,     /* pawl_view. min, max: its bytes */
+    FIELD_JSON,     /* pawl_view: a value of any kind as JSON */
+    FIELD_BOOL,     /* bool */
+    FIELD_INT32,    /* int32_t. min, max: its value; both 0 is no limit */
+    FIELD_INT64,    /* int64_t, likewise */
+    FIELD_UINT64,   /* uint64_t up to INT64_MAX, likewise */
+    FIELD_DURATION, /* int64_t in milliseconds, "30s" in JSON. min, max: in milliseconds */
+    FIELD_TIME,     /* int64_t in microseconds since 1970, RFC 3339 in JSON; written, never read */
+    FIELD_ENUM,     /* an enum without gaps from 0 on: `names` */
+    FIELD_RECORD,   /* const pointer to a `record` */
+    FIELD_RECORDS,  /* const pointer to `record`s, and a size_t of how many */
+};
+
+enum {
+    FIELD_REQUIRED = 1 << 0, /* must be there when it is read */
+    FIELD_SET = 1 << 1,      /* is always there when it is written: never null */
+};
+
+struct pawl__field {
+    const char *name; /* in JSON */
+    enum pawl__field_kind kind;
+    size_t offset;
+    unsigned flags;
+    int64_t min;
+    int64_t max;
+    const char *const *names; /* ENUM: by value, NULL after the last */
+    const struct pawl__record *record;
+    size_t count_offset; /* RECORDS */
+    const char *about;   /* one sentence, for people who use the API */
+};
+
+struct pawl__record {
+    const char *name;
+    size_t size;
+    const struct pawl__field *fields;
+    size_t count;
+};
+
+#define FIELD_AS(name_, type, member, kind_) \
+    .name = (name_), .kind = (kind_), .offset = offsetof(type, member)
+#define FIELD(type, member, kind_) FIELD_AS(#member, type, member, kind_)
+#define RECORD(name_, type, fields_)                                                            \
+    {                                                                                           \
+        .name = (name_), .size = sizeof(type), .fields = (fields_), .count = COUNT_OF(fields_), \
+    }
+
+/* NULL: there is none of this name. */
+const struct pawl__field *pawl__record_field(const struct pawl__record *record, const char *name);
+
+/* --- memory --- */
+
+/* INVALID names the first text that has a length and no bytes. */
+PAWL_MUST_USE pawl_status pawl__record_check(const struct pawl__record *record,
+                                             const void *value,
+                                             pawl_error *reterr);
+
+/* A copy with everything it points to in the arena; false without memory: then it is incomplete. */
+PAWL_MUST_USE bool pawl__record_copy(const struct pawl__record *record,
+                                     struct pawl__arena *arena,
+                                     const void *from,
+                                     void *ret_copy);
+
+/* Copies of records with texts alone, in one block: bytes that their texts need, each with a NUL, and moving
+ * them there; returns the end of what was written. */
+size_t pawl__record_text_bytes(const struct pawl__record *record, const void *value);
+char *pawl__record_move_texts(const struct pawl__record *record, void *value, char *to);
+
+/* --- JSON --- */
+
+/* Adds an object with all fields. A NULL value is null. */
+void pawl__record_write(const struct pawl__record *record,
+                        const void *value,
+                        struct pawl__buf *buf);
+/* The same into an object that has, or gets, other keys as well. */
+void pawl__record_write_fields(const struct pawl__record *record,
+                               const void *value,
+                               struct pawl__object *object);
+
+/* Reads an object; what it leaves out keeps the value that *ret_value has. Texts point into the JSON or the
+ * arena. INVALID names the field: one that is unknown, missing, of another type or out of its range. */
+PAWL_MUST_USE pawl_status pawl__record_read(const struct pawl__record *record,
+                                            struct pawl__json_node node,
+                                            struct pawl__arena *arena,
+                                            void *ret_value,
+                                            pawl_error *reterr);
+
+/* --- rows --- */
+
+/* The field's value as a cell; `time` holds the text of one that is a time. */
+struct pawl__cell pawl__record_cell(const struct pawl__field *field,
+                                    const void *value,
+                                    char time[PAWL__TIME_SIZE]);
+
+/* --- schemas --- */
+
+/* Adds the JSON schema of what pawl__record_write writes, or of what pawl__record_read reads. Records inside
+ * it are references to #/components/schemas. */
+enum pawl__record_use { RECORD_WRITTEN, RECORD_READ };
+void pawl__record_schema(const struct pawl__record *record,
+                         enum pawl__record_use use,
+                         struct pawl__buf *buf);
+
+#endif
