@@ -260,9 +260,9 @@ static void bench_threads(struct place *place)
     double single = 0;
     double bare = 0;
 
-    pawl__commit_counts(place->ledger->commit, &batches[0], &items[0]);
+    pawl__commit_counts(place->ledger->engine.commit, &batches[0], &items[0]);
     grouped_round(place); /* to learn the size of the groups */
-    pawl__commit_counts(place->ledger->commit, &batches[1], &items[1]);
+    pawl__commit_counts(place->ledger->engine.commit, &batches[1], &items[1]);
     double size = (double)(items[1] - items[0]) / (double)(batches[1] - batches[0]);
     for (int i = 0; i < ROUNDS; i++) {
         single += bare_batches(place, 1, ROUND_MS / 1e3) / ROUNDS;
