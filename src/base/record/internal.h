@@ -34,6 +34,13 @@ static inline size_t pawl__field_count(const struct pawl__field *field, const vo
     return *(const size_t *)((const char *)value + field->count_offset);
 }
 
+static inline pawl_view pawl__field_name(const struct pawl__field *field, const void *value)
+{
+    const char *name = *(const char *const *)pawl__field_at(field, value);
+
+    return pawl_view_of(name == NULL ? "" : name);
+}
+
 /* The record `index` of those that a FIELD_RECORDS points to. */
 static inline const void *pawl__field_record(const struct pawl__field *field,
                                              const void *value,

@@ -177,6 +177,7 @@ static pawl_status read_field(const struct pawl__field *field,
     case FIELD_RECORDS:
         return read_records(field, node, arena, value, reterr);
     case FIELD_TIME:
+    case FIELD_NAME:
     case FIELD_RECORD:
         break;
     }

@@ -32,6 +32,7 @@ enum pawl__field_kind {
     FIELD_DURATION, /* int64_t in milliseconds, "30s" in JSON. min, max: in milliseconds */
     FIELD_TIME,     /* int64_t in microseconds since 1970, RFC 3339 in JSON; written, never read */
     FIELD_ENUM,     /* an enum without gaps from 0 on: `names` */
+    FIELD_NAME,     /* const char *, of static memory; written, never read */
     FIELD_RECORD,   /* const pointer to a `record` */
     FIELD_RECORDS,  /* const pointer to `record`s, and a size_t of how many */
 };

@@ -9,8 +9,9 @@ static bool is_nullable(const struct pawl__field *field, enum pawl__record_use u
     if (use == RECORD_READ) {
         return (field->flags & FIELD_REQUIRED) == 0;
     }
-    return (pawl__field_is_text(field) || field->kind == FIELD_TIME || field->kind == FIELD_RECORD)
-           && (field->flags & FIELD_SET) == 0;
+    bool may_miss = pawl__field_is_text(field) || field->kind == FIELD_TIME
+                    || field->kind == FIELD_NAME || field->kind == FIELD_RECORD;
+    return may_miss && (field->flags & FIELD_SET) == 0;
 }
 
 static void add_type(struct pawl__object *schema, const char *type, bool nullable)
@@ -63,6 +64,7 @@ static void add_kind(const struct pawl__field *field,
 
     switch (field->kind) {
     case FIELD_TEXT:
+    case FIELD_NAME:
     case FIELD_DURATION:
         add_type(schema, "string", nullable);
         break;

@@ -50,6 +50,9 @@ static void write_field(const struct pawl__field *field,
     case FIELD_ENUM:
         pawl__object_text(object, field->name, pawl_view_of(pawl__field_enum_name(field, value)));
         break;
+    case FIELD_NAME:
+        pawl__object_text(object, field->name, pawl__field_name(field, value));
+        break;
     case FIELD_RECORD:
         pawl__object_key(object, field->name);
         pawl__record_write(field->record, pawl__field_pointer(field, value), object->buf);
@@ -125,6 +128,8 @@ struct pawl__cell pawl__record_cell(const struct pawl__field *field,
         return time_cell(pawl__field_number(field, value), time);
     case FIELD_ENUM:
         return pawl__cell_text(pawl_view_of(pawl__field_enum_name(field, value)));
+    case FIELD_NAME:
+        return text_cell(pawl__field_name(field, value));
     case FIELD_RECORD:
     case FIELD_RECORDS:
         break;

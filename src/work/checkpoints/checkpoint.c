@@ -14,32 +14,9 @@
 #include "work/core/copy.h"
 #include "work/items/item.h"
 
-static const char *const type_texts[CHECKPOINT_TYPE_COUNT] = {
-#define TYPE_TEXT_(name, text) [PAWL_CHECKPOINT_##name] = #text,
-    PAWL_CHECKPOINT_TYPES(TYPE_TEXT_)
-#undef TYPE_TEXT_
-};
-
-const char *pawl__work_checkpoint_type_text(pawl_checkpoint_type type)
-{
-    REQUIRE((size_t)type < COUNT_OF(type_texts));
-    return type_texts[type];
-}
-
-bool pawl__work_checkpoint_type_parse(pawl_view text, pawl_checkpoint_type *ret_type)
-{
-    size_t found = pawl__view_index(text, type_texts, COUNT_OF(type_texts));
-
-    if (found == COUNT_OF(type_texts)) {
-        return false;
-    }
-    *ret_type = (pawl_checkpoint_type)found;
-    return true;
-}
-
 static pawl_status check_type(pawl_checkpoint_type type, pawl_error *reterr)
 {
-    return (size_t)type < COUNT_OF(type_texts)
+    return (size_t)type <= PAWL_CHECKPOINT_ERROR_BOUNDARY
                ? PAWL_OK
                : pawl__fail(reterr, PAWL_INVALID, "type: %d is no type of checkpoint", (int)type);
 }

@@ -7,8 +7,6 @@
 
 #define CHECKPOINT_WHAT_SIZE 512
 
-enum { CHECKPOINT_TYPE_COUNT = PAWL_CHECKPOINT_ERROR_BOUNDARY + 1 };
-
 const char *pawl__work_checkpoint_type_text(pawl_checkpoint_type type);
 PAWL_MUST_USE bool pawl__work_checkpoint_type_parse(pawl_view text, pawl_checkpoint_type *ret_type);
 

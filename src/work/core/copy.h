@@ -1,26 +1,8 @@
-/* Which texts each record has, and copies of records that own them: in an arena, or handed to a caller as one
- * block of memory. */
+/* Copies of records that own their texts: in an arena, or handed to a caller as one block of memory. */
 #ifndef PAWL_WORK_CORE_COPY_H
 #define PAWL_WORK_CORE_COPY_H
 
 #include "work/keys/decide.h"
-
-/* A text of a record: its name, and the offset of its pawl_view. */
-struct work_text {
-    const char *name;
-    size_t offset;
-};
-
-struct work_texts {
-    const struct work_text *texts;
-    size_t count;
-    size_t record_size;
-};
-
-extern const struct work_texts pawl__work_item_texts;
-extern const struct work_texts pawl__work_task_texts;
-extern const struct work_texts pawl__work_checkpoint_texts; /* without its evidence */
-extern const struct work_texts pawl__work_evidence_texts;
 
 /* --- into an arena; false without memory: the copy is incomplete --- */
 

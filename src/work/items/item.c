@@ -9,52 +9,6 @@
 #include "base/core/uuid.h"
 #include "base/json/json.h"
 
-static const char *const item_statuses[] = {
-    [PAWL_ITEM_PENDING] = "pending",     [PAWL_ITEM_IN_PROGRESS] = "in_progress",
-    [PAWL_ITEM_COMPLETED] = "completed", [PAWL_ITEM_FAILED] = "failed",
-    [PAWL_ITEM_EXPIRED] = "expired",     [PAWL_ITEM_WAITING] = "waiting",
-};
-
-static const char *const task_statuses[] = {
-    [PAWL_TASK_PENDING] = "pending",     [PAWL_TASK_RUNNING] = "running",
-    [PAWL_TASK_SUCCEEDED] = "succeeded", [PAWL_TASK_FAILED] = "failed",
-    [PAWL_TASK_CANCELLED] = "cancelled",
-};
-
-const char *pawl__work_item_status_text(pawl_item_status status)
-{
-    REQUIRE((size_t)status < COUNT_OF(item_statuses));
-    return item_statuses[status];
-}
-
-const char *pawl__work_task_status_text(pawl_task_status status)
-{
-    REQUIRE((size_t)status < COUNT_OF(task_statuses));
-    return task_statuses[status];
-}
-
-bool pawl__work_item_status_parse(pawl_view text, pawl_item_status *ret_status)
-{
-    size_t found = pawl__view_index(text, item_statuses, COUNT_OF(item_statuses));
-
-    if (found == COUNT_OF(item_statuses)) {
-        return false;
-    }
-    *ret_status = (pawl_item_status)found;
-    return true;
-}
-
-bool pawl__work_task_status_parse(pawl_view text, pawl_task_status *ret_status)
-{
-    size_t found = pawl__view_index(text, task_statuses, COUNT_OF(task_statuses));
-
-    if (found == COUNT_OF(task_statuses)) {
-        return false;
-    }
-    *ret_status = (pawl_task_status)found;
-    return true;
-}
-
 bool pawl__work_item_has_ended(pawl_item_status status)
 {
     return status == PAWL_ITEM_COMPLETED || status == PAWL_ITEM_FAILED;
