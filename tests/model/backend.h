@@ -32,7 +32,7 @@ struct work_model_edge {
     char *after_id;
 };
 
-/* Rows of any kind that a rollback puts back (model_list.h); NULL where one was removed. */
+/* Rows of any kind that a rollback puts back (list.h); NULL where one was removed. */
 struct work_model_list {
     void **rows;
     size_t count;
@@ -75,75 +75,31 @@ static inline struct work_model *work_model_of(struct work_backend *base)
 /* Remembers a step; it is the backend's from here on. */
 void work_model_remember(struct work_model *backend, struct work_undo *step);
 
-/* --- model_put.c --- */
+/* --- put.c --- */
 
 void work_model_cut(struct work_model *backend, size_t history_count, size_t edge_count);
 void work_model_free_items(struct work_model *backend);
-pawl_status work_model_put(struct work_backend *base,
-                           const struct work_now *now,
-                           struct work_row *const *rows,
-                           size_t count,
-                           pawl_error *reterr);
-pawl_status work_model_add_edges(struct work_backend *base,
-                                 const struct work_edge *edges,
-                                 size_t count,
-                                 pawl_error *reterr);
+work_put_fn work_model_put;
+work_add_edges_fn work_model_add_edges;
 
-/* --- model_tasks.c --- */
+/* --- tasks.c --- */
 
-pawl_status work_model_tasks(struct work_backend *base,
-                             const pawl_view *ids,
-                             size_t count,
-                             struct pawl__arena *arena,
-                             struct work_task *ret_tasks,
-                             pawl_error *reterr);
-pawl_status work_model_task_insert(struct work_backend *base,
-                                   const struct work_now *now,
-                                   const pawl_task *task,
-                                   pawl_error *reterr);
-pawl_status work_model_task_set(struct work_backend *base,
-                                const struct work_now *now,
-                                pawl_view task_id,
-                                pawl_task_status status,
-                                bool by_user,
-                                pawl_error *reterr);
-pawl_status work_model_derive(struct work_backend *base,
-                              const struct work_now *now,
-                              const pawl_view *task_ids,
-                              size_t count,
-                              pawl_error *reterr);
-pawl_status work_model_settle(struct work_backend *base,
-                              const struct work_now *now,
-                              size_t count,
-                              uint64_t *ret_settled,
-                              pawl_error *reterr);
-pawl_status work_model_task_read(struct work_backend *base,
-                                 const struct work_task_query *query,
-                                 pawl_task_visit visit,
-                                 void *context,
-                                 pawl_error *reterr);
+work_tasks_fn work_model_tasks;
+work_task_insert_fn work_model_task_insert;
+work_task_set_fn work_model_task_set;
+work_derive_fn work_model_derive;
+work_settle_fn work_model_settle;
+work_task_read_fn work_model_task_read;
 
-/* --- model_look.c --- */
+/* --- inspect.c --- */
 
-pawl_status work_model_get(struct work_backend *base,
-                           pawl_view id,
-                           work_row_visit visit,
-                           void *context,
-                           pawl_error *reterr);
-pawl_status work_model_list(struct work_backend *base,
-                            const pawl_item_filter *filter,
-                            work_row_visit visit,
-                            void *context,
-                            pawl_error *reterr);
-pawl_status work_model_history(struct work_backend *base,
-                               pawl_view id,
-                               pawl_item_event_visit visit,
-                               void *context,
-                               pawl_error *reterr);
+work_get_fn work_model_get;
+work_list_fn work_model_list;
+work_history_fn work_model_history;
 
 extern const struct work_item_ops work_model_items;
 
-/* --- model_checkpoints.c, model_keys.c, model_schedules.c, model_care.c --- */
+/* --- checkpoints.c, keys.c, schedules.c, maintenance.c --- */
 
 void work_model_set_up(struct work_model *backend); /* lists and tables of all of these */
 void work_model_checkpoints_set_up(struct work_model *backend);

@@ -57,10 +57,7 @@ struct question {
 
 static pawl_status answer(struct work_model *backend,
                           const struct question *question,
-                          size_t room,
-                          struct pawl__arena *arena,
-                          struct work_row **ret_rows,
-                          size_t *ret_count,
+                          struct work_rows *ret_found,
                           pawl_error *reterr)
 {
     size_t all = pawl__map_count(backend->items);
@@ -78,15 +75,13 @@ static pawl_status answer(struct work_model *backend,
     if (count > 1) {
         qsort((void *)found, count, sizeof(*found), question->order);
     }
-    count = MIN(count, room);
+    count = MIN(count, ret_found->room);
     for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        ret_rows[i] = take_row(found[i], arena);
-        status = ret_rows[i] == NULL ? no_memory(reterr) : PAWL_OK;
+        ret_found->rows[i] = take_row(found[i], ret_found->arena);
+        status = ret_found->rows[i] == NULL ? no_memory(reterr) : PAWL_OK;
     }
     free((void *)found);
-    if (status == PAWL_OK) {
-        *ret_count = count;
-    }
+    ret_found->count = status == PAWL_OK ? count : 0;
     return status;
 }
 
@@ -119,19 +114,16 @@ static bool is_claimable(const struct question *question, const struct work_row 
 
 static pawl_status model_pick(struct work_backend *base,
                               const struct work_filter *filter,
-                              size_t count,
-                              struct pawl__arena *arena,
-                              struct work_row **ret_rows,
-                              size_t *ret_count,
+                              struct work_rows *found,
                               pawl_error *reterr)
 {
     struct question question = { .matches = is_claimable,
                                  .order = by_claim_order,
                                  .filter = filter };
-    pawl_status status = answer(of(base), &question, count, arena, ret_rows, ret_count, reterr);
+    pawl_status status = answer(of(base), &question, found, reterr);
 
-    for (size_t i = 0; status == PAWL_OK && i < *ret_count; i++) {
-        ret_rows[i]->item.token = MAX(ret_rows[i]->item.token, of(base)->token_floor);
+    for (size_t i = 0; status == PAWL_OK && i < found->count; i++) {
+        found->rows[i]->item.token = MAX(found->rows[i]->item.token, of(base)->token_floor);
     }
     return status;
 }
@@ -143,15 +135,12 @@ static bool has_run_out(const struct question *question, const struct work_row *
 
 static pawl_status model_expired(struct work_backend *base,
                                  const struct work_now *now,
-                                 size_t count,
-                                 struct pawl__arena *arena,
-                                 struct work_row **ret_rows,
-                                 size_t *ret_count,
+                                 struct work_rows *found,
                                  pawl_error *reterr)
 {
     struct question question = { .matches = has_run_out, .order = by_id, .now = now };
 
-    return answer(of(base), &question, count, arena, ret_rows, ret_count, reterr);
+    return answer(of(base), &question, found, reterr);
 }
 
 static bool is_due(const struct question *question, const struct work_row *row)
@@ -162,10 +151,7 @@ static bool is_due(const struct question *question, const struct work_row *row)
 
 static pawl_status model_due(struct work_backend *base,
                              const struct work_now *now,
-                             size_t count,
-                             struct pawl__arena *arena,
-                             struct work_row **ret_rows,
-                             size_t *ret_count,
+                             struct work_rows *found,
                              int64_t *ret_next_ns,
                              pawl_error *reterr)
 {
@@ -180,7 +166,7 @@ static pawl_status model_due(struct work_backend *base,
             *ret_next_ns = MIN(*ret_next_ns, row->due_ns);
         }
     }
-    return answer(of(base), &question, count, arena, ret_rows, ret_count, reterr);
+    return answer(of(base), &question, found, reterr);
 }
 
 static bool is_unfinished(const struct question *question, const struct work_row *row)
@@ -191,21 +177,18 @@ static bool is_unfinished(const struct question *question, const struct work_row
 
 static pawl_status model_unfinished(struct work_backend *base,
                                     pawl_view task_id,
-                                    size_t count,
-                                    struct pawl__arena *arena,
-                                    struct work_row **ret_rows,
-                                    size_t *ret_count,
+                                    struct work_rows *found,
                                     pawl_error *reterr)
 {
     struct question question = { .matches = is_unfinished, .order = by_id, .task_id = task_id };
 
-    return answer(of(base), &question, count, arena, ret_rows, ret_count, reterr);
+    return answer(of(base), &question, found, reterr);
 }
 
 static pawl_status model_edges(struct work_backend *base,
                                const pawl_view *after_ids,
                                size_t count,
-                               void (*visit)(void *context, const struct work_edge *edge),
+                               work_edge_visit *visit,
                                void *context,
                                pawl_error *reterr)
 {
@@ -226,27 +209,23 @@ static pawl_status model_edges(struct work_backend *base,
 
 static pawl_status model_boundaries(struct work_backend *base,
                                     const struct work_now *now,
-                                    struct work_row *const *rows,
-                                    const pawl_view *ids,
-                                    const pawl_view *snapshots,
+                                    const struct work_boundary *boundaries,
                                     size_t count,
                                     pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         pawl_checkpoint checkpoint = {
-            .checkpoint_id = ids[i],
-            .task_id = rows[i]->item.task_id,
-            .work_item_id = rows[i]->item.work_item_id,
+            .checkpoint_id = boundaries[i].checkpoint_id,
+            .task_id = boundaries[i].task_id,
+            .work_item_id = boundaries[i].work_item_id,
             .type = PAWL_CHECKPOINT_ERROR_BOUNDARY,
-            .snapshot_data = snapshots[i],
+            .snapshot_data = boundaries[i].snapshot,
             .verified = true,
         };
         int64_t sequence;
-        status = base->checkpoints->add(base, now, &checkpoint, &sequence, reterr);
+        TRY(base->checkpoints->add(base, now, &checkpoint, &sequence, reterr));
     }
-    return status;
+    return PAWL_OK;
 }
 
 const struct work_item_ops work_model_items = {

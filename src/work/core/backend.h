@@ -153,6 +153,15 @@ struct work_store_ops {
                          int64_t deadline_ns,
                          struct pawl__cancel *cancel,
                          pawl_error *reterr);
+
+    /* Inside of a transaction: gives up to `pages` free pages back to the file system; *ret_bytes is 0
+     * when there are no more. NULL: the store does not, or does it by itself. */
+    pawl_status (*give_back)(struct work_backend *base,
+                             size_t pages,
+                             uint64_t *ret_bytes,
+                             pawl_error *reterr);
+    /* Reading: what give_back has left to give, in bytes. NULL with it. */
+    pawl_status (*free_bytes)(struct work_backend *base, uint64_t *ret_bytes, pawl_error *reterr);
 };
 
 /* Which tasks. */
@@ -164,174 +173,205 @@ struct work_task_query {
     uint64_t limit;                 /* with by_id; 0: none */
 };
 
+/* Rows that an operation finds: it adds them after those that are there, up to `room`. */
+struct work_rows {
+    struct pawl__arena *arena;
+    struct work_row **rows;
+    size_t room;
+    size_t count;
+};
+
+/* The same of ids. */
+struct work_ids {
+    struct pawl__arena *arena;
+    pawl_view *ids;
+    size_t room;
+    size_t count;
+};
+
+/* --- items, inside of a transaction --- */
+
+/* The rows with these ids (ascending, each once) in ret_rows[i], NULL where there is none, from
+ * either home, locked against other nodes. */
+typedef pawl_status work_load_fn(struct work_backend *base,
+                                 const pawl_view *ids,
+                                 size_t count,
+                                 struct pawl__arena *arena,
+                                 struct work_row **ret_rows,
+                                 pawl_error *reterr);
+
+/* Pending rows by priority and submission; rows that another node has locked are passed over. One walk
+ * along an index for each type, whatever else is stored. Their token is at least that of every row
+ * that was ever removed: a lease takes the next. */
+typedef pawl_status work_pick_fn(struct work_backend *base,
+                                 const struct work_filter *filter,
+                                 struct work_rows *found,
+                                 pawl_error *reterr);
+
+/* Rows whose lease has run out at now->ns, or that foreign SQL left expired. */
+typedef pawl_status work_expired_fn(struct work_backend *base,
+                                    const struct work_now *now,
+                                    struct work_rows *found,
+                                    pawl_error *reterr);
+
+/* Waiting rows that wait for nothing but time, whose time has come. *ret_next_ns: when the next one
+ * comes, INT64_MAX for never. */
+typedef pawl_status work_due_fn(struct work_backend *base,
+                                const struct work_now *now,
+                                struct work_rows *found,
+                                int64_t *ret_next_ns,
+                                pawl_error *reterr);
+
+/* Items of a task that have not ended, from both homes, locked. */
+typedef pawl_status work_unfinished_fn(struct work_backend *base,
+                                       pawl_view task_id,
+                                       struct work_rows *found,
+                                       pawl_error *reterr);
+
+/* Stores rows as they are now: item.status WAITING belongs in work_waiting, all others in
+ * work_items; `home` says where the row stands before, and is brought up to date.
+ *   nowhere -> items     insert (pending)
+ *   nowhere -> waiting   insert
+ *   items   -> items     update
+ *   items   -> waiting   the step back to pending is in the history, then it moves
+ *   waiting -> waiting   update
+ *   waiting -> items     moves with entries + 1; checkpoints and keys are linked again; any
+ *                        status but pending is reached from pending, which is in the history
+ * CONFLICT: another node has stored one of the ids. */
+typedef pawl_status work_put_fn(struct work_backend *base,
+                                const struct work_now *now,
+                                struct work_row *const *rows,
+                                size_t count,
+                                pawl_error *reterr);
+
+/* An error_boundary checkpoint of an item whose lease ran out. */
+struct work_boundary {
+    pawl_view checkpoint_id;
+    pawl_view task_id;
+    pawl_view work_item_id;
+    pawl_view snapshot; /* JSON */
+};
+
+/* Stores them; their numbers come from the counters of their tasks. */
+typedef pawl_status work_boundaries_fn(struct work_backend *base,
+                                       const struct work_now *now,
+                                       const struct work_boundary *boundaries,
+                                       size_t count,
+                                       pawl_error *reterr);
+
+typedef void work_edge_visit(void *context, const struct work_edge *edge);
+
+/* Calls `visit` for every edge to one of these ids: who comes after them. */
+typedef pawl_status work_edges_fn(struct work_backend *base,
+                                  const pawl_view *after_ids,
+                                  size_t count,
+                                  work_edge_visit *visit,
+                                  void *context,
+                                  pawl_error *reterr);
+typedef pawl_status work_add_edges_fn(struct work_backend *base,
+                                      const struct work_edge *edges,
+                                      size_t count,
+                                      pawl_error *reterr);
+
+/* What an item comes after, ascending. */
+typedef pawl_status work_comes_after_fn(struct work_backend *base,
+                                        pawl_view id,
+                                        struct work_ids *found,
+                                        pawl_error *reterr);
+
+/* --- items, reading --- */
+
+/* Items that wait for one that has ended, or is gone: foreign SQL leaves them so. */
+typedef pawl_status work_orphans_fn(struct work_backend *base,
+                                    struct work_ids *found,
+                                    pawl_error *reterr);
+
+/* NOT_FOUND */
+typedef pawl_status work_get_fn(struct work_backend *base,
+                                pawl_view id,
+                                work_row_visit visit,
+                                void *context,
+                                pawl_error *reterr);
+typedef pawl_status work_list_fn(struct work_backend *base,
+                                 const pawl_item_filter *filter,
+                                 work_row_visit visit,
+                                 void *context,
+                                 pawl_error *reterr);
+typedef pawl_status work_history_fn(struct work_backend *base,
+                                    pawl_view id,
+                                    pawl_item_event_visit visit,
+                                    void *context,
+                                    pawl_error *reterr);
+
+/* --- tasks, inside of a transaction --- */
+
+/* Tasks with these ids (ascending, each once), without their items counted. PostgreSQL locks them
+ * against a change of status (FOR SHARE). */
+typedef pawl_status work_tasks_fn(struct work_backend *base,
+                                  const pawl_view *ids,
+                                  size_t count,
+                                  struct pawl__arena *arena,
+                                  struct work_task *ret_tasks,
+                                  pawl_error *reterr);
+/* CONFLICT when its id is taken meanwhile. Status and set_by_user are stored as they are. */
+typedef pawl_status work_task_insert_fn(struct work_backend *base,
+                                        const struct work_now *now,
+                                        const pawl_task *task,
+                                        pawl_error *reterr);
+typedef pawl_status work_task_set_fn(struct work_backend *base,
+                                     const struct work_now *now,
+                                     pawl_view task_id,
+                                     pawl_task_status status,
+                                     bool by_user,
+                                     pawl_error *reterr);
+
+/* Brings the status of these tasks up to date with their items, unless the user has set it: running as
+ * soon as one was claimed, succeeded or failed when none is unfinished, running again when something
+ * new was submitted. Each once. Where the transaction does not see what others do at the same time,
+ * the backend keeps the ids and does it after its commit. */
+typedef pawl_status work_derive_fn(struct work_backend *base,
+                                   const struct work_now *now,
+                                   const pawl_view *task_ids,
+                                   size_t count,
+                                   pawl_error *reterr);
+
+/* Brings up to `count` tasks that need it up to date, no matter which process left them so. */
+typedef pawl_status work_settle_fn(struct work_backend *base,
+                                   const struct work_now *now,
+                                   size_t count,
+                                   uint64_t *ret_settled,
+                                   pawl_error *reterr);
+
+/* --- tasks, reading --- */
+
+/* With their items counted. */
+typedef pawl_status work_task_read_fn(struct work_backend *base,
+                                      const struct work_task_query *query,
+                                      pawl_task_visit visit,
+                                      void *context,
+                                      pawl_error *reterr);
+
 struct work_item_ops {
-    /* --- inside of a transaction --- */
-
-    /* The rows with these ids (ascending, each once) in ret_rows[i], NULL where there is none, from
-     * either home, locked against other nodes. */
-    pawl_status (*load)(struct work_backend *base,
-                        const pawl_view *ids,
-                        size_t count,
-                        struct pawl__arena *arena,
-                        struct work_row **ret_rows,
-                        pawl_error *reterr);
-
-    /* Up to `count` pending rows by priority and submission; rows that another node has locked are
-     * passed over. One walk along an index for each type, whatever else is stored. Their token is at
-     * least that of every row that was ever removed: a lease takes the next. */
-    pawl_status (*pick)(struct work_backend *base,
-                        const struct work_filter *filter,
-                        size_t count,
-                        struct pawl__arena *arena,
-                        struct work_row **ret_rows,
-                        size_t *ret_count,
-                        pawl_error *reterr);
-
-    /* Up to `count` rows whose lease has run out at now->ns, or that foreign SQL left expired. */
-    pawl_status (*expired)(struct work_backend *base,
-                           const struct work_now *now,
-                           size_t count,
-                           struct pawl__arena *arena,
-                           struct work_row **ret_rows,
-                           size_t *ret_count,
-                           pawl_error *reterr);
-
-    /* Up to `count` waiting rows that wait for nothing but time, whose time has come. *ret_next_ns:
-     * when the next one comes, INT64_MAX for never. */
-    pawl_status (*due)(struct work_backend *base,
-                       const struct work_now *now,
-                       size_t count,
-                       struct pawl__arena *arena,
-                       struct work_row **ret_rows,
-                       size_t *ret_count,
-                       int64_t *ret_next_ns,
-                       pawl_error *reterr);
-
-    /* Up to `count` items of a task that have not ended, from both homes, locked. */
-    pawl_status (*unfinished)(struct work_backend *base,
-                              pawl_view task_id,
-                              size_t count,
-                              struct pawl__arena *arena,
-                              struct work_row **ret_rows,
-                              size_t *ret_count,
-                              pawl_error *reterr);
-
-    /* Stores rows as they are now: item.status WAITING belongs in work_waiting, all others in
-     * work_items; `home` says where the row stands before, and is brought up to date.
-     *   nowhere -> items     insert (pending)
-     *   nowhere -> waiting   insert
-     *   items   -> items     update
-     *   items   -> waiting   the step back to pending is in the history, then it moves
-     *   waiting -> waiting   update
-     *   waiting -> items     moves with entries + 1; checkpoints and keys are linked again; any
-     *                        status but pending is reached from pending, which is in the history
-     * CONFLICT: another node has stored one of the ids. */
-    pawl_status (*put)(struct work_backend *base,
-                       const struct work_now *now,
-                       struct work_row *const *rows,
-                       size_t count,
-                       pawl_error *reterr);
-
-    /* Calls `visit` for every edge to one of these ids: who comes after them. */
-    pawl_status (*edges)(struct work_backend *base,
-                         const pawl_view *after_ids,
-                         size_t count,
-                         void (*visit)(void *context, const struct work_edge *edge),
-                         void *context,
-                         pawl_error *reterr);
-    pawl_status (*add_edges)(struct work_backend *base,
-                             const struct work_edge *edges,
-                             size_t count,
-                             pawl_error *reterr);
-
-    /* An error_boundary checkpoint for each of these rows, whose lease ran out; its number comes
-     * from the task's counter. `ids` are theirs, `snapshots` JSON. */
-    pawl_status (*boundaries)(struct work_backend *base,
-                              const struct work_now *now,
-                              struct work_row *const *rows,
-                              const pawl_view *ids,
-                              const pawl_view *snapshots,
-                              size_t count,
-                              pawl_error *reterr);
-
-    /* Tasks with these ids (ascending, each once), without their items counted. PostgreSQL locks
-     * them against a change of status (FOR SHARE). */
-    pawl_status (*tasks)(struct work_backend *base,
-                         const pawl_view *ids,
-                         size_t count,
-                         struct pawl__arena *arena,
-                         struct work_task *ret_tasks,
-                         pawl_error *reterr);
-    /* CONFLICT when its id is taken meanwhile. Status and set_by_user are stored as they are. */
-    pawl_status (*task_insert)(struct work_backend *base,
-                               const struct work_now *now,
-                               const pawl_task *task,
-                               pawl_error *reterr);
-    pawl_status (*task_set)(struct work_backend *base,
-                            const struct work_now *now,
-                            pawl_view task_id,
-                            pawl_task_status status,
-                            bool by_user,
-                            pawl_error *reterr);
-
-    /* Brings the status of these tasks up to date with their items, unless the user has set it:
-     * running as soon as one was claimed, succeeded or failed when none is unfinished, running
-     * again when something new was submitted. Each once. Where the transaction does not see
-     * what others do at the same time, the backend keeps the ids and does it after its commit. */
-    pawl_status (*derive)(struct work_backend *base,
-                          const struct work_now *now,
-                          const pawl_view *task_ids,
-                          size_t count,
-                          pawl_error *reterr);
-
-    /* Tasks that need it, whoever left them so: up to `count` are brought up to date. */
-    pawl_status (*settle)(struct work_backend *base,
-                          const struct work_now *now,
-                          size_t count,
-                          uint64_t *ret_settled,
-                          pawl_error *reterr);
-
-    /* --- reading --- */
-
-    pawl_status (*get)(struct work_backend *base,
-                       pawl_view id,
-                       work_row_visit visit,
-                       void *context,
-                       pawl_error *reterr); /* NOT_FOUND */
-    pawl_status (*list)(struct work_backend *base,
-                        const pawl_item_filter *filter,
-                        work_row_visit visit,
-                        void *context,
-                        pawl_error *reterr);
-    pawl_status (*history)(struct work_backend *base,
-                           pawl_view id,
-                           pawl_item_event_visit visit,
-                           void *context,
-                           pawl_error *reterr);
-    /* With their items counted. */
-    pawl_status (*task_read)(struct work_backend *base,
-                             const struct work_task_query *query,
-                             pawl_task_visit visit,
-                             void *context,
-                             pawl_error *reterr);
-
-    /* --- what foreign SQL leaves undone; both NULL: there is none, or it is not looked after --- */
-
-    /* Inside of a transaction: what an item comes after, ascending, up to `room`. */
-    pawl_status (*comes_after)(struct work_backend *base,
-                               pawl_view id,
-                               struct pawl__arena *arena,
-                               pawl_view *ret_ids,
-                               size_t room,
-                               size_t *ret_count,
-                               pawl_error *reterr);
-    /* Reading: up to `count` items that wait for one that has ended, or is gone. */
-    pawl_status (*orphans)(struct work_backend *base,
-                           size_t count,
-                           struct pawl__arena *arena,
-                           pawl_view *ret_ids,
-                           size_t *ret_count,
-                           pawl_error *reterr);
+    work_load_fn *load;
+    work_pick_fn *pick;
+    work_expired_fn *expired;
+    work_due_fn *due;
+    work_unfinished_fn *unfinished;
+    work_put_fn *put;
+    work_boundaries_fn *boundaries;
+    work_edges_fn *edges;
+    work_add_edges_fn *add_edges;
+    work_comes_after_fn *comes_after; /* NULL with orphans, ... */
+    work_orphans_fn *orphans;         /* ... where no foreign SQL can leave any */
+    work_get_fn *get;
+    work_list_fn *list;
+    work_history_fn *history;
+    work_tasks_fn *tasks;
+    work_task_insert_fn *task_insert;
+    work_task_set_fn *task_set;
+    work_derive_fn *derive;
+    work_settle_fn *settle;
+    work_task_read_fn *task_read;
 };
 
 /* The first member of a store's own struct. NULL tables: that part is not built yet. */

@@ -10,6 +10,9 @@ struct work_stats_at {
     int64_t stale_before_us; /* a lease whose last heartbeat is older is stale */
 };
 
+/* Sees an item that has ended, with the number of its rows of history. False ends the walk. */
+typedef bool work_old_item_visit(void *context, pawl_view id, uint64_t history);
+
 struct work_maintenance_ops {
     /* --- inside of a transaction --- */
 
@@ -22,13 +25,6 @@ struct work_maintenance_ops {
                                 uint64_t *ret_items,
                                 uint64_t *ret_history,
                                 pawl_error *reterr);
-
-    /* Gives up to `pages` free pages back to the file system; *ret_bytes is 0 when there are no more.
-     * NULL: the store does not, or does it by itself. */
-    pawl_status (*give_back)(struct work_backend *base,
-                             size_t pages,
-                             uint64_t *ret_bytes,
-                             pawl_error *reterr);
 
     /* --- reading --- */
 
@@ -46,18 +42,14 @@ struct work_maintenance_ops {
                           void *context,
                           pawl_error *reterr);
 
-    /* Up to `count` items behind `after_id` that have ended before `ended_before_us`, by id, with
-     * the number of their rows of history. */
+    /* Up to `count` items after `after_id` that have ended before `ended_before_us`, by id. */
     pawl_status (*old_items)(struct work_backend *base,
                              int64_t ended_before_us,
                              pawl_view after_id,
                              size_t count,
-                             bool (*visit)(void *context, pawl_view id, uint64_t history),
+                             work_old_item_visit *visit,
                              void *context,
                              pawl_error *reterr);
-
-    /* What give_back has left to give, in bytes. NULL with it. */
-    pawl_status (*free_bytes)(struct work_backend *base, uint64_t *ret_bytes, pawl_error *reterr);
 };
 
 #endif

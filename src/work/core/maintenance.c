@@ -305,8 +305,7 @@ static pawl_status run_space(struct work_tx *tx, struct work_request *request, p
 {
     struct step_request *step = (struct step_request *)request;
 
-    return tx->backend->maintenance->give_back(
-        tx->backend, step->run->rules.batch, &step->done, reterr);
+    return tx->backend->store->give_back(tx->backend, step->run->rules.batch, &step->done, reterr);
 }
 
 /* Until a step has nothing more to do. */
@@ -335,11 +334,11 @@ static pawl_status give_back(struct run *run, pawl_error *reterr)
 {
     struct work_backend *backend = run->work->backend;
 
-    if (backend->maintenance->give_back == NULL) {
+    if (backend->store->give_back == NULL) {
         return PAWL_OK;
     }
     return run->rules.dry_run
-               ? backend->maintenance->free_bytes(backend, &run->report.bytes_freed, reterr)
+               ? backend->store->free_bytes(backend, &run->report.bytes_freed, reterr)
                : repeat(run, run_space, &run->report.bytes_freed, reterr);
 }
 

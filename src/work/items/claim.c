@@ -27,25 +27,25 @@ pawl_status pawl__work_tx_admit_due(struct work_tx *tx,
                                     pawl_error *reterr)
 {
     struct work_backend *backend = tx->backend;
-    struct work_row **rows = NULL;
-    size_t found = 0;
+    struct work_rows found = {
+        .arena = tx->arena,
+        .rows = TX_ALLOC(tx, ADMIT_AT_ONCE, sizeof(struct work_row *), reterr),
+        .room = ADMIT_AT_ONCE,
+    };
 
     *ret_count = 0;
     do {
-        if (rows == NULL) {
-            rows = TX_ALLOC(tx, ADMIT_AT_ONCE, sizeof(struct work_row *), reterr);
-        }
         size_t admitted = 0;
-        TRY(backend->items->due(
-            backend, &tx->now, ADMIT_AT_ONCE, tx->arena, rows, &found, ret_next_ns, reterr));
-        for (size_t i = 0; i < found; i++) {
-            if (pawl__work_decide_due(rows[i], &tx->now)) {
-                rows[admitted++] = rows[i];
+        found.count = 0;
+        TRY(backend->items->due(backend, &tx->now, &found, ret_next_ns, reterr));
+        for (size_t i = 0; i < found.count; i++) {
+            if (pawl__work_decide_due(found.rows[i], &tx->now)) {
+                found.rows[admitted++] = found.rows[i];
             }
         }
-        TRY(pawl__work_tx_put(tx, rows, admitted, reterr));
+        TRY(pawl__work_tx_put(tx, found.rows, admitted, reterr));
         *ret_count += admitted;
-    } while (found == ADMIT_AT_ONCE);
+    } while (found.count == ADMIT_AT_ONCE);
     return PAWL_OK;
 }
 
@@ -152,15 +152,15 @@ static pawl_status serve(struct work_tx *tx,
 {
     struct work_backend *backend = tx->backend;
     const struct work_filter *filter = &claims[first]->filter;
-    size_t found = 0;
     size_t last = first;
     size_t wanted = gather(claims, count, first, served, &last);
     struct work_row **rows = TX_ALLOC(tx, wanted, sizeof(struct work_row *), reterr);
-    TRY(backend->items->pick(backend, filter, wanted, tx->arena, rows, &found, reterr));
+    struct work_rows found = { .arena = tx->arena, .rows = rows, .room = wanted };
+    TRY(backend->items->pick(backend, filter, &found, reterr));
     TRY(pawl__work_tx_refresh_now(tx, reterr));
-    size_t asked_end = MIN(found, asked_for(claims, first, last, filter));
+    size_t asked_end = MIN(found.count, asked_for(claims, first, last, filter));
     struct deal deal = {
-        .rows = rows, .asked_end = asked_end, .prefetch = asked_end, .found = found
+        .rows = rows, .asked_end = asked_end, .prefetch = asked_end, .found = found.count
     };
     for (size_t i = first; i <= last; i++) {
         if (pawl__work_filter_equal(filter, &claims[i]->filter)) {

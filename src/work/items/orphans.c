@@ -9,8 +9,7 @@ enum { ORPHANS_AT_ONCE = 500 };
 
 struct orphans_request {
     struct work_request request; /* first */
-    const pawl_view *ids;
-    size_t count;
+    struct work_ids found;
     uint64_t changed; /* answer: how many go on or have failed */
     uint64_t freed;   /* answer: how many of them are pending now */
 };
@@ -41,18 +40,20 @@ static pawl_status recount(struct work_tx *tx,
 {
     const struct work_item_ops *items = tx->backend->items;
     const size_t room = PAWL_WORK_AFTER_MAX + 1;
-    pawl_view *ids = TX_ALLOC(tx, room, sizeof(*ids), reterr);
+    struct work_ids found = {
+        .arena = tx->arena,
+        .ids = TX_ALLOC(tx, room, sizeof(pawl_view), reterr),
+        .room = room,
+    };
     pawl_view in_vain = { NULL, 0 };
-    size_t count = 0;
 
-    TRY(items->comes_after(
-        tx->backend, row->item.work_item_id, tx->arena, ids, room, &count, reterr));
-    if (count == room) {
+    TRY(items->comes_after(tx->backend, row->item.work_item_id, &found, reterr));
+    if (found.count == room) {
         return PAWL_OK; /* more than we would have stored: foreign SQL may look after it */
     }
-    struct work_row **afters = TX_ALLOC(tx, count + 1, sizeof(struct work_row *), reterr);
-    TRY(items->load(tx->backend, ids, count, tx->arena, afters, reterr));
-    int64_t open = (int64_t)count_open(afters, ids, count, &in_vain);
+    struct work_row **afters = TX_ALLOC(tx, found.count + 1, sizeof(struct work_row *), reterr);
+    TRY(items->load(tx->backend, found.ids, found.count, tx->arena, afters, reterr));
+    int64_t open = (int64_t)count_open(afters, found.ids, found.count, &in_vain);
     if (in_vain.len > 0) {
         return pawl__work_tx_fail_after(tx, row, in_vain, ret_changed, reterr);
     }
@@ -70,10 +71,11 @@ static pawl_status run_orphans(struct work_tx *tx, struct work_request *request,
 
     orphans->changed = 0;
     orphans->freed = 0;
-    for (size_t i = 0; i < orphans->count; i++) {
+    for (size_t i = 0; i < orphans->found.count; i++) {
         struct work_row *row = NULL;
         bool changed = false;
-        TRY(tx->backend->items->load(tx->backend, &orphans->ids[i], 1, tx->arena, &row, reterr));
+        TRY(tx->backend->items->load(
+            tx->backend, &orphans->found.ids[i], 1, tx->arena, &row, reterr));
         if (row != NULL && row->item.status == PAWL_ITEM_WAITING) {
             TRY(recount(tx, row, &changed, reterr));
         }
@@ -91,7 +93,9 @@ pawl_status pawl__work_free_orphans(pawl_work *work, uint64_t *freed, pawl_error
     const struct work_item_ops *items = work->backend->items;
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     pawl_view ids[ORPHANS_AT_ONCE];
-    struct orphans_request orphans = { .ids = ids };
+    struct orphans_request orphans = {
+        .found = { .arena = &arena, .ids = ids, .room = ORPHANS_AT_ONCE },
+    };
 
     if (items->orphans == NULL) {
         return PAWL_OK;
@@ -100,12 +104,13 @@ pawl_status pawl__work_free_orphans(pawl_work *work, uint64_t *freed, pawl_error
     do {
         orphans.request = (struct work_request){ .run = run_orphans };
         pawl__arena_clear(&arena);
-        TRY(items->orphans(work->backend, ORPHANS_AT_ONCE, &arena, ids, &orphans.count, reterr));
-        if (orphans.count == 0) {
+        orphans.found.count = 0;
+        TRY(items->orphans(work->backend, &orphans.found, reterr));
+        if (orphans.found.count == 0) {
             return PAWL_OK;
         }
         TRY(pawl__work_submit_request(work, &orphans.request, reterr));
         *freed += orphans.freed;
-    } while (orphans.count == ORPHANS_AT_ONCE && orphans.changed > 0);
+    } while (orphans.found.count == ORPHANS_AT_ONCE && orphans.changed > 0);
     return PAWL_OK;
 }

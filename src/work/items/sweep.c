@@ -55,22 +55,29 @@ static pawl_status snapshot_of(struct work_tx *tx,
     return PAWL_OK;
 }
 
-/* The checkpoints of rows that are about to expire: their ids and what they say. */
+/* The checkpoint of a row that is about to expire, without its id. */
+static pawl_status boundary_of(struct work_tx *tx,
+                               const struct work_row *row,
+                               struct work_boundary *ret_boundary,
+                               pawl_error *reterr)
+{
+    ret_boundary->task_id = row->item.task_id;
+    ret_boundary->work_item_id = row->item.work_item_id;
+    return snapshot_of(tx, row, &ret_boundary->snapshot, reterr);
+}
+
 static pawl_status write_boundaries(struct work_tx *tx,
-                                    struct work_row *const *rows,
-                                    const pawl_view *snapshots,
+                                    struct work_boundary *boundaries,
                                     size_t count,
                                     pawl_error *reterr)
 {
-    pawl_view *ids = TX_ALLOC(tx, count, sizeof(*ids), reterr);
     char(*texts)[PAWL_WORK_NAME_BYTES_MAX + 1] = TX_ALLOC(tx, count, sizeof(*texts), reterr);
 
     for (size_t i = 0; i < count; i++) {
         TRY(pawl__work_id((pawl_view){ NULL, 0 }, texts[i], reterr));
-        ids[i] = pawl_view_of(texts[i]);
+        boundaries[i].checkpoint_id = pawl_view_of(texts[i]);
     }
-    return tx->backend->items->boundaries(
-        tx->backend, &tx->now, rows, ids, snapshots, count, reterr);
+    return tx->backend->items->boundaries(tx->backend, &tx->now, boundaries, count, reterr);
 }
 
 static int by_deadline(const void *a, const void *b)
@@ -90,16 +97,16 @@ static pawl_status expire_rows(struct work_tx *tx,
                                pawl_sweep_report *report,
                                pawl_error *reterr)
 {
-    pawl_view *snapshots = TX_ALLOC(tx, count, sizeof(*snapshots), reterr);
+    struct work_boundary *boundaries = TX_ALLOC(tx, count, sizeof(*boundaries), reterr);
     size_t expired = 0;
     for (size_t i = 0; i < count; i++) {
-        TRY(snapshot_of(tx, rows[i], &snapshots[expired], reterr));
+        TRY(boundary_of(tx, rows[i], &boundaries[expired], reterr));
         if (pawl__work_decide_expire(rows[i], &tx->now)) {
             rows[expired++] = rows[i];
         }
     }
     TRY(tx->backend->items->put(tx->backend, &tx->now, rows, expired, reterr));
-    TRY(write_boundaries(tx, rows, snapshots, expired, reterr));
+    TRY(write_boundaries(tx, boundaries, expired, reterr));
     for (size_t i = 0; i < expired; i++) {
         pawl__work_decide_after_expiry(rows[i], &tx->now);
         report->retried += rows[i]->item.status == PAWL_ITEM_PENDING;
@@ -114,20 +121,20 @@ static pawl_status run_sweep(struct work_tx *tx, struct work_request *request, p
     struct sweep_request *sweep = (struct sweep_request *)request;
     struct work_backend *backend = tx->backend;
     struct work_row **rows = TX_ALLOC(tx, SWEEP_AT_ONCE, sizeof(struct work_row *), reterr);
-    size_t count = 0;
+    struct work_rows found = { .arena = tx->arena, .rows = rows, .room = SWEEP_AT_ONCE };
     int64_t next_ns;
 
     sweep->report = (pawl_sweep_report){ 0 };
-    TRY(backend->items->expired(backend, &tx->now, SWEEP_AT_ONCE, tx->arena, rows, &count, reterr));
+    TRY(backend->items->expired(backend, &tx->now, &found, reterr));
     TRY(pawl__work_tx_refresh_now(tx, reterr));
-    if (count > 0) {
+    if (found.count > 0) {
         /* Checkpoints are numbered in an order that does not depend on the store. */
-        qsort(rows, count, sizeof(rows[0]), by_deadline);
-        TRY(expire_rows(tx, rows, count, &sweep->report, reterr));
+        qsort(rows, found.count, sizeof(rows[0]), by_deadline);
+        TRY(expire_rows(tx, rows, found.count, &sweep->report, reterr));
     }
     TRY(pawl__work_tx_admit_due(tx, &sweep->report.due, &next_ns, reterr));
     TRY(backend->items->settle(backend, &tx->now, SETTLE_AT_ONCE, &sweep->report.settled, reterr));
-    sweep->more = count == SWEEP_AT_ONCE || sweep->report.settled == SETTLE_AT_ONCE;
+    sweep->more = found.count == SWEEP_AT_ONCE || sweep->report.settled == SETTLE_AT_ONCE;
     return PAWL_OK;
 }
 

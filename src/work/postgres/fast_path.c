@@ -1,6 +1,11 @@
-/* The short way of a group: items completed and the next ones leased by one statement, which is a
- * transaction of its own, or by two at once. A statement decides as decide.c does, for the one case
- * that needs no other row; what it leaves undone goes the long way. */
+/* The fast path of a group: one statement completes items and claims the next ones, and is a transaction
+ * of its own. It decides as items/decide.c does, for the one case that needs no other row; what it leaves
+ * undone goes through the transaction. A drain takes 2.47 times as long without it, 1.41 times with workers
+ * that wait for each answer. Two layers of it have figures of their own (bench/work/README.md):
+ *
+ *   second connection   claims of a large group run beside its completions. Without it: 1.50
+ *   running task        a task that was running a moment ago is not checked again. Without it, and with
+ *                       workers that wait: 1.15 */
 #include <string.h>
 
 #include "base/core/buf.h"
@@ -10,7 +15,7 @@
 #include "work/items/item.h"
 #include "work/postgres/backend.h"
 
-#define CALM_NS_MAX NS_PER_S /* between two looks at a task that goes on */
+#define RUNNING_NS_MAX NS_PER_S /* between two checks of a running task */
 
 enum { TWO_CALLS_MIN = 64 }; /* of each kind, before a group is split over two connections */
 enum { COLUMN_CALL = 25, COLUMN_IS_CLAIM = 26 };
@@ -18,42 +23,37 @@ enum { COLUMN_CALL = 25, COLUMN_IS_CLAIM = 26 };
 /* --- tasks --- */
 
 /* A task that was running a moment ago, and of which an item has been leased since, is running. */
-static bool is_calm(const struct work_postgres *backend, pawl_view task_id)
+static bool is_running(const struct work_postgres *backend, pawl_view task_id)
 {
-    const struct work_pg_calm *calm = &backend->calm;
+    const struct work_pg_running_task *task = &backend->running_task;
 
-    return pawl__view_equal(calm->task_id, task_id)
-           && pawl__pg_store_now_ns(&backend->pg) - calm->looked_ns < CALM_NS_MAX;
+    return pawl__view_equal(task->task_id, task_id)
+           && pawl__pg_store_now_ns(&backend->pg) - task->checked_ns < RUNNING_NS_MAX;
 }
 
-/* With the tasks of what was completed; all of them when there is one that is not running on. */
-static pawl_status look_at_tasks(struct work_postgres *backend, pawl_error *reterr)
+/* Checks the touched tasks, and settles all of them when one has the wrong status. */
+static pawl_status check_tasks(struct work_postgres *backend, pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    struct work_pg_look look = { .backend = backend };
-    pawl_view first = backend->touched[0];
-    pawl_status status = pawl__pg_exec(
+    struct work_pg_task_check check = { .answered = false };
+    struct work_pg_running_task *running = &backend->running_task;
+
+    /* After a failure the tasks stay touched, for the next check. */
+    TRY(pawl__pg_exec(
         backend->pg.writer,
         WORK_PG_TASK_FACTS,
-        PG_ARGS(pawl__work_pg_ids(backend, 0, backend->touched, backend->touched_count)),
+        PG_ARGS(pawl__work_pg_list(backend, 0, backend->touched, backend->touched_count)),
         &rows,
-        reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__work_pg_saw_tasks(&look, &rows, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status; /* what is touched stays so, for the next look */
-    }
-    backend->calm = (struct work_pg_calm){ .looked_ns = 0 };
-    if (look.changes) {
+        reterr));
+    TRY(pawl__work_pg_check_tasks(&check, &rows, reterr));
+    *running = (struct work_pg_running_task){ .checked_ns = 0 };
+    if (check.changes) {
         pawl__work_pg_settle_touched(backend);
         return PAWL_OK;
     }
     if (backend->touched_count == 1 && rows.count == 1 && pawl__pg_get_bool(&rows, 0, 2)
-        && pawl__work_pg_fits(first)) {
-        backend->calm.task_id = pawl__work_pg_keep_name(backend->calm.text, first);
-        backend->calm.looked_ns = pawl__pg_store_now_ns(&backend->pg);
+        && pawl__work_pg_copy_name(running->text, backend->touched[0], &running->task_id)) {
+        running->checked_ns = pawl__pg_store_now_ns(&backend->pg);
     }
     pawl__work_pg_forget_touched(backend);
     return PAWL_OK;
@@ -61,83 +61,82 @@ static pawl_status look_at_tasks(struct work_postgres *backend, pawl_error *rete
 
 /* --- what came of it --- */
 
-struct quick_task {
+struct fast_task {
     pawl_view id;
-    struct quick_task *next;
+    struct fast_task *next;
 };
 
 /* A group on its way. The calls stand in this order: those that complete, those that only lease. */
-struct quick_walk {
+struct fast_group {
     struct work_postgres *backend;
     struct work_fast_call *calls;
     size_t count;
     size_t ends;
     size_t claimed;
-    struct quick_task *tasks; /* of what was completed or leased */
+    struct fast_task *tasks; /* of what was completed or leased */
     struct pawl__arena *arena;
 };
 
 /* Calls of one statement, which counts them from 1. */
-struct quick_part {
-    struct quick_walk *walk;
+struct fast_part {
+    struct fast_group *group;
     size_t first;
     size_t count;
     bool leases;
 };
 
-static struct work_fast_call *call_of(const struct quick_part *part, int64_t number)
+static struct work_fast_call *call_of(const struct fast_part *part, int64_t number)
 {
     REQUIRE(number >= 1 && (size_t)number <= part->count);
-    return &part->walk->calls[part->first + (size_t)number - 1];
+    return &part->group->calls[part->first + (size_t)number - 1];
 }
 
 /* What follows is durable already, so no lack of memory may make it a failure: a task that is not
  * noted is found by the sweep, a lease that nobody is told of runs out. */
 
-static void note_task(struct quick_walk *walk, pawl_view task_id)
+static void note_task(struct fast_group *group, pawl_view task_id)
 {
-    if (walk->tasks != NULL && pawl__view_equal(walk->tasks->id, task_id)) {
+    if (group->tasks != NULL && pawl__view_equal(group->tasks->id, task_id)) {
         return;
     }
-    struct quick_task *task = pawl__arena_take(walk->arena, sizeof(*task));
-    if (task == NULL || !pawl__arena_copy(walk->arena, task_id, &task->id)) {
+    struct fast_task *task = pawl__arena_take(group->arena, sizeof(*task));
+    if (task == NULL || !pawl__arena_copy(group->arena, task_id, &task->id)) {
         return;
     }
-    task->next = walk->tasks;
-    walk->tasks = task;
+    task->next = group->tasks;
+    group->tasks = task;
 }
 
-static void take_claim(const struct quick_part *part,
-                       const struct pawl__pg_rows *rows,
-                       size_t index)
+static void read_claim(const struct fast_part *part, const struct pawl__pg_rows *rows, size_t index)
 {
-    struct quick_walk *walk = part->walk;
+    struct fast_group *group = part->group;
     struct work_fast_call *call = call_of(part, pawl__pg_get_i64(rows, index, COLUMN_CALL));
-    struct work_pg_front *front = &walk->backend->front;
+    struct work_pg_queue_head *head = &group->backend->queue_head;
 
-    call->row = pawl__work_pg_keep_row(walk->arena, rows, index);
+    const struct work_columns row = { &pawl__work_pg_columns, rows, index };
+    call->row = pawl__work_sql_copy_item(&group->backend->sql, &row, group->arena);
     if (call->row == NULL) {
         return;
     }
-    /* A whole walk may end before the old front: what it has taken came in there. */
-    if ((front->walks_whole && walk->claimed == 0) || !pawl__work_pg_is_before(call->row, front)) {
-        pawl__work_pg_move_front(front, call->row);
+    /* A whole walk may end before the old head: what it has claimed came in there. */
+    if ((head->walks_whole && group->claimed == 0) || !pawl__work_pg_is_before(call->row, head)) {
+        pawl__work_pg_move_head(head, call->row);
     }
-    walk->claimed++;
-    front->claimed++;
+    group->claimed++;
+    head->claimed++;
 }
 
-static void take_rows(const struct quick_part *part, const struct pawl__pg_rows *rows)
+static void read_rows(const struct fast_part *part, const struct pawl__pg_rows *rows)
 {
     size_t call_at = part->leases ? COLUMN_CALL : 0;
 
     for (size_t i = 0; i < rows->count; i++) {
         if (part->leases && pawl__pg_get_bool(rows, i, COLUMN_IS_CLAIM)) {
-            take_claim(part, rows, i);
+            read_claim(part, rows, i);
         } else {
             call_of(part, pawl__pg_get_i64(rows, i, call_at))->ended = true;
         }
-        note_task(part->walk, pawl__pg_get_text(rows, i, 1));
+        note_task(part->group, pawl__pg_get_text(rows, i, 1));
     }
 }
 
@@ -148,37 +147,38 @@ static struct pawl__pg_value add_calls(struct work_postgres *backend,
                                        size_t count,
                                        bool claims)
 {
-    struct pawl__pg_array *a = backend->arrays;
-    static const char letters[] = "TITTI";
+    struct pawl__pg_array *arrays = backend->arrays;
+    const char *letters = claims ? "TITTI" : "TIT";
 
-    for (size_t i = 0; i < (claims ? 5U : 3U); i++) {
-        pawl__pg_array_start(&a[i], letters[i], count);
+    for (size_t i = 0; letters[i] != '\0'; i++) {
+        pawl__pg_array_start(&arrays[i], letters[i], count);
     }
     for (size_t i = 0; i < count; i++) {
-        pawl__work_pg_add_optional(&a[0], calls[i].id);
-        pawl__pg_array_add_i64(&a[1], (int64_t)calls[i].token);
-        pawl__work_pg_add_optional(&a[2], calls[i].output_data);
-        if (claims) {
-            pawl__work_pg_add_optional(&a[3], calls[i].holder);
-            pawl__pg_array_add_i64(&a[4], (int64_t)calls[i].lease_ms * (NS_PER_MS / NS_PER_US));
-        }
+        const struct work_value row[] = {
+            sql_optional(calls[i].id),
+            sql_int((int64_t)calls[i].token),
+            sql_optional(calls[i].output_data),
+            sql_optional(calls[i].holder),
+            sql_int((int64_t)calls[i].lease_ms * (NS_PER_MS / NS_PER_US)),
+        };
+        pawl__work_pg_add_row(arrays, row, strlen(letters));
     }
-    return pawl__pg_array_value(&a[0]);
+    return pawl__pg_array_value(&arrays[0]);
 }
 
 /* A statement with its values. */
-struct quick_statement {
+struct fast_statement {
     size_t number;
     struct pawl__pg_value values[9];
     size_t value_count;
 };
 
-static struct quick_statement make_end(struct work_postgres *backend,
-                                       const struct work_fast_call *calls,
-                                       size_t count)
+static struct fast_statement make_end(struct work_postgres *backend,
+                                      const struct work_fast_call *calls,
+                                      size_t count)
 {
-    return (struct quick_statement){
-        .number = WORK_PG_QUICK_END,
+    return (struct fast_statement){
+        .number = WORK_PG_FAST_END,
         .values = { pawl__work_pg_given_time(backend),
                     add_calls(backend, calls, count, false),
                     pawl__pg_array_value(&backend->arrays[1]),
@@ -187,14 +187,14 @@ static struct quick_statement make_end(struct work_postgres *backend,
     };
 }
 
-static struct quick_statement make_claim(struct work_postgres *backend,
-                                         const struct work_fast_call *calls,
-                                         size_t count)
+static struct fast_statement make_claim(struct work_postgres *backend,
+                                        const struct work_fast_call *calls,
+                                        size_t count)
 {
-    const struct work_pg_front *front = &backend->front;
-    bool typed = front->type.len > 0;
-    struct quick_statement made = {
-        .number = typed ? WORK_PG_QUICK_TYPE : WORK_PG_QUICK,
+    const struct work_pg_queue_head *head = &backend->queue_head;
+    bool typed = head->type.len > 0;
+    struct fast_statement made = {
+        .number = typed ? WORK_PG_FAST_TYPE : WORK_PG_FAST,
         .values = { pawl__work_pg_given_time(backend),
                     add_calls(backend, calls, count, true),
                     pawl__pg_array_value(&backend->arrays[1]),
@@ -205,211 +205,210 @@ static struct quick_statement make_claim(struct work_postgres *backend,
     };
 
     if (typed) {
-        made.values[made.value_count++] = pawl__pg_text(front->type);
+        made.values[made.value_count++] = pawl__pg_text(head->type);
     }
-    if (!front->walks_whole) {
-        made.number = typed ? WORK_PG_QUICK_FRONT_TYPE : WORK_PG_QUICK_FRONT;
-        made.values[made.value_count++] = pawl__pg_i64(front->priority);
-        made.values[made.value_count++] = pawl__pg_i64(front->submission);
+    if (!head->walks_whole) {
+        made.number = typed ? WORK_PG_FAST_HEAD_TYPE : WORK_PG_FAST_HEAD;
+        made.values[made.value_count++] = pawl__pg_i64(head->priority);
+        made.values[made.value_count++] = pawl__pg_i64(head->submission);
     }
     return made;
 }
 
-static struct quick_statement make_statement(const struct quick_part *part)
+static struct fast_statement make_statement(const struct fast_part *part)
 {
-    const struct quick_walk *walk = part->walk;
+    const struct fast_group *group = part->group;
 
-    return part->leases ? make_claim(walk->backend, &walk->calls[part->first], part->count)
-                        : make_end(walk->backend, &walk->calls[part->first], part->count);
+    return part->leases ? make_claim(group->backend, &group->calls[part->first], part->count)
+                        : make_end(group->backend, &group->calls[part->first], part->count);
 }
 
-static pawl_status run_part(const struct quick_part *part, pawl_error *reterr)
+static pawl_status run_part(const struct fast_part *part, pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
-    struct quick_statement statement = make_statement(part);
+    struct fast_statement statement = make_statement(part);
 
     FAILPOINT("work.commit.before", reterr);
-    TRY(pawl__pg_exec(part->walk->backend->pg.writer,
+    TRY(pawl__pg_exec(part->group->backend->pg.writer,
                       statement.number,
                       statement.values,
                       statement.value_count,
                       &rows,
                       reterr));
     FAILPOINT("work.commit.after", reterr);
-    take_rows(part, &rows);
+    read_rows(part, &rows);
     return PAWL_OK;
 }
 
 /* --- two at once --- */
 
-static pawl_status take_leased(void *context,
-                               size_t index,
-                               const struct pawl__pg_rows *rows,
-                               pawl_error *reterr)
+static pawl_status on_claimed(void *context,
+                              size_t index,
+                              const struct pawl__pg_rows *rows,
+                              pawl_error *reterr)
 {
     (void)index;
     (void)reterr;
-    take_rows(context, rows);
+    read_rows(context, rows);
     return PAWL_OK;
 }
 
-static pawl_status start_leasing(struct pawl__pg *leaser,
-                                 struct quick_part *part,
-                                 pawl_error *reterr)
+static pawl_status start_claiming(struct pawl__pg *second,
+                                  struct fast_part *part,
+                                  pawl_error *reterr)
 {
-    struct quick_statement statement = make_statement(part);
+    struct fast_statement statement = make_statement(part);
 
-    TRY(pawl__pg_pipeline_begin_transaction(leaser, take_leased, part, reterr));
+    TRY(pawl__pg_pipeline_begin_transaction(second, on_claimed, part, reterr));
     TRY(pawl__pg_pipeline_add(
-        leaser, statement.number, statement.values, statement.value_count, reterr));
-    TRY(pawl__pg_pipeline_commit(leaser, reterr));
-    return pawl__pg_pipeline_push(leaser, reterr);
+        second, statement.number, statement.values, statement.value_count, reterr));
+    TRY(pawl__pg_pipeline_commit(second, reterr));
+    return pawl__pg_pipeline_push(second, reterr);
 }
 
-/* They are leased by nobody, or it is not known: the long way leases others. */
-static void forget_leased(const struct quick_part *part)
+/* Nobody has leased them, or it is not known: the transaction leases others. */
+static void forget_claims(const struct fast_part *part)
 {
     for (size_t i = 0; i < part->count; i++) {
-        part->walk->calls[part->first + i].row = NULL;
+        part->group->calls[part->first + i].row = NULL;
     }
-    part->walk->claimed = 0;
+    part->group->claimed = 0;
 }
 
-/* Leases on a second connection while the first one completes: two processors of the server have
- * something to do. Each is a transaction by itself, and what one does not do is left to the long
- * way, whatever became of the other. */
-static pawl_status run_both(struct pawl__pg *leaser,
-                            const struct quick_part *ends,
-                            struct quick_part *claims,
+/* Claims on the second connection while the writer completes: two processors of the server have
+ * something to do. Each is a transaction by itself, and what one does not do is left to the group's
+ * transaction, whatever became of the other. */
+static pawl_status run_both(struct pawl__pg *second,
+                            const struct fast_part *ends,
+                            struct fast_part *claims,
                             pawl_error *reterr)
 {
-    pawl_status leased = start_leasing(leaser, claims, NULL);
+    pawl_status leased = start_claiming(second, claims, NULL);
     pawl_status status = run_part(ends, reterr);
 
     if (leased == PAWL_OK) {
-        leased = pawl__pg_pipeline_end(leaser, NULL);
+        leased = pawl__pg_pipeline_end(second, NULL);
     } else {
-        pawl__pg_pipeline_abandon(leaser);
+        pawl__pg_pipeline_abandon(second);
     }
     if (leased == PAWL_OK) {
-        return PAWL_OK; /* these are handed out, whatever becomes of the ends on the long way */
+        return PAWL_OK; /* these are handed out, whatever becomes of the completions */
     }
-    pawl__pg_rollback(leaser);
-    forget_leased(claims);
+    pawl__pg_rollback(second);
+    forget_claims(claims);
     return status;
 }
 
 /* --- a group --- */
 
 /* A small group is served best by one commit; a large one by two processors. */
-static bool is_for_two(const struct quick_walk *walk)
+static bool is_for_two(const struct fast_group *group)
 {
     size_t both = 0;
 
-    for (size_t i = 0; i < walk->ends; i++) {
-        both += walk->calls[i].holder.len > 0;
+    for (size_t i = 0; i < group->ends; i++) {
+        both += group->calls[i].holder.len > 0;
     }
-    return both == 0 && walk->ends >= TWO_CALLS_MIN && walk->count - walk->ends >= TWO_CALLS_MIN;
+    return both == 0 && group->ends >= TWO_CALLS_MIN && group->count - group->ends >= TWO_CALLS_MIN;
 }
 
-static pawl_status run_walk(struct quick_walk *walk, bool leases, pawl_error *reterr)
+static pawl_status run_group(struct fast_group *group, bool leases, pawl_error *reterr)
 {
-    struct pawl__pg *leaser = is_for_two(walk) ? pawl__work_pg_leaser(walk->backend) : NULL;
-    struct quick_part all = { .walk = walk, .count = walk->count, .leases = leases };
-    struct quick_part ends = { .walk = walk, .count = walk->ends };
-    struct quick_part claims = {
-        .walk = walk,
-        .first = walk->ends,
-        .count = walk->count - walk->ends,
+    struct pawl__pg *second = is_for_two(group) ? pawl__work_pg_second(group->backend) : NULL;
+    struct fast_part all = { .group = group, .count = group->count, .leases = leases };
+    struct fast_part ends = { .group = group, .count = group->ends };
+    struct fast_part claims = {
+        .group = group,
+        .first = group->ends,
+        .count = group->count - group->ends,
         .leases = true,
     };
 
-    return leaser == NULL ? run_part(&all, reterr) : run_both(leaser, &ends, &claims, reterr);
+    return second == NULL ? run_part(&all, reterr) : run_both(second, &ends, &claims, reterr);
 }
 
-static bool is_claimed_of(const struct quick_walk *walk, pawl_view task_id)
+static bool is_claimed_of(const struct fast_group *group, pawl_view task_id)
 {
-    for (size_t i = 0; i < walk->count; i++) {
-        if (walk->calls[i].row != NULL
-            && pawl__view_equal(walk->calls[i].row->item.task_id, task_id)) {
+    for (size_t i = 0; i < group->count; i++) {
+        if (group->calls[i].row != NULL
+            && pawl__view_equal(group->calls[i].row->item.task_id, task_id)) {
             return true;
         }
     }
     return false;
 }
 
-static void look_after_tasks(const struct quick_walk *walk)
+static void check_group_tasks(const struct fast_group *group)
 {
-    struct work_postgres *backend = walk->backend;
+    struct work_postgres *backend = group->backend;
     pawl_error error = PAWL_ERROR_INIT;
 
-    for (const struct quick_task *task = walk->tasks; task != NULL; task = task->next) {
-        if (!(is_calm(backend, task->id) && is_claimed_of(walk, task->id))) {
+    for (const struct fast_task *task = group->tasks; task != NULL; task = task->next) {
+        if (!(is_running(backend, task->id) && is_claimed_of(group, task->id))) {
             (void)!pawl__work_pg_touch(backend, &task->id, 1, &error);
         }
     }
     if (backend->touched_count > 0) {
-        (void)!look_at_tasks(backend, &error);
+        (void)!check_tasks(backend, &error);
     }
 }
 
-/* Nothing happened, or it is not known: the long way finds out what did. A completion is answered as
- * the first time. A lease that nobody was told of runs out. */
-static bool is_for_the_long_way(pawl_status status)
+/* Nothing happened, or it is not known: the transaction finds out. It answers a completion as the first
+ * time. A lease that nobody was told of runs out. */
+static bool is_for_the_transaction(pawl_status status)
 {
     return status == PAWL_UNAVAILABLE || status == PAWL_CONFLICT || status == PAWL_INVALID
            || status == PAWL_NOMEM;
 }
 
-static struct quick_walk walk_of(struct work_postgres *backend,
-                                 struct work_fast_call *calls,
-                                 size_t count,
-                                 struct pawl__arena *arena)
+static struct fast_group group_of(struct work_postgres *backend,
+                                  struct work_fast_call *calls,
+                                  size_t count,
+                                  struct pawl__arena *arena)
 {
-    struct quick_walk walk = { .backend = backend, .calls = calls, .count = count, .arena = arena };
+    struct fast_group group = {
+        .backend = backend, .calls = calls, .count = count, .arena = arena
+    };
 
-    while (walk.ends < count && calls[walk.ends].id.len > 0) {
-        walk.ends++;
+    while (group.ends < count && calls[group.ends].id.len > 0) {
+        group.ends++;
     }
-    return walk;
+    return group;
 }
 
-static size_t count_wanted(const struct quick_walk *walk)
+static size_t count_wanted(const struct fast_group *group)
 {
     size_t wanted = 0;
 
-    for (size_t i = 0; i < walk->count; i++) {
-        const struct work_fast_call *call = &walk->calls[i];
+    for (size_t i = 0; i < group->count; i++) {
+        const struct work_fast_call *call = &group->calls[i];
         wanted += call->holder.len > 0 && (call->id.len == 0 || call->ended);
     }
     return wanted;
 }
 
-pawl_status pawl__work_pg_quick(struct work_backend *base,
-                                const struct work_filter *filter,
-                                struct work_fast_call *calls,
-                                size_t count,
-                                struct pawl__arena *arena,
-                                pawl_error *reterr)
+pawl_status pawl__work_pg_fast_path(struct work_backend *base,
+                                    const struct work_filter *filter,
+                                    struct work_fast_call *calls,
+                                    size_t count,
+                                    struct pawl__arena *arena,
+                                    pawl_error *reterr)
 {
     struct work_postgres *backend = pawl__work_pg_of(base);
-    struct quick_walk walk = walk_of(backend, calls, count, arena);
+    struct fast_group group = group_of(backend, calls, count, arena);
 
-    if (filter != NULL && !pawl__work_pg_has_more(&backend->front, filter)) {
+    if (filter != NULL && !pawl__work_pg_has_more(&backend->queue_head, filter)) {
         return PAWL_OK;
     }
-    pawl_status status = pawl__pg_store_take_writer(&backend->pg, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
-    pawl__work_pg_prepare_walk(&backend->front, pawl__pg_store_now_ns(&backend->pg));
-    status = run_walk(&walk, filter != NULL, reterr);
-    if (filter != NULL && walk.claimed < count_wanted(&walk)) {
-        backend->front.known = false; /* the end, or something is due: look at everything */
+    TRY(pawl__pg_store_take_writer(&backend->pg, reterr));
+    pawl__work_pg_prepare_walk(&backend->queue_head, pawl__pg_store_now_ns(&backend->pg));
+    pawl_status status = run_group(&group, filter != NULL, reterr);
+    if (filter != NULL && group.claimed < count_wanted(&group)) {
+        backend->queue_head.known = false; /* the end, or an item is due: start at the first */
     }
     if (status == PAWL_OK) {
-        look_after_tasks(&walk);
+        check_group_tasks(&group);
     }
     pawl__pg_store_release_writer(&backend->pg);
-    return is_for_the_long_way(pawl__work_pg_outcome(status, reterr)) ? PAWL_OK : status;
+    return is_for_the_transaction(pawl__work_pg_outcome(status, reterr)) ? PAWL_OK : status;
 }

@@ -26,52 +26,6 @@ static struct work_sqlite *of(struct work_backend *base)
     return pawl__work_sqlite_of(base);
 }
 
-/* --- columns --- */
-
-int64_t pawl__work_sqlite_deadline(const struct work_sqlite *backend,
-                                   const struct work_now *now,
-                                   pawl_view boot_id,
-                                   int64_t deadline_ns,
-                                   int64_t wall_us)
-{
-    if (boot_id.len == 0) {
-        int64_t ns;
-        bool over = __builtin_mul_overflow(wall_us - now->wall_us, NS_PER_US, &ns)
-                    || __builtin_add_overflow(ns, now->ns, &ns);
-        return over ? wall_us > now->wall_us ? INT64_MAX : INT64_MIN : ns;
-    }
-    return pawl__view_is(boot_id, backend->boot_id) ? deadline_ns : INT64_MIN;
-}
-
-void pawl__work_bind_time(struct pawl__sqlite_stmt *stmt, int parameter, int64_t wall_us)
-{
-    char text[PAWL__TIME_SIZE];
-
-    if (wall_us == 0) {
-        pawl__sqlite_bind_null(stmt, parameter);
-        return;
-    }
-    pawl__time_store(wall_us, text);
-    pawl__sqlite_bind_copy(stmt, parameter, pawl_view_of(text));
-}
-
-int64_t pawl__work_time(struct pawl__sqlite_stmt *stmt, int column)
-{
-    int64_t wall_us = 0;
-    pawl_view text = pawl__sqlite_text(stmt, column);
-
-    return text.len > 0 && pawl__time_parse(text, &wall_us, NULL) == PAWL_OK ? wall_us : 0;
-}
-
-void pawl__work_bind_optional(struct pawl__sqlite_stmt *stmt, int parameter, pawl_view text)
-{
-    if (text.len == 0) {
-        pawl__sqlite_bind_null(stmt, parameter);
-    } else {
-        pawl__sqlite_bind_text(stmt, parameter, text);
-    }
-}
-
 /* --- transactions --- */
 
 static pawl_status sqlite_read_now(struct work_backend *base,
@@ -79,7 +33,7 @@ static pawl_status sqlite_read_now(struct work_backend *base,
                                    pawl_error *reterr)
 {
     (void)reterr;
-    *ret_now = pawl__work_now(of(base)->clock, &of(base)->lowest_us);
+    *ret_now = pawl__work_now(of(base)->sql.clock, &of(base)->lowest_us);
     return PAWL_OK;
 }
 
@@ -88,14 +42,11 @@ static pawl_status sqlite_begin(struct work_backend *base,
                                 pawl_error *reterr)
 {
     /* IMMEDIATE: the write lock before the time is read and anything decided by it. */
-    pawl_status status = pawl__sqlite_begin(of(base)->writer, PAWL__SQLITE_IMMEDIATE, reterr);
-
+    TRY(pawl__sqlite_begin(of(base)->writer, PAWL__SQLITE_IMMEDIATE, reterr));
     of(base)->numbers = false;
-    if (status == PAWL_OK) {
-        status = sqlite_read_now(base, &of(base)->now, reterr);
-        *ret_now = of(base)->now;
-    }
-    return status;
+    TRY(sqlite_read_now(base, &of(base)->sql.now, reterr));
+    *ret_now = of(base)->sql.now;
+    return PAWL_OK;
 }
 
 static pawl_status sqlite_commit(struct work_backend *base, pawl_error *reterr)
@@ -117,6 +68,24 @@ static pawl_status sqlite_watch(struct work_backend *base,
     return pawl__sqlite_pool_watch(&of(base)->pool, deadline_ns, cancel, reterr);
 }
 
+static pawl_status sqlite_give_back(struct work_backend *base,
+                                    size_t pages,
+                                    uint64_t *ret_bytes,
+                                    pawl_error *reterr)
+{
+    return pawl__sqlite_give_back(of(base)->writer, (int)pages, ret_bytes, reterr);
+}
+
+static pawl_status sqlite_free_bytes(struct work_backend *base,
+                                     uint64_t *ret_bytes,
+                                     pawl_error *reterr)
+{
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
+
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return pawl__sqlite_free_bytes(reader.db, ret_bytes, reterr);
+}
+
 static void sqlite_close(struct work_backend *base)
 {
     struct work_sqlite *backend = of(base);
@@ -127,54 +96,53 @@ static void sqlite_close(struct work_backend *base)
     free(backend);
 }
 
+#define SQLITE_STORE_OPS                                                                     \
+    .close = sqlite_close, .begin = sqlite_begin, .commit = sqlite_commit,                   \
+    .rollback = sqlite_rollback, .read_now = sqlite_read_now, .give_back = sqlite_give_back, \
+    .free_bytes = sqlite_free_bytes
+
 static const struct work_store_ops sqlite_store = {
+    SQLITE_STORE_OPS,
     .name = "sqlite",
     .gather_ns = GATHER_NS,
-    .close = sqlite_close,
-    .begin = sqlite_begin,
-    .commit = sqlite_commit,
-    .rollback = sqlite_rollback,
-    .read_now = sqlite_read_now,
     .watch = sqlite_watch,
 };
 
 /* Nobody else writes to it, and nothing is synced. */
-static const struct work_store_ops memory_store = {
-    .name = "memory",
-    .close = sqlite_close,
-    .begin = sqlite_begin,
-    .commit = sqlite_commit,
-    .rollback = sqlite_rollback,
-    .read_now = sqlite_read_now,
-};
+static const struct work_store_ops memory_store = { SQLITE_STORE_OPS, .name = "memory" };
 
 /* --- opening --- */
 
 #define CLOCK_SLACK_US US_PER_S /* what the wall clock may drift before it is worth a write */
 
+static pawl_status read_lowest(void *context, const struct work_columns *row, pawl_error *reterr)
+{
+    int64_t *lowest_us = context;
+
+    (void)reterr;
+    *lowest_us = col_int(row, 0);
+    return PAWL_OK;
+}
+
 static pawl_status read_clock(struct work_sqlite *backend, int64_t *ret_lowest_us)
 {
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_CLOCK);
-    bool row = false;
-
     *ret_lowest_us = WORK_AGE_UNKNOWN;
-    pawl__sqlite_bind_text(&stmt, 1, pawl_view_of(backend->boot_id));
-    TRY(pawl__sqlite_next(&stmt, &row, NULL));
-    if (row) {
-        *ret_lowest_us = pawl__sqlite_i64(&stmt, 0);
-    }
-    return PAWL_OK;
+    return pawl__work_sqlite_run(backend->writer,
+                                 WORK_SQL_CLOCK,
+                                 SQL_ARGS(sql_name(backend->sql.boot_id)),
+                                 read_lowest,
+                                 ret_lowest_us,
+                                 NULL);
 }
 
 static pawl_status write_clock(struct work_sqlite *backend, int64_t lowest_us)
 {
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_CLOCK_SET);
-
-    pawl__sqlite_bind_text(&stmt, 1, pawl_view_of(backend->boot_id));
-    pawl__sqlite_bind_i64(&stmt, 2, lowest_us);
-    return pawl__sqlite_run(&stmt, NULL);
+    return pawl__work_sqlite_run(backend->writer,
+                                 WORK_SQL_CLOCK_SET,
+                                 SQL_ARGS(sql_name(backend->sql.boot_id), sql_int(lowest_us)),
+                                 NULL,
+                                 NULL,
+                                 NULL);
 }
 
 /* Learns what other processes of this boot saw of the clocks, and tells them. A store that is busy or
@@ -183,7 +151,7 @@ static void share_clock(struct work_sqlite *backend)
 {
     int64_t stored_us;
 
-    (void)pawl__work_now(backend->clock, &backend->lowest_us);
+    (void)pawl__work_now(backend->sql.clock, &backend->lowest_us);
     int64_t seen_us = atomic_load(&backend->lowest_us);
     if (read_clock(backend, &stored_us) != PAWL_OK) {
         return;
@@ -255,14 +223,14 @@ pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
     if (backend == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a work store");
     }
-    backend->base.store = options.in_memory ? &memory_store : &sqlite_store;
-    backend->base.items = &pawl__work_sqlite_items;
-    backend->base.checkpoints = &pawl__work_sqlite_checkpoints;
-    backend->base.keys = &pawl__work_sqlite_keys;
-    backend->base.schedules = &pawl__work_sqlite_schedules;
-    backend->base.maintenance = &pawl__work_sqlite_maintenance;
-    backend->clock = setup->clock;
-    backend->boot_id = setup->boot_id;
+    backend->sql = (struct work_sql_backend){
+        .base = { .store = options.in_memory ? &memory_store : &sqlite_store,
+                  .items = &pawl__work_sqlite_items,
+                  WORK_SQL_SUBJECT_OPS },
+        .ops = &pawl__work_sqlite_sql,
+        .clock = setup->clock,
+        .boot_id = setup->boot_id,
+    };
     atomic_init(&backend->lowest_us, WORK_AGE_UNKNOWN);
     pawl_status status =
         pawl__sqlite_pool_init(&backend->pool, &options, PAWL__SQLITE_READ_ONLY, reterr);
@@ -275,9 +243,9 @@ pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
     options.cache_kib = WRITER_CACHE_KIB;
     status = open_at(backend, location->path, &options, reterr);
     if (status != PAWL_OK) {
-        sqlite_close(&backend->base);
+        sqlite_close(&backend->sql.base);
         return status;
     }
-    *(struct work_backend **)ret_backend = &backend->base;
+    *(struct work_backend **)ret_backend = &backend->sql.base;
     return PAWL_OK;
 }

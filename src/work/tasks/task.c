@@ -235,19 +235,19 @@ static pawl_status cancel_items(struct work_tx *tx,
 {
     struct work_backend *backend = tx->backend;
     struct work_row **rows = TX_ALLOC(tx, CANCEL_AT_ONCE, sizeof(struct work_row *), reterr);
-    size_t count = 0;
+    struct work_rows found = { .arena = tx->arena, .rows = rows, .room = CANCEL_AT_ONCE };
 
     *ret_items = 0;
     do {
-        TRY(backend->items->unfinished(
-            backend, task_id, CANCEL_AT_ONCE, tx->arena, rows, &count, reterr));
-        for (size_t i = 0; i < count; i++) {
+        found.count = 0;
+        TRY(backend->items->unfinished(backend, task_id, &found, reterr));
+        for (size_t i = 0; i < found.count; i++) {
             (void)pawl__work_decide_cancel(rows[i], pawl_view_of(WORK_CANCELLED_MESSAGE), &tx->now);
         }
         /* Straight to the store: all that could follow is cancelled here, too. */
-        TRY(backend->items->put(backend, &tx->now, rows, count, reterr));
-        *ret_items += count;
-    } while (count > 0);
+        TRY(backend->items->put(backend, &tx->now, rows, found.count, reterr));
+        *ret_items += found.count;
+    } while (found.count > 0);
     return PAWL_OK;
 }
 

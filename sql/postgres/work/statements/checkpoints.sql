@@ -17,21 +17,27 @@ ORDER BY c.sequence_number {order}, e.ordinal
 -- fragment: evidence_types
 {checkpoint_types} ttt
 
--- fragment: checkpoint_list_of(order)
--- $1 task, $2 item (null: any), $3 type, $4 verified only, $5 below, $6 from, $7 limit (null: none)
+-- fragment: checkpoint_list_of(of_type, order)
+-- $1 task, $2 item (null: any), $3 verified only, $4 below, $5 from, $6 limit, $7 type
 {with_evidence: SELECT {checkpoint_columns} FROM checkpoints AS c WHERE c.task_id = $1
-    AND ($3::text IS NULL OR checkpoint_type = $3) AND ($2::text IS NULL OR item_id = $2)
-    AND (NOT $4 OR verified) AND sequence_number < $5 AND sequence_number >= $6
-    ORDER BY sequence_number {order} LIMIT $7; {order}}
+    {of_type} AND ($2::text IS NULL OR item_id = $2)
+    AND (NOT $3 OR verified) AND sequence_number < $4 AND sequence_number >= $5
+    ORDER BY sequence_number {order} LIMIT $6; {order}}
 
 -- name: checkpoint_get (t) -> ({evidence_types})
 {with_evidence: SELECT {checkpoint_columns} FROM checkpoints AS c WHERE checkpoint_id = $1 LIMIT 1; };
 
--- name: checkpoint_list (tttbiii) -> ({evidence_types})
-{checkpoint_list_of: };
+-- name: checkpoint_list (ttbiii) -> ({evidence_types})
+{checkpoint_list_of: ; };
 
--- name: checkpoint_newest (tttbiii) -> ({evidence_types})
-{checkpoint_list_of: DESC};
+-- name: checkpoint_list_type (ttbiiit) -> ({evidence_types})
+{checkpoint_list_of: AND checkpoint_type = $7; };
+
+-- name: checkpoint_newest (ttbiii) -> ({evidence_types})
+{checkpoint_list_of: ; DESC};
+
+-- name: checkpoint_newest_type (ttbiiit) -> ({evidence_types})
+{checkpoint_list_of: AND checkpoint_type = $7; DESC};
 
 -- name: checkpoint_add (ttttttz) -> (i)
 INSERT INTO checkpoints (checkpoint_id, task_id, work_item_id, item_id, checkpoint_type,

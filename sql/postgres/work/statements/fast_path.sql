@@ -64,19 +64,19 @@ UNION ALL
 SELECT work_item_id, task_id, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
     NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, call, false FROM ended
 
--- name: quick (zTITTI) -> ({item_types} ib)
+-- name: fast (zTITTI) -> ({item_types} ib)
 {fast_path_of: };
 
--- name: quick_type (zTITTIt) -> ({item_types} ib)
+-- name: fast_type (zTITTIt) -> ({item_types} ib)
 {fast_path_of: AND work_type = $7};
 
--- name: quick_front (zTITTIii) -> ({item_types} ib)
+-- name: fast_head (zTITTIii) -> ({item_types} ib)
 {fast_path_of: AND priority = $7 AND submission > $8};
 
--- name: quick_front_type (zTITTItii) -> ({item_types} ib)
+-- name: fast_head_type (zTITTItii) -> ({item_types} ib)
 {fast_path_of: AND work_type = $7 AND priority = $8 AND submission > $9};
 
--- name: quick_end (zTIT) -> (it)
+-- name: fast_end (zTIT) -> (it)
 {ended: $2, $3, $4; id, token, output}
 told AS ({told})
 SELECT call, task_id FROM ended;

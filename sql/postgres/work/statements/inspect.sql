@@ -1,4 +1,4 @@
--- Reading items. $1 task, $2 type, $3 holder (null: any), $4 bits of statuses, $5 limit (null: none).
+-- Reading items. $1 task, $2 type, $3 holder (null: any), $4 bits of statuses, $5 limit.
 
 -- fragment: item_matches
 ($2::text IS NULL OR work_type = $2)

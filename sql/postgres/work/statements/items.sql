@@ -2,7 +2,7 @@
 -- index, made once (WRITER_SETTINGS of src/work/postgres/backend.c).
 
 -- fragment: item_columns_with_token(token)
--- In the order in which pawl__work_pg_row reads them; both tables fill all places.
+-- In the order in which src/work/sql/items.c reads them; both tables fill all places.
 work_item_id, task_id, work_type, status, priority, retry_count, max_retries, attempts, {token},
     lease_holder, input_data, output_data, error_message, created_at, started_at, completed_at,
     updated_at, lease_acquired_at, lease_expires_at, heartbeat_at, entries,
@@ -168,7 +168,7 @@ INSERT INTO work_dependencies (work_item_id, after_id) SELECT * FROM unnest($1, 
 -- name: comes_after (t) -> (t)
 SELECT after_id FROM work_dependencies WHERE work_item_id = $1 ORDER BY after_id COLLATE "C";
 
--- name: stranded (i) -> (t)
+-- name: orphans (i) -> (t)
 -- Items that wait for more than is unfinished, or for an item that failed or was removed.
 SELECT w.work_item_id FROM work_waiting AS w
 WHERE w.waits_for > 0 AND (

@@ -1,11 +1,13 @@
 -- Idempotency keys.
 
 -- fragment: key_columns
+-- In the order in which src/work/sql/keys.c reads them.
 idempotency_key, request_hash, task_id, coalesce(item_id, work_item_id), status, response_data,
-    owner, owner_token, lease_expires_at, created_at, completed_at, expires_at
+    owner, owner_token, lease_expires_at, created_at, completed_at, expires_at,
+    lease_expires_at IS NOT NULL
 
 -- fragment: key_types
-tttttttizzzz
+tttttttizzzzb
 
 -- fragment: key_over
 -- $1 now: past its TTL, and no caller holds it
@@ -30,7 +32,7 @@ INSERT INTO idempotency_keys (idempotency_key, request_hash, task_id, work_item_
 VALUES ($1, $2, $3, (SELECT work_item_id FROM work_items WHERE work_item_id = $4 FOR KEY SHARE), $4,
     $5, $6, $7, $8, $9);
 
--- name: key_take (tttttizzz)
+-- name: key_replace (tttttizzz)
 UPDATE idempotency_keys
 SET request_hash = $2, task_id = $3, work_item_id = (SELECT work_item_id FROM work_items
     WHERE work_item_id = $4 FOR KEY SHARE), item_id = $4, owner = $5, owner_token = $6,

@@ -29,8 +29,12 @@ SELECT work_item_id, (SELECT count(*) FROM work_history AS h WHERE h.work_item_i
 FROM work_items AS i WHERE work_item_id > $1 AND status IN ('completed', 'failed')
 AND updated_at < $2 ORDER BY work_item_id LIMIT $3;
 
--- name: old_items_remove (Tz) -> (ii)
-WITH gone AS (DELETE FROM work_items WHERE work_item_id = ANY ($1) AND status IN ('completed',
-    'failed') AND updated_at < $2 RETURNING work_item_id), events AS (DELETE
-    FROM work_history AS h USING gone WHERE h.work_item_id = gone.work_item_id RETURNING 1) SELECT
-    (SELECT count(*) FROM gone), (SELECT count(*) FROM events);
+-- fragment: is_old
+work_item_id = ANY ($1) AND status IN ('completed', 'failed') AND updated_at < $2
+
+-- name: old_history_remove (Tz)
+DELETE FROM work_history
+WHERE work_item_id = ANY (ARRAY (SELECT work_item_id FROM work_items WHERE {is_old} FOR UPDATE));
+
+-- name: old_items_remove (Tz)
+DELETE FROM work_items WHERE {is_old};

@@ -70,12 +70,12 @@ CROSS JOIN LATERAL (SELECT
     count(*) FILTER (WHERE status = 'failed') AS failed
     FROM work_items WHERE task_id = t.task_id) AS c
 
--- name: tasks (tt) -> ({task_types} iiiii)
-{counted_tasks}
-WHERE ($1::text IS NULL OR t.task_id = $1) AND ($2::text IS NULL OR t.status = $2)
-ORDER BY created_at, t.task_id;
+-- name: task_get (t) -> ({task_types} iiiii)
+{counted_tasks} WHERE t.task_id = $1;
+
+-- name: tasks (t) -> ({task_types} iiiii)
+{counted_tasks} WHERE $1::text IS NULL OR t.status = $1 ORDER BY created_at, t.task_id;
 
 -- name: tasks_page (tti) -> ({task_types} iiiii)
-{counted_tasks}
-WHERE t.task_id >= $1 AND ($2::text IS NULL OR t.status = $2)
+{counted_tasks} WHERE ($1::text IS NULL OR t.status = $1) AND t.task_id >= $2
 ORDER BY t.task_id LIMIT $3;

@@ -1,4 +1,4 @@
--- Reading items. ?1 task, ?2 type, ?3 holder (NULL: any), ?4 bits of statuses, ?5 limit (-1: none).
+-- Reading items. ?1 task, ?2 type, ?3 holder (NULL: any), ?4 bits of statuses, ?5 limit.
 
 -- fragment: item_matches
 (?2 IS NULL OR work_type = ?2)
@@ -22,6 +22,11 @@ SELECT {item_columns} FROM work_items {of_items} AND work_item_id >= ?6 AND {ite
 UNION ALL
 SELECT {waiting_columns} FROM work_waiting {of_waiting} AND work_item_id >= ?6 AND {waiting_matches}
 ORDER BY work_item_id LIMIT ?5
+
+-- name: get
+SELECT {item_columns} FROM work_items WHERE work_item_id = ?1
+UNION ALL
+SELECT {waiting_columns} FROM work_waiting WHERE work_item_id = ?1;
 
 -- name: list
 {list_of: ?1 IS NULL; ?1 IS NULL};

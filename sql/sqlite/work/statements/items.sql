@@ -1,18 +1,18 @@
 -- Items.
 
 -- script: temp_schema
--- Where rows wait to be changed by one statement (src/work/sqlite/put.c).
+-- Where rows wait to be changed by one statement (src/work/sqlite/store.c).
 CREATE TEMP TABLE staged_items (work_item_id, status, retry_count, attempts, token, lease_holder,
     output_data, error_message, started_at, completed_at, updated_at, lease_acquired_at,
     lease_expires_at, heartbeat_at, lease_boot_id, lease_deadline_ns);
 CREATE TEMP TABLE staged_new ({new_columns})
 
 -- fragment: item_columns_with_token(token)
--- In the order in which src/work/sqlite/items.c reads them; both tables fill all places.
+-- In the order in which src/work/sql/items.c reads them; both tables fill all places.
 work_item_id, task_id, work_type, status, priority, retry_count, max_retries, attempts, {token},
     lease_holder, input_data, output_data, error_message, created_at, started_at, completed_at,
-    updated_at, lease_acquired_at, lease_expires_at, heartbeat_at, lease_boot_id, lease_deadline_ns,
-    entries, NULL AS due_at, NULL AS reason, 0 AS waits_for, submission
+    updated_at, lease_acquired_at, lease_expires_at, heartbeat_at, entries, NULL AS due_at,
+    NULL AS reason, 0 AS waits_for, submission, lease_boot_id, lease_deadline_ns
 
 -- fragment: item_columns
 {item_columns_with_token: token}
@@ -25,16 +25,16 @@ work_item_id, task_id, work_type, status, priority, retry_count, max_retries, at
 work_item_id, task_id, work_type, 'waiting' AS status, priority, retry_count, max_retries, attempts,
     token, NULL AS lease_holder, input_data, NULL AS output_data, error_message, created_at,
     started_at, NULL AS completed_at, updated_at, NULL AS lease_acquired_at,
-    NULL AS lease_expires_at, NULL AS heartbeat_at, due_boot_id AS lease_boot_id,
-    due_deadline_ns AS lease_deadline_ns, entries, due_at, reason, waits_for, submission
+    NULL AS lease_expires_at, NULL AS heartbeat_at, entries, due_at, reason, waits_for, submission,
+    due_boot_id AS lease_boot_id, due_deadline_ns AS lease_deadline_ns
 
 -- fragment: claim_order
 ORDER BY priority DESC, submission, work_item_id LIMIT ?1
 
--- name: item_load
+-- name: load
 SELECT {item_columns} FROM work_items WHERE work_item_id = ?1;
 
--- name: waiting_load
+-- name: load_waiting
 SELECT {waiting_columns} FROM work_waiting WHERE work_item_id = ?1;
 
 -- name: pick
@@ -47,16 +47,16 @@ WHERE status = 'pending' AND work_type = ?2 {claim_order};
 
 -- name: pick_task
 SELECT {pick_columns} FROM work_items INDEXED BY idx_work_items_claim_task
-WHERE status = 'pending' AND task_id = ?3 {claim_order};
+WHERE status = 'pending' AND task_id = ?2 {claim_order};
 
 -- name: pick_task_type
 SELECT {pick_columns} FROM work_items INDEXED BY idx_work_items_claim_task
-WHERE status = 'pending' AND task_id = ?3 AND work_type = ?2 {claim_order};
+WHERE status = 'pending' AND task_id = ?2 AND work_type = ?3 {claim_order};
 
 -- name: expired
 SELECT {item_columns} FROM work_items INDEXED BY idx_work_items_lease_expiry
-WHERE status = 'in_progress' AND CASE WHEN lease_deadline_ns IS NULL THEN lease_expires_at <= ?4
-    WHEN lease_boot_id = ?2 THEN lease_deadline_ns <= ?3 ELSE 1 END
+WHERE status = 'in_progress' AND CASE WHEN lease_deadline_ns IS NULL THEN lease_expires_at <= ?2
+    WHEN lease_boot_id = ?3 THEN lease_deadline_ns <= ?4 ELSE 1 END
 ORDER BY lease_expires_at LIMIT ?1;
 
 -- name: left_expired
@@ -64,11 +64,12 @@ SELECT {item_columns} FROM work_items INDEXED BY idx_work_items_status_priority
 WHERE status = 'expired' LIMIT ?1;
 
 -- name: unfinished
-SELECT {item_columns} FROM work_items WHERE task_id = ?1
-AND status IN ('pending', 'in_progress', 'expired') LIMIT ?2;
-
--- name: unfinished_waiting
-SELECT {waiting_columns} FROM work_waiting WHERE task_id = ?1 LIMIT ?2;
+SELECT work_item_id FROM (
+    SELECT work_item_id FROM (SELECT work_item_id FROM work_items
+        WHERE task_id = ?1 AND status IN ('pending', 'in_progress', 'expired') LIMIT ?2)
+    UNION ALL
+    SELECT work_item_id FROM (SELECT work_item_id FROM work_waiting WHERE task_id = ?1 LIMIT ?2))
+ORDER BY work_item_id LIMIT ?2;
 
 -- name: due
 SELECT {waiting_columns} FROM work_waiting INDEXED BY idx_work_waiting_clock WHERE waits_for = 0
@@ -79,12 +80,14 @@ SELECT {waiting_columns} FROM work_waiting INDEXED BY idx_work_waiting_due WHERE
 AND due_at <= ?3 AND due_boot_id IS NOT ?2 LIMIT ?1;
 
 -- name: next_due
-SELECT due_deadline_ns FROM work_waiting INDEXED BY idx_work_waiting_clock WHERE waits_for = 0
-AND due_boot_id = ?1 ORDER BY due_deadline_ns LIMIT 1;
-
--- name: next_due_wall
-SELECT due_at FROM work_waiting INDEXED BY idx_work_waiting_due WHERE waits_for = 0
-AND due_boot_id IS NOT ?1 ORDER BY due_at LIMIT 1;
+-- The first of this boot, and the first of all others, by the wall.
+SELECT * FROM (SELECT due_at, due_boot_id, due_deadline_ns FROM work_waiting
+    INDEXED BY idx_work_waiting_clock WHERE waits_for = 0
+    AND due_boot_id = ?1 ORDER BY due_deadline_ns LIMIT 1)
+UNION ALL
+SELECT * FROM (SELECT due_at, due_boot_id, due_deadline_ns FROM work_waiting
+    INDEXED BY idx_work_waiting_due WHERE waits_for = 0
+    AND due_boot_id IS NOT ?1 ORDER BY due_at LIMIT 1);
 
 -- fragment: new_columns
 work_item_id, task_id, work_type, priority, retry_count, max_retries,
@@ -134,7 +137,7 @@ DELETE FROM temp.staged_items;
 DELETE FROM work_items WHERE work_item_id = ?1;
 
 -- name: waiting_insert
-INSERT INTO work_waiting ({new_columns}, reason, due_boot_id, due_deadline_ns, due_at, waits_for)
+INSERT INTO work_waiting ({new_columns}, reason, due_at, waits_for, due_boot_id, due_deadline_ns)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20);
 
 -- name: waiting_update
@@ -162,7 +165,7 @@ SELECT submissions FROM work_counters;
 UPDATE work_counters SET submissions = ?1;
 
 -- name: edges
-SELECT work_item_id FROM work_dependencies WHERE after_id = ?1;
+SELECT work_item_id, after_id FROM work_dependencies WHERE after_id = ?1;
 
 -- name: edge_insert
 INSERT INTO work_dependencies (work_item_id, after_id) VALUES (?1, ?2);
@@ -170,7 +173,7 @@ INSERT INTO work_dependencies (work_item_id, after_id) VALUES (?1, ?2);
 -- name: comes_after
 SELECT after_id FROM work_dependencies WHERE work_item_id = ?1 ORDER BY after_id;
 
--- name: stranded
+-- name: orphans
 -- Items that wait for more than is unfinished, or for an item that failed or was removed.
 SELECT w.work_item_id FROM work_waiting AS w
 WHERE w.waits_for > 0 AND (

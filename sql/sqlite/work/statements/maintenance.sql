@@ -6,14 +6,10 @@ UNION ALL SELECT 'waiting', count(*) FROM work_waiting;
 
 -- name: stats_leases
 SELECT count(*), count(CASE WHEN heartbeat_at < ?2 THEN 1 END),
-    avg(julianday(?1) - julianday(heartbeat_at)) * 24 * 60 FROM work_items
-WHERE status = 'in_progress';
-
--- name: stats_oldest
-SELECT min(created_at) FROM work_items WHERE status = 'pending';
-
--- name: stats_checkpoints
-SELECT count(*) FROM checkpoints;
+    avg(julianday(?1) - julianday(heartbeat_at)) * 24 * 60,
+    (SELECT min(created_at) FROM work_items WHERE status = 'pending'),
+    (SELECT count(*) FROM checkpoints)
+FROM work_items WHERE status = 'in_progress';
 
 -- name: stats_keys
 SELECT status, count(*) FROM idempotency_keys GROUP BY status;
@@ -33,9 +29,12 @@ SELECT work_item_id, (SELECT count(*) FROM work_history h WHERE h.work_item_id =
 FROM work_items i NOT INDEXED WHERE work_item_id > ?1 AND status IN ('completed', 'failed')
 AND updated_at < ?2 ORDER BY work_item_id LIMIT ?3;
 
--- name: old_item_remove
-DELETE FROM work_items WHERE work_item_id = ?1 AND status IN ('completed', 'failed')
-AND updated_at < ?2;
+-- fragment: is_old
+work_item_id = ?1 AND status IN ('completed', 'failed') AND updated_at < ?2
 
 -- name: old_history_remove
-DELETE FROM work_history WHERE work_item_id = ?1;
+DELETE FROM work_history
+WHERE work_item_id = ?1 AND EXISTS (SELECT 1 FROM work_items WHERE {is_old});
+
+-- name: old_items_remove
+DELETE FROM work_items WHERE {is_old};

@@ -5,7 +5,7 @@ SELECT schedule_id, cron, task_id, work_type, input_data, priority, max_retries,
     (SELECT max(slot) FROM schedule_fires f WHERE f.schedule_id = s.schedule_id)
 FROM schedules s WHERE enabled = 1
 
--- name: schedule_get
+-- name: schedule_load
 {schedule_rows} AND schedule_id = ?1;
 
 -- name: schedule_list
@@ -21,7 +21,7 @@ SET cron = excluded.cron, task_id = excluded.task_id, work_type = excluded.work_
     updated_at = excluded.updated_at, enabled = 1;
 
 -- name: schedule_remove
-DELETE FROM schedules WHERE schedule_id = ?1;
+DELETE FROM schedules WHERE schedule_id = ?1 RETURNING 1;
 
 -- name: schedule_move
 UPDATE schedules SET next_slot = ?2, updated_at = ?3 WHERE schedule_id = ?1;

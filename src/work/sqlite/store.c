@@ -3,54 +3,14 @@
 #include "work/items/item.h"
 #include "work/sqlite/backend.h"
 
-struct work_sqlite_times {
-    char text[8][PAWL__TIME_SIZE];
-    size_t used;
-};
-
-/* Like pawl__work_bind_time, without an allocation: the text lives until the reset. */
-static void bind_time(struct pawl__sqlite_stmt *stmt,
-                      int parameter,
-                      int64_t wall_us,
-                      struct work_sqlite_times *times)
+static pawl_status run(struct work_sqlite *backend,
+                       size_t statement,
+                       const struct work_value *values,
+                       size_t value_count,
+                       pawl_error *reterr)
 {
-    if (wall_us == 0) {
-        pawl__sqlite_bind_null(stmt, parameter);
-        return;
-    }
-    REQUIRE(times->used < COUNT_OF(times->text));
-    char *text = times->text[times->used++];
-    pawl__time_store(wall_us, text);
-    pawl__sqlite_bind_text(stmt, parameter, pawl_view_of(text));
-}
-
-static void bind_status(struct pawl__sqlite_stmt *stmt, int parameter, pawl_item_status status)
-{
-    pawl__sqlite_bind_text(stmt, parameter, pawl_view_of(pawl__work_item_status_text(status)));
-}
-
-/* What both tables begin with: ?1 to ?15. */
-static void bind_common(struct pawl__sqlite_stmt *stmt,
-                        const struct work_row *row,
-                        struct work_sqlite_times *times)
-{
-    const pawl_item *item = &row->item;
-
-    pawl__sqlite_bind_text(stmt, 1, item->work_item_id);
-    pawl__sqlite_bind_text(stmt, 2, item->task_id);
-    pawl__sqlite_bind_text(stmt, 3, item->work_type);
-    pawl__sqlite_bind_i64(stmt, 4, item->priority);
-    pawl__sqlite_bind_i64(stmt, 5, item->retry_count);
-    pawl__sqlite_bind_i64(stmt, 6, item->max_retries);
-    pawl__sqlite_bind_i64(stmt, 7, item->attempts);
-    pawl__sqlite_bind_i64(stmt, 8, (int64_t)item->token);
-    pawl__sqlite_bind_i64(stmt, 9, row->entries);
-    pawl__work_bind_optional(stmt, 10, item->input_data);
-    pawl__work_bind_optional(stmt, 11, item->error_message);
-    bind_time(stmt, 12, item->created_at_us, times);
-    bind_time(stmt, 13, item->started_at_us, times);
-    bind_time(stmt, 14, item->updated_at_us, times);
-    pawl__sqlite_bind_i64(stmt, 15, row->submission);
+    return pawl__work_sqlite_run(
+        backend->writer, statement, values, value_count, NULL, NULL, reterr);
 }
 
 /* ITEM_INSERT and STAGE_NEW have the same parameters. */
@@ -59,12 +19,20 @@ static pawl_status insert_item(struct work_sqlite *backend,
                                const struct work_row *row,
                                pawl_error *reterr)
 {
-    struct work_sqlite_times times = { .used = 0 };
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, statement);
+    struct work_value values[WORK_INSERT_VALUES];
 
-    bind_common(&stmt, row, &times);
-    return pawl__sqlite_run(&stmt, reterr);
+    pawl__work_sql_insert_values(row, values);
+    return run(backend, statement, values, COUNT_OF(values), reterr);
+}
+
+/* The boot id and the boot clock of a deadline; both NULL without one. */
+static void add_deadline(const struct work_sqlite *backend,
+                         bool any,
+                         int64_t deadline_ns,
+                         struct work_value *ret_values)
+{
+    ret_values[0] = any ? sql_name(backend->sql.boot_id) : sql_null();
+    ret_values[1] = any ? sql_int(deadline_ns) : sql_null();
 }
 
 /* ITEM_UPDATE and STAGE have the same parameters. */
@@ -74,30 +42,12 @@ static pawl_status write_item(struct work_sqlite *backend,
                               pawl_item_status status,
                               pawl_error *reterr)
 {
-    const pawl_item *item = &row->item;
-    struct work_sqlite_times times = { .used = 0 };
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, statement);
+    struct work_value values[WORK_UPDATE_VALUES + 2];
 
-    pawl__sqlite_bind_text(&stmt, 1, item->work_item_id);
-    bind_status(&stmt, 2, status);
-    pawl__sqlite_bind_i64(&stmt, 3, item->retry_count);
-    pawl__sqlite_bind_i64(&stmt, 4, item->attempts);
-    pawl__sqlite_bind_i64(&stmt, 5, (int64_t)item->token);
-    pawl__work_bind_optional(&stmt, 6, item->lease_holder);
-    pawl__work_bind_optional(&stmt, 7, item->output_data);
-    pawl__work_bind_optional(&stmt, 8, item->error_message);
-    bind_time(&stmt, 9, item->started_at_us, &times);
-    bind_time(&stmt, 10, item->completed_at_us, &times);
-    bind_time(&stmt, 11, item->updated_at_us, &times);
-    bind_time(&stmt, 12, item->lease_acquired_at_us, &times);
-    bind_time(&stmt, 13, item->lease_expires_at_us, &times);
-    bind_time(&stmt, 14, item->heartbeat_at_us, &times);
-    if (status == PAWL_ITEM_IN_PROGRESS) {
-        pawl__sqlite_bind_text(&stmt, 15, pawl_view_of(backend->boot_id));
-        pawl__sqlite_bind_i64(&stmt, 16, row->deadline_ns);
-    }
-    return pawl__sqlite_run(&stmt, reterr);
+    pawl__work_sql_update_values(&row->item, status, values);
+    add_deadline(
+        backend, status == PAWL_ITEM_IN_PROGRESS, row->deadline_ns, &values[WORK_UPDATE_VALUES]);
+    return run(backend, statement, values, COUNT_OF(values), reterr);
 }
 
 static pawl_status update_item(struct work_sqlite *backend,
@@ -108,43 +58,26 @@ static pawl_status update_item(struct work_sqlite *backend,
     return write_item(backend, WORK_SQL_ITEM_UPDATE, row, status, reterr);
 }
 
-static const char *reason_text(enum work_reason reason)
-{
-    return reason == WORK_BACKOFF ? "backoff" : reason == WORK_DEPENDENCY ? "dependency" : "delay";
-}
-
 static pawl_status insert_waiting(struct work_sqlite *backend,
                                   const struct work_row *row,
                                   pawl_error *reterr)
 {
-    struct work_sqlite_times times = { .used = 0 };
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_WAITING_INSERT);
+    struct work_value values[WORK_INSERT_WAITING_VALUES + 2];
 
-    bind_common(&stmt, row, &times);
-    pawl__sqlite_bind_text(&stmt, 16, pawl_view_of(reason_text(row->reason)));
-    if (row->due_ns != INT64_MIN) {
-        pawl__sqlite_bind_text(&stmt, 17, pawl_view_of(backend->boot_id));
-        pawl__sqlite_bind_i64(&stmt, 18, row->due_ns);
-    }
-    bind_time(&stmt, 19, row->item.due_at_us, &times);
-    pawl__sqlite_bind_i64(&stmt, 20, row->waits_for);
-    return pawl__sqlite_run(&stmt, reterr);
+    pawl__work_sql_insert_waiting_values(row, values);
+    add_deadline(
+        backend, row->due_ns != INT64_MIN, row->due_ns, &values[WORK_INSERT_WAITING_VALUES]);
+    return run(backend, WORK_SQL_WAITING_INSERT, values, COUNT_OF(values), reterr);
 }
 
 static pawl_status update_waiting(struct work_sqlite *backend,
                                   const struct work_row *row,
                                   pawl_error *reterr)
 {
-    struct work_sqlite_times times = { .used = 0 };
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_WAITING_UPDATE);
+    struct work_value values[WORK_UPDATE_WAITING_VALUES];
 
-    pawl__sqlite_bind_text(&stmt, 1, row->item.work_item_id);
-    bind_time(&stmt, 2, row->item.updated_at_us, &times);
-    pawl__sqlite_bind_text(&stmt, 3, pawl_view_of(reason_text(row->reason)));
-    pawl__sqlite_bind_i64(&stmt, 4, row->waits_for);
-    return pawl__sqlite_run(&stmt, reterr);
+    pawl__work_sql_update_waiting_values(row, values);
+    return run(backend, WORK_SQL_WAITING_UPDATE, values, COUNT_OF(values), reterr);
 }
 
 /* Runs a statement whose one parameter is the id. */
@@ -153,11 +86,7 @@ static pawl_status run_by_id(struct work_sqlite *backend,
                              const struct work_row *row,
                              pawl_error *reterr)
 {
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, statement);
-
-    pawl__sqlite_bind_text(&stmt, 1, row->item.work_item_id);
-    return pawl__sqlite_run(&stmt, reterr);
+    return run(backend, statement, SQL_ARGS(sql_text(row->item.work_item_id)), reterr);
 }
 
 /* Moves: there first, then gone here, so that the DELETE finds the item's token (0003_numbers.sql). */
@@ -173,23 +102,16 @@ static pawl_status move_out(struct work_sqlite *backend,
 static pawl_status move_in(struct work_sqlite *backend, struct work_row *row, pawl_error *reterr)
 {
     row->entries++;
-    pawl_status status = insert_item(backend, WORK_SQL_ITEM_INSERT, row, reterr);
-
-    if (status == PAWL_OK) {
-        status = run_by_id(backend, WORK_SQL_WAITING_DELETE, row, reterr);
+    TRY(insert_item(backend, WORK_SQL_ITEM_INSERT, row, reterr));
+    TRY(run_by_id(backend, WORK_SQL_WAITING_DELETE, row, reterr));
+    TRY(run_by_id(backend, WORK_SQL_RELINK_CHECKPOINTS, row, reterr));
+    TRY(run_by_id(backend, WORK_SQL_RELINK_KEYS, row, reterr));
+    if (row->item.status == PAWL_ITEM_PENDING) {
+        return PAWL_OK;
     }
-    if (status == PAWL_OK) {
-        status = run_by_id(backend, WORK_SQL_RELINK_CHECKPOINTS, row, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = run_by_id(backend, WORK_SQL_RELINK_KEYS, row, reterr);
-    }
-    if (status == PAWL_OK && row->item.status != PAWL_ITEM_PENDING) {
-        /* A store notes a change by a time that differs from the one before. */
-        row->item.updated_at_us++;
-        status = update_item(backend, row, row->item.status, reterr);
-    }
-    return status;
+    /* A store notes a change by a time that differs from the one before. */
+    row->item.updated_at_us++;
+    return update_item(backend, row, row->item.status, reterr);
 }
 
 static pawl_status put_one(struct work_sqlite *backend, struct work_row *row, pawl_error *reterr)
@@ -209,14 +131,6 @@ static pawl_status put_one(struct work_sqlite *backend, struct work_row *row, pa
         break;
     }
     return waits ? update_waiting(backend, row, reterr) : move_in(backend, row, reterr);
-}
-
-static pawl_status run_plain(struct work_sqlite *backend, size_t statement, pawl_error *reterr)
-{
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, statement);
-
-    return pawl__sqlite_run(&stmt, reterr);
 }
 
 /* Nearly all rows are new, or stay where they are: a submit, a claim, an end. Those of a group are
@@ -271,8 +185,8 @@ static pawl_status put_bulk(struct work_sqlite *backend,
             TRY(bulk->stage(backend, rows[i], reterr));
         }
     }
-    TRY(run_plain(backend, bulk->write, reterr));
-    return run_plain(backend, bulk->unstage, reterr);
+    TRY(run(backend, bulk->write, SQL_NO_ARGS, reterr));
+    return run(backend, bulk->unstage, SQL_NO_ARGS, reterr);
 }
 
 /* One row is not worth the detour. */
@@ -286,20 +200,25 @@ static bool is_worth_it(const struct bulk *bulk, struct work_row *const *rows, s
     return taken > 1;
 }
 
+static pawl_status read_submissions(void *context,
+                                    const struct work_columns *row,
+                                    pawl_error *reterr)
+{
+    struct work_sqlite *backend = context;
+
+    (void)reterr;
+    backend->submissions = col_int(row, 0);
+    backend->numbers = true;
+    return PAWL_OK;
+}
+
 /* The last number given, read once in a transaction and stored at its commit. */
 static pawl_status load_submissions(struct work_sqlite *backend, pawl_error *reterr)
 {
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_SUBMISSIONS);
-    bool row = false;
-
-    TRY(pawl__sqlite_next(&stmt, &row, reterr));
-    if (!row) {
-        return pawl__fail(reterr, PAWL_CORRUPT, "work_counters has no row");
-    }
-    backend->submissions = pawl__sqlite_i64(&stmt, 0);
-    backend->numbers = true;
-    return PAWL_OK;
+    TRY(pawl__work_sqlite_run(
+        backend->writer, WORK_SQL_SUBMISSIONS, SQL_NO_ARGS, read_submissions, backend, reterr));
+    return backend->numbers ? PAWL_OK
+                            : pawl__fail(reterr, PAWL_CORRUPT, "work_counters has no row");
 }
 
 static pawl_status number_rows(struct work_sqlite *backend,
@@ -322,14 +241,9 @@ static pawl_status number_rows(struct work_sqlite *backend,
 
 pawl_status pawl__work_sqlite_store_numbers(struct work_sqlite *backend, pawl_error *reterr)
 {
-    if (!backend->numbers) {
-        return PAWL_OK;
-    }
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(backend->writer, WORK_SQL_SUBMISSIONS_SET);
-
-    pawl__sqlite_bind_i64(&stmt, 1, backend->submissions);
-    return pawl__sqlite_run(&stmt, reterr);
+    return backend->numbers ? run(
+               backend, WORK_SQL_SUBMISSIONS_SET, SQL_ARGS(sql_int(backend->submissions)), reterr)
+                            : PAWL_OK;
 }
 
 pawl_status pawl__work_sqlite_put(struct work_backend *base,
