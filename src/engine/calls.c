@@ -3,19 +3,11 @@
 #include "base/core/error.h"
 #include "base/thread/inside.h"
 
-pawl_status pawl__calls_init(struct pawl__calls *calls,
-                             struct pawl__clock *clock,
-                             pawl_error *reterr)
+void pawl__calls_init(struct pawl__calls *calls, struct pawl__clock *clock)
 {
     *calls = (struct pawl__calls){ .clock = pawl__clock_or_real(clock) };
-    TRY(pawl__lock_init(&calls->lock, reterr));
-    pawl_status status = pawl__cond_init(&calls->gone, reterr);
-    if (status != PAWL_OK) {
-        pawl__lock_done(&calls->lock);
-        return status;
-    }
+    pawl__lock_cond_init(&calls->lock, &calls->gone);
     calls->ready = true;
-    return PAWL_OK;
 }
 
 void pawl__calls_done(struct pawl__calls *calls)

@@ -22,9 +22,7 @@ struct pawl__calls {
 };
 
 /* `clock` is the one that waits and deadlines of the handle count by, so one that runs. NULL: the real one. */
-PAWL_MUST_USE pawl_status pawl__calls_init(struct pawl__calls *calls,
-                                           struct pawl__clock *clock,
-                                           pawl_error *reterr);
+void pawl__calls_init(struct pawl__calls *calls, struct pawl__clock *clock);
 void pawl__calls_done(struct pawl__calls *calls); /* also when it was never initialized, but zero */
 
 int64_t pawl__calls_now_ns(const struct pawl__calls *calls); /* monotonic */

@@ -181,19 +181,6 @@ static void run(void *context)
     }
 }
 
-static pawl_status init_sync(struct pawl__commit *commit, pawl_error *reterr)
-{
-    pawl_status status = pawl__lock_init(&commit->lock, reterr);
-
-    if (status == PAWL_OK) {
-        status = pawl__cond_init(&commit->wake, reterr);
-        if (status != PAWL_OK) {
-            pawl__lock_done(&commit->lock);
-        }
-    }
-    return status;
-}
-
 pawl_status pawl__commit_new(const struct pawl__commit_options *options,
                              struct pawl__commit **ret_commit,
                              pawl_error *reterr)
@@ -208,16 +195,14 @@ pawl_status pawl__commit_new(const struct pawl__commit_options *options,
     struct pawl__commit_item **batch =
         calloc(options->limits.batch_items_max, sizeof(struct pawl__commit_item *));
     if (commit == NULL || batch == NULL) {
-        status = pawl__fail(reterr, PAWL_NOMEM, "no memory for group commit '%s'", options->name);
-        goto sync_failed;
+        free(batch);
+        free(commit);
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for group commit '%s'", options->name);
     }
     commit->core = core;
     commit->options = *options;
     commit->batch = batch;
-    status = init_sync(commit, reterr);
-    if (status != PAWL_OK) {
-        goto sync_failed;
-    }
+    pawl__lock_cond_init(&commit->lock, &commit->wake);
     status = pawl__thread_start(&commit->thread, options->name, run, commit, reterr);
     if (status != PAWL_OK) {
         destroy(commit);
@@ -225,11 +210,6 @@ pawl_status pawl__commit_new(const struct pawl__commit_options *options,
     }
     *ret_commit = commit;
     return PAWL_OK;
-
-sync_failed:
-    free(batch);
-    free(commit);
-    return status;
 }
 
 static pawl_status enqueue(struct pawl__commit *commit,

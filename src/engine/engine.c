@@ -3,14 +3,11 @@
 #include "base/core/error.h"
 #include "engine/open.h"
 
-pawl_status pawl__engine_init(struct pawl__engine *engine,
-                              const char *name,
-                              struct pawl__clock *clock,
-                              pawl_error *reterr)
+void pawl__engine_init(struct pawl__engine *engine, const char *name, struct pawl__clock *clock)
 {
     engine->name = name;
     engine->clock = pawl__clock_or_real(clock);
-    return pawl__calls_init(&engine->calls, NULL, reterr);
+    pawl__calls_init(&engine->calls, NULL);
 }
 
 void pawl__engine_done(struct pawl__engine *engine)
@@ -24,14 +21,10 @@ void pawl__engine_done(struct pawl__engine *engine)
     pawl__calls_done(&engine->calls);
 }
 
-pawl_status pawl__engine_watch(struct pawl__engine *engine,
-                               pawl__watch_fn outside,
-                               void *context,
-                               pawl_error *reterr)
+void pawl__engine_watch(struct pawl__engine *engine, pawl__watch_fn outside, void *context)
 {
-    TRY(pawl__watch_init(&engine->watch, outside, context, reterr));
+    pawl__watch_init(&engine->watch, outside, context);
     engine->watch_ready = true;
-    return PAWL_OK;
 }
 
 pawl_status pawl__engine_start(struct pawl__engine *engine,

@@ -27,17 +27,11 @@ struct pawl__engine {
 };
 
 /* `clock` NULL: the real one. Ended with _done, also when it failed. */
-PAWL_MUST_USE pawl_status pawl__engine_init(struct pawl__engine *engine,
-                                            const char *name,
-                                            struct pawl__clock *clock,
-                                            pawl_error *reterr);
+void pawl__engine_init(struct pawl__engine *engine, const char *name, struct pawl__clock *clock);
 void pawl__engine_done(struct pawl__engine *engine);
 
 /* `outside` (base/thread/watch.h) finds the commits of other processes; NULL: there are none. */
-PAWL_MUST_USE pawl_status pawl__engine_watch(struct pawl__engine *engine,
-                                             pawl__watch_fn outside,
-                                             void *context,
-                                             pawl_error *reterr);
+void pawl__engine_watch(struct pawl__engine *engine, pawl__watch_fn outside, void *context);
 
 /* Starts the committer. */
 PAWL_MUST_USE pawl_status pawl__engine_start(struct pawl__engine *engine,

@@ -281,26 +281,6 @@ static void leave(struct pawl_sequencer *seq)
     }
 }
 
-static pawl_status init_locks(struct pawl_sequencer *seq, pawl_error *reterr)
-{
-    pawl_status status = pawl__lock_init(&seq->lock, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
-    status = pawl__lock_init(&seq->joining, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cond_init(&seq->changed, reterr);
-        if (status != PAWL_OK) {
-            pawl__lock_done(&seq->joining);
-        }
-    }
-    if (status != PAWL_OK) {
-        pawl__lock_done(&seq->lock);
-    }
-    return status;
-}
-
 static pawl_status start_thread(struct pawl_sequencer *seq,
                                 struct pawl__thread *thread,
                                 const char *name,
@@ -368,14 +348,13 @@ pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
     if (status == PAWL_OK) {
         status = check_storage(options->storage, reterr);
     }
-    if (status == PAWL_OK) {
-        status = init_locks(seq, reterr);
-    }
     if (status != PAWL_OK) {
         pawl__seq_core_done(&seq->core);
         free(seq);
         return status;
     }
+    pawl__lock_cond_init(&seq->lock, &seq->changed);
+    pawl__lock_init(&seq->joining);
     seq->storage = *options->storage;
     seq->options = *options;
     seq->options.types = NULL;

@@ -159,14 +159,6 @@ static pawl_status claim_location(struct pawl__serve_node *node, pawl_error *ret
     return pawl__store_lock_inside(node->location, &node->owner, reterr);
 }
 
-static pawl_status init_lock(struct pawl__serve_node *node, pawl_error *reterr)
-{
-    pawl_status status = pawl__lock_init(&node->create_lock, reterr);
-
-    node->lock_ready = status == PAWL_OK;
-    return status;
-}
-
 static pawl_status listen_on(struct pawl__serve_node *node, pawl_error *reterr)
 {
     struct pawl__http_options options = node->options.http;
@@ -183,7 +175,6 @@ static pawl_status listen_on(struct pawl__serve_node *node, pawl_error *reterr)
 static pawl_status open_parts(struct pawl__serve_node *node, pawl_error *reterr)
 {
     TRY(pawl__serve_check_address(node->options.http.listen, reterr));
-    TRY(init_lock(node, reterr));
     TRY(claim_location(node, reterr));
     TRY(pawl__metrics_new(&node->metrics, reterr));
     TRY(pawl__serve_gauges_new(node->metrics, &node->gauges, reterr));
@@ -203,6 +194,7 @@ pawl_status pawl__serve_node_open(const struct pawl__serve_options *options,
     if (node == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a node");
     }
+    pawl__lock_init(&node->create_lock);
     node->options = *options;
     node->started_ns = pawl__monotonic_ns(pawl__clock_real());
     node->location = strdup(options->location);
@@ -265,9 +257,7 @@ pawl_status pawl__serve_node_close(struct pawl__serve_node *node, pawl_error *re
     pawl__serve_gauges_free(node->gauges);
     pawl__metrics_free(node->metrics);
     pawl__store_lock_release(node->owner);
-    if (node->lock_ready) {
-        pawl__lock_done(&node->create_lock);
-    }
+    pawl__lock_done(&node->create_lock);
     pawl__serve_apps_free(node);
     free(node->location);
     free(node);

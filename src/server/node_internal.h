@@ -13,7 +13,6 @@ struct node_work;   /* the work store: server/work/work.h */
 
 struct pawl__serve_node {
     struct pawl__lock create_lock; /* one application is created at a time */
-    bool lock_ready;
     struct node_apps *apps;
 
     struct pawl__serve_options options;

@@ -76,16 +76,10 @@ static void run(void *context)
 
 static pawl_status start(struct node_probe *probe, pawl_error *reterr)
 {
-    TRY(pawl__lock_init(&probe->lock, reterr));
-    pawl_status status = pawl__cond_init(&probe->changed, reterr);
+    pawl__lock_cond_init(&probe->lock, &probe->changed);
+    pawl_status status = pawl__thread_start(&probe->thread, "pawl-probe", run, probe, reterr);
     if (status != PAWL_OK) {
-        pawl__lock_done(&probe->lock);
-        return status;
-    }
-    status = pawl__thread_start(&probe->thread, "pawl-probe", run, probe, reterr);
-    if (status != PAWL_OK) {
-        pawl__cond_done(&probe->changed);
-        pawl__lock_done(&probe->lock);
+        pawl__lock_cond_done(&probe->lock, &probe->changed);
     }
     return status;
 }

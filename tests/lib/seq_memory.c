@@ -38,19 +38,11 @@ pawl_status seq_memory_new(struct seq_memory **ret_memory, pawl_error *reterr)
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a storage");
     }
     pawl_status status = pawl__seq_table_init(&memory->numbers, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__lock_init(&memory->lock, reterr);
-    }
     if (status != PAWL_OK) {
         free(memory);
         return status;
     }
-    status = pawl__cond_init(&memory->changed, reterr);
-    if (status != PAWL_OK) {
-        pawl__lock_done(&memory->lock);
-        free(memory);
-        return status;
-    }
+    pawl__lock_cond_init(&memory->lock, &memory->changed);
     *ret_memory = memory;
     return PAWL_OK;
 }

@@ -117,12 +117,8 @@ static pawl_status open_model(const struct pawl__location *location,
     work_model_set_up(backend);
     backend->clock = setup->clock;
     atomic_init(&backend->lowest_us, WORK_AGE_UNKNOWN);
-    pawl_status status = pawl__lock_init(&backend->lock, reterr);
-    if (status != PAWL_OK) {
-        free(backend);
-        return status;
-    }
-    status = pawl__map_new(ENTRIES_MAX, &backend->items, reterr);
+    pawl__lock_init(&backend->lock);
+    pawl_status status = pawl__map_new(ENTRIES_MAX, &backend->items, reterr);
     if (status == PAWL_OK) {
         status = pawl__map_new(ENTRIES_MAX, &backend->tasks, reterr);
     }

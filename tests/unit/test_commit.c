@@ -47,11 +47,10 @@ struct store {
 static struct store *store_new(void)
 {
     struct store *store = calloc(1, sizeof(*store));
-    pawl_error error = PAWL_ERROR_INIT;
 
     assert_non_null(store);
-    assert_ok(pawl__lock_init(&store->lock, &error), &error);
-    assert_ok(pawl__cond_init(&store->changed, &error), &error);
+    pawl__lock_init(&store->lock);
+    pawl__cond_init(&store->changed);
     return store;
 }
 

@@ -375,7 +375,7 @@ static void start_waiter(struct pg_fixture *f, struct waiter *waiter)
     assert_ok(pawl__location_parse(pg_server_url(f->server), &location, &f->err), &f->err);
     assert_ok(pawl__ledger_postgres_open(&location, &options, &waiter->backend, &f->err), &f->err);
     pawl__location_done(&location);
-    assert_ok(pawl__cancel_init(&waiter->cancel, NULL, &f->err), &f->err);
+    pawl__cancel_init(&waiter->cancel, NULL);
     assert_ok(pawl__thread_start(&waiter->thread, "wait", wait_for_news, waiter, &f->err), &f->err);
     while (!atomic_load(&waiter->listening)) {
         pawl__sleep_until(pawl__clock_real(), in_ms(1));

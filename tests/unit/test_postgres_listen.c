@@ -241,7 +241,7 @@ static void test_a_token_cancels_the_running_statement_on_the_server(void **stat
     struct pawl__pg_options options = usual;
     struct pawl__thread thread = { 0 };
 
-    assert_ok(pawl__cancel_init(&cancel, NULL, &f->err), &f->err);
+    pawl__cancel_init(&cancel, NULL);
     options.cancel = &cancel;
     struct waiter waiter = { .pg = pg_connect(f, &options), .in_statement = true };
     assert_ok(pawl__thread_start(&thread, "sleep", wait_long, &waiter, &f->err), &f->err);

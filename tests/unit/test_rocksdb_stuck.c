@@ -176,15 +176,11 @@ static void test_a_store_that_hangs_does_not_hold_up_another_that_opens_writes_a
 
 int main(void)
 {
-    pawl_error error = PAWL_ERROR_INIT;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
             test_a_store_that_hangs_does_not_hold_up_another_that_opens_writes_and_closes),
     };
 
-    if (pawl__lock_init(&disk.lock, &error) != PAWL_OK
-        || pawl__cond_init(&disk.changed, &error) != PAWL_OK) {
-        return 1;
-    }
+    pawl__lock_cond_init(&disk.lock, &disk.changed);
     return cmocka_run_group_tests_name("rocksdb_stuck", tests, NULL, NULL);
 }

@@ -287,15 +287,11 @@ static void run_writer(void *context)
     }
 }
 
-pawl_status pawl__app_anchor_writer_init(struct pawl_app *app, pawl_error *reterr)
+void pawl__app_anchor_writer_init(struct pawl_app *app)
 {
-    struct app_anchor_writer *writer = &app->anchor_writer;
-
-    TRY(pawl__watch_init(&writer->watch, NULL, NULL, reterr));
-    writer->watch_ready = true;
-    TRY(pawl__cancel_init(&writer->cancel, NULL, reterr));
-    writer->cancel_ready = true;
-    return PAWL_OK;
+    pawl__watch_init(&app->anchor_writer.watch, NULL, NULL);
+    pawl__cancel_init(&app->anchor_writer.cancel, NULL);
+    app->anchor_writer.ready = true;
 }
 
 /* An anchor that says more than a power cut leaves would be a false alarm. */
@@ -326,17 +322,15 @@ bool pawl__app_anchor_writer_stop(struct pawl_app *app, int64_t deadline_ns)
 {
     struct app_anchor_writer *writer = &app->anchor_writer;
 
-    if (writer->cancel_ready) {
+    if (writer->ready) {
         pawl__cancel_now(&writer->cancel);
         pawl__watch_bump(&writer->watch);
     }
     if (!pawl__thread_join_until(&writer->thread, deadline_ns)) {
         return false;
     }
-    if (writer->cancel_ready) {
+    if (writer->ready) {
         pawl__cancel_done(&writer->cancel);
-    }
-    if (writer->watch_ready) {
         pawl__watch_done(&writer->watch);
     }
     return true;

@@ -412,7 +412,7 @@ pawl_status pawl_app_open(const char *location,
     TRY(open_store(app, location, given, reterr));
     TRY(load_definition(app, given, &found, reterr));
     TRY(load_store(app, found, reterr));
-    TRY(pawl__app_anchor_writer_init(app, reterr));
+    pawl__app_anchor_writer_init(app);
     TRY(start_partitions(app, reterr));
     TRY(pawl__app_anchor_writer_start(app, reterr));
     *ret_app = STEAL(app);

@@ -34,8 +34,7 @@ struct app_partition {
 struct app_anchor_writer {
     struct app_anchor anchor; /* as it was written last */
     bool known;               /* it is stored as it is here */
-    bool watch_ready;
-    bool cancel_ready;
+    bool ready;
     bool started;             /* there are events to follow */
     bool failing;             /* the last write failed, and that was logged */
     struct pawl__watch watch; /* changes with every write of a partition */
@@ -86,7 +85,7 @@ PAWL_MUST_USE pawl_status pawl__app_anchor_compare(const struct pawl_app *app,
 
 /* Writes the anchor after the partitions have written: `init` before they start, `start` when they have, `stop`
  * when they have ended. The thread then writes it once more and ends; false: it did not come back in time. */
-PAWL_MUST_USE pawl_status pawl__app_anchor_writer_init(struct pawl_app *app, pawl_error *reterr);
+void pawl__app_anchor_writer_init(struct pawl_app *app);
 PAWL_MUST_USE pawl_status pawl__app_anchor_writer_start(struct pawl_app *app, pawl_error *reterr);
 bool pawl__app_anchor_writer_stop(struct pawl_app *app, int64_t deadline_ns);
 

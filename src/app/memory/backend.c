@@ -9,7 +9,6 @@
 struct memory {
     struct app_store base;
     struct pawl__lock lock; /* covers the families and the anchor */
-    bool lock_ready;
     char *anchor;
     size_t anchor_len;
     struct app_ordered families[APP_FAMILY_COUNT];
@@ -23,9 +22,7 @@ static void close_memory(struct app_store *store)
         pawl__app_ordered_done(&memory->families[i]);
     }
     free(memory->anchor);
-    if (memory->lock_ready) {
-        pawl__lock_done(&memory->lock);
-    }
+    pawl__lock_done(&memory->lock);
     free(memory);
 }
 
@@ -226,7 +223,7 @@ pawl_status pawl__app_memory_open(const struct pawl__location *location,
         .read_anchor = read_anchor,
         .write_anchor = write_anchor,
     };
-    AUTO(pawl__app_store_close_p) struct app_store *store = NULL;
+    struct app_store *store = NULL;
 
     (void)location;
     (void)setup;
@@ -235,9 +232,8 @@ pawl_status pawl__app_memory_open(const struct pawl__location *location,
     for (size_t i = 0; i < APP_FAMILY_COUNT; i++) {
         pawl__app_ordered_init(&memory->families[i]);
     }
-    TRY(pawl__lock_init(&memory->lock, reterr));
-    memory->lock_ready = true;
+    pawl__lock_init(&memory->lock);
     memory->base.anchor_name = "memory";
-    *(struct app_store **)ret_store = STEAL(store);
+    *(struct app_store **)ret_store = store;
     return PAWL_OK;
 }

@@ -297,8 +297,8 @@ static pawl_status open_at(struct app_postgres *self,
     };
 
     TRY(pawl__pg_store_init(&self->pg, location, &connections, reterr));
-    TRY(pawl__app_lease_init(&self->lease, options->lease_ms, reterr));
-    TRY(pawl__lock_init(&self->lock, reterr));
+    pawl__app_lease_init(&self->lease, options->lease_ms);
+    pawl__lock_init(&self->lock);
     self->lock_ready = true;
     return connect_all(self, options, reterr);
 }

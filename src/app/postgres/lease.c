@@ -12,12 +12,11 @@ enum {
     RETRY_FACTOR = 10,     /* so many times as often while the server is away */
 };
 
-pawl_status pawl__app_lease_init(struct app_lease *lease, uint32_t term_ms, pawl_error *reterr)
+void pawl__app_lease_init(struct app_lease *lease, uint32_t term_ms)
 {
     lease->term_ms = term_ms == 0 ? TERM_MS_DEFAULT : term_ms;
-    pawl_status status = pawl__cancel_init(&lease->stop, NULL, reterr);
-    lease->stop_ready = status == PAWL_OK;
-    return status;
+    pawl__cancel_init(&lease->stop, NULL);
+    lease->stop_ready = true;
 }
 
 /* Nobody else can have taken it while a session of ours lives. A lease that ran out is renewed like any

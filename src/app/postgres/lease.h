@@ -18,9 +18,7 @@ struct app_lease {
 };
 
 /* Before anything connects. `term_ms` 0: 15 s. */
-PAWL_MUST_USE pawl_status pawl__app_lease_init(struct app_lease *lease,
-                                               uint32_t term_ms,
-                                               pawl_error *reterr);
+void pawl__app_lease_init(struct app_lease *lease, uint32_t term_ms);
 
 /* The application was taken with this lease; `options` hold its lock. Connects. */
 PAWL_MUST_USE pawl_status pawl__app_lease_start(struct app_postgres *self, pawl_error *reterr);

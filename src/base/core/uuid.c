@@ -13,13 +13,12 @@
  * once; small, so that a millisecond has room for 2^25 ids. */
 #define STEP_MASK ((UINT64_C(1) << 48) - 1)
 
-pawl_status pawl__uuid_source_init(struct pawl__uuid_source *source,
-                                   struct pawl__clock *clock,
-                                   struct pawl__random *random,
-                                   pawl_error *reterr)
+void pawl__uuid_source_init(struct pawl__uuid_source *source,
+                            struct pawl__clock *clock,
+                            struct pawl__random *random)
 {
     *source = (struct pawl__uuid_source){ .clock = clock, .random = random, .ms = MS_NONE };
-    return pawl__lock_init(&source->lock, reterr);
+    pawl__lock_init(&source->lock);
 }
 
 void pawl__uuid_source_done(struct pawl__uuid_source *source)

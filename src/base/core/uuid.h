@@ -27,10 +27,9 @@ struct pawl__uuid_source {
     uint64_t rand_b; /* 62 bits */
 };
 
-PAWL_MUST_USE pawl_status pawl__uuid_source_init(struct pawl__uuid_source *source,
-                                                 struct pawl__clock *clock,
-                                                 struct pawl__random *random,
-                                                 pawl_error *reterr);
+void pawl__uuid_source_init(struct pawl__uuid_source *source,
+                            struct pawl__clock *clock,
+                            struct pawl__random *random);
 void pawl__uuid_source_done(struct pawl__uuid_source *source);
 
 /* The one of this process, on the real clock: what everything uses outside tests. Static. */

@@ -19,11 +19,7 @@ pawl_status pawl__metrics_new(struct pawl__metrics **ret_metrics, pawl_error *re
     if (metrics == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for the metrics");
     }
-    pawl_status status = pawl__lock_init(&metrics->lock, reterr);
-    if (status != PAWL_OK) {
-        free(metrics);
-        return status;
-    }
+    pawl__lock_init(&metrics->lock);
     *ret_metrics = metrics;
     return PAWL_OK;
 }

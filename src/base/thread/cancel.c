@@ -7,21 +7,13 @@ static void wake_child(void *context)
     pawl__cancel_now(context);
 }
 
-pawl_status pawl__cancel_init(struct pawl__cancel *cancel,
-                              struct pawl__cancel *parent,
-                              pawl_error *reterr)
+void pawl__cancel_init(struct pawl__cancel *cancel, struct pawl__cancel *parent)
 {
     *cancel = (struct pawl__cancel){ .parent = parent };
-    TRY(pawl__lock_init(&cancel->lock, reterr));
-    pawl_status status = pawl__cond_init(&cancel->cond, reterr);
-    if (status != PAWL_OK) {
-        pawl__lock_done(&cancel->lock);
-        return status;
-    }
+    pawl__lock_cond_init(&cancel->lock, &cancel->cond);
     if (parent != NULL) {
         pawl__cancel_link(parent, &cancel->in_parent, wake_child, cancel);
     }
-    return PAWL_OK;
 }
 
 void pawl__cancel_done(struct pawl__cancel *cancel)
@@ -30,8 +22,7 @@ void pawl__cancel_done(struct pawl__cancel *cancel)
         pawl__cancel_unlink(cancel->parent, &cancel->in_parent);
     }
     REQUIRE(cancel->links == NULL);
-    pawl__cond_done(&cancel->cond);
-    pawl__lock_done(&cancel->lock);
+    pawl__lock_cond_done(&cancel->lock, &cancel->cond);
 }
 
 void pawl__cancel_now(struct pawl__cancel *cancel)

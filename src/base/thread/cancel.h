@@ -37,9 +37,7 @@ struct pawl__cancel {
 };
 
 /* `parent` may be NULL; it must outlive the child. A child of a cancelled parent is born so. */
-PAWL_MUST_USE pawl_status pawl__cancel_init(struct pawl__cancel *cancel,
-                                            struct pawl__cancel *parent,
-                                            pawl_error *reterr);
+void pawl__cancel_init(struct pawl__cancel *cancel, struct pawl__cancel *parent);
 
 /* Nobody may wait on the token, be linked to it or be its child any more. */
 void pawl__cancel_done(struct pawl__cancel *cancel);

@@ -15,23 +15,6 @@ struct pawl__queue {
     void *items[];
 };
 
-static pawl_status init_sync(struct pawl__queue *queue, pawl_error *reterr)
-{
-    TRY(pawl__lock_init(&queue->lock, reterr));
-    pawl_status status = pawl__cond_init(&queue->not_empty, reterr);
-    if (status != PAWL_OK) {
-        goto not_empty_failed;
-    }
-    status = pawl__cond_init(&queue->not_full, reterr);
-    if (status == PAWL_OK) {
-        return PAWL_OK;
-    }
-    pawl__cond_done(&queue->not_empty);
-not_empty_failed:
-    pawl__lock_done(&queue->lock);
-    return status;
-}
-
 pawl_status pawl__queue_new(size_t capacity, struct pawl__queue **ret_queue, pawl_error *reterr)
 {
     REQUIRE(capacity >= 1);
@@ -40,11 +23,8 @@ pawl_status pawl__queue_new(size_t capacity, struct pawl__queue **ret_queue, paw
     if (queue == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a queue of %zu items", capacity);
     }
-    pawl_status status = init_sync(queue, reterr);
-    if (status != PAWL_OK) {
-        free(queue);
-        return status;
-    }
+    pawl__lock_cond_init(&queue->lock, &queue->not_empty);
+    pawl__cond_init(&queue->not_full);
     queue->capacity = capacity;
     *ret_queue = queue;
     return PAWL_OK;
@@ -54,8 +34,7 @@ void pawl__queue_free(struct pawl__queue *queue)
 {
     if (queue != NULL) {
         pawl__cond_done(&queue->not_full);
-        pawl__cond_done(&queue->not_empty);
-        pawl__lock_done(&queue->lock);
+        pawl__lock_cond_done(&queue->lock, &queue->not_empty);
         free(queue);
     }
 }

@@ -10,11 +10,9 @@
 #include "base/core/error.h"
 #include "base/os/clock.h"
 
-pawl_status pawl__lock_init(struct pawl__lock *lock, pawl_error *reterr)
+void pawl__lock_init(struct pawl__lock *lock)
 {
-    int error = pthread_mutex_init(&lock->mutex, NULL);
-
-    return error == 0 ? PAWL_OK : pawl__fail_errno(reterr, error, "create a lock");
+    REQUIRE(pthread_mutex_init(&lock->mutex, NULL) == 0);
 }
 
 void pawl__lock_done(struct pawl__lock *lock)
@@ -32,19 +30,14 @@ void pawl__unlock(struct pawl__lock *lock) NO_LOCK_ANALYSIS
     REQUIRE(pthread_mutex_unlock(&lock->mutex) == 0);
 }
 
-pawl_status pawl__cond_init(struct pawl__cond *cond, pawl_error *reterr)
+void pawl__cond_init(struct pawl__cond *cond)
 {
     pthread_condattr_t attributes;
-    int error = pthread_condattr_init(&attributes);
 
-    if (error == 0) {
-        error = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        if (error == 0) {
-            error = pthread_cond_init(&cond->cond, &attributes);
-        }
-        pthread_condattr_destroy(&attributes);
-    }
-    return error == 0 ? PAWL_OK : pawl__fail_errno(reterr, error, "create a condition");
+    REQUIRE(pthread_condattr_init(&attributes) == 0);
+    REQUIRE(pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0);
+    REQUIRE(pthread_cond_init(&cond->cond, &attributes) == 0);
+    pthread_condattr_destroy(&attributes);
 }
 
 void pawl__cond_done(struct pawl__cond *cond)
@@ -52,16 +45,10 @@ void pawl__cond_done(struct pawl__cond *cond)
     REQUIRE(pthread_cond_destroy(&cond->cond) == 0);
 }
 
-pawl_status pawl__lock_cond_init(struct pawl__lock *lock,
-                                 struct pawl__cond *cond,
-                                 pawl_error *reterr)
+void pawl__lock_cond_init(struct pawl__lock *lock, struct pawl__cond *cond)
 {
-    TRY(pawl__lock_init(lock, reterr));
-    pawl_status status = pawl__cond_init(cond, reterr);
-    if (status != PAWL_OK) {
-        pawl__lock_done(lock);
-    }
-    return status;
+    pawl__lock_init(lock);
+    pawl__cond_init(cond);
 }
 
 void pawl__lock_cond_done(struct pawl__lock *lock, struct pawl__cond *cond)

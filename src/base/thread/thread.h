@@ -32,18 +32,17 @@ struct pawl__cond {
     pthread_cond_t cond; /* waits on CLOCK_MONOTONIC */
 };
 
-PAWL_MUST_USE pawl_status pawl__lock_init(struct pawl__lock *lock, pawl_error *reterr);
+/* Neither glibc nor musl fails to make one of these. */
+void pawl__lock_init(struct pawl__lock *lock);
 void pawl__lock_done(struct pawl__lock *lock);
 void pawl__lock(struct pawl__lock *lock) ACQUIRES_LOCK(*lock);
 void pawl__unlock(struct pawl__lock *lock) RELEASES_LOCK(*lock);
 
-PAWL_MUST_USE pawl_status pawl__cond_init(struct pawl__cond *cond, pawl_error *reterr);
+void pawl__cond_init(struct pawl__cond *cond);
 void pawl__cond_done(struct pawl__cond *cond);
 
-/* A lock and the condition that is waited for with it: both or none. */
-PAWL_MUST_USE pawl_status pawl__lock_cond_init(struct pawl__lock *lock,
-                                               struct pawl__cond *cond,
-                                               pawl_error *reterr);
+/* A lock and the condition that is waited for with it. */
+void pawl__lock_cond_init(struct pawl__lock *lock, struct pawl__cond *cond);
 void pawl__lock_cond_done(struct pawl__lock *lock, struct pawl__cond *cond);
 
 void pawl__cond_signal(struct pawl__cond *cond);

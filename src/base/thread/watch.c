@@ -14,23 +14,11 @@
 #define RETRY_NS (200 * NS_PER_MS)
 #define WATCH_NS (1 * NS_PER_S)
 
-pawl_status pawl__watch_init(struct pawl__watch *watch,
-                             pawl__watch_fn outside,
-                             void *context,
-                             pawl_error *reterr)
+void pawl__watch_init(struct pawl__watch *watch, pawl__watch_fn outside, void *context)
 {
     *watch = (struct pawl__watch){ .outside = outside, .context = context };
-    TRY(pawl__lock_init(&watch->lock, reterr));
-    pawl_status status = pawl__cond_init(&watch->told_one, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cancel_init(&watch->cancel, NULL, reterr);
-        if (status == PAWL_OK) {
-            return PAWL_OK;
-        }
-        pawl__cond_done(&watch->told_one);
-    }
-    pawl__lock_done(&watch->lock);
-    return status;
+    pawl__lock_cond_init(&watch->lock, &watch->told_one);
+    pawl__cancel_init(&watch->cancel, NULL);
 }
 
 void pawl__watch_done(struct pawl__watch *watch)
@@ -41,8 +29,7 @@ void pawl__watch_done(struct pawl__watch *watch)
     pawl__thread_join(&watch->thread);
     pawl__thread_join(&watch->notifier);
     pawl__cancel_done(&watch->cancel);
-    pawl__cond_done(&watch->told_one);
-    pawl__lock_done(&watch->lock);
+    pawl__lock_cond_done(&watch->lock, &watch->told_one);
 }
 
 void pawl__watch_bump(struct pawl__watch *watch)

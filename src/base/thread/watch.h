@@ -53,10 +53,7 @@ struct pawl__watch {
 };
 
 /* `outside` may be NULL. */
-PAWL_MUST_USE pawl_status pawl__watch_init(struct pawl__watch *watch,
-                                           pawl__watch_fn outside,
-                                           void *context,
-                                           pawl_error *reterr);
+void pawl__watch_init(struct pawl__watch *watch, pawl__watch_fn outside, void *context);
 
 /* Ends the threads; nobody may wait or be subscribed any more. */
 void pawl__watch_done(struct pawl__watch *watch);

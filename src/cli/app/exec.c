@@ -116,17 +116,7 @@ static pawl_status lines_ahead_new(const struct pawl__cli_run *run,
     }
     ahead->run = run;
     ahead->app = app;
-    pawl_status status = pawl__lock_init(&ahead->lock, reterr);
-    if (status != PAWL_OK) {
-        free(ahead);
-        return status;
-    }
-    status = pawl__cond_init(&ahead->changed, reterr);
-    if (status != PAWL_OK) {
-        pawl__lock_done(&ahead->lock);
-        free(ahead);
-        return status;
-    }
+    pawl__lock_cond_init(&ahead->lock, &ahead->changed);
     *ret_ahead = ahead;
     return PAWL_OK;
 }

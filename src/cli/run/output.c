@@ -14,13 +14,13 @@ struct runner_held {
     uint64_t len[2];
 };
 
-pawl_status pawl__cli_output_init(struct runner_output *output, bool keep_order, pawl_error *reterr)
+void pawl__cli_output_init(struct runner_output *output, bool keep_order)
 {
     *output = (struct runner_output){
         .keep_order = keep_order,
         .file = RUNNER_CAPTURE_INIT,
     };
-    return pawl__lock_init(&output->lock, reterr);
+    pawl__lock_init(&output->lock);
 }
 
 void pawl__cli_output_done(struct runner_output *output)

@@ -22,9 +22,7 @@ struct runner_output {
     pawl_error error;
 };
 
-PAWL_MUST_USE pawl_status pawl__cli_output_init(struct runner_output *output,
-                                                bool keep_order,
-                                                pawl_error *reterr);
+void pawl__cli_output_init(struct runner_output *output, bool keep_order);
 void pawl__cli_output_done(struct runner_output *output);
 
 /* Prints both streams (0: standard output, 1: error) when it is this one's turn. Every number from 0

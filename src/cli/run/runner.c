@@ -208,7 +208,7 @@ static pawl_status open_slots(struct runner *runner, pawl_error *reterr)
     while (runner->slot_count < runner->plan.threads) {
         struct runner_slot *slot = &runner->slots[runner->slot_count];
         slot->runner = runner;
-        TRY(pawl__cond_init(&slot->cond, reterr));
+        pawl__cond_init(&slot->cond);
         runner->slot_count++;
         slot->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         TRY(slot->wake_fd < 0 ? pawl__fail_errno(
@@ -385,7 +385,7 @@ static pawl_status begin(struct runner *runner, pawl_error *reterr)
 /* The locks exist; opens the store and everything behind it. */
 static pawl_status run_opened(struct runner *runner, pawl_error *reterr)
 {
-    TRY(pawl__cli_output_init(&runner->output, runner->options->keep_order, reterr));
+    pawl__cli_output_init(&runner->output, runner->options->keep_order);
     pawl_status status = begin(runner, reterr);
     while (runner->plan.stays && pawl__status_may_pass(status)) {
         LOG_WARNING("the store cannot be asked now", LOG_TEXT("error", reterr->message));
@@ -427,16 +427,10 @@ pawl_status pawl__cli_runner_run(struct pawl__cli_run *run,
     TRY(pawl__cli_guard_start(&guard, reterr));
     runner.guard = guard;
     TRY(name_us(&runner, reterr));
-    TRY(pawl__lock_init(&runner.lock, reterr));
-    pawl_status status = pawl__cond_init(&runner.changed, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cond_init(&runner.beats, reterr);
-        if (status == PAWL_OK) {
-            status = run_opened(&runner, reterr);
-            pawl__cond_done(&runner.beats);
-        }
-        pawl__cond_done(&runner.changed);
-    }
-    pawl__lock_done(&runner.lock);
+    pawl__lock_cond_init(&runner.lock, &runner.changed);
+    pawl__cond_init(&runner.beats);
+    pawl_status status = run_opened(&runner, reterr);
+    pawl__cond_done(&runner.beats);
+    pawl__lock_cond_done(&runner.lock, &runner.changed);
     return status;
 }

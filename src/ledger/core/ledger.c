@@ -73,7 +73,7 @@ static void anchor_main(void *context)
 
 static pawl_status start_anchor_thread(pawl_ledger *ledger, pawl_error *reterr)
 {
-    TRY(pawl__cancel_init(&ledger->anchor_cancel, NULL, reterr));
+    pawl__cancel_init(&ledger->anchor_cancel, NULL);
     ledger->anchor_ready = true;
     return pawl__thread_start(&ledger->anchor_thread, "pawl-anchor", anchor_main, ledger, reterr);
 }
@@ -140,7 +140,7 @@ static pawl_status open_ledger(pawl_ledger *ledger,
     struct pawl__engine *engine = &ledger->engine;
 
     TRY(read_options(options, &ledger->options, reterr));
-    TRY(pawl__engine_init(engine, "the ledger", clock, reterr));
+    pawl__engine_init(engine, "the ledger", clock);
     TRY(pawl__open_backend(&pawl__ledger_backends,
                            location,
                            &engine->interrupted,
@@ -151,10 +151,8 @@ static pawl_status open_ledger(pawl_ledger *ledger,
         TRY(pawl__ledger_verify_ends(ledger->backend, reterr));
     }
     ledger->writer = (struct ledger_writer)LEDGER_WRITER_INIT(ledger->backend);
-    TRY(pawl__engine_watch(engine,
-                           ledger->backend->ops->watch == NULL ? NULL : watch_outside,
-                           ledger->backend,
-                           reterr));
+    pawl__engine_watch(
+        engine, ledger->backend->ops->watch == NULL ? NULL : watch_outside, ledger->backend);
     return ledger->options.read_only ? PAWL_OK : start_writing(ledger, reterr);
 }
 

@@ -565,12 +565,8 @@ pawl_status pawl__ledger_memory_open(const struct pawl__location *location,
         return no_memory(reterr);
     }
     backend->base.ops = &memory_ops;
-    pawl_status status = pawl__lock_init(&backend->lock, reterr);
-    if (status != PAWL_OK) {
-        free(backend);
-        return status;
-    }
-    status = pawl__ledger_memory_turns_init(&backend->turns, &backend->lock, reterr);
+    pawl__lock_init(&backend->lock);
+    pawl_status status = pawl__ledger_memory_turns_init(&backend->turns, &backend->lock, reterr);
     if (status == PAWL_OK) {
         status = pawl__map_new(EVENTS_MAX, &backend->ids, reterr);
     }

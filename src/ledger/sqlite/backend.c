@@ -485,16 +485,10 @@ pawl_status pawl__ledger_sqlite_open(const struct pawl__location *location,
     readers.busy_ms_max = options->busy_ms_max;
     readers.sync_normal = location->durability_normal;
     readers.interrupted = location->interrupted;
-    pawl_status status =
-        pawl__sqlite_pool_init(&backend->pool,
-                               &readers,
-                               location->at_rest ? PAWL__SQLITE_AT_REST : PAWL__SQLITE_READ_ONLY,
-                               reterr);
-    if (status != PAWL_OK) {
-        free(backend);
-        return status;
-    }
-    status = open_at(backend, location->path, options, reterr);
+    pawl__sqlite_pool_init(&backend->pool,
+                           &readers,
+                           location->at_rest ? PAWL__SQLITE_AT_REST : PAWL__SQLITE_READ_ONLY);
+    pawl_status status = open_at(backend, location->path, options, reterr);
     if (status != PAWL_OK) {
         sqlite_close(&backend->base);
         return status;

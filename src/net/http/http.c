@@ -455,30 +455,19 @@ static int64_t look_after(void *context, int64_t now_ns)
 static pawl_status start_parts(struct pawl__http *http, pawl_error *reterr)
 {
     int fd = -1;
-    pawl_status status = pawl__lock_init(&http->lock, reterr);
 
-    http->lock_ready = status == PAWL_OK;
-    if (status == PAWL_OK && http->options.metrics != NULL) {
-        status =
-            pawl__http_metrics_new(http->options.metrics, &http->routes, &http->metrics, reterr);
+    if (http->options.metrics != NULL) {
+        TRY(pawl__http_metrics_new(http->options.metrics, &http->routes, &http->metrics, reterr));
     }
-    if (status == PAWL_OK) {
-        http->watch.also = look_after;
-        http->watch.context = http;
-        status = pawl__http_watch_start(&http->watch, &http->options, reterr);
-        http->watch_ready = status == PAWL_OK;
-    }
-    if (status == PAWL_OK) {
-        status = pawl__http_work_start(http, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = start_listening(http, &fd, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = start_daemon(http, fd, reterr);
-        if (status != PAWL_OK) {
-            close(fd);
-        }
+    http->watch.also = look_after;
+    http->watch.context = http;
+    TRY(pawl__http_watch_start(&http->watch, &http->options, reterr));
+    http->watch_ready = true;
+    TRY(pawl__http_work_start(http, reterr));
+    TRY(start_listening(http, &fd, reterr));
+    pawl_status status = start_daemon(http, fd, reterr);
+    if (status != PAWL_OK) {
+        close(fd);
     }
     return status;
 }
@@ -493,6 +482,7 @@ pawl_status pawl__http_start(const struct pawl__http_options *options,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an HTTP server");
     }
     atomic_init(&http->refs, 1);
+    pawl__lock_init(&http->lock);
     http->options = *options;
     http->options.clock = pawl__clock_or_real(options->clock);
     http->routes = (struct pawl__http_routes){ options->routes, options->route_count };
@@ -515,9 +505,7 @@ const char *pawl__http_listens_on(const struct pawl__http *http)
 void pawl__http_unref(struct pawl__http *http)
 {
     if (atomic_fetch_sub(&http->refs, 1) == 1) {
-        if (http->lock_ready) {
-            pawl__lock_done(&http->lock);
-        }
+        pawl__lock_done(&http->lock);
         free(http);
     }
 }

@@ -108,7 +108,6 @@ struct http_lane {
 
 struct pawl__http {
     struct pawl__lock lock; /* covers kept and stopping, and of each request what says so */
-    bool lock_ready;
     bool watch_ready;
     bool stopping;                           /* answers end their connections */
     bool forced;                             /* nothing is kept any more */

@@ -59,13 +59,9 @@ pawl_status pawl__http_watch_start(struct http_watch *watch,
     watch->idle_ns = options->idle_ms_max * NS_PER_MS;
     watch->read_ns = options->read_ms_max * NS_PER_MS;
     watch->answer_ns = options->answer_ms_max * NS_PER_MS;
-    TRY(pawl__lock_init(&watch->lock, reterr));
-    pawl_status status = pawl__cond_init(&watch->changed, reterr);
-    if (status != PAWL_OK) {
-        pawl__lock_done(&watch->lock);
-        return status;
-    }
-    status = pawl__thread_start(&watch->thread, "pawl-http-watch", watch_run, watch, reterr);
+    pawl__lock_cond_init(&watch->lock, &watch->changed);
+    pawl_status status =
+        pawl__thread_start(&watch->thread, "pawl-http-watch", watch_run, watch, reterr);
     if (status != PAWL_OK) {
         pawl__http_watch_done(watch);
     }
@@ -83,8 +79,7 @@ void pawl__http_watch_stop(struct http_watch *watch)
 
 void pawl__http_watch_done(struct http_watch *watch)
 {
-    pawl__cond_done(&watch->changed);
-    pawl__lock_done(&watch->lock);
+    pawl__lock_cond_done(&watch->lock, &watch->changed);
 }
 
 struct http_conn *pawl__http_conn_open(struct http_watch *watch, int fd)

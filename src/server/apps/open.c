@@ -510,21 +510,13 @@ pawl_status pawl__serve_apps_new(struct pawl__serve_node *node, pawl_error *rete
 {
     struct node_apps *apps = calloc(1, sizeof(*apps));
     struct node_app **list = calloc(NODE_APPS_MAX, sizeof(list[0]));
-    pawl_status status = apps == NULL || list == NULL
-                             ? pawl__fail(reterr, PAWL_NOMEM, "no memory for applications")
-                             : pawl__lock_init(&apps->lock, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__cond_init(&apps->changed, reterr);
-        if (status != PAWL_OK) {
-            pawl__lock_done(&apps->lock);
-        }
-    }
-    if (status != PAWL_OK) {
+    if (apps == NULL || list == NULL) {
         free(list);
         free(apps);
-        return status;
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for applications");
     }
+    pawl__lock_cond_init(&apps->lock, &apps->changed);
     apps->apps = list;
     apps->node = node;
     node->apps = apps;

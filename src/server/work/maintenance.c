@@ -113,7 +113,7 @@ static void run(void *context)
 
 static pawl_status start(struct node_maintenance *maintenance, pawl_error *reterr)
 {
-    TRY(pawl__lock_cond_init(&maintenance->lock, &maintenance->changed, reterr));
+    pawl__lock_cond_init(&maintenance->lock, &maintenance->changed);
     pawl_status status =
         pawl__thread_start(&maintenance->thread, "pawl-work-maintenance", run, maintenance, reterr);
     if (status != PAWL_OK) {

@@ -112,7 +112,7 @@ static pawl_status init(struct node_work *work,
     work->options = options->work_options;
     work->clock = pawl__clock_or_real(options->http.clock);
     work->wait_ms_max = answer_ms - MIN(answer_ms / 4, 1000);
-    TRY(pawl__lock_cond_init(&work->lock, &work->changed, reterr));
+    pawl__lock_cond_init(&work->lock, &work->changed);
     work->ready = true;
     TRY(pawl__metrics_register(metrics, &up_def, &up, reterr));
     TRY(pawl__metric_series(up, NULL, &work->up, reterr));

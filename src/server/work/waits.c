@@ -27,11 +27,7 @@ pawl_status pawl__serve_waits_new(struct node_waits **ret_waits, pawl_error *ret
     if (waits == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for threads");
     }
-    pawl_status status = pawl__lock_init(&waits->lock, reterr);
-    if (status != PAWL_OK) {
-        free(waits);
-        return status;
-    }
+    pawl__lock_init(&waits->lock);
     for (size_t i = 0; i < NODE_WAITS_MAX; i++) {
         waits->slots[i].waits = waits;
     }

@@ -163,6 +163,7 @@ static pawl_status duck_new(const char *path,
     if (db == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a database");
     }
+    pawl__lock_init(&db->wal_lock);
     db->wal_fd = -1;
     db->read_only = options->read_only;
     db->unsafe_no_sync = options->unsafe_no_sync;
@@ -173,8 +174,6 @@ static pawl_status duck_new(const char *path,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a database");
     }
     snprintf(db->wal_path, size, "%s.wal", path);
-    TRY(pawl__lock_init(&db->wal_lock, reterr));
-    db->has_wal_lock = true;
     TRY(pawl__duck_watch_start(db, reterr));
     *ret_db = STEAL(db);
     return PAWL_OK;
@@ -289,9 +288,7 @@ void pawl__duck_close(struct pawl__duck *db)
         duckdb_close(&db->native);
     }
     pawl__fs_close(&db->wal_fd);
-    if (db->has_wal_lock) {
-        pawl__lock_done(&db->wal_lock);
-    }
+    pawl__lock_done(&db->wal_lock);
     pawl__store_lock_release(db->lock);
     free(db->wal_path);
     free(db->path);

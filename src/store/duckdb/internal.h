@@ -33,8 +33,7 @@ struct pawl__duck {
     struct duck_watch watch;
     bool watching;              /* the lock, condition and thread of `watch` are there */
     struct pawl__lock wal_lock; /* covers wal_fd */
-    bool has_wal_lock;
-    int wal_fd;         /* the log whose name is known to be durable; -1: none */
+    int wal_fd;                 /* the log whose name is known to be durable; -1: none */
     atomic_bool spoilt; /* a directory sync failed: what was acknowledged cannot be told any more */
 };
 

@@ -47,22 +47,13 @@ pawl_status pawl__duck_watch_start(struct pawl__duck *db, pawl_error *reterr)
 {
     struct duck_watch *watch = &db->watch;
 
-    TRY(pawl__lock_init(&watch->lock, reterr));
-    pawl_status status = pawl__cond_init(&watch->cond, reterr);
-    if (status != PAWL_OK) {
-        goto no_cond;
+    pawl__lock_cond_init(&watch->lock, &watch->cond);
+    pawl_status status =
+        pawl__thread_start(&watch->thread, "duckdb-watch", watch_run, watch, reterr);
+    db->watching = status == PAWL_OK;
+    if (!db->watching) {
+        pawl__lock_cond_done(&watch->lock, &watch->cond);
     }
-    status = pawl__thread_start(&watch->thread, "duckdb-watch", watch_run, watch, reterr);
-    if (status != PAWL_OK) {
-        goto no_thread;
-    }
-    db->watching = true;
-    return PAWL_OK;
-
-no_thread:
-    pawl__cond_done(&watch->cond);
-no_cond:
-    pawl__lock_done(&watch->lock);
     return status;
 }
 
@@ -79,8 +70,7 @@ void pawl__duck_watch_end(struct pawl__duck *db)
     pawl__cond_signal(&watch->cond);
     pawl__unlock(&watch->lock);
     pawl__thread_join(&watch->thread);
-    pawl__cond_done(&watch->cond);
-    pawl__lock_done(&watch->lock);
+    pawl__lock_cond_done(&watch->lock, &watch->cond);
     db->watching = false;
 }
 

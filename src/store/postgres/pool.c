@@ -44,58 +44,31 @@ static pawl_status open_first(struct pawl__pg_pool *pool, pawl_error *reterr)
     return PAWL_OK;
 }
 
-static struct pawl__pg_pool *pool_new(const char *url, pawl_error *reterr)
-{
-    struct pawl__pg_pool *pool = calloc(1, sizeof(*pool));
-    char *copy = strdup(url);
-
-    if (pool == NULL || copy == NULL) {
-        pawl__fail(reterr, PAWL_NOMEM, "no memory for a connection pool");
-        goto no_memory;
-    }
-    pool->url = copy;
-    if (pawl__lock_init(&pool->lock, reterr) != PAWL_OK) {
-        goto no_memory;
-    }
-    if (pawl__cond_init(&pool->given, reterr) != PAWL_OK) {
-        goto no_condition;
-    }
-    return pool;
-
-no_condition:
-    pawl__lock_done(&pool->lock);
-no_memory:
-    free(copy);
-    free(pool);
-    return NULL;
-}
-
 pawl_status pawl__pg_pool_open(const char *url,
                                const struct pawl__pg_options *options,
                                size_t size_max,
                                struct pawl__pg_pool **ret_pool,
                                pawl_error *reterr)
 {
-    pawl_error error = PAWL_ERROR_INIT;
-
     REQUIRE(size_max >= 1);
     REQUIRE(size_max <= PAWL__PG_POOL_MAX);
-    AUTO(pawl__pg_pool_close_p) struct pawl__pg_pool *pool = pool_new(url, &error);
-    if (pool == NULL) {
-        if (reterr != NULL) {
-            *reterr = error;
-        }
-        return error.status;
+    struct pawl__pg_pool *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a connection pool");
+    }
+    pawl__lock_cond_init(&made->lock, &made->given);
+    AUTO(pawl__pg_pool_close_p) struct pawl__pg_pool *pool = made;
+    pool->url = strdup(url);
+    if (pool->url == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a connection pool");
     }
     pool->size_max = size_max;
     if (options != NULL) {
         pool->options = *options;
     }
-    pawl_status status = open_first(pool, reterr);
-    if (status == PAWL_OK) {
-        *ret_pool = STEAL(pool);
-    }
-    return status;
+    TRY(open_first(pool, reterr));
+    *ret_pool = STEAL(pool);
+    return PAWL_OK;
 }
 
 void pawl__pg_pool_close(struct pawl__pg_pool *pool)
@@ -107,8 +80,7 @@ void pawl__pg_pool_close(struct pawl__pg_pool *pool)
     for (size_t i = 0; i < pool->idle_count; i++) {
         pawl__pg_close(pool->idle[i]);
     }
-    pawl__cond_done(&pool->given);
-    pawl__lock_done(&pool->lock);
+    pawl__lock_cond_done(&pool->lock, &pool->given);
     free(pool->url);
     free(pool);
 }

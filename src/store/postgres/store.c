@@ -29,7 +29,7 @@ pawl_status pawl__pg_store_init(struct pawl__pg_store *store,
     if (store->url == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a URL");
     }
-    TRY(pawl__cancel_init(&store->stop, NULL, reterr));
+    pawl__cancel_init(&store->stop, NULL);
     store->stop_ready = true;
     return PAWL_OK;
 }

@@ -2,15 +2,14 @@
 
 #include "base/core/error.h"
 
-pawl_status pawl__sqlite_pool_init(struct pawl__sqlite_pool *pool,
-                                   const struct pawl__sqlite_options *options,
-                                   enum pawl__sqlite_mode mode,
-                                   pawl_error *reterr)
+void pawl__sqlite_pool_init(struct pawl__sqlite_pool *pool,
+                            const struct pawl__sqlite_options *options,
+                            enum pawl__sqlite_mode mode)
 {
     *pool = (struct pawl__sqlite_pool){ .options = *options, .watch = PAWL__SQLITE_WATCH_INIT };
     pool->options.mode = mode;
     pool->options.schema_unchecked = true;
-    return pawl__lock_init(&pool->lock, reterr);
+    pawl__lock_init(&pool->lock);
 }
 
 void pawl__sqlite_pool_done(struct pawl__sqlite_pool *pool)

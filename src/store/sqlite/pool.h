@@ -31,10 +31,9 @@ struct pawl__sqlite_borrowed {
 
 /* `options` are those of the writer: readers open with `mode`, and trust its check of the schema. The
  * path is set before anybody borrows. */
-PAWL_MUST_USE pawl_status pawl__sqlite_pool_init(struct pawl__sqlite_pool *pool,
-                                                 const struct pawl__sqlite_options *options,
-                                                 enum pawl__sqlite_mode mode,
-                                                 pawl_error *reterr);
+void pawl__sqlite_pool_init(struct pawl__sqlite_pool *pool,
+                            const struct pawl__sqlite_options *options,
+                            enum pawl__sqlite_mode mode);
 void pawl__sqlite_pool_done(struct pawl__sqlite_pool *pool); /* all handles were returned */
 
 PAWL_MUST_USE pawl_status pawl__sqlite_borrow(struct pawl__sqlite_pool *pool,

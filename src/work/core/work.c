@@ -145,10 +145,8 @@ static pawl_status start(pawl_work *work, pawl_error *reterr)
         .context = work,
         .limits = PAWL__COMMIT_LIMITS_DEFAULT,
     };
-    TRY(pawl__engine_watch(&work->engine,
-                           work->backend->store->watch == NULL ? NULL : watch_outside,
-                           work->backend,
-                           reterr));
+    pawl__engine_watch(
+        &work->engine, work->backend->store->watch == NULL ? NULL : watch_outside, work->backend);
     TRY(pawl__work_group_new(work->backend, &work->options, &work->group, reterr));
     options.limits.linger_ns = work->backend->store->gather_ns;
     options.limits.only_for_regulars = work->backend->store->gather_ns > 0;
@@ -205,7 +203,7 @@ static pawl_status open_work(pawl_work *work,
                              pawl_error *reterr)
 {
     TRY(read_options(options, &work->options, reterr));
-    TRY(pawl__engine_init(&work->engine, "work", clock, reterr));
+    pawl__engine_init(&work->engine, "work", clock);
     TRY(open_backend(work, location, reterr));
     return start(work, reterr);
 }

@@ -256,12 +256,8 @@ pawl_status pawl__work_prefetch_new(uint32_t max,
     prefetch->release = release;
     prefetch->context = context;
     prefetch->wakes_ns = INT64_MAX;
-    pawl_status status = pawl__lock_cond_init(&prefetch->lock, &prefetch->changed, reterr);
-    if (status != PAWL_OK) {
-        free(prefetch);
-        return status;
-    }
-    status = pawl__work_prefetch_cache_new(max, &prefetch->cache, reterr);
+    pawl__lock_cond_init(&prefetch->lock, &prefetch->changed);
+    pawl_status status = pawl__work_prefetch_cache_new(max, &prefetch->cache, reterr);
     if (status == PAWL_OK) {
         status = pawl__thread_start(
             &prefetch->returner, "work prefetch", run_returner, prefetch, reterr);

@@ -232,16 +232,11 @@ pawl_status pawl__work_sqlite_open(const struct pawl__location *location,
         .boot_id = setup->boot_id,
     };
     atomic_init(&backend->lowest_us, WORK_AGE_UNKNOWN);
-    pawl_status status =
-        pawl__sqlite_pool_init(&backend->pool, &options, PAWL__SQLITE_READ_ONLY, reterr);
-    if (status != PAWL_OK) {
-        free(backend);
-        return status;
-    }
+    pawl__sqlite_pool_init(&backend->pool, &options, PAWL__SQLITE_READ_ONLY);
     options.mode = setup->options->must_exist && !options.in_memory ? PAWL__SQLITE_MUST_EXIST
                                                                     : PAWL__SQLITE_CREATE;
     options.cache_kib = WRITER_CACHE_KIB;
-    status = open_at(backend, location->path, &options, reterr);
+    pawl_status status = open_at(backend, location->path, &options, reterr);
     if (status != PAWL_OK) {
         sqlite_close(&backend->sql.base);
         return status;
