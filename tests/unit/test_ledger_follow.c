@@ -150,6 +150,31 @@ static void test_a_follower_notices_that_its_log_was_replaced(void **state)
     pawl_reader_close(reader);
 }
 
+/* Readers open the file when they are needed, which may be after it was moved. */
+static void test_a_log_that_was_moved_is_not_called_missing(void **state)
+{
+    struct ledger_fixture *f = *state;
+    pawl_reader *readers[10]; /* more than are kept open */
+    char away[sizeof(f->location) + 8];
+
+    if (strcmp(f->backend, "sqlite") != 0) {
+        return;
+    }
+    append_one(f, "one", 0, "0");
+    snprintf(away, sizeof(away), "%s.away", f->location);
+    assert_int_equal(rename(f->location, away), 0);
+    for (size_t i = 0; i < COUNT_OF(readers); i++) {
+        const pawl_event *event = NULL;
+
+        assert_ok(pawl_reader_open(f->ledger, NULL, &readers[i], &f->err), &f->err);
+        assert_status(pawl_reader_next(readers[i], &event, &f->err), PAWL_IO, &f->err);
+        assert_message(&f->err, "was moved, replaced or deleted");
+    }
+    for (size_t i = 0; i < COUNT_OF(readers); i++) {
+        pawl_reader_close(readers[i]);
+    }
+}
+
 static void test_a_follower_notices_that_its_log_became_shorter(void **state)
 {
     struct ledger_fixture *f = *state;
@@ -200,6 +225,7 @@ int main(int argc, char **argv)
         LEDGER_TEST(test_events_of_another_process_arrive_once_and_in_order),
         LEDGER_TEST(test_another_process_follows_this_one),
         LEDGER_TEST(test_a_follower_notices_that_its_log_was_replaced),
+        LEDGER_TEST(test_a_log_that_was_moved_is_not_called_missing),
         LEDGER_TEST(test_a_follower_notices_that_its_log_became_shorter),
         LEDGER_TEST(test_a_follower_notices_that_another_longer_log_took_its_place),
     };

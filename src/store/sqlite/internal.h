@@ -135,6 +135,8 @@ void pawl__sqlite_forget_sides(struct pawl__sqlite *db);
 PAWL_MUST_USE pawl_status pawl__sqlite_check_sides(const struct pawl__sqlite *db,
                                                    pawl_error *reterr);
 
+PAWL_MUST_USE pawl_status pawl__sqlite_fail_moved(const char *path, pawl_error *reterr);
+
 /* --- extend.c --- */
 
 /* Of two CREATE TABLE without comments and white space: `found` has every column and constraint of

@@ -50,7 +50,7 @@ static bool is_in_place(const struct sqlite_side *side)
                && info.st_ino == side->inode);
 }
 
-static pawl_status fail_moved(const char *path, pawl_error *reterr)
+pawl_status pawl__sqlite_fail_moved(const char *path, pawl_error *reterr)
 {
     return pawl__fail(reterr,
                       PAWL_IO,
@@ -62,7 +62,7 @@ pawl_status pawl__sqlite_check_sides(const struct pawl__sqlite *db, pawl_error *
 {
     for (size_t i = 0; i < SQLITE_SIDES; i++) {
         if (!is_in_place(&db->sides[i])) {
-            return fail_moved(db->sides[i].path, reterr);
+            return pawl__sqlite_fail_moved(db->sides[i].path, reterr);
         }
     }
     return PAWL_OK;
@@ -73,6 +73,6 @@ pawl_status pawl__sqlite_check_place(struct pawl__sqlite *db, pawl_error *reterr
     int moved = 0;
     int rc = sqlite3_file_control(db->native, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
 
-    return rc == SQLITE_OK && moved != 0 ? fail_moved(db->path, reterr)
+    return rc == SQLITE_OK && moved != 0 ? pawl__sqlite_fail_moved(db->path, reterr)
                                          : pawl__sqlite_check_sides(db, reterr);
 }

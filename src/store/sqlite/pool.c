@@ -1,6 +1,7 @@
 #include "store/sqlite/pool.h"
 
 #include "base/core/error.h"
+#include "store/sqlite/internal.h"
 
 void pawl__sqlite_pool_init(struct pawl__sqlite_pool *pool,
                             const struct pawl__sqlite_options *options,
@@ -33,7 +34,10 @@ pawl_status pawl__sqlite_borrow(struct pawl__sqlite_pool *pool,
     }
     pawl__unlock(&pool->lock);
     if (db == NULL) {
-        TRY(pawl__sqlite_open(pool->path, &pool->options, &db, reterr));
+        pawl_status status = pawl__sqlite_open(pool->path, &pool->options, &db, reterr);
+        if (status != PAWL_OK) { /* it was there when the pool was made */
+            return status == PAWL_NOT_FOUND ? pawl__sqlite_fail_moved(pool->path, reterr) : status;
+        }
     }
     *ret_borrowed = (struct pawl__sqlite_borrowed){ pool, db };
     return PAWL_OK;
