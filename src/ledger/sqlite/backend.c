@@ -63,23 +63,6 @@ static pawl_status sqlite_begin(struct ledger_backend *base,
     return pawl__ledger_sqlite_head(db, ret_head, reterr);
 }
 
-static pawl_status sqlite_lookup(struct ledger_backend *base,
-                                 const pawl_view *ids,
-                                 size_t count,
-                                 ledger_event_sink sink,
-                                 void *context,
-                                 pawl_error *reterr)
-{
-    for (size_t i = 0; i < count; i++) {
-        pawl_status status =
-            pawl__ledger_sqlite_lookup(of(base)->writer, ids[i], sink, context, reterr);
-        if (status != PAWL_OK && status != PAWL_NOT_FOUND) {
-            return status;
-        }
-    }
-    return PAWL_OK;
-}
-
 /* An INSERT that did nothing is no error to SQLite: RAISE(IGNORE), ON CONFLICT IGNORE. */
 static pawl_status check_changed(struct pawl__sqlite *db, const char *table, pawl_error *reterr)
 {
@@ -177,15 +160,6 @@ static pawl_status sqlite_turn_get(struct ledger_backend *base,
     }
     *ret_turn = found;
     return PAWL_OK;
-}
-
-static pawl_status sqlite_open_turns(struct ledger_backend *base,
-                                     pawl_turn_visit visit,
-                                     void *context,
-                                     pawl_error *reterr)
-{
-    return pawl__ledger_sqlite_each_unfinished(
-        of(base)->writer, UINT64_MAX, visit, context, reterr);
 }
 
 static pawl_status sqlite_turn_put(struct ledger_backend *base,
@@ -299,10 +273,10 @@ static const struct ledger_backend_ops sqlite_ops = {
     .name = "sqlite",
     .close = sqlite_close,
     .begin = sqlite_begin,
-    .lookup = sqlite_lookup,
+    .lookup = pawl__ledger_sqlite_lookup,
     .insert = sqlite_insert,
     .turn_get = sqlite_turn_get,
-    .open_turns = sqlite_open_turns,
+    .open_turns = pawl__ledger_sqlite_open_turns,
     .turn_put = sqlite_turn_put,
     .embed = sqlite_embed,
     .commit = sqlite_commit,

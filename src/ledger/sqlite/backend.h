@@ -22,25 +22,9 @@ PAWL_MUST_USE pawl_status pawl__ledger_sqlite_head(struct pawl__sqlite *db,
                                                    pawl_ledger_head *ret_head,
                                                    pawl_error *reterr);
 
-/* The row that `stmt` stands on. CORRUPT when a column is not what the ledger writes. */
-PAWL_MUST_USE pawl_status pawl__ledger_sqlite_row(struct pawl__sqlite_stmt *stmt,
-                                                  pawl_event *ret_event,
-                                                  pawl_error *reterr);
-
-/* Calls the sink with the event that has this id; NOT_FOUND. */
-pawl_status pawl__ledger_sqlite_lookup(struct pawl__sqlite *db,
-                                       pawl_view id,
-                                       ledger_event_sink sink,
-                                       void *context,
-                                       pawl_error *reterr);
-/* Calls `visit` for the attempts that are open, and the abandoned ones that ended behind `since`. */
-PAWL_MUST_USE pawl_status pawl__ledger_sqlite_each_unfinished(struct pawl__sqlite *db,
-                                                              uint64_t since,
-                                                              pawl_turn_visit visit,
-                                                              void *context,
-                                                              pawl_error *reterr);
-
 /* read.c */
+ledger_lookup_fn pawl__ledger_sqlite_lookup;
+ledger_open_turns_fn pawl__ledger_sqlite_open_turns;
 ledger_read_fn pawl__ledger_sqlite_read;
 ledger_head_fn pawl__ledger_sqlite_get_head;
 ledger_offset_fn pawl__ledger_sqlite_highest;

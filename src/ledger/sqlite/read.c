@@ -18,6 +18,14 @@ static pawl_status borrow(struct ledger_backend *base,
     return pawl__sqlite_borrow(&of(base)->pool, ret_borrowed, reterr);
 }
 
+static pawl_status ask(struct ledger_backend *base,
+                       size_t statement,
+                       struct pawl__sqlite_question *ret_asked,
+                       pawl_error *reterr)
+{
+    return pawl__sqlite_ask(&of(base)->pool, statement, ret_asked, reterr);
+}
+
 static void bind_name(struct pawl__sqlite_stmt *stmt, int parameter, pawl_view name)
 {
     if (name.len == 0) {
@@ -34,12 +42,15 @@ struct filter_texts {
     char until[PAWL__TIME_SIZE];
 };
 
-/* Parameters from `first` on: run, kind, actor, two turns, two times. */
+/* Parameters from `first` on: run, kind, actor, two turns, two times. NULL: all events. */
 static void bind_filter(struct pawl__sqlite_stmt *stmt,
                         int first,
                         const pawl_event_filter *filter,
                         struct filter_texts *texts)
 {
+    static const pawl_event_filter all = PAWL_EVENT_FILTER_INIT;
+
+    filter = filter == NULL ? &all : filter;
     bind_name(stmt, first, filter->run_id);
     bind_name(stmt, first + 1, filter->kind);
     bind_name(stmt, first + 2, filter->actor);
@@ -101,9 +112,9 @@ static const struct {
 /* Each value must be stored as what it is. SQLite converts whatever is asked for, so 'abc' would be
  * read as turn 0, and a BLOB as the text that it looks like; comparing, it does not convert, and
  * filters and ids would miss such an event. */
-pawl_status pawl__ledger_sqlite_row(struct pawl__sqlite_stmt *stmt,
-                                    pawl_event *ret_event,
-                                    pawl_error *reterr)
+static pawl_status read_row(struct pawl__sqlite_stmt *stmt,
+                            pawl_event *ret_event,
+                            pawl_error *reterr)
 {
     pawl_view created_at;
 
@@ -133,17 +144,15 @@ static pawl_status each_row(struct pawl__sqlite_stmt *stmt,
                             uint64_t *ret_rows,
                             pawl_error *reterr)
 {
-    for (*ret_rows = 0;; ++*ret_rows) {
-        bool row;
+    pawl_status status = PAWL_OK;
+
+    for (*ret_rows = 0; pawl__sqlite_more(stmt, &status, reterr); ++*ret_rows) {
         pawl_event event;
 
-        TRY(pawl__sqlite_next(stmt, &row, reterr));
-        if (!row) {
-            return PAWL_OK;
-        }
-        TRY(pawl__ledger_sqlite_row(stmt, &event, reterr));
+        TRY(read_row(stmt, &event, reterr));
         TRY(sink(context, &event, reterr));
     }
+    return status;
 }
 
 struct up_to {
@@ -164,6 +173,11 @@ static pawl_status sink_up_to(void *context, const pawl_event *event, pawl_error
     return up_to->sink(up_to->context, event, reterr);
 }
 
+static int64_t clamped(uint64_t offset)
+{
+    return (int64_t)MIN(offset, (uint64_t)INT64_MAX);
+}
+
 static const size_t read_statements[LEDGER_NARROWINGS] = {
     [LEDGER_BY_OFFSET] = LEDGER_SQL_READ,      [LEDGER_BY_FILTER] = LEDGER_SQL_READ_FILTER,
     [LEDGER_BY_RUN] = LEDGER_SQL_READ_RUN,     [LEDGER_BY_KIND] = LEDGER_SQL_READ_KIND,
@@ -176,24 +190,22 @@ pawl_status pawl__ledger_sqlite_read(struct ledger_backend *base,
                                      void *context,
                                      pawl_error *reterr)
 {
-    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_asked) struct pawl__sqlite_question asked = { 0 };
+    size_t statement = read_statements[pawl__ledger_narrowing(query->filter)];
     struct filter_texts texts;
     uint64_t rows;
 
-    TRY(borrow(base, &borrowed, reterr));
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt =
-        pawl__sqlite_use(borrowed.db, read_statements[pawl__ledger_narrowing(query->filter)]);
-    pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(query->from, (uint64_t)INT64_MAX));
-    pawl__sqlite_bind_i64(&stmt, 3, query->limit);
+    TRY(ask(base, statement, &asked, reterr));
+    pawl__sqlite_bind_i64(&asked.stmt, 1, clamped(query->from));
+    pawl__sqlite_bind_i64(&asked.stmt, 3, query->limit);
     if (query->filter != NULL) {
-        pawl__sqlite_bind_i64(&stmt, 2, (int64_t)MIN(query->up_to, (uint64_t)INT64_MAX));
-        bind_filter(&stmt, 4, query->filter, &texts);
-        return each_row(&stmt, sink, context, &rows, reterr);
+        pawl__sqlite_bind_i64(&asked.stmt, 2, clamped(query->up_to));
+        bind_filter(&asked.stmt, 4, query->filter, &texts);
+        return each_row(&asked.stmt, sink, context, &rows, reterr);
     }
     /* The end is looked for here: in the statement it costs as much as reading a column. */
     struct up_to up_to = { query->up_to, sink, context, false };
-    pawl_status status = each_row(&stmt, sink_up_to, &up_to, &rows, reterr);
+    pawl_status status = each_row(&asked.stmt, sink_up_to, &up_to, &rows, reterr);
     return up_to.passed ? PAWL_OK : status;
 }
 
@@ -316,35 +328,35 @@ pawl_status pawl__ledger_sqlite_entries(struct ledger_backend *base,
         [LEDGER_INDEX_KIND] = LEDGER_SQL_INDEX_KIND,
         [LEDGER_INDEX_ACTOR] = LEDGER_SQL_INDEX_ACTOR,
     };
-    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_asked) struct pawl__sqlite_question asked = { 0 };
+    pawl_status status = PAWL_OK;
 
-    TRY(borrow(base, &borrowed, reterr));
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, statements[index]);
-    for (bool row = true; row;) {
-        TRY(pawl__sqlite_next(&stmt, &row, reterr));
-        if (row) {
-            TRY(sink(context,
-                     pawl__sqlite_text(&stmt, 0),
-                     (uint64_t)pawl__sqlite_i64(&stmt, 1),
-                     reterr));
-        }
+    TRY(ask(base, statements[index], &asked, reterr));
+    while (pawl__sqlite_more(&asked.stmt, &status, reterr)) {
+        TRY(sink(context,
+                 pawl__sqlite_text(&asked.stmt, 0),
+                 (uint64_t)pawl__sqlite_i64(&asked.stmt, 1),
+                 reterr));
     }
-    return PAWL_OK;
+    return status;
 }
 
-pawl_status pawl__ledger_sqlite_lookup(struct pawl__sqlite *db,
-                                       pawl_view id,
+pawl_status pawl__ledger_sqlite_lookup(struct ledger_backend *base,
+                                       const pawl_view *ids,
+                                       size_t count,
                                        ledger_event_sink sink,
                                        void *context,
                                        pawl_error *reterr)
 {
-    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, LEDGER_SQL_BY_ID);
-    uint64_t rows;
+    for (size_t i = 0; i < count; i++) {
+        AUTO(pawl__sqlite_reset)
+        struct pawl__sqlite_stmt stmt = pawl__sqlite_use(of(base)->writer, LEDGER_SQL_BY_ID);
+        uint64_t rows;
 
-    pawl__sqlite_bind_text(&stmt, 1, id);
-    TRY(each_row(&stmt, sink, context, &rows, reterr));
-    return rows > 0 ? PAWL_OK : pawl__ledger_fail_no_id(id, reterr);
+        pawl__sqlite_bind_text(&stmt, 1, ids[i]);
+        TRY(each_row(&stmt, sink, context, &rows, reterr));
+    }
+    return PAWL_OK;
 }
 
 pawl_status pawl__ledger_sqlite_get(struct ledger_backend *base,
@@ -354,18 +366,19 @@ pawl_status pawl__ledger_sqlite_get(struct ledger_backend *base,
                                     void *context,
                                     pawl_error *reterr)
 {
-    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_asked) struct pawl__sqlite_question asked = { 0 };
     uint64_t rows;
 
-    TRY(borrow(base, &borrowed, reterr));
+    TRY(ask(base, id.len > 0 ? LEDGER_SQL_BY_ID : LEDGER_SQL_BY_OFFSET, &asked, reterr));
     if (id.len > 0) {
-        return pawl__ledger_sqlite_lookup(borrowed.db, id, sink, context, reterr);
+        pawl__sqlite_bind_text(&asked.stmt, 1, id);
+    } else {
+        pawl__sqlite_bind_i64(&asked.stmt, 1, clamped(offset));
     }
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, LEDGER_SQL_BY_OFFSET);
-    pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(offset, (uint64_t)INT64_MAX));
-    TRY(each_row(&stmt, sink, context, &rows, reterr));
-    return rows > 0 ? PAWL_OK : pawl__ledger_fail_no_offset(offset, reterr);
+    TRY(each_row(&asked.stmt, sink, context, &rows, reterr));
+    return rows > 0     ? PAWL_OK
+           : id.len > 0 ? pawl__ledger_fail_no_id(id, reterr)
+                        : pawl__ledger_fail_no_offset(offset, reterr);
 }
 
 /* One number for a run; NOT_FOUND when it is NULL, because nothing was there to take it of. */
@@ -375,18 +388,16 @@ static pawl_status one_turn(struct ledger_backend *base,
                             int64_t *ret_turn,
                             pawl_error *reterr)
 {
-    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_asked) struct pawl__sqlite_question asked = { 0 };
     bool row;
 
-    TRY(borrow(base, &borrowed, reterr));
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, statement);
-    bind_name(&stmt, 1, run_id);
-    TRY(pawl__sqlite_next(&stmt, &row, reterr));
-    if (!row || pawl__sqlite_is_null(&stmt, 0)) {
+    TRY(ask(base, statement, &asked, reterr));
+    bind_name(&asked.stmt, 1, run_id);
+    TRY(pawl__sqlite_next(&asked.stmt, &row, reterr));
+    if (!row || pawl__sqlite_is_null(&asked.stmt, 0)) {
         return pawl__ledger_fail_no_turn(run_id, reterr);
     }
-    *ret_turn = pawl__sqlite_i64(&stmt, 0);
+    *ret_turn = pawl__sqlite_i64(&asked.stmt, 0);
     return PAWL_OK;
 }
 
@@ -418,22 +429,17 @@ pawl_status pawl__ledger_sqlite_counts(struct ledger_backend *base,
         [PAWL_COUNT_BY_KIND] = LEDGER_SQL_COUNT_KIND,
         [PAWL_COUNT_BY_ACTOR] = LEDGER_SQL_COUNT_ACTOR,
     };
-    static const pawl_event_filter all = PAWL_EVENT_FILTER_INIT;
-    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_asked) struct pawl__sqlite_question asked = { 0 };
+    struct pawl__sqlite_stmt *stmt = &asked.stmt;
+    pawl_status status = PAWL_OK;
     struct filter_texts texts;
 
-    TRY(borrow(base, &borrowed, reterr));
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, statements[by]);
-    bind_filter(&stmt, 1, filter == NULL ? &all : filter, &texts);
-    for (bool row = true; row;) {
-        TRY(pawl__sqlite_next(&stmt, &row, reterr));
-        if (row
-            && !visit(context, pawl__sqlite_text(&stmt, 0), (uint64_t)pawl__sqlite_i64(&stmt, 1))) {
-            break;
-        }
+    TRY(ask(base, statements[by], &asked, reterr));
+    bind_filter(stmt, 1, filter, &texts);
+    for (bool wanted = true; wanted && pawl__sqlite_more(stmt, &status, reterr);) {
+        wanted = visit(context, pawl__sqlite_text(stmt, 0), (uint64_t)pawl__sqlite_i64(stmt, 1));
     }
-    return PAWL_OK;
+    return status;
 }
 
 static pawl_status each_turn(struct pawl__sqlite_stmt *stmt,
@@ -441,13 +447,9 @@ static pawl_status each_turn(struct pawl__sqlite_stmt *stmt,
                              void *context,
                              pawl_error *reterr)
 {
-    for (;;) {
-        bool row;
+    pawl_status status = PAWL_OK;
 
-        TRY(pawl__sqlite_next(stmt, &row, reterr));
-        if (!row) {
-            return PAWL_OK;
-        }
+    for (bool wanted = true; wanted && pawl__sqlite_more(stmt, &status, reterr);) {
         pawl_turn_info info = {
             .run_id = pawl__sqlite_text(stmt, 0),
             .turn = pawl__sqlite_i64(stmt, 1),
@@ -456,10 +458,9 @@ static pawl_status each_turn(struct pawl__sqlite_stmt *stmt,
             .begin_offset = (uint64_t)pawl__sqlite_i64(stmt, 4),
             .end_offset = (uint64_t)pawl__sqlite_i64(stmt, 5),
         };
-        if (!visit(context, &info)) {
-            return PAWL_OK;
-        }
+        wanted = visit(context, &info);
     }
+    return status;
 }
 
 pawl_status pawl__ledger_sqlite_turns(struct ledger_backend *base,
@@ -468,25 +469,22 @@ pawl_status pawl__ledger_sqlite_turns(struct ledger_backend *base,
                                       void *context,
                                       pawl_error *reterr)
 {
-    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_asked) struct pawl__sqlite_question asked = { 0 };
 
-    TRY(borrow(base, &borrowed, reterr));
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(borrowed.db, LEDGER_SQL_TURNS);
-    bind_name(&stmt, 1, run_id);
-    return each_turn(&stmt, visit, context, reterr);
+    TRY(ask(base, LEDGER_SQL_TURNS, &asked, reterr));
+    bind_name(&asked.stmt, 1, run_id);
+    return each_turn(&asked.stmt, visit, context, reterr);
 }
 
-pawl_status pawl__ledger_sqlite_each_unfinished(struct pawl__sqlite *db,
-                                                uint64_t since,
-                                                pawl_turn_visit visit,
-                                                void *context,
-                                                pawl_error *reterr)
+pawl_status pawl__ledger_sqlite_open_turns(struct ledger_backend *base,
+                                           pawl_turn_visit visit,
+                                           void *context,
+                                           pawl_error *reterr)
 {
     AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, LEDGER_SQL_TURNS_UNFINISHED);
+    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(of(base)->writer, LEDGER_SQL_TURNS_UNFINISHED);
 
-    pawl__sqlite_bind_i64(&stmt, 1, (int64_t)MIN(since, (uint64_t)INT64_MAX));
+    pawl__sqlite_bind_i64(&stmt, 1, INT64_MAX);
     return each_turn(&stmt, visit, context, reterr);
 }
 
@@ -496,10 +494,11 @@ pawl_status pawl__ledger_sqlite_unfinished(struct ledger_backend *base,
                                            void *context,
                                            pawl_error *reterr)
 {
-    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_asked) struct pawl__sqlite_question asked = { 0 };
 
-    TRY(borrow(base, &borrowed, reterr));
-    return pawl__ledger_sqlite_each_unfinished(borrowed.db, since, visit, context, reterr);
+    TRY(ask(base, LEDGER_SQL_TURNS_UNFINISHED, &asked, reterr));
+    pawl__sqlite_bind_i64(&asked.stmt, 1, clamped(since));
+    return each_turn(&asked.stmt, visit, context, reterr);
 }
 
 pawl_status pawl__ledger_sqlite_embeddings(struct ledger_backend *base,
@@ -508,24 +507,21 @@ pawl_status pawl__ledger_sqlite_embeddings(struct ledger_backend *base,
                                            void *context,
                                            pawl_error *reterr)
 {
-    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed borrowed = { NULL, NULL };
+    AUTO(pawl__sqlite_asked) struct pawl__sqlite_question asked = { 0 };
+    struct pawl__sqlite_stmt *stmt = &asked.stmt;
+    pawl_status status = PAWL_OK;
     struct filter_texts texts;
 
-    TRY(borrow(base, &borrowed, reterr));
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(
-        borrowed.db, filter == NULL ? LEDGER_SQL_EMBEDDINGS : LEDGER_SQL_EMBEDDINGS_FILTER);
+    TRY(ask(base,
+            filter == NULL ? LEDGER_SQL_EMBEDDINGS : LEDGER_SQL_EMBEDDINGS_FILTER,
+            &asked,
+            reterr));
     if (filter != NULL) {
-        bind_filter(&stmt, 1, filter, &texts);
+        bind_filter(stmt, 1, filter, &texts);
     }
-    for (bool row = true; row;) {
-        TRY(pawl__sqlite_next(&stmt, &row, reterr));
-        if (row) {
-            TRY(visit(context,
-                      (uint64_t)pawl__sqlite_i64(&stmt, 0),
-                      pawl__sqlite_blob(&stmt, 1),
-                      reterr));
-        }
+    while (pawl__sqlite_more(stmt, &status, reterr)) {
+        TRY(visit(
+            context, (uint64_t)pawl__sqlite_i64(stmt, 0), pawl__sqlite_blob(stmt, 1), reterr));
     }
-    return PAWL_OK;
+    return status;
 }

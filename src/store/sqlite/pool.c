@@ -60,6 +60,22 @@ void pawl__sqlite_return(struct pawl__sqlite_borrowed *borrowed)
     }
 }
 
+pawl_status pawl__sqlite_ask(struct pawl__sqlite_pool *pool,
+                             size_t statement,
+                             struct pawl__sqlite_question *ret_question,
+                             pawl_error *reterr)
+{
+    TRY(pawl__sqlite_borrow(pool, &ret_question->reader, reterr));
+    ret_question->stmt = pawl__sqlite_use(ret_question->reader.db, statement);
+    return PAWL_OK;
+}
+
+void pawl__sqlite_asked(struct pawl__sqlite_question *question)
+{
+    pawl__sqlite_reset(&question->stmt);
+    pawl__sqlite_return(&question->reader);
+}
+
 pawl_status pawl__sqlite_pool_watch(struct pawl__sqlite_pool *pool,
                                     int64_t deadline_ns,
                                     struct pawl__cancel *cancel,

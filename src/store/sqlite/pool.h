@@ -42,6 +42,22 @@ PAWL_MUST_USE pawl_status pawl__sqlite_borrow(struct pawl__sqlite_pool *pool,
 void pawl__sqlite_return(
     struct pawl__sqlite_borrowed *borrowed); /* for AUTO; nothing without one */
 
+/* A handle with one of its statements, for one question:
+ *
+ *     AUTO(pawl__sqlite_asked) struct pawl__sqlite_question asked = { 0 };
+ *     TRY(pawl__sqlite_ask(&backend->pool, STATEMENT, &asked, reterr));
+ *     ... asked.stmt ... */
+struct pawl__sqlite_question {
+    struct pawl__sqlite_borrowed reader;
+    struct pawl__sqlite_stmt stmt;
+};
+
+PAWL_MUST_USE pawl_status pawl__sqlite_ask(struct pawl__sqlite_pool *pool,
+                                           size_t statement,
+                                           struct pawl__sqlite_question *ret_question,
+                                           pawl_error *reterr);
+void pawl__sqlite_asked(struct pawl__sqlite_question *question); /* for AUTO */
+
 /* A handle that somebody else opened, for the next one who borrows. */
 void pawl__sqlite_pool_add(struct pawl__sqlite_pool *pool, struct pawl__sqlite *db);
 

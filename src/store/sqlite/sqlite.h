@@ -119,6 +119,20 @@ PAWL_MUST_USE pawl_status pawl__sqlite_next(struct pawl__sqlite_stmt *stmt,
                                             bool *ret_row,
                                             pawl_error *reterr);
 
+/* The same as a condition: false after the last row, and when *status is not PAWL_OK.
+ *
+ *     while (pawl__sqlite_more(&stmt, &status, reterr)) { ... }
+ *     return status; */
+static inline bool pawl__sqlite_more(struct pawl__sqlite_stmt *stmt,
+                                     pawl_status *status,
+                                     pawl_error *reterr)
+{
+    bool row = false;
+
+    *status = *status == PAWL_OK ? pawl__sqlite_next(stmt, &row, reterr) : *status;
+    return *status == PAWL_OK && row;
+}
+
 /* Runs a statement that gives no rows. */
 PAWL_MUST_USE pawl_status pawl__sqlite_run(struct pawl__sqlite_stmt *stmt, pawl_error *reterr);
 
