@@ -203,10 +203,7 @@ static pawl_status read_event(struct append *append,
     pawl_event *event = NULL;
 
     if (append->new_ids) {
-        pawl_status status = pawl__uuid_next(pawl__uuid_process(), &uuid, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__uuid_next(pawl__uuid_process(), &uuid, reterr));
         pawl__uuid_text(&uuid, text);
         append->defaults.id = pawl_view_of(text);
     }
@@ -271,9 +268,8 @@ static pawl_status add_line(struct append *append,
         return PAWL_OK;
     }
     /* What came before it is appended and answered first; it may itself be refused. */
-    pawl_status flushed = append->atomic ? PAWL_OK : flush(append, reterr);
-    if (flushed != PAWL_OK) {
-        return flushed;
+    if (!append->atomic) {
+        TRY(flush(append, reterr));
     }
     *reterr = bad;
     return fail_at_line(lines->number, status, reterr);
@@ -292,13 +288,9 @@ static pawl_status append_lines(struct append *append, pawl_error *reterr)
     pawl_status status;
 
     while ((status = pawl__lines_next(&lines, &line, &end)) == PAWL_OK) {
-        status = add_line(append, line, &lines, reterr);
-        if (status == PAWL_OK && !append->atomic
-            && (is_full(append) || !pawl__lines_ready(&lines))) {
-            status = flush(append, reterr);
-        }
-        if (status != PAWL_OK) {
-            return status;
+        TRY(add_line(append, line, &lines, reterr));
+        if (!append->atomic && (is_full(append) || !pawl__lines_ready(&lines))) {
+            TRY(flush(append, reterr));
         }
     }
     bool whole = status == PAWL_NOT_FOUND;
@@ -327,13 +319,11 @@ static pawl_status append_one(struct append *append,
                              PAYLOAD_BYTES_MAX,
                              &payload,
                              reterr));
-    if (append->new_ids) {
-        TRY(pawl__uuid_next(pawl__uuid_process(), &uuid, reterr));
-    }
     *event = append->defaults;
     event->id = pawl_view_of(id);
     event->payload = pawl_view_of(payload);
     if (append->new_ids) {
+        TRY(pawl__uuid_next(pawl__uuid_process(), &uuid, reterr));
         pawl__uuid_text(&uuid, text);
         event->id = pawl_view_of(text);
     }

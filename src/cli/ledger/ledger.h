@@ -103,7 +103,15 @@ PAWL_MUST_USE pawl_status pawl__cli_ledger_head_parse(const char *flag,
                                                       pawl_error *reterr);
 void pawl__cli_ledger_head_text(const pawl_ledger_head *head, char ret_text[LEDGER_HEAD_SIZE]);
 
+/* How most examples begin. */
+#define LEDGER_EXAMPLE_APPEND                                                                  \
+    "pawl ledger append --data ./data --id e-1 --run village --turn 1 --kind say --actor ada " \
+    "--payload '\"hello\"' && "
+
 /* --- print.c --- */
+
+/* Prints a value as a line of JSON, and frees it. NOMEM when it is NULL. */
+PAWL_MUST_USE pawl_status pawl__cli_ledger_print_row(json_t *row, pawl_error *reterr);
 
 /* Prints an event as a line: JSON with --json or into a pipe, otherwise one that fits the terminal.
  */

@@ -45,13 +45,20 @@ pawl_status pawl__cli_ledger_print(const struct pawl__cli_run *run,
                                    pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf line = BUF_INIT(SIZE_MAX / 2);
-    pawl_status status = PAWL_OK;
 
     if (run->json || !run->term.is_terminal) {
-        status = pawl__cli_ledger_add_json(run, event, &line, reterr);
+        TRY(pawl__cli_ledger_add_json(run, event, &line, reterr));
     } else {
         add_line(run, event, &line);
     }
     pawl__buf_add_char(&line, '\n');
-    return status == PAWL_OK ? pawl__cli_out_add(&line, reterr) : status;
+    return pawl__cli_out_add(&line, reterr);
+}
+
+pawl_status pawl__cli_ledger_print_row(json_t *row, pawl_error *reterr)
+{
+    AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(1 << 20);
+
+    TRY(pawl__cli_out_add_json(&out, row, reterr));
+    return pawl__cli_out_add(&out, reterr);
 }

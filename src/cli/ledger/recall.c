@@ -63,19 +63,13 @@ static pawl_status find_offset(pawl_ledger *ledger,
     pawl_view id = { NULL, 0 };
     int64_t offset = 0;
 
-    pawl_status status =
-        pawl__json_int(pawl__json_optional(line, "offset"), 1, INT64_MAX, &offset, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__json_text(pawl__json_optional(line, "id"), &id, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__json_int(pawl__json_optional(line, "offset"), 1, INT64_MAX, &offset, reterr));
+    TRY(pawl__json_text(pawl__json_optional(line, "id"), &id, reterr));
     if ((offset == 0) == (id.len == 0)) {
         return pawl__fail(reterr, PAWL_INVALID, "either 'offset' or 'id' says which event");
     }
     if (id.len > 0) {
-        status = pawl_ledger_get(ledger, id, 0, &event, reterr);
+        pawl_status status = pawl_ledger_get(ledger, id, 0, &event, reterr);
         if (status != PAWL_OK) {
             return pawl__fail_context(reterr, status, "id '%.*s'", VIEW_ARGS(id));
         }
@@ -104,14 +98,14 @@ static pawl_status embed_line(pawl_ledger *ledger, pawl_view text, pawl_error *r
 static pawl_status embed_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
-    AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(4096);
     AUTO(pawl__lines_done)
     struct pawl__lines lines = pawl__lines_of(STDIN_FILENO, VECTOR_BYTES_MAX);
     pawl_view line;
+    pawl_status status;
     uint64_t count = 0;
 
-    pawl_status status = pawl__cli_ledger_open(run, LEDGER_TO_WRITE, &ledger, reterr);
-    while (status == PAWL_OK && (status = pawl__lines_next(&lines, &line, reterr)) == PAWL_OK) {
+    TRY(pawl__cli_ledger_open(run, LEDGER_TO_WRITE, &ledger, reterr));
+    while ((status = pawl__lines_next(&lines, &line, reterr)) == PAWL_OK) {
         status = embed_line(ledger, line, reterr);
         if (status != PAWL_OK) {
             return pawl__fail_context(
@@ -119,16 +113,11 @@ static pawl_status embed_run(struct pawl__cli_run *run, pawl_error *reterr)
         }
         count++;
     }
-    if (status != PAWL_NOT_FOUND || ledger == NULL) {
-        return status;
-    }
-    pawl__buf_add_format(&out, "{\"embedded\":%llu}\n", (unsigned long long)count);
-    return pawl__cli_out_add(&out, reterr);
+    return status != PAWL_NOT_FOUND ? status
+                                    : pawl__cli_ledger_print_row(
+                                        json_pack("{s:I}", "embedded", (json_int_t)count), reterr);
 }
 
-#define APPEND                                                                                 \
-    "pawl ledger append --data ./data --id e-1 --run village --turn 1 --kind say --actor ada " \
-    "--payload '\"hello\"' && "
 #define EMBED "echo '{\"id\":\"e-1\",\"embedding\":[0.6,0.8]}' | pawl ledger embed --data ./data"
 
 const struct pawl__cli_command pawl__cli_cmd_ledger_embed = {
@@ -140,7 +129,8 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_embed = {
         "standard input and attaches each to its event, in place of an earlier one. All "
         "embeddings of a ledger have the same number of dimensions. They are derived data: not "
         "part of the hash chain, and not exported.",
-    .examples = EXAMPLES({ .line = APPEND EMBED, .says = "one event", .runs = true }),
+    .examples =
+        EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND EMBED, .says = "one event", .runs = true }),
     .run = embed_run,
 };
 
@@ -157,10 +147,7 @@ static pawl_status parse_vector(const char *given, struct vector *ret_vector, pa
     }
     pawl_view view = pawl_view_of(given);
     if (given[0] == '@') {
-        pawl_status status = pawl__fs_read_given(given + 1, text, VECTOR_BYTES_MAX, &len, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__fs_read_given(given + 1, text, VECTOR_BYTES_MAX, &len, reterr));
         view = (pawl_view){ text, len };
     }
     pawl_status status = pawl__json_parse(view, VECTOR_BYTES_MAX, &json, reterr);
@@ -175,22 +162,19 @@ static pawl_status print_found(const struct pawl__cli_run *run,
 {
     AUTO(pawl__cli_event_free_p) pawl_event *event = NULL;
     AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(SIZE_MAX / 2);
-    pawl_status status = pawl_ledger_get(ledger, pawl_view_of(NULL), found->offset, &event, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl_ledger_get(ledger, pawl_view_of(NULL), found->offset, &event, reterr));
     if (!run->json && run->term.is_terminal) {
         pawl__buf_add_format(&out, "%6.3f ", found->similarity);
-        status = pawl__cli_out_add(&out, reterr);
-        return status == PAWL_OK ? pawl__cli_ledger_print(run, event, reterr) : status;
+        TRY(pawl__cli_out_add(&out, reterr));
+        return pawl__cli_ledger_print(run, event, reterr);
     }
     pawl__buf_add_text(&out, "{\"similarity\":");
     pawl__buf_add_real(&out, found->similarity);
     pawl__buf_add_text(&out, ",\"event\":");
-    status = pawl__cli_ledger_add_json(run, event, &out, reterr);
+    TRY(pawl__cli_ledger_add_json(run, event, &out, reterr));
     pawl__buf_add_text(&out, "}\n");
-    return status == PAWL_OK ? pawl__cli_out_add(&out, reterr) : status;
+    return pawl__cli_out_add(&out, reterr);
 }
 
 static void free_found(pawl_recalled **found)
@@ -275,12 +259,12 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_recall = {
                     .letter = 'k',
                     .fallback = "10"),
         LEDGER_FILTER_FLAGS),
-    .examples = EXAMPLES(
-        { .line = APPEND EMBED " && pawl ledger recall --data ./data --vector '[1,0]' -k 3",
-          .says = "the three nearest",
-          .runs = true },
-        { .line = "pawl ledger recall --data ./data --like 12 --actor ada",
-          .says = "what ada did that is like event 12" }),
+    .examples = EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND EMBED
+                           " && pawl ledger recall --data ./data --vector '[1,0]' -k 3",
+                           .says = "the three nearest",
+                           .runs = true },
+                         { .line = "pawl ledger recall --data ./data --like 12 --actor ada",
+                           .says = "what ada did that is like event 12" }),
     .run = recall_run,
     .only_prints = true,
 };

@@ -206,9 +206,7 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_replay = {
                    { .name = "count", .help = "Count them by kind and actor." },
                    LEDGER_FILTER_FLAGS),
     .examples =
-        EXAMPLES({ .line = "pawl ledger append --data ./data --id e-1 --run village --turn 1 "
-                           "--kind say --actor ada --payload '\"hello\"' && pawl ledger "
-                           "replay --data ./data --count",
+        EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND "pawl ledger replay --data ./data --count",
                    .says = "how many of each kind",
                    .runs = true },
                  { .line = "pawl ledger replay --data ./data --run village --at-offset 1000",

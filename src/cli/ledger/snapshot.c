@@ -20,18 +20,6 @@
         .name = "keep", .value = "N", .help = "How many of the newest stay.", \
         .kind = VALUE_NUMBER, .min = 1, .max = 1000000, .fallback = "3"       \
     }
-#define APPEND                                                                                 \
-    "pawl ledger append --data ./data --id e-1 --run village --turn 1 --kind say --actor ada " \
-    "--payload '\"hello\"' && "
-
-static pawl_status print_row(json_t *row, pawl_error *reterr)
-{
-    AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(1 << 20);
-
-    TRY(pawl__cli_out_add_json(&out, row, reterr));
-    return pawl__cli_out_add(&out, reterr);
-}
-
 /* --- snapshot --- */
 
 static pawl_status snapshot_to(const struct pawl__cli_run *run,
@@ -51,7 +39,7 @@ static pawl_status snapshot_to(const struct pawl__cli_run *run,
         return status;
     }
     pawl__cli_ledger_head_text(&head, text);
-    return print_row(
+    return pawl__cli_ledger_print_row(
         json_pack("{s:b, s:o, s:s}", "taken", 1, "path", pawl__cli_out_text(path), "head", text),
         reterr);
 }
@@ -71,7 +59,7 @@ static pawl_status snapshot_into(const struct pawl__cli_run *run,
     pawl__cli_ledger_interruptible();
     TRY(pawl_ledger_snapshot_schedule(
         ledger, directory, (uint32_t)every, (uint32_t)keep, &taken, reterr));
-    return print_row(
+    return pawl__cli_ledger_print_row(
         json_pack("{s:b, s:o}", "taken", (int)taken, "directory", pawl__cli_out_text(directory)),
         reterr);
 }
@@ -113,7 +101,7 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_snapshot = {
                            .kind = VALUE_FILE,
                            .optional = true }),
     .examples =
-        EXAMPLES({ .line = APPEND "pawl ledger snapshot --data ./data village-1.db",
+        EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND "pawl ledger snapshot --data ./data village-1.db",
                    .says = "into a file",
                    .runs = true },
                  { .line = "pawl ledger snapshot --data ./data --schedule --every 100 --keep 3",
@@ -131,7 +119,7 @@ static pawl_status prune_run(struct pawl__cli_run *run, pawl_error *reterr)
     TRY(pawl__cli_ledger_snapshots(run, &directory, reterr));
     TRY(pawl_snapshot_prune(
         directory, (uint32_t)pawl__cli_args_number(run->args, "keep"), &removed, reterr));
-    return print_row(json_pack("{s:I}", "removed", (json_int_t)removed), reterr);
+    return pawl__cli_ledger_print_row(json_pack("{s:I}", "removed", (json_int_t)removed), reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_ledger_prune = {
@@ -139,11 +127,11 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_prune = {
     .summary = "remove old snapshots",
     .description = "Removes all but the newest good snapshots of the directory.",
     .flags = FLAGS(KEEP_FLAG, DIR_FLAG),
-    .examples =
-        EXAMPLES({ .line = APPEND "pawl ledger snapshot --data ./data && pawl ledger prune --data "
-                                  "./data --keep 1",
-                   .says = "keep one",
-                   .runs = true }),
+    .examples = EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND
+                           "pawl ledger snapshot --data ./data && pawl ledger prune --data "
+                           "./data --keep 1",
+                           .says = "keep one",
+                           .runs = true }),
     .run = prune_run,
 };
 
@@ -159,22 +147,22 @@ static pawl_status print_proof(const pawl_proof *proof, pawl_error *reterr)
     pawl__time_rfc3339(proof->proven_at_us, proven_at);
     pawl__time_rfc3339(proof->snapshot_taken_at_us, taken_at);
     pawl__cli_ledger_head_text(&proof->head, head);
-    return print_row(json_pack("{s:o, s:I, s:s, s:I, s:s, s:s, s:I}",
-                               "snapshot",
-                               pawl__cli_out_text(proof->snapshot),
-                               "snapshot_offset",
-                               (json_int_t)proof->snapshot_offset,
-                               "snapshot_taken_at",
-                               taken_at,
-                               "replayed",
-                               (json_int_t)proof->replayed,
-                               "head",
-                               head,
-                               "proven_at",
-                               proven_at,
-                               "age_seconds",
-                               (json_int_t)MAX(age_us / US_PER_S, 0)),
-                     reterr);
+    return pawl__cli_ledger_print_row(json_pack("{s:o, s:I, s:s, s:I, s:s, s:s, s:I}",
+                                                "snapshot",
+                                                pawl__cli_out_text(proof->snapshot),
+                                                "snapshot_offset",
+                                                (json_int_t)proof->snapshot_offset,
+                                                "snapshot_taken_at",
+                                                taken_at,
+                                                "replayed",
+                                                (json_int_t)proof->replayed,
+                                                "head",
+                                                head,
+                                                "proven_at",
+                                                proven_at,
+                                                "age_seconds",
+                                                (json_int_t)MAX(age_us / US_PER_S, 0)),
+                                      reterr);
 }
 
 static pawl_status prove_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -202,8 +190,9 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_prove = {
         "and compares the heads. Exit code 6 when they differ. With --last nothing is done: it "
         "prints the last proof and its age, exit code 3 when there was none.",
     .flags = FLAGS({ .name = "last", .help = "Only print the last proof." }, DIR_FLAG),
-    .examples = EXAMPLES({ .line = APPEND "pawl ledger snapshot --data ./data && pawl ledger prove "
-                                          "--data ./data",
+    .examples = EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND
+                           "pawl ledger snapshot --data ./data && pawl ledger prove "
+                           "--data ./data",
                            .says = "a backup that was never restored is none",
                            .runs = true }),
     .run = prove_run,
@@ -223,20 +212,20 @@ static pawl_status print_restored(const struct pawl__cli_run *run,
         return pawl__cli_out_add(&out, reterr);
     }
     pawl__cli_ledger_head_text(&restored->head, head);
-    return print_row(json_pack("{s:o, s:o, s:o, s:s, s:I}",
-                               "path",
-                               pawl__cli_out_text(restored->path),
-                               "snapshot",
-                               pawl__cli_out_text(restored->snapshot),
-                               "passed_over",
-                               restored->passed_over[0] == '\0'
-                                   ? json_null()
-                                   : pawl__cli_out_text(restored->passed_over),
-                               "head",
-                               head,
-                               "lost",
-                               (json_int_t)restored->lost),
-                     reterr);
+    return pawl__cli_ledger_print_row(json_pack("{s:o, s:o, s:o, s:s, s:I}",
+                                                "path",
+                                                pawl__cli_out_text(restored->path),
+                                                "snapshot",
+                                                pawl__cli_out_text(restored->snapshot),
+                                                "passed_over",
+                                                restored->passed_over[0] == '\0'
+                                                    ? json_null()
+                                                    : pawl__cli_out_text(restored->passed_over),
+                                                "head",
+                                                head,
+                                                "lost",
+                                                (json_int_t)restored->lost),
+                                      reterr);
 }
 
 static pawl_status restore_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -279,8 +268,9 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_restore = {
         OPERANDS({ .name = "SNAPSHOT",
                    .help = "The file to restore, or a directory: then the newest good one in it.",
                    .kind = VALUE_FILE }),
-    .examples = EXAMPLES({ .line = APPEND "pawl ledger snapshot --data ./data village-1.db && pawl "
-                                          "ledger restore village-1.db --to village.db",
+    .examples = EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND
+                           "pawl ledger snapshot --data ./data village-1.db && pawl "
+                           "ledger restore village-1.db --to village.db",
                            .says = "go back to a snapshot",
                            .runs = true },
                          { .line = "pawl ledger restore ./data/snapshots --accept-older --to "

@@ -52,15 +52,13 @@ static pawl_status add_counts(struct rows *rows,
         { PAWL_COUNT_BY_KIND, "kind" },
         { PAWL_COUNT_BY_ACTOR, "actor" },
     };
-    pawl_status status = PAWL_OK;
 
-    for (size_t i = 0; i < COUNT_OF(groups) && status == PAWL_OK; i++) {
+    for (size_t i = 0; i < COUNT_OF(groups); i++) {
         rows->what = groups[i].what;
-        rows->status = PAWL_OK;
-        status = pawl_ledger_counts(ledger, groups[i].by, filter, add_count, rows, rows->reterr);
-        status = rows->status == PAWL_OK ? status : rows->status;
+        TRY(pawl_ledger_counts(ledger, groups[i].by, filter, add_count, rows, rows->reterr));
+        TRY(rows->status);
     }
-    return status;
+    return PAWL_OK;
 }
 
 /* Of a file and what SQLite keeps beside it; 0 when the ledger is elsewhere. */
@@ -93,16 +91,15 @@ static pawl_status add_facts(const struct pawl__cli_run *run,
     TRY(pawl_ledger_get_head(ledger, &head, rows->reterr));
     TRY(pawl__cli_ledger_location(run, &location, rows->reterr));
     pawl__cli_ledger_head_text(&head, text);
-    pawl_status status =
-        add_row(rows, "latest_offset", pawl__cell_none(), pawl__cell_integer((int64_t)head.offset));
-    if (status == PAWL_OK && head.offset > 0) {
-        status = add_row(rows, "head", pawl__cell_text(pawl_view_of(text)), pawl__cell_none());
+    TRY(add_row(
+        rows, "latest_offset", pawl__cell_none(), pawl__cell_integer((int64_t)head.offset)));
+    if (head.offset > 0) {
+        TRY(add_row(rows, "head", pawl__cell_text(pawl_view_of(text)), pawl__cell_none()));
     }
     uint64_t bytes = bytes_of(location);
-    if (status == PAWL_OK && bytes > 0) {
-        status = add_row(rows, "bytes", pawl__cell_none(), pawl__cell_integer((int64_t)bytes));
-    }
-    return status;
+    return bytes == 0
+               ? PAWL_OK
+               : add_row(rows, "bytes", pawl__cell_none(), pawl__cell_integer((int64_t)bytes));
 }
 
 static pawl_status stats_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -132,14 +129,12 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_stats = {
         "counts. Keep the head somewhere else: 'pawl ledger verify --expect' proves later that it "
         "is still part of the chain.",
     .flags = FLAGS(LEDGER_FILTER_FLAGS),
-    .examples =
-        EXAMPLES({ .line = "pawl ledger append --data ./data --id e-1 --run village --turn 1 "
-                           "--kind say --actor ada --payload '\"hello\"' && pawl ledger stats "
-                           "--data ./data",
-                   .says = "what is in it",
-                   .runs = true },
-                 { .line = "pawl ledger stats --data ./data --since 1h --json",
-                   .says = "of the last hour, for a program" }),
+    .examples = EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND "pawl ledger stats "
+                                                         "--data ./data",
+                           .says = "what is in it",
+                           .runs = true },
+                         { .line = "pawl ledger stats --data ./data --since 1h --json",
+                           .says = "of the last hour, for a program" }),
     .run = stats_run,
     .only_prints = true,
 };
@@ -181,9 +176,9 @@ static pawl_status turns_run(struct pawl__cli_run *run, pawl_error *reterr)
 
     TRY(pawl__cli_ledger_open(run, LEDGER_TO_READ, &ledger, reterr));
     pawl__table_init(&rows.table, columns, COUNT_OF(columns), &options);
-    pawl_status status = pawl_ledger_turns(ledger, run_id, add_turn, &rows, reterr);
-    status = rows.status == PAWL_OK ? status : rows.status;
-    return status == PAWL_OK ? pawl__table_end(&rows.table, reterr) : status;
+    TRY(pawl_ledger_turns(ledger, run_id, add_turn, &rows, reterr));
+    TRY(rows.status);
+    return pawl__table_end(&rows.table, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_ledger_turns = {

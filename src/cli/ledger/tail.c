@@ -9,10 +9,9 @@
 #include "cli/frame/text.h"
 #include "cli/ledger/ledger.h"
 
-enum {
-    WAIT_MS = 5000
-}; /* between two looks when nothing comes; any event ends it at once. A server that
-                          * is away is named after it */
+/* Between two reads when no event comes; any event ends the wait at once. A server that is away is
+ * named after it. */
+enum { WAIT_MS = 5000 };
 
 /* Prints what there is, at most *left events. NOT_FOUND: nothing more for now. */
 static pawl_status print_there(const struct pawl__cli_run *run,
@@ -25,10 +24,7 @@ static pawl_status print_there(const struct pawl__cli_run *run,
 
     while (*left > 0 && !pawl__cli_interrupted()
            && (status = pawl_reader_next(reader, &event, reterr)) == PAWL_OK) {
-        status = pawl__cli_ledger_print(run, event, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(pawl__cli_ledger_print(run, event, reterr));
         (*left)--;
     }
     return status;
@@ -207,13 +203,11 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_show = {
     .description = "Prints the event with this offset or id as JSON. A number is taken for an "
                    "offset first. Exit code 3 when no event has it.",
     .operands = OPERANDS({ .name = "ID|OFFSET", .help = "Which event." }),
-    .examples =
-        EXAMPLES({ .line = "pawl ledger append --data ./data --id e-1 --run village --turn 1 "
-                           "--kind say --actor ada --payload '\"hello\"' && pawl ledger show "
-                           "--data ./data e-1",
-                   .says = "by id",
-                   .runs = true },
-                 { .line = "pawl ledger show --data ./data 12", .says = "by offset" }),
+    .examples = EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND "pawl ledger show "
+                                                         "--data ./data e-1",
+                           .says = "by id",
+                           .runs = true },
+                         { .line = "pawl ledger show --data ./data 12", .says = "by offset" }),
     .run = show_run,
     .only_prints = true,
 };

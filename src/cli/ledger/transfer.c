@@ -47,7 +47,6 @@ static pawl_status as_output(pawl_status status, pawl_error *reterr)
 static pawl_status export_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
-    AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(1 << 16);
     const char *given = pawl__cli_args_value(run->args, "format");
     const char *path = pawl__cli_args_operand(run->args, 0);
     pawl_file_format format = PAWL_FORMAT_JSONL;
@@ -70,13 +69,8 @@ static pawl_status export_run(struct pawl__cli_run *run, pawl_error *reterr)
     if (status != PAWL_OK || strcmp(path, "-") == 0) {
         return as_output(status, reterr);
     }
-    pawl__buf_add_format(&out, "{\"exported\":%llu}\n", (unsigned long long)count);
-    return pawl__cli_out_add(&out, reterr);
+    return pawl__cli_ledger_print_row(json_pack("{s:I}", "exported", (json_int_t)count), reterr);
 }
-
-#define APPEND                                                                                 \
-    "pawl ledger append --data ./data --id e-1 --run village --turn 1 --kind say --actor ada " \
-    "--payload '\"hello\"' >answers && "
 
 const struct pawl__cli_command pawl__cli_cmd_ledger_export = {
     .name = "export",
@@ -95,12 +89,13 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_export = {
                            .help = "Where to; '-' is standard output.",
                            .kind = VALUE_FILE,
                            .optional = true }),
-    .examples = EXAMPLES({ .line = APPEND "pawl ledger export --data ./data village.parquet",
-                           .says = "for analysis",
-                           .runs = true },
-                         { .line = "pawl ledger export --ledger a.db | pawl ledger import --ledger "
-                                   "postgres://pawl@db/pawl -",
-                           .says = "move a ledger" }),
+    .examples =
+        EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND "pawl ledger export --data ./data village.parquet",
+                   .says = "for analysis",
+                   .runs = true },
+                 { .line = "pawl ledger export --ledger a.db | pawl ledger import --ledger "
+                           "postgres://pawl@db/pawl -",
+                   .says = "move a ledger" }),
     .run = export_run,
     .only_prints = true,
 };
@@ -151,17 +146,6 @@ static pawl_status guess_format(const char *path, pawl_file_format *ret_format, 
     return PAWL_OK;
 }
 
-static pawl_status print_report(const pawl_import_report *report, pawl_error *reterr)
-{
-    AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(1 << 16);
-
-    pawl__buf_add_format(&out,
-                         "{\"appended\":%llu,\"duplicates\":%llu}\n",
-                         (unsigned long long)report->appended,
-                         (unsigned long long)report->duplicates);
-    return pawl__cli_out_add(&out, reterr);
-}
-
 static pawl_status import_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
@@ -169,29 +153,28 @@ static pawl_status import_run(struct pawl__cli_run *run, pawl_error *reterr)
     const char *given = pawl__cli_args_value(run->args, "format");
     pawl_import_report report = { 0 };
     pawl_file_format format;
-    pawl_status status = PAWL_OK;
 
     if (given != NULL) {
         format = format_of_name(given);
     } else {
-        status = guess_format(path, &format, reterr);
+        TRY(guess_format(path, &format, reterr));
     }
-    if (status == PAWL_OK) {
-        status = pawl__cli_ledger_open(run, LEDGER_TO_CREATE, &ledger, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__cli_ledger_open(run, LEDGER_TO_CREATE, &ledger, reterr));
     AUTO(pawl__cli_progress_done)
     struct pawl__cli_progress work =
         pawl__cli_progress_start(run, "import", format == PAWL_FORMAT_JSONL);
-    status =
+    pawl_status status =
         pawl_ledger_import(ledger, path, format, pawl__cli_progress_step, &work, &report, reterr);
     pawl__cli_progress_done(&work);
     if (status != PAWL_OK && report.appended + report.duplicates == 0) {
         return status;
     }
-    pawl_status printed = print_report(&report, status == PAWL_OK ? reterr : NULL);
+    json_t *row = json_pack("{s:I, s:I}",
+                            "appended",
+                            (json_int_t)report.appended,
+                            "duplicates",
+                            (json_int_t)report.duplicates);
+    pawl_status printed = pawl__cli_ledger_print_row(row, status == PAWL_OK ? reterr : NULL);
     return status == PAWL_OK ? printed : status;
 }
 
@@ -210,8 +193,9 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_import = {
                      .help = "What the file is; seen from it if it is left out.",
                      .choices = CHOICES("jsonl", "parquet", "seed") }),
     .operands = OPERANDS({ .name = "FILE", .help = "'-' is standard input.", .kind = VALUE_FILE }),
-    .examples = EXAMPLES({ .line = APPEND "pawl ledger export --data ./data | pawl ledger import "
-                                          "--data ./copy -",
+    .examples = EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND
+                           "pawl ledger export --data ./data | pawl ledger import "
+                           "--data ./copy -",
                            .says = "copy a ledger",
                            .runs = true },
                          { .line = "pawl ledger import --data ./data old-village.db",

@@ -7,7 +7,6 @@
 
 static pawl_status print_report(const pawl_verify_report *report, bool good, pawl_error *reterr)
 {
-    AUTO(pawl__buf_done) struct pawl__buf out = BUF_INIT(1 << 16);
     char head[LEDGER_HEAD_SIZE];
 
     pawl__cli_ledger_head_text(&report->verified, head);
@@ -33,8 +32,7 @@ static pawl_status print_report(const pawl_verify_report *report, bool good, paw
                                    head,
                                    "anchor_missing",
                                    (int)report->anchor_missing);
-    TRY(pawl__cli_out_add_json(&out, row, reterr));
-    return pawl__cli_out_add(&out, reterr);
+    return pawl__cli_ledger_print_row(row, reterr);
 }
 
 static pawl_status print_text(const pawl_verify_report *report, pawl_error *reterr)
@@ -86,7 +84,6 @@ static pawl_status verify_run(struct pawl__cli_run *run, pawl_error *reterr)
     pawl_ledger_head expected;
     const char *expect = pawl__cli_args_value(run->args, "expect");
     const char *resume = pawl__cli_args_value(run->args, "resume");
-    pawl_status status = PAWL_OK;
 
     if (expect != NULL) {
         TRY(pawl__cli_ledger_head_parse("expect", expect, &expected, reterr));
@@ -98,7 +95,7 @@ static pawl_status verify_run(struct pawl__cli_run *run, pawl_error *reterr)
     TRY(pawl__cli_ledger_open(run, LEDGER_TO_VERIFY, &ledger, reterr));
     options.progress = pawl__cli_progress_step;
     options.progress_context = &work;
-    status = pawl_ledger_verify(ledger, &options, &report, reterr);
+    pawl_status status = pawl_ledger_verify(ledger, &options, &report, reterr);
     pawl__cli_progress_done(&work);
     return conclude(run, &report, status, reterr);
 }
@@ -124,9 +121,7 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_verify = {
                      .value = "OFFSET:HASH",
                      .help = "Go on behind this head, which was verified before." }),
     .examples =
-        EXAMPLES({ .line = "pawl ledger append --data ./data --id e-1 --run village --turn 1 "
-                           "--kind say --actor ada --payload '\"hello\"' && pawl ledger "
-                           "verify --data ./data",
+        EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND "pawl ledger verify --data ./data",
                    .says = "everything",
                    .runs = true },
                  { .line = "pawl ledger verify --data ./data --expect 12:2c26b46b68ffc68ff99b"
