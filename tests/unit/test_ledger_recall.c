@@ -315,6 +315,19 @@ static void test_many_of_odd_length_are_ranked_as_by_hand(void **state)
     }
 }
 
+/* The cosine in plain C, one multiplication after the other: what the fast one is compared with. */
+static double similarity_plain(const float *query, pawl_view vector, size_t dimensions)
+{
+    double total = 0;
+
+    for (size_t i = 0; i < dimensions; i++) {
+        float y;
+        memcpy(&y, &vector.data[i * sizeof(float)], sizeof(y));
+        total += (double)query[i] * (double)y;
+    }
+    return total;
+}
+
 static void test_vectorised_and_plain_arithmetic_agree(void **state)
 {
     float values[DIMENSIONS * 2];
@@ -331,7 +344,7 @@ static void test_vectorised_and_plain_arithmetic_agree(void **state)
     for (size_t length = 1; length <= COUNT_OF(values); length++) {
         pawl_view vector = { unaligned + 1, length * sizeof(float) };
         double fast = pawl__ledger_recall_similarity(query, vector, length);
-        double plain = pawl__ledger_recall_similarity_plain(query, vector, length);
+        double plain = similarity_plain(query, vector, length);
         assert_true(fabs(fast - plain) < 1e-6);
     }
 }

@@ -1,5 +1,6 @@
 #include "ledger/core/event.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/core/argument.h"
@@ -304,6 +305,31 @@ void pawl__ledger_event_copy_to(const pawl_event *event, char *space, pawl_event
     copy_text(space, &next, event->kind, &ret_copy->kind);
     copy_text(space, &next, event->actor, &ret_copy->actor);
     copy_text(space, &next, event->payload, &ret_copy->payload);
+}
+
+/* The event first: freeing it frees its texts. */
+struct event_copy {
+    pawl_event event;
+    char texts[];
+};
+
+pawl_status pawl__ledger_event_copy_out(const pawl_event *event,
+                                        pawl_event **ret_event,
+                                        pawl_error *reterr)
+{
+    struct event_copy *copy = malloc(sizeof(*copy) + pawl__ledger_event_text_bytes(event));
+
+    if (copy == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an event");
+    }
+    pawl__ledger_event_copy_to(event, copy->texts, &copy->event);
+    *ret_event = &copy->event;
+    return PAWL_OK;
+}
+
+void pawl_event_free(pawl_event *event)
+{
+    free(event);
 }
 
 bool pawl__ledger_event_copy(struct pawl__arena *arena,

@@ -71,6 +71,11 @@ size_t pawl__ledger_event_text_bytes(const pawl_event *event);
 /* A copy whose texts stand in `space`, one behind the other. */
 void pawl__ledger_event_copy_to(const pawl_event *event, char *space, pawl_event *ret_copy);
 
+/* A copy in one allocation, which pawl_event_free frees. */
+PAWL_MUST_USE pawl_status pawl__ledger_event_copy_out(const pawl_event *event,
+                                                      pawl_event **ret_event,
+                                                      pawl_error *reterr);
+
 /* A copy whose texts live in the arena; false without memory. */
 PAWL_MUST_USE bool pawl__ledger_event_copy(struct pawl__arena *arena,
                                            const pawl_event *event,

@@ -1,6 +1,4 @@
 /* Single questions to a ledger. */
-#include <stdlib.h>
-
 #include "base/core/argument.h"
 #include "base/core/error.h"
 #include "base/thread/inside.h"
@@ -89,48 +87,30 @@ pawl_status pawl_ledger_counts(pawl_ledger *ledger,
 
 /* --- one event --- */
 
-/* The event first: freeing it frees its texts. */
-struct event_copy {
-    pawl_event event;
-    char texts[];
-};
+static void free_event(pawl_event **event)
+{
+    pawl_event_free(*event);
+}
 
 static pawl_status copy_event(void *context, const pawl_event *event, pawl_error *reterr)
 {
-    struct event_copy **ret_copy = context;
-    struct event_copy *copy = malloc(sizeof(*copy) + pawl__ledger_event_text_bytes(event));
-
-    if (copy == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an event");
-    }
-    pawl__ledger_event_copy_to(event, copy->texts, &copy->event);
-    *ret_copy = copy;
-    return PAWL_OK;
+    return pawl__ledger_event_copy_out(event, context, reterr);
 }
 
 pawl_status pawl_ledger_get(
     pawl_ledger *ledger, pawl_view id, uint64_t offset, pawl_event **ret_event, pawl_error *reterr)
 {
-    struct event_copy *copy = NULL;
+    AUTO(free_event) pawl_event *event = NULL;
 
     NEED(ledger, reterr);
     NEED(ret_event, reterr);
     if ((id.len == 0) == (offset == 0)) {
         return pawl__fail(reterr, PAWL_INVALID, "give an id or an offset, not both");
     }
-    pawl_status status = id.len == 0 ? PAWL_OK : pawl__ledger_event_check_name("id", id, reterr);
-    if (status == PAWL_OK) {
-        status = ledger->backend->ops->get(ledger->backend, id, offset, copy_event, &copy, reterr);
+    if (id.len > 0) {
+        TRY(pawl__ledger_event_check_name("id", id, reterr));
     }
-    if (status != PAWL_OK) {
-        free(copy);
-        return status;
-    }
-    *ret_event = &copy->event;
+    TRY(ledger->backend->ops->get(ledger->backend, id, offset, copy_event, &event, reterr));
+    *ret_event = STEAL(event);
     return PAWL_OK;
-}
-
-void pawl_event_free(pawl_event *event)
-{
-    free(event);
 }

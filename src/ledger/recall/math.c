@@ -97,16 +97,3 @@ double pawl__ledger_recall_similarity(const float *query, pawl_view vector, size
     REQUIRE(vector.len == dimensions * sizeof(float));
     return in_range(dot(query, vector.data, dimensions));
 }
-
-double pawl__ledger_recall_similarity_plain(const float *query, pawl_view vector, size_t dimensions)
-{
-    double total = 0;
-
-    REQUIRE(vector.len == dimensions * sizeof(float));
-    for (size_t i = 0; i < dimensions; i++) {
-        float y;
-        memcpy(&y, &vector.data[i * sizeof(float)], sizeof(y));
-        total += (double)query[i] * (double)y;
-    }
-    return in_range(total);
-}

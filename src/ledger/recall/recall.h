@@ -17,11 +17,6 @@ PAWL_MUST_USE pawl_status pawl__ledger_recall_check(uint64_t offset,
  * address) and has the right length. */
 double pawl__ledger_recall_similarity(const float *query, pawl_view vector, size_t dimensions);
 
-/* The same in plain C, one multiplication after the other: what tests and benches compare with. */
-double pawl__ledger_recall_similarity_plain(const float *query,
-                                            pawl_view vector,
-                                            size_t dimensions);
-
 /* The best `cap` of what was offered, ties by lower offset. */
 struct recall_top {
     pawl_recalled *entries; /* a heap whose root is the worst; `cap` of them, at least one */

@@ -346,31 +346,26 @@ static pawl_status prune(const struct pruning *pruning, uint32_t *ret_removed, p
     AUTO(pawl__ledger_snapshot_offsets_free) uint64_t *offsets = NULL;
     size_t count = 0;
     uint32_t good = 0;
-    uint32_t removed = 0;
 
-    pawl_status status =
-        pawl__ledger_snapshot_offsets(pruning->directory, &offsets, &count, reterr);
+    *ret_removed = 0;
+    TRY(pawl__ledger_snapshot_offsets(pruning->directory, &offsets, &count, reterr));
     if (count <= pruning->keep) {
-        count = 0; /* none can go: do not look at them */
+        return PAWL_OK; /* none can go: do not look at them */
     }
-    for (size_t i = 0; status == PAWL_OK && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         AUTO(pawl__text_free)
         char *path = pawl__ledger_snapshot_path(pruning->directory, offsets[i]);
         if (path == NULL) {
             return no_memory(reterr);
         }
         if (good < pruning->keep) {
-            status = count_good(pruning, path, offsets[i], &good, reterr);
+            TRY(count_good(pruning, path, offsets[i], &good, reterr));
         } else if (is_ours(path)) {
-            status = remove_snapshot(path, reterr);
-            removed += status == PAWL_OK;
+            TRY(remove_snapshot(path, reterr));
+            ++*ret_removed;
         }
     }
-    if (status == PAWL_OK && removed > 0) {
-        status = pawl__fs_sync_dir(pruning->directory, reterr);
-    }
-    *ret_removed = removed;
-    return status;
+    return *ret_removed > 0 ? pawl__fs_sync_dir(pruning->directory, reterr) : PAWL_OK;
 }
 
 pawl_status pawl_snapshot_prune(const char *directory,

@@ -195,8 +195,8 @@ static pawl_status restore_and_compare(pawl_ledger *handle,
     if (name == NULL) {
         return no_memory(reterr);
     }
-    pawl_status status = pawl__ledger_scratch_make(name, &scratch, reterr);
-    struct ledger_restore restore = {
+    TRY(pawl__ledger_scratch_make(name, &scratch, reterr));
+    const struct ledger_restore restore = {
         .snapshot = proof->snapshot,
         .tail = ledger,
         .up_to = head.offset,
@@ -204,16 +204,12 @@ static pawl_status restore_and_compare(pawl_ledger *handle,
         .scratch = &scratch,
         .stage = &stage,
     };
-    if (status == PAWL_OK) {
-        status = pawl__ledger_restore_into(&restore, &restored, reterr);
-    }
+    pawl_status status = pawl__ledger_restore_into(&restore, &restored, reterr);
     /* Of another ledger, no ledger at all, or empty: whatever is in that file, it is no backup. */
     if (status == PAWL_CONFLICT || status == PAWL_INVALID || status == PAWL_NOT_FOUND) {
         return pawl__fail_context(reterr, PAWL_CORRUPT, "no proof");
     }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(status);
     if (restored.head.offset != head.offset
         || !pawl__ledger_chain_hash_equal(restored.head.hash, head.hash)) {
         return pawl__fail(reterr,

@@ -61,37 +61,7 @@ static pawl_status fail_for_tail(struct ledger_restored *restored,
     return pawl__fail_context(reterr, status, "the tail");
 }
 
-static pawl_status append_tail(const struct ledger_restore *restore,
-                               uint64_t from,
-                               uint64_t up_to,
-                               pawl_error *reterr)
-{
-    AUTO(pawl__ledger_backend_close) struct ledger_backend *target = NULL;
-    AUTO(pawl__text_free) char *name = strdup(restore->scratch->path);
-    pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
-    struct pawl__location location = {
-        .scheme = PAWL__AT_SQLITE,
-        .path = name,
-        .durability_normal = true, /* synced when it is published */
-    };
-
-    if (name == NULL) {
-        return no_memory(reterr);
-    }
-    options.must_exist = true;
-    TRY(pawl__ledger_sqlite_open(&location, &options, &target, reterr));
-    struct ledger_copy copy = {
-        .source = restore->tail,
-        .target = target,
-        .from = from,
-        .up_to = up_to,
-        .stage = restore->stage,
-    };
-    TRY(pawl__ledger_copy_events(&copy, reterr));
-    return pawl__ledger_sqlite_flush(target, reterr);
-}
-
-/* What is wrong behind the snapshot came with the tail. */
+/* What is wrong after the snapshot came with the tail. */
 static pawl_status verify_restored(const struct ledger_restore *restore,
                                    struct ledger_restored *restored,
                                    pawl_error *reterr)
@@ -185,23 +155,25 @@ pawl_status pawl__ledger_restore_into(const struct ledger_restore *restore,
     pawl_ledger_head tail_head = { 0 };
 
     *ret_restored = (struct ledger_restored){ .advice = another_snapshot };
-    pawl_status status = pawl__ledger_snapshot_open(restore->snapshot, &source, reterr);
-    if (status == PAWL_OK) {
-        status = check_sources(restore, source, ret_restored, &tail_head, reterr);
+    TRY(pawl__ledger_snapshot_open(restore->snapshot, &source, reterr));
+    TRY(check_sources(restore, source, ret_restored, &tail_head, reterr));
+    pawl__ledger_stage_next(restore->stage, RESTORE_PART);
+    TRY(source->ops->copy_to(source, path, pawl__ledger_stage_tell, restore->stage, reterr));
+    pawl__ledger_stage_next(restore->stage, RESTORE_PART);
+    const struct ledger_copy copy = {
+        .source = restore->tail,
+        .from = ret_restored->snapshot.offset,
+        .up_to = restore->up_to == 0 ? tail_head.offset : MIN(restore->up_to, tail_head.offset),
+        .stage = restore->stage,
+    };
+    if (copy.up_to > copy.from) {
+        pawl_status status = pawl__ledger_copy_into(path, &copy, reterr);
+        if (status != PAWL_OK) {
+            return fail_for_tail(ret_restored, status, reterr);
+        }
     }
     pawl__ledger_stage_next(restore->stage, RESTORE_PART);
-    if (status == PAWL_OK) {
-        status =
-            source->ops->copy_to(source, path, pawl__ledger_stage_tell, restore->stage, reterr);
-    }
-    pawl__ledger_stage_next(restore->stage, RESTORE_PART);
-    uint64_t end = restore->up_to == 0 ? tail_head.offset : MIN(restore->up_to, tail_head.offset);
-    if (status == PAWL_OK && end > ret_restored->snapshot.offset) {
-        status = append_tail(restore, ret_restored->snapshot.offset, end, reterr);
-        status = status == PAWL_OK ? status : fail_for_tail(ret_restored, status, reterr);
-    }
-    pawl__ledger_stage_next(restore->stage, RESTORE_PART);
-    return status == PAWL_OK ? verify_restored(restore, ret_restored, reterr) : status;
+    return verify_restored(restore, ret_restored, reterr);
 }
 
 /* --- names --- */
@@ -351,13 +323,10 @@ static pawl_status restore(const char *snapshot,
     if (status == PAWL_CORRUPT) {
         return pawl__fail_advise(reterr, status, "%s", restored.advice);
     }
-    if (status == PAWL_OK) {
-        status = publish(&scratch, choice.path, target, &path, reterr);
-    }
-    if (status == PAWL_OK) {
-        fill_restored(&choice, path, &restored, ret_restored);
-    }
-    return status;
+    TRY(status);
+    TRY(publish(&scratch, choice.path, target, &path, reterr));
+    fill_restored(&choice, path, &restored, ret_restored);
+    return PAWL_OK;
 }
 
 static pawl_status check_texts(const pawl_restore_options *options, pawl_error *reterr)

@@ -179,30 +179,11 @@ static pawl_status fill(struct ledger_backend *source,
                         struct ledger_stage *stage,
                         pawl_error *reterr)
 {
-    AUTO(pawl__ledger_backend_close) struct ledger_backend *target = NULL;
-    AUTO(pawl__text_free) char *name = strdup(path);
-    pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
-    /* It counts for nothing until it is published, and is synced then. */
-    struct pawl__location location = {
-        .scheme = PAWL__AT_SQLITE,
-        .path = name,
-        .durability_normal = true,
-    };
     pawl_ledger_head head;
 
-    if (name == NULL) {
-        return no_memory(reterr);
-    }
     TRY(source->ops->head(source, &head, reterr));
-    TRY(pawl__ledger_sqlite_open(&location, &options, &target, reterr));
-    struct ledger_copy copy = {
-        .source = source,
-        .target = target,
-        .up_to = head.offset,
-        .stage = stage,
-    };
-    TRY(pawl__ledger_copy_events(&copy, reterr));
-    return pawl__ledger_sqlite_flush(target, reterr);
+    const struct ledger_copy copy = { .source = source, .up_to = head.offset, .stage = stage };
+    return pawl__ledger_copy_into(path, &copy, reterr);
 }
 
 pawl_status pawl__ledger_snapshot_make(struct ledger_backend *source,

@@ -15,16 +15,17 @@ void pawl__ledger_backend_close(struct ledger_backend **backend); /* for AUTO; N
 
 struct ledger_copy {
     struct ledger_backend *source;
-    struct ledger_backend *target; /* holds the events up to `from` already */
-    uint64_t from;
+    uint64_t from;  /* the target holds the events up to this one */
     uint64_t up_to; /* as of this offset, whatever was appended since */
     struct ledger_stage *stage;
 };
 
-/* Brings events with their offsets and hashes, the rows of turns as they were then, and embeddings
- * into the target. Nothing is checked: verify the result. */
-PAWL_MUST_USE pawl_status pawl__ledger_copy_events(const struct ledger_copy *copy,
-                                                   pawl_error *reterr);
+/* Copies events with their offsets and hashes, the rows of turns as they were then, and embeddings into
+ * a SQLite file, which is empty or a ledger. Nothing is checked: verify the result. The file is not
+ * synced: it counts for nothing until it is published. */
+PAWL_MUST_USE pawl_status pawl__ledger_copy_into(const char *path,
+                                                 const struct ledger_copy *copy,
+                                                 pawl_error *reterr);
 
 /* --- snapshot.c --- */
 

@@ -1,3 +1,6 @@
+#include <string.h>
+
+#include "base/core/buf.h"
 #include "base/core/error.h"
 #include "ledger/snapshot/snapshot.h"
 
@@ -6,6 +9,7 @@ enum { PAGE_EVENTS = 1024, COMMIT_ROWS = 10000 };
 
 struct work {
     const struct ledger_copy *copy;
+    struct ledger_backend *target;
     bool writing;          /* a transaction of the target is open, ... */
     size_t rows;           /* ... with so many rows ... */
     size_t bytes;          /* ... and bytes */
@@ -16,7 +20,7 @@ struct work {
 
 static pawl_status begin(struct work *work, pawl_error *reterr)
 {
-    struct ledger_backend *target = work->copy->target;
+    struct ledger_backend *target = work->target;
     pawl_ledger_head head;
 
     if (work->writing) {
@@ -31,7 +35,7 @@ static pawl_status begin(struct work *work, pawl_error *reterr)
 
 static pawl_status commit(struct work *work, pawl_error *reterr)
 {
-    struct ledger_backend *target = work->copy->target;
+    struct ledger_backend *target = work->target;
 
     if (!work->writing) {
         return PAWL_OK;
@@ -52,7 +56,7 @@ static pawl_status wrote(struct work *work, size_t bytes, pawl_error *reterr)
 static pawl_status copy_event(void *context, const pawl_event *event, pawl_error *reterr)
 {
     struct work *work = context;
-    struct ledger_backend *target = work->copy->target;
+    struct ledger_backend *target = work->target;
 
     if (event->offset != work->head.offset + 1) {
         return pawl__fail(reterr,
@@ -99,7 +103,7 @@ static pawl_status copy_events(struct work *work, pawl_error *reterr)
 
 static pawl_status put_turn(struct work *work, const pawl_turn_info *info, pawl_error *reterr)
 {
-    struct ledger_backend *target = work->copy->target;
+    struct ledger_backend *target = work->target;
     bool ended = info->end_offset != 0 && info->end_offset <= work->copy->up_to;
     struct ledger_turn turn = {
         .run_id = info->run_id,
@@ -149,7 +153,7 @@ static pawl_status copy_embedding(void *context,
                                   pawl_error *reterr)
 {
     struct work *work = context;
-    struct ledger_backend *target = work->copy->target;
+    struct ledger_backend *target = work->target;
 
     if (offset > work->copy->up_to) {
         return PAWL_OK;
@@ -159,22 +163,38 @@ static pawl_status copy_embedding(void *context,
     return wrote(work, vector.len, reterr);
 }
 
-pawl_status pawl__ledger_copy_events(const struct ledger_copy *copy, pawl_error *reterr)
+static pawl_status copy_all(struct work *work, pawl_error *reterr)
 {
-    struct work work = { .copy = copy, .head = { .offset = copy->from } };
-    struct ledger_backend *source = copy->source;
+    struct ledger_backend *source = work->copy->source;
 
-    pawl_status status = copy_events(&work, reterr);
-    if (status == PAWL_OK) {
-        status = copy_turns(&work, reterr);
+    TRY(copy_events(work, reterr));
+    TRY(copy_turns(work, reterr));
+    TRY(source->ops->embeddings(source, NULL, copy_embedding, work, reterr));
+    return commit(work, reterr);
+}
+
+pawl_status pawl__ledger_copy_into(const char *path,
+                                   const struct ledger_copy *copy,
+                                   pawl_error *reterr)
+{
+    AUTO(pawl__ledger_backend_close) struct ledger_backend *target = NULL;
+    AUTO(pawl__text_free) char *name = strdup(path);
+    pawl_ledger_options options = PAWL_LEDGER_OPTIONS_INIT;
+    const struct pawl__location location = {
+        .scheme = PAWL__AT_SQLITE,
+        .path = name,
+        .durability_normal = true,
+    };
+
+    if (name == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
     }
-    if (status == PAWL_OK) {
-        status = source->ops->embeddings(source, NULL, copy_embedding, &work, reterr);
+    options.must_exist = copy->from > 0;
+    TRY(pawl__ledger_sqlite_open(&location, &options, &target, reterr));
+    struct work work = { .copy = copy, .target = target, .head = { .offset = copy->from } };
+    pawl_status status = copy_all(&work, reterr);
+    if (work.writing) {
+        target->ops->rollback(target);
     }
-    if (status == PAWL_OK) {
-        status = commit(&work, reterr);
-    } else if (work.writing) {
-        copy->target->ops->rollback(copy->target);
-    }
-    return status;
+    return status == PAWL_OK ? pawl__ledger_sqlite_flush(target, reterr) : status;
 }

@@ -59,12 +59,17 @@ static pawl_status fail_here(const struct split *split, const char *what)
                       ended ? "it ends here" : what);
 }
 
-/* The next byte behind white space; 0 at the end, since NUL bytes were refused before. */
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* The next byte after white space; 0 at the end, since NUL bytes were refused before. */
 static char peek(struct split *split)
 {
     for (; split->at < split->text.len; split->at++) {
         char c = split->text.data[split->at];
-        if (c != ' ' && c != '\t' && c != '\n' && c != '\r') {
+        if (!is_space(c)) {
             return c;
         }
     }
@@ -120,7 +125,7 @@ static bool skip_value(struct split *split)
 
 static pawl_view trimmed(pawl_view text)
 {
-    while (text.len > 0 && strchr(" \t\r\n", text.data[text.len - 1]) != NULL) {
+    while (text.len > 0 && is_space(text.data[text.len - 1])) {
         text.len--;
     }
     return text;
@@ -431,11 +436,6 @@ pawl_status pawl__ledger_event_read_json(pawl_view json,
 
 /* --- writing --- */
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
 /* White space around a payload, and line breaks in it, do not survive in a line. */
 static bool fits_a_line(pawl_view payload)
 {
@@ -508,23 +508,6 @@ pawl_status pawl__ledger_event_add_json(const pawl_event *event,
 
 /* --- the public pair --- */
 
-struct event_copy {
-    pawl_event event; /* first: freeing it frees its texts */
-    char texts[];
-};
-
-static pawl_status copy_out(const pawl_event *event, pawl_event **ret_event, pawl_error *reterr)
-{
-    struct event_copy *copy = malloc(sizeof(*copy) + pawl__ledger_event_text_bytes(event));
-
-    if (copy == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for an event");
-    }
-    pawl__ledger_event_copy_to(event, copy->texts, &copy->event);
-    *ret_event = &copy->event;
-    return PAWL_OK;
-}
-
 pawl_status pawl_event_from_json(pawl_view json,
                                  const pawl_event *defaults,
                                  pawl_event **ret_event,
@@ -541,7 +524,7 @@ pawl_status pawl_event_from_json(pawl_view json,
         return pawl__fail_context(reterr, status, "defaults");
     }
     TRY(pawl__ledger_event_read_json(json, defaults, &arena, &event, reterr));
-    return copy_out(&event, ret_event, reterr);
+    return pawl__ledger_event_copy_out(&event, ret_event, reterr);
 }
 
 pawl_status pawl_event_to_json(const pawl_event *event,

@@ -51,13 +51,9 @@ static pawl_status walk(struct ledger_export *export,
             TRY(pawl__ledger_progress_tell(&export->progress, event->offset, total, reterr));
         }
     }
-    if (status == PAWL_NOT_FOUND) {
-        return pawl__ledger_progress_tell(&export->progress, total, total, reterr);
-    }
-    if (reterr != NULL) {
-        *reterr = end;
-    }
-    return status;
+    return status == PAWL_NOT_FOUND
+               ? pawl__ledger_progress_tell(&export->progress, total, total, reterr)
+               : pawl__fail_with(reterr, status, &end);
 }
 
 pawl_status pawl__ledger_export_each(struct ledger_export *export,

@@ -50,9 +50,7 @@ static pawl_status append_range(struct ledger_import *import,
         return PAWL_OK;
     }
     if (count == 1 || (status != PAWL_INVALID && status != PAWL_CONFLICT)) {
-        if (reterr != NULL) {
-            *reterr = refused;
-        }
+        (void)pawl__fail_with(reterr, status, &refused);
         return fail_at(import, import->places[from], status, reterr);
     }
     size_t half = count / 2;
@@ -97,13 +95,8 @@ pawl_status pawl__ledger_import_stop(struct ledger_import *import,
     pawl_error earlier = PAWL_ERROR_INIT;
     pawl_status flushed = pawl__ledger_import_flush(import, &earlier);
 
-    if (flushed != PAWL_OK) { /* it came first */
-        if (reterr != NULL) {
-            *reterr = earlier;
-        }
-        return flushed;
-    }
-    return fail_at(import, place, status, reterr);
+    return flushed != PAWL_OK ? pawl__fail_with(reterr, flushed, &earlier) /* it came first */
+                              : fail_at(import, place, status, reterr);
 }
 
 /* --- JSONL --- */
@@ -164,13 +157,7 @@ static pawl_status import_lines(struct ledger_import *import, int fd, pawl_error
         }
     }
     TRY(pawl__ledger_import_flush(import, reterr));
-    if (status == PAWL_NOT_FOUND) {
-        return PAWL_OK;
-    }
-    if (reterr != NULL) {
-        *reterr = end;
-    }
-    return status;
+    return status == PAWL_NOT_FOUND ? PAWL_OK : pawl__fail_with(reterr, status, &end);
 }
 
 static pawl_status import_jsonl(struct ledger_import *import, const char *path, pawl_error *reterr)

@@ -65,12 +65,18 @@ static pawl_status bad_as(struct walk *walk,
                           : pawl__fail_advise(reterr, PAWL_CORRUPT, "%s", advice + strlen("; "));
 }
 
-static pawl_status hand_on(const pawl_error *error, pawl_error *reterr)
+/* What a check found: CORRUPT is reported at the offset, anything else is handed on. */
+static pawl_status conclude(struct walk *walk,
+                            pawl_status status,
+                            uint64_t bad,
+                            const pawl_error *error,
+                            pawl_error *reterr)
 {
-    if (reterr != NULL) {
-        *reterr = *error;
+    if (status == PAWL_OK) {
+        return PAWL_OK;
     }
-    return error->status;
+    return status == PAWL_CORRUPT ? bad_as(walk, bad, error, reterr)
+                                  : pawl__fail_with(reterr, status, error);
 }
 
 /* What is wrong, and not at an offset. */
@@ -79,7 +85,7 @@ static pawl_status bad_beside(struct walk *walk, const pawl_error *error, pawl_e
     if (error->status == PAWL_CORRUPT) {
         snprintf(walk->report.what, sizeof(walk->report.what), "%.150s", error->message);
     }
-    return hand_on(error, reterr);
+    return pawl__fail_with(reterr, error->status, error);
 }
 
 /* --- heads that were noted --- */
@@ -197,12 +203,7 @@ static pawl_status check_outside(struct walk *walk, bool before, pawl_error *ret
         }
         pawl_status status = pawl__ledger_verify_contains(
             walk->backend, &witness->head, witness->whose, &bad, &error);
-        if (status == PAWL_CORRUPT) {
-            return bad_as(walk, bad, &error, reterr);
-        }
-        if (status != PAWL_OK) {
-            return hand_on(&error, reterr);
-        }
+        TRY(conclude(walk, status, bad, &error, reterr));
     }
     return PAWL_OK;
 }
@@ -313,7 +314,7 @@ static pawl_status walk_page(struct walk *walk, pawl_error *reterr)
         return bad_as(walk, walk->report.verified.offset + 1, &error, reterr);
     }
     if (status != PAWL_OK) {
-        return hand_on(&error, reterr);
+        return pawl__fail_with(reterr, status, &error);
     }
     if (walk->report.verified.offset == query.from) {
         pawl_status cut = bad_at(walk,
@@ -342,10 +343,7 @@ static pawl_status check_turns(struct walk *walk, pawl_error *reterr)
     pawl_status status = pawl__ledger_verify_turn_rows(
         walk->backend, &walk->turns, walk->options.from.offset, walk->end.offset, &bad, &error);
 
-    if (status == PAWL_CORRUPT) {
-        return bad_as(walk, bad, &error, reterr);
-    }
-    return status == PAWL_OK ? PAWL_OK : hand_on(&error, reterr);
+    return conclude(walk, status, bad, &error, reterr);
 }
 
 static pawl_status check_indexes(struct walk *walk, pawl_error *reterr)
@@ -362,17 +360,16 @@ static pawl_status check_indexes(struct walk *walk, pawl_error *reterr)
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = pawl__ledger_verify_indexes(&check, &bad, &error);
 
-    if (status == PAWL_CORRUPT) {
-        status = bad_as(walk, bad, &error, reterr);
-        return pawl__fail_advise(reterr,
-                                 status,
-                                 "stop the writers, run `sqlite3 FILE REINDEX`, "
-                                 "then `pawl ledger verify` again");
-    }
-    if (status == PAWL_CANCELLED) { /* nothing behind the beginning was compared in full */
+    if (status == PAWL_CANCELLED) { /* nothing after the beginning was compared in full */
         walk->report.verified = walk->options.from;
     }
-    return status == PAWL_OK ? PAWL_OK : hand_on(&error, reterr);
+    status = conclude(walk, status, bad, &error, reterr);
+    return status == PAWL_CORRUPT
+               ? pawl__fail_advise(reterr,
+                                   status,
+                                   "stop the writers, run `sqlite3 FILE REINDEX`, "
+                                   "then `pawl ledger verify` again")
+               : status;
 }
 
 /* --- the whole --- */
@@ -390,19 +387,13 @@ static pawl_status set_out(struct walk *walk, pawl_error *reterr)
     pawl_ledger_head anchor = { 0 };
     pawl_status status = read_anchor(walk->backend, &anchor, &walk->anchor);
 
+    if (status != PAWL_OK && status != PAWL_CORRUPT) { /* the walk does without a damaged one */
+        return pawl__fail_with(reterr, status, &walk->anchor);
+    }
+    status = walk->backend->ops->head(walk->backend, &walk->end, reterr);
     if (status == PAWL_CORRUPT) {
-        status = PAWL_OK; /* the walk does without */
+        walk->end.offset = INT64_MAX; /* the walk finds the place */
     } else if (status != PAWL_OK) {
-        return hand_on(&walk->anchor, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = walk->backend->ops->head(walk->backend, &walk->end, reterr);
-        if (status == PAWL_CORRUPT) {
-            walk->end.offset = INT64_MAX; /* the walk finds the place */
-            status = PAWL_OK;
-        }
-    }
-    if (status != PAWL_OK) {
         return status;
     }
     if (walk->options.from.offset > 0) {
@@ -427,13 +418,10 @@ static pawl_status check_ends(struct walk *walk, pawl_error *reterr)
 
     TRY(check_outside(walk, false, reterr));
     pawl_status status = check_store(walk->backend, &bad, &error);
-    if (status == PAWL_CORRUPT) {
-        if (bad == 1) {
-            walk->report.verified = (pawl_ledger_head){ 0 };
-        }
-        return bad_as(walk, bad, &error, reterr);
+    if (status == PAWL_CORRUPT && bad == 1) {
+        walk->report.verified = (pawl_ledger_head){ 0 };
     }
-    return status == PAWL_OK ? PAWL_OK : hand_on(&error, reterr);
+    return conclude(walk, status, bad, &error, reterr);
 }
 
 static pawl_status check_schema(struct walk *walk, pawl_error *reterr)
@@ -459,10 +447,7 @@ static pawl_status verify(struct walk *walk, pawl_error *reterr)
     TRY(check_turns(walk, reterr));
     TRY(check_schema(walk, reterr));
     TRY(check_indexes(walk, reterr));
-    if (walk->anchor.status == PAWL_CORRUPT) {
-        return bad_beside(walk, &walk->anchor, reterr);
-    }
-    return PAWL_OK;
+    return walk->anchor.status == PAWL_CORRUPT ? bad_beside(walk, &walk->anchor, reterr) : PAWL_OK;
 }
 
 pawl_status pawl__ledger_verify_chain(struct ledger_backend *backend,
@@ -482,7 +467,7 @@ pawl_status pawl__ledger_verify_chain(struct ledger_backend *backend,
     }
     if (status != PAWL_OK) {
         snprintf(walk.report.what, sizeof(walk.report.what), "%.150s", error.message);
-        (void)hand_on(&error, reterr);
+        (void)pawl__fail_with(reterr, status, &error);
     } else {
         status = verify(&walk, reterr);
     }
