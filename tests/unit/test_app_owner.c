@@ -315,6 +315,47 @@ static void test_a_lease_is_renewed_while_its_owner_lives(void **state)
     pawl__app_store_close(store);
 }
 
+static pawl_status put_x(struct app_postgres *store, pawl_error *reterr)
+{
+    struct app_key key = pawl__app_key_plog(1, 0, 1);
+    const struct app_entry entry = {
+        APP_PLOG, APP_PUT, pawl__app_key_view(&key), pawl_view_of("x")
+    };
+
+    return store->base.ops->write(&store->base, &entry, 1, reterr);
+}
+
+static void await_put(struct app_fixture *f, struct app_postgres *store, pawl_status wanted)
+{
+    int64_t deadline_ns = in_ms(APP_PATIENCE_MS);
+
+    while (put_x(store, &f->error) != wanted) {
+        assert_true(pawl__monotonic_ns(pawl__clock_real()) < deadline_ns);
+    }
+}
+
+/* Every statement reports success. */
+static void test_a_trigger_that_deletes_what_was_written_is_found_while_the_store_is_open(
+    void **state)
+{
+    struct app_fixture *f = *state;
+    const struct app_store_options options = { .app_id = 1, .app_name = "orders", .lease_ms = 600 };
+    struct app_store *store = NULL;
+
+    assert_ok(pawl__app_store_open(f->location, &options, &store, &f->error), &f->error);
+    assert_ok(put_x((struct app_postgres *)store, &f->error), &f->error);
+    pg_admin(&app_server,
+             "CREATE FUNCTION eve() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN"
+             " DELETE FROM app_entries WHERE key = NEW.key; RETURN NULL; END$$;"
+             "CREATE TRIGGER eve AFTER INSERT OR UPDATE ON app_entries FOR EACH ROW"
+             " EXECUTE FUNCTION eve()");
+    await_put(f, (struct app_postgres *)store, PAWL_CORRUPT);
+    assert_message(&f->error, "a trigger that is not pawl's, 'eve' on 'app_entries'");
+    pg_admin(&app_server, "DROP FUNCTION eve CASCADE");
+    await_put(f, (struct app_postgres *)store, PAWL_OK);
+    pawl__app_store_close(store);
+}
+
 static void test_a_lease_is_renewed_while_commands_have_all_connections(void **state)
 {
     struct app_fixture *f = *state;
@@ -515,6 +556,7 @@ int main(void)
         APP_TEST(test_an_owner_that_stands_still_loses_its_lease),
         APP_TEST(test_a_lease_that_ran_out_stays_with_its_owner_while_nobody_else_wants_it),
         APP_TEST(test_a_lease_is_renewed_while_its_owner_lives),
+        APP_TEST(test_a_trigger_that_deletes_what_was_written_is_found_while_the_store_is_open),
         APP_TEST(test_a_lease_is_renewed_while_commands_have_all_connections),
         APP_TEST(test_an_owner_that_was_stopped_while_it_opened_loses_its_lease),
         APP_TEST(test_an_owner_that_is_just_taking_an_application_is_not_ended),

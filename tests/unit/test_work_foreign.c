@@ -337,6 +337,26 @@ static void test_items_that_a_foreign_trigger_drops_are_not_taken_for_submitted(
     assert_ok(submit_after(f, "a", "T", NULL), &f->err);
 }
 
+/* Every statement reports success, so only the sweep finds it. */
+static void test_a_sweep_finds_a_trigger_that_was_planted_while_the_store_is_open(void **state)
+{
+    struct work_fixture *f = *state;
+
+    if (!work_is(f, "postgres")) {
+        return;
+    }
+    make_task(f, "T");
+    assert_int_equal(sweep(f).due, 0);
+    work_sql(f,
+             "CREATE FUNCTION eve() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN"
+             " DELETE FROM work_items WHERE work_item_id = NEW.work_item_id; RETURN NULL; END$$;"
+             "CREATE TRIGGER eve AFTER INSERT ON work_items FOR EACH ROW EXECUTE FUNCTION eve()");
+    assert_status(pawl_work_sweep(f->work, NULL, &f->err), PAWL_CORRUPT, &f->err);
+    assert_message(&f->err, "a trigger that is not pawl's, 'eve' on 'work_items'");
+    work_sql(f, "DROP FUNCTION eve CASCADE");
+    assert_int_equal(sweep(f).due, 0);
+}
+
 static void test_a_session_without_triggers_is_refused(void **state)
 {
     struct work_fixture *f = *state;
@@ -366,6 +386,7 @@ int main(int argc, char **argv)
         work_test(test_a_trigger_that_is_called_like_a_table_of_ours_is_refused),
         work_test(test_a_schema_that_has_our_names_only_is_refused),
         work_test(test_items_that_a_foreign_trigger_drops_are_not_taken_for_submitted),
+        work_test(test_a_sweep_finds_a_trigger_that_was_planted_while_the_store_is_open),
         work_test(test_a_session_without_triggers_is_refused),
         work_test(test_a_column_and_an_index_of_the_users_are_accepted),
         work_test(test_the_store_lets_happen_what_is_in_the_table_and_nothing_else),

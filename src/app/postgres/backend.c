@@ -63,6 +63,34 @@ void pawl__app_pg_add_orphan(struct app_postgres *self, int64_t session)
     pawl__unlock(&self->lock);
 }
 
+/* An AFTER trigger can delete the rows of a write that reports success, so what is answered meanwhile is at risk:
+ * until the next renewal of the lease. */
+pawl_status pawl__app_pg_check_schema(struct app_postgres *self,
+                                      struct pawl__pg *pg,
+                                      pawl_error *reterr)
+{
+    pawl_error error = PAWL_ERROR_INIT;
+    pawl_status status = pawl__pg_check_schema(pg, &pawl__schema_postgres_app, &error);
+
+    if (status != PAWL_OK && status != PAWL_CORRUPT) {
+        return pawl__fail_with(reterr, status, &error);
+    }
+    pawl__lock(&self->lock);
+    bool is_news = status != self->altered.status;
+    self->altered = error;
+    pawl__unlock(&self->lock);
+    return is_news && status == PAWL_CORRUPT ? pawl__fail_with(reterr, status, &error) : PAWL_OK;
+}
+
+pawl_status pawl__app_pg_unaltered(struct app_postgres *self, pawl_error *reterr)
+{
+    pawl__lock(&self->lock);
+    pawl_status status = self->altered.status;
+    status = status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &self->altered);
+    pawl__unlock(&self->lock);
+    return status;
+}
+
 static pawl_status end_orphans_locked(struct app_postgres *self,
                                       struct pawl__pg *pg,
                                       pawl_error *reterr) REQUIRES_LOCK(self->lock)

@@ -13,10 +13,12 @@
 
 struct app_postgres {
     struct app_store base;
-    struct pawl__lock lock; /* covers orphans */
+    struct pawl__lock lock; /* covers orphans and altered */
     bool lock_ready;
     int64_t orphans[PAWL__PG_POOL_MAX]; /* sessions that may still commit what we lost sight of */
     size_t orphan_count;
+    pawl_error
+        altered; /* what the schema has that is not ours, as of the last renewal of the lease */
     atomic_bool lost; /* another process has it now */
     struct app_lease lease;
     uint32_t app;
@@ -38,6 +40,15 @@ pawl_status pawl__app_pg_failed(struct app_postgres *self, pawl_status status, p
 
 /* This session was writing when the link to it was lost. */
 void pawl__app_pg_add_orphan(struct app_postgres *self, int64_t session);
+
+/* Compares the schema; from here on writes fail as long as somebody has put a trigger or rule on our tables.
+ * CORRUPT names it when that is news. */
+PAWL_MUST_USE pawl_status pawl__app_pg_check_schema(struct app_postgres *self,
+                                                    struct pawl__pg *pg,
+                                                    pawl_error *reterr);
+
+/* What that found last. */
+PAWL_MUST_USE pawl_status pawl__app_pg_unaltered(struct app_postgres *self, pawl_error *reterr);
 
 /* rows.c */
 app_get_many_fn pawl__app_pg_get_many;

@@ -69,6 +69,12 @@ static void renew_main(void *context)
                         LOG_TEXT("error", error.message));
         }
         failed = status == PAWL_OK ? 0 : MIN(failed + 1, 2);
+        if (status == PAWL_OK
+            && pawl__app_pg_check_schema(self, self->lease.pg, &error) == PAWL_CORRUPT) {
+            LOG_ERROR("an application takes no commands: its tables were altered",
+                      LOG_INTEGER("application", self->app),
+                      LOG_TEXT("error", error.message));
+        }
     }
 }
 

@@ -322,6 +322,7 @@ pawl_status pawl__app_pg_write(struct app_store *store,
     if (count == 0) {
         return PAWL_OK;
     }
+    TRY(pawl__app_pg_unaltered(self, reterr));
     struct row *rows = malloc(count * sizeof(*rows));
     if (rows == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu entries", count);

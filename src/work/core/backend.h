@@ -141,6 +141,10 @@ struct work_store_ops {
     pawl_status (*commit)(struct work_backend *base, pawl_error *reterr);
     void (*rollback)(struct work_backend *base); /* nothing without a transaction */
 
+    /* CORRUPT names a trigger or rule that somebody has added since the store was opened. Any thread. NULL: every
+     * write finds it out by itself. */
+    pawl_status (*check_schema)(struct work_backend *base, pawl_error *reterr);
+
     /* The time, for readers. Any thread. */
     pawl_status (*read_now)(struct work_backend *base,
                             struct work_now *ret_now,

@@ -144,6 +144,9 @@ pawl_status pawl_work_sweep(pawl_work *work, pawl_sweep_report *ret_report, pawl
     pawl_sweep_report sum = { 0 };
     bool more = true;
 
+    TRY(work->backend->store->check_schema == NULL
+            ? PAWL_OK
+            : work->backend->store->check_schema(work->backend, reterr));
     TRY(pawl__work_free_orphans(work, &sum.due, reterr));
     while (more) {
         struct sweep_request sweep = { .request.run = run_sweep };

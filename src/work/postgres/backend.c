@@ -167,6 +167,14 @@ static pawl_status pg_commit(struct work_backend *base, pawl_error *reterr)
     return PAWL_OK;
 }
 
+static pawl_status pg_check_schema(struct work_backend *base, pawl_error *reterr)
+{
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
+
+    TRY(pawl__pg_store_borrow(&of(base)->pg, &borrowed, reterr));
+    return pawl__pg_check_schema(borrowed.pg, &pawl__schema_postgres_work, reterr);
+}
+
 static pawl_status pg_read_now(struct work_backend *base,
                                struct work_now *ret_now,
                                pawl_error *reterr)
@@ -218,6 +226,7 @@ static const struct work_store_ops pg_store = {
     .now = pg_now,
     .commit = pg_commit,
     .rollback = pg_rollback,
+    .check_schema = pg_check_schema,
     .read_now = pg_read_now,
     .watch = pg_watch,
 };
