@@ -45,6 +45,16 @@
         }                                                                                  \
     } while (0)
 
+/* INVALID: "priority: is 101, must be -100 to 100". */
+PAWL_MUST_USE pawl_status
+pawl__check_range(const char *name, int64_t value, int64_t min, int64_t max, pawl_error *reterr);
+
+/* INVALID: "id: has 201 bytes, the limit is 200". */
+PAWL_MUST_USE pawl_status pawl__check_bytes(const char *name,
+                                            size_t len,
+                                            size_t max,
+                                            pawl_error *reterr);
+
 /* For a view whose name is made up at run time ("creates[3].data"). */
 pawl_status pawl__check_view(pawl_view view, const char *name, pawl_error *reterr);
 

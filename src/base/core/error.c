@@ -287,6 +287,27 @@ pawl_status pawl__check_view(pawl_view view, const char *name, pawl_error *reter
     return PAWL_OK;
 }
 
+pawl_status pawl__check_range(
+    const char *name, int64_t value, int64_t min, int64_t max, pawl_error *reterr)
+{
+    return value >= min && value <= max ? PAWL_OK
+                                        : pawl__fail(reterr,
+                                                     PAWL_INVALID,
+                                                     "%s: is %lld, must be %lld to %lld",
+                                                     name,
+                                                     (long long)value,
+                                                     (long long)min,
+                                                     (long long)max);
+}
+
+pawl_status pawl__check_bytes(const char *name, size_t len, size_t max, pawl_error *reterr)
+{
+    return len <= max
+               ? PAWL_OK
+               : pawl__fail(
+                   reterr, PAWL_INVALID, "%s: has %zu bytes, the limit is %zu", name, len, max);
+}
+
 void pawl__require_failed(const char *condition, const char *file, int line, const char *function)
 {
     /* The one place that ends the process: going on would write what is known to be wrong. */

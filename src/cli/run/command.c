@@ -13,28 +13,9 @@
 #include "cli/work/work.h"
 #include "config/config.h"
 
-enum { TYPES_MAX = 100 };
 #define DAY_MS INT64_C(86400000)
 
-static pawl_status parse_types(const struct pawl__cli_run *run,
-                               pawl_view *ret_types,
-                               struct runner_options *options,
-                               pawl_error *reterr)
-{
-    size_t index = 0;
-    const char *type;
-
-    while ((type = pawl__cli_args_next(run->args, "type", &index)) != NULL) {
-        if (options->type_count == TYPES_MAX) {
-            return pawl__fail(reterr, PAWL_INVALID, "more than %d types", TYPES_MAX);
-        }
-        ret_types[options->type_count++] = pawl_view_of(type);
-    }
-    options->types = ret_types;
-    return PAWL_OK;
-}
-
-/* The flag, else the setting. *ret_chosen: somebody said so, it is not the default. */
+/* The flag, else the setting. *ret_chosen: the user set it, it is not the default. */
 static pawl_status parse_pace(const struct pawl__cli_run *run,
                               const char *flag,
                               enum pawl__setting_id id,
@@ -74,7 +55,7 @@ static pawl_status refuse_heartbeat(const struct pawl__cli_run *run,
                       lease);
 }
 
-/* Lease, heartbeat and sweep: what was chosen holds, what was not has to fit it. */
+/* Lease, heartbeat and sweep: what the user set holds, and defaults adapt to it. */
 static pawl_status parse_paces(const struct pawl__cli_run *run,
                                struct runner_options *options,
                                pawl_error *reterr)
@@ -104,22 +85,19 @@ static pawl_status parse_times(const struct pawl__cli_run *run,
     int64_t timeout_ms = -1;
     int64_t grace_ms = 0;
 
-    pawl_status status = parse_paces(run, options, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_ms(run, "timeout", 1, 365 * DAY_MS, &timeout_ms, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_ms(run, "grace", 0, 3600000, &grace_ms, reterr);
-    }
+    TRY(parse_paces(run, options, reterr));
+    TRY(pawl__cli_work_ms(run, "timeout", 1, 365 * DAY_MS, &timeout_ms, reterr));
+    TRY(pawl__cli_work_ms(run, "grace", 0, 3600000, &grace_ms, reterr));
     options->timeout_ns = timeout_ms < 0 ? INT64_MAX : timeout_ms * NS_PER_MS;
     options->grace_ns = grace_ms * NS_PER_MS;
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status run_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    pawl_view types[TYPES_MAX];
+    pawl_view types[WORK_TYPES_MAX];
     struct runner_options options = {
+        .types = types,
         .task_id = pawl__cli_work_value(run, "task"),
         .command = pawl__cli_work_value(run, "exec"),
         .mark = pawl__cli_work_value(run, "replace"),
@@ -135,7 +113,7 @@ static pawl_status run_run(struct pawl__cli_run *run, pawl_error *reterr)
         .stays = pawl__cli_args_has(run->args, "wait"),
     };
 
-    TRY(parse_types(run, types, &options, reterr));
+    TRY(pawl__cli_work_types(run, types, &options.type_count, reterr));
     TRY(parse_times(run, &options, reterr));
     if (options.mark.len == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "'--replace' is empty");

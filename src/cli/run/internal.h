@@ -20,7 +20,7 @@ struct runner_batch {
 enum runner_slot_state {
     RUNNER_IDLE,
     RUNNER_ASSIGNED,
-    RUNNER_RUNNING,   /* its lease is the heart's to extend */
+    RUNNER_RUNNING,   /* the heart extends its lease */
     RUNNER_FINISHING, /* the command has ended */
 };
 
@@ -41,7 +41,7 @@ struct runner_slot {
 };
 
 struct runner {
-    struct pawl__lock lock;    /* covers the plan, the slots, the counts and what ends the run */
+    struct pawl__lock lock;    /* covers the plan, the slots, the counts and the failure */
     struct pawl__cond changed; /* main waits here */
     struct pawl__cond beats;   /* the heart waits here */
     struct pawl__cli_run *run;
@@ -58,10 +58,10 @@ struct runner {
     struct runner_plan plan;
     struct runner_slot *slots;
     size_t slot_count;
-    bool quit;        /* slots and heart are to end */
-    int64_t quiet_ns; /* since when the run ends and no command runs any more */
-    bool abandoned;   /* the store did not answer meanwhile: it is not asked any more, ... */
-    uint64_t untold;  /* ... and so many items could not be told to it */
+    bool quit;        /* slots and heart end */
+    int64_t quiet_ns; /* since when the run is stopping and no command runs */
+    bool abandoned;   /* the store did not answer since then: the run makes no more calls, ... */
+    uint64_t untold;  /* ... and this many items have no recorded outcome */
     uint64_t total;   /* for the progress; 0: unknown */
     uint64_t completed, failed, retried, released, lost;
     pawl_status status; /* the first failure that ends the run */
@@ -78,10 +78,11 @@ static inline int64_t runner_now(const struct runner *runner)
     return pawl__monotonic_ns(runner->run->clock);
 }
 
-/* Nothing new is claimed, and what runs is asked to end. */
-void pawl__cli_runner_stop_locked(struct runner *runner) REQUIRES_LOCK(runner->lock);
+/* Claims nothing more, and asks running commands to end. */
+void pawl__cli_runner_stop(struct runner *runner);
 
-/* The same because of a failure; the first one stands. */
+/* The same because of a failure; the run ends with the first one. */
+void pawl__cli_runner_fail(struct runner *runner, pawl_status status, const pawl_error *error);
 void pawl__cli_runner_fail_locked(struct runner *runner,
                                   pawl_status status,
                                   const pawl_error *error) REQUIRES_LOCK(runner->lock);
@@ -107,11 +108,11 @@ void pawl__cli_runner_add_json(const struct runner *runner,
 void pawl__cli_runner_heart(void *context);   /* a thread */
 void pawl__cli_runner_watcher(void *context); /* a thread */
 
-/* Takes back what runs of this machine held that are gone, and what we hold without knowing it (a
- * claim whose answer was lost). Main's, as the sweep. */
+/* Takes back items held by dead runs on this machine, and items that we hold without knowing it (the answer of
+ * a claim was lost). On the main thread, as the sweep. */
 PAWL_MUST_USE pawl_status pawl__cli_runner_supervise(struct runner *runner, pawl_error *reterr);
 
-/* Takes back leases that ran out, our own and those of others, when it is time to. */
+/* Takes back expired leases, our own and those of others, when a sweep is due. */
 PAWL_MUST_USE pawl_status pawl__cli_runner_sweep(struct runner *runner, pawl_error *reterr);
 int64_t pawl__cli_runner_sweep_at_ns(const struct runner *runner);
 
@@ -120,7 +121,7 @@ PAWL_MUST_USE pawl_status pawl__cli_runner_left(struct runner *runner,
                                                 struct runner_left *ret_left,
                                                 pawl_error *reterr);
 
-/* How many are unfinished, for the progress; and whether any has failed, of a whole task. */
+/* Counts items: the unfinished ones for the progress, the failed ones of a whole task. */
 PAWL_MUST_USE pawl_status pawl__cli_runner_count(struct runner *runner,
                                                  uint32_t statuses,
                                                  uint64_t *ret_count,

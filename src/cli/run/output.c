@@ -93,24 +93,21 @@ static pawl_status hold(struct runner_output *output,
 {
     size_t index = (size_t)(number - output->next);
     const struct pawl__sink sink = { .write = add_to_file, .context = &output->file };
-    pawl_status status = make_room(output, index + 1, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(make_room(output, index + 1, reterr));
     while (output->held_count <= index) {
         output->held[output->held_count++] = (struct runner_held){ .there = false };
     }
     struct runner_held *held = &output->held[index];
     held->there = true;
-    for (int i = 0; i < 2 && status == PAWL_OK; i++) {
+    for (int i = 0; i < 2; i++) {
         held->start[i] = output->file.total;
         if (captures[i] != NULL) {
-            status = pawl__cli_capture_copy(captures[i], &sink, reterr);
+            TRY(pawl__cli_capture_copy(captures[i], &sink, reterr));
         }
         held->len[i] = output->file.total - held->start[i];
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status print_held(struct runner_output *output, pawl_error *reterr)

@@ -29,7 +29,7 @@ static void assign_locked(struct runner *runner,
                                       runner->options->lease_ms * NS_PER_MS,
                                       runner->options->heartbeat_ms * NS_PER_MS);
     slot->lost = false;
-    slot->stop = runner->plan.stopping; /* it was claimed while Ctrl-C came: it is given back */
+    slot->stop = runner->plan.stopping; /* claimed while Ctrl-C came: it is released */
     slot->state = RUNNER_ASSIGNED;
     if (slot->stop) {
         pawl__cli_runner_wake(slot->wake_fd);
@@ -38,7 +38,7 @@ static void assign_locked(struct runner *runner,
     pawl__cond_signal(&slot->cond);
 }
 
-/* There are as many idle slots as were claimed for: only this thread fills them. */
+/* There are enough idle slots: the claim asked for that many, and only this thread fills them. */
 static void hand_out(struct runner *runner, struct runner_batch *batch, int64_t asked_at_ns)
 {
     size_t next = 0;
@@ -93,7 +93,7 @@ static void wait_for_change(struct runner *runner, int64_t ms)
     pawl__unlock(&runner->lock);
 }
 
-/* Nothing may be claimed: waits until that changes, or a sweep is due. False: it never will. */
+/* Nothing may be claimed now: waits until that changes, or a sweep is due. False: it never will. */
 static bool wait_for_room(struct runner *runner)
 {
     const struct runner_left nothing = { 0 };
@@ -125,13 +125,11 @@ static pawl_status on_nothing(struct runner *runner, bool *ret_end, pawl_error *
 {
     struct runner_plan plan = plan_of(runner);
     struct runner_left left = { 0 };
-    pawl_status status = pawl__cli_runner_supervise(runner, reterr);
+    pawl_status status;
 
-    if (status == PAWL_OK && plan.running + plan.finishing == 0) {
-        status = pawl__cli_runner_left(runner, &left, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
+    TRY(pawl__cli_runner_supervise(runner, reterr));
+    if (plan.running + plan.finishing == 0) {
+        TRY(pawl__cli_runner_left(runner, &left, reterr));
     }
     switch (pawl__cli_plan_next(&plan, &left)) {
     case RUNNER_GO_ON:
@@ -156,7 +154,7 @@ static pawl_status on_nothing(struct runner *runner, bool *ret_end, pawl_error *
     return PAWL_OK;
 }
 
-/* Ends with everything given back or finished that was claimed. */
+/* When it returns, every claimed item is finished or released. */
 static void run_all(struct runner *runner)
 {
     pawl_error error = PAWL_ERROR_INIT;
@@ -174,17 +172,13 @@ static void run_all(struct runner *runner)
             status = on_nothing(runner, &end, &error);
         }
         if (status == PAWL_CANCELLED) {
-            pawl__lock(&runner->lock);
-            pawl__cli_runner_stop_locked(runner); /* the watcher says why */
-            pawl__unlock(&runner->lock);
+            pawl__cli_runner_stop(runner); /* the watcher knows why */
         } else if (pawl__status_may_pass(status)
                    && pawl__cli_plan_outlasts(&plan, runner_now(runner) - answered_ns)) {
             LOG_WARNING("the store cannot be asked now", LOG_TEXT("error", error.message));
             wait_for_change(runner, WAIT_MS);
         } else if (status != PAWL_OK) {
-            pawl__lock(&runner->lock);
-            pawl__cli_runner_fail_locked(runner, status, &error);
-            pawl__unlock(&runner->lock);
+            pawl__cli_runner_fail(runner, status, &error);
         } else {
             answered_ns = runner_now(runner);
         }
@@ -272,16 +266,14 @@ static void on_interrupt(void *context)
 static pawl_status name_us(struct runner *runner, pawl_error *reterr)
 {
     uint64_t number = 0;
-    pawl_status status = pawl__cli_holder_inspect(runner->guard.pid, &runner->we, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__random_bytes(pawl__random_real(), &number, sizeof(number), reterr);
-    }
+    TRY(pawl__cli_holder_inspect(runner->guard.pid, &runner->we, reterr));
+    TRY(pawl__random_bytes(pawl__random_real(), &number, sizeof(number), reterr));
     pawl__cli_holder_text(&runner->we, number, runner->holder);
-    return status;
+    return PAWL_OK;
 }
 
-/* --- what to answer --- */
+/* --- the outcome --- */
 
 static pawl_status judge(struct runner *runner, pawl_error *reterr)
 {
@@ -299,7 +291,7 @@ static pawl_status judge(struct runner *runner, pawl_error *reterr)
             (unsigned long long)runner->untold,
             runner->untold == 1 ? " is" : "s are");
     }
-    if (pawl__cli_interrupted() && !runner->plan.stays) { /* for who stays it is the way to end */
+    if (pawl__cli_interrupted() && !runner->plan.stays) { /* with --wait that is how it ends */
         return pawl__fail(reterr,
                           PAWL_CANCELLED,
                           "interrupted: %llu completed, %llu given back; the same command goes on "
@@ -365,24 +357,20 @@ static pawl_status run_with_progress(struct runner *runner, pawl_error *reterr)
 /* Before the first claim. May be repeated. */
 static pawl_status begin(struct runner *runner, pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
     if (runner->work == NULL) {
-        status = pawl__cli_work_open(runner->run, WORK_THAT_EXISTS, &runner->work, reterr);
-        pawl__cli_interrupt_escalates(NULL); /* the watcher knows better when */
+        pawl_status status =
+            pawl__cli_work_open(runner->run, WORK_THAT_EXISTS, &runner->work, reterr);
+        pawl__cli_interrupt_escalates(NULL); /* the watcher decides when */
+        TRY(status);
     }
-    if (status == PAWL_OK) {
-        status = pawl__cli_work_check_task(runner->work, runner->options->task_id, reterr);
-    }
-    if (status == PAWL_OK) {
-        runner->looked_after_ns = runner_now(runner) - 2 * NS_PER_S;
-        runner->swept_ns = runner_now(runner) - runner->options->sweep_ms * NS_PER_MS;
-        status = pawl__cli_runner_supervise(runner, reterr);
-    }
-    return status == PAWL_OK ? pawl__cli_runner_sweep(runner, reterr) : status;
+    TRY(pawl__cli_work_check_task(runner->work, runner->options->task_id, reterr));
+    runner->looked_after_ns = runner_now(runner) - 2 * NS_PER_S;
+    runner->swept_ns = runner_now(runner) - runner->options->sweep_ms * NS_PER_MS;
+    TRY(pawl__cli_runner_supervise(runner, reterr));
+    return pawl__cli_runner_sweep(runner, reterr);
 }
 
-/* The locks exist; opens the store and everything behind it. */
+/* With the locks made: opens the store and runs. */
 static pawl_status run_opened(struct runner *runner, pawl_error *reterr)
 {
     pawl__cli_output_init(&runner->output, runner->options->keep_order);
@@ -418,13 +406,9 @@ pawl_status pawl__cli_runner_run(struct pawl__cli_run *run,
     };
 
     if (options->logs != NULL) {
-        pawl_status made = pawl__fs_make_dir(options->logs, reterr);
-        if (made != PAWL_OK) {
-            return made;
-        }
+        TRY(pawl__fs_make_dir(options->logs, reterr));
     }
-    /* before there are threads */
-    TRY(pawl__cli_guard_start(&guard, reterr));
+    TRY(pawl__cli_guard_start(&guard, reterr)); /* before any thread */
     runner.guard = guard;
     TRY(name_us(&runner, reterr));
     pawl__lock_cond_init(&runner.lock, &runner.changed);

@@ -1,13 +1,12 @@
 /* `pawl work run`: leases items and runs a command for each, as many at a time as are wanted.
  *
  *   main       claims as many items as may run, hands them out, and decides when to end
- *   slots      one thread for each command that runs, and as many again: the next command runs while
- *              the store is told of the last one. Calls of all of them share transactions
+ *   slots      one thread for each command that runs, and as many again: the next command runs while the store
+ *              records the last one. Their calls share transactions
  *   heart      extends the leases of what runs
  *   watcher    notices Ctrl-C and the guard's end, and draws the progress
  *
- * What is decided stands in runner_step, what is a process in runner_child and runner_guard, what is
- * printed in runner_output. */
+ * step.h decides, child.h and guard.h run processes, output.h prints. */
 #ifndef PAWL_CLI_RUN_RUNNER_H
 #define PAWL_CLI_RUN_RUNNER_H
 
@@ -34,7 +33,7 @@ struct runner_options {
     bool stays;
 };
 
-/* Ends when nothing is left, after Ctrl-C, or when it cannot go on. FAILED: some items have failed.
+/* Ends when nothing is left, after Ctrl-C, or when it cannot continue. FAILED: some items have failed.
  * CANCELLED: it was interrupted. */
 PAWL_MUST_USE pawl_status pawl__cli_runner_run(struct pawl__cli_run *run,
                                                const struct runner_options *options,

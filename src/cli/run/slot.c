@@ -1,4 +1,4 @@
-/* One command after the other, each for one item. */
+/* A slot runs one command after the other, each for one item. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static void ended_done(struct ended *ended)
 
 /* --- while it runs --- */
 
-/* What the heart and the watcher have to say. */
+/* Reads what the heart and the watcher have set. */
 static enum runner_action hear(struct runner_slot *slot, struct runner_step *step)
 {
     struct runner *runner = slot->runner;
@@ -69,8 +69,8 @@ static int wait_ms(const struct runner_step *step, int64_t now_ns)
     return left_ns <= 0 ? 0 : (int)MIN(left_ns / NS_PER_MS + 1, 60000);
 }
 
-/* The shell often ends at once when it is asked to, and what it started still tidies up: that has its
- * grace, too. Nothing tells when a group becomes empty, so it is looked at now and then. */
+/* The shell often ends at once when it is asked to, while its children still clean up: they have the grace
+ * period, too. The kernel does not report when a process group becomes empty, so it is polled. */
 struct linger {
     bool shell_ended;
     int64_t pause_ns;
@@ -167,8 +167,8 @@ static void start_and_watch(struct runner_slot *slot,
     ended->exit = pawl__cli_child_end(&child, ended->captures);
 }
 
-/* A command that cannot be made of this item fails it for good; a log that cannot be written, or a
- * process that cannot be started, ends the run. */
+/* An item whose input makes no command fails for good. A log that cannot be written, or a process that cannot be
+ * started, ends the run. */
 static void execute(struct runner_slot *slot, struct ended *ended)
 {
     struct runner *runner = slot->runner;
@@ -204,7 +204,7 @@ static void execute(struct runner_slot *slot, struct ended *ended)
     if (status != PAWL_OK && !bad_item) {
         pawl__cli_runner_fail_locked(runner, status, &error);
     }
-    if (slot->lost) { /* in the last moment */
+    if (slot->lost) { /* after the command had ended */
         ended->verdict = RUNNER_FORGET;
     }
     pawl__unlock(&runner->lock);
@@ -240,7 +240,7 @@ static pawl_status tell(struct runner_slot *slot, struct ended *ended, pawl_erro
     return PAWL_OK;
 }
 
-/* False: the store is not asked any more. */
+/* False: the run has abandoned the store. */
 static bool rest_until(struct runner_slot *slot, int64_t until_ns)
 {
     struct runner *runner = slot->runner;
@@ -255,7 +255,7 @@ static bool rest_until(struct runner_slot *slot, int64_t until_ns)
     return goes_on;
 }
 
-/* Repeated until the lease must have run out: a command that ran for hours is worth it. */
+/* Retries until the lease must have expired: a command may have run for hours. */
 static pawl_status tell_until(struct runner_slot *slot, struct ended *ended, pawl_error *reterr)
 {
     static const struct pawl__backoff backoff = { .first_ns = 50 * NS_PER_MS,
@@ -384,9 +384,7 @@ static void print(struct runner_slot *slot, struct ended *ended)
     pawl_status status = pawl__cli_output_add(&runner->output, slot->number, out, err, &error);
     log_end(slot, ended);
     if (status != PAWL_OK) {
-        pawl__lock(&runner->lock);
-        pawl__cli_runner_fail_locked(runner, status, &error);
-        pawl__unlock(&runner->lock);
+        pawl__cli_runner_fail(runner, status, &error);
     }
 }
 

@@ -1,4 +1,4 @@
-/* What goes on beside the commands: heartbeats, Ctrl-C, the progress, and leases of the dead. */
+/* The threads beside the commands: heartbeats, Ctrl-C, progress, and leases of dead runs. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ void pawl__cli_runner_wake(int eventfd)
     (void)put; /* it is readable already */
 }
 
-void pawl__cli_runner_stop_locked(struct runner *runner)
+static void stop_locked(struct runner *runner) REQUIRES_LOCK(runner->lock)
 {
     if (!runner->plan.stopping) {
         runner->quiet_ns = runner_now(runner);
@@ -44,7 +44,21 @@ void pawl__cli_runner_fail_locked(struct runner *runner,
         runner->status = status;
         runner->error = *error;
     }
-    pawl__cli_runner_stop_locked(runner);
+    stop_locked(runner);
+}
+
+void pawl__cli_runner_fail(struct runner *runner, pawl_status status, const pawl_error *error)
+{
+    pawl__lock(&runner->lock);
+    pawl__cli_runner_fail_locked(runner, status, error);
+    pawl__unlock(&runner->lock);
+}
+
+void pawl__cli_runner_stop(struct runner *runner)
+{
+    pawl__lock(&runner->lock);
+    stop_locked(runner);
+    pawl__unlock(&runner->lock);
 }
 
 /* --- the heart --- */
@@ -109,8 +123,8 @@ void pawl__cli_runner_heart(void *context)
 
 /* --- the watcher --- */
 
-/* A store that does not answer must not hold up the end. What commands came to is worth some seconds;
- * what is neither running nor being told to the store is not. */
+/* A store that does not answer must not delay the end. Recording outcomes of commands is worth some seconds;
+ * without any to record, the run waits less. */
 #define TELL_NS (5 * NS_PER_S)
 #define IDLE_NS NS_PER_S
 
@@ -162,9 +176,7 @@ void pawl__cli_runner_watcher(void *context)
         }
         if (ready > 0 && fds[1].revents != 0) {
             fds[1].fd = -1;
-            pawl__lock(&runner->lock);
-            pawl__cli_runner_stop_locked(runner);
-            pawl__unlock(&runner->lock);
+            pawl__cli_runner_stop(runner);
         }
         if (ready > 0 && fds[2].revents != 0) {
             pawl_error error = PAWL_ERROR_INIT;
@@ -173,9 +185,7 @@ void pawl__cli_runner_watcher(void *context)
                        PAWL_FAILED,
                        "the guard, process %d, was ended: nobody would end the commands with us",
                        (int)runner->guard.pid);
-            pawl__lock(&runner->lock);
-            pawl__cli_runner_fail_locked(runner, PAWL_FAILED, &error);
-            pawl__unlock(&runner->lock);
+            pawl__cli_runner_fail(runner, PAWL_FAILED, &error);
         }
         if (ready > 0 && fds[3].revents != 0) {
             fds[3].fd = -1;
@@ -186,7 +196,7 @@ void pawl__cli_runner_watcher(void *context)
     }
 }
 
-/* --- leases of the dead --- */
+/* --- leases of dead runs --- */
 
 enum { ORPHANS_MAX = 1000 };
 
@@ -202,6 +212,11 @@ struct orphans {
     struct orphan *found;
     size_t count;
 };
+
+static void free_orphans(struct orphans *orphans)
+{
+    free(orphans->found);
+}
 
 static bool is_in_a_slot(struct runner *runner, const pawl_item *item)
 {
@@ -236,7 +251,7 @@ static bool visit_held(void *context, const pawl_item *item)
 
 #define KILLED_MESSAGE "the process that ran it was killed"
 
-/* It had no retry left: for this run, too, it has failed, and that is said as of any other. */
+/* It had no retry left: this run counts and reports it as failed, as any other. */
 static pawl_status say_failed(struct runner *runner,
                               const struct orphan *orphan,
                               pawl_error *reterr)
@@ -263,8 +278,8 @@ static pawl_status say_failed(struct runner *runner,
     return pawl__cli_output_say(&runner->output, &capture, reterr);
 }
 
-/* The token says that it is still the lease that we saw. An item whose runner died counts a retry, as
- * one whose lease ran out: it may be what ended the runner. */
+/* The token proves that it is still the lease that we saw. An item whose runner died counts a retry, as one whose
+ * lease expired: the item may have caused the death. */
 static pawl_status reclaim(struct runner *runner, const struct orphan *orphan, pawl_error *reterr)
 {
     const pawl_lease lease = { pawl_view_of(orphan->id), orphan->token };
@@ -305,7 +320,7 @@ static pawl_status each_type(struct runner *runner,
 
 pawl_status pawl__cli_runner_supervise(struct runner *runner, pawl_error *reterr)
 {
-    struct orphans orphans = { .runner = runner };
+    AUTO(free_orphans) struct orphans orphans = { .runner = runner };
     int64_t now_ns = runner_now(runner);
 
     if (now_ns - runner->looked_after_ns < NS_PER_S) {
@@ -316,13 +331,11 @@ pawl_status pawl__cli_runner_supervise(struct runner *runner, pawl_error *reterr
     if (orphans.found == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for leases");
     }
-    pawl_status status =
-        each_type(runner, 1U << PAWL_ITEM_IN_PROGRESS, visit_held, &orphans, reterr);
-    for (size_t i = 0; i < orphans.count && status == PAWL_OK; i++) {
-        status = reclaim(runner, &orphans.found[i], reterr);
+    TRY(each_type(runner, 1U << PAWL_ITEM_IN_PROGRESS, visit_held, &orphans, reterr));
+    for (size_t i = 0; i < orphans.count; i++) {
+        TRY(reclaim(runner, &orphans.found[i], reterr));
     }
-    free(orphans.found);
-    return status;
+    return PAWL_OK;
 }
 
 int64_t pawl__cli_runner_sweep_at_ns(const struct runner *runner)

@@ -28,34 +28,28 @@ static const char *const place_names[] = {
     [OLD_ARITHMETIC] = "in or behind $[...], where a shell may run what it holds",
 };
 
-static bool starts_with(pawl_view text, const char *start)
+static bool starts_with(pawl_view text, pawl_view start)
 {
     pawl_view front;
 
-    return pawl__view_take(&text, strlen(start), &front) && pawl__view_is(front, start);
-}
-
-static bool starts_with_mark(pawl_view text, pawl_view mark)
-{
-    pawl_view front;
-
-    return mark.len > 0 && pawl__view_take(&text, mark.len, &front)
-           && pawl__view_equal(front, mark);
+    return start.len > 0 && pawl__view_take(&text, start.len, &front)
+           && pawl__view_equal(front, start);
 }
 
 static enum place behind_word_char(pawl_view rest, bool word_starts)
 {
-    if (starts_with(rest, "$'")) {
-        return DOLLAR_QUOTE;
-    }
-    if (starts_with(rest, "((")) {
-        return ARITHMETIC;
-    }
-    if (starts_with(rest, "$[")) {
-        return OLD_ARITHMETIC;
-    }
-    if (starts_with(rest, "<<")) {
-        return HERE_DOCUMENT;
+    static const struct {
+        pawl_view start;
+        enum place place;
+    } openings[] = { { { "$'", 2 }, DOLLAR_QUOTE },
+                     { { "((", 2 }, ARITHMETIC },
+                     { { "$[", 2 }, OLD_ARITHMETIC },
+                     { { "<<", 2 }, HERE_DOCUMENT } };
+
+    for (size_t i = 0; i < COUNT_OF(openings); i++) {
+        if (starts_with(rest, openings[i].start)) {
+            return openings[i].place;
+        }
     }
     switch (rest.data[0]) {
     case '\'':
@@ -130,13 +124,13 @@ pawl_status pawl__cli_template_check(pawl_view command, pawl_view mark, pawl_err
     while (command.len > 0) {
         char c = command.data[0];
         size_t step = 1;
-        if (starts_with_mark(command, mark)) {
+        if (starts_with(command, mark)) {
             if (place != WORDS) {
                 return refuse(mark, place, reterr);
             }
             step = mark.len;
         } else if (is_escape(place, c)) {
-            if (starts_with_mark((pawl_view){ command.data + 1, command.len - 1 }, mark)) {
+            if (starts_with((pawl_view){ command.data + 1, command.len - 1 }, mark)) {
                 return pawl__fail(reterr,
                                   PAWL_INVALID,
                                   "'--exec': %.*s stands behind a backslash",
@@ -180,7 +174,7 @@ void pawl__cli_template_fill(struct pawl__buf *buf,
     pawl_view taken;
 
     while (command.len > 0) {
-        if (starts_with_mark(command, mark)) {
+        if (starts_with(command, mark)) {
             pawl__cli_shell_quote(buf, input);
             if (!pawl__view_take(&command, mark.len, &taken)) {
                 return;

@@ -134,25 +134,17 @@ static pawl_status open_for_claim(struct pawl__cli_run *run,
 
 static pawl_status claim_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
-    enum { TYPES_MAX = 100 };
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
-    pawl_view types[TYPES_MAX];
+    pawl_view types[WORK_TYPES_MAX];
     pawl_claim claim = PAWL_CLAIM_INIT;
     AUTO(pawl_claimed_free_p) pawl_claimed *claimed = NULL;
     int64_t wait_ms = 0;
-    size_t index = 0;
-    const char *type;
 
     claim.holder = pawl__cli_work_value(run, "holder");
     claim.task_id = pawl__cli_work_value(run, "task");
     claim.count_max = (uint32_t)pawl__cli_args_number(run->args, "count");
     claim.work_types = types;
-    while ((type = pawl__cli_args_next(run->args, "type", &index)) != NULL) {
-        if (claim.work_type_count == TYPES_MAX) {
-            return pawl__fail(reterr, PAWL_INVALID, "more than %d types", TYPES_MAX);
-        }
-        types[claim.work_type_count++] = pawl_view_of(type);
-    }
+    TRY(pawl__cli_work_types(run, types, &claim.work_type_count, reterr));
     TRY(lease_of(run, &claim.lease_ms, reterr));
     TRY(pawl__cli_work_ms(run, "wait", 0, WORK_TIME_MS_MAX, &wait_ms, reterr));
     TRY(open_for_claim(run, &wait_ms, &work, reterr));

@@ -128,6 +128,25 @@ pawl_status pawl__cli_work_ms(const struct pawl__cli_run *run,
     return PAWL_OK;
 }
 
+pawl_status pawl__cli_work_types(const struct pawl__cli_run *run,
+                                 pawl_view ret_types[WORK_TYPES_MAX],
+                                 size_t *ret_count,
+                                 pawl_error *reterr)
+{
+    size_t index = 0;
+    size_t count = 0;
+    const char *type;
+
+    while ((type = pawl__cli_args_next(run->args, "type", &index)) != NULL) {
+        if (count == WORK_TYPES_MAX) {
+            return pawl__fail(reterr, PAWL_INVALID, "more than %d types", WORK_TYPES_MAX);
+        }
+        ret_types[count++] = pawl_view_of(type);
+    }
+    *ret_count = count;
+    return PAWL_OK;
+}
+
 pawl_status pawl__cli_work_json(const struct pawl__cli_run *run,
                                 const char *flag,
                                 char **ret_json,

@@ -110,6 +110,13 @@ PAWL_MUST_USE pawl_status pawl__cli_work_ms(const struct pawl__cli_run *run,
                                             int64_t *ret_ms,
                                             pawl_error *reterr);
 
+/* The values of --type. */
+enum { WORK_TYPES_MAX = 100 };
+PAWL_MUST_USE pawl_status pawl__cli_work_types(const struct pawl__cli_run *run,
+                                               pawl_view ret_types[WORK_TYPES_MAX],
+                                               size_t *ret_count,
+                                               pawl_error *reterr);
+
 /* A flag with a JSON value, @FILE or -, checked; NULL when it is not given. malloc'ed. */
 PAWL_MUST_USE pawl_status pawl__cli_work_json(const struct pawl__cli_run *run,
                                               const char *flag,

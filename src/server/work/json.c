@@ -1,4 +1,5 @@
 /* Requests and answers of the routes of work: fields, durations, values, errors. */
+#include "base/core/argument.h"
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "base/core/quantity.h"
@@ -92,14 +93,7 @@ pawl_status pawl__serve_work_query_name(const struct pawl__http_request *request
     if (given->len == 0) {
         return pawl__fail(reterr, PAWL_INVALID, "%s: is empty: leave it out", key);
     }
-    if (given->len > PAWL_WORK_NAME_BYTES_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "%s: has %zu bytes, the limit is %d",
-                          key,
-                          given->len,
-                          PAWL_WORK_NAME_BYTES_MAX);
-    }
+    TRY(pawl__check_bytes(key, given->len, PAWL_WORK_NAME_BYTES_MAX, reterr));
     *ret_name = *given;
     return PAWL_OK;
 }

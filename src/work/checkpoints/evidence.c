@@ -11,6 +11,7 @@
 #include "base/core/argument.h"
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/core/quantity.h"
 #include "base/core/sha256.h"
 #include "base/os/clock.h"
 #include "base/os/fs.h"
@@ -20,27 +21,16 @@ enum { EXIT_CODE_MAX = 255 };
 
 /* --- Form ------------------------------------------------------------------------------------- */
 
-static bool read_exit_code(pawl_view text, int *ret_code)
+static bool read_exit_code(pawl_view text, int64_t *ret_code)
 {
-    int code = 0;
-
-    if (text.len == 0 || text.len > 3) {
-        return false;
-    }
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9') {
-            return false;
-        }
-        code = code * 10 + (text.data[i] - '0');
-    }
-    *ret_code = code;
-    return code <= EXIT_CODE_MAX;
+    return text.len <= 3 && pawl__integer_parse(text, ret_code, NULL) == PAWL_OK && *ret_code >= 0
+           && *ret_code <= EXIT_CODE_MAX && text.data[0] != '-';
 }
 
 static pawl_status check_expected(const pawl_evidence *evidence, pawl_error *reterr)
 {
     struct pawl__sha256 hash;
-    int code;
+    int64_t code;
 
     switch (evidence->kind) {
     case PAWL_EVIDENCE_FILE_SHA256:
@@ -90,7 +80,7 @@ pawl_status pawl__work_evidence_check_form(const pawl_evidence *evidence, pawl_e
     return check_expected(evidence, reterr);
 }
 
-/* --- Looking ---------------------------------------------------------------------------------- */
+/* --- Checking --------------------------------------------------------------------------------- */
 
 static pawl_status copy_subject(const pawl_evidence *evidence, char **ret_text, pawl_error *reterr)
 {
@@ -106,7 +96,7 @@ static void say_errno(char *ret_detail, const char *what, int error_number)
     snprintf(ret_detail, EVIDENCE_DETAIL_SIZE, "%s", error.message);
 }
 
-static pawl_status look_exists(const char *path, bool *ret_holds, char *ret_detail)
+static pawl_status check_exists(const char *path, bool *ret_holds, char *ret_detail)
 {
     struct stat st;
 
@@ -117,14 +107,14 @@ static pawl_status look_exists(const char *path, bool *ret_holds, char *ret_deta
     return PAWL_OK;
 }
 
-static pawl_status look_sha256(
+static pawl_status check_sha256(
     const char *path, pawl_view expected, bool *ret_holds, char *ret_detail, pawl_error *reterr)
 {
     struct pawl__sha256 wanted;
     struct pawl__sha256 found;
     struct stat st;
     int problem;
-    /* Not blocking: a pipe of that name must not hold us up. */
+    /* Non-blocking: a pipe of that name must not block. */
     AUTO(pawl__fs_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     *ret_holds = false;
@@ -151,16 +141,16 @@ static pawl_status look_sha256(
     return PAWL_OK;
 }
 
-static pawl_status look_command(char *command,
-                                const pawl_evidence *evidence,
-                                const struct work_evidence_context *world,
-                                bool *ret_holds,
-                                char *ret_detail,
-                                pawl_error *reterr)
+static pawl_status check_command(char *command,
+                                 const pawl_evidence *evidence,
+                                 const struct work_evidence_context *world,
+                                 bool *ret_holds,
+                                 char *ret_detail,
+                                 pawl_error *reterr)
 {
     struct work_command_end end;
     uint32_t ms_max = world->command_ms_max != 0 ? world->command_ms_max : EVIDENCE_COMMAND_MS_MAX;
-    int expected;
+    int64_t expected;
 
     if (!read_exit_code(evidence->expected, &expected)) {
         return pawl__fail(reterr, PAWL_INVALID, "expected: no exit code");
@@ -176,16 +166,16 @@ static pawl_status look_command(char *command,
                  EVIDENCE_DETAIL_SIZE,
                  "exit code %d instead of %d",
                  end.exit_code,
-                 expected);
+                 (int)expected);
     }
     return PAWL_OK;
 }
 
-static pawl_status look_row(const pawl_evidence *evidence,
-                            const struct work_evidence_context *world,
-                            bool *ret_holds,
-                            char *ret_detail,
-                            pawl_error *reterr)
+static pawl_status check_row(const pawl_evidence *evidence,
+                             const struct work_evidence_context *world,
+                             bool *ret_holds,
+                             char *ret_detail,
+                             pawl_error *reterr)
 {
     TRY(world->row_exists(world->context, evidence->subject, ret_holds, reterr));
     if (!*ret_holds) {
@@ -205,13 +195,13 @@ pawl_status pawl__work_evidence_check(const pawl_evidence *evidence,
     ret_detail[0] = '\0';
     switch (evidence->kind) {
     case PAWL_EVIDENCE_FILE_EXISTS:
-        return look_exists(subject, ret_holds, ret_detail);
+        return check_exists(subject, ret_holds, ret_detail);
     case PAWL_EVIDENCE_FILE_SHA256:
-        return look_sha256(subject, evidence->expected, ret_holds, ret_detail, reterr);
+        return check_sha256(subject, evidence->expected, ret_holds, ret_detail, reterr);
     case PAWL_EVIDENCE_COMMAND_EXIT:
-        return look_command(subject, evidence, world, ret_holds, ret_detail, reterr);
+        return check_command(subject, evidence, world, ret_holds, ret_detail, reterr);
     case PAWL_EVIDENCE_ROW_EXISTS:
         break;
     }
-    return look_row(evidence, world, ret_holds, ret_detail, reterr);
+    return check_row(evidence, world, ret_holds, ret_detail, reterr);
 }

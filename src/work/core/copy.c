@@ -51,6 +51,20 @@ bool pawl__work_copy_key(struct pawl__arena *arena,
     return pawl__record_copy(&key_record, arena, from, ret_copy);
 }
 
+bool pawl__work_id_list_add(struct work_id_list *ids, pawl_view id)
+{
+    struct work_id *added = pawl__arena_take(ids->arena, sizeof(*added));
+
+    ids->nomem = added == NULL || !pawl__arena_copy(ids->arena, id, &added->id);
+    if (ids->nomem) {
+        return false;
+    }
+    added->next = NULL;
+    *(ids->last == NULL ? &ids->first : &ids->last->next) = added;
+    ids->last = added;
+    return true;
+}
+
 /* --- out to a caller --- */
 
 static pawl_status no_memory(pawl_error *reterr)

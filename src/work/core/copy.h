@@ -22,6 +22,18 @@ PAWL_MUST_USE bool pawl__work_copy_key(struct pawl__arena *arena,
                                        const struct work_key_row *from,
                                        struct work_key_row *ret_copy);
 
+/* A list of ids in an arena, in the order in which they were added. */
+struct work_id_list {
+    struct pawl__arena *arena;
+    struct work_id {
+        pawl_view id;
+        struct work_id *next;
+    } * first, *last;
+    bool nomem; /* one could not be added */
+};
+bool pawl__work_id_list_add(struct work_id_list *ids,
+                            pawl_view id); /* a copy; false without memory */
+
 /* --- out to a caller --- */
 
 /* A record of zeros that a caller gets, and the arena of what it points to; NULL without memory. */

@@ -8,6 +8,7 @@
 #include "base/thread/inside.h"
 #include "work/checkpoints/backend.h"
 #include "work/core/backend_maintenance.h"
+#include "work/core/copy.h"
 #include "work/core/internal.h"
 #include "work/core/retain.h"
 #include "work/keys/backend.h"
@@ -236,44 +237,24 @@ static pawl_status count_task(struct run *run, pawl_view task_id, pawl_error *re
     return backend->checkpoints->list(backend, &query, count_checkpoint, &counting, reterr);
 }
 
-/* Tasks that have more than stay. */
-struct crowd {
-    struct pawl__arena *arena;
-    struct crowded_task {
-        struct crowded_task *next;
-        pawl_view task_id;
-    } * first;
-    bool nomem;
-};
-
 static bool note_task(void *context, pawl_view task_id, uint64_t count)
 {
-    struct crowd *crowd = context;
-    struct crowded_task *task = pawl__arena_take(crowd->arena, sizeof(*task));
-
     (void)count;
-    if (task == NULL || !pawl__arena_copy(crowd->arena, task_id, &task->task_id)) {
-        crowd->nomem = true;
-        return false;
-    }
-    task->next = crowd->first;
-    crowd->first = task;
-    return true;
+    return pawl__work_id_list_add(context, task_id);
 }
 
 static pawl_status prune_checkpoints(struct run *run, pawl_error *reterr)
 {
     struct work_backend *backend = run->work->backend;
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
-    struct crowd crowd = { .arena = &arena };
+    struct work_id_list crowded = { .arena = &arena };
     TRY(backend->checkpoints->crowded(
-        backend, run->rules.checkpoints_per_task, note_task, &crowd, reterr));
-    if (crowd.nomem) {
+        backend, run->rules.checkpoints_per_task, note_task, &crowded, reterr));
+    if (crowded.nomem) {
         return no_memory(reterr);
     }
-    for (const struct crowded_task *at = crowd.first; at != NULL; at = at->next) {
-        TRY(run->rules.dry_run ? count_task(run, at->task_id, reterr)
-                               : prune_task(run, at->task_id, reterr));
+    for (const struct work_id *at = crowded.first; at != NULL; at = at->next) {
+        TRY(run->rules.dry_run ? count_task(run, at->id, reterr) : prune_task(run, at->id, reterr));
     }
     if (run->rules.dry_run && run->rules.archive) {
         run->report.archived = run->report.checkpoints;

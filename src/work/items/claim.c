@@ -212,14 +212,7 @@ static pawl_status check_claim(const pawl_claim *claim, pawl_error *reterr)
     for (size_t i = 0; i < claim->work_type_count; i++) {
         TRY(pawl__work_check_name("types", claim->work_types[i], reterr));
     }
-    if (claim->count_max < 1 || claim->count_max > PAWL_WORK_BATCH_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "count_max: is %u, must be 1 to %d",
-                          claim->count_max,
-                          PAWL_WORK_BATCH_MAX);
-    }
-    return PAWL_OK;
+    return pawl__check_range("count_max", claim->count_max, 1, PAWL_WORK_BATCH_MAX, reterr);
 }
 
 pawl_status pawl__work_claim_parse(pawl_work *work,

@@ -58,7 +58,7 @@ int pawl__work_view_order(pawl_view a, pawl_view b)
     return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
 }
 
-static int by_view(const void *a, const void *b)
+int pawl__work_by_view(const void *a, const void *b)
 {
     return pawl__work_view_order(*(const pawl_view *)a, *(const pawl_view *)b);
 }
@@ -68,7 +68,7 @@ size_t pawl__work_views_distinct(pawl_view *views, size_t count)
     size_t distinct = 0;
 
     if (count > 0) {
-        qsort(views, count, sizeof(*views), by_view);
+        qsort(views, count, sizeof(*views), pawl__work_by_view);
     }
     for (size_t i = 0; i < count; i++) {
         if (distinct == 0 || !pawl__view_equal(views[distinct - 1], views[i])) {
@@ -94,14 +94,7 @@ pawl_status pawl__work_check_name(const char *field, pawl_view text, pawl_error 
         return pawl__fail(reterr, PAWL_INVALID, "%s: is empty", field);
     }
     TRY(pawl__check_view(text, field, reterr));
-    if (text.len > PAWL_WORK_NAME_BYTES_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "%s: has %zu bytes, the limit is %d",
-                          field,
-                          text.len,
-                          PAWL_WORK_NAME_BYTES_MAX);
-    }
+    TRY(pawl__check_bytes(field, text.len, PAWL_WORK_NAME_BYTES_MAX, reterr));
     if (!pawl__view_is_utf8(text)) {
         return pawl__fail(reterr, PAWL_INVALID, "%s: is not UTF-8", field);
     }
@@ -169,15 +162,8 @@ static pawl_status check_after(const pawl_submission *submission, pawl_error *re
 
 static pawl_status check_numbers(const pawl_submission *submission, pawl_error *reterr)
 {
-    if (submission->priority < PAWL_WORK_PRIORITY_MIN
-        || submission->priority > PAWL_WORK_PRIORITY_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "priority: is %d, must be %d to %d",
-                          submission->priority,
-                          PAWL_WORK_PRIORITY_MIN,
-                          PAWL_WORK_PRIORITY_MAX);
-    }
+    TRY(pawl__check_range(
+        "priority", submission->priority, PAWL_WORK_PRIORITY_MIN, PAWL_WORK_PRIORITY_MAX, reterr));
     if (submission->max_retries > PAWL_WORK_RETRIES_MAX) {
         return pawl__fail(reterr,
                           PAWL_INVALID,
@@ -185,14 +171,7 @@ static pawl_status check_numbers(const pawl_submission *submission, pawl_error *
                           submission->max_retries,
                           PAWL_WORK_RETRIES_MAX);
     }
-    if (submission->delay_ms < 0 || submission->delay_ms > WORK_DELAY_MS_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "delay_ms: is %lld, must be 0 to %lld",
-                          (long long)submission->delay_ms,
-                          (long long)WORK_DELAY_MS_MAX);
-    }
-    return PAWL_OK;
+    return pawl__check_range("delay_ms", submission->delay_ms, 0, WORK_DELAY_MS_MAX, reterr);
 }
 
 pawl_status pawl__work_submission_check(const pawl_submission *submission,
@@ -215,16 +194,12 @@ pawl_status pawl__work_id(pawl_view given,
     struct pawl__uuid uuid;
 
     if (given.len > 0) {
-        pawl_status status = pawl__work_check_name("id", given, reterr);
-        if (status == PAWL_OK) {
-            memcpy(ret_id, given.data, given.len);
-            ret_id[given.len] = '\0';
-        }
-        return status;
+        TRY(pawl__work_check_name("id", given, reterr));
+        memcpy(ret_id, given.data, given.len);
+        ret_id[given.len] = '\0';
+        return PAWL_OK;
     }
-    pawl_status status = pawl__uuid_next(pawl__uuid_process(), &uuid, reterr);
-    if (status == PAWL_OK) {
-        pawl__uuid_text(&uuid, ret_id);
-    }
-    return status;
+    TRY(pawl__uuid_next(pawl__uuid_process(), &uuid, reterr));
+    pawl__uuid_text(&uuid, ret_id);
+    return PAWL_OK;
 }

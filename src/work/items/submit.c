@@ -29,11 +29,6 @@ static int by_coming_id(const void *a, const void *b)
     return order != 0 ? order : (one->index > other->index) - (one->index < other->index);
 }
 
-static int by_view(const void *a, const void *b)
-{
-    return pawl__work_view_order(*(const pawl_view *)a, *(const pawl_view *)b);
-}
-
 /* --- what is compared --- */
 
 static pawl_status compare(const struct work_submit *submit,
@@ -74,7 +69,7 @@ struct work_row *pawl__work_submit_find_stored(const struct work_submit *submit,
     const pawl_view *found =
         submit->known_count == 0
             ? NULL
-            : bsearch(&id, submit->known_ids, submit->known_count, sizeof(id), by_view);
+            : bsearch(&id, submit->known_ids, submit->known_count, sizeof(id), pawl__work_by_view);
 
     return found == NULL ? NULL : submit->known[found - submit->known_ids];
 }

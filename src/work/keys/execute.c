@@ -1,4 +1,4 @@
-/* One piece of work under an idempotency key: begin, do it, keep the answer. */
+/* One piece of work under an idempotency key: begin, do it, store the response. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +9,8 @@
 #include "base/json/json.h"
 #include "base/thread/inside.h"
 #include "work/core/internal.h"
+
+DEFINE_AUTO(pawl_idem *, pawl_idem_free)
 
 static bool is_final(pawl_status status)
 {
@@ -40,8 +42,8 @@ static pawl_status describe(pawl_status status,
     return pawl__json_dump(json, text, reterr);
 }
 
-/* The work failed with `status` and `error`, which is what the caller gets; what the key does then
- * is told by the status. */
+/* The work failed with `status` and `error`, which the caller gets. The status decides what becomes of the
+ * key. */
 static void end_failed(pawl_work *work,
                        pawl_view key,
                        uint64_t owner_token,
@@ -49,22 +51,16 @@ static void end_failed(pawl_work *work,
                        const pawl_error *error)
 {
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT((size_t)8 * PAWL_ERROR_MESSAGE_SIZE);
-    pawl_error ignored = PAWL_ERROR_INIT;
-    pawl_status ended;
 
-    /* When the end itself fails the key stays as it is and is in doubt once its lease runs out. */
+    /* If ending it fails too, the key stays as it is, and is in doubt once its lease expires. */
     if (may_have_happened(status)) {
         return;
     }
     if (!is_final(status)) {
-        ended = pawl_idem_release(work, key, owner_token, &ignored);
-    } else {
-        ended = describe(status, error, &text, &ignored);
-        if (ended == PAWL_OK) {
-            ended = pawl_idem_fail(work, key, owner_token, pawl__buf_view(&text), &ignored);
-        }
+        (void)!pawl_idem_release(work, key, owner_token, NULL);
+    } else if (describe(status, error, &text, NULL) == PAWL_OK) {
+        (void)!pawl_idem_fail(work, key, owner_token, pawl__buf_view(&text), NULL);
     }
-    (void)ended;
 }
 
 static pawl_status do_it(pawl_work *work,
@@ -99,17 +95,6 @@ static pawl_status do_it(pawl_work *work,
         return pawl__fail_context(reterr, status, "it was done, but its response is not stored");
     }
     *ret_response = STEAL(response);
-    return PAWL_OK;
-}
-
-static pawl_status give_stored(const pawl_idem *idem, char **ret_response, pawl_error *reterr)
-{
-    char *response = pawl__view_dup(idem->response);
-
-    if (response == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "response");
-    }
-    *ret_response = response;
     return PAWL_OK;
 }
 
@@ -155,25 +140,22 @@ pawl_status pawl_execute_with_idempotency(pawl_work *work,
     NEED(request, reterr);
     NEED(fn, reterr);
     NEED(ret_response, reterr);
-    pawl_idem_request taken = PAWL_IDEM_REQUEST_INIT;
-    pawl_idem *idem = NULL;
-    char *response = NULL;
-    TRY(pawl__take_sized("request", request, &taken, sizeof(taken), reterr));
+    pawl_idem_request whole = PAWL_IDEM_REQUEST_INIT;
+    AUTO(pawl_idem_free_p) pawl_idem *idem = NULL;
+    TRY(pawl__take_sized("request", request, &whole, sizeof(whole), reterr));
     TRY(pawl_idem_begin(work, request, &idem, reterr));
-    pawl_status status;
     bool cached = idem->answer == PAWL_IDEM_DONE;
     if (cached) {
-        status = give_stored(idem, &response, reterr);
-    } else if (idem->answer == PAWL_IDEM_NEW) {
-        status = do_it(work, taken.key, idem->owner_token, fn, context, &response, reterr);
+        char *response = pawl__view_dup(idem->response);
+        if (response == NULL) {
+            return pawl__fail(reterr, PAWL_NOMEM, "response");
+        }
+        *ret_response = response;
     } else {
-        status = explain(idem, taken.key, reterr);
+        TRY(idem->answer == PAWL_IDEM_NEW
+                ? do_it(work, whole.key, idem->owner_token, fn, context, ret_response, reterr)
+                : explain(idem, whole.key, reterr));
     }
-    pawl_idem_free(idem);
-    if (status != PAWL_OK) {
-        return status;
-    }
-    *ret_response = response;
     if (ret_cached != NULL) {
         *ret_cached = cached;
     }

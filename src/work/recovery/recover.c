@@ -8,23 +8,37 @@
 #include "work/items/item.h"
 #include "work/keys/backend.h"
 
-/* What is being put together. Lists grow as chains and become arrays at the end. */
+/* A list that grows as a chain in the arena, and becomes an array at the end. */
+struct link {
+    struct link *next;
+};
+
+struct links {
+    struct link *first;
+    struct link *last;
+    size_t count;
+    size_t bytes; /* of its data */
+};
+
+struct item_link {
+    struct link link; /* first */
+    pawl_item item;
+};
+
+struct key_link {
+    struct link link; /* first */
+    pawl_view key;
+    pawl_view response;
+};
+
+/* A recovery that is being built. */
 struct building {
     pawl_recovery *recovery;
     struct pawl__arena *arena;
     pawl_recover_options options;
     pawl_checkpoint *checkpoint; /* the one that was just read */
-    struct item_link {
-        struct item_link *next;
-        pawl_item item;
-    } * items, **items_end;
-    struct key_link {
-        struct key_link *next;
-        pawl_view key;
-        pawl_view response;
-    } * keys, **keys_end;
-    size_t item_bytes;
-    size_t key_bytes;
+    struct links items;
+    struct links keys;
     bool nomem;
 };
 
@@ -138,44 +152,45 @@ static pawl_status find_iteration_end(pawl_work *work,
     return PAWL_OK;
 }
 
-/* One more than is wanted tells that there are more. At least one is let in, however long it is. */
-static bool is_full(const struct building *building, size_t count, size_t bytes, size_t more_bytes)
+/* One more than is wanted shows that there are more. At least one is let in, however large it is. */
+static bool is_full(const struct building *building, const struct links *links, size_t bytes)
 {
     const pawl_recover_options *options = &building->options;
-    bool full = (options->list_max > 0 && count == options->list_max)
-                || (options->bytes_max > 0 && count > 0
-                    && more_bytes > options->bytes_max - MIN(bytes, options->bytes_max));
 
-    building->recovery->more |= full;
-    return full;
+    return (options->list_max > 0 && links->count == options->list_max)
+           || (options->bytes_max > 0 && links->count > 0
+               && bytes > options->bytes_max - MIN(links->bytes, options->bytes_max));
 }
 
-static size_t bytes_of(const pawl_item *item)
+/* A new link of `size` bytes; NULL: the list is full, or no memory. */
+static void *append(struct building *building, struct links *links, size_t size, size_t bytes)
 {
-    return item->input_data.len + item->output_data.len + item->error_message.len;
+    if (is_full(building, links, bytes)) {
+        building->recovery->more = true;
+        return NULL;
+    }
+    struct link *link = pawl__arena_take(building->arena, size);
+    if (link == NULL) {
+        building->nomem = true;
+        return NULL;
+    }
+    link->next = NULL;
+    *(links->last == NULL ? &links->first : &links->last->next) = link;
+    links->last = link;
+    links->count++;
+    links->bytes += bytes;
+    return link;
 }
 
 static bool copy_item(void *context, const struct work_row *row)
 {
     struct building *building = context;
-    struct pawl__arena *arena = building->arena;
+    const pawl_item *item = &row->item;
+    size_t bytes = item->input_data.len + item->output_data.len + item->error_message.len;
+    struct item_link *link = append(building, &building->items, sizeof(*link), bytes);
 
-    size_t bytes = bytes_of(&row->item);
-
-    if (is_full(building, building->recovery->item_count, building->item_bytes, bytes)) {
-        return false;
-    }
-    building->item_bytes += bytes;
-    struct item_link *link = pawl__arena_take(arena, sizeof(*link));
-    if (link == NULL || !pawl__work_copy_item(arena, &row->item, &link->item)) {
-        building->nomem = true;
-        return false;
-    }
-    link->next = NULL;
-    *building->items_end = link;
-    building->items_end = &link->next;
-    building->recovery->item_count++;
-    return true;
+    building->nomem |= link != NULL && !pawl__work_copy_item(building->arena, item, &link->item);
+    return link != NULL && !building->nomem;
 }
 
 static pawl_status list_items(pawl_work *work,
@@ -192,6 +207,7 @@ static pawl_status list_items(pawl_work *work,
                       | 1U << PAWL_ITEM_EXPIRED | 1U << PAWL_ITEM_WAITING;
     filter.limit = building->options.list_max == 0 ? 0 : (uint64_t)building->options.list_max + 1;
     TRY(work->backend->items->list(work->backend, &filter, copy_item, building, reterr));
+    recovery->item_count = building->items.count;
     if (recovery->item_count == 0) {
         return PAWL_OK;
     }
@@ -199,8 +215,8 @@ static pawl_status list_items(pawl_work *work,
     if (items == NULL || building->nomem) {
         return no_memory(reterr);
     }
-    for (const struct item_link *at = building->items; at != NULL; at = at->next) {
-        items[i++] = at->item;
+    for (const struct link *at = building->items.first; at != NULL; at = at->next) {
+        items[i++] = ((const struct item_link *)at)->item;
     }
     recovery->items = items;
     return PAWL_OK;
@@ -211,22 +227,12 @@ static bool copy_key(void *context, const struct work_key_row *row)
     struct building *building = context;
     struct pawl__arena *arena = building->arena;
     pawl_view response = row->response.len > 0 ? row->response : pawl_view_of("null");
+    struct key_link *link = append(building, &building->keys, sizeof(*link), response.len);
 
-    if (is_full(building, building->recovery->key_count, building->key_bytes, response.len)) {
-        return false;
-    }
-    building->key_bytes += response.len;
-    struct key_link *link = pawl__arena_take(arena, sizeof(*link));
-    if (link == NULL || !pawl__arena_copy(arena, row->key, &link->key)
-        || !pawl__arena_copy(arena, response, &link->response)) {
-        building->nomem = true;
-        return false;
-    }
-    link->next = NULL;
-    *building->keys_end = link;
-    building->keys_end = &link->next;
-    building->recovery->key_count++;
-    return true;
+    building->nomem |= link != NULL
+                       && !(pawl__arena_copy(arena, row->key, &link->key)
+                            && pawl__arena_copy(arena, response, &link->response));
+    return link != NULL && !building->nomem;
 }
 
 static pawl_status list_keys(pawl_work *work,
@@ -240,6 +246,7 @@ static pawl_status list_keys(pawl_work *work,
     size_t i = 0;
     TRY(backend->store->read_now(backend, &now, reterr));
     TRY(backend->keys->cached(backend, &now, task_id, copy_key, building, reterr));
+    recovery->key_count = building->keys.count;
     if (recovery->key_count == 0) {
         return PAWL_OK;
     }
@@ -247,9 +254,9 @@ static pawl_status list_keys(pawl_work *work,
     if (views == NULL || building->nomem) {
         return no_memory(reterr);
     }
-    for (const struct key_link *at = building->keys; at != NULL; at = at->next, i++) {
-        views[i] = at->key;
-        views[recovery->key_count + i] = at->response;
+    for (const struct link *at = building->keys.first; at != NULL; at = at->next, i++) {
+        views[i] = ((const struct key_link *)at)->key;
+        views[recovery->key_count + i] = ((const struct key_link *)at)->response;
     }
     recovery->keys = views;
     recovery->responses = &views[recovery->key_count];
@@ -303,8 +310,6 @@ pawl_status pawl_work_recover_with(pawl_work *work,
     if (building.recovery == NULL) {
         return no_memory(reterr);
     }
-    building.items_end = &building.items;
-    building.keys_end = &building.keys;
     pawl_status status = build(work, task_id, &building, reterr);
     if (status != PAWL_OK) {
         pawl_recovery_free(building.recovery);

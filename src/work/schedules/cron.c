@@ -5,6 +5,7 @@
 
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "base/core/quantity.h"
 #include "base/os/clock.h"
 
 enum {
@@ -53,18 +54,12 @@ static bool is_space(char c)
 
 static bool read_number(pawl_view text, int *ret_value)
 {
-    int value = 0;
+    int64_t value = 0;
 
-    if (text.len == 0 || text.len > 4) {
+    if (text.len > 4 || pawl__integer_parse(text, &value, NULL) != PAWL_OK || text.data[0] == '-') {
         return false;
     }
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9') {
-            return false;
-        }
-        value = value * 10 + (text.data[i] - '0');
-    }
-    *ret_value = value;
+    *ret_value = (int)value;
     return true;
 }
 
@@ -204,7 +199,7 @@ static pawl_status read_field(const struct field *field,
 }
 
 /* The next run of bytes that are no space; empty at the end. */
-static pawl_view take_word(pawl_view *text)
+static pawl_view next_word(pawl_view *text)
 {
     pawl_view word = { NULL, 0 };
     pawl_view skipped;
@@ -237,7 +232,7 @@ static pawl_status read_fields(pawl_view text, struct work_cron *cron, pawl_erro
     bool star[FIELD_COUNT];
 
     for (int i = 0; i < FIELD_COUNT; i++) {
-        pawl_view word = take_word(&text);
+        pawl_view word = next_word(&text);
         if (word.len == 0) {
             return pawl__fail(reterr,
                               PAWL_INVALID,
@@ -248,7 +243,7 @@ static pawl_status read_fields(pawl_view text, struct work_cron *cron, pawl_erro
         star[i] = word.data[0] == '*';
         TRY(read_field(&fields[i], word, &bits[i], reterr));
     }
-    pawl_view rest = take_word(&text);
+    pawl_view rest = next_word(&text);
     if (rest.len > 0) {
         return pawl__fail(
             reterr, PAWL_INVALID, "'%.*s' stands behind the fifth field", VIEW_ARGS(rest));
@@ -272,8 +267,8 @@ pawl_status pawl__work_cron_parse(pawl_view text, struct work_cron *ret_cron, pa
             reterr, PAWL_INVALID, "%zu bytes, the limit is %d", text.len, (int)CRON_BYTES_MAX);
     }
     pawl_view whole = text;
-    pawl_view word = take_word(&text);
-    pawl_view meant = take_word(&text).len == 0 ? without_nickname(word) : whole;
+    pawl_view word = next_word(&text);
+    pawl_view meant = next_word(&text).len == 0 ? without_nickname(word) : whole;
     if (meant.len > 0 && meant.data[0] == '@') {
         return pawl__fail(
             reterr,

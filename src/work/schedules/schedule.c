@@ -261,12 +261,7 @@ static pawl_status run_fire(struct work_tx *tx, struct work_request *request, pa
 /* Schedules that are due, found by a reader, which blocks no writer. */
 struct due {
     int64_t wall_us;
-    struct pawl__arena *arena;
-    struct due_schedule {
-        struct due_schedule *next;
-        pawl_view schedule_id;
-    } * first, **end;
-    bool nomem;
+    struct work_id_list ids;
 };
 
 static bool note_due(void *context, const pawl_schedule *schedule)
@@ -280,37 +275,27 @@ static bool note_due(void *context, const pawl_schedule *schedule)
             return true;
         }
     }
-    struct due_schedule *found = pawl__arena_take(due->arena, sizeof(*found));
-    if (found == NULL
-        || !pawl__arena_copy(due->arena, schedule->schedule_id, &found->schedule_id)) {
-        due->nomem = true;
-        return false;
-    }
-    found->next = NULL;
-    *due->end = found;
-    due->end = &found->next;
-    return true;
+    return pawl__work_id_list_add(&due->ids, schedule->schedule_id);
 }
 
 static pawl_status fire_all(pawl_work *work,
-                            const struct due_schedule *first,
+                            const struct work_id *first,
                             uint64_t *ret_fired,
                             pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status worst = PAWL_OK;
 
-    for (const struct due_schedule *at = first; at != NULL; at = at->next) {
+    for (const struct work_id *at = first; at != NULL; at = at->next) {
         struct fire_request fire = {
             .request.run = run_fire,
-            .schedule_id = at->schedule_id,
+            .schedule_id = at->id,
         };
         pawl_status status = pawl__work_submit_request(work, &fire.request, &error);
         if (status == PAWL_OK) {
             *ret_fired += fire.fired;
         } else if (worst == PAWL_OK) {
-            worst =
-                pawl__fail_context(&error, status, "schedule '%.*s'", VIEW_ARGS(at->schedule_id));
+            worst = pawl__fail_context(&error, status, "schedule '%.*s'", VIEW_ARGS(at->id));
             if (reterr != NULL) {
                 *reterr = error;
             }
@@ -324,18 +309,17 @@ pawl_status pawl_schedule_fire(pawl_work *work, uint64_t *ret_fired, pawl_error 
     NEED(work, reterr);
     struct work_backend *backend = work->backend;
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
-    struct due due = { .arena = &arena };
+    struct due due = { .ids.arena = &arena };
     struct work_now now;
     uint64_t fired = 0;
 
     TRY(backend->store->read_now(backend, &now, reterr));
     due.wall_us = now.wall_us;
-    due.end = &due.first;
     TRY(backend->schedules->list(backend, note_due, &due, reterr));
-    if (due.nomem) {
+    if (due.ids.nomem) {
         return pawl__fail(reterr, PAWL_NOMEM, "schedules");
     }
-    TRY(fire_all(work, due.first, &fired, reterr));
+    TRY(fire_all(work, due.ids.first, &fired, reterr));
     if (ret_fired != NULL) {
         *ret_fired = fired;
     }

@@ -45,13 +45,7 @@ static pawl_status check_task(const pawl_work *work, const pawl_task *task, pawl
 {
     json_auto_t *metadata = NULL;
 
-    if (task->title.len > PAWL_WORK_TITLE_BYTES_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "title: has %zu bytes, the limit is %d",
-                          task->title.len,
-                          PAWL_WORK_TITLE_BYTES_MAX);
-    }
+    TRY(pawl__check_bytes("title", task->title.len, PAWL_WORK_TITLE_BYTES_MAX, reterr));
     if (!pawl__view_is_utf8(task->title)
         || (task->title.len > 0 && memchr(task->title.data, '\0', task->title.len) != NULL)) {
         return pawl__fail(reterr, PAWL_INVALID, "title: is not UTF-8 without NUL bytes");
