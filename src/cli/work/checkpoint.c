@@ -12,6 +12,7 @@
 #include "base/os/fs.h"
 #include "cli/frame/text.h"
 #include "cli/work/work.h"
+#include "records/work.h"
 
 #define TASK_OPERAND                             \
     {                                            \
@@ -98,21 +99,13 @@ static void split_command(pawl_evidence *evidence)
 
 static pawl_status parse_one(struct evidence *evidence, const char *given, pawl_error *reterr)
 {
-    static const char *const kinds[] = {
-        [PAWL_EVIDENCE_FILE_EXISTS] = "file_exists",
-        [PAWL_EVIDENCE_FILE_SHA256] = "file_sha256",
-        [PAWL_EVIDENCE_COMMAND_EXIT] = "command_exit",
-        [PAWL_EVIDENCE_ROW_EXISTS] = "row_exists",
-    };
+    enum { KIND_COUNT = PAWL_EVIDENCE_ROW_EXISTS + 1 };
     size_t len = strcspn(given, "=");
     pawl_evidence *one = &evidence->list[evidence->count];
-    size_t kind = 0;
+    size_t kind =
+        pawl__view_index((pawl_view){ given, len }, pawl__evidence_kind_names, KIND_COUNT);
 
-    while (kind < COUNT_OF(kinds)
-           && (strlen(kinds[kind]) != len || strncmp(kinds[kind], given, len) != 0)) {
-        kind++;
-    }
-    if (kind == COUNT_OF(kinds) || given[len] != '=') {
+    if (kind == KIND_COUNT || given[len] != '=') {
         return pawl__fail(reterr,
                           PAWL_INVALID,
                           "'--evidence' is %s; it has to begin with file_exists=, file_sha256=, "
@@ -252,6 +245,20 @@ static const struct pawl__cli_command add = {
 
 /* --- list and latest --- */
 
+static void start_rows(struct pawl__cli_rows *rows,
+                       const struct pawl__cli_run *run,
+                       pawl_error *reterr)
+{
+    static const struct pawl__column columns[] = {
+        { "sequence_number", false }, { "checkpoint_id", true }, { "checkpoint_type", false },
+        { "work_item_id", false },    { "verified", false },     { "created_at", true },
+        { "snapshot_data", false },
+    };
+
+    pawl__cli_rows_start_records(
+        rows, run, &pawl__checkpoint_record, columns, COUNT_OF(columns), reterr);
+}
+
 static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
@@ -260,7 +267,7 @@ static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
     pawl_checkpoint_type type = given == NULL ? 0 : pawl__cli_checkpoint_type_named(given);
     pawl_view task_id = pawl__cli_work_operand(run, 0);
 
-    pawl__cli_rows_start_checkpoints(&rows, run, reterr);
+    start_rows(&rows, run, reterr);
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     TRY(pawl__cli_work_check_task(work, task_id, reterr));
     return pawl__cli_rows_end(&rows,
@@ -294,7 +301,7 @@ static pawl_status latest_run(struct pawl__cli_run *run, pawl_error *reterr)
     const char *given = pawl__cli_args_value(run->args, "type");
     pawl_checkpoint_type type = given == NULL ? 0 : pawl__cli_checkpoint_type_named(given);
 
-    pawl__cli_rows_start_checkpoints(&rows, run, reterr);
+    start_rows(&rows, run, reterr);
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     TRY(pawl_checkpoint_latest(work,
                                pawl__cli_work_operand(run, 0),

@@ -9,6 +9,7 @@
 #include "cli/frame/interrupt.h"
 #include "cli/frame/out_watch.h"
 #include "cli/work/work.h"
+#include "records/work.h"
 
 #define LEASE_FLAG                                                                   \
     {                                                                                \
@@ -96,7 +97,8 @@ static pawl_status print_claimed(const struct pawl__cli_run *run,
     };
     AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
 
-    pawl__cli_rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
+    pawl__cli_rows_start_records(
+        &rows, run, &pawl__item_record, columns, COUNT_OF(columns), reterr);
     for (size_t i = 0; i < claimed->count && claim_row(&rows, &claimed->items[i]); i++) {
     }
     return pawl__cli_rows_end(&rows, PAWL_OK);

@@ -3,6 +3,13 @@
 #include "base/core/macros.h"
 #include "cli/frame/text.h"
 #include "cli/work/work.h"
+#include "records/work.h"
+
+static const struct pawl__column item_columns[] = {
+    { "work_item_id", true }, { "task_id", true },     { "work_type", false },
+    { "status", true },       { "priority", false },   { "attempts", false },
+    { "created_at", true },   { "input_data", false }, { "error_message", false },
+};
 
 static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
 {
@@ -12,7 +19,8 @@ static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
     size_t index = 0;
     const char *name;
 
-    pawl__cli_rows_start_items(&rows, run, reterr);
+    pawl__cli_rows_start_records(
+        &rows, run, &pawl__item_record, item_columns, COUNT_OF(item_columns), reterr);
     filter.task_id = pawl__cli_work_value(run, "task");
     filter.work_type = pawl__cli_work_value(run, "type");
     filter.lease_holder = pawl__cli_work_value(run, "holder");
@@ -60,16 +68,7 @@ const struct pawl__cli_command pawl__cli_cmd_work_list = {
 
 static bool event_row(void *context, const pawl_item_event *event)
 {
-    struct pawl__cli_rows *rows = context;
-    char time[WORK_TIME_SIZE];
-    const struct pawl__cell cells[] = {
-        pawl__cli_cell_time(event->at_us, time),    pawl__cli_cell_of(pawl_view_of(event->from)),
-        pawl__cli_cell_of(pawl_view_of(event->to)), pawl__cell_integer((int64_t)event->token),
-        pawl__cell_integer(event->retry_count),     pawl__cli_cell_of(event->lease_holder),
-        pawl__cli_cell_of(event->message),
-    };
-
-    return pawl__cli_rows_add(rows, cells);
+    return pawl__cli_rows_add_record(context, event);
 }
 
 /* One line per field that the item has: name and value. */
@@ -78,38 +77,23 @@ static pawl_status show_item(const struct pawl__cli_run *run,
                              pawl_error *reterr)
 {
     static const struct pawl__column columns[] = { { "field", true }, { "value", true } };
-    char times[7][WORK_TIME_SIZE];
-    AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
-    const struct pawl__cli_field fields[] = {
-        { "work_item_id", true, pawl__cli_cell_of(item->work_item_id) },
-        { "task_id", true, pawl__cli_cell_of(item->task_id) },
-        { "work_type", true, pawl__cli_cell_of(item->work_type) },
-        { "status", true, pawl__cell_text(pawl_view_of(pawl_item_status_name(item->status))) },
-        { "priority", true, pawl__cell_integer(item->priority) },
-        { "attempts", true, pawl__cell_integer(item->attempts) },
-        { "retry_count", true, pawl__cell_integer(item->retry_count) },
-        { "max_retries", true, pawl__cell_integer(item->max_retries) },
-        { "token", true, pawl__cell_integer((int64_t)item->token) },
-        { "lease_holder", true, pawl__cli_cell_of(item->lease_holder) },
-        { "lease_acquired_at", true, pawl__cli_cell_time(item->lease_acquired_at_us, times[0]) },
-        { "lease_expires_at", true, pawl__cli_cell_time(item->lease_expires_at_us, times[1]) },
-        { "heartbeat_at", true, pawl__cli_cell_time(item->heartbeat_at_us, times[2]) },
-        { "due_at", true, pawl__cli_cell_time(item->due_at_us, times[3]) },
-        { "created_at", true, pawl__cli_cell_time(item->created_at_us, times[4]) },
-        { "started_at", true, pawl__cli_cell_time(item->started_at_us, times[5]) },
-        { "completed_at", true, pawl__cli_cell_time(item->completed_at_us, times[6]) },
-        { "input_data", true, pawl__cli_cell_value(item->input_data) },
-        { "output_data", true, pawl__cli_cell_value(item->output_data) },
-        { "error_message", true, pawl__cli_cell_of(item->error_message) },
+    static const char *const names[] = {
+        "work_item_id",      "task_id",          "work_type",    "status",      "priority",
+        "attempts",          "retry_count",      "max_retries",  "token",       "lease_holder",
+        "lease_acquired_at", "lease_expires_at", "heartbeat_at", "due_at",      "created_at",
+        "started_at",        "completed_at",     "input_data",   "output_data", "error_message",
     };
+    AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
+    bool more = true;
 
     pawl__cli_rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
-    for (size_t i = 0; i < COUNT_OF(fields); i++) {
-        const struct pawl__cell cells[] = { pawl__cell_text(pawl_view_of(fields[i].name)),
-                                            fields[i].cell };
-        if (fields[i].cell.kind != PAWL__CELL_NONE && !pawl__cli_rows_add(&rows, cells)) {
-            break;
-        }
+    for (size_t i = 0; i < COUNT_OF(names) && more; i++) {
+        char time[PAWL__TIME_SIZE];
+        const struct pawl__cell cells[] = {
+            pawl__cell_text(pawl_view_of(names[i])),
+            pawl__record_cell(pawl__record_field(&pawl__item_record, names[i]), item, time),
+        };
+        more = cells[1].kind == PAWL__CELL_NONE || pawl__cli_rows_add(&rows, cells);
     }
     return pawl__cli_rows_end(&rows, PAWL_OK);
 }
@@ -126,7 +110,8 @@ static pawl_status show_history(const struct pawl__cli_run *run,
     };
     AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
 
-    pawl__cli_rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
+    pawl__cli_rows_start_records(
+        &rows, run, &pawl__item_event_record, columns, COUNT_OF(columns), reterr);
     TRY(pawl__cli_out_add(&(struct pawl__buf){ .data = (char[]){ "\n" }, .len = 1 }, reterr));
     return pawl__cli_rows_end(
         &rows, pawl_work_history(work, item->work_item_id, event_row, &rows, reterr));
@@ -139,7 +124,8 @@ static pawl_status show_run(struct pawl__cli_run *run, pawl_error *reterr)
     pawl_view id = pawl__cli_work_operand(run, 0);
     AUTO(pawl_item_free_p) pawl_item *item = NULL;
 
-    pawl__cli_rows_start_items(&rows, run, reterr);
+    pawl__cli_rows_start_records(
+        &rows, run, &pawl__item_record, item_columns, COUNT_OF(item_columns), reterr);
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     if (run->json) {
         (void)pawl__cli_rows_add_json(

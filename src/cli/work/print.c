@@ -5,6 +5,7 @@
 #include "base/json/json.h"
 #include "base/os/clock.h"
 #include "cli/work/work.h"
+#include "records/work.h"
 
 /* --- names --- */
 
@@ -122,74 +123,43 @@ pawl_status pawl__cli_rows_end(struct pawl__cli_rows *rows, pawl_status status)
     return status == PAWL_OK ? pawl__table_end(&rows->table, rows->reterr) : status;
 }
 
-static const struct pawl__column item_columns[] = {
-    { "work_item_id", true }, { "task_id", true },     { "work_type", false },
-    { "status", true },       { "priority", false },   { "attempts", false },
-    { "created_at", true },   { "input_data", false }, { "error_message", false },
-};
-
-void pawl__cli_rows_start_items(struct pawl__cli_rows *rows,
-                                const struct pawl__cli_run *run,
-                                pawl_error *reterr)
+void pawl__cli_rows_start_records(struct pawl__cli_rows *rows,
+                                  const struct pawl__cli_run *run,
+                                  const struct pawl__record *record,
+                                  const struct pawl__column *columns,
+                                  size_t count,
+                                  pawl_error *reterr)
 {
-    pawl__cli_rows_start(rows, run, item_columns, COUNT_OF(item_columns), reterr);
+    pawl__cli_rows_start(rows, run, columns, count, reterr);
+    rows->record = record;
+}
+
+bool pawl__cli_rows_add_record(struct pawl__cli_rows *rows, const void *value)
+{
+    char times[PAWL__TABLE_COLUMNS_MAX][PAWL__TIME_SIZE];
+    struct pawl__cell cells[PAWL__TABLE_COLUMNS_MAX];
+
+    if (rows->run->json) {
+        pawl__record_write(rows->record, value, &rows->line);
+        return pawl__cli_rows_add_line(rows);
+    }
+    for (size_t i = 0; i < rows->table.count; i++) {
+        const struct pawl__field *field =
+            pawl__record_field(rows->record, rows->table.columns[i].name);
+        REQUIRE(field != NULL);
+        cells[i] = pawl__record_cell(field, value, times[i]);
+    }
+    return pawl__cli_rows_add(rows, cells);
 }
 
 bool pawl__cli_item_row(void *context, const pawl_item *item)
 {
-    struct pawl__cli_rows *rows = context;
-    char time[WORK_TIME_SIZE];
-
-    if (rows->run->json) {
-        return pawl__cli_rows_add_json(
-            rows, pawl_item_to_json(item, &rows->json, &rows->json_len, rows->reterr));
-    }
-    const struct pawl__cell cells[] = {
-        pawl__cli_cell_of(item->work_item_id),
-        pawl__cli_cell_of(item->task_id),
-        pawl__cli_cell_of(item->work_type),
-        pawl__cell_text(pawl_view_of(pawl_item_status_name(item->status))),
-        pawl__cell_integer(item->priority),
-        pawl__cell_integer(item->attempts),
-        pawl__cli_cell_time(item->created_at_us, time),
-        pawl__cli_cell_value(item->input_data),
-        pawl__cli_cell_of(item->error_message),
-    };
-    return pawl__cli_rows_add(rows, cells);
-}
-
-static const struct pawl__column checkpoint_columns[] = {
-    { "sequence_number", false }, { "checkpoint_id", true }, { "checkpoint_type", false },
-    { "work_item_id", false },    { "verified", false },     { "created_at", true },
-    { "snapshot_data", false },
-};
-
-void pawl__cli_rows_start_checkpoints(struct pawl__cli_rows *rows,
-                                      const struct pawl__cli_run *run,
-                                      pawl_error *reterr)
-{
-    pawl__cli_rows_start(rows, run, checkpoint_columns, COUNT_OF(checkpoint_columns), reterr);
+    return pawl__cli_rows_add_record(context, item);
 }
 
 bool pawl__cli_checkpoint_row(void *context, const pawl_checkpoint *checkpoint)
 {
-    struct pawl__cli_rows *rows = context;
-    char time[WORK_TIME_SIZE];
-
-    if (rows->run->json) {
-        return pawl__cli_rows_add_json(
-            rows, pawl_checkpoint_to_json(checkpoint, &rows->json, &rows->json_len, rows->reterr));
-    }
-    const struct pawl__cell cells[] = {
-        pawl__cell_integer(checkpoint->sequence_number),
-        pawl__cli_cell_of(checkpoint->checkpoint_id),
-        pawl__cell_text(pawl_view_of(pawl_checkpoint_type_name(checkpoint->type))),
-        pawl__cli_cell_of(checkpoint->work_item_id),
-        pawl__cell_bool(checkpoint->verified),
-        pawl__cli_cell_time(checkpoint->created_at_us, time),
-        pawl__cli_cell_value(checkpoint->snapshot_data),
-    };
-    return pawl__cli_rows_add(rows, cells);
+    return pawl__cli_rows_add_record(context, checkpoint);
 }
 
 pawl_status pawl__cli_work_answer(const struct pawl__cli_run *run,

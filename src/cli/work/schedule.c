@@ -2,6 +2,7 @@
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "cli/work/work.h"
+#include "records/work.h"
 
 #define PUT                                                                        \
     "pawl work task create --data ./data --id t-1 --title 'Every night' >task && " \
@@ -51,34 +52,7 @@ static const struct pawl__cli_command put = {
 
 static bool schedule_row(void *context, const pawl_schedule *schedule)
 {
-    struct pawl__cli_rows *rows = context;
-    char next[WORK_TIME_SIZE];
-    char last[WORK_TIME_SIZE];
-
-    if (rows->run->json) {
-        struct pawl__object object = pawl__object_start(&rows->line);
-        pawl__object_text(&object, "schedule_id", schedule->schedule_id);
-        pawl__object_text(&object, "cron", schedule->cron);
-        pawl__object_text(&object, "work_type", schedule->work_type);
-        pawl__object_text(&object, "task_id", schedule->task_id);
-        pawl__object_json(&object, "input_data", schedule->input_data);
-        pawl__object_integer(&object, "priority", schedule->priority);
-        pawl__object_integer(&object, "max_retries", schedule->max_retries);
-        pawl__object_time(&object, "next_slot", schedule->next_slot_us);
-        pawl__object_time(&object, "last_slot", schedule->last_slot_us);
-        pawl__object_end(&object);
-        return pawl__cli_rows_add_line(rows);
-    }
-    const struct pawl__cell cells[] = {
-        pawl__cli_cell_of(schedule->schedule_id),
-        pawl__cli_cell_of(schedule->cron),
-        pawl__cli_cell_of(schedule->work_type),
-        pawl__cli_cell_of(schedule->task_id),
-        pawl__cli_cell_time(schedule->next_slot_us, next),
-        pawl__cli_cell_time(schedule->last_slot_us, last),
-        pawl__cli_cell_value(schedule->input_data),
-    };
-    return pawl__cli_rows_add(rows, cells);
+    return pawl__cli_rows_add_record(context, schedule);
 }
 
 static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -91,7 +65,8 @@ static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_work_close_p) pawl_work *work = NULL;
     AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
 
-    pawl__cli_rows_start(&rows, run, columns, COUNT_OF(columns), reterr);
+    pawl__cli_rows_start_records(
+        &rows, run, &pawl__schedule_record, columns, COUNT_OF(columns), reterr);
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     return pawl__cli_rows_end(&rows, pawl_schedule_list(work, schedule_row, &rows, reterr));
 }

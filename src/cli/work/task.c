@@ -4,6 +4,7 @@
 #include "base/core/error.h"
 #include "base/core/macros.h"
 #include "cli/work/work.h"
+#include "records/work.h"
 
 #define TASK_OPERAND                             \
     {                                            \
@@ -57,25 +58,15 @@ static const struct pawl__column task_columns[] = {
 
 static bool task_row(void *context, const pawl_task *task)
 {
-    struct pawl__cli_rows *rows = context;
-    char time[WORK_TIME_SIZE];
+    return pawl__cli_rows_add_record(context, task);
+}
 
-    if (rows->run->json) {
-        return pawl__cli_rows_add_json(
-            rows, pawl_task_to_json(task, &rows->json, &rows->json_len, rows->reterr));
-    }
-    const struct pawl__cell cells[] = {
-        pawl__cli_cell_of(task->task_id),
-        pawl__cli_cell_of(task->title),
-        pawl__cell_text(pawl_view_of(pawl_task_status_name(task->status))),
-        pawl__cell_integer((int64_t)task->waiting),
-        pawl__cell_integer((int64_t)task->pending),
-        pawl__cell_integer((int64_t)task->in_progress),
-        pawl__cell_integer((int64_t)task->completed),
-        pawl__cell_integer((int64_t)task->failed),
-        pawl__cli_cell_time(task->created_at_us, time),
-    };
-    return pawl__cli_rows_add(rows, cells);
+static void start_rows(struct pawl__cli_rows *rows,
+                       const struct pawl__cli_run *run,
+                       pawl_error *reterr)
+{
+    pawl__cli_rows_start_records(
+        rows, run, &pawl__task_record, task_columns, COUNT_OF(task_columns), reterr);
 }
 
 static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
@@ -86,7 +77,7 @@ static pawl_status list_run(struct pawl__cli_run *run, pawl_error *reterr)
     pawl_task_status wanted =
         given == NULL ? PAWL_TASK_PENDING : pawl__cli_task_status_named(given);
 
-    pawl__cli_rows_start(&rows, run, task_columns, COUNT_OF(task_columns), reterr);
+    start_rows(&rows, run, reterr);
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     return pawl__cli_rows_end(
         &rows, pawl_task_list(work, given == NULL ? NULL : &wanted, task_row, &rows, reterr));
@@ -115,7 +106,7 @@ static pawl_status show_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__cli_rows_done) struct pawl__cli_rows rows;
     AUTO(pawl_task_free_p) pawl_task *task = NULL;
 
-    pawl__cli_rows_start(&rows, run, task_columns, COUNT_OF(task_columns), reterr);
+    start_rows(&rows, run, reterr);
     TRY(pawl__cli_work_open(run, WORK_THAT_EXISTS, &work, reterr));
     TRY(pawl_task_get(work, pawl__cli_work_operand(run, 0), &task, reterr));
     (void)task_row(&rows, task);

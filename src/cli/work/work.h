@@ -11,6 +11,8 @@
 #include "cli/frame/run.h"
 #include "config/settings.h"
 
+struct pawl__record; /* base/record/record.h */
+
 extern const struct pawl__cli_command pawl__cli_cmd_work_cancel;
 extern const struct pawl__cli_command pawl__cli_cmd_work_checkpoint;
 extern const struct pawl__cli_command pawl__cli_cmd_work_claim;
@@ -186,6 +188,7 @@ struct pawl__cell pawl__cli_cell_time(int64_t us, char ret_text[WORK_TIME_SIZE])
 struct pawl__cli_rows {
     const struct pawl__cli_run *run;
     struct pawl__table table;
+    const struct pawl__record *record; /* NULL: rows are made of cells */
     struct pawl__buf line;
     char *json;
     size_t json_len;
@@ -206,14 +209,16 @@ bool pawl__cli_rows_add_json(struct pawl__cli_rows *rows, pawl_status status);
 /* `status` is the walk's own: the rows' failure comes first. */
 PAWL_MUST_USE pawl_status pawl__cli_rows_end(struct pawl__cli_rows *rows, pawl_status status);
 
-/* Rows of items and of checkpoints, and visits that add one; the context is the rows. */
-void pawl__cli_rows_start_items(struct pawl__cli_rows *rows,
-                                const struct pawl__cli_run *run,
-                                pawl_error *reterr);
+/* Rows of records whose fields have the names of the columns, and visits that add one; the context is the
+ * rows. */
+void pawl__cli_rows_start_records(struct pawl__cli_rows *rows,
+                                  const struct pawl__cli_run *run,
+                                  const struct pawl__record *record,
+                                  const struct pawl__column *columns,
+                                  size_t count,
+                                  pawl_error *reterr);
+bool pawl__cli_rows_add_record(struct pawl__cli_rows *rows, const void *value);
 bool pawl__cli_item_row(void *context, const pawl_item *item);
-void pawl__cli_rows_start_checkpoints(struct pawl__cli_rows *rows,
-                                      const struct pawl__cli_run *run,
-                                      pawl_error *reterr);
 bool pawl__cli_checkpoint_row(void *context, const pawl_checkpoint *checkpoint);
 
 /* Prints one object: JSON with --json, else a table of one row. */

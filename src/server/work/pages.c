@@ -5,6 +5,7 @@
 
 #include "base/core/error.h"
 #include "base/os/display.h"
+#include "records/work.h"
 #include "server/node_internal.h"
 #include "server/work/work.h"
 
@@ -21,8 +22,6 @@ struct page {
     uint64_t count;
     char next[PAWL_WORK_NAME_BYTES_MAX + 1]; /* empty: there is none */
     struct pawl__buf body;
-    pawl_status status;
-    pawl_error *reterr;
 };
 
 static void page_done(struct page *page)
@@ -37,7 +36,7 @@ static pawl_status start(struct page *page,
     static const uint64_t limits[2] = { 1, LIMIT_MAX };
     const pawl_view *from = pawl__http_query(request, "from");
 
-    *page = (struct page){ .limit = LIMIT_DEFAULT, .reterr = reterr };
+    *page = (struct page){ .limit = LIMIT_DEFAULT };
     page->body = (struct pawl__buf)BUF_INIT(BODY_BYTES_MAX);
     pawl__buf_add_text(&page->body, "{\"items\":[");
     if (from != NULL && from->len > PAWL_WORK_NAME_BYTES_MAX) {
@@ -58,20 +57,16 @@ static bool has_room(struct page *page, pawl_view position)
     return false;
 }
 
-/* The status of a call and the JSON that it returned; frees it. */
-static bool add(struct page *page, pawl_status status, char **json, const size_t *len)
+static bool add(struct page *page, const struct pawl__record *record, const void *value)
 {
-    page->status = status;
     pawl__buf_add_text(&page->body, page->count++ == 0 ? "" : ",");
-    pawl__buf_add(&page->body, (pawl_view){ *json, status == PAWL_OK ? *len : 0 });
-    pawl__text_free(json);
-    return status == PAWL_OK && !page->body.broken;
+    pawl__record_write(record, value, &page->body);
+    return !page->body.broken;
 }
 
 /* After the walk. */
 static pawl_status answer(struct page *page, struct pawl__http_request *request)
 {
-    TRY(page->status);
     pawl__buf_add_text(&page->body, "],\"next\":");
     if (page->next[0] == '\0') {
         pawl__buf_add_text(&page->body, "null");
@@ -119,12 +114,7 @@ static pawl_status check_task(pawl_work *store,
 
 static bool add_task(void *context, const pawl_task *task)
 {
-    struct page *page = context;
-    char *json = NULL;
-    size_t len = 0;
-
-    return has_room(page, task->task_id)
-           && add(page, pawl_task_to_json(task, &json, &len, page->reterr), &json, &len);
+    return has_room(context, task->task_id) && add(context, &pawl__task_record, task);
 }
 
 static pawl_status list_tasks(struct pawl__http_request *request,
@@ -158,12 +148,7 @@ DEFINE_HANDLER(pawl__serve_work_task_list, list_tasks)
 
 static bool add_item(void *context, const pawl_item *item)
 {
-    struct page *page = context;
-    char *json = NULL;
-    size_t len = 0;
-
-    return has_room(page, item->work_item_id)
-           && add(page, pawl_item_to_json(item, &json, &len, page->reterr), &json, &len);
+    return has_room(context, item->work_item_id) && add(context, &pawl__item_record, item);
 }
 
 static pawl_status read_filter(const struct pawl__http_request *request,
@@ -209,15 +194,11 @@ DEFINE_HANDLER(pawl__serve_work_item_list, list_items)
 
 static bool add_checkpoint(void *context, const pawl_checkpoint *checkpoint)
 {
-    struct page *page = context;
     char position[32];
-    char *json = NULL;
-    size_t len = 0;
 
     (void)snprintf(position, sizeof(position), "%lld", (long long)checkpoint->sequence_number);
-    return has_room(page, pawl_view_of(position))
-           && add(
-               page, pawl_checkpoint_to_json(checkpoint, &json, &len, page->reterr), &json, &len);
+    return has_room(context, pawl_view_of(position))
+           && add(context, &pawl__checkpoint_record, checkpoint);
 }
 
 pawl_status pawl__serve_work_query_type(const struct pawl__http_request *request,
