@@ -156,7 +156,7 @@ void pawl__serve_healthz(struct pawl__http_request *request, void *context)
 {
     struct pawl__serve_node *node = context;
     struct pawl__buf body = BUF_INIT(METRICS_BYTES_MAX);
-    int64_t up_ns = pawl__monotonic_ns(pawl__clock_real()) - node->started_ns;
+    int64_t up_ns = pawl__monotonic_ns(node->clock) - node->started_ns;
     bool ready = write_report(node, &body);
 
     pawl__buf_add_format(&body,

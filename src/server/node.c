@@ -61,8 +61,8 @@ static pawl_status compare(const struct wanted *wanted, const pawl_app *there, p
     return PAWL_OK;
 }
 
-/* What fails behind a descriptor that is good is not the fault of whoever sent it, unless another
- * application is in the way. */
+/* After a good descriptor a failure is the store's, not the client's, unless another application is in the
+ * way. */
 static pawl_status map_store_error(const char *name, pawl_status status, pawl_error *reterr)
 {
     bool ours = status == PAWL_CONFLICT && pawl__http_problem_of_error(reterr)->http == 409;
@@ -117,19 +117,17 @@ pawl_status pawl__serve_node_create(struct pawl__serve_node *node,
                                     pawl_error *reterr)
 {
     AUTO(wanted_done) struct wanted wanted = { .json = NULL }; /* what is refused leaves nothing */
-    pawl_status status = read_wanted(descriptor, &wanted, reterr);
 
-    if (status == PAWL_OK && !pawl__view_is(name, wanted.name)) {
-        status = pawl__fail(reterr,
-                            PAWL_INVALID,
-                            "the descriptor is that of '%s', which the address does not say",
-                            wanted.name);
+    TRY(read_wanted(descriptor, &wanted, reterr));
+    if (!pawl__view_is(name, wanted.name)) {
+        return pawl__fail(reterr,
+                          PAWL_INVALID,
+                          "the descriptor is that of '%s', which the address does not say",
+                          wanted.name);
     }
-    if (status == PAWL_OK) {
-        pawl__lock(&node->create_lock);
-        status = create_or_find(node, &wanted, ret_state, ret_created, reterr);
-        pawl__unlock(&node->create_lock);
-    }
+    pawl__lock(&node->create_lock);
+    pawl_status status = create_or_find(node, &wanted, ret_state, ret_created, reterr);
+    pawl__unlock(&node->create_lock);
     return status;
 }
 
@@ -171,7 +169,7 @@ static pawl_status listen_on(struct pawl__serve_node *node, pawl_error *reterr)
     return pawl__http_start(&options, &node->http, reterr);
 }
 
-/* Listens before applications are opened: whoever asks for one meanwhile is told so. */
+/* Listens before applications are opened: requests for one are meanwhile answered with 503. */
 static pawl_status open_parts(struct pawl__serve_node *node, pawl_error *reterr)
 {
     TRY(pawl__serve_check_address(node->options.http.listen, reterr));
@@ -196,7 +194,8 @@ pawl_status pawl__serve_node_open(const struct pawl__serve_options *options,
     }
     pawl__lock_init(&node->create_lock);
     node->options = *options;
-    node->started_ns = pawl__monotonic_ns(pawl__clock_real());
+    node->clock = pawl__clock_or_real(options->http.clock);
+    node->started_ns = pawl__monotonic_ns(node->clock);
     node->location = strdup(options->location);
     node->is_database = pawl__location_is_postgres(options->location);
     pawl_status status = node->location == NULL
@@ -216,7 +215,12 @@ const char *pawl__serve_listens_on(const struct pawl__serve_node *node)
     return pawl__http_listens_on(node->http);
 }
 
-/* Nobody asks any more when this begins; the first of them that does not come back ends it. */
+static int64_t from_now(const struct pawl__serve_node *node, uint32_t ms)
+{
+    return pawl__monotonic_ns(node->clock) + ms * NS_PER_MS;
+}
+
+/* Nobody asks any more when this begins; the first part that does not come back ends it. */
 static pawl_status close_parts(struct pawl__serve_node *node,
                                int64_t deadline_ns,
                                pawl_error *reterr)
@@ -233,8 +237,7 @@ pawl_status pawl__serve_node_close(struct pawl__serve_node *node, pawl_error *re
     if (node == NULL) {
         return PAWL_OK;
     }
-    int64_t deadline_ns =
-        pawl__monotonic_ns(pawl__clock_real()) + node->options.stop_ms_max * NS_PER_MS;
+    int64_t deadline_ns = from_now(node, node->options.stop_ms_max);
     pawl__serve_work_cancel_waits(node->work);
     pawl_status status = pawl__http_stop(node->http, deadline_ns, &error);
     if (status == PAWL_TIMEOUT) { /* a thread of it may be waiting for the work store */
@@ -242,9 +245,7 @@ pawl_status pawl__serve_node_close(struct pawl__serve_node *node, pawl_error *re
         status = pawl__http_stop(node->http, deadline_ns + INTERRUPTED_MS_MAX * NS_PER_MS, &error);
     }
     if (status == PAWL_OK) { /* also when requests have taken up all the time */
-        int64_t least_ns = pawl__monotonic_ns(pawl__clock_real()) + OPENERS_MS_MAX * NS_PER_MS;
-
-        status = close_parts(node, MAX(deadline_ns, least_ns), &error);
+        status = close_parts(node, MAX(deadline_ns, from_now(node, OPENERS_MS_MAX)), &error);
     }
     if (status != PAWL_OK) {
         LOG_WARNING("the node ends without waiting any longer: what it answered is on disk",

@@ -9,12 +9,13 @@
 #include "server/node_internal.h"
 
 enum {
-    GRACE_MS = 500 /* for a store that is closed behind the last command */
+    GRACE_MS = 500 /* for a store that is closed after the last command */
 };
 
 struct closing {
     struct pawl__thread thread;
     struct node_app_state state;
+    struct pawl__clock *clock;
     uint32_t timeout_ms;
     pawl_error error;
 };
@@ -22,7 +23,7 @@ struct closing {
 static void close_app(void *context)
 {
     struct closing *closing = context;
-    struct pawl__clock *clock = pawl__clock_real();
+    struct pawl__clock *clock = closing->clock;
     int64_t deadline_ns = pawl__monotonic_ns(clock) + closing->timeout_ms * NS_PER_MS;
 
     /* One whose probe hangs in the store is not closed below it. */
@@ -33,17 +34,6 @@ static void close_app(void *context)
             == PAWL_OK) {
             pawl__serve_probe_free(closing->state.probe); /* its commands are answered */
         }
-    }
-}
-
-static void start_closing(struct closing *closing,
-                          const struct node_app_state *state,
-                          uint32_t timeout_ms)
-{
-    closing->state = *state;
-    closing->timeout_ms = timeout_ms;
-    if (pawl__thread_start(&closing->thread, "pawl-app-end", close_app, closing, NULL) != PAWL_OK) {
-        close_app(closing);
     }
 }
 
@@ -77,7 +67,13 @@ static void start_closing_all(struct pawl__serve_node *node,
         pawl__serve_probe_cancel(states[i].probe);
     }
     for (size_t i = 0; i < count; i++) {
-        start_closing(&closings[i], &states[i], node->options.app.close_ms_max);
+        closings[i] = (struct closing){ .state = states[i],
+                                        .clock = node->clock,
+                                        .timeout_ms = node->options.app.close_ms_max };
+        if (pawl__thread_start(&closings[i].thread, "pawl-app-end", close_app, &closings[i], NULL)
+            != PAWL_OK) {
+            close_app(&closings[i]);
+        }
     }
 }
 
@@ -90,8 +86,8 @@ pawl_status pawl__serve_apps_close(struct pawl__serve_node *node, pawl_error *re
     struct node_app_state *states = pawl__serve_app_handles(node, &count);
     struct closing *closings = calloc(count + 1, sizeof(*closings));
     struct pawl__stop *stops = calloc(count + 1, sizeof(*stops));
-    int64_t deadline_ns = pawl__monotonic_ns(pawl__clock_real())
-                          + (node->options.app.close_ms_max + GRACE_MS) * NS_PER_MS;
+    int64_t deadline_ns =
+        pawl__monotonic_ns(node->clock) + (node->options.app.close_ms_max + GRACE_MS) * NS_PER_MS;
 
     if (states == NULL || closings == NULL || stops == NULL) {
         free(states);

@@ -23,10 +23,11 @@ struct pawl__serve_node {
     struct node_gauges *gauges;
     struct node_work *work;
     struct pawl__http *http;
+    struct pawl__clock *clock; /* of deadlines and waits, so one that runs */
     int64_t started_ns;
 };
 
-/* --- applications (node_apps.c) --- */
+/* --- applications (apps/open.c) --- */
 
 struct node_app_state {
     char name[PAWL_APP_NAME_BYTES_MAX + 1]; /* that of its directory */
@@ -105,23 +106,23 @@ PAWL_MUST_USE pawl_status pawl__serve_gauges_update(struct pawl__serve_node *nod
 extern const struct pawl__http_route pawl__serve_routes[];
 extern const size_t pawl__serve_route_count;
 
-/* apps.c */
-void pawl__serve_app_list(struct pawl__http_request *request, void *context);
-void pawl__serve_app(struct pawl__http_request *request, void *context);
-void pawl__serve_app_create(struct pawl__http_request *request, void *context);
-void pawl__serve_seq(struct pawl__http_request *request, void *context);
-/* commands.c */
-void pawl__serve_command(struct pawl__http_request *request, void *context);
-/* pages.c */
-void pawl__serve_records(struct pawl__http_request *request, void *context);
-void pawl__serve_record(struct pawl__http_request *request, void *context);
-void pawl__serve_wlog(struct pawl__http_request *request, void *context);
-void pawl__serve_plog(struct pawl__http_request *request, void *context);
+/* apps/apps.c */
+pawl__http_handler pawl__serve_app_list;
+pawl__http_handler pawl__serve_app;
+pawl__http_handler pawl__serve_app_create;
+pawl__http_handler pawl__serve_seq;
+/* apps/commands.c */
+pawl__http_handler pawl__serve_command;
+/* apps/pages.c */
+pawl__http_handler pawl__serve_records;
+pawl__http_handler pawl__serve_record;
+pawl__http_handler pawl__serve_wlog;
+pawl__http_handler pawl__serve_plog;
 /* health.c */
-void pawl__serve_livez(struct pawl__http_request *request, void *context);
-void pawl__serve_readyz(struct pawl__http_request *request, void *context);
-void pawl__serve_healthz(struct pawl__http_request *request, void *context);
-void pawl__serve_metrics(struct pawl__http_request *request, void *context);
+pawl__http_handler pawl__serve_livez;
+pawl__http_handler pawl__serve_readyz;
+pawl__http_handler pawl__serve_healthz;
+pawl__http_handler pawl__serve_metrics;
 
 /* Adds {"app": ..., "why": ...} of one that is not open. */
 void pawl__serve_add_not_open(struct pawl__buf *body,
@@ -133,11 +134,19 @@ void pawl__serve_not_open(struct pawl__http_request *request,
                           struct pawl__serve_node *node,
                           const struct node_app_state *state);
 
-/* The application that the address names; else NULL, and it is answered. */
-pawl_app *pawl__serve_find(struct pawl__http_request *request, struct pawl__serve_node *node);
-/* The same with its probe; false: it is answered. */
-PAWL_MUST_USE bool pawl__serve_find_state(struct pawl__http_request *request,
-                                          struct pawl__serve_node *node,
-                                          struct node_app_state *ret_state);
+/* What a handler does with the open application that the address names: it answers, or its failure becomes the
+ * answer. Any other application is answered for it. */
+typedef pawl_status serve_app_fn(struct pawl__http_request *request,
+                                 const struct node_app_state *found,
+                                 pawl_error *reterr);
+void pawl__serve_app_run(struct pawl__http_request *request,
+                         struct pawl__serve_node *node,
+                         serve_app_fn *fn);
+
+#define DEFINE_APP_HANDLER(name, fn)                             \
+    void name(struct pawl__http_request *request, void *context) \
+    {                                                            \
+        pawl__serve_app_run(request, context, (fn));             \
+    }
 
 #endif

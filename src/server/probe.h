@@ -4,19 +4,24 @@
 
 #include <pawl/pawl.h>
 
-struct node_probe;
+#include "base/core/macros.h"
 
-/* Asks at once and then every second. `ask` takes as long as the store does. `name` is for the log and
- * outlives the probe. */
+struct node_probe;
+struct pawl__clock;
+
+/* A question to the store. Takes as long as the store does. */
+typedef pawl_status node_probe_ask(void *context, pawl_error *reterr);
+
+/* Asks at once and then every second. `name` is for the log and outlives the probe. */
 PAWL_MUST_USE pawl_status pawl__serve_probe_start(const char *name,
-                                                  pawl_status (*ask)(void *context,
-                                                                     pawl_error *reterr),
+                                                  struct pawl__clock *clock,
+                                                  node_probe_ask *ask,
                                                   void *context,
                                                   struct node_probe **ret_probe,
                                                   pawl_error *reterr);
 
-/* What the last answer was; TIMEOUT while one does not come for 3 seconds, or none of what others have asked
- * for. Does not wait. PAWL_OK before the first, and of NULL. */
+/* The last answer; TIMEOUT when the store has not answered the probe, or anything that others asked for, for 3
+ * seconds. Does not wait. PAWL_OK before the first answer, and of NULL. */
 pawl_status pawl__serve_probe_status(struct node_probe *probe);
 
 /* Somebody else asks the store for something, which may hang where the probe does not: a write. Any thread. */
@@ -33,5 +38,6 @@ PAWL_MUST_USE pawl_status pawl__serve_probe_stop(struct node_probe *probe,
 
 /* When it is stopped and nobody else asks any more. NULL is fine. */
 void pawl__serve_probe_free(struct node_probe *probe);
+DEFINE_AUTO(struct node_probe *, pawl__serve_probe_free)
 
 #endif

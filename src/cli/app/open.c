@@ -83,12 +83,12 @@ pawl_app_options pawl__cli_app_options(const struct pawl__cli_run *run)
 
 /* Another process that has it is waited for, as long as the settings say: commands of a script run one
  * after the other. */
-static pawl_status open_patiently(const char *location,
+static pawl_status open_patiently(struct pawl__clock *clock,
+                                  const char *location,
                                   const pawl_app_options *options,
                                   pawl_app **ret_app,
                                   pawl_error *reterr)
 {
-    struct pawl__clock *clock = pawl__clock_real();
     int64_t deadline_ns = pawl__monotonic_ns(clock) + options->busy_ms_max * NS_PER_MS;
     pawl_status status = pawl_app_open(location, NULL, options, ret_app, reterr);
 
@@ -107,7 +107,7 @@ pawl_status pawl__cli_app_open_with(const struct pawl__cli_run *run,
     AUTO(pawl__text_free) char *location = NULL;
 
     TRY(pawl__cli_app_location(run, pawl__cli_args_operand(run->args, 0), &location, reterr));
-    return open_patiently(location, options, ret_app, reterr);
+    return open_patiently(run->clock, location, options, ret_app, reterr);
 }
 
 pawl_status pawl__cli_app_open_named(const struct pawl__cli_run *run,

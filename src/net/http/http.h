@@ -20,7 +20,7 @@ struct pawl__http_request;
 /* Of the libmicrohttpd that is loaded: "0.9.75". */
 const char *pawl__http_library_version(void);
 
-typedef void (*pawl__http_handler)(struct pawl__http_request *request, void *context);
+typedef void pawl__http_handler(struct pawl__http_request *request, void *context);
 
 enum pawl__http_method {
     PAWL__HTTP_GET,
@@ -33,7 +33,7 @@ enum pawl__http_method {
 struct pawl__http_route {
     enum pawl__http_method method;
     const char *pattern; /* "/v1/apps/{app}" */
-    pawl__http_handler handle;
+    pawl__http_handler *handle;
     const char *const *parameters; /* of the query, NULL behind the last; NULL: none */
     bool takes_json;               /* a body of application/json; without it any body is refused */
     bool blocks;                   /* on a thread of its own; must answer */
@@ -165,7 +165,7 @@ PAWL_MUST_USE bool pawl__http_keep(struct pawl__http_request *request);
 /* With a request that is kept: `job` runs on a thread of those that may block, exactly once, and resumes
  * it or leaves that to somebody. False: too many wait for one, and nothing happens. */
 PAWL_MUST_USE bool pawl__http_hand_over(struct pawl__http_request *request,
-                                        pawl__http_handler job,
+                                        pawl__http_handler *job,
                                         void *context);
 
 /* Nobody waits for an answer any more: what was not begun need not be. */
@@ -178,7 +178,7 @@ bool pawl__http_has_left(struct pawl__http_request *request);
 /* From any thread. `finish` runs on a thread of the server's and must answer; it runs exactly once,
  * also when the connection is gone and the answer goes nowhere: then here. */
 void pawl__http_resume(struct pawl__http_request *request,
-                       pawl__http_handler finish,
+                       pawl__http_handler *finish,
                        void *context);
 
 #endif

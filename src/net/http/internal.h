@@ -179,7 +179,7 @@ struct pawl__http_request {
     bool arrived;      /* all of it */
     bool refused;      /* past MHD, see refused.c: what MHD still says of it is not listened to */
     bool ends; /* the connection, with the answer: where the next request begins is not sure */
-    pawl__http_handler job;
+    pawl__http_handler *job;
     void *job_context;
 
     /* covered by http->lock */
@@ -190,7 +190,7 @@ struct pawl__http_request {
     bool resumed;
     bool gone;            /* nobody waits for an answer any more */
     int64_t answer_by_ns; /* of one that is kept */
-    pawl__http_handler finish;
+    pawl__http_handler *finish;
     void *finish_context;
     struct pawl__http_request *next_kept;
     struct pawl__http_request *before_kept;

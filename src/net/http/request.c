@@ -394,7 +394,9 @@ void pawl__http_leave(struct pawl__http_request *request)
     pawl__http_finish(request);
 }
 
-void pawl__http_resume(struct pawl__http_request *request, pawl__http_handler finish, void *context)
+void pawl__http_resume(struct pawl__http_request *request,
+                       pawl__http_handler *finish,
+                       void *context)
 {
     struct pawl__http *http = request->http;
 
@@ -421,7 +423,7 @@ void pawl__http_resume(struct pawl__http_request *request, pawl__http_handler fi
 void pawl__http_finish(struct pawl__http_request *request)
 {
     pawl__lock(&request->http->lock);
-    pawl__http_handler finish = request->finish;
+    pawl__http_handler *finish = request->finish;
     request->finish = NULL;
     pawl__unlock(&request->http->lock);
     if (finish != NULL) {

@@ -15,7 +15,9 @@ static const struct http_lane *lane_of(const struct pawl__http_request *request)
     return &lanes[isolated ? HTTP_LANE_ISOLATED : HTTP_LANE_MAIN];
 }
 
-bool pawl__http_hand_over(struct pawl__http_request *request, pawl__http_handler job, void *context)
+bool pawl__http_hand_over(struct pawl__http_request *request,
+                          pawl__http_handler *job,
+                          void *context)
 {
     request->job = job;
     request->job_context = context;

@@ -37,31 +37,27 @@ void pawl__serve_not_open(struct pawl__http_request *request,
         request, problem->http == 503 ? &pawl__http_not_open_yet : &pawl__http_not_open, detail);
 }
 
-pawl_app *pawl__serve_find(struct pawl__http_request *request, struct pawl__serve_node *node)
-{
-    struct node_app_state state;
-
-    return pawl__serve_find_state(request, node, &state) ? state.app : NULL;
-}
-
-bool pawl__serve_find_state(struct pawl__http_request *request,
-                            struct pawl__serve_node *node,
-                            struct node_app_state *ret_state)
+void pawl__serve_app_run(struct pawl__http_request *request,
+                         struct pawl__serve_node *node,
+                         serve_app_fn *fn)
 {
     pawl_view name = pawl__http_part(request, "app");
-    struct node_app_state state = { .app = NULL };
+    pawl_error error = PAWL_ERROR_INIT;
+    struct node_app_state found;
+    pawl_status status = PAWL_OK;
 
-    if (!pawl__serve_node_find(node, name, &state)) {
-        pawl_error error = PAWL_ERROR_INIT;
-
+    if (!pawl__serve_node_find(node, name, &found)) {
         name.len = MIN(name.len, NAME_SHOWN_MAX);
-        (void)pawl__fail(&error, PAWL_NOT_FOUND, "there is no application '%.*s'", VIEW_ARGS(name));
-        pawl__http_fail(request, &error);
-    } else if (state.app == NULL) {
-        pawl__serve_not_open(request, node, &state);
+        status =
+            pawl__fail(&error, PAWL_NOT_FOUND, "there is no application '%.*s'", VIEW_ARGS(name));
+    } else if (found.app == NULL) {
+        pawl__serve_not_open(request, node, &found);
+    } else {
+        status = fn(request, &found, &error);
     }
-    *ret_state = state;
-    return state.app != NULL;
+    if (status != PAWL_OK) {
+        pawl__http_fail(request, &error);
+    }
 }
 
 /* The descriptors of those that are open; the others have theirs in their stores. */
@@ -116,29 +112,27 @@ void pawl__serve_app_list(struct pawl__http_request *request, void *context)
     pawl__http_answer_buf(request, 200, HTTP_JSON, &body);
 }
 
-static void answer_descriptor(struct pawl__http_request *request,
-                              const pawl_app *app,
-                              unsigned code)
+static pawl_status answer_descriptor(struct pawl__http_request *request,
+                                     const pawl_app *app,
+                                     unsigned code,
+                                     pawl_error *reterr)
 {
-    pawl_error error = PAWL_ERROR_INIT;
     char *json = NULL;
     size_t len = 0;
 
-    if (pawl_app_descriptor_to_json(app, &json, &len, &error) != PAWL_OK) {
-        pawl__http_fail(request, &error);
-        return;
-    }
+    TRY(pawl_app_descriptor_to_json(app, &json, &len, reterr));
     pawl__http_answer_json(request, code, json, len);
+    return PAWL_OK;
 }
 
-void pawl__serve_app(struct pawl__http_request *request, void *context)
+static pawl_status descriptor(struct pawl__http_request *request,
+                              const struct node_app_state *found,
+                              pawl_error *reterr)
 {
-    const pawl_app *app = pawl__serve_find(request, context);
-
-    if (app != NULL) {
-        answer_descriptor(request, app, 200);
-    }
+    return answer_descriptor(request, found->app, 200, reterr);
 }
+
+DEFINE_APP_HANDLER(pawl__serve_app, descriptor)
 
 void pawl__serve_app_create(struct pawl__http_request *request, void *context)
 {
@@ -152,12 +146,15 @@ void pawl__serve_app_create(struct pawl__http_request *request, void *context)
                                                  &created,
                                                  &error);
 
+    if (status == PAWL_OK && state.app == NULL) {
+        pawl__serve_not_open(request, context, &state);
+        return;
+    }
+    if (status == PAWL_OK) {
+        status = answer_descriptor(request, state.app, created ? 201 : 200, &error);
+    }
     if (status != PAWL_OK) {
         pawl__http_fail(request, &error);
-    } else if (state.app == NULL) {
-        pawl__serve_not_open(request, context, &state);
-    } else {
-        answer_descriptor(request, state.app, created ? 201 : 200);
     }
 }
 
@@ -195,34 +192,24 @@ static void add_partition(struct pawl__buf *body,
     }
 }
 
-void pawl__serve_seq(struct pawl__http_request *request, void *context)
+static pawl_status sequences(struct pawl__http_request *request,
+                             const struct node_app_state *found,
+                             pawl_error *reterr)
 {
-    pawl_app *app = pawl__serve_find(request, context);
-    struct pawl__buf body = BUF_INIT(SEQ_BYTES_MAX);
-    pawl_error error = PAWL_ERROR_INIT;
-    pawl_status status = PAWL_OK;
+    AUTO(pawl__buf_done) struct pawl__buf body = BUF_INIT(SEQ_BYTES_MAX);
 
-    if (app == NULL) {
-        return;
-    }
     pawl__buf_add_text(&body, "{\"items\":[");
-    for (uint16_t i = 0; i < pawl_app_get_descriptor(app)->partitions && status == PAWL_OK; i++) {
+    for (uint16_t i = 0; i < pawl_app_get_descriptor(found->app)->partitions; i++) {
         pawl_sequencer_status of;
         uint64_t log_end = 0;
 
-        status = pawl_app_get_status(app, i, &of, &error);
-        if (status == PAWL_OK) {
-            status = pawl_app_get_log_end(app, i, &log_end, &error);
-        }
-        if (status == PAWL_OK) {
-            add_partition(&body, i, log_end, &of);
-        }
+        TRY(pawl_app_get_status(found->app, i, &of, reterr));
+        TRY(pawl_app_get_log_end(found->app, i, &log_end, reterr));
+        add_partition(&body, i, log_end, &of);
     }
     pawl__buf_add_text(&body, "],\"next\":null}\n");
-    if (status != PAWL_OK) {
-        pawl__buf_done(&body);
-        pawl__http_fail(request, &error);
-        return;
-    }
     pawl__http_answer_buf(request, 200, HTTP_JSON, &body);
+    return PAWL_OK;
 }
+
+DEFINE_APP_HANDLER(pawl__serve_seq, sequences)

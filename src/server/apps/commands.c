@@ -117,43 +117,37 @@ static void hold_and_submit(struct waiting *waiting)
     }
 }
 
-static pawl_status read_header(struct waiting *waiting, pawl_error *reterr)
-{
-    const char *header = pawl__http_header(waiting->request, "Idempotency-Key");
-    struct pawl__buf key = BUF_OVER(waiting->key_bytes);
-    pawl_status status =
-        header == NULL ? PAWL_OK : pawl__serve_idempotency_key(header, &key, reterr);
-
-    waiting->key = pawl__buf_view(&key);
-    return status;
-}
-
-void pawl__serve_command(struct pawl__http_request *request, void *context)
+static pawl_status read_request(struct waiting *waiting, pawl_error *reterr)
 {
     static const uint64_t workspaces[2] = { 1, PAWL_APP_WORKSPACE_MAX };
-    pawl_error error = PAWL_ERROR_INIT;
-    struct node_app_state found;
+    const char *header = pawl__http_header(waiting->request, "Idempotency-Key");
+    struct pawl__buf key = BUF_OVER(waiting->key_bytes);
 
-    if (!pawl__serve_find_state(request, context, &found)) {
-        return;
-    }
+    TRY(pawl__http_part_number(waiting->request, "wsid", workspaces, &waiting->workspace, reterr));
+    TRY(header == NULL ? PAWL_OK : pawl__serve_idempotency_key(header, &key, reterr));
+    waiting->key = pawl__buf_view(&key);
+    return PAWL_OK;
+}
+
+static pawl_status command(struct pawl__http_request *request,
+                           const struct node_app_state *found,
+                           pawl_error *reterr)
+{
     struct waiting *waiting = calloc(1, sizeof(*waiting));
-    pawl_status status = PAWL_OK;
+
     if (waiting == NULL) {
-        status = pawl__fail(&error, PAWL_NOMEM, "no memory for a command");
-    } else {
-        waiting->request = request;
-        waiting->app = found.app;
-        waiting->probe = found.probe;
-        status = pawl__http_part_number(request, "wsid", workspaces, &waiting->workspace, &error);
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a command");
     }
-    if (status == PAWL_OK) {
-        status = read_header(waiting, &error);
-    }
+    waiting->request = request;
+    waiting->app = found->app;
+    waiting->probe = found->probe;
+    pawl_status status = read_request(waiting, reterr);
     if (status == PAWL_OK) {
         hold_and_submit(waiting);
     } else {
         free(waiting);
-        pawl__http_fail(request, &error);
     }
+    return status;
 }
+
+DEFINE_APP_HANDLER(pawl__serve_command, command)

@@ -44,9 +44,9 @@ struct node_apps {
     struct pawl__thread openers[OPENERS];
 };
 
-static int64_t now_ns(void)
+static int64_t now_ns(const struct node_apps *apps)
 {
-    return pawl__monotonic_ns(pawl__clock_real());
+    return pawl__monotonic_ns(apps->node->clock);
 }
 
 /* --- finding --- */
@@ -268,7 +268,7 @@ static void mark_lost(struct node_app *app, pawl_app *lost)
         app->app = NULL;
         app->probe = NULL;
         app->why = PAWL_LEASE_LOST;
-        app->retry_ns = now_ns() + RETRY_MS * NS_PER_MS;
+        app->retry_ns = now_ns(apps) + RETRY_MS * NS_PER_MS;
         pawl__cond_broadcast(&apps->changed);
         LOG_WARNING("another process has taken the application over; it is opened again when it is "
                     "free",
@@ -310,7 +310,8 @@ static pawl_status admit(struct node_apps *apps,
                          pawl_error *reterr)
 {
     struct node_probe *probe = NULL;
-    pawl_status status = pawl__serve_probe_start(app->name, probe_app, app, &probe, reterr);
+    pawl_status status =
+        pawl__serve_probe_start(app->name, apps->node->clock, probe_app, app, &probe, reterr);
 
     pawl__lock(&apps->lock);
     if (status == PAWL_OK) {
@@ -428,7 +429,7 @@ static void finish_attempt_locked(struct node_apps *apps,
     }
     app->why = error->status;
     app->given_up = error->status != PAWL_OK && !may_pass(error);
-    app->retry_ns = now_ns() + RETRY_MS * NS_PER_MS;
+    app->retry_ns = now_ns(apps) + RETRY_MS * NS_PER_MS;
     log_change(app, before, error);
 }
 
@@ -436,7 +437,7 @@ static void finish_attempt_locked(struct node_apps *apps,
 static struct node_app *next_locked(struct node_apps *apps, int64_t *ret_ns)
     REQUIRES_LOCK(apps->lock)
 {
-    int64_t now = now_ns();
+    int64_t now = now_ns(apps);
 
     *ret_ns = INT64_MAX;
     for (size_t i = 0; i < apps->count; i++) {

@@ -1,5 +1,5 @@
-/* Records and logs, a page at a time: {"items":[...],"next":"..."}, where `next` is what `from` of the
- * next page is, and null behind the last. */
+/* Records and logs, a page at a time: {"items":[...],"next":"..."}. A client passes `next` as `from` to get the next
+ * page; it is null on the last one. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -11,11 +11,10 @@
 enum {
     LIMIT_DEFAULT = 100,
     LIMIT_MAX = 1000,
-    PAGE_BYTES = 8 << 20 /* a page ends behind the item that goes over it */
+    PAGE_BYTES = 8 << 20 /* a page ends after the item that exceeds it */
 };
 #define BODY_BYTES_MAX ((size_t)64 << 20)
 
-static const uint64_t workspace_range[2] = { 1, PAWL_APP_WORKSPACE_MAX };
 static const uint64_t id_range[2] = { 1, PAWL_APP_C_ID_MAX };
 static const uint64_t from_range[2] = { 0, INT64_MAX };
 static const uint64_t limit_range[2] = { 1, LIMIT_MAX };
@@ -84,35 +83,49 @@ static pawl_status add_plog_event(void *context, const pawl_app_event *event, pa
     return add_event(context, event, event->plog_offset, reterr);
 }
 
-static pawl_status start(struct page *page,
-                         const struct pawl__http_request *request,
-                         pawl_error *reterr)
+static void page_done(struct page *page)
 {
-    page->limit = LIMIT_DEFAULT;
-    page->body = (struct pawl__buf)BUF_INIT(BODY_BYTES_MAX);
-    pawl__buf_add_text(&page->body, "{\"items\":[");
-    TRY(pawl__http_query_number(request, "from", from_range, &page->from, reterr));
-    return pawl__http_query_number(request, "limit", limit_range, &page->limit, reterr);
+    pawl__buf_done(&page->body);
 }
 
-/* Frees the page. CANCELLED with a next item is a full page. */
-static void answer(struct page *page,
-                   struct pawl__http_request *request,
-                   pawl_status status,
-                   const pawl_error *error)
+/* Reads the query, calls `read` and answers. */
+static pawl_status answer_page(struct pawl__http_request *request,
+                               pawl_app *app,
+                               pawl_status (*read)(struct page *page,
+                                                   uint64_t of,
+                                                   pawl_error *reterr),
+                               uint64_t of,
+                               pawl_error *reterr)
 {
-    if (status != PAWL_OK && !(status == PAWL_CANCELLED && page->next != 0)) {
-        pawl__buf_done(&page->body);
-        pawl__http_fail(request, error);
-        return;
+    AUTO(page_done)
+    struct page page = { .app = app, .limit = LIMIT_DEFAULT, .body = BUF_INIT(BODY_BYTES_MAX) };
+
+    pawl__buf_add_text(&page.body, "{\"items\":[");
+    TRY(pawl__http_query_number(request, "from", from_range, &page.from, reterr));
+    TRY(pawl__http_query_number(request, "limit", limit_range, &page.limit, reterr));
+    pawl_status status = read(&page, of, reterr);
+    if (status != PAWL_OK && !(status == PAWL_CANCELLED && page.next != 0)) {
+        return status; /* CANCELLED with a next item is a full page */
     }
-    if (page->next == 0) {
-        pawl__buf_add_text(&page->body, "],\"next\":null}\n");
+    if (page.next == 0) {
+        pawl__buf_add_text(&page.body, "],\"next\":null}\n");
     } else {
-        pawl__buf_add_format(&page->body, "],\"next\":\"%" PRIu64 "\"}\n", page->next);
+        pawl__buf_add_format(&page.body, "],\"next\":\"%" PRIu64 "\"}\n", page.next);
     }
-    pawl__http_answer_buf(request, 200, HTTP_JSON, &page->body);
+    pawl__http_answer_buf(request, 200, HTTP_JSON, &page.body);
+    return PAWL_OK;
 }
+
+static pawl_status find_workspace(const struct pawl__http_request *request,
+                                  uint64_t *ret_workspace,
+                                  pawl_error *reterr)
+{
+    static const uint64_t range[2] = { 1, PAWL_APP_WORKSPACE_MAX };
+
+    return pawl__http_part_number(request, "wsid", range, ret_workspace, reterr);
+}
+
+/* --- records --- */
 
 static pawl_status read_records(struct page *page, uint64_t workspace, pawl_error *reterr)
 {
@@ -120,91 +133,15 @@ static pawl_status read_records(struct page *page, uint64_t workspace, pawl_erro
         page->app, workspace, page->from, page->limit + 1, add_record, page, reterr);
 }
 
-static pawl_status read_wlog(struct page *page, uint64_t workspace, pawl_error *reterr)
+static pawl_status records(struct pawl__http_request *request,
+                           const struct node_app_state *found,
+                           pawl_error *reterr)
 {
-    return pawl_app_read_wlog(
-        page->app, workspace, page->from, page->limit + 1, add_wlog_event, page, reterr);
-}
-
-/* A page of what `read` finds in the workspace that the path names. */
-static void serve_workspace(struct pawl__http_request *request,
-                            void *context,
-                            pawl_status (*read)(struct page *page,
-                                                uint64_t workspace,
-                                                pawl_error *reterr))
-{
-    struct page page = { .app = pawl__serve_find(request, context) };
-    pawl_error error = PAWL_ERROR_INIT;
     uint64_t workspace = 0;
 
-    if (page.app == NULL) {
-        return;
-    }
-    pawl_status status =
-        pawl__http_part_number(request, "wsid", workspace_range, &workspace, &error);
-    if (status == PAWL_OK) {
-        status = start(&page, request, &error);
-    }
-    if (status == PAWL_OK) {
-        status = read(&page, workspace, &error);
-    }
-    answer(&page, request, status, &error);
+    TRY(find_workspace(request, &workspace, reterr));
+    return answer_page(request, found->app, read_records, workspace, reterr);
 }
-
-void pawl__serve_records(struct pawl__http_request *request, void *context)
-{
-    serve_workspace(request, context, read_records);
-}
-
-void pawl__serve_wlog(struct pawl__http_request *request, void *context)
-{
-    serve_workspace(request, context, read_wlog);
-}
-
-static pawl_status find_partition(const struct pawl__http_request *request,
-                                  const pawl_app *app,
-                                  uint64_t *ret_partition,
-                                  pawl_error *reterr)
-{
-    static const uint64_t range[2] = { 0, PAWL_APP_PARTITIONS_MAX - 1 };
-    unsigned count = pawl_app_get_descriptor(app)->partitions;
-
-    TRY(pawl__http_part_number(request, "p", range, ret_partition, reterr));
-    return *ret_partition >= count
-               ? pawl__fail(reterr,
-                            PAWL_NOT_FOUND,
-                            "there is no partition %" PRIu64 ", the last one is %u",
-                            *ret_partition,
-                            count - 1)
-               : PAWL_OK;
-}
-
-void pawl__serve_plog(struct pawl__http_request *request, void *context)
-{
-    struct page page = { .app = pawl__serve_find(request, context) };
-    pawl_error error = PAWL_ERROR_INIT;
-    uint64_t partition = 0;
-
-    if (page.app == NULL) {
-        return;
-    }
-    pawl_status status = find_partition(request, page.app, &partition, &error);
-    if (status == PAWL_OK) {
-        status = start(&page, request, &error);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_app_read_plog(page.app,
-                                    (uint16_t)partition,
-                                    page.from,
-                                    page.limit + 1,
-                                    add_plog_event,
-                                    &page,
-                                    &error);
-    }
-    answer(&page, request, status, &error);
-}
-
-/* --- one record --- */
 
 static pawl_status on_record(void *context, const pawl_app_record *record, pawl_error *reterr)
 {
@@ -218,29 +155,63 @@ static pawl_status on_record(void *context, const pawl_app_record *record, pawl_
     return PAWL_OK;
 }
 
-void pawl__serve_record(struct pawl__http_request *request, void *context)
+static pawl_status one_record(struct pawl__http_request *request,
+                              const struct node_app_state *found,
+                              pawl_error *reterr)
 {
-    pawl_app *app = pawl__serve_find(request, context);
-    struct pawl__buf body = BUF_INIT(BODY_BYTES_MAX);
-    pawl_error error = PAWL_ERROR_INIT;
+    AUTO(pawl__buf_done) struct pawl__buf body = BUF_INIT(BODY_BYTES_MAX);
     uint64_t workspace = 0;
     uint64_t id = 0;
 
-    if (app == NULL) {
-        return;
-    }
-    pawl_status status =
-        pawl__http_part_number(request, "wsid", workspace_range, &workspace, &error);
-    if (status == PAWL_OK) {
-        status = pawl__http_part_number(request, "id", id_range, &id, &error);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_app_read_record(app, workspace, id, on_record, &body, &error);
-    }
-    if (status != PAWL_OK) {
-        pawl__buf_done(&body);
-        pawl__http_fail(request, &error);
-        return;
-    }
+    TRY(find_workspace(request, &workspace, reterr));
+    TRY(pawl__http_part_number(request, "id", id_range, &id, reterr));
+    TRY(pawl_app_read_record(found->app, workspace, id, on_record, &body, reterr));
     pawl__http_answer_buf(request, 200, HTTP_JSON, &body);
+    return PAWL_OK;
 }
+
+/* --- logs --- */
+
+static pawl_status read_wlog(struct page *page, uint64_t workspace, pawl_error *reterr)
+{
+    return pawl_app_read_wlog(
+        page->app, workspace, page->from, page->limit + 1, add_wlog_event, page, reterr);
+}
+
+static pawl_status wlog(struct pawl__http_request *request,
+                        const struct node_app_state *found,
+                        pawl_error *reterr)
+{
+    uint64_t workspace = 0;
+
+    TRY(find_workspace(request, &workspace, reterr));
+    return answer_page(request, found->app, read_wlog, workspace, reterr);
+}
+
+static pawl_status read_plog(struct page *page, uint64_t partition, pawl_error *reterr)
+{
+    return pawl_app_read_plog(
+        page->app, (uint16_t)partition, page->from, page->limit + 1, add_plog_event, page, reterr);
+}
+
+static pawl_status plog(struct pawl__http_request *request,
+                        const struct node_app_state *found,
+                        pawl_error *reterr)
+{
+    static const uint64_t range[2] = { 0, PAWL_APP_PARTITIONS_MAX - 1 };
+    unsigned count = pawl_app_get_descriptor(found->app)->partitions;
+    uint64_t partition = 0;
+
+    TRY(pawl__http_part_number(request, "p", range, &partition, reterr));
+    return partition < count ? answer_page(request, found->app, read_plog, partition, reterr)
+                             : pawl__fail(reterr,
+                                          PAWL_NOT_FOUND,
+                                          "there is no partition %" PRIu64 ", the last one is %u",
+                                          partition,
+                                          count - 1);
+}
+
+DEFINE_APP_HANDLER(pawl__serve_records, records)
+DEFINE_APP_HANDLER(pawl__serve_record, one_record)
+DEFINE_APP_HANDLER(pawl__serve_wlog, wlog)
+DEFINE_APP_HANDLER(pawl__serve_plog, plog)

@@ -8,22 +8,19 @@
 #include "base/core/macros.h"
 #include "base/log/log.h"
 #include "base/os/clock.h"
-#include "base/thread/shutdown.h"
-#include "base/thread/thread.h"
+#include "server/periodic.h"
 #include "server/work/work.h"
 
 #define MINUTE_NS (60 * NS_PER_S)
 #define AGAIN_NS (2 * NS_PER_S) /* until a failed store is tried again: /readyz waits for it */
 
 struct node_maintenance {
-    struct pawl__lock lock; /* covers stop */
-    struct pawl__cond changed;
-    bool stop;
+    struct node_periodic periodic;
     struct node_work *work;
     struct pawl__clock *clock;
     int64_t sweep_ns;
+    int64_t sweep_at_ns;
     char unfired[PAWL_ERROR_MESSAGE_SIZE]; /* the last logged failure of a schedule; the thread's */
-    struct pawl__thread thread;
 };
 
 static void sweep(pawl_work *store, pawl_error *error)
@@ -86,40 +83,20 @@ static int64_t until_next_minute_ns(struct pawl__clock *clock)
     return MINUTE_NS - pawl__wall_us(clock) % (60 * US_PER_S) * NS_PER_US;
 }
 
-static void run(void *context)
+static int64_t run(void *context)
 {
     struct node_maintenance *maintenance = context;
-    int64_t sweep_at_ns = 0;
+    bool sweeps = pawl__monotonic_ns(maintenance->clock) >= maintenance->sweep_at_ns;
 
-    pawl__lock(&maintenance->lock);
-    while (!maintenance->stop) {
-        bool sweeps = pawl__monotonic_ns(maintenance->clock) >= sweep_at_ns;
-
-        pawl__unlock(&maintenance->lock);
-        maintain(maintenance, sweeps);
-        int64_t now_ns = pawl__monotonic_ns(maintenance->clock);
-        sweep_at_ns = sweeps ? now_ns + maintenance->sweep_ns : sweep_at_ns;
-        if (pawl__serve_work_health(maintenance->work) != PAWL_OK) {
-            sweep_at_ns = MIN(sweep_at_ns, now_ns + AGAIN_NS);
-        }
-        int64_t next_ns = MIN(sweep_at_ns, now_ns + until_next_minute_ns(maintenance->clock));
-        pawl__lock(&maintenance->lock);
-        if (!maintenance->stop) {
-            (void)pawl__cond_wait_until(&maintenance->changed, &maintenance->lock, next_ns);
-        }
+    maintain(maintenance, sweeps);
+    int64_t now_ns = pawl__monotonic_ns(maintenance->clock);
+    if (sweeps) {
+        maintenance->sweep_at_ns = now_ns + maintenance->sweep_ns;
     }
-    pawl__unlock(&maintenance->lock);
-}
-
-static pawl_status start(struct node_maintenance *maintenance, pawl_error *reterr)
-{
-    pawl__lock_cond_init(&maintenance->lock, &maintenance->changed);
-    pawl_status status =
-        pawl__thread_start(&maintenance->thread, "pawl-work-maintenance", run, maintenance, reterr);
-    if (status != PAWL_OK) {
-        pawl__lock_cond_done(&maintenance->lock, &maintenance->changed);
+    if (pawl__serve_work_health(maintenance->work) != PAWL_OK) {
+        maintenance->sweep_at_ns = MIN(maintenance->sweep_at_ns, now_ns + AGAIN_NS);
     }
-    return status;
+    return MIN(maintenance->sweep_at_ns, now_ns + until_next_minute_ns(maintenance->clock));
 }
 
 pawl_status pawl__serve_maintenance_start(struct node_work *work,
@@ -128,20 +105,20 @@ pawl_status pawl__serve_maintenance_start(struct node_work *work,
                                           struct node_maintenance **ret_maintenance,
                                           pawl_error *reterr)
 {
+    AUTO(pawl__serve_maintenance_free_p)
     struct node_maintenance *maintenance = calloc(1, sizeof(*maintenance));
 
     if (maintenance == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a thread");
     }
+    maintenance->periodic = (struct node_periodic){ .name = "the maintenance of the work store",
+                                                    .run = run,
+                                                    .context = maintenance };
     maintenance->work = work;
     maintenance->clock = clock;
     maintenance->sweep_ns = sweep_ms * NS_PER_MS;
-    pawl_status status = start(maintenance, reterr);
-    if (status != PAWL_OK) {
-        free(maintenance);
-        return status;
-    }
-    *ret_maintenance = maintenance;
+    TRY(pawl__serve_periodic_start(&maintenance->periodic, "pawl-work-maintenance", reterr));
+    *ret_maintenance = STEAL(maintenance);
     return PAWL_OK;
 }
 
@@ -149,22 +126,15 @@ pawl_status pawl__serve_maintenance_stop(struct node_maintenance *maintenance,
                                          int64_t deadline_ns,
                                          pawl_error *reterr)
 {
-    if (maintenance == NULL) {
-        return PAWL_OK;
-    }
-    const struct pawl__stop stop = { "the maintenance of the work store", &maintenance->thread };
-
-    pawl__lock(&maintenance->lock);
-    maintenance->stop = true;
-    pawl__cond_broadcast(&maintenance->changed);
-    pawl__unlock(&maintenance->lock);
-    return pawl__stop_threads(NULL, &stop, 1, deadline_ns, reterr);
+    return maintenance == NULL
+               ? PAWL_OK
+               : pawl__serve_periodic_stop(&maintenance->periodic, deadline_ns, reterr);
 }
 
 void pawl__serve_maintenance_free(struct node_maintenance *maintenance)
 {
     if (maintenance != NULL) {
-        pawl__lock_cond_done(&maintenance->lock, &maintenance->changed);
+        pawl__serve_periodic_done(&maintenance->periodic);
         free(maintenance);
     }
 }

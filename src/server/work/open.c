@@ -124,7 +124,7 @@ static pawl_status init(struct node_work *work,
     if (work->location == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
     }
-    TRY(pawl__serve_probe_start("work", ask, work, &work->probe, reterr));
+    TRY(pawl__serve_probe_start("work", work->clock, ask, work, &work->probe, reterr));
     return options->work_sweep_ms > 0 ? pawl__serve_maintenance_start(
                work, work->clock, options->work_sweep_ms, &work->maintenance, reterr)
                                       : PAWL_OK;

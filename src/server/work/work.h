@@ -80,6 +80,7 @@ PAWL_MUST_USE pawl_status pawl__serve_maintenance_stop(struct node_maintenance *
                                                        pawl_error *reterr);
 void pawl__serve_maintenance_free(
     struct node_maintenance *maintenance); /* after stop; NULL is fine */
+DEFINE_AUTO(struct node_maintenance *, pawl__serve_maintenance_free)
 
 /* --- threads for claims that wait (waits.c) --- */
 
