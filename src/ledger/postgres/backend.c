@@ -154,7 +154,7 @@ static pawl_status add_head(struct pawl__pg *pg,
 struct written {
     const pawl_event *last;
     size_t count;
-    size_t inserts; /* statements that insert; behind them: the head, the notification, the look */
+    size_t inserts; /* statements that insert; after them: the head, the notification, the check */
     int64_t rows;   /* that they report */
 };
 
@@ -170,14 +170,14 @@ static pawl_status check_written(void *context,
                                  pawl_error *reterr)
 {
     struct written *written = context;
-    size_t behind = index < written->inserts ? 0 : 1 + index - written->inserts;
+    size_t after = index < written->inserts ? 0 : 1 + index - written->inserts;
     bool good = true;
 
-    if (behind == 0) {
+    if (after == 0) {
         written->rows += rows->affected;
-    } else if (behind == 1) {
+    } else if (after == 1) {
         good = written->rows == (int64_t)written->count && rows->affected == 1;
-    } else if (behind == 3) {
+    } else if (after == 3) {
         good = rows->count == 1 && pawl__pg_get_i64(rows, 0, 0) == (int64_t)written->count
                && is_hash(pawl__pg_get_bytes(rows, 0, 1), written->last)
                && pawl__pg_get_i64(rows, 0, 2) == (int64_t)written->last->offset
@@ -194,7 +194,7 @@ static pawl_status check_written(void *context,
 }
 
 /* One round trip: the events, the new head, the notification that goes out with the commit, and the
- * look at what is there now. */
+ * check of what is stored now. */
 static pawl_status postgres_insert(struct ledger_backend *base,
                                    const pawl_event *events,
                                    size_t count,
@@ -402,37 +402,21 @@ static pawl_status connect_all(struct postgres_backend *backend,
                                                       : PAWL_OK;
 }
 
-static pawl_status check_options(const pawl_ledger_options *options, pawl_error *reterr)
-{
-    uint32_t limit = PAWL__PG_VALUE_BYTES_MAX - ARRAY_BYTES_SPARE;
-
-    return options->payload_bytes_max <= limit
-               ? PAWL_OK
-               : pawl__fail(reterr,
-                            PAWL_INVALID,
-                            "payload_bytes_max: is %u, on PostgreSQL the limit is %u",
-                            options->payload_bytes_max,
-                            limit);
-}
-
 pawl_status pawl__ledger_postgres_open(const struct pawl__location *location,
                                        const void *setup,
                                        void *ret_backend,
                                        pawl_error *reterr)
 {
     const pawl_ledger_options *options = setup;
-    const struct pawl__pg_options connections = {
-        .application_name = "pawl ledger",
-        .statements = pawl__ledger_pg_statements,
-        .statement_ms_max = STATEMENT_MS_MAX,
-        .idle_ms_max = IDLE_MS_MAX,
-        .interrupted = location->interrupted,
-        .answer_ms_max = (int)MIN(options->answer_ms_max, (uint32_t)INT32_MAX),
-        /* 0 would be the wrapper's default, and the server's "for ever". */
-        .lock_ms_max = (int)MIN(MAX(options->busy_ms_max, 1U), (uint32_t)INT32_MAX),
-    };
+    struct pawl__pg_options connections =
+        pawl__pg_store_options(location, options->answer_ms_max, options->busy_ms_max);
 
-    TRY(check_options(options, reterr));
+    connections.application_name = "pawl ledger";
+    connections.statements = pawl__ledger_pg_statements;
+    connections.statement_ms_max = STATEMENT_MS_MAX;
+    connections.idle_ms_max = IDLE_MS_MAX;
+    TRY(pawl__pg_store_check_bytes(
+        "payload_bytes_max", options->payload_bytes_max, ARRAY_BYTES_SPARE, reterr));
     struct postgres_backend *backend = calloc(1, sizeof(*backend));
     if (backend == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a ledger");

@@ -17,6 +17,34 @@ int64_t pawl__pg_store_now_ns(const struct pawl__pg_store *store)
     return pawl__monotonic_ns(pawl__clock_or_real(store->options.clock));
 }
 
+struct pawl__pg_options pawl__pg_store_options(const struct pawl__location *location,
+                                               uint32_t answer_ms_max,
+                                               uint32_t busy_ms_max)
+{
+    return (struct pawl__pg_options){
+        .interrupted = location->interrupted,
+        .answer_ms_max = (int)MIN(answer_ms_max, (uint32_t)INT32_MAX),
+        /* 0 would be the wrapper's default, and the server's "for ever". */
+        .lock_ms_max = (int)MIN(MAX(busy_ms_max, 1U), (uint32_t)INT32_MAX),
+    };
+}
+
+pawl_status pawl__pg_store_check_bytes(const char *option,
+                                       uint32_t bytes_max,
+                                       uint32_t spare,
+                                       pawl_error *reterr)
+{
+    uint32_t limit = PAWL__PG_VALUE_BYTES_MAX - spare;
+
+    return bytes_max <= limit ? PAWL_OK
+                              : pawl__fail(reterr,
+                                           PAWL_INVALID,
+                                           "%s: is %u, on PostgreSQL the limit is %u",
+                                           option,
+                                           bytes_max,
+                                           limit);
+}
+
 pawl_status pawl__pg_store_init(struct pawl__pg_store *store,
                                 const struct pawl__location *location,
                                 const struct pawl__pg_options *options,

@@ -43,6 +43,19 @@ struct pawl__pg_setup {
     bool unchecked; /* the schema is not compared */
 };
 
+/* What all capabilities set in the same way: how long the server may take to answer, and others may hold
+ * a lock. */
+struct pawl__pg_options pawl__pg_store_options(const struct pawl__location *location,
+                                               uint32_t answer_ms_max,
+                                               uint32_t busy_ms_max);
+
+/* INVALID when values of so many bytes, and `spare` bytes beside them, are too long for the server.
+ * `option` names the setting. */
+PAWL_MUST_USE pawl_status pawl__pg_store_check_bytes(const char *option,
+                                                     uint32_t bytes_max,
+                                                     uint32_t spare,
+                                                     pawl_error *reterr);
+
 /* Takes URL and number of connections from the location; `options` are those of all connections.
  * Ended with _done, also when it failed. */
 PAWL_MUST_USE pawl_status pawl__pg_store_init(struct pawl__pg_store *store,

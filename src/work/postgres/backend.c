@@ -260,19 +260,6 @@ static pawl_status connect_all(struct work_postgres *backend,
         &backend->pg, MAX(connections, (size_t)3) - 1 - writers, reterr);
 }
 
-static pawl_status check_options(const pawl_work_options *options, pawl_error *reterr)
-{
-    uint32_t limit = PAWL__PG_VALUE_BYTES_MAX - DATA_BYTES_SPARE;
-
-    return options->data_bytes_max <= limit
-               ? PAWL_OK
-               : pawl__fail(reterr,
-                            PAWL_INVALID,
-                            "data_bytes_max: is %u, on PostgreSQL the limit is %u",
-                            options->data_bytes_max,
-                            limit);
-}
-
 pawl_status pawl__work_postgres_open(const struct pawl__location *location,
                                      const void *given,
                                      void *ret_backend,
@@ -280,19 +267,16 @@ pawl_status pawl__work_postgres_open(const struct pawl__location *location,
 {
     const struct work_setup *setup = given;
     const pawl_work_options *options = setup->options;
-    const struct pawl__pg_options connections = {
-        .application_name = "pawl work",
-        .statements = pawl__work_pg_statements,
-        .statement_count = WORK_PG_COUNT,
-        .statement_ms_max = STATEMENT_MS_MAX,
-        .idle_ms_max = IDLE_MS_MAX,
-        .interrupted = location->interrupted,
-        .answer_ms_max = (int)MIN(options->answer_ms_max, (uint32_t)INT32_MAX),
-        /* 0 would be the wrapper's default, and the server's "for ever". */
-        .lock_ms_max = (int)MIN(MAX(options->busy_ms_max, 1U), (uint32_t)INT32_MAX),
-    };
+    struct pawl__pg_options connections =
+        pawl__pg_store_options(location, options->answer_ms_max, options->busy_ms_max);
 
-    TRY(check_options(options, reterr));
+    connections.application_name = "pawl work";
+    connections.statements = pawl__work_pg_statements;
+    connections.statement_count = WORK_PG_COUNT;
+    connections.statement_ms_max = STATEMENT_MS_MAX;
+    connections.idle_ms_max = IDLE_MS_MAX;
+    TRY(pawl__pg_store_check_bytes(
+        "data_bytes_max", options->data_bytes_max, DATA_BYTES_SPARE, reterr));
     struct work_postgres *backend = calloc(1, sizeof(*backend));
     if (backend == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a work store");
