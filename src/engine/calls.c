@@ -31,7 +31,7 @@ void pawl__calls_enter(struct pawl__calls *calls)
     pawl__unlock(&calls->lock);
 }
 
-/* Signals under the lock: whoever closes frees it as soon as it gets it. */
+/* Signals under the lock: the closing thread frees it as soon as it gets it. */
 void pawl__calls_leave(struct pawl__calls *calls)
 {
     pawl__lock(&calls->lock);

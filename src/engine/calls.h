@@ -4,7 +4,7 @@
  *                       the caller's caller still uses it
  *   drain               calls under way end, and what was submitted is committed; for a while
  *   interrupt           then the store is told to end its calls, and gets a while to do so
- *   leave behind        a store that still hangs keeps everything that its threads use. What was
+ *   leave               a store that still hangs keeps everything that its threads use. What was
  *                       acknowledged is durable */
 #ifndef PAWL_ENGINE_CALLS_H
 #define PAWL_ENGINE_CALLS_H
@@ -53,7 +53,7 @@ struct pawl__closing {
 #define PAWL__CLOSING_DEFAULT \
     .drain_ns = 5 * NS_PER_S, .interrupted_ns = 5 * NS_PER_S /* as the public headers promise */
 
-/* False: the store hangs, and everything that its threads use must be left behind. */
+/* False: the store hangs, and everything that its threads use must be left as it is. */
 PAWL_MUST_USE bool pawl__close_bounded(const struct pawl__closing *closing,
                                        struct pawl__clock *clock);
 

@@ -66,12 +66,12 @@ static bool has_waiting_thread(const struct pawl__commit_item *item)
  * that has left in the meantime is not among them: see give_up. */
 static void wake_tree(struct pawl__commit_item *const *items, size_t count)
 {
-    enum { ROOTS = 2, HEIRS = COUNT_OF(items[0]->heirs) };
+    enum { ROOTS = 2, CHILDREN = COUNT_OF(items[0]->children) };
 
     for (size_t i = 0; i < count; i++) {
-        for (size_t heir = 0; heir < HEIRS; heir++) {
-            size_t at = ROOTS + HEIRS * i + heir;
-            items[i]->heirs[heir] = at < count ? items[at] : NULL;
+        for (size_t child = 0; child < CHILDREN; child++) {
+            size_t at = ROOTS + CHILDREN * i + child;
+            items[i]->children[child] = at < count ? items[at] : NULL;
         }
     }
     for (size_t i = 0; i < MIN(count, (size_t)ROOTS); i++) {
@@ -79,11 +79,11 @@ static void wake_tree(struct pawl__commit_item *const *items, size_t count)
     }
 }
 
-static void wake_heirs(const struct pawl__commit_item *item)
+static void wake_children(const struct pawl__commit_item *item)
 {
-    for (size_t i = 0; i < COUNT_OF(item->heirs); i++) {
-        if (item->heirs[i] != NULL) {
-            wake_caller(item->heirs[i]);
+    for (size_t i = 0; i < COUNT_OF(item->children); i++) {
+        if (item->children[i] != NULL) {
+            wake_caller(item->children[i]);
         }
     }
 }
@@ -222,7 +222,7 @@ static pawl_status enqueue(struct pawl__commit *commit,
     pawl__lock(&commit->lock);
     pawl_status status = pawl__commit_core_submit(&commit->core, item, now, &wake, reterr);
     if (wake) {
-        /* Not behind the unlock: by then the item may be answered and, by a stop, all of this gone.
+        /* Not after the unlock: by then the item may be answered and, by a stop, all of this gone.
          */
         pawl__cond_signal(&commit->wake);
     }
@@ -289,7 +289,7 @@ pawl_status pawl__commit_submit(struct pawl__commit *commit,
     REQUIRE(mine->done == NULL);
     REQUIRE(mine->free != NULL || deadline_ns == INT64_MAX);
     REQUIRE(sem_init(&mine->wake, 0, 0) == 0); /* allocates nothing */
-    memset(mine->heirs, 0, sizeof(mine->heirs));
+    memset(mine->children, 0, sizeof(mine->children));
     atomic_store_explicit(&mine->answered, false, memory_order_relaxed);
     pawl_status status = enqueue(commit, mine, reterr);
     if (status != PAWL_OK) {
@@ -302,7 +302,7 @@ pawl_status pawl__commit_submit(struct pawl__commit *commit,
         }
     }
     REQUIRE(atomic_load_explicit(&mine->answered, memory_order_acquire));
-    wake_heirs(mine);
+    wake_children(mine);
     if (mine->outcome.status != PAWL_OK && reterr != NULL) {
         *reterr = mine->outcome;
     }

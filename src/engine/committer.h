@@ -11,7 +11,7 @@
  *     };
  *
  * Ownership. An item belongs to the committer from submit until its answer. A caller that stops
- * waiting for an item in flight leaves it behind: commit_fn may be reading it at that moment. So
+ * waiting for an item in flight leaves it to the committer: commit_fn may be reading it at that moment. So
  * such an item must live on the heap, with everything commit_fn reads hanging on it, and name the
  * function that frees it. A caller that appends again and again keeps one item and uses it again;
  * only after a TIMEOUT does it need a new one.
@@ -43,10 +43,10 @@ struct pawl__commit_options {
 };
 
 /* 1,000 items or 8 MiB, whichever comes first; larger transactions hardly gain anything. */
-#define PAWL__COMMIT_LIMITS_DEFAULT                                                        \
-    {                                                                                      \
-        .batch_items_max = 1000, .batch_bytes_max = (size_t)8 << 20, .waiting_max = 65536, \
-        .async_max = 0, .async_bytes_max = 0, .linger_ns = 0, .only_for_regulars = false   \
+#define PAWL__COMMIT_LIMITS_DEFAULT                                                            \
+    {                                                                                          \
+        .batch_items_max = 1000, .batch_bytes_max = (size_t)8 << 20, .waiting_max = 65536,     \
+        .async_max = 0, .async_bytes_max = 0, .linger_ns = 0, .only_for_recent_callers = false \
     }
 
 struct pawl__commit;
@@ -77,7 +77,7 @@ PAWL_MUST_USE pawl_status pawl__commit_submit_async(struct pawl__commit *commit,
 
 /* Refuses new items and ends the thread. With `drain` what waits is committed first, otherwise (and
  * at the deadline) it is answered with CLOSED. TIMEOUT when the batch in flight does not come back
- * until the deadline: its waiting callers go on waiting up to their own deadlines. The call may be
+ * until the deadline: its callers continue to wait up to their own deadlines. The call may be
  * repeated. */
 PAWL_MUST_USE pawl_status pawl__commit_stop(struct pawl__commit *commit,
                                             bool drain,

@@ -44,7 +44,7 @@ PAWL_MUST_USE pawl_status pawl__engine_submit(struct pawl__engine *engine,
                                               struct pawl__commit_item *item,
                                               pawl_error *reterr);
 
-/* Calls on the store end soon, and whoever waits for a commit looks again. Also from a signal handler. */
+/* Calls on the store end soon, and threads that wait for a commit read again. Also from a signal handler. */
 void pawl__engine_interrupt(struct pawl__engine *engine);
 
 /* Waits for the calls under way, then ends the committer, as calls.h says. `calls_ended` (NULL: nothing)

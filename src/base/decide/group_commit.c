@@ -67,7 +67,7 @@ static bool batch_is_full(const struct pawl__commit_core *core)
 /* Who was answered comes back soon, as a rule: then all of them share the next batch. */
 static bool company_is_here(const struct pawl__commit_core *core)
 {
-    return core->limits.only_for_regulars && core->waiting >= core->regulars;
+    return core->limits.only_for_recent_callers && core->waiting >= core->recent_callers;
 }
 
 pawl_status pawl__commit_core_submit(struct pawl__commit_core *core,
@@ -121,7 +121,7 @@ enum pawl__commit_step pawl__commit_core_next(const struct pawl__commit_core *co
      * had no time to come back: without it two halves of the callers take turns, and every batch is
      * half as large as it could be. */
     int64_t from_ns = core->first->submitted_ns;
-    if (core->limits.only_for_regulars) {
+    if (core->limits.only_for_recent_callers) {
         from_ns = MAX(from_ns, core->answered_ns);
     }
     if (__builtin_add_overflow(from_ns, core->limits.linger_ns, &until_ns)) {
@@ -192,7 +192,7 @@ void pawl__commit_core_answer(struct pawl__commit_core *core,
         answer(items[i], failure);
     }
     core->in_flight = 0;
-    core->regulars = count + core->waiting;
+    core->recent_callers = count + core->waiting;
     core->answered_ns = now_ns;
     core->batches++;
     core->items += count;

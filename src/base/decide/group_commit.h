@@ -40,8 +40,8 @@ struct pawl__commit_item {
     int64_t submitted_ns;
     struct pawl__commit_item *next;
     struct pawl__commit_item *before;
-    struct pawl__commit_item *heirs[4]; /* whom this caller wakes once it has its own answer */
-    atomic_bool answered;               /* publishes the outcome to the thread that `wake` wakes */
+    struct pawl__commit_item *children[4]; /* whom this caller wakes once it has its own answer */
+    atomic_bool answered; /* publishes the outcome to the thread that `wake` wakes */
     sem_t wake;
 };
 
@@ -51,9 +51,9 @@ struct pawl__commit_limits {
     size_t waiting_max;     /* at least 1; one more is refused as BUSY */
     int64_t linger_ns;      /* how long the oldest item waits for company; 0: not at all */
     bool
-        only_for_regulars; /* ... from when the last batch was answered, and no longer than until as
+        only_for_recent_callers; /* ... from when the last batch was answered, and no longer than until as
                              * many wait as there were callers then: a caller alone never waits */
-    size_t async_max;      /* waiting_max of items that nobody waits for, so that there is room for
+    size_t async_max;       /* waiting_max of items that nobody waits for, so that there is room for
                              * those that somebody does; 0: no other limit */
     size_t async_bytes_max; /* the same for the bytes of all that wait; 0: no limit */
 };
@@ -67,8 +67,8 @@ struct pawl__commit_core {
     size_t waiting;
     size_t waiting_bytes;
     size_t in_flight;
-    size_t regulars;     /* in the last batch, and waiting when it was answered ... */
-    int64_t answered_ns; /* ... which was then */
+    size_t recent_callers; /* in the last batch, and waiting when it was answered ... */
+    int64_t answered_ns;   /* ... which was then */
     bool closed;
     uint64_t batches; /* answered so far, and the items in them */
     uint64_t items;

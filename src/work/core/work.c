@@ -149,7 +149,7 @@ static pawl_status start(pawl_work *work, pawl_error *reterr)
         &work->engine, work->backend->store->watch == NULL ? NULL : watch_outside, work->backend);
     TRY(pawl__work_group_new(work->backend, &work->options, &work->group, reterr));
     options.limits.linger_ns = work->backend->store->gather_ns;
-    options.limits.only_for_regulars = work->backend->store->gather_ns > 0;
+    options.limits.only_for_recent_callers = work->backend->store->gather_ns > 0;
     options.limits.batch_items_max = WORK_GROUP_MAX;
     options.limits.batch_bytes_max = WORK_GROUP_BYTES_MAX;
     options.limits.async_max = options.limits.waiting_max / 2;
