@@ -7,6 +7,7 @@
 #include "base/os/clock.h"
 #include "base/os/failpoint.h"
 #include "base/thread/thread.h"
+#include "ledger/core/internal.h"
 
 static pawl_status try_open(struct ledger_fixture *f,
                             const char *location,
@@ -40,6 +41,25 @@ static void test_what_was_closed_is_there_when_it_is_opened_again(void **state)
     assert_int_equal(pawl_turn_attempt(turn), 2);
     pawl_turn_free(turn);
     assert_int_equal(latest_offset(f), 4);
+}
+
+static void test_a_ledger_stamps_by_the_clock_that_it_is_given(void **state)
+{
+    enum { START_US = 1000000 };
+    struct ledger_fixture *f = *state;
+    struct pawl__clock_virtual clock = pawl__clock_virtual_at(START_US, 0);
+    pawl_ledger *ledger = NULL;
+    pawl_event event = event_of("1", 0, "1");
+    pawl_event *stored = NULL;
+
+    event.created_at_us = 0;
+    assert_ok(pawl__ledger_open_at(f->location, NULL, &clock.base, &ledger, &f->err), &f->err);
+    pawl__clock_advance(&clock, 5 * NS_PER_S);
+    assert_ok(pawl_ledger_append(ledger, &event, NULL, &f->err), &f->err);
+    assert_ok(pawl_ledger_get(ledger, pawl_view_of("1"), 0, &stored, &f->err), &f->err);
+    assert_int_equal(stored->created_at_us, START_US + 5 * US_PER_S);
+    pawl_event_free(stored);
+    pawl_ledger_close(ledger);
 }
 
 static void test_a_read_only_ledger_reads_and_refuses_to_write(void **state)
@@ -314,6 +334,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         LEDGER_TEST(test_what_was_closed_is_there_when_it_is_opened_again),
+        LEDGER_TEST(test_a_ledger_stamps_by_the_clock_that_it_is_given),
         LEDGER_TEST(test_a_read_only_ledger_reads_and_refuses_to_write),
         LEDGER_TEST(test_two_handles_of_one_ledger_share_it),
         LEDGER_TEST(test_a_ledger_that_must_exist_is_not_made),

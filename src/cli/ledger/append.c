@@ -101,7 +101,7 @@ static pawl_status answer(const struct append *append,
     return pawl__cli_out_check(reterr);
 }
 
-/* What would be refused must not leave a new ledger behind that is empty: so it is tried out first. */
+/* Events that would be refused must not leave a new, empty ledger: so they are tried out first. */
 static pawl_status try_out(const pawl_event *events, size_t count, pawl_error *reterr)
 {
     AUTO(pawl__cli_ledger_close_p) pawl_ledger *ledger = NULL;
@@ -426,17 +426,18 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_append = {
     .name = "append",
     .summary = "append events, each once",
     .description =
-        "Appends one event from flags when --payload is given, and otherwise one a line from "
+        "Appends one event from flags when --payload is given, and otherwise one per line from "
         "standard input: JSON objects with the fields id, run_id, turn, kind, actor, payload and, "
         "if you like, created_at and schema_version. Flags fill in what lines leave out; only the "
         "flag "
         "--id knows the word 'new', in a line it is an id like any other.\n\n"
         "Each event is answered, in order and only when it is on disk, by a line "
         "{\"offset\":7,\"id\":\"e-1\",\"duplicate\":false}. The same event again is a duplicate "
-        "with its first offset, so whoever got no answer just appends it again. The same id with "
+        "with its first offset, so a program that got no answer just appends it again. The same id "
+        "with "
         "other content (created_at does not count) is a conflict, exit code 4.\n\n"
         "A line that cannot be appended ends the command with its number: everything before it is "
-        "appended and answered, nothing behind it is. With --atomic the whole input, up to 100000 "
+        "appended and answered, nothing after it is. With --atomic the whole input, up to 100000 "
         "events, is appended or nothing of it.\n\n"
         "While a turn is open, an event of it is appended with --attempt, and refused without. "
         "None "

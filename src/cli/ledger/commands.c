@@ -1,4 +1,4 @@
-/* pawl ledger: the verbs stand in cmd_ledger_*.c. */
+/* pawl ledger: each verb is in a file of this folder. */
 #include "cli/commands.h"
 #include "cli/ledger/ledger.h"
 

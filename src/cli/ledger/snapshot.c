@@ -83,7 +83,7 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_snapshot = {
     .summary = "copy the ledger as it is now, while it is used",
     .description =
         "Writes the ledger into a new file, verified and on disk before it gets its name; writers "
-        "go on. The file is a ledger like any other, also when this one is in PostgreSQL.\n\n"
+        "continue. The file is a ledger like any other, also when this one is in PostgreSQL.\n\n"
         "Without FILE it goes into the directory of snapshots, of which the newest --keep stay. "
         "With --schedule it is taken only when --every turns were committed since the newest one: "
         "run it as often as you like.",
@@ -186,14 +186,14 @@ const struct pawl__cli_command pawl__cli_cmd_ledger_prove = {
     .name = "prove",
     .summary = "prove that the newest snapshot restores",
     .description =
-        "Restores the newest snapshot into a scratch file, appends what the ledger has behind it, "
+        "Restores the newest snapshot into a scratch file, appends what the ledger has after it, "
         "and compares the heads. Exit code 6 when they differ. With --last nothing is done: it "
         "prints the last proof and its age, exit code 3 when there was none.",
     .flags = FLAGS({ .name = "last", .help = "Only print the last proof." }, DIR_FLAG),
     .examples = EXAMPLES({ .line = LEDGER_EXAMPLE_APPEND
                            "pawl ledger snapshot --data ./data && pawl ledger prove "
                            "--data ./data",
-                           .says = "a backup that was never restored is none",
+                           .says = "a backup you have never restored is not a backup",
                            .runs = true }),
     .run = prove_run,
 };
@@ -248,7 +248,7 @@ static pawl_status restore_run(struct pawl__cli_run *run, pawl_error *reterr)
 
 const struct pawl__cli_command pawl__cli_cmd_ledger_restore = {
     .name = "restore",
-    .summary = "copy a snapshot into a ledger to go on with",
+    .summary = "make a ledger of a snapshot again",
     .description =
         "Copies the snapshot, which stays as it is, to a new file, NAME.restored-N.db beside it "
         "unless --to says where. With --tail it appends the events that a surviving ledger has "

@@ -124,7 +124,7 @@ static const struct pawl__cli_command turn_abandon = {
     .flags = FLAGS(RUN_FLAG,
                    TURN_FLAG,
                    ATTEMPT_FLAG,
-                   { .name = "reason", .value = "TEXT", .help = "For whoever reads the log." }),
+                   { .name = "reason", .value = "TEXT", .help = "For people who read the log." }),
     .examples =
         EXAMPLES({ .line = BEGIN " && pawl ledger turn abandon" WITH " --reason 'no quorum'",
                    .says = "give it up",

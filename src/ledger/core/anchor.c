@@ -43,7 +43,7 @@ pawl_status pawl__ledger_anchor_write(const char *path,
     return pawl__fs_replace(path, pawl__buf_view(&text), reterr);
 }
 
-/* Only finds the parts: whether all of it is right, the comparison behind it says. */
+/* Only finds the parts: whether all of it is right, the comparison after it says. */
 static bool parse_head(const char *text, pawl_ledger_head *ret_head)
 {
     struct pawl__sha256 hash;

@@ -10,7 +10,7 @@
  *      4  u32    length of id       4  u32  length of run_id
  *      4  u32    length of kind     4  u32  length of actor
  *      8  u64    length of payload
- *     ..  bytes  id, run_id, kind, actor, payload, one behind the other
+ *     ..  bytes  id, run_id, kind, actor, payload, one after the other
  *
  * Every length stands before the bytes, so no two events give the same input. The payload is hashed
  * as it is stored, byte for byte; times as numbers, so that the same event has the same hash in

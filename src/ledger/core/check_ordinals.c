@@ -1,6 +1,6 @@
-/* Events without ids get theirs from their ordinal: which of its actor and kind in the attempt an event
- * is. A handle that was resumed brings the ordinal along, from a caller that may have lost count. So
- * that nothing is taken for a repetition that is none, it must fit what is stored:
+/* An event without an id gets one from its ordinal: its number among those of its actor and kind in the
+ * attempt. A resumed handle is given the ordinal by a caller that may have lost count. A wrong one would
+ * make a new event look like a repetition, so it must fit what is stored:
  *
  *   the next one       new events
  *   a lower one        a repetition; other content is a conflict, as with any id

@@ -1,5 +1,5 @@
-/* How many events without ids of one actor and kind an attempt has, found by the ids that they must
- * have: those of ordinals 0, 1, 2, ... without a hole. */
+/* Counts the stored events without ids of an actor and kind in an attempt. Their ids follow from the
+ * ordinals 0, 1, 2, ... without a hole: so it is enough to find the first that is not stored. */
 #include "base/core/error.h"
 #include "ledger/core/event.h"
 #include "ledger/core/write.h"
@@ -32,10 +32,10 @@ static pawl_status is_stored(const struct asked *asked,
     return backend->ops->lookup(backend, &id, 1, note_found, ret_stored, reterr);
 }
 
-/* Doubles the distance until nothing is there, then halves. */
+/* Doubles the ordinal until none is stored, then halves the range. */
 static pawl_status count_all(const struct asked *asked, uint64_t *ret_count, pawl_error *reterr)
 {
-    uint64_t low = 0; /* so many are there, ... */
+    uint64_t low = 0; /* at least so many are stored, ... */
     uint64_t high = 1;
     bool stored;
 
@@ -60,7 +60,7 @@ static pawl_status count_all(const struct asked *asked, uint64_t *ret_count, paw
     return PAWL_OK;
 }
 
-/* The usual answer takes two questions: the ordinal is the next one, or it is there. */
+/* Two lookups are enough as a rule: the given ordinal is stored, or it is the next one. */
 static pawl_status count_for(const struct asked *asked,
                              struct ledger_ordinal *ordinal,
                              pawl_error *reterr)
@@ -82,7 +82,7 @@ static pawl_status count_for(const struct asked *asked,
     return PAWL_OK;
 }
 
-pawl_status pawl__ledger_ordinals_count(struct ledger_backend *backend,
+pawl_status pawl__ledger_count_ordinals(struct ledger_backend *backend,
                                         const struct ledger_request *request,
                                         pawl_error *reterr)
 {

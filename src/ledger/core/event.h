@@ -35,8 +35,8 @@ PAWL_MUST_USE pawl_status pawl__ledger_event_same_content(const pawl_event *stor
                                                           const pawl_event *again,
                                                           pawl_error *reterr);
 
-/* The id of an event that brought none: 32 hex digits of the SHA-256 over run, turn, attempt,
- * actor, kind and ordinal, behind "t-". The same event of the same attempt gets the same id again.
+/* The id of an event that has none: 32 hex digits of the SHA-256 over run, turn, attempt,
+ * actor, kind and ordinal, after "t-". The same event of the same attempt gets the same id again.
  */
 #define PAWL__EVENT_ID_SIZE 40
 PAWL_MUST_USE pawl_status pawl__ledger_event_derive_id(const pawl_event *event,
@@ -68,7 +68,7 @@ bool pawl__ledger_event_is_reserved(const pawl_event *event);
 /* The bytes that pawl__ledger_event_copy_to needs for the texts of the event. */
 size_t pawl__ledger_event_text_bytes(const pawl_event *event);
 
-/* A copy whose texts stand in `space`, one behind the other. */
+/* A copy whose texts stand in `space`, one after the other. */
 void pawl__ledger_event_copy_to(const pawl_event *event, char *space, pawl_event *ret_copy);
 
 /* A copy in one allocation, which pawl_event_free frees. */

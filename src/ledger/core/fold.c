@@ -1,5 +1,5 @@
 /* Folding is reading complete turns up to where the log reaches now, without the ledger's own
- * events. What was folded and what `ret_covered` says are the same, so that a projection can go on
+ * events. What was folded and what `ret_covered` says are the same, so that a projection can resume
  * from there and meets no event twice.
  *
  * As of a time is harder, because times need not be in order: an event counts when its own time is

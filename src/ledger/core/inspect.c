@@ -71,7 +71,7 @@ pawl_status pawl_ledger_counts(pawl_ledger *ledger,
                                void *context,
                                pawl_error *reterr)
 {
-    pawl_event_filter taken;
+    pawl_event_filter checked;
 
     NEED(ledger, reterr);
     NEED(visit, reterr);
@@ -80,9 +80,9 @@ pawl_status pawl_ledger_counts(pawl_ledger *ledger,
     }
     AUTO(pawl__inside_leave) struct pawl__inside inside;
     pawl__inside_enter(&inside, ledger);
-    TRY(pawl__ledger_check_filter(filter, &taken, reterr));
+    TRY(pawl__ledger_check_filter(filter, &checked, reterr));
     return ledger->backend->ops->counts(
-        ledger->backend, by, filter == NULL ? NULL : &taken, visit, context, reterr);
+        ledger->backend, by, filter == NULL ? NULL : &checked, visit, context, reterr);
 }
 
 /* --- one event --- */

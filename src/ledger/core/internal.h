@@ -1,4 +1,4 @@
-/* The handle behind pawl_ledger, for the files of this folder. */
+/* An open pawl_ledger, for the files of this folder. */
 #ifndef PAWL_LEDGER_CORE_INTERNAL_H
 #define PAWL_LEDGER_CORE_INTERNAL_H
 

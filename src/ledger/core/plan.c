@@ -139,7 +139,7 @@ static void change_turn(struct ledger_plan *plan, const struct ledger_turn *turn
     plan->changes[plan->change_count++] = *turn;
 }
 
-/* Gives the event the next offset and its hash, and puts it behind the others. */
+/* Gives the event the next offset and its hash, and puts it after the others. */
 static pawl_status insert(struct ledger_plan *plan, const pawl_event *event, pawl_error *reterr)
 {
     pawl_event *planned = &plan->inserts[plan->insert_count];
@@ -484,7 +484,7 @@ static pawl_status plan_copy(struct ledger_plan *plan, struct ledger_request *re
     return status;
 }
 
-/* Nothing of a failed request may be taken for stored by the requests behind it. */
+/* Nothing of a failed request may be taken for stored by the requests after it. */
 static void go_back(struct ledger_plan *plan, const struct mark *mark)
 {
     for (size_t i = mark->insert_count; i < plan->insert_count && plan->known != NULL; i++) {

@@ -2,7 +2,7 @@
  *
  * A plan starts at the ledger's head, takes one request after the other and says which events to
  * insert, with offset and hash, and which turn rows to write. A request that cannot be carried out
- * fails alone and leaves nothing behind; the others go on.
+ * fails alone and leaves no trace; the others continue.
  *
  * Optimistic: a plan that knows of nothing stored takes every id for new. The store then finds the
  * duplicates (insert returns CONFLICT), and the same requests are planned again with what it holds.
@@ -27,7 +27,7 @@ enum ledger_request_kind {
     LEDGER_EMBED,
 };
 
-/* What a request that goes on with an attempt says about its events without ids, once for each actor
+/* What a request that resumes an attempt says about its events without ids, once for each actor
  * and kind among them. */
 struct ledger_ordinal {
     size_t event;    /* the first of them in the request */
@@ -72,7 +72,7 @@ struct ledger_turn {
 };
 
 struct ledger_plan {
-    pawl_ledger_head head;         /* behind the last planned event */
+    pawl_ledger_head head;         /* after the last planned event */
     pawl_ledger_head request_head; /* the same before the request that is being planned */
     pawl_event *inserts;           /* never moves while it is filled: `known` points into it */
     size_t insert_count;
@@ -120,7 +120,7 @@ bool pawl__ledger_plan_knows_turn(const struct ledger_plan *plan, pawl_view run_
  * when the plan was committed. */
 void pawl__ledger_plan_request(struct ledger_plan *plan, struct ledger_request *request);
 
-/* --- plan_ordinals.c --- */
+/* --- check_ordinals.c --- */
 
 /* CONFLICT when the events without ids would not continue those that are stored or planned; the
  * message says which ordinal is the next. */

@@ -40,7 +40,7 @@ struct pawl_reader {
     uint64_t position;     /* up to here returned or left out */
     uint64_t round_end;    /* up to here everything is decided */
     pawl_ledger_head head; /* how far the log reached when it was asked last; 0: never */
-    uint32_t generation;   /* the watch's, from before the look that found nothing */
+    uint32_t generation;   /* the watch's, from before the read that found nothing */
     struct ledger_turn_index index;
 
     struct pawl__arena page;
@@ -77,26 +77,26 @@ pawl_status pawl_reader_open(pawl_ledger *ledger,
                              pawl_reader **ret_reader,
                              pawl_error *reterr)
 {
-    pawl_reader_options taken = PAWL_READER_OPTIONS_INIT;
+    pawl_reader_options read = PAWL_READER_OPTIONS_INIT;
 
     NEED(ledger, reterr);
     NEED(ret_reader, reterr);
-    TRY(pawl__take_sized("reader options", options, &taken, sizeof(taken), reterr));
+    TRY(pawl__take_sized("reader options", options, &read, sizeof(read), reterr));
     AUTO(pawl_reader_close_p) pawl_reader *reader = calloc(1, sizeof(*reader));
     if (reader == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a reader");
     }
     reader->ledger = ledger;
-    reader->from = taken.from;
-    reader->position = taken.from;
-    reader->up_to = taken.up_to == 0 ? UINT64_MAX : taken.up_to;
+    reader->from = read.from;
+    reader->position = read.from;
+    reader->up_to = read.up_to == 0 ? UINT64_MAX : read.up_to;
     reader->as_of = reader->up_to;
-    reader->complete_turns = taken.complete_turns;
+    reader->complete_turns = read.complete_turns;
     reader->filter_texts = (struct pawl__arena)ARENA_INIT;
     reader->page = (struct pawl__arena)ARENA_INIT;
     reader->index = (struct ledger_turn_index)TURN_INDEX_INIT;
     atomic_init(&reader->cancelled, false);
-    TRY(copy_filter(reader, taken.filter, reterr));
+    TRY(copy_filter(reader, read.filter, reterr));
     *ret_reader = STEAL(reader);
     return PAWL_OK;
 }
@@ -373,7 +373,7 @@ void pawl_reader_cancel(pawl_reader *reader)
     }
 }
 
-/* Set before the watch is bumped, so who looks after it took the generation misses neither. */
+/* Set before the watch is bumped: a thread that reads the generation first sees one of both. */
 static bool is_ended(const pawl_reader *reader)
 {
     return atomic_load(&reader->cancelled) || atomic_load(&reader->ledger->engine.interrupted);

@@ -16,7 +16,7 @@
 
 enum { ORDINALS_MAX = 1000000 }; /* pairs of actor and kind in one turn */
 
-/* The events of one actor and kind that brought no id. */
+/* The events of one actor and kind that have no id. */
 struct ordinal {
     uint64_t durable; /* ... and are known to be stored, or said to be when it was resumed */
     uint64_t under_way;
@@ -177,7 +177,7 @@ static bool is_derived(const struct ledger_batch *batch, size_t i)
     return batch->events[i].id.data == batch->results[i].derived_id;
 }
 
-/* Gives every event its place: run, turn and, where it brought none, room for an id. What stands in
+/* Gives every event its place: run, turn and, where it has none, room for an id. What stands in
  * that room until the event is checked is an id that passes. */
 static pawl_status set_run_and_turn(const pawl_turn *turn,
                                     struct ledger_batch *batch,

@@ -148,7 +148,7 @@ static pawl_status load_stored(struct ledger_writer *writer,
     TRY(writer->backend->ops->lookup(
         writer->backend, ids, total, add_stored, &writer->plan, reterr));
     for (size_t i = 0; i < count; i++) {
-        TRY(pawl__ledger_ordinals_count(writer->backend, requests[i], reterr));
+        TRY(pawl__ledger_count_ordinals(writer->backend, requests[i], reterr));
     }
     return PAWL_OK;
 }
@@ -223,8 +223,8 @@ static pawl_status write_rows(struct ledger_writer *writer,
     return write_embeddings(writer, requests, count, reterr);
 }
 
-/* A turn that begins again is a conflict, unless its event is known to be a duplicate. Ordinals that
- * a caller brings are held against what is stored. */
+/* A turn that begins again is a conflict, unless its event is known to be a duplicate. Ordinals that a
+ * caller gives are compared with what is stored. */
 static bool needs_stored(struct ledger_request *const *requests, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -274,7 +274,7 @@ static pawl_status finish(struct ledger_writer *writer, pawl_error *reterr)
     return status;
 }
 
-/* Every id that the request brought was looked up under the write lock. */
+/* Each id that the request gives was looked up under the write lock. */
 static void fail_taken(struct ledger_request *request)
 {
     bool is_turns_own = request->in_turn && request->kind != LEDGER_APPEND;

@@ -28,10 +28,10 @@ PAWL_MUST_USE pawl_status pawl__ledger_write_group(struct ledger_writer *writer,
                                                    size_t count,
                                                    pawl_error *reterr);
 
-/* --- ordinals.c --- */
+/* --- count_ordinals.c --- */
 
 /* Fills in what is stored of the request's ordinals. Inside the writer's transaction. */
-PAWL_MUST_USE pawl_status pawl__ledger_ordinals_count(struct ledger_backend *backend,
+PAWL_MUST_USE pawl_status pawl__ledger_count_ordinals(struct ledger_backend *backend,
                                                       const struct ledger_request *request,
                                                       pawl_error *reterr);
 

@@ -1,7 +1,7 @@
 /* A ledger in this process: the reference that the others are held against.
  *
  * Events are written once and never move, so readers need the lock only to learn how many there
- * are. What a transaction adds stands behind the committed count and becomes visible with it. */
+ * are. What a transaction adds stands after the committed count and becomes visible with it. */
 #include "ledger/core/backend.h"
 
 #include <stdlib.h>
@@ -95,7 +95,7 @@ static pawl_status memory_lookup(struct ledger_backend *base,
     return PAWL_OK;
 }
 
-/* One allocation an event: its texts stand behind it. */
+/* One allocation per event: its texts stand after it. */
 static struct memory_event *copy_event(const pawl_event *event)
 {
     struct memory_event *copy = malloc(sizeof(*copy) + pawl__ledger_event_text_bytes(event));
@@ -162,7 +162,7 @@ static pawl_status memory_insert(struct ledger_backend *base,
     return PAWL_OK;
 }
 
-/* Room for one more element behind `count`. */
+/* Room for one more element after `count`. */
 static pawl_status grow(void **array, size_t count, size_t *cap, size_t size, pawl_error *reterr)
 {
     if (count < *cap) {
@@ -206,7 +206,7 @@ static pawl_status memory_turn_put(struct ledger_backend *base,
     return pawl__ledger_memory_turns_put(&of(base)->turns, turn, reterr);
 }
 
-/* Bytes of an embedding, with what the open transaction brings; 0: there is none. */
+/* Bytes of an embedding, with those of the open transaction; 0: none. */
 static size_t staged_vector_bytes(const struct memory_backend *backend)
 {
     return backend->staged_embed_count > 0 ? backend->staged_embeds[0].vector.len

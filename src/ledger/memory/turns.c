@@ -190,7 +190,7 @@ static pawl_turn_info info_of(const struct ledger_turn *turn)
                              turn->state,  turn->begin_offset, turn->end_offset };
 }
 
-/* A copy of the row, so that no lock is held while somebody looks at it; its name does not move. */
+/* A copy of the row, so that no lock is held while a visitor reads it; its name does not move. */
 static bool row_at(struct memory_turns *turns, size_t index, struct ledger_turn *ret_turn)
 {
     pawl__lock(turns->lock);

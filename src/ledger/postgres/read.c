@@ -100,7 +100,7 @@ static int64_t clamped(uint64_t offset)
     return (int64_t)MIN(offset, (uint64_t)INT64_MAX);
 }
 
-/* At the most `rows` rows behind walk->last. */
+/* At the most `rows` rows after walk->last. */
 static pawl_status read_some(struct pawl__pg *pg,
                              const struct ledger_query *query,
                              uint32_t rows,

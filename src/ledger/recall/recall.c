@@ -159,7 +159,7 @@ struct search {
     const float *query;
     size_t dimensions;
     struct recall_top top;
-    size_t first_bytes; /* of the first embedding that was looked at; 0: none was */
+    size_t first_bytes; /* of the first embedding that was read; 0: none was */
 };
 
 pawl_status pawl__ledger_recall_check(uint64_t offset, pawl_view vector, pawl_error *reterr)
@@ -245,7 +245,7 @@ pawl_status pawl_ledger_recall(pawl_ledger *ledger,
                                pawl_error *reterr)
 {
     AUTO(free_floats) float *query = NULL;
-    pawl_event_filter taken;
+    pawl_event_filter checked;
 
     NEED(ledger, reterr);
     NEED(ret_found, reterr);
@@ -254,14 +254,14 @@ pawl_status pawl_ledger_recall(pawl_ledger *ledger,
         return pawl__fail(
             reterr, PAWL_INVALID, "count: is %zu, must be 1 to %d", count, PAWL_RECALL_COUNT_MAX);
     }
-    TRY(pawl__ledger_check_filter(filter, &taken, reterr));
+    TRY(pawl__ledger_check_filter(filter, &checked, reterr));
     TRY(unit_vector(values, dimensions, &query, reterr));
     AUTO(free_recalled) pawl_recalled *entries = calloc(count, sizeof(*entries));
     if (entries == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu events", count);
     }
     struct search search = { query, dimensions, { entries, 0, count }, 0 };
-    TRY(find(ledger->backend, filter == NULL ? NULL : &taken, &search, reterr));
+    TRY(find(ledger->backend, filter == NULL ? NULL : &checked, &search, reterr));
     memcpy(ret_found, entries, search.top.count * sizeof(*entries));
     *ret_count = search.top.count;
     return PAWL_OK;

@@ -67,9 +67,8 @@ static bool is_snapshot_name(const char *name, uint64_t *ret_offset)
     return strcmp(name, again) == 0;
 }
 
-/* Of what a schedule or a proof makes, under the lock: what a crash left behind may go. A restore
- * beside a snapshot, or one that somebody takes by name, goes on without it and is called after its
- * target. */
+/* Files that a schedule or a proof makes under the lock: after a crash they can be removed. A restore, or
+ * a snapshot into a named file, needs no lock, and its file is named after its target. */
 static bool is_scratch_name(const char *name)
 {
     return strncmp(name, SCRATCH_STEM ".tmp-", strlen(SCRATCH_STEM ".tmp-")) == 0
@@ -226,8 +225,8 @@ pawl_status pawl__ledger_snapshot_check(const char *path,
     return check_name(offset, &head, reterr);
 }
 
-/* Whether it is a snapshot of this very ledger, by its end: a look that costs the same however long
- * the log is. */
+/* Whether it is a snapshot of this very ledger, by its end: this costs the same however long the log
+ * is. */
 static pawl_status check_end(const char *path,
                              uint64_t offset,
                              struct ledger_backend *ledger,
@@ -314,7 +313,7 @@ static bool is_ours(const char *path)
 struct pruning {
     const char *directory;
     uint32_t keep;
-    struct ledger_backend *ledger; /* whose they are: a look at the end is enough; NULL: verify */
+    struct ledger_backend *ledger; /* whose they are: comparing the end is enough; NULL: verify */
 };
 
 /* A bad snapshot is kept but not counted. It is logged now, before a restore needs it. */
@@ -350,7 +349,7 @@ static pawl_status prune(const struct pruning *pruning, uint32_t *ret_removed, p
     *ret_removed = 0;
     TRY(pawl__ledger_snapshot_offsets(pruning->directory, &offsets, &count, reterr));
     if (count <= pruning->keep) {
-        return PAWL_OK; /* none can go: do not look at them */
+        return PAWL_OK; /* none can go: read none */
     }
     for (size_t i = 0; i < count; i++) {
         AUTO(pawl__text_free)
@@ -396,8 +395,8 @@ pawl_status pawl_snapshot_prune(const char *directory,
 
 /* --- the schedule --- */
 
-/* The newest one that is of this ledger and looks whole; 0 when there is none. One at `head` would
- * make another one needless, so it is read to its end; 0: no such look. */
+/* The newest one that is of this ledger and ends as it should; 0 without one. One at `head` makes
+ * another needless, so all of it is verified; head 0: none is. */
 static pawl_status newest_of(struct ledger_backend *ledger,
                              const char *directory,
                              uint64_t head,
@@ -458,10 +457,10 @@ static pawl_status is_due(struct ledger_backend *ledger,
     return PAWL_OK;
 }
 
-static pawl_status take_into(struct ledger_backend *ledger,
-                             const char *directory,
-                             struct ledger_stage *stage,
-                             pawl_error *reterr)
+static pawl_status snapshot_into(struct ledger_backend *ledger,
+                                 const char *directory,
+                                 struct ledger_stage *stage,
+                                 pawl_error *reterr)
 {
     AUTO(pawl__ledger_scratch_done) struct ledger_scratch scratch = { NULL };
     AUTO(pawl__text_free) char *stem = pawl__fs_join(directory, SCRATCH_STEM);
@@ -470,7 +469,7 @@ static pawl_status take_into(struct ledger_backend *ledger,
     if (stem == NULL) {
         return no_memory(reterr);
     }
-    /* Writers go on: the name is known only when the copy is made. */
+    /* Writers continue: the name is known only when the copy is made. */
     TRY(pawl__ledger_scratch_make(stem, &scratch, reterr));
     TRY(pawl__ledger_snapshot_make(ledger, &scratch, stage, &head, reterr));
     AUTO(pawl__text_free) char *path = pawl__ledger_snapshot_path(directory, head.offset);
@@ -499,7 +498,7 @@ static pawl_status schedule(pawl_ledger *handle,
     TRY(newest_of(ledger, pruning->directory, head.offset, &stage, &newest, reterr));
     TRY(is_due(ledger, newest, every_turns, &due, reterr));
     if (due) {
-        TRY(take_into(ledger, pruning->directory, &stage, reterr));
+        TRY(snapshot_into(ledger, pruning->directory, &stage, reterr));
     }
     *ret_taken = due;
     return prune(pruning, &removed, reterr);

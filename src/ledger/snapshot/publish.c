@@ -65,7 +65,7 @@ static pawl_status set_aside(const char *path, const char *why, pawl_error *rete
 }
 
 /* Whether what has this name, or belongs to it, is certainly no snapshot that anybody could restore.
- * A look that failed for another reason, or a newer version's file, says nothing. */
+ * A check that failed for another reason, or a newer version's file, says nothing. */
 static bool is_damaged(const char *path, uint64_t offset, pawl_error *ret_why)
 {
     pawl_status status = pawl__ledger_snapshot_check(path, offset, NULL, ret_why);
@@ -79,14 +79,14 @@ pawl_status pawl__ledger_snapshot_publish(struct ledger_scratch *scratch,
                                           pawl_error *reterr)
 {
     pawl_error why = PAWL_ERROR_INIT;
-    pawl_error taken = PAWL_ERROR_INIT;
-    pawl_status status = pawl__ledger_scratch_publish(scratch, path, &taken);
+    pawl_error exists = PAWL_ERROR_INIT;
+    pawl_status status = pawl__ledger_scratch_publish(scratch, path, &exists);
 
     if (status == PAWL_OK) {
         return PAWL_OK;
     }
     if (status != PAWL_CONFLICT || !is_damaged(path, offset, &why)) {
-        return pawl__fail_with(reterr, status, &taken);
+        return pawl__fail_with(reterr, status, &exists);
     }
     TRY(set_aside(path, why.message, reterr));
     return pawl__ledger_scratch_publish(scratch, path, reterr);

@@ -27,11 +27,11 @@ static pawl_status no_memory(pawl_error *reterr)
 /* --- snapshot and tail --- */
 
 /* The shorter one's head must be in the longer one. */
-static pawl_status check_kinship(struct ledger_backend *snapshot,
-                                 struct ledger_backend *tail,
-                                 const pawl_ledger_head *snapshot_head,
-                                 const pawl_ledger_head *tail_head,
-                                 pawl_error *reterr)
+static pawl_status check_same_ledger(struct ledger_backend *snapshot,
+                                     struct ledger_backend *tail,
+                                     const pawl_ledger_head *snapshot_head,
+                                     const pawl_ledger_head *tail_head,
+                                     pawl_error *reterr)
 {
     bool longer = tail_head->offset >= snapshot_head->offset;
     pawl_status status =
@@ -142,7 +142,7 @@ static pawl_status check_sources(const struct ledger_restore *restore,
         TRY(tail->ops->highest(tail, &restored->known_end, reterr));
     }
     TRY(tail->ops->head(tail, ret_tail, reterr));
-    TRY(check_kinship(source, tail, &restored->snapshot, ret_tail, reterr));
+    TRY(check_same_ledger(source, tail, &restored->snapshot, ret_tail, reterr));
     return check_tail_end(restore, ret_tail->offset, restored, reterr);
 }
 
@@ -348,14 +348,14 @@ pawl_status pawl_snapshot_restore(const char *snapshot,
                                   pawl_restored *ret_restored,
                                   pawl_error *reterr)
 {
-    pawl_restore_options taken = PAWL_RESTORE_OPTIONS_INIT;
-    pawl_restored nobody_asks;
+    pawl_restore_options read = PAWL_RESTORE_OPTIONS_INIT;
+    pawl_restored unused;
 
     NEED_TEXT(snapshot, reterr);
-    TRY(pawl__take_sized("restore options", options, &taken, sizeof(taken), reterr));
-    TRY(check_texts(&taken, reterr));
+    TRY(pawl__take_sized("restore options", options, &read, sizeof(read), reterr));
+    TRY(check_texts(&read, reterr));
     pawl_status status =
-        restore(snapshot, &taken, ret_restored == NULL ? &nobody_asks : ret_restored, reterr);
+        restore(snapshot, &read, ret_restored == NULL ? &unused : ret_restored, reterr);
     return status == PAWL_OK ? PAWL_OK
                              : pawl__fail_context(reterr, status, "restore '%s'", snapshot);
 }

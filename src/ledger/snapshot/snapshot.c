@@ -218,11 +218,11 @@ pawl_status pawl__ledger_snapshot_advise(pawl_error *reterr, pawl_status status)
                                   : status;
 }
 
-static pawl_status take(struct ledger_backend *source,
-                        const char *path,
-                        struct ledger_stage *stage,
-                        pawl_ledger_head *ret_head,
-                        pawl_error *reterr)
+static pawl_status snapshot_to(struct ledger_backend *source,
+                               const char *path,
+                               struct ledger_stage *stage,
+                               pawl_ledger_head *ret_head,
+                               pawl_error *reterr)
 {
     AUTO(pawl__ledger_scratch_done) struct ledger_scratch scratch = { NULL };
 
@@ -248,7 +248,7 @@ pawl_status pawl_ledger_snapshot_to(pawl_ledger *ledger,
     struct ledger_stage stage = { progress,
                                   progress_context,
                                   .interrupted = &ledger->engine.interrupted };
-    pawl_status status = take(ledger->backend, path, &stage, &head, reterr);
+    pawl_status status = snapshot_to(ledger->backend, path, &stage, &head, reterr);
     if (status != PAWL_OK) {
         pawl__fail_context(reterr, status, "snapshot to '%s'", path);
         return pawl__ledger_snapshot_advise(reterr, status);

@@ -1,9 +1,8 @@
 /* Snapshots: a ledger's events, turns and embeddings in one SQLite file at rest.
  *
- * copy.c brings the content of one backend into another, snapshot.c makes a file of it,
- * dir.c looks after a directory of them (publish.c moves what is damaged,
- * choose.c finds the one to restore), restore.c makes a ledger of one again and prove.c shows
- * that it would. */
+ * copy.c copies the content of a backend into a file, snapshot.c makes a snapshot of that. dir.c keeps a
+ * directory of them: publish.c moves damaged ones aside, choose.c finds the one to restore. restore.c
+ * makes a ledger of one again, and prove.c shows that it would. */
 #ifndef PAWL_LEDGER_SNAPSHOT_SNAPSHOT_H
 #define PAWL_LEDGER_SNAPSHOT_SNAPSHOT_H
 
@@ -172,7 +171,7 @@ struct ledger_restored {
     const char *advice;    /* set when it is CORRUPT: what to do */
 };
 
-/* Copies a snapshot into `scratch`, appends what the tail has behind it and verifies the result.
+/* Copies a snapshot into `scratch`, appends what the tail has after it and verifies the result.
  * CONFLICT when the two are not of the same ledger. CORRUPT when the snapshot does not end where its
  * name says. */
 PAWL_MUST_USE pawl_status pawl__ledger_restore_into(const struct ledger_restore *restore,

@@ -60,10 +60,10 @@ static pawl_status sync_log(struct sqlite_backend *backend, pawl_error *reterr)
 static pawl_status write_anchor_locked(struct sqlite_backend *backend, pawl_error *reterr)
 {
     pawl_ledger_head head;
-    bool behind = false;
+    bool is_old = false;
 
-    TRY(compare(backend, &head, &behind, reterr));
-    if (!behind) {
+    TRY(compare(backend, &head, &is_old, reterr));
+    if (!is_old) {
         return PAWL_OK;
     }
     TRY(sync_log(backend, reterr));
@@ -88,7 +88,7 @@ pawl_status pawl__ledger_sqlite_write_anchor(struct ledger_backend *base, pawl_e
 {
     struct sqlite_backend *backend = (struct sqlite_backend *)base;
     pawl_ledger_head head;
-    bool behind = false;
+    bool is_old = false;
 
     if (backend->anchor_spoilt) {
         return pawl__fail(reterr, PAWL_IO, "the log could not be synced before");
@@ -96,9 +96,9 @@ pawl_status pawl__ledger_sqlite_write_anchor(struct ledger_backend *base, pawl_e
     if (backend->anchor_db == NULL) {
         TRY(open_anchor_db(backend, reterr));
     }
-    TRY(compare(backend, &head, &behind, reterr));
-    if (!behind) {
-        return PAWL_OK; /* nothing is new: nobody's lock is needed */
+    TRY(compare(backend, &head, &is_old, reterr));
+    if (!is_old) {
+        return PAWL_OK; /* nothing is new: no lock is needed */
     }
     TRY(pawl__sqlite_begin(backend->anchor_db, PAWL__SQLITE_IMMEDIATE, reterr));
     pawl_status status = write_anchor_locked(backend, reterr);

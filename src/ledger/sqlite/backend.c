@@ -1,6 +1,6 @@
 /* A ledger in one SQLite file, open in any number of processes.
  *
- * One handle writes and belongs to the committer. Readers take a handle of their own from a small
+ * One handle writes and belongs to the committer. Readers borrow a handle of their own from a small
  * pool, so that in WAL mode nobody waits for anybody. */
 #include "ledger/sqlite/backend.h"
 
@@ -336,7 +336,7 @@ static pawl_status set_paths(struct sqlite_backend *backend,
     return backend->anchor_path != NULL && backend->log_path != NULL ? PAWL_OK : no_memory(reterr);
 }
 
-/* Before anything is created or migrated. The file is looked for after its anchor was read: another
+/* Before anything is created or migrated. The file is checked after its anchor was read: another
  * process may be creating both, and the anchor comes last. */
 static pawl_status check_paths(struct sqlite_backend *backend, pawl_error *reterr)
 {

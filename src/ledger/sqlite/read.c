@@ -275,8 +275,8 @@ static pawl_status check_highest(struct pawl__sqlite *db, uint64_t *ret_bad, paw
         (long long)highest);
 }
 
-/* Whoever writes relies on the index of ids to know duplicates. All of it is verify's to read; that
- * it has the newest event is known at once. */
+/* Writers find duplicates by the index of ids. Verify reads all of it; opening only makes sure that it
+ * has the newest event. */
 static pawl_status check_last(struct pawl__sqlite *db, uint64_t *ret_bad, pawl_error *reterr)
 {
     AUTO(pawl__sqlite_reset)

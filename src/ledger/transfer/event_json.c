@@ -85,7 +85,7 @@ static bool accept(struct split *split, char wanted)
     return true;
 }
 
-/* Behind the string that begins here; false when it has no end. */
+/* To the end of the string that begins here; false when it has no end. */
 static bool skip_string(struct split *split)
 {
     for (split->at++; split->at < split->text.len; split->at++) {
@@ -100,7 +100,7 @@ static bool skip_string(struct split *split)
     return false;
 }
 
-/* Behind the value that begins here. What is inside it is checked by whoever reads it. */
+/* To the end of the value that begins here. What is inside it is checked when it is read. */
 static bool skip_value(struct split *split)
 {
     size_t depth = 0;

@@ -1,7 +1,7 @@
 /* The chain breaks at an offset: what happened there?
  *
  * Every event carries the hash it was given, over its own offset and the hash before it. So an
- * event that stands in the wrong place can be recognised: at its old offset, behind its old
+ * event that stands in the wrong place can be recognised: at its old offset, after its old
  * neighbour, its hash is right. Trying a few places tells an insertion from a removal, a swap or a
  * change. */
 #include <stdio.h>
@@ -39,7 +39,7 @@ struct search {
     uint8_t last[PAWL_LEDGER_HASH_BYTES];
 };
 
-/* True when the event's hash is right at `offset` behind `before`. */
+/* True when the event's hash is right at `offset` after `before`. */
 static bool fits(const uint8_t *before, uint64_t offset, const pawl_event *event, uint8_t *ret_hash)
 {
     pawl_ledger_head head = { .offset = offset - 1 };

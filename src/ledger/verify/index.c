@@ -121,7 +121,7 @@ static pawl_status add_entry(void *context, pawl_view key, uint64_t offset, pawl
 struct wanted {
     struct ledger_backend *backend;
     enum ledger_index index;
-    uint64_t at;    /* the event that is looked for ... */
+    uint64_t at;    /* the event that is searched ... */
     uint64_t found; /* ... and where the index leads to; 0: nowhere */
 };
 

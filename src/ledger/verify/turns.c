@@ -207,7 +207,7 @@ static void meet(void *context, const struct claim *claim)
     }
 }
 
-/* The lowest offset that is bad among those behind `from` that fit on a page; 0: none of them is.
+/* The lowest offset that is bad among those after `from` that fit on a page; 0: none of them is.
  * *ret_next is where the next page begins. */
 static pawl_status search_page(struct ledger_backend *backend,
                                struct page *page,

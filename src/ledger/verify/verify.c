@@ -19,20 +19,20 @@ struct witness {
     const char *whose;
 };
 
-enum { WITNESSES_MAX = 3 }; /* where to go on, the anchor, what the caller expects */
+enum { WITNESSES_MAX = 3 }; /* where to resume, the anchor, what the caller expects */
 
 struct walk {
     struct ledger_backend *backend;
     pawl_verify_options options;
-    pawl_ledger_head end; /* the head when the walk began: what comes later is not looked at */
+    pawl_ledger_head end; /* the head when the walk began: later events are not verified */
     struct witness witnesses[WITNESSES_MAX];
     size_t witness_count;
     pawl_verify_report report;
     struct pawl__sha256 recent[LEDGER_VERIFY_RECENT]; /* see ledger_verify_context */
     size_t recent_count;
-    pawl_error anchor; /* it cannot be read: said when everything else was looked at */
+    pawl_error anchor; /* it cannot be read: reported when everything else was verified */
     size_t bytes;      /* since the last report of progress */
-    bool broken;       /* the chain; the event behind `verified` does not continue it */
+    bool broken;       /* the chain; the event after `verified` does not continue it */
     struct ledger_turn_sum turns;
     struct ledger_index_sums indexes;
 };
@@ -80,7 +80,7 @@ static pawl_status conclude(struct walk *walk,
 }
 
 /* What is wrong, and not at an offset. */
-static pawl_status bad_beside(struct walk *walk, const pawl_error *error, pawl_error *reterr)
+static pawl_status bad_elsewhere(struct walk *walk, const pawl_error *error, pawl_error *reterr)
 {
     if (error->status == PAWL_CORRUPT) {
         snprintf(walk->report.what, sizeof(walk->report.what), "%.150s", error->message);
@@ -189,7 +189,7 @@ pawl_status pawl__ledger_verify_ends(struct ledger_backend *backend, pawl_error 
     return check_store(backend, &bad, reterr);
 }
 
-/* Those that the walk does not pass: before its beginning, or behind its end. */
+/* Those that the walk does not pass: before its beginning, or after its end. */
 static pawl_status check_outside(struct walk *walk, bool before, pawl_error *reterr)
 {
     for (size_t i = 0; i < walk->witness_count; i++) {
@@ -270,7 +270,7 @@ static pawl_status check_event(void *context, const pawl_event *event, pawl_erro
     return walk->bytes < PROGRESS_BYTES ? PAWL_OK : report_progress(walk, reterr);
 }
 
-static pawl_status find_out(struct walk *walk, pawl_error *reterr)
+static pawl_status explain_break(struct walk *walk, pawl_error *reterr)
 {
     struct ledger_verify_context context = {
         .backend = walk->backend,
@@ -308,7 +308,7 @@ static pawl_status walk_page(struct walk *walk, pawl_error *reterr)
     pawl_status status = walk->backend->ops->read(walk->backend, &query, check_event, walk, &error);
 
     if (status == PAWL_CORRUPT && walk->broken) {
-        return find_out(walk, reterr);
+        return explain_break(walk, reterr);
     }
     if (status == PAWL_CORRUPT && walk->report.first_bad_offset == 0) {
         return bad_as(walk, walk->report.verified.offset + 1, &error, reterr);
@@ -382,7 +382,7 @@ static void add_witness(struct walk *walk, const pawl_ledger_head *head, const c
 }
 
 /* The anchor before the head: it is never ahead of the log, so a log read later holds it. */
-static pawl_status set_out(struct walk *walk, pawl_error *reterr)
+static pawl_status start_walk(struct walk *walk, pawl_error *reterr)
 {
     pawl_ledger_head anchor = { 0 };
     pawl_status status = read_anchor(walk->backend, &anchor, &walk->anchor);
@@ -431,7 +431,7 @@ static pawl_status check_schema(struct walk *walk, pawl_error *reterr)
     pawl_status status =
         backend->ops->schema == NULL ? PAWL_OK : backend->ops->schema(backend, &error);
 
-    return status == PAWL_OK ? PAWL_OK : bad_beside(walk, &error, reterr);
+    return status == PAWL_OK ? PAWL_OK : bad_elsewhere(walk, &error, reterr);
 }
 
 static pawl_status verify(struct walk *walk, pawl_error *reterr)
@@ -447,7 +447,8 @@ static pawl_status verify(struct walk *walk, pawl_error *reterr)
     TRY(check_turns(walk, reterr));
     TRY(check_schema(walk, reterr));
     TRY(check_indexes(walk, reterr));
-    return walk->anchor.status == PAWL_CORRUPT ? bad_beside(walk, &walk->anchor, reterr) : PAWL_OK;
+    return walk->anchor.status == PAWL_CORRUPT ? bad_elsewhere(walk, &walk->anchor, reterr)
+                                               : PAWL_OK;
 }
 
 pawl_status pawl__ledger_verify_chain(struct ledger_backend *backend,
@@ -463,7 +464,7 @@ pawl_status pawl__ledger_verify_chain(struct ledger_backend *backend,
     pawl_error error = PAWL_ERROR_INIT;
     pawl_status status = pawl__ledger_verify_index_start(&walk.indexes, &error);
     if (status == PAWL_OK) {
-        status = set_out(&walk, &error);
+        status = start_walk(&walk, &error);
     }
     if (status != PAWL_OK) {
         snprintf(walk.report.what, sizeof(walk.report.what), "%.150s", error.message);

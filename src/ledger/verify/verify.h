@@ -37,7 +37,7 @@ enum { LEDGER_VERIFY_RECENT = 64 };
 
 struct ledger_verify_context {
     struct ledger_backend *backend;
-    pawl_ledger_head verified; /* the last good one: the chain breaks behind it */
+    pawl_ledger_head verified; /* the last good one: the chain breaks after it */
     uint64_t end;              /* the log's last offset */
     /* hash(n) stands at n % LEDGER_VERIFY_RECENT, for as many n up to `verified` as are known. */
     const struct pawl__sha256 *recent;
@@ -65,7 +65,7 @@ PAWL_MUST_USE pawl_status pawl__ledger_verify_turn_event(struct ledger_turn_sum 
                                                          const pawl_event *event,
                                                          pawl_error *reterr);
 
-/* Compares with the rows, as far as they speak of events behind `from` up to `end`. CORRUPT and
+/* Compares with the rows, as far as they speak of events after `from` up to `end`. CORRUPT and
  * *ret_bad, the first offset whose event and row do not agree. */
 PAWL_MUST_USE pawl_status pawl__ledger_verify_turn_rows(struct ledger_backend *backend,
                                                         const struct ledger_turn_sum *events,
@@ -89,10 +89,10 @@ void pawl__ledger_verify_index_event(struct ledger_index_sums *sums, const pawl_
 
 struct ledger_index_check {
     struct ledger_backend *backend;
-    const struct ledger_index_sums *sums; /* of the events behind `from` up to `end` */
+    const struct ledger_index_sums *sums; /* of the events after `from` up to `end` */
     uint64_t from;
     uint64_t end;
-    pawl_progress progress; /* only asked whether to go on; NULL: yes */
+    pawl_progress progress; /* only asked whether to continue; NULL: yes */
     void *progress_context;
 };
 
