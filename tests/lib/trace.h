@@ -10,7 +10,7 @@
 #define TESTS_TRACE_H
 
 #include "base/core/buf.h"
-#include "base/os/clock.h"
+#include "lib/virtual_clock.h"
 
 struct trace {
     struct pawl__clock_virtual clock;

@@ -6,8 +6,8 @@
 
 #include <pawl/work.h>
 
-#include "base/os/clock.h"
 #include "lib/tempdir.h"
+#include "lib/virtual_clock.h"
 
 struct work_fixture {
     const char *backend; /* "model", "memory", "sqlite", ... */

@@ -28,9 +28,9 @@
 
 #include "base/core/buf.h"
 #include "base/core/random.h"
-#include "base/os/clock.h"
 #include "lib/pg_fixture.h"
 #include "lib/tempdir.h"
+#include "lib/virtual_clock.h"
 
 enum {
     PLAY_STORES = 3,

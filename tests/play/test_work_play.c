@@ -14,6 +14,7 @@
 
 #include "base/core/macros.h"
 #include "lib/repeat.h"
+#include "lib/virtual_clock.h"
 
 enum { STEPS = 5000, EVERY = 50, TEXT_MAX = 1 << 26 };
 

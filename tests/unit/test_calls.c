@@ -3,6 +3,7 @@
 
 #include "base/thread/inside.h"
 #include "lib/check.h"
+#include "lib/virtual_clock.h"
 
 /* --- what close does, told on a virtual clock --- */
 

@@ -1,6 +1,6 @@
 #include "lib/check.h"
 
-#include "base/os/clock.h"
+#include "lib/virtual_clock.h"
 
 static void test_the_virtual_clock_moves_only_when_told(void **state)
 {

@@ -34,7 +34,6 @@ static void test_items_come_out_in_order_and_the_bound_holds(void **state)
         }
         assert_status(pawl__queue_push(queue, &items[3], 0, NULL, &error), PAWL_TIMEOUT, &error);
         assert_message(&error, "stayed full");
-        assert_int_equal(pawl__queue_count(queue), 3);
         for (int i = 0; i < 3; i++) {
             assert_ok(pawl__queue_pop(queue, 0, NULL, &item, &error), &error);
             assert_ptr_equal(item, &items[i]);
@@ -76,7 +75,7 @@ static void test_a_cancelled_call_moves_nothing(void **state)
     assert_status(pawl__queue_push(queue, &one, 0, &cancel, &error), PAWL_CANCELLED, &error);
     assert_status(
         pawl__queue_pop(queue, INT64_MAX, &cancel, &item, &error), PAWL_CANCELLED, &error);
-    assert_int_equal(pawl__queue_count(queue), 1);
+    assert_ok(pawl__queue_pop(queue, 0, NULL, &item, &error), &error); /* it is still there */
     pawl__cancel_done(&cancel);
 }
 

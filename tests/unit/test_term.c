@@ -12,6 +12,7 @@
 #include "base/os/fs.h"
 #include "base/os/term.h"
 #include "lib/fault.h"
+#include "lib/virtual_clock.h"
 
 struct fixture {
     struct pawl__clock_virtual clock;

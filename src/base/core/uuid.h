@@ -44,15 +44,4 @@ PAWL_MUST_USE pawl_status pawl__uuid_next(struct pawl__uuid_source *source,
 #define PAWL__UUID_TEXT_SIZE 37
 void pawl__uuid_text(const struct pawl__uuid *uuid, char ret_text[PAWL__UUID_TEXT_SIZE]);
 
-/* Takes a UUID of any version in that form, in either case. INVALID says what stands where. */
-PAWL_MUST_USE pawl_status pawl__uuid_parse(pawl_view text,
-                                           struct pawl__uuid *ret_uuid,
-                                           pawl_error *reterr);
-
-/* The version in its bits: 7 for ours. */
-unsigned pawl__uuid_version(const struct pawl__uuid *uuid);
-
-/* The milliseconds since 1970 inside a version 7; for people, not for decisions. */
-int64_t pawl__uuid_unix_ms(const struct pawl__uuid *uuid);
-
 #endif

@@ -37,18 +37,6 @@ struct pawl__clock *pawl__clock_real(void); /* static; any thread */
 struct pawl__clock *pawl__clock_or_real(struct pawl__clock *clock);
 bool pawl__clock_is_real(const struct pawl__clock *clock);
 
-/* A clock that moves only when told to, or when somebody sleeps on it. Not for several threads.
- * Wall, monotonic and boot move together; a wall step moves the wall alone. */
-struct pawl__clock_virtual {
-    struct pawl__clock base;
-    int64_t wall_offset_us;
-    int64_t now_ns;
-};
-
-struct pawl__clock_virtual pawl__clock_virtual_at(int64_t wall_us, int64_t monotonic_ns);
-void pawl__clock_advance(struct pawl__clock_virtual *clock, int64_t by_ns);
-void pawl__clock_step_wall(struct pawl__clock_virtual *clock, int64_t by_us);
-
 int64_t pawl__wall_us(struct pawl__clock *clock);
 int64_t pawl__monotonic_ns(struct pawl__clock *clock);
 int64_t pawl__boot_ns(struct pawl__clock *clock);

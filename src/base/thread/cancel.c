@@ -43,11 +43,6 @@ bool pawl__cancelled(const struct pawl__cancel *cancel)
     return cancel != NULL && atomic_load_explicit(&cancel->cancelled, memory_order_acquire);
 }
 
-pawl_status pawl__cancel_check(const struct pawl__cancel *cancel, pawl_error *reterr)
-{
-    return pawl__cancelled(cancel) ? pawl__fail(reterr, PAWL_CANCELLED, "cancelled") : PAWL_OK;
-}
-
 bool pawl__cancel_wait_until(struct pawl__cancel *cancel, int64_t deadline_ns)
 {
     pawl__lock(&cancel->lock);

@@ -49,9 +49,6 @@ void pawl__cancel_now(struct pawl__cancel *cancel);
 /* One atomic load. NULL is a token that is never cancelled. */
 bool pawl__cancelled(const struct pawl__cancel *cancel);
 
-/* PAWL_OK, or CANCELLED with "cancelled" as the message: for the top of a step. */
-PAWL_MUST_USE pawl_status pawl__cancel_check(const struct pawl__cancel *cancel, pawl_error *reterr);
-
 /* A pause that cancelling ends: true when cancelled, false when the monotonic deadline passed. */
 bool pawl__cancel_wait_until(struct pawl__cancel *cancel, int64_t deadline_ns);
 

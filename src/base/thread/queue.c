@@ -170,11 +170,3 @@ void pawl__queue_close(struct pawl__queue *queue)
     pawl__unlock(&queue->lock);
     wake_all(queue);
 }
-
-size_t pawl__queue_count(struct pawl__queue *queue)
-{
-    pawl__lock(&queue->lock);
-    size_t count = queue->count;
-    pawl__unlock(&queue->lock);
-    return count;
-}

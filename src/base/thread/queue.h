@@ -44,6 +44,4 @@ PAWL_MUST_USE pawl_status pawl__queue_pop(struct pawl__queue *queue,
 /* No more pushes; pops drain what is there. Wakes everybody who waits. */
 void pawl__queue_close(struct pawl__queue *queue);
 
-size_t pawl__queue_count(struct pawl__queue *queue); /* how it stood a moment ago */
-
 #endif

@@ -88,33 +88,6 @@ pawl_status pawl__pg_listen(struct pawl__pg *pg, const char *channel, pawl_error
     return PAWL_OK;
 }
 
-pawl_status pawl__pg_notify(struct pawl__pg *pg,
-                            const char *channel,
-                            pawl_view payload,
-                            pawl_error *reterr)
-{
-    static const struct pawl__pg_statement statement = {
-        .sql = "SELECT true FROM pg_notify($1, $2)",
-        .params = "tt",
-        .columns = "b",
-    };
-
-    TRY(check_channel(channel, reterr));
-    if (payload.len > PAWL__PG_NOTIFY_BYTES_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "a notification has %zu bytes, the limit is %d",
-                          payload.len,
-                          PAWL__PG_NOTIFY_BYTES_MAX);
-    }
-    TRY(pawl__pg_ready(pg, reterr));
-    return pawl__pg_query(pg,
-                          &statement,
-                          PG_ARGS(pawl__pg_text(pawl_view_of(channel)), pawl__pg_text(payload)),
-                          NULL,
-                          reterr);
-}
-
 /* What is there without waiting: the loss of a connection first, then what the new one brought. */
 static bool take_notification(struct pawl__pg *pg, struct pawl__pg_notification *ret_notification)
 {

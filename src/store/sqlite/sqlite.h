@@ -149,7 +149,6 @@ bool pawl__sqlite_as_text(struct pawl__sqlite_stmt *stmt, int column, pawl_view 
 bool pawl__sqlite_as_i64(struct pawl__sqlite_stmt *stmt, int column, int64_t *ret_number);
 
 int64_t pawl__sqlite_changes(struct pawl__sqlite *db); /* rows of the last INSERT, UPDATE, DELETE */
-int64_t pawl__sqlite_last_rowid(struct pawl__sqlite *db); /* of the last successful INSERT */
 
 /* Changes whenever another connection has committed; equal values mean nothing is new. */
 PAWL_MUST_USE pawl_status pawl__sqlite_data_version(struct pawl__sqlite *db,

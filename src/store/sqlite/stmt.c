@@ -233,11 +233,6 @@ int64_t pawl__sqlite_changes(struct pawl__sqlite *db)
     return sqlite3_changes64(db->native);
 }
 
-int64_t pawl__sqlite_last_rowid(struct pawl__sqlite *db)
-{
-    return sqlite3_last_insert_rowid(db->native);
-}
-
 pawl_status pawl__sqlite_data_version(struct pawl__sqlite *db,
                                       int64_t *ret_version,
                                       pawl_error *reterr)
