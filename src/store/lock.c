@@ -236,70 +236,54 @@ static pawl_status look(const char *store, const char *file, pawl_error *reterr)
     return status;
 }
 
-/* "<path>.lock" with symbolic links followed, malloc'ed. */
-static pawl_status name_beside(const char *path, char **ret_file, pawl_error *reterr)
+/* "<path>.lock" beside a file, with symbolic links followed, or "pawl.lock" inside a directory; malloc'ed. */
+static pawl_status name_lock(const char *path, bool inside, char **ret_file, pawl_error *reterr)
 {
-    AUTO(pawl__text_free) char *real = realpath(path, NULL);
+    AUTO(pawl__text_free) char *real = inside ? NULL : realpath(path, NULL);
 
-    if (real == NULL && errno != ENOENT) {
+    if (!inside && real == NULL && errno != ENOENT) {
         return pawl__fail_errno(reterr, errno, "look at '%s'", path);
     }
-    const char *store = real == NULL ? path : real;
-    size_t size = strlen(store) + sizeof(".lock");
-    char *file = malloc(size);
-    if (file == NULL) {
+    if (asprintf(ret_file, inside ? "%s/pawl.lock" : "%s.lock", real == NULL ? path : real) < 0) {
+        *ret_file = NULL;
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
     }
-    snprintf(file, size, "%s.lock", store);
-    *ret_file = file;
     return PAWL_OK;
 }
 
-static pawl_status name_inside(const char *directory, char **ret_file, pawl_error *reterr)
+static pawl_status lock_at(const char *path,
+                           bool inside,
+                           struct pawl__store_lock **ret_lock,
+                           pawl_error *reterr)
 {
-    char *file = pawl__fs_join(directory, "pawl.lock");
+    AUTO(pawl__text_free) char *file = NULL;
 
-    if (file == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
-    }
-    *ret_file = file;
-    return PAWL_OK;
+    TRY(name_lock(path, inside, &file, reterr));
+    return ret_lock == NULL ? look(path, file, reterr) : take(path, file, ret_lock, reterr);
 }
 
 pawl_status pawl__store_lock_beside(const char *path,
                                     struct pawl__store_lock **ret_lock,
                                     pawl_error *reterr)
 {
-    AUTO(pawl__text_free) char *file = NULL;
-
-    TRY(name_beside(path, &file, reterr));
-    return take(path, file, ret_lock, reterr);
+    return lock_at(path, false, ret_lock, reterr);
 }
 
 pawl_status pawl__store_lock_inside(const char *directory,
                                     struct pawl__store_lock **ret_lock,
                                     pawl_error *reterr)
 {
-    AUTO(pawl__text_free) char *file = NULL;
-
-    TRY(name_inside(directory, &file, reterr));
-    return take(directory, file, ret_lock, reterr);
+    return lock_at(directory, true, ret_lock, reterr);
 }
 
 pawl_status pawl__store_lock_look_beside(const char *path, pawl_error *reterr)
 {
-    AUTO(pawl__text_free) char *file = NULL;
-
-    TRY(name_beside(path, &file, reterr));
-    return look(path, file, reterr);
+    return lock_at(path, false, NULL, reterr);
 }
 
 pawl_status pawl__store_lock_look_inside(const char *directory, pawl_error *reterr)
 {
-    AUTO(pawl__text_free) char *file = NULL;
-
-    TRY(name_inside(directory, &file, reterr));
-    return look(directory, file, reterr);
+    return lock_at(directory, true, NULL, reterr);
 }
 
 /* The inode cannot be another's: the descriptor keeps it. */

@@ -95,6 +95,21 @@ struct pawl__migrate_ops {
     struct pawl__clock *(*clock)(void *store); /* says when a migration was applied */
 };
 
+/* The methods that differ in nothing but the handle's type; `clock_of` is a member of it. */
+#define DEFINE_MIGRATE_METHODS(handle_type, commit_one, rollback_one, clock_of) \
+    static pawl_status migrate_commit(void *store, pawl_error *reterr)          \
+    {                                                                           \
+        return commit_one(store, reterr);                                       \
+    }                                                                           \
+    static void migrate_rollback(void *store)                                   \
+    {                                                                           \
+        rollback_one(store);                                                    \
+    }                                                                           \
+    static struct pawl__clock *migrate_clock(void *store)                       \
+    {                                                                           \
+        return ((const handle_type *)store)->clock_of;                          \
+    }
+
 /* Applies what is missing. UNSUPPORTED, with both versions in the message and nothing changed, when
  * the store is newer than `schema` or records other migrations than ours. A store that is up to
  * date is only read. */

@@ -65,13 +65,12 @@ pawl_status pawl__cli_doctor_worst(const struct pawl__cli_finding *findings,
                                    bool strict);
 
 /* Findings. `says` is a printf format. */
-PRINTF_LIKE(2, 3)
-struct pawl__cli_finding pawl__cli_finding_ok(const char *check, const char *says, ...);
-PRINTF_LIKE(3, 4)
-struct pawl__cli_finding pawl__cli_finding_warning(const char *check,
-                                                   const char *cost,
-                                                   const char *says,
-                                                   ...);
+#define pawl__cli_finding_ok(check, ...) pawl__cli_finding_of(VERDICT_OK, check, NULL, __VA_ARGS__)
+#define pawl__cli_finding_warning(check, cost, ...) \
+    pawl__cli_finding_of(VERDICT_WARNING, check, cost, __VA_ARGS__)
+PRINTF_LIKE(4, 5)
+struct pawl__cli_finding pawl__cli_finding_of(
+    enum pawl__cli_verdict verdict, const char *check, const char *cost, const char *says, ...);
 struct pawl__cli_finding pawl__cli_finding_problem(const char *check,
                                                    const pawl_error *error,
                                                    const char *cost);

@@ -18,23 +18,10 @@
 #define CLOCK_MIN_US (INT64_C(1767225600) * US_PER_S)
 #define CLOCK_BACK_US_MAX (INT64_C(60) * US_PER_S)
 
-struct pawl__cli_finding pawl__cli_finding_ok(const char *check, const char *says, ...)
+struct pawl__cli_finding pawl__cli_finding_of(
+    enum pawl__cli_verdict verdict, const char *check, const char *cost, const char *says, ...)
 {
-    struct pawl__cli_finding finding = { .check = check };
-    va_list args;
-
-    va_start(args, says);
-    vsnprintf(finding.says, sizeof(finding.says), says, args);
-    va_end(args);
-    return finding;
-}
-
-struct pawl__cli_finding pawl__cli_finding_warning(const char *check,
-                                                   const char *cost,
-                                                   const char *says,
-                                                   ...)
-{
-    struct pawl__cli_finding finding = { .check = check, .verdict = VERDICT_WARNING, .cost = cost };
+    struct pawl__cli_finding finding = { .check = check, .verdict = verdict, .cost = cost };
     va_list args;
 
     va_start(args, says);

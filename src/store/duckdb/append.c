@@ -189,48 +189,33 @@ static void check_state(struct pawl__duck_appender *appender, duckdb_state state
     }
 }
 
-#define APPEND(appender, call)               \
-    do {                                     \
-        if (can_append(appender)) {          \
-            check_state((appender), (call)); \
-        }                                    \
-    } while (0)
-
 void pawl__duck_append_null(struct pawl__duck_appender *appender)
 {
-    APPEND(appender, duckdb_append_null(appender->native));
+    if (can_append(appender)) {
+        check_state(appender, duckdb_append_null(appender->native));
+    }
 }
 
 void pawl__duck_append_default(struct pawl__duck_appender *appender)
 {
-    APPEND(appender, duckdb_append_default(appender->native));
+    if (can_append(appender)) {
+        check_state(appender, duckdb_append_default(appender->native));
+    }
 }
 
-void pawl__duck_append_i64(struct pawl__duck_appender *appender, int64_t value)
-{
-    APPEND(appender, duckdb_append_int64(appender->native, value));
-}
+#define DEFINE_APPEND(name, c_type, append, native_value)                  \
+    void name(struct pawl__duck_appender *appender, c_type value)          \
+    {                                                                      \
+        if (can_append(appender)) {                                        \
+            check_state(appender, append(appender->native, native_value)); \
+        }                                                                  \
+    }
 
-void pawl__duck_append_u64(struct pawl__duck_appender *appender, uint64_t value)
-{
-    APPEND(appender, duckdb_append_uint64(appender->native, value));
-}
-
-void pawl__duck_append_double(struct pawl__duck_appender *appender, double value)
-{
-    APPEND(appender, duckdb_append_double(appender->native, value));
-}
-
-void pawl__duck_append_bool(struct pawl__duck_appender *appender, bool value)
-{
-    APPEND(appender, duckdb_append_bool(appender->native, value));
-}
-
-void pawl__duck_append_time(struct pawl__duck_appender *appender, int64_t wall_us)
-{
-    APPEND(appender,
-           duckdb_append_timestamp(appender->native, (duckdb_timestamp){ .micros = wall_us }));
-}
+DEFINE_APPEND(pawl__duck_append_i64, int64_t, duckdb_append_int64, value)
+DEFINE_APPEND(pawl__duck_append_u64, uint64_t, duckdb_append_uint64, value)
+DEFINE_APPEND(pawl__duck_append_double, double, duckdb_append_double, value)
+DEFINE_APPEND(pawl__duck_append_bool, bool, duckdb_append_bool, value)
+DEFINE_APPEND(pawl__duck_append_time, int64_t, duckdb_append_timestamp, (duckdb_timestamp){ value })
 
 void pawl__duck_append_text(struct pawl__duck_appender *appender, pawl_view value)
 {
@@ -243,20 +228,11 @@ void pawl__duck_append_text(struct pawl__duck_appender *appender, pawl_view valu
 
 void pawl__duck_append_bytes(struct pawl__duck_appender *appender, pawl_view value)
 {
-    if (!can_append(appender)) {
-        return;
+    if (can_append(appender) && pawl__duck_check_size(value, &appender->failure) == PAWL_OK) {
+        const char *data = value.len == 0 ? "" : value.data;
+
+        check_state(appender, duckdb_append_blob(appender->native, data, value.len));
     }
-    if (value.len > PAWL__DUCK_VALUE_BYTES_MAX) {
-        pawl__fail(&appender->failure,
-                   PAWL_INVALID,
-                   "value has %zu bytes, the limit is %zu",
-                   value.len,
-                   PAWL__DUCK_VALUE_BYTES_MAX);
-        return;
-    }
-    check_state(appender,
-                duckdb_append_blob(
-                    appender->native, value.len == 0 ? "" : (const void *)value.data, value.len));
 }
 
 static pawl_status refuse_dead(struct pawl__duck_appender *appender, pawl_error *reterr)

@@ -135,40 +135,18 @@ static inline struct pawl__duck_value pawl__duck_null(void)
     return (struct pawl__duck_value){ .type = 0 };
 }
 
-static inline struct pawl__duck_value pawl__duck_i64(int64_t value)
-{
-    return (struct pawl__duck_value){ .type = 'i', .as.i64 = value };
-}
-
-static inline struct pawl__duck_value pawl__duck_u64(uint64_t value)
-{
-    return (struct pawl__duck_value){ .type = 'u', .as.u64 = value };
-}
-
-static inline struct pawl__duck_value pawl__duck_double(double value)
-{
-    return (struct pawl__duck_value){ .type = 'd', .as.d = value };
-}
-
-static inline struct pawl__duck_value pawl__duck_bool(bool value)
-{
-    return (struct pawl__duck_value){ .type = 'b', .as.b = value };
-}
-
-static inline struct pawl__duck_value pawl__duck_text(pawl_view value)
-{
-    return (struct pawl__duck_value){ .type = 't', .as.view = value };
-}
-
-static inline struct pawl__duck_value pawl__duck_bytes(pawl_view value)
-{
-    return (struct pawl__duck_value){ .type = 'x', .as.view = value };
-}
-
-static inline struct pawl__duck_value pawl__duck_time(int64_t wall_us)
-{
-    return (struct pawl__duck_value){ .type = 'z', .as.i64 = wall_us };
-}
+#define DUCK_VALUE(name, c_type, letter, member)                             \
+    static inline struct pawl__duck_value name(c_type value)                 \
+    {                                                                        \
+        return (struct pawl__duck_value){ .type = letter, .member = value }; \
+    }
+DUCK_VALUE(pawl__duck_i64, int64_t, 'i', as.i64)
+DUCK_VALUE(pawl__duck_u64, uint64_t, 'u', as.u64)
+DUCK_VALUE(pawl__duck_double, double, 'd', as.d)
+DUCK_VALUE(pawl__duck_bool, bool, 'b', as.b)
+DUCK_VALUE(pawl__duck_text, pawl_view, 't', as.view)
+DUCK_VALUE(pawl__duck_bytes, pawl_view, 'x', as.view)
+DUCK_VALUE(pawl__duck_time, int64_t, 'z', as.i64)
 
 /* The parameters of one call: DUCK_ARGS(pawl__duck_i64(1), pawl__duck_null()). */
 #define DUCK_ARGS(...)                                \

@@ -16,17 +16,15 @@
 pawl_status pawl__duck_command(struct pawl__duck_conn *conn, const char *sql, pawl_error *reterr)
 {
     duckdb_result result;
-    pawl_status status = pawl__duck_enter(conn, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__duck_enter(conn, reterr));
     duckdb_state state = duckdb_query(conn->native, sql, &result);
     pawl__duck_leave(conn);
-    if (state != DuckDBSuccess) {
-        status = pawl__duck_conn_fail(
-            conn, duckdb_result_error_type(&result), duckdb_result_error(&result), reterr);
-    }
+    pawl_status status =
+        state == DuckDBSuccess
+            ? PAWL_OK
+            : pawl__duck_conn_fail(
+                conn, duckdb_result_error_type(&result), duckdb_result_error(&result), reterr);
     duckdb_destroy_result(&result);
     return status;
 }
@@ -65,15 +63,20 @@ pawl_status pawl__duck_plan(struct pawl__duck_conn *conn,
     return PAWL_OK;
 }
 
+pawl_status pawl__duck_check_size(pawl_view value, pawl_error *reterr)
+{
+    return value.len <= PAWL__DUCK_VALUE_BYTES_MAX
+               ? PAWL_OK
+               : pawl__fail(reterr,
+                            PAWL_INVALID,
+                            "value has %zu bytes, the limit is %zu",
+                            value.len,
+                            PAWL__DUCK_VALUE_BYTES_MAX);
+}
+
 pawl_status pawl__duck_check_text(pawl_view text, pawl_error *reterr)
 {
-    if (text.len > PAWL__DUCK_VALUE_BYTES_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "value has %zu bytes, the limit is %zu",
-                          text.len,
-                          PAWL__DUCK_VALUE_BYTES_MAX);
-    }
+    TRY(pawl__duck_check_size(text, reterr));
     if (pawl__view_is_plain(text)) {
         return PAWL_OK;
     }
@@ -88,17 +91,9 @@ pawl_status pawl__duck_check_text(pawl_view text, pawl_error *reterr)
 
 static pawl_status check_value(const struct pawl__duck_value *value, pawl_error *reterr)
 {
-    if (value->type == 't') {
-        return pawl__duck_check_text(value->as.view, reterr);
-    }
-    if (value->type == 'x' && value->as.view.len > PAWL__DUCK_VALUE_BYTES_MAX) {
-        return pawl__fail(reterr,
-                          PAWL_INVALID,
-                          "value has %zu bytes, the limit is %zu",
-                          value->as.view.len,
-                          PAWL__DUCK_VALUE_BYTES_MAX);
-    }
-    return PAWL_OK;
+    return value->type == 't'   ? pawl__duck_check_text(value->as.view, reterr)
+           : value->type == 'x' ? pawl__duck_check_size(value->as.view, reterr)
+                                : PAWL_OK;
 }
 
 static duckdb_state bind_value(duckdb_prepared_statement statement,
@@ -224,23 +219,16 @@ static pawl_status exec_steps(struct pawl__duck_conn *conn,
                               struct duck_exec *exec,
                               pawl_error *reterr)
 {
-    pawl_status status = PAWL_OK;
-
     if (!conn->in_transaction && value_count == 0) {
-        status = pawl__duck_command(conn, "BEGIN", reterr);
-        exec->alone = true; /* also when it failed: an interrupt may come when it has begun */
+        exec->alone = true; /* also when it fails: an interrupt may come when it has begun */
+        TRY(pawl__duck_command(conn, "BEGIN", reterr));
     }
     exec->statement = source->kept;
-    if (status == PAWL_OK && source->kept == NULL) {
-        status = pawl__duck_plan(conn, source, &exec->statement, reterr);
-        exec->owns_statement = status == PAWL_OK;
+    if (source->kept == NULL) {
+        TRY(pawl__duck_plan(conn, source, &exec->statement, reterr));
+        exec->owns_statement = true;
     }
-    if (status == PAWL_OK) {
-        status = bind_values(exec->statement, values, value_count, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(bind_values(exec->statement, values, value_count, reterr));
     if (conn->in_transaction || only_reads(exec->statement)) {
         return execute_native(conn, exec, stream, reterr);
     }

@@ -113,6 +113,8 @@ PAWL_MUST_USE pawl_status pawl__duck_plan(struct pawl__duck_conn *conn,
                                           duckdb_prepared_statement *ret_statement,
                                           pawl_error *reterr);
 
+PAWL_MUST_USE pawl_status pawl__duck_check_size(pawl_view value, pawl_error *reterr);
+
 /* A statement that was executed, with what has to end after it. */
 struct duck_exec {
     duckdb_prepared_statement statement;

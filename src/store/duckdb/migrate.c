@@ -105,22 +105,10 @@ static pawl_status migrate_record(void *store,
                                  reterr);
 }
 
-static pawl_status migrate_commit(void *store, pawl_error *reterr)
-{
-    return pawl__duck_commit(store, reterr);
-}
-
-static void migrate_rollback(void *store)
-{
-    pawl__duck_rollback(store);
-}
-
-static struct pawl__clock *migrate_clock(void *store)
-{
-    const struct pawl__duck_conn *conn = store;
-
-    return conn->db->watch.clock;
-}
+DEFINE_MIGRATE_METHODS(struct pawl__duck_conn,
+                       pawl__duck_commit,
+                       pawl__duck_rollback,
+                       db->watch.clock)
 
 const struct pawl__migrate_ops pawl__duck_migrate_ops = {
     .table_sql = table_sql,

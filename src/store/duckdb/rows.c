@@ -239,67 +239,51 @@ static const struct duck_column *value_at(const struct pawl__duck_rows *rows,
     return is_null ? NULL : &rows->columns[column];
 }
 
+#define VALUE(c_type) (((const c_type *)values->data)[rows->row])
+
 int64_t pawl__duck_get_i64(const struct pawl__duck_rows *rows, size_t column)
 {
     const struct duck_column *values = value_at(rows, column, 'i');
 
-    if (values == NULL) {
-        return 0;
-    }
-    switch (values->type) {
-    case DUCKDB_TYPE_TINYINT:
-        return ((const int8_t *)values->data)[rows->row];
-    case DUCKDB_TYPE_SMALLINT:
-        return ((const int16_t *)values->data)[rows->row];
-    case DUCKDB_TYPE_INTEGER:
-        return ((const int32_t *)values->data)[rows->row];
-    default:
-        return ((const int64_t *)values->data)[rows->row];
-    }
+    return values == NULL                         ? 0
+           : values->type == DUCKDB_TYPE_TINYINT  ? VALUE(int8_t)
+           : values->type == DUCKDB_TYPE_SMALLINT ? VALUE(int16_t)
+           : values->type == DUCKDB_TYPE_INTEGER  ? VALUE(int32_t)
+                                                  : VALUE(int64_t);
 }
 
 uint64_t pawl__duck_get_u64(const struct pawl__duck_rows *rows, size_t column)
 {
     const struct duck_column *values = value_at(rows, column, 'u');
 
-    if (values == NULL) {
-        return 0;
-    }
-    switch (values->type) {
-    case DUCKDB_TYPE_UTINYINT:
-        return ((const uint8_t *)values->data)[rows->row];
-    case DUCKDB_TYPE_USMALLINT:
-        return ((const uint16_t *)values->data)[rows->row];
-    case DUCKDB_TYPE_UINTEGER:
-        return ((const uint32_t *)values->data)[rows->row];
-    default:
-        return ((const uint64_t *)values->data)[rows->row];
-    }
+    return values == NULL                          ? 0
+           : values->type == DUCKDB_TYPE_UTINYINT  ? VALUE(uint8_t)
+           : values->type == DUCKDB_TYPE_USMALLINT ? VALUE(uint16_t)
+           : values->type == DUCKDB_TYPE_UINTEGER  ? VALUE(uint32_t)
+                                                   : VALUE(uint64_t);
 }
 
 double pawl__duck_get_double(const struct pawl__duck_rows *rows, size_t column)
 {
     const struct duck_column *values = value_at(rows, column, 'd');
 
-    if (values == NULL) {
-        return 0;
-    }
-    return values->type == DUCKDB_TYPE_FLOAT ? (double)((const float *)values->data)[rows->row]
-                                             : ((const double *)values->data)[rows->row];
+    return values == NULL                      ? 0
+           : values->type == DUCKDB_TYPE_FLOAT ? (double)VALUE(float)
+                                               : VALUE(double);
 }
 
 bool pawl__duck_get_bool(const struct pawl__duck_rows *rows, size_t column)
 {
     const struct duck_column *values = value_at(rows, column, 'b');
 
-    return values != NULL && ((const bool *)values->data)[rows->row];
+    return values != NULL && VALUE(bool);
 }
 
 int64_t pawl__duck_get_time(const struct pawl__duck_rows *rows, size_t column)
 {
     const struct duck_column *values = value_at(rows, column, 'z');
 
-    return values == NULL ? 0 : ((const duckdb_timestamp *)values->data)[rows->row].micros;
+    return values == NULL ? 0 : VALUE(duckdb_timestamp).micros;
 }
 
 static pawl_view get_string(const struct pawl__duck_rows *rows, size_t column, char letter)
@@ -311,7 +295,7 @@ static pawl_view get_string(const struct pawl__duck_rows *rows, size_t column, c
         return (pawl_view){ 0 };
     }
     /* Short ones lie in the vector itself: the view must point there, not into a copy. */
-    const duckdb_string_t *string = &((const duckdb_string_t *)values->data)[rows->row];
+    const duckdb_string_t *string = &VALUE(duckdb_string_t);
     uint32_t len = string->value.inlined.length;
     return (pawl_view){
         .data = len <= INLINED_MAX ? string->value.inlined.inlined : string->value.pointer.ptr,

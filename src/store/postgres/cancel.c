@@ -10,21 +10,36 @@
 #include "base/os/clock.h"
 #include "store/postgres/internal.h"
 
-static pawl_status ask_for_cancel(struct pawl__pg *messenger,
-                                  const struct pawl__pg *pg,
-                                  pawl_error *reterr)
-{
-    static const struct pawl__pg_statement statement = {
-        .sql = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE pid = $1::integer"
-               " AND (extract(epoch FROM backend_start) * 1000000)::bigint = $2",
-        .params = "ii",
-        .columns = "b",
-    };
+#define OF_SESSION                                   \
+    " FROM pg_stat_activity WHERE pid = $1::integer" \
+    " AND (extract(epoch FROM backend_start) * 1000000)::bigint = $2"
 
+static const struct pawl__pg_statement cancel_session = {
+    .sql = "SELECT pg_cancel_backend(pid)" OF_SESSION,
+    .params = "ii",
+    .columns = "b",
+};
+
+/* A process that has not begun with what we sent is idle; one that was stopped inside of a pipeline
+ * waits for ClientRead. Its wait alone does not tell: a process that was stopped after its last answer
+ * may not have begun to wait. Where neither is shown (a process that is gone, statistics of another
+ * user) nothing is known. */
+static const struct pawl__pg_statement session_is_idle = {
+    .sql = "SELECT (state LIKE 'idle%' OR wait_event = 'ClientRead') IS TRUE" OF_SESSION,
+    .params = "ii",
+    .columns = "b",
+};
+
+static pawl_status ask_about(const struct pawl__pg *pg,
+                             const struct pawl__pg_statement *statement,
+                             struct pawl__pg *messenger,
+                             struct pawl__pg_rows *ret_rows,
+                             pawl_error *reterr)
+{
     return pawl__pg_query(messenger,
-                          &statement,
+                          statement,
                           PG_ARGS(pawl__pg_i64(pg->session), pawl__pg_i64(pg->started_us)),
-                          NULL,
+                          ret_rows,
                           reterr);
 }
 
@@ -52,37 +67,14 @@ static struct pawl__pg messenger_of(const struct pawl__pg *pg, pawl_status why, 
     };
 }
 
-/* A process that has not begun with what we sent is idle; one that was stopped inside of a pipeline
- * waits for ClientRead. Its wait alone does not tell: a process that was stopped after its last answer
- * may not have begun to wait. Where neither is shown (a process that is gone, statistics of another
- * user) nothing is known. */
-static pawl_status ask_what_it_does(struct pawl__pg *messenger,
-                                    const struct pawl__pg *pg,
-                                    struct pawl__pg_rows *ret_rows)
-{
-    static const struct pawl__pg_statement statement = {
-        .sql = "SELECT (state LIKE 'idle%' OR wait_event = 'ClientRead') IS TRUE"
-               " FROM pg_stat_activity WHERE pid = $1::integer"
-               " AND (extract(epoch FROM backend_start) * 1000000)::bigint = $2",
-        .params = "ii",
-        .columns = "b",
-    };
-
-    return pawl__pg_query(messenger,
-                          &statement,
-                          PG_ARGS(pawl__pg_i64(pg->session), pawl__pg_i64(pg->started_us)),
-                          ret_rows,
-                          NULL);
-}
-
 bool pawl__pg_is_unread(const struct pawl__pg *pg, int64_t deadline_ns)
 {
     struct pawl__pg messenger = messenger_of(pg, PAWL_TIMEOUT, deadline_ns);
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
     bool unread = pg->session != 0
                   && pawl__pg_connect_host(&messenger, pg->host, deadline_ns, NULL) == PAWL_OK
-                  && ask_what_it_does(&messenger, pg, &rows) == PAWL_OK && rows.count == 1
-                  && pawl__pg_get_bool(&rows, 0, 0);
+                  && ask_about(pg, &session_is_idle, &messenger, &rows, NULL) == PAWL_OK
+                  && rows.count == 1 && pawl__pg_get_bool(&rows, 0, 0);
 
     pawl__pg_drop(&messenger);
     return unread;
@@ -98,7 +90,7 @@ void pawl__pg_cancel_running(struct pawl__pg *pg, pawl_status why)
     pg->patience_ns = patience_ns;
     pawl_status status = pawl__pg_connect_host(&messenger, pg->host, patience_ns, &error);
     if (status == PAWL_OK) {
-        status = ask_for_cancel(&messenger, pg, &error);
+        status = ask_about(pg, &cancel_session, &messenger, NULL, &error);
     }
     if (status != PAWL_OK) {
         LOG_INFO("the PostgreSQL server could not be asked to stop a statement: it ends at its "

@@ -453,6 +453,7 @@ static pawl_status fill_options(struct pawl__pg *pg,
         *own = *options;
     }
     REQUIRE(own->statement_count <= PG_STATEMENTS_MAX);
+    own->clock = pawl__clock_or_real(own->clock);
     own->answer_ms_max = or_default(own->answer_ms_max, ANSWER_MS_DEFAULT);
     own->connect_ms_max =
         MIN(or_default(own->connect_ms_max, own->answer_ms_max), own->answer_ms_max);

@@ -133,7 +133,7 @@ pawl_status pawl__pg_poll(struct pawl__pg *pg, int socket, short events, int64_t
 /* Monotonic, on the clock of the options. */
 static inline int64_t pawl__pg_now_ns(const struct pawl__pg *pg)
 {
-    return pawl__monotonic_ns(pawl__clock_or_real(pg->options.clock));
+    return pawl__monotonic_ns(pg->options.clock);
 }
 
 /* By a call, or by the flag that the options brought. */

@@ -185,22 +185,7 @@ static pawl_status migrate_record(void *store,
                           reterr);
 }
 
-static pawl_status migrate_commit(void *store, pawl_error *reterr)
-{
-    return pawl__pg_commit(store, reterr);
-}
-
-static void migrate_rollback(void *store)
-{
-    pawl__pg_rollback(store);
-}
-
-static struct pawl__clock *migrate_clock(void *store)
-{
-    const struct pawl__pg *pg = store;
-
-    return pawl__clock_or_real(pg->options.clock);
-}
+DEFINE_MIGRATE_METHODS(struct pawl__pg, pawl__pg_commit, pawl__pg_rollback, options.clock)
 
 const struct pawl__migrate_ops pawl__pg_migrate_ops = {
     .table_sql = "CREATE TABLE IF NOT EXISTS schema_version ("

@@ -41,7 +41,6 @@
 
 #define PAWL__PG_PARAMS_MAX 32
 #define PAWL__PG_VALUE_BYTES_MAX (64 << 20) /* one parameter */
-#define PAWL__PG_NOTIFY_BYTES_MAX 7999      /* the server's own limit of a payload */
 #define PAWL__PG_NAME_BYTES_MAX 63          /* the server cuts longer names silently; we refuse */
 #define PAWL__PG_CHANNELS_MAX 16
 
@@ -167,38 +166,20 @@ static inline struct pawl__pg_value pawl__pg_null(void)
     return (struct pawl__pg_value){ .type = 0 };
 }
 
-static inline struct pawl__pg_value pawl__pg_i64(int64_t value)
-{
-    return (struct pawl__pg_value){ .type = 'i', .as.i64 = value };
-}
-
-static inline struct pawl__pg_value pawl__pg_double(double value)
-{
-    return (struct pawl__pg_value){ .type = 'd', .as.d = value };
-}
-
-static inline struct pawl__pg_value pawl__pg_text(pawl_view value)
-{
-    return (struct pawl__pg_value){ .type = 't', .as.view = value };
-}
-
-static inline struct pawl__pg_value pawl__pg_bytes(pawl_view value)
-{
-    return (struct pawl__pg_value){ .type = 'x', .as.view = value };
-}
-
-static inline struct pawl__pg_value pawl__pg_bool(bool value)
-{
-    return (struct pawl__pg_value){ .type = 'b', .as.b = value };
-}
-
 /* PAWL__PG_TIME_INFINITY and its negative are SQL's infinity and -infinity. */
 #define PAWL__PG_TIME_INFINITY INT64_MAX
 #define PAWL__PG_TIME_MINUS_INFINITY INT64_MIN
-static inline struct pawl__pg_value pawl__pg_time(int64_t wall_us)
-{
-    return (struct pawl__pg_value){ .type = 'z', .as.i64 = wall_us };
-}
+#define PG_VALUE(name, c_type, letter, member)                             \
+    static inline struct pawl__pg_value name(c_type value)                 \
+    {                                                                      \
+        return (struct pawl__pg_value){ .type = letter, .member = value }; \
+    }
+PG_VALUE(pawl__pg_i64, int64_t, 'i', as.i64)
+PG_VALUE(pawl__pg_double, double, 'd', as.d)
+PG_VALUE(pawl__pg_text, pawl_view, 't', as.view)
+PG_VALUE(pawl__pg_bytes, pawl_view, 'x', as.view)
+PG_VALUE(pawl__pg_bool, bool, 'b', as.b)
+PG_VALUE(pawl__pg_time, int64_t, 'z', as.i64)
 
 /* An array as one parameter: many rows in one statement (`unnest`), many keys in one look-up (`=
  * ANY`). Start it with the number of elements, add exactly that many, pass its value, end it with
@@ -364,13 +345,6 @@ PAWL_MUST_USE pawl_status pawl__pg_row_exists(
 /* Subscribes to a channel; again after every reconnect. Any bytes but NUL, 63 at most. */
 PAWL_MUST_USE pawl_status pawl__pg_listen(struct pawl__pg *pg,
                                           const char *channel,
-                                          pawl_error *reterr);
-
-/* Sends a notification; inside a transaction it goes out with the commit. A transaction that
- * notifies takes a lock of the whole database at its commit: one per batch, not one per row. */
-PAWL_MUST_USE pawl_status pawl__pg_notify(struct pawl__pg *pg,
-                                          const char *channel,
-                                          pawl_view payload,
                                           pawl_error *reterr);
 
 /* A notification. The texts live until the next call with this connection. */

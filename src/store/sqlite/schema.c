@@ -135,22 +135,7 @@ static pawl_status schema_record(void *store,
     return pawl__sqlite_run(&stmt, reterr);
 }
 
-static pawl_status schema_commit(void *store, pawl_error *reterr)
-{
-    return pawl__sqlite_commit(store, reterr);
-}
-
-static void schema_rollback(void *store)
-{
-    pawl__sqlite_rollback(store);
-}
-
-static struct pawl__clock *schema_clock(void *store)
-{
-    const struct pawl__sqlite *db = store;
-
-    return db->clock;
-}
+DEFINE_MIGRATE_METHODS(struct pawl__sqlite, pawl__sqlite_commit, pawl__sqlite_rollback, clock)
 
 const struct pawl__migrate_ops pawl__sqlite_migrate_ops = {
     .table_sql = table_sql,
@@ -158,7 +143,7 @@ const struct pawl__migrate_ops pawl__sqlite_migrate_ops = {
     .each = schema_each,
     .exec = schema_exec,
     .record = schema_record,
-    .commit = schema_commit,
-    .rollback = schema_rollback,
-    .clock = schema_clock,
+    .commit = migrate_commit,
+    .rollback = migrate_rollback,
+    .clock = migrate_clock,
 };

@@ -183,6 +183,21 @@ static pawl_status check_foreign(sqlite3 *expected, const struct objects *found,
                 : PAWL_OK;
 }
 
+static pawl_status fail_changed(const char *before,
+                                const struct objects *object,
+                                const char *after,
+                                pawl_error *reterr)
+{
+    return pawl__fail_advised(reterr,
+                              PAWL_CORRUPT,
+                              "a table or an index is missing or was changed: %s %.*s '%.*s'%s; "
+                              "restore the store from a copy",
+                              before,
+                              VIEW_ARGS(column(object, TYPE)),
+                              VIEW_ARGS(column(object, NAME)),
+                              after);
+}
+
 /* What is known of two objects of one name. */
 struct pair {
     const struct objects *expected;
@@ -240,13 +255,7 @@ static pawl_status check_same(struct pawl__sqlite *db,
             "remove that",
             VIEW_ARGS(column(found, NAME)));
     }
-    return pawl__fail_advised(
-        reterr,
-        PAWL_CORRUPT,
-        "a table or an index is missing or was changed: the %.*s '%.*s' is not "
-        "the one that pawl made; restore the store from a copy",
-        VIEW_ARGS(column(found, TYPE)),
-        VIEW_ARGS(column(found, NAME)));
+    return fail_changed("the", found, " is not the one that pawl made", reterr);
 }
 
 static pawl_status check_row(struct pawl__sqlite *db,
@@ -262,13 +271,7 @@ static pawl_status check_row(struct pawl__sqlite *db,
     if (order > 0) {
         return check_foreign(native, found, reterr);
     }
-    return pawl__fail_advised(
-        reterr,
-        PAWL_CORRUPT,
-        "a table or an index is missing or was changed: there is no %.*s '%.*s'; "
-        "restore the store from a copy",
-        VIEW_ARGS(column(expected, TYPE)),
-        VIEW_ARGS(column(expected, NAME)));
+    return fail_changed("there is no", expected, "", reterr);
 }
 
 static pawl_status compare_all(struct pawl__sqlite *db, sqlite3 *native, pawl_error *reterr)
