@@ -91,6 +91,17 @@ static void model_close(struct work_backend *base)
     free(backend);
 }
 
+static pawl_status model_row_exists(struct work_backend *base,
+                                    pawl_view select,
+                                    bool *ret_exists, /* NOLINT(readability-non-const-parameter) */
+                                    pawl_error *reterr)
+{
+    (void)base;
+    (void)select;
+    (void)ret_exists;
+    return pawl__fail(reterr, PAWL_UNSUPPORTED, "row_exists: a store in memory has no SQL");
+}
+
 static const struct work_store_ops model_store = {
     .name = "model",
     .close = model_close,
@@ -98,6 +109,7 @@ static const struct work_store_ops model_store = {
     .commit = model_commit,
     .rollback = model_rollback,
     .read_now = model_read_now,
+    .row_exists = model_row_exists,
 };
 
 static pawl_status open_model(const struct pawl__location *location,

@@ -343,7 +343,7 @@ static uint64_t count_of(const struct work_model *backend, const char *task_id)
 /* Only for retention, which keeps what it is told and calls nothing. */
 static pawl_status model_crowded(struct work_backend *base,
                                  uint64_t more_than,
-                                 work_checkpoint_task_visit visit,
+                                 work_count_visit *visit,
                                  void *context,
                                  pawl_error *reterr)
 {
@@ -363,17 +363,6 @@ static pawl_status model_crowded(struct work_backend *base,
     return PAWL_OK;
 }
 
-static pawl_status model_row_exists(struct work_backend *base,
-                                    pawl_view select,
-                                    bool *ret_exists, /* NOLINT(readability-non-const-parameter) */
-                                    pawl_error *reterr)
-{
-    (void)base;
-    (void)select;
-    (void)ret_exists;
-    return pawl__fail(reterr, PAWL_UNSUPPORTED, "row_exists: a store in memory has no SQL");
-}
-
 static const struct work_checkpoint_ops model_checkpoints = {
     .find = model_find,
     .add = model_add,
@@ -383,7 +372,6 @@ static const struct work_checkpoint_ops model_checkpoints = {
     .get = model_get,
     .list = model_list,
     .crowded = model_crowded,
-    .row_exists = model_row_exists,
 };
 
 void work_model_checkpoints_set_up(struct work_model *backend)

@@ -352,7 +352,7 @@ static pawl_status model_old_items(struct work_backend *base,
                                    int64_t ended_before_us,
                                    pawl_view after_id,
                                    size_t count,
-                                   work_old_item_visit *visit,
+                                   work_count_visit *visit,
                                    void *context,
                                    pawl_error *reterr)
 {

@@ -1,4 +1,4 @@
-/* What a store must bring for checkpoints. See work/core/backend.h for who calls what when. */
+/* The interface of a store for checkpoints. See work/core/backend.h for who calls what when. */
 #ifndef PAWL_WORK_CHECKPOINTS_BACKEND_H
 #define PAWL_WORK_CHECKPOINTS_BACKEND_H
 
@@ -29,7 +29,6 @@ typedef bool (*work_checkpoint_light_visit)(void *context,
                                             pawl_view checkpoint_id,
                                             pawl_checkpoint_type type,
                                             bool verified);
-typedef bool (*work_checkpoint_task_visit)(void *context, pawl_view task_id, uint64_t count);
 
 struct work_checkpoint_ops {
     /* --- inside of a transaction --- */
@@ -91,16 +90,9 @@ struct work_checkpoint_ops {
     /* Tasks with more than `more_than` checkpoints. */
     pawl_status (*crowded)(struct work_backend *base,
                            uint64_t more_than,
-                           work_checkpoint_task_visit visit,
+                           work_count_visit *visit,
                            void *context,
                            pawl_error *reterr);
-
-    /* Runs one SELECT that cannot change anything, for a bounded time. INVALID: it is none, or SQL
-     * refused it. UNSUPPORTED: the store has no SQL. */
-    pawl_status (*row_exists)(struct work_backend *base,
-                              pawl_view select,
-                              bool *ret_exists,
-                              pawl_error *reterr);
 };
 
 #endif

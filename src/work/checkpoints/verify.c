@@ -13,7 +13,7 @@ static pawl_status row_exists(void *context, pawl_view select, bool *ret_exists,
 {
     pawl_work *work = context;
 
-    return work->backend->checkpoints->row_exists(work->backend, select, ret_exists, reterr);
+    return work->backend->store->row_exists(work->backend, select, ret_exists, reterr);
 }
 
 static void name_it(const pawl_evidence *evidence,

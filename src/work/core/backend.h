@@ -1,9 +1,8 @@
-/* What a store must bring to hold tasks and their items: SQLite, PostgreSQL, and the model that tests
- * compare them with (tests/model).
+/* The interface of a store that holds tasks and their items: SQLite and PostgreSQL, which share most of
+ * it (sql/), and the model that tests compare them with (tests/model).
  *
- * One table of operations per subject, so that a store has one file per subject (sqlite/items.c,
- * sqlite/checkpoints.c, ...). The tables hold no decisions: items/decide.c decides what becomes of a
- * row, from rows and a time, and knows no store.
+ * It has one table of operations per subject. The tables hold no decisions: items/decide.c decides what
+ * becomes of a row, from rows and a time, and knows no store.
  *
  * Writing: begin ... commit or rollback, from the committer's thread alone (group.h), which calls
  * nothing else in between. The operations take many rows at once, because a group of callers is
@@ -80,8 +79,11 @@ struct work_edge {
     pawl_view after_id;
 };
 
-/* Rows for a caller to look at; texts are borrowed for the call. False ends the walk. */
+/* Sees a row; its texts are borrowed for the call. False ends the walk. */
 typedef bool (*work_row_visit)(void *context, const struct work_row *row);
+
+/* An id and a number that belongs to it. False ends the walk. */
+typedef bool work_count_visit(void *context, pawl_view id, uint64_t count);
 
 /* What a transaction will ask for first. */
 struct work_prefetch_plan {
@@ -111,15 +113,15 @@ struct work_store_ops {
 
     /* Says what the transaction that begins next will load (once, all of these ids or some) and pick
      * (with this very filter and count, before anything else could change those rows), so that a
-     * store that is a round trip away brings all of it with the begin. `wish` lives until the
-     * transaction ends. NULL: it is all the same to the store. */
-    void (*plan)(struct work_backend *base, const struct work_prefetch_plan *wish);
+     * store that is a round trip away prefetches all of it with the begin. `plan` lives until the
+     * transaction ends. NULL: the store has no use for it. */
+    void (*plan)(struct work_backend *base, const struct work_prefetch_plan *plan);
 
     /* Carries out what it can of these calls, durably, in a transaction of its own. It completes an
      * item when the token holds it and nobody waits for it; a call whose item it did not complete
      * leases nothing. What it does not do is left as it was, and goes through the transaction. All that
      * lease have this filter; NULL: none does. On failure nothing has happened, or it is not known.
-     * NULL: there is no shorter way. */
+     * NULL: the store has no fast path. */
     pawl_status (*fast_path)(struct work_backend *base,
                              const struct work_filter *filter,
                              struct work_fast_call *calls,
@@ -129,7 +131,7 @@ struct work_store_ops {
 
     /* Starts a transaction. On one machine it takes the write lock at once: nobody else changes
      * anything until it ends. On PostgreSQL only what is loaded and picked is locked; `ret_now` is
-     * then a first reading, and `now` gives a fresh one behind the locks. */
+     * then a first reading, and `now` gives a fresh one after the locks. */
     pawl_status (*begin)(struct work_backend *base, struct work_now *ret_now, pawl_error *reterr);
 
     /* The time again, after rows were locked: waiting for a lock may have outlasted a lease. NULL:
@@ -166,6 +168,13 @@ struct work_store_ops {
                              pawl_error *reterr);
     /* Reading: what give_back has left to give, in bytes. NULL with it. */
     pawl_status (*free_bytes)(struct work_backend *base, uint64_t *ret_bytes, pawl_error *reterr);
+
+    /* Reading: runs one SELECT that cannot change anything, for a bounded time. INVALID: it is none, or
+     * SQL refused it. UNSUPPORTED: the store has no SQL. */
+    pawl_status (*row_exists)(struct work_backend *base,
+                              pawl_view select,
+                              bool *ret_exists,
+                              pawl_error *reterr);
 };
 
 /* Which tasks. */
@@ -386,7 +395,7 @@ struct work_backend {
     const struct work_key_ops *keys;
     const struct work_schedule_ops *schedules;
     const struct work_maintenance_ops *maintenance;
-    bool without_fast_path; /* tests only: every call goes the long way */
+    bool without_fast_path; /* tests only: every call goes through the transaction */
 };
 
 /* What a backend is opened with; everything outlives it. */

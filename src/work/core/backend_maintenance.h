@@ -1,4 +1,4 @@
-/* What a store must bring for statistics and retention. See work/core/backend.h for who calls what when. */
+/* The interface of a store for statistics and retention. See work/core/backend.h for who calls what when. */
 #ifndef PAWL_WORK_CORE_BACKEND_MAINTENANCE_H
 #define PAWL_WORK_CORE_BACKEND_MAINTENANCE_H
 
@@ -9,9 +9,6 @@ struct work_stats_at {
     int64_t wall_us;
     int64_t stale_before_us; /* a lease whose last heartbeat is older is stale */
 };
-
-/* Sees an item that has ended, with the number of its rows of history. False ends the walk. */
-typedef bool work_old_item_visit(void *context, pawl_view id, uint64_t history);
 
 struct work_maintenance_ops {
     /* --- inside of a transaction --- */
@@ -42,12 +39,13 @@ struct work_maintenance_ops {
                           void *context,
                           pawl_error *reterr);
 
-    /* Up to `count` items after `after_id` that have ended before `ended_before_us`, by id. */
+    /* Up to `count` items after `after_id` that have ended before `ended_before_us`, by id, with
+     * the number of their rows of history. */
     pawl_status (*old_items)(struct work_backend *base,
                              int64_t ended_before_us,
                              pawl_view after_id,
                              size_t count,
-                             work_old_item_visit *visit,
+                             work_count_visit *visit,
                              void *context,
                              pawl_error *reterr);
 };

@@ -1,4 +1,4 @@
-/* What a store must bring for idempotency keys. See work/core/backend.h for who calls what when. */
+/* The interface of a store for idempotency keys. See work/core/backend.h for who calls what when. */
 #ifndef PAWL_WORK_KEYS_BACKEND_H
 #define PAWL_WORK_KEYS_BACKEND_H
 

@@ -197,6 +197,17 @@ static pawl_status pg_watch(struct work_backend *base,
     return pawl__pg_store_watch(&of(base)->pg, deadline_ns, cancel, reterr);
 }
 
+static pawl_status pg_row_exists(struct work_backend *base,
+                                 pawl_view select,
+                                 bool *ret_exists,
+                                 pawl_error *reterr)
+{
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
+
+    TRY(pawl__work_pg_borrow(base, &borrowed, reterr));
+    return pawl__pg_row_exists(borrowed.pg, select, WORK_ROW_EXISTS_MS_MAX, ret_exists, reterr);
+}
+
 static void pg_close(struct work_backend *base)
 {
     struct work_postgres *backend = of(base);
@@ -229,6 +240,7 @@ static const struct work_store_ops pg_store = {
     .check_schema = pg_check_schema,
     .read_now = pg_read_now,
     .watch = pg_watch,
+    .row_exists = pg_row_exists,
 };
 
 /* --- open --- */

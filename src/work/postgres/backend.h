@@ -175,7 +175,9 @@ struct work_now pawl__work_pg_now(int64_t server_us);
 /* A time of a column on the clock that decides; what does not fit is far away. */
 int64_t pawl__work_pg_ns(int64_t wall_us);
 
-extern const struct work_column_ops pawl__work_pg_columns;
+union work_cell pawl__work_pg_cell(const struct work_columns *row,
+                                   size_t column,
+                                   enum work_cell_kind kind);
 extern const struct work_sql_ops pawl__work_pg_sql;
 
 /* Shows rows one by one. */

@@ -59,21 +59,21 @@ static pawl_status check_tasks(struct work_postgres *backend, pawl_error *reterr
     return PAWL_OK;
 }
 
-/* --- what came of it --- */
+/* --- answers --- */
 
 struct fast_task {
     pawl_view id;
     struct fast_task *next;
 };
 
-/* A group on its way. The calls stand in this order: those that complete, those that only lease. */
+/* A group on its way. The calls stand in this order: those that complete, those that only claim. */
 struct fast_group {
     struct work_postgres *backend;
     struct work_fast_call *calls;
     size_t count;
-    size_t ends;
+    size_t completions;
     size_t claimed;
-    struct fast_task *tasks; /* of what was completed or leased */
+    struct fast_task *tasks; /* of what was completed or claimed */
     struct pawl__arena *arena;
 };
 
@@ -82,7 +82,7 @@ struct fast_part {
     struct fast_group *group;
     size_t first;
     size_t count;
-    bool leases;
+    bool claims;
 };
 
 static struct work_fast_call *call_of(const struct fast_part *part, int64_t number)
@@ -112,8 +112,8 @@ static void read_claim(const struct fast_part *part, const struct pawl__pg_rows 
     struct fast_group *group = part->group;
     struct work_fast_call *call = call_of(part, pawl__pg_get_i64(rows, index, COLUMN_CALL));
     struct work_pg_queue_head *head = &group->backend->queue_head;
+    const struct work_columns row = { pawl__work_pg_cell, rows, index };
 
-    const struct work_columns row = { &pawl__work_pg_columns, rows, index };
     call->row = pawl__work_sql_copy_item(&group->backend->sql, &row, group->arena);
     if (call->row == NULL) {
         return;
@@ -128,10 +128,10 @@ static void read_claim(const struct fast_part *part, const struct pawl__pg_rows 
 
 static void read_rows(const struct fast_part *part, const struct pawl__pg_rows *rows)
 {
-    size_t call_at = part->leases ? COLUMN_CALL : 0;
+    size_t call_at = part->claims ? COLUMN_CALL : 0;
 
     for (size_t i = 0; i < rows->count; i++) {
-        if (part->leases && pawl__pg_get_bool(rows, i, COLUMN_IS_CLAIM)) {
+        if (part->claims && pawl__pg_get_bool(rows, i, COLUMN_IS_CLAIM)) {
             read_claim(part, rows, i);
         } else {
             call_of(part, pawl__pg_get_i64(rows, i, call_at))->ended = true;
@@ -173,9 +173,9 @@ struct fast_statement {
     size_t value_count;
 };
 
-static struct fast_statement make_end(struct work_postgres *backend,
-                                      const struct work_fast_call *calls,
-                                      size_t count)
+static struct fast_statement make_completion(struct work_postgres *backend,
+                                             const struct work_fast_call *calls,
+                                             size_t count)
 {
     return (struct fast_statement){
         .number = WORK_PG_FAST_END,
@@ -219,8 +219,8 @@ static struct fast_statement make_statement(const struct fast_part *part)
 {
     const struct fast_group *group = part->group;
 
-    return part->leases ? make_claim(group->backend, &group->calls[part->first], part->count)
-                        : make_end(group->backend, &group->calls[part->first], part->count);
+    return part->claims ? make_claim(group->backend, &group->calls[part->first], part->count)
+                        : make_completion(group->backend, &group->calls[part->first], part->count);
 }
 
 static pawl_status run_part(const struct fast_part *part, pawl_error *reterr)
@@ -240,7 +240,7 @@ static pawl_status run_part(const struct fast_part *part, pawl_error *reterr)
     return PAWL_OK;
 }
 
-/* --- two at once --- */
+/* --- on two connections --- */
 
 static pawl_status on_claimed(void *context,
                               size_t index,
@@ -279,19 +279,19 @@ static void forget_claims(const struct fast_part *part)
  * something to do. Each is a transaction by itself, and what one does not do is left to the group's
  * transaction, whatever became of the other. */
 static pawl_status run_both(struct pawl__pg *second,
-                            const struct fast_part *ends,
+                            const struct fast_part *completions,
                             struct fast_part *claims,
                             pawl_error *reterr)
 {
-    pawl_status leased = start_claiming(second, claims, NULL);
-    pawl_status status = run_part(ends, reterr);
+    pawl_status claimed = start_claiming(second, claims, NULL);
+    pawl_status status = run_part(completions, reterr);
 
-    if (leased == PAWL_OK) {
-        leased = pawl__pg_pipeline_end(second, NULL);
+    if (claimed == PAWL_OK) {
+        claimed = pawl__pg_pipeline_end(second, NULL);
     } else {
         pawl__pg_pipeline_abandon(second);
     }
-    if (leased == PAWL_OK) {
+    if (claimed == PAWL_OK) {
         return PAWL_OK; /* these are handed out, whatever becomes of the completions */
     }
     pawl__pg_rollback(second);
@@ -302,32 +302,34 @@ static pawl_status run_both(struct pawl__pg *second,
 /* --- a group --- */
 
 /* A small group is served best by one commit; a large one by two processors. */
-static bool is_for_two(const struct fast_group *group)
+static bool is_worth_two(const struct fast_group *group)
 {
     size_t both = 0;
 
-    for (size_t i = 0; i < group->ends; i++) {
+    for (size_t i = 0; i < group->completions; i++) {
         both += group->calls[i].holder.len > 0;
     }
-    return both == 0 && group->ends >= TWO_CALLS_MIN && group->count - group->ends >= TWO_CALLS_MIN;
+    return both == 0 && group->completions >= TWO_CALLS_MIN
+           && group->count - group->completions >= TWO_CALLS_MIN;
 }
 
-static pawl_status run_group(struct fast_group *group, bool leases, pawl_error *reterr)
+static pawl_status run_group(struct fast_group *group, bool claims_any, pawl_error *reterr)
 {
-    struct pawl__pg *second = is_for_two(group) ? pawl__work_pg_second(group->backend) : NULL;
-    struct fast_part all = { .group = group, .count = group->count, .leases = leases };
-    struct fast_part ends = { .group = group, .count = group->ends };
+    struct pawl__pg *second = is_worth_two(group) ? pawl__work_pg_second(group->backend) : NULL;
+    struct fast_part all = { .group = group, .count = group->count, .claims = claims_any };
+    struct fast_part completions = { .group = group, .count = group->completions };
     struct fast_part claims = {
         .group = group,
-        .first = group->ends,
-        .count = group->count - group->ends,
-        .leases = true,
+        .first = group->completions,
+        .count = group->count - group->completions,
+        .claims = true,
     };
 
-    return second == NULL ? run_part(&all, reterr) : run_both(second, &ends, &claims, reterr);
+    return second == NULL ? run_part(&all, reterr)
+                          : run_both(second, &completions, &claims, reterr);
 }
 
-static bool is_claimed_of(const struct fast_group *group, pawl_view task_id)
+static bool has_claimed_of(const struct fast_group *group, pawl_view task_id)
 {
     for (size_t i = 0; i < group->count; i++) {
         if (group->calls[i].row != NULL
@@ -344,7 +346,7 @@ static void check_group_tasks(const struct fast_group *group)
     pawl_error error = PAWL_ERROR_INIT;
 
     for (const struct fast_task *task = group->tasks; task != NULL; task = task->next) {
-        if (!(is_running(backend, task->id) && is_claimed_of(group, task->id))) {
+        if (!(is_running(backend, task->id) && has_claimed_of(group, task->id))) {
             (void)!pawl__work_pg_touch(backend, &task->id, 1, &error);
         }
     }
@@ -370,8 +372,8 @@ static struct fast_group group_of(struct work_postgres *backend,
         .backend = backend, .calls = calls, .count = count, .arena = arena
     };
 
-    while (group.ends < count && calls[group.ends].id.len > 0) {
-        group.ends++;
+    while (group.completions < count && calls[group.completions].id.len > 0) {
+        group.completions++;
     }
     return group;
 }

@@ -6,44 +6,28 @@
 
 /* --- columns --- */
 
-static pawl_view get_text(const struct work_columns *row, size_t column)
+union work_cell pawl__work_pg_cell(const struct work_columns *row,
+                                   size_t column,
+                                   enum work_cell_kind kind)
 {
-    return pawl__pg_get_text(row->result, row->index, column);
-}
+    const struct pawl__pg_rows *rows = row->result;
 
-static int64_t get_number(const struct work_columns *row, size_t column)
-{
-    return pawl__pg_get_i64(row->result, row->index, column);
+    switch (kind) {
+    case WORK_CELL_TEXT:
+        return (union work_cell){ .text = pawl__pg_get_text(rows, row->index, column) };
+    case WORK_CELL_INT:
+        return (union work_cell){ .number = pawl__pg_get_i64(rows, row->index, column) };
+    case WORK_CELL_BOOL:
+        return (union work_cell){ .truth = pawl__pg_get_bool(rows, row->index, column) };
+    case WORK_CELL_REAL:
+        return (union work_cell){ .real = pawl__pg_get_double(rows, row->index, column) };
+    case WORK_CELL_TIME:
+        return (union work_cell){ .number = pawl__pg_get_time(rows, row->index, column) };
+    case WORK_CELL_IS_NULL:
+        break;
+    }
+    return (union work_cell){ .truth = pawl__pg_is_null(rows, row->index, column) };
 }
-
-static bool get_boolean(const struct work_columns *row, size_t column)
-{
-    return pawl__pg_get_bool(row->result, row->index, column);
-}
-
-static double get_real(const struct work_columns *row, size_t column)
-{
-    return pawl__pg_get_double(row->result, row->index, column);
-}
-
-static int64_t get_time(const struct work_columns *row, size_t column)
-{
-    return pawl__pg_get_time(row->result, row->index, column);
-}
-
-static bool get_is_null(const struct work_columns *row, size_t column)
-{
-    return pawl__pg_is_null(row->result, row->index, column);
-}
-
-const struct work_column_ops pawl__work_pg_columns = {
-    .text = get_text,
-    .number = get_number,
-    .boolean = get_boolean,
-    .real = get_real,
-    .time = get_time,
-    .is_null = get_is_null,
-};
 
 /* The server's clock decides, and is what people see. */
 static int64_t pg_deadline(const struct work_sql_backend *sql,
@@ -66,7 +50,7 @@ pawl_status pawl__work_pg_each_row(const struct pawl__pg_rows *rows,
                                    void *context,
                                    pawl_error *reterr)
 {
-    struct work_columns row = { .ops = &pawl__work_pg_columns, .result = rows };
+    struct work_columns row = { .cell = pawl__work_pg_cell, .result = rows };
 
     for (row.index = 0; row.index < rows->count; row.index++) {
         pawl_status status = on_row(context, &row, reterr);
@@ -229,7 +213,7 @@ static pawl_status on_read_row(void *context,
                                pawl_error *reterr)
 {
     struct reading *reading = context;
-    const struct work_columns row = { .ops = &pawl__work_pg_columns, .result = rows };
+    const struct work_columns row = { .cell = pawl__work_pg_cell, .result = rows };
     pawl_status status = reading->step->on_row(reading->step->context, &row, reterr);
 
     (void)index;
@@ -269,22 +253,9 @@ static pawl_status pg_read(struct work_sql_backend *sql,
     return status;
 }
 
-static pawl_status pg_row_exists(struct work_sql_backend *sql,
-                                 pawl_view select,
-                                 int64_t ms_max,
-                                 bool *ret_exists,
-                                 pawl_error *reterr)
-{
-    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
-
-    TRY(pawl__work_pg_borrow(&sql->base, &borrowed, reterr));
-    return pawl__pg_row_exists(borrowed.pg, select, ms_max, ret_exists, reterr);
-}
-
 const struct work_sql_ops pawl__work_pg_sql = {
     .run = pg_run,
     .read = pg_read,
     .deadline = pg_deadline,
     .load_tries = 3, /* another node may move an item between two statements */
-    .row_exists = pg_row_exists,
 };

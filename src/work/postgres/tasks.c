@@ -71,7 +71,7 @@ pawl_status pawl__work_pg_check_tasks(void *context,
                                       pawl_error *reterr)
 {
     struct work_pg_task_check *check = context;
-    struct work_columns row = { .ops = &pawl__work_pg_columns, .result = rows };
+    struct work_columns row = { .cell = pawl__work_pg_cell, .result = rows };
 
     (void)reterr;
     check->answered = true;
@@ -92,7 +92,7 @@ static pawl_status on_facts(void *context, const struct pawl__pg_rows *rows, paw
 {
     struct settling *settling = context;
     struct pawl__pg_array *arrays = settling->backend->arrays;
-    struct work_columns row = { .ops = &pawl__work_pg_columns, .result = rows };
+    struct work_columns row = { .cell = pawl__work_pg_cell, .result = rows };
     pawl_task_status status;
 
     (void)reterr;
@@ -180,12 +180,12 @@ pawl_status pawl__work_pg_settle(struct work_backend *base,
     struct settling settling = { .backend = of(base) };
 
     (void)now;
-    TRY(pawl__work_sql_ask(base,
-                           WORK_STMT_TASKS_UNSETTLED,
-                           SQL_ARGS(sql_int((int64_t)MIN(count, (size_t)SETTLE_MAX))),
-                           touch_found,
-                           &settling,
-                           reterr));
+    TRY(pawl__work_sql_ask(
+        base,
+        SQL_STEP(WORK_STMT_TASKS_UNSETTLED, sql_int((int64_t)MIN(count, (size_t)SETTLE_MAX))),
+        touch_found,
+        &settling,
+        reterr));
     *ret_settled = settling.changes;
     return PAWL_OK;
 }

@@ -6,7 +6,7 @@
 #include "work/core/copy.h"
 #include "work/sql/sql.h"
 
-enum { ROW_EXISTS_MS_MAX = 10000, PIECES_AT_ONCE = 8 };
+enum { PIECES_AT_ONCE = 8 };
 
 static pawl_status no_memory(pawl_error *reterr)
 {
@@ -113,17 +113,14 @@ static pawl_status sql_find(struct work_backend *base,
 {
     struct work_sql_backend *sql = pawl__work_sql_of(base);
     AUTO(gathered_done) struct gathered gathered = { .arena = ARENA_INIT };
-    const struct work_value id[] = { sql_text(checkpoint_id) };
-    const struct work_step steps[] = {
+    struct work_step steps[] = {
         /* An id is unique within its task by the table, and in all by this lock. */
-        { .statement = WORK_STMT_CHECKPOINT_ID_LOCK, .values = id, .value_count = COUNT_OF(id) },
-        { .statement = WORK_STMT_CHECKPOINT_GET,
-          .values = id,
-          .value_count = COUNT_OF(id),
-          .on_row = gather,
-          .context = &gathered },
+        SQL_STEP(WORK_STMT_CHECKPOINT_ID_LOCK, sql_text(checkpoint_id)),
+        SQL_STEP(WORK_STMT_CHECKPOINT_GET, sql_text(checkpoint_id)),
     };
 
+    steps[1].on_row = gather;
+    steps[1].context = &gathered;
     *ret_checkpoint = NULL;
     TRY(sql->ops->run(sql, steps, COUNT_OF(steps), reterr));
     if (!gathered.any) {
@@ -183,9 +180,8 @@ static pawl_status run_pieces(struct work_backend *base,
 
     REQUIRE(count <= COUNT_OF(steps));
     for (size_t i = 0; i < count; i++) {
-        steps[i] = (struct work_step){ .statement = pieces[i].statement,
-                                       .values = pieces[i].values,
-                                       .value_count = COUNT_OF(pieces[i].values) };
+        steps[i] =
+            pawl__work_step(pieces[i].statement, pieces[i].values, COUNT_OF(pieces[i].values));
     }
     return sql->ops->run(sql, steps, count, reterr);
 }
@@ -210,15 +206,6 @@ static pawl_status add_evidence(struct work_backend *base,
     return PAWL_OK;
 }
 
-static pawl_status read_sequence(void *context, const struct work_columns *row, pawl_error *reterr)
-{
-    int64_t *sequence = context;
-
-    (void)reterr;
-    *sequence = col_int(row, 0);
-    return PAWL_OK;
-}
-
 static pawl_status sql_add(struct work_backend *base,
                            const struct work_now *now,
                            const pawl_checkpoint *checkpoint,
@@ -226,15 +213,15 @@ static pawl_status sql_add(struct work_backend *base,
                            pawl_error *reterr)
 {
     TRY(pawl__work_sql_ask(base,
-                           WORK_STMT_CHECKPOINT_ADD,
-                           SQL_ARGS(sql_text(checkpoint->checkpoint_id),
+                           SQL_STEP(WORK_STMT_CHECKPOINT_ADD,
+                                    sql_text(checkpoint->checkpoint_id),
                                     sql_text(checkpoint->task_id),
                                     sql_optional(checkpoint->work_item_id),
                                     sql_name(pawl__work_checkpoint_type_text(checkpoint->type)),
                                     sql_text(checkpoint->snapshot_data),
                                     sql_optional(checkpoint->metadata),
                                     sql_time(now->wall_us)),
-                           read_sequence,
+                           pawl__work_sql_read_int,
                            ret_sequence,
                            reterr));
     return add_evidence(base, now, checkpoint, reterr);
@@ -247,21 +234,18 @@ static pawl_status sql_record(struct work_backend *base,
                               size_t count,
                               pawl_error *reterr)
 {
-    struct work_sql_backend *sql = pawl__work_sql_of(base);
     uint64_t changed = 0;
     bool verified = true;
 
     for (size_t i = 0; i < count; i++) {
         verified = verified && results[i].ok;
     }
-    const struct work_value values[] = { sql_text(checkpoint->task_id),
-                                         sql_text(checkpoint->checkpoint_id),
-                                         sql_bool(verified) };
-    const struct work_step step = { .statement = WORK_STMT_CHECKPOINT_VERIFIED,
-                                    .values = values,
-                                    .value_count = COUNT_OF(values),
-                                    .changed = &changed };
-    TRY(sql->ops->run(sql, &step, 1, reterr));
+    struct work_step step = SQL_STEP(WORK_STMT_CHECKPOINT_VERIFIED,
+                                     sql_text(checkpoint->task_id),
+                                     sql_text(checkpoint->checkpoint_id),
+                                     sql_bool(verified));
+    step.changed = &changed;
+    TRY(pawl__work_sql_run(base, step, reterr));
     for (size_t first = 0; first < count && changed > 0; first += PIECES_AT_ONCE) {
         struct piece_step pieces[PIECES_AT_ONCE];
         size_t end = MIN(count, first + PIECES_AT_ONCE);
@@ -273,20 +257,16 @@ static pawl_status sql_record(struct work_backend *base,
     return PAWL_OK;
 }
 
-struct light_walk {
-    work_checkpoint_light_visit visit;
-    void *context;
-};
-
 static pawl_status show_light(void *context, const struct work_columns *row, pawl_error *reterr)
 {
-    const struct light_walk *walk = context;
+    const struct work_walk *walk = context;
     pawl_checkpoint_type type;
 
     if (!pawl__work_checkpoint_type_parse(col_text(row, 1), &type)) {
         return pawl__fail(reterr, PAWL_CORRUPT, "a checkpoint has no type");
     }
-    return pawl__work_go_on(walk->visit(walk->context, col_text(row, 0), type, col_bool(row, 2)));
+    return pawl__work_go_on(
+        walk->visit.checkpoint(walk->context, col_text(row, 0), type, col_bool(row, 2)));
 }
 
 static pawl_status sql_walk(struct work_backend *base,
@@ -295,10 +275,10 @@ static pawl_status sql_walk(struct work_backend *base,
                             void *context,
                             pawl_error *reterr)
 {
-    struct light_walk walk = { .visit = visit, .context = context };
+    struct work_walk walk = { .visit.checkpoint = visit, .context = context };
 
     return pawl__work_sql_ask(
-        base, WORK_STMT_CHECKPOINT_WALK, SQL_ARGS(sql_text(task_id)), show_light, &walk, reterr);
+        base, SQL_STEP(WORK_STMT_CHECKPOINT_WALK, sql_text(task_id)), show_light, &walk, reterr);
 }
 
 static pawl_status sql_remove(struct work_backend *base,
@@ -310,16 +290,15 @@ static pawl_status sql_remove(struct work_backend *base,
                               pawl_error *reterr)
 {
     struct work_sql_backend *sql = pawl__work_sql_of(base);
-    const struct work_value values[] = { sql_text(task_id),
-                                         sql_texts(ids, count),
-                                         sql_time(now->wall_us) };
     const struct work_step steps[] = {
-        { .statement = WORK_STMT_CHECKPOINT_ARCHIVE, .values = values, .value_count = 3 },
-        { .statement = WORK_STMT_CHECKPOINT_REMOVE, .values = values, .value_count = 2 },
+        SQL_STEP(WORK_STMT_CHECKPOINT_ARCHIVE,
+                 sql_text(task_id),
+                 sql_texts(ids, count),
+                 sql_time(now->wall_us)),
+        SQL_STEP(WORK_STMT_CHECKPOINT_REMOVE, sql_text(task_id), sql_texts(ids, count)),
     };
 
-    return archive ? sql->ops->run(sql, steps, 2, reterr)
-                   : sql->ops->run(sql, &steps[1], 1, reterr);
+    return sql->ops->run(sql, &steps[archive ? 0 : 1], archive ? 2 : 1, reterr);
 }
 
 /* --- Reading --- */
@@ -363,8 +342,8 @@ static pawl_status walk_checkpoints(struct work_backend *base,
                                     struct checkpoint_walk *walk,
                                     pawl_error *reterr)
 {
-    pawl_status status =
-        pawl__work_sql_read(base, statement, values, value_count, on_checkpoint_row, walk, reterr);
+    pawl_status status = pawl__work_sql_read(
+        base, pawl__work_step(statement, values, value_count), on_checkpoint_row, walk, reterr);
 
     if (status == PAWL_OK) {
         (void)show_gathered(walk);
@@ -425,43 +404,20 @@ static pawl_status sql_list(struct work_backend *base,
                             reterr);
 }
 
-struct crowded_walk {
-    work_checkpoint_task_visit visit;
-    void *context;
-};
-
-static pawl_status show_crowded(void *context, const struct work_columns *row, pawl_error *reterr)
-{
-    const struct crowded_walk *walk = context;
-
-    (void)reterr;
-    return pawl__work_go_on(walk->visit(walk->context, col_text(row, 0), col_count(row, 1)));
-}
-
 static pawl_status sql_crowded(struct work_backend *base,
                                uint64_t more_than,
-                               work_checkpoint_task_visit visit,
+                               work_count_visit *visit,
                                void *context,
                                pawl_error *reterr)
 {
-    struct crowded_walk walk = { .visit = visit, .context = context };
+    struct work_walk walk = { .visit.count = visit, .context = context };
 
     return pawl__work_sql_read(base,
-                               WORK_STMT_CHECKPOINT_CROWDED,
-                               SQL_ARGS(sql_int((int64_t)MIN(more_than, (uint64_t)INT64_MAX))),
-                               show_crowded,
+                               SQL_STEP(WORK_STMT_CHECKPOINT_CROWDED,
+                                        sql_int((int64_t)MIN(more_than, (uint64_t)INT64_MAX))),
+                               pawl__work_sql_show_count,
                                &walk,
                                reterr);
-}
-
-static pawl_status sql_row_exists(struct work_backend *base,
-                                  pawl_view select,
-                                  bool *ret_exists,
-                                  pawl_error *reterr)
-{
-    struct work_sql_backend *sql = pawl__work_sql_of(base);
-
-    return sql->ops->row_exists(sql, select, ROW_EXISTS_MS_MAX, ret_exists, reterr);
 }
 
 const struct work_checkpoint_ops pawl__work_sql_checkpoints = {
@@ -473,5 +429,4 @@ const struct work_checkpoint_ops pawl__work_sql_checkpoints = {
     .get = sql_get,
     .list = sql_list,
     .crowded = sql_crowded,
-    .row_exists = sql_row_exists,
 };

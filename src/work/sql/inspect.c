@@ -44,7 +44,7 @@ pawl_status pawl__work_sql_get(struct work_backend *base,
 {
     struct item_walk walk = walk_of(base, visit, context);
 
-    TRY(pawl__work_sql_read(base, WORK_STMT_GET, SQL_ARGS(sql_text(id)), show_item, &walk, reterr));
+    TRY(pawl__work_sql_read(base, SQL_STEP(WORK_STMT_GET, sql_text(id)), show_item, &walk, reterr));
     return walk.seen > 0 ? PAWL_OK
                          : pawl__fail(reterr, PAWL_NOT_FOUND, "no item '%.*s'", VIEW_ARGS(id));
 }
@@ -79,21 +79,15 @@ pawl_status pawl__work_sql_list(struct work_backend *base,
         sql_text(filter->from_id), /* of pages alone */
     };
 
-    return pawl__work_sql_read(base,
-                               list_statement(filter),
-                               values,
-                               COUNT_OF(values) - (filter->by_id ? 0 : 1),
-                               show_item,
-                               &walk,
-                               reterr);
+    return pawl__work_sql_read(
+        base,
+        pawl__work_step(list_statement(filter), values, COUNT_OF(values) - (filter->by_id ? 0 : 1)),
+        show_item,
+        &walk,
+        reterr);
 }
 
 /* --- history --- */
-
-struct event_walk {
-    pawl_item_event_visit visit;
-    void *context;
-};
 
 /* A status of the history as a text that outlives the row. */
 static const char *status_text(pawl_view text)
@@ -105,7 +99,7 @@ static const char *status_text(pawl_view text)
 
 static pawl_status show_event(void *context, const struct work_columns *row, pawl_error *reterr)
 {
-    const struct event_walk *walk = context;
+    const struct work_walk *walk = context;
     const pawl_item_event event = {
         .seq = col_count(row, 0),
         .from = status_text(col_text(row, 1)),
@@ -118,7 +112,7 @@ static pawl_status show_event(void *context, const struct work_columns *row, paw
     };
 
     (void)reterr;
-    return pawl__work_go_on(walk->visit(walk->context, &event));
+    return pawl__work_go_on(walk->visit.event(walk->context, &event));
 }
 
 pawl_status pawl__work_sql_history(struct work_backend *base,
@@ -127,8 +121,8 @@ pawl_status pawl__work_sql_history(struct work_backend *base,
                                    void *context,
                                    pawl_error *reterr)
 {
-    struct event_walk walk = { .visit = visit, .context = context };
+    struct work_walk walk = { .visit.event = visit, .context = context };
 
     return pawl__work_sql_read(
-        base, WORK_STMT_HISTORY, SQL_ARGS(sql_text(id)), show_event, &walk, reterr);
+        base, SQL_STEP(WORK_STMT_HISTORY, sql_text(id)), show_event, &walk, reterr);
 }

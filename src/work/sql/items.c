@@ -253,14 +253,11 @@ static pawl_status load_from(struct loading *loading,
         return PAWL_OK;
     }
     struct work_found found = { .sql = loading->sql, .rows = &loaded };
-    const struct work_value values[] = { sql_texts(missing, *ret_missing) };
-    const struct work_step step = { .statement = statement,
-                                    .values = values,
-                                    .value_count = COUNT_OF(values),
-                                    .on_row = pawl__work_sql_add_item,
-                                    .context = &found,
-                                    .locks = true };
-    TRY(loading->sql->ops->run(loading->sql, &step, 1, reterr));
+    TRY(pawl__work_sql_lock(&loading->sql->base,
+                            SQL_STEP(statement, sql_texts(missing, *ret_missing)),
+                            pawl__work_sql_add_item,
+                            &found,
+                            reterr));
     pawl__work_sql_match_rows(loading->ids, loading->count, &loaded, loading->rows);
     *ret_missing -= loaded.count;
     return PAWL_OK;
@@ -309,27 +306,25 @@ pawl_status pawl__work_sql_expired(struct work_backend *base,
 {
     struct work_sql_backend *sql = pawl__work_sql_of(base);
     struct work_found context = { .sql = sql, .rows = found };
-    const struct work_value values[] = { sql_int((int64_t)found->room),
-                                         sql_time(now->wall_us),
-                                         sql_name(sql->boot_id),
-                                         sql_int(now->ns) };
-    const struct work_step step = { .statement = WORK_STMT_EXPIRED,
-                                    .values = values,
-                                    .value_count = COUNT_OF(values),
-                                    .on_row = pawl__work_sql_add_item,
-                                    .context = &context,
-                                    .locks = true };
 
-    TRY(sql->ops->run(sql, &step, 1, reterr));
+    TRY(pawl__work_sql_lock(base,
+                            SQL_STEP(WORK_STMT_EXPIRED,
+                                     sql_int((int64_t)found->room),
+                                     sql_time(now->wall_us),
+                                     sql_name(sql->boot_id),
+                                     sql_int(now->ns)),
+                            pawl__work_sql_add_item,
+                            &context,
+                            reterr));
     if (found->count == found->room) {
         return PAWL_OK;
     }
-    return pawl__work_sql_ask(base,
-                              WORK_STMT_LEFT_EXPIRED,
-                              SQL_ARGS(sql_int((int64_t)(found->room - found->count))),
-                              pawl__work_sql_add_item,
-                              &context,
-                              reterr);
+    return pawl__work_sql_ask(
+        base,
+        SQL_STEP(WORK_STMT_LEFT_EXPIRED, sql_int((int64_t)(found->room - found->count))),
+        pawl__work_sql_add_item,
+        &context,
+        reterr);
 }
 
 pawl_status pawl__work_sql_add_id(void *context, const struct work_columns *row, pawl_error *reterr)
@@ -363,12 +358,12 @@ pawl_status pawl__work_sql_unfinished(struct work_backend *base,
     }
     do {
         ids.count = 0;
-        TRY(pawl__work_sql_ask(base,
-                               WORK_STMT_UNFINISHED,
-                               SQL_ARGS(sql_text(task_id), sql_int((int64_t)found->room)),
-                               pawl__work_sql_add_id,
-                               &ids,
-                               reterr));
+        TRY(pawl__work_sql_ask(
+            base,
+            SQL_STEP(WORK_STMT_UNFINISHED, sql_text(task_id), sql_int((int64_t)found->room)),
+            pawl__work_sql_add_id,
+            &ids,
+            reterr));
         TRY(base->items->load(base, ids.ids, ids.count, found->arena, found->rows, reterr));
         for (size_t i = 0; i < ids.count; i++) {
             struct work_row *row = found->rows[i];
@@ -392,8 +387,8 @@ pawl_status pawl__work_sql_boundaries(struct work_backend *base,
         return PAWL_OK;
     }
     return pawl__work_sql_run(base,
-                              WORK_STMT_BOUNDARY,
-                              SQL_ARGS(sql_field_of(&boundaries->checkpoint_id, stride, count),
+                              SQL_STEP(WORK_STMT_BOUNDARY,
+                                       sql_field_of(&boundaries->checkpoint_id, stride, count),
                                        sql_field_of(&boundaries->task_id, stride, count),
                                        sql_field_of(&boundaries->work_item_id, stride, count),
                                        sql_field_of(&boundaries->snapshot, stride, count),
@@ -403,19 +398,14 @@ pawl_status pawl__work_sql_boundaries(struct work_backend *base,
 
 /* --- who comes after whom --- */
 
-struct edge_walk {
-    work_edge_visit *visit;
-    void *context;
-};
-
 static pawl_status show_edge(void *context, const struct work_columns *row, pawl_error *reterr)
 {
-    const struct edge_walk *walk = context;
+    const struct work_walk *walk = context;
     const struct work_edge edge = { .work_item_id = col_text(row, 0),
                                     .after_id = col_text(row, 1) };
 
     (void)reterr;
-    walk->visit(walk->context, &edge);
+    walk->visit.edge(walk->context, &edge);
     return PAWL_OK;
 }
 
@@ -426,10 +416,10 @@ pawl_status pawl__work_sql_edges(struct work_backend *base,
                                  void *context,
                                  pawl_error *reterr)
 {
-    struct edge_walk walk = { .visit = visit, .context = context };
+    struct work_walk walk = { .visit.edge = visit, .context = context };
 
     return pawl__work_sql_ask(
-        base, WORK_STMT_EDGES, SQL_ARGS(sql_texts(after_ids, count)), show_edge, &walk, reterr);
+        base, SQL_STEP(WORK_STMT_EDGES, sql_texts(after_ids, count)), show_edge, &walk, reterr);
 }
 
 pawl_status pawl__work_sql_add_edges(struct work_backend *base,
@@ -438,8 +428,8 @@ pawl_status pawl__work_sql_add_edges(struct work_backend *base,
                                      pawl_error *reterr)
 {
     return pawl__work_sql_run(base,
-                              WORK_STMT_EDGE_INSERT,
-                              SQL_ARGS(sql_field_of(&edges->work_item_id, sizeof(*edges), count),
+                              SQL_STEP(WORK_STMT_EDGE_INSERT,
+                                       sql_field_of(&edges->work_item_id, sizeof(*edges), count),
                                        sql_field_of(&edges->after_id, sizeof(*edges), count)),
                               reterr);
 }
@@ -450,7 +440,7 @@ pawl_status pawl__work_sql_comes_after(struct work_backend *base,
                                        pawl_error *reterr)
 {
     return pawl__work_sql_ask(
-        base, WORK_STMT_COMES_AFTER, SQL_ARGS(sql_text(id)), pawl__work_sql_add_id, found, reterr);
+        base, SQL_STEP(WORK_STMT_COMES_AFTER, sql_text(id)), pawl__work_sql_add_id, found, reterr);
 }
 
 pawl_status pawl__work_sql_orphans(struct work_backend *base,
@@ -458,8 +448,7 @@ pawl_status pawl__work_sql_orphans(struct work_backend *base,
                                    pawl_error *reterr)
 {
     return pawl__work_sql_read(base,
-                               WORK_STMT_ORPHANS,
-                               SQL_ARGS(sql_int((int64_t)found->room)),
+                               SQL_STEP(WORK_STMT_ORPHANS, sql_int((int64_t)found->room)),
                                pawl__work_sql_add_id,
                                found,
                                reterr);

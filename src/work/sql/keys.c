@@ -84,18 +84,14 @@ static pawl_status sql_load(struct work_backend *base,
 {
     struct work_sql_backend *sql = pawl__work_sql_of(base);
     struct key_load load = { .sql = sql, .now = now, .arena = arena, .row = ret_row };
-    const struct work_value values[] = { sql_text(key) };
-    const struct work_step steps[] = {
-        { .statement = WORK_STMT_KEY_LOAD,
-          .values = values,
-          .value_count = COUNT_OF(values),
-          .on_row = load_key,
-          .context = &load,
-          .locks = true },
-        { .statement = WORK_STMT_KEY_FLOOR, .on_row = load_floor, .context = &load },
-    };
 
     *ret_row = (struct work_key_row){ .key = key };
+    struct work_step steps[] = { SQL_STEP(WORK_STMT_KEY_LOAD, sql_text(key)),
+                                 SQL_STEP_ALONE(WORK_STMT_KEY_FLOOR) };
+    steps[0].locks = true;
+    steps[0].on_row = load_key;
+    steps[1].on_row = load_floor;
+    steps[0].context = steps[1].context = &load;
     return sql->ops->run(sql, steps, COUNT_OF(steps), reterr);
 }
 
@@ -105,8 +101,8 @@ static pawl_status store_begun(struct work_backend *base,
                                pawl_error *reterr)
 {
     return pawl__work_sql_run(base,
-                              row->known ? WORK_STMT_KEY_REPLACE : WORK_STMT_KEY_INSERT,
-                              SQL_ARGS(sql_text(row->key),
+                              SQL_STEP(row->known ? WORK_STMT_KEY_REPLACE : WORK_STMT_KEY_INSERT,
+                                       sql_text(row->key),
                                        sql_text(row->request_hash),
                                        sql_optional(row->task_id),
                                        sql_optional(row->work_item_id),
@@ -126,8 +122,8 @@ static pawl_status store_ended(struct work_backend *base,
                                pawl_error *reterr)
 {
     return pawl__work_sql_run(base,
-                              WORK_STMT_KEY_END,
-                              SQL_ARGS(sql_text(row->key),
+                              SQL_STEP(WORK_STMT_KEY_END,
+                                       sql_text(row->key),
                                        sql_name(pawl__work_key_state_text(row->state)),
                                        sql_optional(row->response),
                                        sql_optional_time(row->completed_at_us)),
@@ -144,20 +140,6 @@ static pawl_status sql_put(struct work_backend *base,
                                                          : store_ended(base, row, reterr);
 }
 
-static pawl_status prune_by(struct work_sql_backend *sql,
-                            enum work_statement statement,
-                            const struct work_value *values,
-                            size_t value_count,
-                            uint64_t *removed,
-                            pawl_error *reterr)
-{
-    const struct work_step step = {
-        .statement = statement, .values = values, .value_count = value_count, .changed = removed
-    };
-
-    return sql->ops->run(sql, &step, 1, reterr);
-}
-
 static pawl_status sql_prune(struct work_backend *base,
                              const struct work_now *now,
                              int64_t completed_before_us,
@@ -165,26 +147,24 @@ static pawl_status sql_prune(struct work_backend *base,
                              uint64_t *ret_removed,
                              pawl_error *reterr)
 {
-    struct work_sql_backend *sql = pawl__work_sql_of(base);
-    uint64_t removed = 0;
+    const char *boot_id = pawl__work_sql_of(base)->boot_id;
+    struct work_step over = SQL_STEP(WORK_STMT_KEY_PRUNE_OVER,
+                                     sql_time(now->wall_us),
+                                     sql_int((int64_t)count),
+                                     sql_name(boot_id),
+                                     sql_int(now->ns));
 
-    TRY(prune_by(sql,
-                 WORK_STMT_KEY_PRUNE_OVER,
-                 SQL_ARGS(sql_time(now->wall_us),
-                          sql_int((int64_t)count),
-                          sql_name(sql->boot_id),
-                          sql_int(now->ns)),
-                 &removed,
-                 reterr));
-    if (removed < count) {
-        TRY(prune_by(sql,
-                     WORK_STMT_KEY_PRUNE_OLD,
-                     SQL_ARGS(sql_int((int64_t)(count - removed)), sql_time(completed_before_us)),
-                     &removed,
-                     reterr));
+    *ret_removed = 0;
+    over.changed = ret_removed;
+    TRY(pawl__work_sql_run(base, over, reterr));
+    if (*ret_removed >= count) {
+        return PAWL_OK;
     }
-    *ret_removed = removed;
-    return PAWL_OK;
+    struct work_step old = SQL_STEP(WORK_STMT_KEY_PRUNE_OLD,
+                                    sql_int((int64_t)(count - *ret_removed)),
+                                    sql_time(completed_before_us));
+    old.changed = ret_removed;
+    return pawl__work_sql_run(base, old, reterr);
 }
 
 /* --- Reading --- */
@@ -217,7 +197,7 @@ static pawl_status sql_get(struct work_backend *base,
     struct key_walk walk = { pawl__work_sql_of(base), now, visit, context, false };
 
     TRY(pawl__work_sql_read(
-        base, WORK_STMT_KEY_GET, SQL_ARGS(sql_text(key)), show_key, &walk, reterr));
+        base, SQL_STEP(WORK_STMT_KEY_GET, sql_text(key)), show_key, &walk, reterr));
     return walk.any ? PAWL_OK : pawl__fail(reterr, PAWL_NOT_FOUND, "no key '%.*s'", VIEW_ARGS(key));
 }
 
@@ -231,8 +211,8 @@ static pawl_status sql_cached(struct work_backend *base,
     struct key_walk walk = { pawl__work_sql_of(base), now, visit, context, false };
 
     return pawl__work_sql_read(base,
-                               WORK_STMT_KEY_CACHED,
-                               SQL_ARGS(sql_text(task_id),
+                               SQL_STEP(WORK_STMT_KEY_CACHED,
+                                        sql_text(task_id),
                                         sql_time(now->wall_us),
                                         sql_name(walk.sql->boot_id),
                                         sql_int(now->ns)),
@@ -241,30 +221,25 @@ static pawl_status sql_cached(struct work_backend *base,
                                reterr);
 }
 
-static pawl_status read_count(void *context, const struct work_columns *row, pawl_error *reterr)
-{
-    uint64_t *count = context;
-
-    (void)reterr;
-    *count = col_count(row, 0);
-    return PAWL_OK;
-}
-
 static pawl_status sql_prunable(struct work_backend *base,
                                 const struct work_now *now,
                                 int64_t completed_before_us,
                                 uint64_t *ret_count,
                                 pawl_error *reterr)
 {
-    return pawl__work_sql_read(base,
-                               WORK_STMT_KEY_PRUNABLE,
-                               SQL_ARGS(sql_time(now->wall_us),
-                                        sql_time(completed_before_us),
-                                        sql_name(pawl__work_sql_of(base)->boot_id),
-                                        sql_int(now->ns)),
-                               read_count,
-                               ret_count,
-                               reterr);
+    int64_t count = 0;
+
+    TRY(pawl__work_sql_read(base,
+                            SQL_STEP(WORK_STMT_KEY_PRUNABLE,
+                                     sql_time(now->wall_us),
+                                     sql_time(completed_before_us),
+                                     sql_name(pawl__work_sql_of(base)->boot_id),
+                                     sql_int(now->ns)),
+                            pawl__work_sql_read_int,
+                            &count,
+                            reterr));
+    *ret_count = (uint64_t)count;
+    return PAWL_OK;
 }
 
 const struct work_key_ops pawl__work_sql_keys = {

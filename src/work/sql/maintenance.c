@@ -13,20 +13,15 @@ static pawl_status sql_remove_items(struct work_backend *base,
                                     pawl_error *reterr)
 {
     struct work_sql_backend *sql = pawl__work_sql_of(base);
-    const struct work_value values[] = { sql_texts(ids, count), sql_time(ended_before_us) };
-    const struct work_step steps[] = {
-        { .statement = WORK_STMT_OLD_HISTORY_REMOVE,
-          .values = values,
-          .value_count = COUNT_OF(values),
-          .changed = ret_history },
-        { .statement = WORK_STMT_OLD_ITEMS_REMOVE,
-          .values = values,
-          .value_count = COUNT_OF(values),
-          .changed = ret_items },
+    struct work_step steps[] = {
+        SQL_STEP(WORK_STMT_OLD_HISTORY_REMOVE, sql_texts(ids, count), sql_time(ended_before_us)),
+        SQL_STEP(WORK_STMT_OLD_ITEMS_REMOVE, sql_texts(ids, count), sql_time(ended_before_us)),
     };
 
     *ret_items = 0;
     *ret_history = 0;
+    steps[0].changed = ret_history;
+    steps[1].changed = ret_items;
     return sql->ops->run(sql, steps, COUNT_OF(steps), reterr);
 }
 
@@ -86,17 +81,17 @@ static pawl_status sql_stats(struct work_backend *base,
 {
     struct work_sql_backend *sql = pawl__work_sql_of(base);
     pawl_work_stats stats = { 0 };
-    const struct work_value times[] = { sql_time(at->wall_us), sql_time(at->stale_before_us) };
-    const struct work_step steps[] = {
-        { .statement = WORK_STMT_STATS_ITEMS, .on_row = count_items, .context = &stats },
-        { .statement = WORK_STMT_STATS_LEASES,
-          .values = times,
-          .value_count = COUNT_OF(times),
-          .on_row = count_leases,
-          .context = &stats },
-        { .statement = WORK_STMT_STATS_KEYS, .on_row = count_keys, .context = &stats },
+    struct work_step steps[] = {
+        SQL_STEP_ALONE(WORK_STMT_STATS_ITEMS),
+        SQL_STEP(WORK_STMT_STATS_LEASES, sql_time(at->wall_us), sql_time(at->stale_before_us)),
+        SQL_STEP_ALONE(WORK_STMT_STATS_KEYS),
     };
+    work_on_row *const counts[] = { count_items, count_leases, count_keys };
 
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        steps[i].on_row = counts[i];
+        steps[i].context = &stats;
+    }
     TRY(sql->ops->read(sql, steps, COUNT_OF(steps), reterr));
     *ret_stats = stats;
     return PAWL_OK;
@@ -104,14 +99,9 @@ static pawl_status sql_stats(struct work_backend *base,
 
 /* --- Walks --- */
 
-struct type_walk {
-    pawl_type_stats_visit visit;
-    void *context;
-};
-
 static pawl_status show_type(void *context, const struct work_columns *row, pawl_error *reterr)
 {
-    const struct type_walk *walk = context;
+    const struct work_walk *walk = context;
     pawl_type_stats stats = {
         .work_type = col_text(row, 0),
         .count = col_count(row, 2),
@@ -120,7 +110,7 @@ static pawl_status show_type(void *context, const struct work_columns *row, pawl
 
     (void)reterr;
     return pawl__work_go_on(!pawl__work_item_status_parse(col_text(row, 1), &stats.status)
-                            || walk->visit(walk->context, &stats));
+                            || walk->visit.type_stats(walk->context, &stats));
 }
 
 static pawl_status sql_type_stats(struct work_backend *base,
@@ -129,20 +119,15 @@ static pawl_status sql_type_stats(struct work_backend *base,
                                   void *context,
                                   pawl_error *reterr)
 {
-    struct type_walk walk = { .visit = visit, .context = context };
+    struct work_walk walk = { .visit.type_stats = visit, .context = context };
 
     return pawl__work_sql_read(
-        base, WORK_STMT_STATS_TYPES, SQL_ARGS(sql_time(now->wall_us)), show_type, &walk, reterr);
+        base, SQL_STEP(WORK_STMT_STATS_TYPES, sql_time(now->wall_us)), show_type, &walk, reterr);
 }
-
-struct growth_walk {
-    pawl_checkpoint_growth_visit visit;
-    void *context;
-};
 
 static pawl_status show_growth(void *context, const struct work_columns *row, pawl_error *reterr)
 {
-    const struct growth_walk *walk = context;
+    const struct work_walk *walk = context;
     const pawl_checkpoint_growth growth = {
         .task_id = col_text(row, 0),
         .checkpoint_count = col_count(row, 1),
@@ -152,7 +137,7 @@ static pawl_status show_growth(void *context, const struct work_columns *row, pa
     };
 
     (void)reterr;
-    return pawl__work_go_on(walk->visit(walk->context, &growth));
+    return pawl__work_go_on(walk->visit.growth(walk->context, &growth));
 }
 
 static pawl_status sql_growth(struct work_backend *base,
@@ -160,42 +145,30 @@ static pawl_status sql_growth(struct work_backend *base,
                               void *context,
                               pawl_error *reterr)
 {
-    struct growth_walk walk = { .visit = visit, .context = context };
+    struct work_walk walk = { .visit.growth = visit, .context = context };
 
     return pawl__work_sql_read(
-        base, WORK_STMT_STATS_GROWTH, SQL_NO_ARGS, show_growth, &walk, reterr);
-}
-
-struct old_walk {
-    work_old_item_visit *visit;
-    void *context;
-};
-
-static pawl_status show_old(void *context, const struct work_columns *row, pawl_error *reterr)
-{
-    const struct old_walk *walk = context;
-
-    (void)reterr;
-    return pawl__work_go_on(walk->visit(walk->context, col_text(row, 0), col_count(row, 1)));
+        base, SQL_STEP_ALONE(WORK_STMT_STATS_GROWTH), show_growth, &walk, reterr);
 }
 
 static pawl_status sql_old_items(struct work_backend *base,
                                  int64_t ended_before_us,
                                  pawl_view after_id,
                                  size_t count,
-                                 work_old_item_visit *visit,
+                                 work_count_visit *visit,
                                  void *context,
                                  pawl_error *reterr)
 {
-    struct old_walk walk = { .visit = visit, .context = context };
+    struct work_walk walk = { .visit.count = visit, .context = context };
 
-    return pawl__work_sql_read(
-        base,
-        WORK_STMT_OLD_ITEMS,
-        SQL_ARGS(sql_text(after_id), sql_time(ended_before_us), sql_int((int64_t)count)),
-        show_old,
-        &walk,
-        reterr);
+    return pawl__work_sql_read(base,
+                               SQL_STEP(WORK_STMT_OLD_ITEMS,
+                                        sql_text(after_id),
+                                        sql_time(ended_before_us),
+                                        sql_int((int64_t)count)),
+                               pawl__work_sql_show_count,
+                               &walk,
+                               reterr);
 }
 
 const struct work_maintenance_ops pawl__work_sql_maintenance = {

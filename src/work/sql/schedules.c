@@ -42,16 +42,9 @@ static pawl_status sql_load(struct work_backend *base,
                             pawl_schedule **ret_schedule,
                             pawl_error *reterr)
 {
-    struct work_sql_backend *sql = pawl__work_sql_of(base);
     struct schedule_load load = { .arena = arena };
-    const struct work_value values[] = { sql_text(schedule_id) };
-    const struct work_step step = { .statement = WORK_STMT_SCHEDULE_LOAD,
-                                    .values = values,
-                                    .value_count = COUNT_OF(values),
-                                    .on_row = load_row,
-                                    .context = &load,
-                                    .locks = true };
-    pawl_status status = sql->ops->run(sql, &step, 1, reterr);
+    pawl_status status = pawl__work_sql_lock(
+        base, SQL_STEP(WORK_STMT_SCHEDULE_LOAD, sql_text(schedule_id)), load_row, &load, reterr);
 
     *ret_schedule = load.schedule;
     return status;
@@ -63,8 +56,8 @@ static pawl_status sql_put(struct work_backend *base,
                            pawl_error *reterr)
 {
     return pawl__work_sql_run(base,
-                              WORK_STMT_SCHEDULE_PUT,
-                              SQL_ARGS(sql_text(schedule->schedule_id),
+                              SQL_STEP(WORK_STMT_SCHEDULE_PUT,
+                                       sql_text(schedule->schedule_id),
                                        sql_text(schedule->cron),
                                        sql_optional(schedule->task_id),
                                        sql_text(schedule->work_type),
@@ -93,8 +86,7 @@ static pawl_status sql_remove(struct work_backend *base,
 {
     *ret_removed = false;
     return pawl__work_sql_ask(base,
-                              WORK_STMT_SCHEDULE_REMOVE,
-                              SQL_ARGS(sql_text(schedule_id)),
+                              SQL_STEP(WORK_STMT_SCHEDULE_REMOVE, sql_text(schedule_id)),
                               note_any,
                               ret_removed,
                               reterr);
@@ -107,12 +99,12 @@ static pawl_status sql_fired(struct work_backend *base,
                              pawl_error *reterr)
 {
     *ret_fired = false;
-    return pawl__work_sql_ask(base,
-                              WORK_STMT_SCHEDULE_FIRED,
-                              SQL_ARGS(sql_text(schedule_id), sql_time(slot_us)),
-                              note_any,
-                              ret_fired,
-                              reterr);
+    return pawl__work_sql_ask(
+        base,
+        SQL_STEP(WORK_STMT_SCHEDULE_FIRED, sql_text(schedule_id), sql_time(slot_us)),
+        note_any,
+        ret_fired,
+        reterr);
 }
 
 static pawl_status sql_fire(struct work_backend *base,
@@ -121,11 +113,12 @@ static pawl_status sql_fire(struct work_backend *base,
                             pawl_view work_item_id,
                             pawl_error *reterr)
 {
-    return pawl__work_sql_run(
-        base,
-        WORK_STMT_SCHEDULE_FIRE,
-        SQL_ARGS(sql_text(schedule_id), sql_time(slot_us), sql_text(work_item_id)),
-        reterr);
+    return pawl__work_sql_run(base,
+                              SQL_STEP(WORK_STMT_SCHEDULE_FIRE,
+                                       sql_text(schedule_id),
+                                       sql_time(slot_us),
+                                       sql_text(work_item_id)),
+                              reterr);
 }
 
 static pawl_status sql_forget(struct work_backend *base,
@@ -133,10 +126,10 @@ static pawl_status sql_forget(struct work_backend *base,
                               int64_t before_us,
                               pawl_error *reterr)
 {
-    return pawl__work_sql_run(base,
-                              WORK_STMT_SCHEDULE_FORGET,
-                              SQL_ARGS(sql_text(schedule_id), sql_time(before_us)),
-                              reterr);
+    return pawl__work_sql_run(
+        base,
+        SQL_STEP(WORK_STMT_SCHEDULE_FORGET, sql_text(schedule_id), sql_time(before_us)),
+        reterr);
 }
 
 static pawl_status sql_move(struct work_backend *base,
@@ -145,25 +138,21 @@ static pawl_status sql_move(struct work_backend *base,
                             int64_t next_slot_us,
                             pawl_error *reterr)
 {
-    return pawl__work_sql_run(
-        base,
-        WORK_STMT_SCHEDULE_MOVE,
-        SQL_ARGS(sql_text(schedule_id), sql_optional_time(next_slot_us), sql_time(now->wall_us)),
-        reterr);
+    return pawl__work_sql_run(base,
+                              SQL_STEP(WORK_STMT_SCHEDULE_MOVE,
+                                       sql_text(schedule_id),
+                                       sql_optional_time(next_slot_us),
+                                       sql_time(now->wall_us)),
+                              reterr);
 }
-
-struct schedule_walk {
-    pawl_schedule_visit visit;
-    void *context;
-};
 
 static pawl_status show_schedule(void *context, const struct work_columns *row, pawl_error *reterr)
 {
-    const struct schedule_walk *walk = context;
+    const struct work_walk *walk = context;
     const pawl_schedule schedule = schedule_of(row);
 
     (void)reterr;
-    return pawl__work_go_on(walk->visit(walk->context, &schedule));
+    return pawl__work_go_on(walk->visit.schedule(walk->context, &schedule));
 }
 
 static pawl_status sql_list(struct work_backend *base,
@@ -171,10 +160,10 @@ static pawl_status sql_list(struct work_backend *base,
                             void *context,
                             pawl_error *reterr)
 {
-    struct schedule_walk walk = { .visit = visit, .context = context };
+    struct work_walk walk = { .visit.schedule = visit, .context = context };
 
     return pawl__work_sql_read(
-        base, WORK_STMT_SCHEDULE_LIST, SQL_NO_ARGS, show_schedule, &walk, reterr);
+        base, SQL_STEP_ALONE(WORK_STMT_SCHEDULE_LIST), show_schedule, &walk, reterr);
 }
 
 const struct work_schedule_ops pawl__work_sql_schedules = {

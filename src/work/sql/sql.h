@@ -30,6 +30,8 @@
 #define WORK_STATEMENT_ENUM(name) WORK_STMT_##name,
 enum work_statement { WORK_STATEMENTS(WORK_STATEMENT_ENUM) WORK_STMT_COUNT };
 
+enum { WORK_ROW_EXISTS_MS_MAX = 10000 }; /* of a SELECT that is evidence */
+
 /* --- values --- */
 
 enum work_value_kind {
@@ -127,59 +129,83 @@ static inline pawl_view pawl__work_value_at(const struct work_value *value, size
 
 /* --- rows --- */
 
+enum work_cell_kind {
+    WORK_CELL_TEXT,
+    WORK_CELL_INT,
+    WORK_CELL_BOOL,
+    WORK_CELL_REAL,
+    WORK_CELL_TIME,
+    WORK_CELL_IS_NULL,
+};
+
+union work_cell {
+    pawl_view text;
+    int64_t number; /* INT and TIME */
+    bool truth;     /* BOOL and IS_NULL */
+    double real;
+};
+
 /* The row that a statement stands on. Columns count from 0; NULL reads as 0 and as the empty view. */
 struct work_columns {
-    const struct work_column_ops *ops;
+    union work_cell (*cell)(const struct work_columns *row,
+                            size_t column,
+                            enum work_cell_kind kind);
     const void *result; /* the database's own */
     size_t index;
 };
 
-struct work_column_ops {
-    pawl_view (*text)(const struct work_columns *row, size_t column);
-    int64_t (*number)(const struct work_columns *row, size_t column);
-    bool (*boolean)(const struct work_columns *row, size_t column);
-    double (*real)(const struct work_columns *row, size_t column);
-    int64_t (*time)(const struct work_columns *row, size_t column);
-    bool (*is_null)(const struct work_columns *row, size_t column);
-};
-
 static inline pawl_view col_text(const struct work_columns *row, size_t column)
 {
-    return row->ops->text(row, column);
+    return row->cell(row, column, WORK_CELL_TEXT).text;
 }
 
 static inline int64_t col_int(const struct work_columns *row, size_t column)
 {
-    return row->ops->number(row, column);
+    return row->cell(row, column, WORK_CELL_INT).number;
 }
 
 static inline uint64_t col_count(const struct work_columns *row, size_t column)
 {
-    return (uint64_t)row->ops->number(row, column);
+    return (uint64_t)col_int(row, column);
 }
 
 static inline bool col_bool(const struct work_columns *row, size_t column)
 {
-    return row->ops->boolean(row, column);
+    return row->cell(row, column, WORK_CELL_BOOL).truth;
 }
 
 static inline double col_real(const struct work_columns *row, size_t column)
 {
-    return row->ops->real(row, column);
+    return row->cell(row, column, WORK_CELL_REAL).real;
 }
 
 static inline int64_t col_time(const struct work_columns *row, size_t column)
 {
-    return row->ops->time(row, column);
+    return row->cell(row, column, WORK_CELL_TIME).number;
 }
 
 static inline bool col_is_null(const struct work_columns *row, size_t column)
 {
-    return row->ops->is_null(row, column);
+    return row->cell(row, column, WORK_CELL_IS_NULL).truth;
 }
 
 /* Sees a row. CANCELLED ends the walk without an error; any other status but OK is the statement's. */
 typedef pawl_status work_on_row(void *context, const struct work_columns *row, pawl_error *reterr);
+
+/* A caller who sees records one by one. */
+struct work_walk {
+    union {
+        pawl_checkpoint_growth_visit growth;
+        pawl_item_event_visit event;
+        pawl_schedule_visit schedule;
+        pawl_task_visit task;
+        pawl_type_stats_visit type_stats;
+        work_checkpoint_light_visit checkpoint;
+        work_count_visit *count;
+        work_edge_visit *edge;
+    } visit;
+    void *context;
+};
 
 /* What a visitor's answer means to a walk. */
 static inline pawl_status pawl__work_go_on(bool more)
@@ -233,34 +259,34 @@ struct work_sql_ops {
                         int64_t wall_us,
                         bool by_wall);
     int load_tries; /* how often an item that is found in neither home is looked for */
-    pawl_status (*row_exists)(struct work_sql_backend *sql,
-                              pawl_view select,
-                              int64_t ms_max,
-                              bool *ret_exists,
-                              pawl_error *reterr);
 };
 
-/* One statement inside of a transaction. */
+/* A statement with its values, and one without. */
+#define SQL_STEP(name, ...) pawl__work_step(name, SQL_ARGS(__VA_ARGS__))
+#define SQL_STEP_ALONE(name) pawl__work_step(name, NULL, 0)
+
+static inline struct work_step pawl__work_step(enum work_statement statement,
+                                               const struct work_value *values,
+                                               size_t value_count)
+{
+    return (
+        struct work_step){ .statement = statement, .values = values, .value_count = value_count };
+}
+
+/* Runs one statement inside of a transaction. */
 PAWL_MUST_USE pawl_status pawl__work_sql_run(struct work_backend *base,
-                                             enum work_statement statement,
-                                             const struct work_value *values,
-                                             size_t value_count,
+                                             struct work_step step,
                                              pawl_error *reterr);
-PAWL_MUST_USE pawl_status pawl__work_sql_ask(struct work_backend *base,
-                                             enum work_statement statement,
-                                             const struct work_value *values,
-                                             size_t value_count,
-                                             work_on_row *on_row,
-                                             void *context,
-                                             pawl_error *reterr);
-/* One statement of a reader. */
-PAWL_MUST_USE pawl_status pawl__work_sql_read(struct work_backend *base,
-                                              enum work_statement statement,
-                                              const struct work_value *values,
-                                              size_t value_count,
-                                              work_on_row *on_row,
-                                              void *context,
-                                              pawl_error *reterr);
+
+/* The same, and `on_row` sees its rows. _lock: it may wait for other nodes. _read: as a reader. */
+typedef pawl_status work_sql_ask_fn(struct work_backend *base,
+                                    struct work_step step,
+                                    work_on_row *on_row,
+                                    void *context,
+                                    pawl_error *reterr);
+PAWL_MUST_USE work_sql_ask_fn pawl__work_sql_ask;
+PAWL_MUST_USE work_sql_ask_fn pawl__work_sql_lock;
+PAWL_MUST_USE work_sql_ask_fn pawl__work_sql_read;
 
 /* --- rows of items and tasks --- */
 
@@ -281,6 +307,9 @@ struct work_found {
 };
 work_on_row pawl__work_sql_add_item; /* its context is a struct work_found */
 work_on_row pawl__work_sql_add_id;   /* its context is a struct work_ids */
+
+work_on_row pawl__work_sql_read_int;   /* the first column; its context is an int64_t */
+work_on_row pawl__work_sql_show_count; /* an id and a number; its context is a struct work_walk */
 
 /* Gives rows that were loaded, in the order of their ids, to those ids that have none yet. */
 void pawl__work_sql_match_rows(const pawl_view *ids,

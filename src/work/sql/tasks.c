@@ -61,7 +61,7 @@ pawl_status pawl__work_sql_tasks(struct work_backend *base,
         ret_tasks[i].known = false;
     }
     return pawl__work_sql_ask(
-        base, WORK_STMT_TASK_LOAD, SQL_ARGS(sql_texts(ids, count)), add_task, &load, reterr);
+        base, SQL_STEP(WORK_STMT_TASK_LOAD, sql_texts(ids, count)), add_task, &load, reterr);
 }
 
 pawl_status pawl__work_sql_task_insert(struct work_backend *base,
@@ -70,8 +70,8 @@ pawl_status pawl__work_sql_task_insert(struct work_backend *base,
                                        pawl_error *reterr)
 {
     return pawl__work_sql_run(base,
-                              WORK_STMT_TASK_INSERT,
-                              SQL_ARGS(sql_text(task->task_id),
+                              SQL_STEP(WORK_STMT_TASK_INSERT,
+                                       sql_text(task->task_id),
                                        sql_optional(task->title),
                                        sql_name(pawl__work_task_status_text(task->status)),
                                        sql_name(task->set_by_user ? "user" : "items"),
@@ -88,8 +88,8 @@ pawl_status pawl__work_sql_task_set(struct work_backend *base,
                                     pawl_error *reterr)
 {
     return pawl__work_sql_run(base,
-                              WORK_STMT_TASK_SET,
-                              SQL_ARGS(sql_text(task_id),
+                              SQL_STEP(WORK_STMT_TASK_SET,
+                                       sql_text(task_id),
                                        sql_name(pawl__work_task_status_text(status)),
                                        sql_name(by_user ? "user" : "items"),
                                        sql_time(now->wall_us)),
@@ -115,14 +115,9 @@ bool pawl__work_sql_task_changes(const struct work_columns *row, pawl_task_statu
 
 /* --- reading --- */
 
-struct task_walk {
-    pawl_task_visit visit;
-    void *context;
-};
-
 static pawl_status show_task(void *context, const struct work_columns *row, pawl_error *reterr)
 {
-    const struct task_walk *walk = context;
+    const struct work_walk *walk = context;
     pawl_task task = task_of(row);
 
     (void)reterr;
@@ -131,7 +126,7 @@ static pawl_status show_task(void *context, const struct work_columns *row, pawl
     task.completed = col_count(row, 9);
     task.failed = col_count(row, 10);
     task.waiting = col_count(row, 11);
-    return pawl__work_go_on(walk->visit(walk->context, &task));
+    return pawl__work_go_on(walk->visit.task(walk->context, &task));
 }
 
 pawl_status pawl__work_sql_task_read(struct work_backend *base,
@@ -140,7 +135,7 @@ pawl_status pawl__work_sql_task_read(struct work_backend *base,
                                      void *context,
                                      pawl_error *reterr)
 {
-    struct task_walk walk = { .visit = visit, .context = context };
+    struct work_walk walk = { .visit.task = visit, .context = context };
     const char *status = query->status == NULL ? "" : pawl__work_task_status_text(*query->status);
     const struct work_value page[] = {
         sql_optional(pawl_view_of(status)),
@@ -150,13 +145,14 @@ pawl_status pawl__work_sql_task_read(struct work_backend *base,
 
     if (query->id.len > 0) {
         return pawl__work_sql_read(
-            base, WORK_STMT_TASK_GET, SQL_ARGS(sql_text(query->id)), show_task, &walk, reterr);
+            base, SQL_STEP(WORK_STMT_TASK_GET, sql_text(query->id)), show_task, &walk, reterr);
     }
-    return pawl__work_sql_read(base,
-                               query->by_id ? WORK_STMT_TASKS_PAGE : WORK_STMT_TASKS,
-                               page,
-                               query->by_id ? COUNT_OF(page) : 1,
-                               show_task,
-                               &walk,
-                               reterr);
+    return pawl__work_sql_read(
+        base,
+        pawl__work_step(query->by_id ? WORK_STMT_TASKS_PAGE : WORK_STMT_TASKS,
+                        page,
+                        query->by_id ? COUNT_OF(page) : 1),
+        show_task,
+        &walk,
+        reterr);
 }

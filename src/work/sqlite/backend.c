@@ -86,6 +86,21 @@ static pawl_status sqlite_free_bytes(struct work_backend *base,
     return pawl__sqlite_free_bytes(reader.db, ret_bytes, reterr);
 }
 
+static pawl_status sqlite_row_exists(struct work_backend *base,
+                                     pawl_view select,
+                                     bool *ret_exists,
+                                     pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *text = pawl__view_dup(select);
+    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
+
+    if (text == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for evidence");
+    }
+    TRY(pawl__sqlite_borrow(&of(base)->pool, &reader, reterr));
+    return pawl__sqlite_row_exists(reader.db, text, WORK_ROW_EXISTS_MS_MAX, ret_exists, reterr);
+}
+
 static void sqlite_close(struct work_backend *base)
 {
     struct work_sqlite *backend = of(base);
@@ -99,7 +114,7 @@ static void sqlite_close(struct work_backend *base)
 #define SQLITE_STORE_OPS                                                                     \
     .close = sqlite_close, .begin = sqlite_begin, .commit = sqlite_commit,                   \
     .rollback = sqlite_rollback, .read_now = sqlite_read_now, .give_back = sqlite_give_back, \
-    .free_bytes = sqlite_free_bytes
+    .free_bytes = sqlite_free_bytes, .row_exists = sqlite_row_exists
 
 static const struct work_store_ops sqlite_store = {
     SQLITE_STORE_OPS,
@@ -115,22 +130,13 @@ static const struct work_store_ops memory_store = { SQLITE_STORE_OPS, .name = "m
 
 #define CLOCK_SLACK_US US_PER_S /* what the wall clock may drift before it is worth a write */
 
-static pawl_status read_lowest(void *context, const struct work_columns *row, pawl_error *reterr)
-{
-    int64_t *lowest_us = context;
-
-    (void)reterr;
-    *lowest_us = col_int(row, 0);
-    return PAWL_OK;
-}
-
 static pawl_status read_clock(struct work_sqlite *backend, int64_t *ret_lowest_us)
 {
     *ret_lowest_us = WORK_AGE_UNKNOWN;
     return pawl__work_sqlite_run(backend->writer,
                                  WORK_SQL_CLOCK,
                                  SQL_ARGS(sql_name(backend->sql.boot_id)),
-                                 read_lowest,
+                                 pawl__work_sql_read_int,
                                  ret_lowest_us,
                                  NULL);
 }

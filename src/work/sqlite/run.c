@@ -12,48 +12,37 @@ static struct pawl__sqlite_stmt *stmt_of(const struct work_columns *row)
     return *(struct pawl__sqlite_stmt *const *)row->result;
 }
 
-static pawl_view get_text(const struct work_columns *row, size_t column)
-{
-    return pawl__sqlite_text(stmt_of(row), (int)column);
-}
-
-static int64_t get_number(const struct work_columns *row, size_t column)
-{
-    return pawl__sqlite_i64(stmt_of(row), (int)column);
-}
-
-static bool get_boolean(const struct work_columns *row, size_t column)
-{
-    return pawl__sqlite_i64(stmt_of(row), (int)column) != 0;
-}
-
-static double get_real(const struct work_columns *row, size_t column)
-{
-    return pawl__sqlite_double(stmt_of(row), (int)column);
-}
-
 /* Text that is no time reads as 0, as NULL does. */
-static int64_t get_time(const struct work_columns *row, size_t column)
+static int64_t time_of(pawl_view text)
 {
     int64_t wall_us = 0;
-    pawl_view text = get_text(row, column);
 
     return text.len > 0 && pawl__time_parse(text, &wall_us, NULL) == PAWL_OK ? wall_us : 0;
 }
 
-static bool get_is_null(const struct work_columns *row, size_t column)
+static union work_cell sqlite_cell(const struct work_columns *row,
+                                   size_t column,
+                                   enum work_cell_kind kind)
 {
-    return pawl__sqlite_is_null(stmt_of(row), (int)column);
-}
+    struct pawl__sqlite_stmt *stmt = stmt_of(row);
+    int at = (int)column;
 
-static const struct work_column_ops columns = {
-    .text = get_text,
-    .number = get_number,
-    .boolean = get_boolean,
-    .real = get_real,
-    .time = get_time,
-    .is_null = get_is_null,
-};
+    switch (kind) {
+    case WORK_CELL_TEXT:
+        return (union work_cell){ .text = pawl__sqlite_text(stmt, at) };
+    case WORK_CELL_INT:
+        return (union work_cell){ .number = pawl__sqlite_i64(stmt, at) };
+    case WORK_CELL_BOOL:
+        return (union work_cell){ .truth = pawl__sqlite_i64(stmt, at) != 0 };
+    case WORK_CELL_REAL:
+        return (union work_cell){ .real = pawl__sqlite_double(stmt, at) };
+    case WORK_CELL_TIME:
+        return (union work_cell){ .number = time_of(pawl__sqlite_text(stmt, at)) };
+    case WORK_CELL_IS_NULL:
+        break;
+    }
+    return (union work_cell){ .truth = pawl__sqlite_is_null(stmt, at) };
+}
 
 static int64_t sqlite_deadline(const struct work_sql_backend *sql,
                                const struct work_now *now,
@@ -127,26 +116,21 @@ static size_t count_runs(const struct work_value *values, size_t count)
 
 /* --- statements --- */
 
-struct run {
-    struct pawl__sqlite *db;
-    size_t statement;
-    const struct work_value *values;
-    size_t value_count;
-    work_on_row *on_row;
-    void *context;
-    bool stopped; /* on_row wants no more */
-};
-
-static pawl_status run_once(struct run *run, size_t element, pawl_error *reterr)
+/* *ret_stopped: on_row wants no more rows. */
+static pawl_status run_once(struct pawl__sqlite *db,
+                            size_t statement,
+                            const struct work_step *step,
+                            size_t element,
+                            bool *ret_stopped,
+                            pawl_error *reterr)
 {
     struct times times = { .used = 0 };
-    AUTO(pawl__sqlite_reset)
-    struct pawl__sqlite_stmt stmt = pawl__sqlite_use(run->db, run->statement);
+    AUTO(pawl__sqlite_reset) struct pawl__sqlite_stmt stmt = pawl__sqlite_use(db, statement);
     struct pawl__sqlite_stmt *const in_use = &stmt;
-    const struct work_columns row = { .ops = &columns, .result = &in_use };
+    const struct work_columns row = { .cell = sqlite_cell, .result = &in_use };
 
-    for (size_t i = 0; i < run->value_count; i++) {
-        bind(&stmt, (int)i + 1, &run->values[i], element, &times);
+    for (size_t i = 0; i < step->value_count; i++) {
+        bind(&stmt, (int)i + 1, &step->values[i], element, &times);
     }
     for (;;) {
         bool more = false;
@@ -155,12 +139,11 @@ static pawl_status run_once(struct run *run, size_t element, pawl_error *reterr)
             return PAWL_OK;
         }
         pawl_status status =
-            run->on_row == NULL ? PAWL_OK : run->on_row(run->context, &row, reterr);
-        if (status == PAWL_CANCELLED) {
-            run->stopped = true;
-            return PAWL_OK;
+            step->on_row == NULL ? PAWL_OK : step->on_row(step->context, &row, reterr);
+        *ret_stopped = status == PAWL_CANCELLED;
+        if (status != PAWL_OK) {
+            return *ret_stopped ? PAWL_OK : status;
         }
-        TRY(status);
     }
 }
 
@@ -169,12 +152,11 @@ static pawl_status run_step(struct pawl__sqlite *db,
                             const struct work_step *step,
                             pawl_error *reterr)
 {
-    struct run run = { db,           statement,     step->values, step->value_count,
-                       step->on_row, step->context, false };
     size_t runs = count_runs(step->values, step->value_count);
+    bool stopped = false;
 
-    for (size_t i = 0; i < runs && !run.stopped; i++) {
-        TRY(run_once(&run, i, reterr));
+    for (size_t i = 0; i < runs && !stopped; i++) {
+        TRY(run_once(db, statement, step, i, &stopped, reterr));
         if (step->changed != NULL) {
             *step->changed += (uint64_t)pawl__sqlite_changes(db);
         }
@@ -236,26 +218,9 @@ static pawl_status sqlite_read(struct work_sql_backend *sql,
     return status;
 }
 
-static pawl_status sqlite_row_exists(struct work_sql_backend *sql,
-                                     pawl_view select,
-                                     int64_t ms_max,
-                                     bool *ret_exists,
-                                     pawl_error *reterr)
-{
-    AUTO(pawl__text_free) char *text = pawl__view_dup(select);
-    AUTO(pawl__sqlite_return) struct pawl__sqlite_borrowed reader = { NULL, NULL };
-
-    if (text == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for evidence");
-    }
-    TRY(pawl__sqlite_borrow(&pawl__work_sqlite_of(&sql->base)->pool, &reader, reterr));
-    return pawl__sqlite_row_exists(reader.db, text, ms_max, ret_exists, reterr);
-}
-
 const struct work_sql_ops pawl__work_sqlite_sql = {
     .run = sqlite_run,
     .read = sqlite_read,
     .deadline = sqlite_deadline,
     .load_tries = 1, /* nobody else moves an item while the write lock is held */
-    .row_exists = sqlite_row_exists,
 };

@@ -28,8 +28,7 @@ pawl_status pawl__work_sqlite_derive(struct work_backend *base,
     for (size_t i = 0; i < count; i++) {
         struct derivation derivation = { .changes = false };
         TRY(pawl__work_sql_ask(base,
-                               WORK_STMT_TASK_FACTS,
-                               SQL_ARGS(sql_text(task_ids[i])),
+                               SQL_STEP(WORK_STMT_TASK_FACTS, sql_text(task_ids[i])),
                                decide,
                                &derivation,
                                reterr));
@@ -52,8 +51,7 @@ pawl_status pawl__work_sqlite_settle(struct work_backend *base,
     struct work_ids found = { .arena = &arena, .ids = ids, .room = MIN(count, COUNT_OF(ids)) };
 
     TRY(pawl__work_sql_ask(base,
-                           WORK_STMT_TASKS_UNSETTLED,
-                           SQL_ARGS(sql_int((int64_t)found.room)),
+                           SQL_STEP(WORK_STMT_TASKS_UNSETTLED, sql_int((int64_t)found.room)),
                            pawl__work_sql_add_id,
                            &found,
                            reterr));
