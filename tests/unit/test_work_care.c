@@ -524,6 +524,8 @@ static void test_statistics_are_metrics(void **state)
     const char *const before[] = { "\npawl_work_items{work_type=\"type\",status=\"pending\"} 1\n",
                                    "\npawl_work_active_leases 0\n",
                                    "\npawl_work_checkpoints 1\n",
+                                   "\npawl_commit_calls_total{store=\"work\"} ",
+                                   "\npawl_commit_waiting{store=\"work\"} 0\n",
                                    "\npawl_work_task_checkpoints{task_id=\"t\"} 1\n",
                                    "\npawl_work_idempotency_keys{status=\"completed\"} 1\n",
                                    NULL };

@@ -3,6 +3,8 @@
 #include "base/core/argument.h"
 #include "base/core/buf.h"
 #include "base/core/error.h"
+#include "engine/metrics.h"
+#include "work/core/internal.h"
 #include "work/items/item.h"
 
 /* Types and tasks are users' names: those beyond this many are not shown. */
@@ -112,6 +114,7 @@ pawl_status pawl_work_get_metrics(pawl_work *work,
     for (size_t i = 0; i < METRIC_COUNT; i++) {
         TRY(pawl__metrics_register(registry, &defs[i], &metrics.by_id[i], reterr));
     }
+    TRY(pawl__commit_metrics_add(work->engine.commit, "work", registry, reterr));
     TRY(pawl_work_get_stats(work, &stats, reterr));
     set_stats(&metrics, &stats);
     TRY(pawl_work_type_stats(work, set_type, &metrics, reterr));
