@@ -1,8 +1,8 @@
-/* <pawl/work.h>: jobs that go on where they died.
+/* <pawl/work.h>: jobs that resume where they stopped.
  *
- * A task owns work items. Workers lease items, and every lease carries a fencing token: whoever comes
- * back too late is told LEASE_LOST and changes nothing. Checkpoints record how far a task came.
- * Idempotency keys keep a side effect from happening twice.
+ * A task owns work items. Workers lease items, and every lease carries a fencing token: a worker that comes
+ * back too late gets LEASE_LOST and changes nothing. Checkpoints record how far a task came. Idempotency keys
+ * keep a side effect from happening twice.
  *
  * The same program runs on three stores, chosen by location:
  *
@@ -10,7 +10,7 @@
  *                                own, gone when it is closed
  *   data/work.sqlite             SQLite, any number of processes of one machine; also sqlite:...
  *   postgres://user@host/db      PostgreSQL, any number of machines; in the schema `pawl`.
- *                                ?connections=N: so many at the most; 8
+ *                                ?connections=N: the most it opens; 8
  *
  * Time. On SQLite leases, delays and backoffs run on the machine's boot clock, on PostgreSQL on the
  * server's. A step of the wall clock changes neither, nor the order of claims, the TTL of a key or what
@@ -18,16 +18,16 @@
  * microseconds since 1970, for reading.
  *
  * Threads: a pawl_work may be used by any number of threads at once; calls that wait at the same time
- * share one transaction and one fsync. What a call hands out belongs to the caller alone.
+ * share one transaction and one fsync. Only the caller uses what a call returns to it.
  *
- * Arguments: a NULL where something is needed, a view of bytes at NULL or a number that stands for nothing
- * is INVALID, and the message names it. Visitors run on the caller's thread and may call anything but
+ * Arguments: NULL for a required argument, a view of bytes at NULL or a number that is no value of its enum is
+ * INVALID, and the message names it. Visitors run on the caller's thread and may call anything except
  * pawl_work_close.
  *
  * Unknown outcome: after TIMEOUT, UNAVAILABLE and IO a call may or may not have happened. submit and
- * the calls with a token may be repeated: the same complete, fail or release by the token that did it
- * is answered as the first was. With another output or message it is LEASE_LOST, as is any other
- * call of that token. */
+ * the calls with a token may be repeated: the same complete, fail or release by the same token returns what
+ * the first one did. With another output or message it is LEASE_LOST, as is any other call with that
+ * token. */
 #ifndef PAWL_WORK_H
 #define PAWL_WORK_H
 
@@ -55,8 +55,8 @@ typedef struct pawl_work_options {
     uint32_t lease_ms;       /* of a claim or heartbeat that names none; 5 minutes */
     uint32_t retry_first_ms; /* backoff before the first retry; 1 second ... */
     uint32_t retry_max_ms;   /* ... doubling up to 5 minutes, with jitter */
-    bool must_exist;         /* do not create; NOT_FOUND when there is none */
-    uint32_t claim_ahead;    /* items that a claim may lease on top, up to 1000; 0. See below */
+    bool must_exist;         /* do not create; NOT_FOUND when it does not exist */
+    uint32_t claim_ahead;    /* items that a claim may prefetch, up to 1000; 0. See below */
     uint32_t stale_ms;       /* a lease without a heartbeat for longer is stale; 2 minutes */
     uint32_t answer_ms_max;  /* a PostgreSQL server silent for longer has stalled; 10,000 */
 } pawl_work_options;
@@ -66,27 +66,27 @@ typedef struct pawl_work_options {
         sizeof(pawl_work_options), 1U << 20, 5000, 300000, 1000, 300000, false, 0, 120000, 10000, \
     }
 
-/* claim_ahead is for many small items: a claim leases more than it asks for, as far as the holder used
- * that up lately, and the next claims of this holder for the same things get them without the store.
- * What nobody wanted within a second, or an eighth of the lease, is given back without counting a
- * retry; so much of a lease may be over when an item is handed out. An item that comes in meanwhile
- * waits, whatever its priority; NOT_FOUND does not mean that others have nothing ahead; `attempts` and
- * the history count what was leased and given back. A crash costs what was ahead a retry, as it costs
- * what was running one. */
+/* claim_ahead is for many small items: a claim prefetches more items than it asks for, as many as the holder
+ * recently used, and the holder's next claims for the same types and task get them without asking the store.
+ * Items not claimed within a second, or an eighth of the lease, are released without counting a retry; a lease
+ * may be that old when its item is handed out. A new item waits until the prefetched ones are done, whatever
+ * its priority. NOT_FOUND does not mean that no other holder has prefetched items. `attempts` and the history
+ * also count items that were prefetched and released. A crash costs each prefetched item a retry, as it costs
+ * a running one. */
 
 /* Opens the store at `location`, creating or migrating it. NULL takes DATABASE_URL from the
- * environment. `options` may be NULL. UNSUPPORTED: made by a newer pawl. INVALID: something else, or
- * an option is out of its range, named. */
+ * environment. `options` may be NULL. UNSUPPORTED: made by a newer pawl. INVALID: no work store,
+ * or an option is out of its range; the message names it. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_open(const char *location,
                                                   const pawl_work_options *options,
                                                   pawl_work **ret_work,
                                                   pawl_error *reterr);
 
-/* Ends it in bounded time: 10 seconds when the store hangs, of which the last 5 go by after a
- * pawl_work_interrupt of its own. Calls that write or wait and are under way
- * finish or fail first, a waiting claim is CANCELLED; nobody may be reading, and no call may start once
- * this one has. Leases stay as they are, but for those ahead (claim_ahead). NULL is fine. From inside a
- * visitor or an answer of this handle it does nothing: close it afterwards. */
+/* Closes it in bounded time: 10 seconds when the store hangs, interrupting it (pawl_work_interrupt) after 5.
+ * Calls under way that write or wait finish or fail first, and a waiting claim is CANCELLED. No thread may be
+ * reading, and no call may start once this one has. Leases stay as they are, except those of prefetched items
+ * (claim_ahead). NULL is fine. From inside a visitor or an answer of this handle it does nothing: close it
+ * afterwards. */
 PAWL_API void pawl_work_close(pawl_work *work);
 
 /* --- Tasks ------------------------------------------------------------------------------------ */
@@ -107,12 +107,12 @@ typedef struct pawl_task {
     int64_t created_at_us;
     int64_t updated_at_us;
     pawl_view metadata; /* a JSON object; empty: none */
-    /* Its items, when a call says that it counts them. */
+    /* Counts of its items, from calls that say so. */
     uint64_t waiting, pending, in_progress, completed, failed;
 } pawl_task;
 
-/* Makes a task. To make: task_id (empty: a new UUIDv7), title, metadata. The same task again is no
- * error; another title or metadata under its id is a CONFLICT. `ret_id` has
+/* Creates a task from task_id (empty: a new UUIDv7), title and metadata. The same task again is no error;
+ * another title or metadata under its id is a CONFLICT. `ret_id` has
  * PAWL_WORK_NAME_BYTES_MAX + 1 bytes, or is NULL. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_task_create(pawl_work *work,
                                                     const pawl_task *task,
@@ -137,7 +137,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_task_list(pawl_work *work,
                                                   pawl_error *reterr);
 
 /* The same in order of their ids, from `from_id` on (empty: the first), `limit` at the most (0: all). A
- * page of a long list costs what is in it: the next one begins at the id behind its last. */
+ * page of a long list costs what is in it: the next one begins after the last id of this one. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_task_page(pawl_work *work,
                                                   const pawl_task_status *status,
                                                   pawl_view from_id,
@@ -146,15 +146,15 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_task_page(pawl_work *work,
                                                   void *context,
                                                   pawl_error *reterr);
 
-/* Sets the status by the user's wish; from then on it is not derived from the items. CANCELLED is
- * pawl_task_cancel's. */
+/* Sets the status by hand; from then on it is not derived from the items. To cancel, call
+ * pawl_task_cancel. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_task_set_status(pawl_work *work,
                                                         pawl_view task_id,
                                                         pawl_task_status status,
                                                         pawl_error *reterr);
 
-/* Ends a task for good: items that are not ended fail with "cancelled", whoever runs one is told
- * LEASE_LOST at its next call, and nothing more can be submitted to it. Cancelling again is fine;
+/* Ends a task for good: items that have not ended fail with "cancelled", their holders get LEASE_LOST from
+ * their next call, and nothing more can be submitted to it. Cancelling again is fine;
  * CONFLICT when it has succeeded or failed already. `ret_items` (how many it failed) may be NULL. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_task_cancel(pawl_work *work,
                                                     pawl_view task_id,
@@ -208,7 +208,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_submit(pawl_work *work,
                                                     pawl_submit_result *ret_results,
                                                     pawl_error *reterr);
 
-/* One item as it is stored; also what a claim hands out. */
+/* One item as it is stored, and as a claim returns it. */
 typedef struct pawl_item {
     pawl_view work_item_id;
     pawl_view task_id;
@@ -224,7 +224,7 @@ typedef struct pawl_item {
     pawl_view output_data;
     pawl_view error_message;
     int64_t created_at_us;
-    int64_t started_at_us; /* 0: not yet; so with all below */
+    int64_t started_at_us; /* 0: not yet; as all below */
     int64_t completed_at_us;
     int64_t updated_at_us;
     int64_t lease_acquired_at_us;
@@ -256,23 +256,23 @@ typedef struct pawl_claimed {
 } pawl_claimed;
 
 /* Leases up to count_max items, by priority, then in the order of submission. NOT_FOUND: none until wait_ms passed;
- * new and freed items, also of other processes, end the wait. Ended with pawl_claimed_free. */
+ * new and released items, also of other processes, end the wait. Ended with pawl_claimed_free. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_claim(pawl_work *work,
                                                    const pawl_claim *claim,
                                                    pawl_claimed **ret_claimed,
                                                    pawl_error *reterr);
 PAWL_API void pawl_claimed_free(pawl_claimed *claimed);
 
-/* Ends every wait in pawl_work_claim with CANCELLED, now and for ever. From any thread or signal
+/* Ends every wait in pawl_work_claim with CANCELLED, now and in future. From any thread or signal
  * handler. */
 PAWL_API void pawl_work_cancel_waits(pawl_work *work);
 
-/* For a store that does not answer: every call under way and every later one ends with CANCELLED, now
- * and for ever, within about two seconds, whatever the store does; only pawl_work_close is left. What
- * was being written is stored or is not. From any thread or signal handler. NULL is fine. */
+/* For a store that does not answer: every call under way and every later one ends with CANCELLED
+ * within about two seconds, whatever the store does. Only pawl_work_close may follow. A write under way may or
+ * may not be stored. From any thread or signal handler. NULL is fine. */
 PAWL_API void pawl_work_interrupt(pawl_work *work);
 
-/* What a worker shows to prove that an item is its own. */
+/* Proves that a worker holds an item. */
 typedef struct pawl_lease {
     pawl_view work_item_id;
     uint64_t token;
@@ -295,17 +295,17 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_complete(pawl_work *work,
                                                       pawl_view output_data,
                                                       pawl_error *reterr);
 
-/* What became of a call that nobody waited for: the status and message that it would have returned. It
- * runs on a thread of the handle: be quick. pawl_work_complete_async may be called again, and reading is
- * fine; a call on this handle that writes or waits is WRONG_THREAD. */
+/* Gets the outcome of an asynchronous call: the status and message that it would have returned. Called on a
+ * thread of the handle: return quickly. It may read and call pawl_work_complete_async; any other call on this
+ * handle that writes or waits is WRONG_THREAD. */
 typedef void (*pawl_work_answer)(void *context, const pawl_error *outcome);
 
-/* pawl_work_complete without waiting for it: the worker takes up its next item, and many ends share
- * one transaction. PAWL_OK: `answer` is called exactly once, when the end is durable or refused; until
- * then the item may be run again, as after a crash. pawl_work_close waits for that, and answers on its
- * own thread what it cannot wait for; only what a store that hangs has in its hands then is answered
- * later, if ever. Anything else is wrong in the call, or BUSY: 32,768 calls or 64 MiB wait; then it is
- * not called. What is given is copied. */
+/* pawl_work_complete without waiting: the worker starts its next item, and many completions share one
+ * transaction. PAWL_OK: `answer` is called exactly once, when the completion is durable or refused; until then
+ * the item may run again, as after a crash. pawl_work_close waits for the answers, and calls those that it cannot
+ * wait for on its own thread; only calls that a hanging store is carrying out are answered later, if ever. Any
+ * other status: the call is wrong, or BUSY (32,768 calls or 64 MiB wait), and `answer` is not called. Arguments
+ * are copied. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_complete_async(pawl_work *work,
                                                             const pawl_lease *lease,
                                                             pawl_view output_data,
@@ -313,10 +313,9 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_complete_async(pawl_work *work,
                                                             void *context,
                                                             pawl_error *reterr);
 
-/* pawl_work_complete, and in the same transaction pawl_work_claim: a worker that has ended one item
- * gets the next with the answer, for one commit instead of two (with claim_ahead the next one is at
- * hand as a rule, and the claim is one by itself). Nothing is claimed when the item
- * could not be completed. PAWL_OK with *ret_claimed NULL: completed, and there was nothing to claim
+/* pawl_work_complete and pawl_work_claim in one transaction: a worker that completes an item gets the next one
+ * with the answer, for one commit instead of two. (With claim_ahead the next item is usually prefetched, and the
+ * claim is a call of its own.) Nothing is claimed when the item could not be completed. PAWL_OK with *ret_claimed NULL: completed, and there was nothing to claim
  * until claim->wait_ms passed. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_complete_and_claim(pawl_work *work,
                                                                 const pawl_lease *lease,
@@ -335,12 +334,12 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_fail(pawl_work *work,
                                                   pawl_item_status *ret_status,
                                                   pawl_error *reterr);
 
-/* Gives the item back at once, without counting a retry. */
+/* Makes the item pending again at once, without counting a retry. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_release(pawl_work *work,
                                                      const pawl_lease *lease,
                                                      pawl_error *reterr);
 
-/* Fails one item that has not ended, with "cancelled", whoever runs it. CONFLICT: it has ended. */
+/* Fails one item that has not ended, with "cancelled", even if it is leased. CONFLICT: it has ended. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_cancel(pawl_work *work,
                                                     pawl_view work_item_id,
                                                     pawl_error *reterr);
@@ -411,13 +410,13 @@ typedef struct pawl_sweep_report {
     uint64_t retried; /* ... whose item is pending again */
     uint64_t failed;  /* ... or has no retry left */
     uint64_t due;     /* waiting items that became pending */
-    uint64_t settled; /* tasks whose status was brought up to date */
+    uint64_t settled; /* tasks whose status was updated */
 } pawl_sweep_report;
 
-/* Takes back every lease that ran out: the item is expired, then pending or failed, with an
- * error_boundary checkpoint, in one transaction; a heartbeat that came in time always wins. Moves
- * what has become due. Claims do the latter by themselves. Does what foreign SQL left undone: items
- * that it left expired, items that come after one that it ended, tasks of such. */
+/* Takes back every expired lease: the item becomes expired, then pending or failed, with an error_boundary
+ * checkpoint, in one transaction; a heartbeat that came in time always wins. Makes due items pending, as claims
+ * do. Completes what foreign SQL left undone: items that it left expired, dependents of items that it ended, and
+ * the status of their tasks. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_sweep(pawl_work *work,
                                                    pawl_sweep_report *ret_report,
                                                    pawl_error *reterr);
@@ -466,15 +465,15 @@ typedef struct pawl_checkpoint {
     pawl_view snapshot_data; /* a JSON value */
     pawl_view metadata;      /* a JSON value; empty: none */
     int64_t created_at_us;
-    bool verified; /* its evidence held when it was last looked at; true without evidence */
+    bool verified; /* its evidence held when it was last checked; true without evidence */
     size_t evidence_count;
     const pawl_evidence *evidence;
 } pawl_checkpoint;
 
 /* Adds a checkpoint. With a `lease` (NULL: none) it belongs to that item, and a lost lease is refused
- * as above. The evidence is verified first; what does not hold is INVALID, and names it. The same
- * checkpoint_id again with the same content is a duplicate and gives its number; with other content
- * it is a CONFLICT. `ret_sequence` and `ret_id` (as in pawl_task_create) may be NULL. */
+ * as above. The evidence is verified first: INVALID names the piece that does not hold. The same
+ * checkpoint_id again with the same content is a duplicate and returns its number; with other content it is a
+ * CONFLICT. `ret_sequence` and `ret_id` (as in pawl_task_create) may be NULL. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_add(pawl_work *work,
                                                        const pawl_checkpoint *checkpoint,
                                                        const pawl_lease *lease,
@@ -529,8 +528,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_diff(const pawl_checkpoint *f
                                                         void *context,
                                                         pawl_error *reterr);
 
-/* Looks at the evidence again and records what it found. `ret_verified` false: `ret_what` (512 bytes;
- * may be NULL) names the first that does not hold. */
+/* Checks the evidence again and records the result. `ret_verified` false: `ret_what` (512 bytes; may be NULL)
+ * names the first piece that does not hold. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_verify(pawl_work *work,
                                                           pawl_view checkpoint_id,
                                                           bool *ret_verified,
@@ -547,10 +546,10 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_request_hash(pawl_view request,
                                                      pawl_error *reterr);
 
 typedef enum pawl_idem_answer {
-    PAWL_IDEM_NEW,       /* do it: the key is yours until the lease runs out */
-    PAWL_IDEM_IN_FLIGHT, /* somebody is at it; `owner` and `expires_at_us` say who and until when */
-    PAWL_IDEM_DONE,      /* it was done; `response` is what came of it */
-    PAWL_IDEM_FAILED,    /* it failed for good; `response` says how */
+    PAWL_IDEM_NEW,           /* do it: the key is yours until the lease runs out */
+    PAWL_IDEM_IN_FLIGHT,     /* another caller does it: `owner`, until `lease_expires_at_us` */
+    PAWL_IDEM_DONE,          /* it was done; `response` is its result */
+    PAWL_IDEM_FAILED,        /* it failed for good; `response` says how */
     PAWL_IDEM_HASH_CONFLICT, /* the key stands for another request */
     PAWL_IDEM_IN_DOUBT       /* its owner's lease ran out: it may have happened. See `take_over` */
 } pawl_idem_answer;
@@ -559,7 +558,7 @@ typedef struct pawl_idem_request {
     size_t size;
     pawl_view key;
     pawl_view request_hash; /* sha256:<64 hex digits> */
-    pawl_view owner;        /* who, for others to read; empty: none */
+    pawl_view owner;        /* a name for people; empty: none */
     pawl_view task_id;      /* optional links */
     pawl_view work_item_id;
     uint32_t lease_ms; /* 0: that of the options */
@@ -575,9 +574,9 @@ typedef struct pawl_idem_request {
 
 typedef struct pawl_idem {
     pawl_idem_answer answer;
-    uint64_t owner_token; /* NEW: to be shown at complete and fail */
+    uint64_t owner_token; /* NEW: for complete, fail and release */
     pawl_view owner;
-    pawl_view request_hash; /* what is stored */
+    pawl_view request_hash; /* of the stored request */
     pawl_view response;     /* DONE, FAILED: JSON, "null" included */
     int64_t created_at_us;
     int64_t completed_at_us; /* 0: not yet */
@@ -601,14 +600,13 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_idem_complete(
 PAWL_API PAWL_MUST_USE pawl_status pawl_idem_fail(
     pawl_work *work, pawl_view key, uint64_t owner_token, pawl_view response, pawl_error *reterr);
 
-/* Gives a key up whose work did not happen: the next begin is NEW, for any request. Giving up again is
- * fine. */
+/* Releases a key whose work did not happen: the next begin is NEW, for any request. Releasing again is fine. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_idem_release(pawl_work *work,
                                                      pawl_view key,
                                                      uint64_t owner_token,
                                                      pawl_error *reterr);
 
-/* What is stored, changing nothing: never NEW or HASH_CONFLICT. NOT_FOUND. */
+/* Reads a key: never NEW or HASH_CONFLICT. NOT_FOUND. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_idem_get(pawl_work *work,
                                                  pawl_view key,
                                                  pawl_idem **ret_idem,
@@ -619,7 +617,7 @@ PAWL_API void pawl_idem_free(pawl_idem *idem);
  * function; NULL is null) completes the key; INVALID, CONFLICT and FAILED fail it for good with the
  * error's message. TIMEOUT, UNAVAILABLE and IO say that it may have happened: the key stays, and is
  * in doubt once its lease runs out. Any other status (BUSY, CANCELLED, ...) says that it did not, and
- * gives the key up, so that a repetition does it again. */
+ * releases the key, so that a repetition does it again. */
 typedef pawl_status (*pawl_idem_work)(void *context, char **ret_response, pawl_error *reterr);
 
 /* Runs `fn` unless it was done: begin, fn, complete. DONE: the stored response in *ret_response.
@@ -647,12 +645,12 @@ typedef struct pawl_recovery {
     size_t key_count; /* cached answers of the task's idempotency keys */
     const pawl_view *keys;
     const pawl_view *responses;
-    /* There are more items or keys than `list_max` or `bytes_max` let in; `task` has the counts of
+    /* There are more items or keys than `list_max` or `bytes_max` allow; `task` has the counts of
      * items. */
     bool more;
 } pawl_recovery;
 
-/* Where a task goes on: verifies checkpoints from the newest on until one holds. Ended with
+/* Where a task resumes: verifies checkpoints from the newest on until one holds. Freed with
  * pawl_recovery_free. NOT_FOUND: no such task. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_recover(pawl_work *work,
                                                      pawl_view task_id,
@@ -661,10 +659,9 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_work_recover(pawl_work *work,
 
 typedef struct pawl_recover_options {
     size_t size;
-    /* Evidence is not looked at, which would run commands and read files: what was found the last time
-     * counts. */
+    /* Uses the recorded results instead of checking evidence, which runs commands and reads files. */
     bool as_recorded;
-    uint32_t list_max; /* items, and keys, at the most; 0: all of them */
+    uint32_t list_max; /* most items, and most keys; 0: all of them */
     size_t bytes_max;  /* of the texts of items, and of keys, about; 0: no limit */
 } pawl_recover_options;
 
@@ -673,7 +670,7 @@ typedef struct pawl_recover_options {
         sizeof(pawl_recover_options), false, 0, 0, \
     }
 
-/* The same for somebody who only wants to see. `options` may be NULL. */
+/* The same with options, which may be NULL. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_recover_with(pawl_work *work,
                                                           pawl_view task_id,
                                                           const pawl_recover_options *options,
@@ -683,9 +680,9 @@ PAWL_API void pawl_recovery_free(pawl_recovery *recovery);
 
 /* --- As JSON ---------------------------------------------------------------------------------- */
 
-/* What `pawl work` prints with --json, and what a node answers: one object on one line, *ret_json from
- * malloc, NUL-terminated, for the caller to free(); `ret_len` may be NULL. Times are RFC 3339, what is
- * missing is null. INVALID: there is nothing to show. */
+/* One JSON object on one line, as `pawl work --json` prints it and a node answers. *ret_json is from malloc,
+ * NUL-terminated, for the caller to free(); `ret_len` may be NULL. Times are RFC 3339, missing values are null.
+ * INVALID: a pointer is NULL. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_item_to_json(const pawl_item *item,
                                                      char **ret_json,
                                                      size_t *ret_len,
@@ -706,8 +703,8 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_recovery_to_json(const pawl_recovery *re
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_show_json(
     pawl_work *work, pawl_view work_item_id, char **ret_json, size_t *ret_len, pawl_error *reterr);
 
-/* "pending", "in_progress", ...; "iteration_end", ...; "unknown" for a number that stands for nothing.
- * Parsing is INVALID, with the names that there are. */
+/* "pending", "in_progress", ...; "iteration_end", ...; "unknown" for any other number.
+ * Parsing another name is INVALID, and the message lists the names. */
 PAWL_API const char *pawl_item_status_name(pawl_item_status status);
 PAWL_API const char *pawl_task_status_name(pawl_task_status status);
 PAWL_API const char *pawl_checkpoint_type_name(pawl_checkpoint_type type);
@@ -726,7 +723,7 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_checkpoint_type_parse(pawl_view name,
 typedef struct pawl_schedule {
     pawl_view schedule_id;
     pawl_view cron; /* five fields (minute hour day month weekday), or @hourly, @daily, ...; UTC */
-    pawl_view task_id; /* empty: every slot makes a task of its own, with the id of its item */
+    pawl_view task_id; /* empty: each slot creates its own task, with the id of its item */
     pawl_view work_type;
     pawl_view input_data;
     int32_t priority;
@@ -753,15 +750,15 @@ PAWL_API PAWL_MUST_USE pawl_status pawl_schedule_list(pawl_work *work,
                                                       void *context,
                                                       pawl_error *reterr);
 
-/* Submits the item of every slot that is due. Of slots missed while nobody fired only the newest is
- * submitted. A wall clock that is set back fires nothing twice, and what was skipped while it was
- * ahead when its time comes. A schedule that cannot fire (its task was cancelled) keeps no other from
- * it: the first such error is returned when all others have fired. `ret_fired` may be NULL. */
+/* Submits the item of every slot that is due. Only the latest missed slot is caught up. After the wall clock is
+ * set back no slot fires twice, and slots that were skipped while it was ahead fire at their time. A schedule
+ * that cannot fire (its task was cancelled) does not stop the others: its error, the first one, is returned after
+ * all others have fired. `ret_fired` may be NULL. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_schedule_fire(pawl_work *work,
                                                       uint64_t *ret_fired,
                                                       pawl_error *reterr);
 
-/* --- Looking after it ------------------------------------------------------------------------- */
+/* --- Maintenance ------------------------------------------------------------------------------ */
 
 typedef struct pawl_work_stats {
     uint64_t waiting, pending, in_progress, completed, failed;
@@ -838,8 +835,8 @@ typedef struct pawl_retention_report {
     uint64_t bytes_freed; /* given back to the file system; 0 on PostgreSQL */
 } pawl_retention_report;
 
-/* Removes what is old in small transactions, so that workers never wait, and gives the space back.
- * `retention` may be NULL. In a dry run bytes_freed is what is free already. */
+/* Removes old items, checkpoints and keys in small transactions, so that workers never wait, and returns the space
+ * to the file system. `retention` may be NULL. In a dry run bytes_freed is the space that is free already. */
 PAWL_API PAWL_MUST_USE pawl_status pawl_work_retention(pawl_work *work,
                                                        const pawl_retention *retention,
                                                        pawl_retention_report *ret_report,

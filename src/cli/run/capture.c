@@ -42,7 +42,7 @@ static int open_nameless(void)
     return fd;
 }
 
-/* False: what could not be written is dropped, and so is all that comes behind it. */
+/* False: bytes that could not be written are dropped, and so is everything after them. */
 static bool store(struct runner_capture *capture, pawl_view bytes)
 {
     while (bytes.len > 0) {
@@ -186,7 +186,7 @@ static void add_json_text(struct pawl__buf *json, pawl_view text)
     pawl__buf_add_char(json, '"');
 }
 
-/* A cut may stand inside a character: its other bytes are no text. */
+/* The cut may be inside a character, whose remaining bytes are no text. */
 static void skip_half(pawl_view *text)
 {
     pawl_view taken;

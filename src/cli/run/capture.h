@@ -1,4 +1,4 @@
-/* What a command writes: all of it, for whoever reads our output, and its end, for the store.
+/* The output of a command: all of it for our own output, and its end for the store.
  *
  * The first bytes stay in memory, the rest goes to a file: the log, if there is one, or a temporary
  * one without a name. When that cannot be written (no space) the rest is dropped, counted and said.
@@ -50,7 +50,7 @@ PAWL_MUST_USE pawl_status pawl__cli_capture_copy_part(const struct runner_captur
                                                       pawl_error *reterr);
 
 /* The last bytes, at most RUNNER_KEPT_BYTES of them, as a JSON string: what is no text is U+FFFD.
- * True when something is missing before them or behind. */
+ * True when something before or after them is missing. */
 bool pawl__cli_capture_add_json(const struct runner_capture *capture, struct pawl__buf *json);
 
 /* A file name for an id that may hold anything; malloc'ed, NULL without memory. "a/b", 2, "out":

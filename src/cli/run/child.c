@@ -13,7 +13,7 @@
 #include "base/os/fs.h"
 #include "cli/run/guard.h"
 
-/* A file in memory: the command reads as much as it likes, and nobody waits for it. */
+/* A file in memory: the command reads as much as it wants, and no thread waits for it. */
 static int input_file(pawl_view input)
 {
     int fd = memfd_create("pawl-input", MFD_CLOEXEC);
@@ -128,11 +128,11 @@ static void reap(pid_t pid, int *ret_state)
 }
 
 /* The parent's side, once the process exists. */
-static bool take_over(const struct runner_command *command,
-                      struct pipes *pipes,
-                      pid_t pid,
-                      struct runner_child *ret_child,
-                      int *ret_errno)
+static bool adopt(const struct runner_command *command,
+                  struct pipes *pipes,
+                  pid_t pid,
+                  struct runner_child *ret_child,
+                  int *ret_errno)
 {
     int state = 0;
     int failed = failure_of(pipes);
@@ -173,7 +173,7 @@ bool pawl__cli_child_start(const struct runner_command *command,
         *ret_errno = errno;
         return false;
     }
-    return take_over(command, &pipes, pid, ret_child, ret_errno);
+    return adopt(command, &pipes, pid, ret_child, ret_errno);
 }
 
 void pawl__cli_child_signal(const struct runner_child *child, enum runner_action action)
@@ -212,7 +212,7 @@ struct runner_exit pawl__cli_child_end(struct runner_child *child,
 {
     int state = 0;
 
-    /* Its number stays taken until it is waited for, so this reaches nobody else. */
+    /* Its pid is reserved until waitpid, so this reaches no other process. */
     kill(-child->pid, SIGKILL);
     for (int i = 0; i < 2; i++) {
         pawl__cli_child_read(child, i, &captures[i]);

@@ -33,7 +33,7 @@ void pawl__cli_child_signal(const struct runner_child *child, enum runner_action
 /* Reads what there is of one stream (0: output, 1: error), without waiting. */
 void pawl__cli_child_read(struct runner_child *child, int stream, struct runner_capture *capture);
 
-/* It has ended: kills what it left behind in its group, waits for it and closes everything. */
+/* After its end: kills what is left in its group, waits for it and closes everything. */
 struct runner_exit pawl__cli_child_end(struct runner_child *child,
                                        struct runner_capture captures[2]);
 

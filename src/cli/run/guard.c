@@ -101,7 +101,7 @@ static bool runs_in(const struct some *groups, const char *name)
 }
 
 /* Killed is not yet gone: a process may still finish the call that it is in. Zombies are gone, for
- * nobody may be there to wait for them. */
+ * their parent may be gone. */
 static bool any_runs(const struct some *groups)
 {
     DIR *proc = opendir("/proc");
@@ -139,7 +139,7 @@ static void leave_everything(int fd)
 {
     static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2 };
 
-    setsid(); /* whoever signals the runner's group or closes its terminal does not mean us */
+    setsid(); /* signals to the runner's group and its terminal are not for the guard */
     for (size_t i = 0; i < COUNT_OF(ignored); i++) {
         signal(ignored[i], SIG_IGN);
     }

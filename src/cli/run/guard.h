@@ -1,6 +1,6 @@
 /* A small process that outlives the runner by a moment: when the runner is gone, however it went
  * (kill -9 too), the guard ends every process group that the runner had started and not yet seen the
- * end of. So no command goes on beside its second run.
+ * end of. So no command runs on beside its second run.
  *
  * The runner holds the writing end of a pipe, the guard the reading end. A command's process writes
  * its own number to the pipe before it becomes the command, and holds the pipe until then: at end of

@@ -1,5 +1,5 @@
-/* The name under which `pawl work run` holds leases. It says which processes stand behind it, so that
- * another run on this machine sees that they are gone and need not wait for the lease to run out.
+/* The name under which `pawl work run` holds leases. It names the processes of the run, so that another run on
+ * this machine sees that they are gone and need not wait until the lease expires.
  *
  *   run:1:<boot id>:<pid namespace>:<pid>.<start>:<guard's pid>.<start>:<a random number>
  *

@@ -22,6 +22,7 @@ static void assign_locked(struct runner *runner,
                           const pawl_item *item,
                           int64_t asked_at_ns) REQUIRES_LOCK(runner->lock)
 {
+    REQUIRE(slot->state == RUNNER_IDLE);
     slot->batch = batch;
     slot->item = item;
     slot->number = runner->plan.taken++;

@@ -43,7 +43,7 @@ static enum runner_action hear(struct runner_slot *slot, struct runner_step *ste
     ssize_t got = read(slot->wake_fd, &ignored, sizeof(ignored));
     enum runner_action action = RUNNER_NOTHING;
 
-    (void)got; /* it was readable, or somebody else has emptied it */
+    (void)got; /* it was readable, or is empty already */
     pawl__lock(&runner->lock);
     bool lost = slot->lost;
     bool stop = slot->stop;
@@ -393,6 +393,7 @@ static void print(struct runner_slot *slot, struct ended *ended)
 static void give_up_item_locked(struct runner *runner, struct runner_slot *slot)
     REQUIRES_LOCK(runner->lock)
 {
+    REQUIRE(slot->state == RUNNER_FINISHING && slot->batch->left > 0);
     if (--slot->batch->left == 0) {
         pawl_claimed_free(slot->batch->claimed);
         free(slot->batch);
@@ -414,6 +415,7 @@ static void run_item(struct runner_slot *slot)
 
     execute(slot, &ended);
     pawl__lock(&runner->lock);
+    REQUIRE(slot->state == RUNNER_RUNNING);
     slot->state = RUNNER_FINISHING;
     runner->plan.running--;
     runner->plan.finishing++;

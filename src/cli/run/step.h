@@ -1,4 +1,4 @@
-/* What becomes of one item while its command runs. Pure: what happened and when in, what to do out.
+/* Decides what happens to one item while its command runs. Pure: event and time in, action out.
  *
  * The command is asked to end (SIGTERM to its process group) when the lease is lost, the user
  * stops the run or its time is up, and ended (SIGKILL) when it has not obeyed after `grace_ns`. The
@@ -49,7 +49,7 @@ enum runner_verdict {
     RUNNER_RETRY,   /* fail, retryable */
     RUNNER_FAIL,    /* fail for good */
     RUNNER_RELEASE, /* give it back, nothing counted */
-    RUNNER_FORGET,  /* it is somebody else's */
+    RUNNER_FORGET,  /* another holder has it */
 };
 
 /* What to tell the store. Exit code 0 of a command that was asked to end says that it tidied up, not
@@ -86,8 +86,7 @@ enum runner_beat_answer pawl__cli_beat_answered(struct runner_beat *beat,
                                                 int64_t asked_at_ns,
                                                 int64_t now_ns);
 
-/* What nobody chose has to fit the lease: two heartbeats may fail before it is lost, and a lease that
- * ran out is not waited for longer than it took to run out. */
+/* Defaults adapt to the lease: two heartbeats may fail before it is lost, and a sweep comes within half of it. */
 int64_t pawl__cli_beat_fitting_ms(int64_t heartbeat_ms, int64_t lease_ms);
 int64_t pawl__cli_sweep_fitting_ms(int64_t sweep_ms, int64_t lease_ms);
 
@@ -120,10 +119,10 @@ struct runner_left {
 };
 
 enum runner_next {
-    RUNNER_GO_ON, /* something is running: wait for it, then look again */
+    RUNNER_GO_ON, /* a command is running: wait for it, then decide again */
     RUNNER_WAIT,  /* nothing to do now: wait for items */
     RUNNER_END,
-    RUNNER_STUCK, /* all that is left waits for items that nobody here runs */
+    RUNNER_STUCK, /* all that is left waits for items that this run does not claim */
 };
 
 /* What to do when nothing could be claimed, or nothing may be. */

@@ -4,8 +4,8 @@
 
 #include "base/core/error.h"
 
-/* Where the shell is while it reads the command. */
-enum place {
+/* What the shell reads at a point of the command. */
+enum location {
     WORDS,
     SINGLE,
     DOUBLE,
@@ -17,7 +17,7 @@ enum place {
     OLD_ARITHMETIC,
 };
 
-static const char *const place_names[] = {
+static const char *const location_names[] = {
     [SINGLE] = "inside of quotes",
     [DOUBLE] = "inside of quotes",
     [BACKQUOTES] = "inside of backquotes; $(...) may hold it",
@@ -36,11 +36,11 @@ static bool starts_with(pawl_view text, pawl_view start)
            && pawl__view_equal(front, start);
 }
 
-static enum place behind_word_char(pawl_view rest, bool word_starts)
+static enum location after_word_char(pawl_view rest, bool word_starts)
 {
     static const struct {
         pawl_view start;
-        enum place place;
+        enum location location;
     } openings[] = { { { "$'", 2 }, DOLLAR_QUOTE },
                      { { "((", 2 }, ARITHMETIC },
                      { { "$[", 2 }, OLD_ARITHMETIC },
@@ -48,7 +48,7 @@ static enum place behind_word_char(pawl_view rest, bool word_starts)
 
     for (size_t i = 0; i < COUNT_OF(openings); i++) {
         if (starts_with(rest, openings[i].start)) {
-            return openings[i].place;
+            return openings[i].location;
         }
     }
     switch (rest.data[0]) {
@@ -65,14 +65,14 @@ static enum place behind_word_char(pawl_view rest, bool word_starts)
     }
 }
 
-/* The place behind the first character of `rest`, which is not escaped. */
-static enum place next_place(enum place place, pawl_view rest, bool word_starts)
+/* The location after the first character of `rest`, which is not escaped. */
+static enum location next_location(enum location location, pawl_view rest, bool word_starts)
 {
     char c = rest.data[0];
 
-    switch (place) {
+    switch (location) {
     case WORDS:
-        return behind_word_char(rest, word_starts);
+        return after_word_char(rest, word_starts);
     case SINGLE:
         return c == '\'' ? WORDS : SINGLE;
     case DOUBLE:
@@ -85,29 +85,29 @@ static enum place next_place(enum place place, pawl_view rest, bool word_starts)
     case DOLLAR_QUOTE:
     case ARITHMETIC:
     case OLD_ARITHMETIC:
-        return place; /* from there on it is not worth knowing */
+        return location; /* the rest is not parsed */
     }
-    return place;
+    return location;
 }
 
-static bool is_escape(enum place place, char c)
+static bool is_escape(enum location location, char c)
 {
-    return c == '\\' && (place == WORDS || place == DOUBLE || place == BACKQUOTES);
+    return c == '\\' && (location == WORDS || location == DOUBLE || location == BACKQUOTES);
 }
 
-static pawl_status refuse(pawl_view mark, enum place place, pawl_error *reterr)
+static pawl_status refuse(pawl_view mark, enum location location, pawl_error *reterr)
 {
     return pawl__fail(reterr,
                       PAWL_INVALID,
                       "'--exec': %.*s stands %s; write it bare, use \"$PAWL_INPUT\", or choose "
                       "another mark with --replace",
                       VIEW_ARGS(mark),
-                      place_names[place]);
+                      location_names[location]);
 }
 
 pawl_status pawl__cli_template_check(pawl_view command, pawl_view mark, pawl_error *reterr)
 {
-    enum place place = WORDS;
+    enum location location = WORDS;
     bool word_starts = true;
     pawl_view taken;
 
@@ -125,11 +125,11 @@ pawl_status pawl__cli_template_check(pawl_view command, pawl_view mark, pawl_err
         char c = command.data[0];
         size_t step = 1;
         if (starts_with(command, mark)) {
-            if (place != WORDS) {
-                return refuse(mark, place, reterr);
+            if (location != WORDS) {
+                return refuse(mark, location, reterr);
             }
             step = mark.len;
-        } else if (is_escape(place, c)) {
+        } else if (is_escape(location, c)) {
             if (starts_with((pawl_view){ command.data + 1, command.len - 1 }, mark)) {
                 return pawl__fail(reterr,
                                   PAWL_INVALID,
@@ -138,7 +138,7 @@ pawl_status pawl__cli_template_check(pawl_view command, pawl_view mark, pawl_err
             }
             step = MIN(2, command.len);
         } else {
-            place = next_place(place, command, word_starts);
+            location = next_location(location, command, word_starts);
         }
         word_starts = strchr(" \t\n;&|()", c) != NULL;
         if (!pawl__view_take(&command, step, &taken)) {

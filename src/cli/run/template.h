@@ -1,7 +1,7 @@
 /* The command of `pawl work run`, with an item's input put in where the mark stands.
  *
  * Whatever the input holds, it stays one word of the shell's: it is put in single quotes. That is
- * true only where the shell reads words, so a mark inside of quotes, backquotes, a comment or behind
+ * true only where the shell reads words, so a mark inside of quotes, backquotes, a comment or after
  * a here-document is refused instead of opening a way for the input to become a command. Pure. */
 #ifndef PAWL_CLI_RUN_TEMPLATE_H
 #define PAWL_CLI_RUN_TEMPLATE_H

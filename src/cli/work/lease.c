@@ -48,7 +48,7 @@ static void wake_claim(void *work)
     pawl_work_interrupt(work);
 }
 
-/* Ends early by Ctrl-C, or when nobody is left to be told what was claimed. */
+/* Ends early by Ctrl-C, or when the reader of the output is gone. */
 static pawl_status claim_waiting(pawl_work *work,
                                  const pawl_claim *claim,
                                  pawl_claimed **ret_claimed,

@@ -64,8 +64,8 @@ static pawl_status put(struct work_queue *queue, const struct work_batch *batch,
     return pawl_work_submit(queue->work, batch->items, batch->count, batch->results, reterr);
 }
 
-/* The task is not there, or was not a moment ago. It is made when the store has nothing against the
- * items but that: what is refused leaves no empty task behind. */
+/* The task does not exist, or did not a moment ago. It is created only if that is all the store objects to:
+ * refused items leave no empty task. */
 static pawl_status put_in_new_task(struct work_queue *queue,
                                    const struct work_batch *batch,
                                    pawl_error *reterr)

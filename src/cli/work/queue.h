@@ -1,5 +1,4 @@
-/* Items on their way into a task that may have to be made for them: together with the first of them or
- * not at all. */
+/* Queues items into a task that may not exist yet: it is created together with the first item or not at all. */
 #ifndef PAWL_CLI_WORK_QUEUE_H
 #define PAWL_CLI_WORK_QUEUE_H
 
@@ -21,7 +20,7 @@ struct work_batch {
 /* Gives the task an id if it has none. */
 PAWL_MUST_USE pawl_status pawl__cli_queue_name_task(struct work_queue *queue, pawl_error *reterr);
 
-/* What is refused leaves no empty task behind. */
+/* Refused items leave no empty task. */
 PAWL_MUST_USE pawl_status pawl__cli_queue_add(struct work_queue *queue,
                                               const struct work_batch *batch,
                                               pawl_error *reterr);

@@ -22,7 +22,7 @@ static bool recover_row(struct pawl__cli_rows *rows,
 enum { PASSED_SHOWN_MAX = 20 };
 
 struct passed {
-    int64_t behind; /* the number of the checkpoint to resume from; 0: none */
+    int64_t after; /* the number of the checkpoint to resume from; 0: none */
     size_t count;
     struct {
         char id[PAWL_WORK_NAME_BYTES_MAX + 1];
@@ -35,7 +35,7 @@ static bool note_passed(void *context, const pawl_checkpoint *checkpoint)
     struct passed *passed = context;
     struct pawl__buf id = BUF_OVER(passed->list[passed->count].id);
 
-    if (checkpoint->sequence_number > passed->behind
+    if (checkpoint->sequence_number > passed->after
         && checkpoint->type != PAWL_CHECKPOINT_ERROR_BOUNDARY) {
         pawl__buf_add(&id, checkpoint->checkpoint_id);
         passed->list[passed->count++].type = pawl_checkpoint_type_name(checkpoint->type);
@@ -48,7 +48,7 @@ static pawl_status passed_rows(struct pawl__cli_rows *rows,
                                pawl_work *work,
                                const pawl_recovery *recovery)
 {
-    struct passed passed = { .behind =
+    struct passed passed = { .after =
                                  recovery->resume == NULL ? 0 : recovery->resume->sequence_number };
     char what[512] = "";
     bool verified = false;

@@ -80,7 +80,7 @@ static pawl_status check_checkpoint(const pawl_work *work,
     return check_evidence(checkpoint, reterr);
 }
 
-/* What does not hold is not stored. */
+/* A checkpoint whose evidence does not hold is not stored. */
 static pawl_status verify_first(pawl_work *work,
                                 const pawl_checkpoint *checkpoint,
                                 pawl_error *reterr)
@@ -199,7 +199,10 @@ static pawl_status store(struct work_tx *tx,
         whole.task_id = row->item.task_id;
         whole.work_item_id = row->item.work_item_id;
     }
-    return tx->backend->checkpoints->add(tx->backend, &tx->now, &whole, &add->sequence, reterr);
+    REQUIRE(whole.task_id.len > 0 && whole.checkpoint_id.len > 0);
+    TRY(tx->backend->checkpoints->add(tx->backend, &tx->now, &whole, &add->sequence, reterr));
+    REQUIRE(add->sequence > 0);
+    return PAWL_OK;
 }
 
 static pawl_status run_add(struct work_tx *tx, struct work_request *request, pawl_error *reterr)

@@ -1,4 +1,4 @@
-/* Checkpoints inside of this folder: names of their types, and evidence looked at again. */
+/* Checkpoints inside of src/work: names of their types, and checks of their evidence. */
 #ifndef PAWL_WORK_CHECKPOINTS_CHECKPOINT_H
 #define PAWL_WORK_CHECKPOINTS_CHECKPOINT_H
 
@@ -10,7 +10,7 @@
 const char *pawl__work_checkpoint_type_text(pawl_checkpoint_type type);
 PAWL_MUST_USE bool pawl__work_checkpoint_type_parse(pawl_view text, pawl_checkpoint_type *ret_type);
 
-/* Looks at a checkpoint's evidence, records what was found, and says whether all of it holds;
+/* Checks a checkpoint's evidence, records the results, and says whether all of it holds;
  * `ret_what` (may be NULL) names the first that does not. */
 PAWL_MUST_USE pawl_status pawl__work_checkpoint_verify(pawl_work *work,
                                                        const pawl_checkpoint *checkpoint,

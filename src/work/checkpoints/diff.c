@@ -99,7 +99,7 @@ static pawl_status compare_arrays(struct walk *walk, json_t *from, json_t *to, p
 
     for (size_t i = 0; i < count && !walk->stopped; i++) {
         pawl__buf_add_format(&walk->path, "/%zu", i);
-        /* NULL behind the end: jansson's own answer. */
+        /* NULL after the end: jansson's own answer. */
         TRY(step(walk, back_to, json_array_get(from, i), json_array_get(to, i), reterr));
     }
     return PAWL_OK;

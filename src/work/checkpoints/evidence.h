@@ -1,5 +1,5 @@
-/* Evidence that a checkpoint holds: looked at on the caller's thread, never inside a transaction,
- * because a command may take its time. */
+/* Evidence that a checkpoint holds: checked on the caller's thread, never inside a transaction, because a
+ * command may take long. */
 #ifndef PAWL_WORK_CHECKPOINTS_EVIDENCE_H
 #define PAWL_WORK_CHECKPOINTS_EVIDENCE_H
 
@@ -26,13 +26,12 @@ struct work_evidence_context {
     struct pawl__clock *clock; /* of that time. NULL: the real one */
 };
 
-/* The form of a piece of evidence: its kind, and what that kind needs. Looks at nothing. */
+/* Checks the form of a piece of evidence: its kind, and what that kind needs. */
 PAWL_MUST_USE pawl_status pawl__work_evidence_check_form(const pawl_evidence *evidence,
                                                          pawl_error *reterr);
 
-/* Looks. PAWL_OK with *ret_holds false: `ret_detail` says why, in one line. A failure of the looking
- * itself (no memory, no process, the store is gone) is a status: it says nothing about the
- * evidence. */
+/* Checks whether it holds. PAWL_OK with *ret_holds false: `ret_detail` says why, in one line. Any other status
+ * (no memory, no process, the store is gone) says nothing about the evidence. */
 PAWL_MUST_USE pawl_status pawl__work_evidence_check(const pawl_evidence *evidence,
                                                     const struct work_evidence_context *world,
                                                     bool *ret_holds,

@@ -1,4 +1,4 @@
-/* Evidence of stored checkpoints: looked at again, and what was found recorded. */
+/* Checks the evidence of stored checkpoints again, and records the results. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
-/* How old something is, whatever steps the wall clock made since.
+/* Ages that steps of the wall clock do not change.
  *
- * The wall clock minus the boot clock is the same all through a boot, until somebody sets the wall
- * clock. Its lowest value in a boot, plus the boot clock, is a wall time that no step forward can put
+ * The wall clock minus the boot clock stays the same during a boot, until the wall clock is set. Its lowest value in a boot, plus the boot clock, is a wall time that no step forward can put
  * ahead: ages are measured by it. If the clock was set back during this boot, ages are measured from that
  * lower value until the next boot, and retention removes later. After a reboot the wall clock decides. */
 #ifndef PAWL_WORK_CORE_AGE_H
@@ -13,7 +12,7 @@
 
 #define WORK_AGE_UNKNOWN INT64_MAX /* no difference was seen yet */
 
-/* The time now, and the lowest difference seen brought up to date. Any thread. */
+/* Reads the time, and updates the lowest difference seen. Any thread. */
 static inline struct work_now pawl__work_now(struct pawl__clock *clock, _Atomic int64_t *lowest_us)
 {
     struct work_now now = { .wall_us = pawl__wall_us(clock), .ns = pawl__boot_ns(clock) };

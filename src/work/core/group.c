@@ -334,6 +334,7 @@ pawl_status pawl__work_group_run(struct work_group *group,
     pawl_error error = PAWL_ERROR_INIT;
     size_t rest = 0;
 
+    REQUIRE(count <= WORK_GROUP_MAX);
     *ret_wake = false;
     pawl__arena_clear(&group->arena);
     pawl_status status =

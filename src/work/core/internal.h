@@ -1,4 +1,4 @@
-/* The handle behind pawl_work, for the files of this folder. */
+/* The handle pawl_work, for src/work. */
 #ifndef PAWL_WORK_CORE_INTERNAL_H
 #define PAWL_WORK_CORE_INTERNAL_H
 
@@ -33,7 +33,7 @@ void pawl__work_register_model(pawl__backend_open *open);
  * to carry the call out. */
 PAWL_MUST_USE pawl_status pawl__work_check_thread(const pawl_work *work, pawl_error *reterr);
 
-/* pawl__work_submit_request for who has entered already. */
+/* pawl__work_submit_request for a caller that has entered already. */
 PAWL_MUST_USE pawl_status pawl__work_submit_inside(pawl_work *work,
                                                    struct work_request *request,
                                                    pawl_error *reterr);
@@ -55,7 +55,7 @@ PAWL_MUST_USE pawl_status pawl__work_claim_until(pawl_work *work,
 /* pawl_work_release without waiting; its context is the pawl_work. */
 work_release_fn pawl__work_release_async;
 
-/* Lets go on, or fails, what waits for items that foreign SQL has ended. Adds to *freed. */
+/* Frees or fails items that wait for items which foreign SQL has ended. Adds to *freed. */
 PAWL_MUST_USE pawl_status pawl__work_free_orphans(pawl_work *work,
                                                   uint64_t *freed,
                                                   pawl_error *reterr);

@@ -1,5 +1,5 @@
-/* The tables of work: sql/sqlite/work and sql/postgres/work, embedded at build time. What a row may
- * be and what it may become is said there and guarded there, for our code and for anybody's SQL. */
+/* The tables of work: sql/sqlite/work and sql/postgres/work, embedded at build time. Their constraints and
+ * triggers guard rows and their changes, for our code and for foreign SQL. */
 #ifndef PAWL_WORK_CORE_SCHEMA_H
 #define PAWL_WORK_CORE_SCHEMA_H
 
@@ -7,7 +7,7 @@
 #include "store/schemas.h" /* pawl__schema_sqlite_work, pawl__schema_postgres_work */
 #include "store/sqlite/sqlite.h"
 
-/* How work.sqlite is opened, by whoever opens it. With triggers on every write, statements that take
+/* How work.sqlite is opened. With triggers on every write, statements that take
  * many rows are much cheaper than many statements: each keeps a journal of the pages it touches. */
 static inline struct pawl__sqlite_options pawl__work_sqlite_options(void)
 {

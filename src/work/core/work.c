@@ -10,7 +10,7 @@
 #include "base/thread/inside.h"
 
 enum { WORK_CLAIM_AHEAD_MAX = 1000 };
-#define UNAWAITED_BYTES_MAX ((size_t)64 << 20) /* of calls that nobody waits for: more are BUSY */
+#define UNAWAITED_BYTES_MAX ((size_t)64 << 20) /* of asynchronous calls: more are BUSY */
 #define WORK_DATA_BYTES_LIMIT (256U << 20)
 
 static const struct pawl__backends backends = {
@@ -267,7 +267,7 @@ void pawl_work_close(pawl_work *work)
         pawl_work_cancel_waits(work);
     }
     if (!pawl__engine_close(&work->engine, return_prefetched, work)) {
-        return; /* left behind: what was acknowledged is on disk */
+        return; /* leaked: everything acknowledged is on disk */
     }
     pawl__engine_done(&work->engine);
     pawl__work_prefetch_free(work->prefetch);

@@ -1,4 +1,4 @@
-/* Claims: many that want the same are served by one walk; one that finds nothing may wait. */
+/* Claims: those with the same filter share one walk; a claim that finds nothing may wait. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,8 @@
 
 enum { ADMIT_AT_ONCE = 1000 };
 #define AGAIN_NS (250 * NS_PER_MS) /* a waiting claim asks a store that failed again */
-/* How much longer than it was asked for a claim waits for a store that is at it. Less would give up
- * leases that a slow disk is about to give; a store that hangs is given up by then. */
+/* How much longer than its own time a claim waits for a store that is carrying it out. With less, leases that a
+ * slow disk is about to grant would be lost; a store that hangs is given up by then. */
 #define LATE_NS (5 * NS_PER_S)
 
 /* --- on the committer's thread --- */
@@ -115,7 +115,7 @@ struct deal {
     size_t found;
 };
 
-/* Leases to one claim what is its own. */
+/* Leases its share to one claim. */
 static pawl_status deal_out(struct work_tx *tx,
                             struct deal *deal,
                             struct work_claiming *claiming,
@@ -141,7 +141,7 @@ static pawl_status deal_out(struct work_tx *tx,
     return pawl__work_copy_out_rows(rows, share + more, &claiming->claimed, reterr);
 }
 
-/* Serves claims[first] and those behind it that want the same, up to a full batch: they have
+/* Serves claims[first] and later ones with the same filter, up to a full batch: they have
  * served[i] afterwards. All before `first` are served. */
 static pawl_status serve(struct work_tx *tx,
                          struct work_claiming *const *claims,
@@ -249,18 +249,18 @@ static int64_t wait_until(const struct work_claiming *claiming, int64_t now_ns, 
 struct lasting_claim {
     pawl_work *work;
     struct work_claiming claiming;
-    pawl_view types[]; /* behind them their texts */
+    pawl_view types[]; /* then their texts */
 };
 
-static void came_back(void *context, const pawl_error *outcome)
+static void on_released(void *context, const pawl_error *outcome)
 {
     (void)context;
-    (void)outcome; /* what could not be given back has a lease that runs out */
+    (void)outcome; /* if the release failed, the lease expires */
 }
 
-/* Leases that nobody was told of. Only those that are stored for sure: the token of one that is not may
- * be somebody else's by now. */
-static void give_back(pawl_work *work, const struct work_claiming *claiming)
+/* Releases items whose claim nobody waits for any more. Only if their leases are stored for sure: otherwise the
+ * token may belong to another holder by now. */
+static void release_claimed(pawl_work *work, const struct work_claiming *claiming)
 {
     const pawl_claimed *claimed = claiming->claimed;
 
@@ -271,8 +271,8 @@ static void give_back(pawl_work *work, const struct work_claiming *claiming)
         pawl_error error = PAWL_ERROR_INIT;
         const pawl_lease lease = { claimed->items[i].work_item_id, claimed->items[i].token };
 
-        if (pawl__work_release_async(work, &lease, came_back, NULL, &error) != PAWL_OK) {
-            came_back(NULL, &error);
+        if (pawl__work_release_async(work, &lease, on_released, NULL, &error) != PAWL_OK) {
+            on_released(NULL, &error);
         }
     }
 }
@@ -284,11 +284,10 @@ static void free_lasting(struct pawl__commit_item *item)
                                  - offsetof(struct lasting_claim, claiming.request.item));
     pawl_work *work = lasting->work;
 
-    give_back(work, &lasting->claiming);
+    release_claimed(work, &lasting->claiming);
     pawl_claimed_free(lasting->claiming.claimed);
     free(lasting);
-    pawl__calls_leave(
-        &work->engine.calls); /* not before: closing takes back what is on its way until then */
+    pawl__calls_leave(&work->engine.calls); /* last: closing waits for these releases */
 }
 
 static pawl_view move_text(pawl_view text, char **at)

@@ -11,7 +11,7 @@ static int by_from(const void *a, const void *b)
     return (one->from > other->from) - (one->from < other->from);
 }
 
-/* Whoever is left waits for somebody who is left, too: going back must come around. */
+/* Every node that is left waits for another one that is left: following them back reaches a cycle. */
 static size_t on_the_cycle(size_t left,
                            size_t node_count,
                            const struct work_arrow *arrows,
@@ -36,7 +36,7 @@ size_t pawl__work_dag_cycle(size_t node_count,
                             size_t *scratch)
 {
     size_t *open = scratch;                    /* how many a node still waits for */
-    size_t *ready = scratch + node_count;      /* nodes that wait for nobody */
+    size_t *ready = scratch + node_count;      /* nodes that wait for none */
     size_t *starts = scratch + 2 * node_count; /* where a node's arrows begin */
     size_t ready_count = 0;
     size_t done = 0;
@@ -53,7 +53,7 @@ size_t pawl__work_dag_cycle(size_t node_count,
             ready[ready_count++] = i;
         }
     }
-    /* Kahn: whoever waits for nobody goes, and frees others. */
+    /* Kahn: removes nodes that wait for none, which frees others. */
     while (done < ready_count) {
         size_t node = ready[done++];
         for (size_t i = starts[node]; i < starts[node + 1]; i++) {

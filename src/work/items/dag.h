@@ -1,5 +1,5 @@
-/* Who comes after whom, within one submit. An item can only come after items that are there or that
- * come with it, and its edges never change: so a cycle can only be among those of one call. */
+/* Cycles among the items of one submit. An item only comes after items that are stored or submitted with it, and
+ * edges never change: so a cycle is always within one call. */
 #ifndef PAWL_WORK_ITEMS_DAG_H
 #define PAWL_WORK_ITEMS_DAG_H
 
@@ -10,7 +10,7 @@ struct work_arrow {
     size_t to;   /* comes after it */
 };
 
-/* A node on a cycle; `node_count` when there is none. `arrows` are sorted by `from` as a side
+/* A node on a cycle; `node_count`: no cycle. `arrows` are sorted by `from` as a side
  * effect; `scratch` has room for 3 * node_count + 1 numbers. */
 size_t pawl__work_dag_cycle(size_t node_count,
                             struct work_arrow *arrows,

@@ -12,7 +12,7 @@ static pawl_view text_of(const char *text)
     return pawl_view_of(text);
 }
 
-/* A time that differs from the one before: a store notes a change by it. */
+/* The new time always differs from the last one: stores detect a change by it. */
 static void stamp(struct work_row *row, const struct work_now *now)
 {
     row->item.updated_at_us = now->wall_us + (row->item.updated_at_us == now->wall_us);
@@ -30,8 +30,8 @@ static int64_t wall_at(const struct work_now *now, int64_t ns)
     return us > PAWL__WALL_US_MAX - now->wall_us ? PAWL__WALL_US_MAX : now->wall_us + us;
 }
 
-/* Every status of an item that was stored comes from the table. */
-static void take_step(struct work_row *row, enum work_step step)
+/* Every change of status comes from the table of steps. */
+static void apply_step(struct work_row *row, enum work_step step)
 {
     pawl_item_status next = row->item.status;
 
@@ -89,7 +89,7 @@ pawl_status pawl__work_decide_held(const struct work_row *row,
                                                                       : lost(row, token, reterr);
 }
 
-/* Without memory for a comparison it is another value: the caller is told LEASE_LOST, and may look. */
+/* Without memory for the comparison the values count as different: the caller gets LEASE_LOST. */
 static bool is_same_json(pawl_view a, pawl_view b)
 {
     bool same = false;
@@ -97,9 +97,8 @@ static bool is_same_json(pawl_view a, pawl_view b)
     return pawl__json_same(a, b, &same, NULL) == PAWL_OK && same;
 }
 
-/* Whether this token has ended its lease with this very command already: then the caller did not get
- * the answer, and gets it now. What else may have ended a lease (an expiry, a cancellation) leaves
- * another status or another message behind. */
+/* Whether this token has ended its lease with this same command already: the caller missed the answer, and gets
+ * it now. An expiry or a cancellation leaves another status or another message. */
 static bool done_before(const struct work_row *row, const struct work_command *command)
 {
     if (command->token == 0 || command->token != row->item.token) {
@@ -125,7 +124,7 @@ static void heartbeat(struct work_row *row, int64_t lease_ns, const struct work_
 {
     int64_t deadline_ns = add_ns(now->ns, lease_ns);
 
-    take_step(row, WORK_STEP_HEARTBEAT);
+    apply_step(row, WORK_STEP_HEARTBEAT);
     if (deadline_ns > row->deadline_ns) {
         row->deadline_ns = deadline_ns;
         row->item.lease_expires_at_us = wall_at(now, deadline_ns);
@@ -135,7 +134,7 @@ static void heartbeat(struct work_row *row, int64_t lease_ns, const struct work_
 
 static void end(struct work_row *row, enum work_step step, const struct work_now *now)
 {
-    take_step(row, step);
+    apply_step(row, step);
     drop_lease(row);
     row->item.completed_at_us = now->wall_us;
 }
@@ -150,7 +149,7 @@ static void fail(struct work_row *row,
         end(row, WORK_STEP_FAIL, now);
         return;
     }
-    take_step(row, WORK_STEP_FAIL_RETRY);
+    apply_step(row, WORK_STEP_FAIL_RETRY);
     drop_lease(row);
     row->item.retry_count++;
     row->reason = WORK_BACKOFF;
@@ -163,7 +162,7 @@ static void fail(struct work_row *row,
 
 static void release(struct work_row *row)
 {
-    take_step(row, WORK_STEP_RELEASE);
+    apply_step(row, WORK_STEP_RELEASE);
     drop_lease(row);
     row->item.error_message = (pawl_view){ NULL, 0 }; /* its own try had none: see done_before */
 }
@@ -210,7 +209,7 @@ pawl_status pawl__work_decide_claim(struct work_row *row,
 
     TRY(pawl__lease_claim(&lease, 1, now->ns, lease_ns, reterr));
     REQUIRE(lease.token > row->item.token); /* or an earlier holder could still end the item */
-    take_step(row, WORK_STEP_CLAIM);
+    apply_step(row, WORK_STEP_CLAIM);
     row->item.token = lease.token;
     row->item.attempts++;
     row->item.lease_holder = holder;
@@ -232,7 +231,7 @@ bool pawl__work_decide_expire(struct work_row *row, const struct work_now *now)
     if (row->item.status != PAWL_ITEM_EXPIRED && !pawl__lease_expire(&lease, now->ns)) {
         return false;
     }
-    take_step(row, WORK_STEP_EXPIRE);
+    apply_step(row, WORK_STEP_EXPIRE);
     drop_lease(row);
     row->item.error_message = text_of(WORK_EXPIRED_MESSAGE);
     stamp(row, now);
@@ -242,7 +241,7 @@ bool pawl__work_decide_expire(struct work_row *row, const struct work_now *now)
 void pawl__work_decide_after_expiry(struct work_row *row, const struct work_now *now)
 {
     if (row->item.retry_count < row->item.max_retries) {
-        take_step(row, WORK_STEP_EXPIRED_RETRY);
+        apply_step(row, WORK_STEP_EXPIRED_RETRY);
         row->item.retry_count++;
     } else {
         end(row, WORK_STEP_EXPIRED_FAIL, now);
@@ -263,7 +262,7 @@ bool pawl__work_decide_cancel(struct work_row *row, pawl_view message, const str
 
 static void enter(struct work_row *row, const struct work_now *now)
 {
-    take_step(row, WORK_STEP_ENTER);
+    apply_step(row, WORK_STEP_ENTER);
     row->item.due_at_us = 0;
     row->reason = WORK_REASON_NONE;
     row->due_ns = INT64_MIN;

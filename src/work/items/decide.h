@@ -1,5 +1,4 @@
-/* What becomes of an item: row, command and time in, row and answer out. No clock, no store: texts are
- * pointed to. */
+/* Decides what happens to an item. Pure: row, command and time in, row and answer out. Texts are borrowed. */
 #ifndef PAWL_WORK_ITEMS_DECIDE_H
 #define PAWL_WORK_ITEMS_DECIDE_H
 
@@ -8,7 +7,7 @@
 
 enum work_command_kind { WORK_HEARTBEAT, WORK_COMPLETE, WORK_FAIL, WORK_RELEASE };
 
-/* What the holder of a lease wants. */
+/* A command of the holder of a lease. */
 struct work_command {
     enum work_command_kind kind;
     uint64_t token;
@@ -20,8 +19,8 @@ struct work_command {
     uint64_t random; /* for the backoff's jitter */
 };
 
-/* PAWL_OK with *ret_changed: the row is what it should become. PAWL_OK unchanged: it had been done by
- * this token before. LEASE_LOST: the row is as it was. */
+/* PAWL_OK with *ret_changed: the row has its new state. PAWL_OK unchanged: this token has done the same before.
+ * LEASE_LOST: the row is unchanged. */
 PAWL_MUST_USE pawl_status pawl__work_decide_leased(struct work_row *row,
                                                    const struct work_command *command,
                                                    const struct work_now *now,
@@ -51,11 +50,10 @@ void pawl__work_decide_after_expiry(struct work_row *row, const struct work_now 
 /* Fails a row that has not ended. False: it has, and nothing is changed. */
 bool pawl__work_decide_cancel(struct work_row *row, pawl_view message, const struct work_now *now);
 
-/* A waiting row after an item it comes after has completed. False: it goes on waiting. True: it is
- * pending. */
+/* A predecessor of a waiting row has completed. True: the row is pending. False: it still waits. */
 bool pawl__work_decide_freed(struct work_row *row, const struct work_now *now);
 
-/* A waiting row whose time has come is pending; with false it was not, and nothing is changed. */
+/* Makes a waiting row pending if its time has come. False: it has not, and nothing changed. */
 bool pawl__work_decide_due(struct work_row *row, const struct work_now *now);
 
 /* What a task's status is derived from. */
@@ -66,8 +64,8 @@ struct work_task_facts {
     bool failed;     /* one that failed */
 };
 
-/* A status that is not the user's, after a look at the items: running from the first claim on,
- * succeeded or failed when all have ended, running again when there is something new. */
+/* The status of a task that the user has not set: running from the first claim on, succeeded or failed when all
+ * items have ended, running again when something new is submitted. */
 pawl_task_status pawl__work_decide_task(pawl_task_status status,
                                         const struct work_task_facts *facts);
 

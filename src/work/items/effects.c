@@ -1,4 +1,4 @@
-/* What follows from a change of items: those that come after an ended one go on, or fail with it. */
+/* Consequences of a change: dependents of an ended item are freed, or fail with it. */
 #include <stdlib.h>
 
 #include "base/core/buf.h"
@@ -72,14 +72,14 @@ pawl_status pawl__work_tx_fail_after(struct work_tx *tx,
 {
     char text[PAWL_WORK_NAME_BYTES_MAX + 64];
     struct pawl__buf message = BUF_OVER(text);
-    pawl_view kept;
+    pawl_view stored;
 
     pawl__buf_add_format(
         &message, "item '%.*s', which it comes after, failed", VIEW_ARGS(after_id));
-    if (!pawl__arena_copy(tx->arena, pawl__buf_view(&message), &kept)) {
+    if (!pawl__arena_copy(tx->arena, pawl__buf_view(&message), &stored)) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a message");
     }
-    *ret_changed = pawl__work_decide_cancel(row, kept, &tx->now);
+    *ret_changed = pawl__work_decide_cancel(row, stored, &tx->now);
     return PAWL_OK;
 }
 
@@ -209,16 +209,28 @@ static pawl_status note_tasks(struct work_tx *tx,
     return PAWL_OK;
 }
 
+/* What must hold of every row that is written: only a leased item has a holder. */
+static void require_row(const struct work_row *row)
+{
+    REQUIRE(row->item.work_item_id.len > 0 && row->item.task_id.len > 0);
+    REQUIRE(row->item.status == PAWL_ITEM_IN_PROGRESS || row->item.lease_holder.len == 0);
+    REQUIRE(row->item.status != PAWL_ITEM_IN_PROGRESS || row->item.token > 0);
+    REQUIRE(row->home != WORK_NOWHERE || row->item.token == 0);
+}
+
 pawl_status pawl__work_tx_put(struct work_tx *tx,
                               struct work_row *const *rows,
                               size_t count,
                               pawl_error *reterr)
 {
-    /* One generation after the other: an item that fails takes along what comes after it, and so
-     * on. It ends, because an item ends only once. */
+    /* One generation after the other: an item that fails also fails its dependents, and so on. The loop ends,
+     * because an item ends only once. */
     while (count > 0) {
         struct work_row **next = NULL;
         size_t next_count = 0;
+        for (size_t i = 0; i < count; i++) {
+            require_row(rows[i]);
+        }
         TRY(tx->backend->items->put(tx->backend, &tx->now, rows, count, reterr));
         TRY(note_tasks(tx, rows, count, reterr));
         TRY(next_generation(tx, rows, count, &next, &next_count, reterr));

@@ -226,6 +226,7 @@ pawl_status pawl__work_group_fast_path(struct work_backend *backend,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a group of calls");
     }
     add_calls(&fast, requests, count);
+    REQUIRE(fast.count <= fast.room);
     if (fast.count == 0) {
         return PAWL_OK;
     }

@@ -79,13 +79,13 @@ pawl_status pawl_work_list(pawl_work *work,
 {
     NEED(work, reterr);
     NEED(visit, reterr);
-    pawl_item_filter taken = PAWL_ITEM_FILTER_INIT;
+    pawl_item_filter whole = PAWL_ITEM_FILTER_INIT;
     struct item_walk walk = { .visit = visit, .context = context };
-    TRY(pawl__take_sized("filter", filter, &taken, sizeof(taken), reterr));
-    TRY(check_filter(&taken, reterr));
+    TRY(pawl__take_sized("filter", filter, &whole, sizeof(whole), reterr));
+    TRY(check_filter(&whole, reterr));
     AUTO(pawl__inside_leave) struct pawl__inside inside;
     pawl__inside_enter(&inside, work);
-    return work->backend->items->list(work->backend, &taken, show_item, &walk, reterr);
+    return work->backend->items->list(work->backend, &whole, show_item, &walk, reterr);
 }
 
 pawl_status pawl_work_history(pawl_work *work,

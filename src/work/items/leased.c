@@ -1,4 +1,4 @@
-/* Calls of those who hold an item: heartbeat, complete, fail, release. */
+/* Calls of the holder of an item: heartbeat, complete, fail, release. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +70,7 @@ pawl_status pawl__work_group_leased(struct work_tx *tx,
     TRY(pawl__work_tx_refresh_now(tx, reterr));
     for (size_t i = 0, at = 0; i < distinct; i++) {
         bool changed = false;
+        REQUIRE(rows[i] == NULL || pawl__view_equal(rows[i]->item.work_item_id, ids[i]));
         for (; at < count && pawl__view_equal(positions[at].id, ids[i]); at++) {
             changed |= decide_one(tx, calls[positions[at].call], rows[i]);
         }
@@ -161,7 +162,7 @@ static pawl_status complete_and_claim(pawl_work *work,
     call->next = prefetches ? NULL : next;
     TRY(pawl__work_submit_inside(work, &call->request, reterr));
     *ret_claimed = next->claimed;
-    /* What goes wrong from here on is told by the next claim: the item is completed. */
+    /* The item is completed: a failure from here on is reported by the next claim. */
     if (next->claimed == NULL && (next->claim.wait_ms > 0 || prefetches)
         && pawl_work_claim(work, claim, ret_claimed, NULL) != PAWL_OK) {
         *ret_claimed = NULL;
@@ -225,9 +226,9 @@ pawl_status pawl_work_release(pawl_work *work, const pawl_lease *lease, pawl_err
     return pawl__work_submit_request(work, &call.request, reterr);
 }
 
-/* --- calls that nobody waits for --- */
+/* --- asynchronous calls --- */
 
-struct unawaited {
+struct async_call {
     struct work_leased call;
     const struct pawl__commit *commit; /* whose thread answers */
     pawl_work_answer answer;
@@ -235,16 +236,16 @@ struct unawaited {
     char text[]; /* the id, then the output */
 };
 
-static void answer_unawaited(struct pawl__commit_item *item)
+static void answer_async(struct pawl__commit_item *item)
 {
-    struct unawaited *unawaited =
-        (struct unawaited *)((char *)item - offsetof(struct unawaited, call.request.item));
+    struct async_call *async =
+        (struct async_call *)((char *)item - offsetof(struct async_call, call.request.item));
     struct pawl__inside inside;
 
-    pawl__inside_enter(&inside, unawaited->commit);
-    unawaited->answer(unawaited->context, &item->outcome);
+    pawl__inside_enter(&inside, async->commit);
+    async->answer(async->context, &item->outcome);
     pawl__inside_leave(&inside);
-    free(unawaited);
+    free(async);
 }
 
 static pawl_view copy_text(char *to, pawl_view text)
@@ -255,31 +256,31 @@ static pawl_view copy_text(char *to, pawl_view text)
     return (pawl_view){ to, text.len };
 }
 
-static pawl_status send_unawaited(pawl_work *work,
-                                  const struct work_leased *call,
-                                  pawl_work_answer answer,
-                                  void *context,
-                                  pawl_error *reterr)
+static pawl_status send_async(pawl_work *work,
+                              const struct work_leased *call,
+                              pawl_work_answer answer,
+                              void *context,
+                              pawl_error *reterr)
 {
     pawl_view id = call->lease.work_item_id;
     pawl_view output = call->command.output_data;
-    struct unawaited *unawaited = malloc(sizeof(*unawaited) + id.len + output.len);
+    struct async_call *async = malloc(sizeof(*async) + id.len + output.len);
 
-    if (unawaited == NULL) {
+    if (async == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a call");
     }
-    *unawaited = (struct unawaited){
+    *async = (struct async_call){
         .call = *call,
         .commit = work->engine.commit,
         .answer = answer,
         .context = context,
     };
-    unawaited->call.lease.work_item_id = copy_text(unawaited->text, id);
-    unawaited->call.command.output_data = copy_text(unawaited->text + id.len, output);
-    unawaited->call.request.item.done = answer_unawaited;
-    pawl_status status = pawl__work_submit_request_async(work, &unawaited->call.request, reterr);
+    async->call.lease.work_item_id = copy_text(async->text, id);
+    async->call.command.output_data = copy_text(async->text + id.len, output);
+    async->call.request.item.done = answer_async;
+    pawl_status status = pawl__work_submit_request_async(work, &async->call.request, reterr);
     if (status != PAWL_OK) {
-        free(unawaited);
+        free(async);
     }
     return status;
 }
@@ -296,7 +297,7 @@ pawl_status pawl_work_complete_async(pawl_work *work,
     TRY(set_lease(lease, &call, reterr));
     TRY(set_output(work, output_data, &call, reterr));
     NEED(answer, reterr);
-    return send_unawaited(work, &call, answer, context, reterr);
+    return send_async(work, &call, answer, context, reterr);
 }
 
 pawl_status pawl__work_release_async(
@@ -304,5 +305,5 @@ pawl_status pawl__work_release_async(
 {
     struct work_leased call = { .command.kind = WORK_RELEASE };
     TRY(set_lease(lease, &call, reterr));
-    return send_unawaited(work, &call, answer, context, reterr);
+    return send_async(work, &call, answer, context, reterr);
 }

@@ -10,21 +10,21 @@ enum { ORPHANS_AT_ONCE = 500 };
 struct orphans_request {
     struct work_request request; /* first */
     struct work_ids found;
-    uint64_t changed; /* answer: how many go on or have failed */
+    uint64_t changed; /* answer: how many were freed or failed */
     uint64_t freed;   /* answer: how many of them are pending now */
 };
 
-/* How many of these a row still has to wait for, and one that it waits for in vain. */
+/* How many of these items a row still waits for, and one of them that failed or does not exist. */
 static size_t count_open(struct work_row *const *afters,
                          const pawl_view *ids,
                          size_t count,
-                         pawl_view *ret_in_vain)
+                         pawl_view *ret_failed)
 {
     size_t open = 0;
 
     for (size_t i = 0; i < count; i++) {
         if (afters[i] == NULL || afters[i]->item.status == PAWL_ITEM_FAILED) {
-            *ret_in_vain = ids[i];
+            *ret_failed = ids[i];
         } else if (afters[i]->item.status != PAWL_ITEM_COMPLETED) {
             open++;
         }
@@ -45,17 +45,17 @@ static pawl_status recount(struct work_tx *tx,
         .ids = TX_ALLOC(tx, room, sizeof(pawl_view), reterr),
         .room = room,
     };
-    pawl_view in_vain = { NULL, 0 };
+    pawl_view failed = { NULL, 0 };
 
     TRY(items->comes_after(tx->backend, row->item.work_item_id, &found, reterr));
     if (found.count == room) {
-        return PAWL_OK; /* more than we would have stored: foreign SQL may look after it */
+        return PAWL_OK; /* more than we store: foreign SQL made these edges */
     }
     struct work_row **afters = TX_ALLOC(tx, found.count + 1, sizeof(struct work_row *), reterr);
     TRY(items->load(tx->backend, found.ids, found.count, tx->arena, afters, reterr));
-    int64_t open = (int64_t)count_open(afters, found.ids, found.count, &in_vain);
-    if (in_vain.len > 0) {
-        return pawl__work_tx_fail_after(tx, row, in_vain, ret_changed, reterr);
+    int64_t open = (int64_t)count_open(afters, found.ids, found.count, &failed);
+    if (failed.len > 0) {
+        return pawl__work_tx_fail_after(tx, row, failed, ret_changed, reterr);
     }
     *ret_changed = open < row->waits_for;
     if (*ret_changed) {

@@ -187,7 +187,7 @@ void pawl__work_prefetch_withdraw(struct work_prefetch *prefetch,
 
 /* --- the thread that returns items --- */
 
-/* What is to be returned at a time, and when there is more. */
+/* What to return now, and when there is more. */
 struct due {
     struct work_prefetch_batch *batches;
     struct returning *retries;

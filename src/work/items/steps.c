@@ -1,6 +1,6 @@
 #include "work/items/steps.h"
 
-#define TO(state) ((state) + 1) /* 0 is a step that there is not */
+#define TO(state) ((state) + 1) /* 0: no such step */
 
 static const struct {
     const char *text;

@@ -1,5 +1,5 @@
-/* The state machine of an item as a table: state and command in, the next state out, or none. Whatever
- * sets an item's status takes it from here (decide.c, submit.c); docs/work.md shows the same table, and
+/* The state machine of an item as a table: state and command in, the next state out, or none. Every change of an
+ * item's status comes from here (decide.c, submit.c); docs/work.md shows the same table, and
  * the triggers of both stores allow what is in it (tests hold all of them together). */
 #ifndef PAWL_WORK_ITEMS_STEPS_H
 #define PAWL_WORK_ITEMS_STEPS_H
@@ -26,7 +26,7 @@ enum work_step {
     WORK_STEPS
 };
 
-/* False: nothing in this state can be told so. */
+/* False: the state has no such step. */
 bool pawl__work_step(int state, enum work_step step, pawl_item_status *ret_next);
 
 /* As docs/work.md has it. */

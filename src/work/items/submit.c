@@ -1,5 +1,5 @@
-/* Submitting: everything is decided from what is stored before the first row is written, so that it
- * is all or nothing, and a refusal costs the other callers of the group nothing. */
+/* Submitting: decides everything before it writes the first row, so that a call is all or nothing and a refusal
+ * does not affect the other calls of the group. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

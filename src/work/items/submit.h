@@ -1,16 +1,16 @@
-/* One submit on its way through its transaction, as submit.c and submit_after.c see it. */
+/* The state of one submit inside its transaction, shared by submit.c and submit_after.c. */
 #ifndef PAWL_WORK_ITEMS_SUBMIT_H
 #define PAWL_WORK_ITEMS_SUBMIT_H
 
 #include "work/core/group.h"
 #include "work/items/dag.h"
 
-/* One submission on its way. */
+/* One submission. */
 struct work_new_item {
     const pawl_submission *given;
     size_t index;           /* in the call */
     bool fresh;             /* its id was made for it */
-    bool duplicate;         /* it is stored, or stands earlier in the call */
+    bool duplicate;         /* it is stored, or occurs earlier in the call */
     pawl_view failed_after; /* an item it comes after that has failed already; empty: none */
     struct work_row row;
 };
@@ -42,14 +42,14 @@ struct work_row *pawl__work_submit_find_stored(const struct work_submit *submit,
 /* The first of this id in the call; NULL: none. */
 struct work_new_item *pawl__work_submit_find_new(const struct work_submit *submit, pawl_view id);
 
-/* --- submit_after.c: who comes after whom --- */
+/* --- submit_after.c: which item comes after which --- */
 
-/* What comes again must come after the same: refuses a repeated submission that names another. */
+/* Refuses a repeated submission that names other predecessors than the stored item has. */
 PAWL_MUST_USE pawl_status pawl__work_submit_compare_edges(struct work_submit *submit,
                                                           pawl_error *reterr);
 
-/* Lists the edges of what is new, and how many each item waits for. Refuses what is not there, is of
- * another task, or would come after itself. */
+/* Lists the edges of new items, and counts how many items each waits for. Refuses a predecessor that does not
+ * exist or belongs to another task, and cycles. */
 PAWL_MUST_USE pawl_status pawl__work_submit_add_edges(struct work_submit *submit,
                                                       pawl_error *reterr);
 

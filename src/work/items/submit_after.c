@@ -1,4 +1,4 @@
-/* Submitting: who comes after whom. */
+/* Submitting: which item comes after which. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "work/items/item.h"
 #include "work/items/submit.h"
 
-/* --- what comes again must come after the same --- */
+/* --- a repeated submission must name the same predecessors --- */
 
 /* "`edge->work_item_id` comes after `edge->after_id`", as a repeated submission says. */
 struct claimed_edge {
@@ -41,7 +41,7 @@ static void note_stored(void *context, const struct work_edge *edge)
     }
 }
 
-/* Those of stored items whose other end is stored, too: of what retention removed nothing is known. */
+/* Only edges between stored items: nothing is known of items that retention removed. */
 static size_t list_claimed(const struct work_submit *submit,
                            struct claimed_edge *ret_list,
                            pawl_view *ret_after_ids)
@@ -110,10 +110,10 @@ pawl_status pawl__work_submit_compare_edges(struct work_submit *submit, pawl_err
     return PAWL_OK;
 }
 
-/* --- who comes after whom --- */
+/* --- edges of new items --- */
 
-/* Looks at one item that `coming` comes after. */
-static void look_after(struct work_submit *submit, struct work_new_item *coming, pawl_view after_id)
+/* Checks and lists one predecessor of `coming`. */
+static void add_edge(struct work_submit *submit, struct work_new_item *coming, pawl_view after_id)
 {
     const struct work_new_item *first = pawl__work_submit_find_new(submit, after_id);
     const struct work_row *known = pawl__work_submit_find_stored(submit, after_id);
@@ -181,12 +181,12 @@ pawl_status pawl__work_submit_add_edges(struct work_submit *submit, pawl_error *
     for (size_t i = 0; i < submit->count && !pawl__work_submit_refused(submit); i++) {
         struct work_new_item *coming = &submit->coming[i];
         if (coming->duplicate || coming->given->after_count == 0) {
-            continue; /* what is stored comes after what it came after */
+            continue; /* its edges are stored */
         }
         memcpy(ids, coming->given->after, coming->given->after_count * sizeof(*ids));
         size_t count = pawl__work_views_distinct(ids, coming->given->after_count);
         for (size_t k = 0; k < count && !pawl__work_submit_refused(submit); k++) {
-            look_after(submit, coming, ids[k]);
+            add_edge(submit, coming, ids[k]);
         }
     }
     return pawl__work_submit_refused(submit) ? PAWL_OK : check_cycles(submit, reterr);

@@ -1,4 +1,4 @@
-/* The watchdog: takes back leases that ran out. */
+/* The watchdog: takes back expired leases. */
 #include <inttypes.h>
 #include <stdlib.h>
 

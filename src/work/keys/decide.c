@@ -90,7 +90,7 @@ pawl_status pawl__work_key_decide_begin(struct work_key_row *row,
         return pawl__fail(
             reterr, PAWL_FAILED, "the tokens of key '%.*s' are used up", VIEW_ARGS(given->key));
     }
-    struct work_key_row taken = {
+    struct work_key_row begun = {
         .known = row->known,
         .key = given->key,
         .request_hash = given->request_hash,
@@ -109,8 +109,8 @@ pawl_status pawl__work_key_decide_begin(struct work_key_row *row,
                        ? INT64_MAX - 1
                        : now->ns + given->ttl_us * NS_PER_US,
     };
-    REQUIRE(taken.owner_token > row->owner_token); /* or whoever began earlier could still end it */
-    *row = taken;
+    REQUIRE(begun.owner_token > row->owner_token); /* or an earlier owner could still end it */
+    *row = begun;
     *ret_answer = answer;
     return PAWL_OK;
 }
@@ -137,6 +137,7 @@ pawl_status pawl__work_key_decide_end(struct work_key_row *row,
                                       bool *ret_changed,
                                       pawl_error *reterr)
 {
+    REQUIRE(end != WORK_KEY_PENDING);
     TRY(check_owner(row, owner_token, reterr));
     bool same = row->state == end;
     if (same) {

@@ -1,12 +1,12 @@
-/* What becomes of an idempotency key: row, wish and time in, one of six answers and the row out.
+/* Decides what happens to an idempotency key: row, request and time in, one of six answers and the row out.
  *
  * Pure: no clock, no store; texts are pointed to.
  *
  * Everything is decided by `now->ns`: a store turns its columns into times on that clock. The TTL of a
  * key that was begun in this boot runs on the boot clock; after a reboot its date decides.
  *
- * The owner token grows with every NEW and is kept in the row when the key is taken anew, so nobody
- * who began earlier can end it later. */
+ * The owner token grows with every NEW and stays in the row when the key begins again, so an earlier owner
+ * cannot end it later. */
 #ifndef PAWL_WORK_KEYS_DECIDE_H
 #define PAWL_WORK_KEYS_DECIDE_H
 
@@ -37,7 +37,7 @@ struct work_key_row {
     int64_t over_ns;         /* past its TTL from here on; INT64_MAX: never */
 };
 
-/* The caller's wish, checked: lease and TTL are positive. */
+/* A request that was checked: lease and TTL are positive. */
 struct work_key_begin {
     pawl_view key;
     pawl_view request_hash;
@@ -49,10 +49,10 @@ struct work_key_begin {
     bool take_over;
 };
 
-/* True: past its TTL, and nobody is at it. What retention may remove. */
+/* True: past its TTL, and no lease is live. Retention may remove it. */
 bool pawl__work_key_is_over(const struct work_key_row *row, const struct work_now *now);
 
-/* The answer for somebody who only looks; the row is known. */
+/* The answer for a reader; the row is known. */
 pawl_idem_answer pawl__work_key_inspect(const struct work_key_row *row, const struct work_now *now);
 
 /* NEW: the row is what it should become, to be stored in place of what was there. Any other answer
@@ -64,8 +64,8 @@ PAWL_MUST_USE pawl_status pawl__work_key_decide_begin(struct work_key_row *row,
                                                       pawl_error *reterr);
 
 /* Ends a key by its owner. PAWL_OK with *ret_changed: store the row; without: it had been done so by
- * this token before. NOT_FOUND, LEASE_LOST: the row is as it was. A lease that ran out is no reason
- * as long as nobody took the key over: the work was done, and that is worth knowing. */
+ * this token before. NOT_FOUND, LEASE_LOST: the row is as it was. An expired lease is accepted
+ * while nobody has taken the key over: the work was done, and its response is worth storing. */
 PAWL_MUST_USE pawl_status pawl__work_key_decide_end(struct work_key_row *row,
                                                     uint64_t owner_token,
                                                     enum work_key_state end,
@@ -74,7 +74,7 @@ PAWL_MUST_USE pawl_status pawl__work_key_decide_end(struct work_key_row *row,
                                                     bool *ret_changed,
                                                     pawl_error *reterr);
 
-/* Gives a key up whose work did not happen: the next begin is NEW, for any request. Otherwise as
+/* Releases a key whose work did not happen: the next begin is NEW, for any request. Otherwise as
  * above. */
 PAWL_MUST_USE pawl_status pawl__work_key_decide_release(struct work_key_row *row,
                                                         uint64_t owner_token,

@@ -56,24 +56,24 @@ static pawl_status copy_row(const struct work_key_row *row,
 {
     struct pawl__arena *arena = NULL;
     pawl_idem *idem = pawl__work_record_new(sizeof(*idem), &arena);
-    struct work_key_row kept;
+    struct work_key_row copy;
 
-    if (idem == NULL || !pawl__work_copy_key(arena, row, &kept)) {
+    if (idem == NULL || !pawl__work_copy_key(arena, row, &copy)) {
         pawl_idem_free(idem);
         return pawl__fail(reterr, PAWL_NOMEM, "idempotency key");
     }
     bool ended = answer == PAWL_IDEM_DONE || answer == PAWL_IDEM_FAILED;
     *idem = (pawl_idem){
         .answer = answer,
-        .owner_token = answer == PAWL_IDEM_NEW ? kept.owner_token : 0,
-        .owner = kept.owner,
-        .request_hash = kept.request_hash,
+        .owner_token = answer == PAWL_IDEM_NEW ? copy.owner_token : 0,
+        .owner = copy.owner,
+        .request_hash = copy.request_hash,
         /* Foreign SQL may end a key without a response. */
-        .response = ended && kept.response.len == 0 ? pawl_view_of("null") : kept.response,
-        .created_at_us = kept.created_at_us,
-        .completed_at_us = kept.completed_at_us,
-        .lease_expires_at_us = kept.leased ? kept.lease_expires_at_us : 0,
-        .expires_at_us = kept.expires_at_us,
+        .response = ended && copy.response.len == 0 ? pawl_view_of("null") : copy.response,
+        .created_at_us = copy.created_at_us,
+        .completed_at_us = copy.completed_at_us,
+        .lease_expires_at_us = copy.leased ? copy.lease_expires_at_us : 0,
+        .expires_at_us = copy.expires_at_us,
     };
     *ret_idem = idem;
     return PAWL_OK;

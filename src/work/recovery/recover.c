@@ -56,10 +56,10 @@ static bool copy_task(void *context, const pawl_task *task)
 {
     struct building *building = context;
     struct pawl__arena *arena = building->arena;
-    pawl_task *kept = pawl__arena_take(arena, sizeof(*kept));
+    pawl_task *copy = pawl__arena_take(arena, sizeof(*copy));
 
-    building->nomem = kept == NULL || !pawl__work_copy_task(arena, task, kept);
-    building->recovery->task = kept;
+    building->nomem = copy == NULL || !pawl__work_copy_task(arena, task, copy);
+    building->recovery->task = copy;
     return false;
 }
 
@@ -67,10 +67,10 @@ static bool copy_checkpoint(void *context, const pawl_checkpoint *checkpoint)
 {
     struct building *building = context;
     struct pawl__arena *arena = building->arena;
-    pawl_checkpoint *kept = pawl__arena_take(arena, sizeof(*kept));
+    pawl_checkpoint *copy = pawl__arena_take(arena, sizeof(*copy));
 
-    building->nomem = kept == NULL || !pawl__work_copy_checkpoint(arena, checkpoint, kept);
-    building->checkpoint = kept;
+    building->nomem = copy == NULL || !pawl__work_copy_checkpoint(arena, checkpoint, copy);
+    building->checkpoint = copy;
     return false;
 }
 
@@ -103,8 +103,8 @@ static pawl_status holds_now(pawl_work *work,
                    reterr, status, "checkpoint %lld", (long long)checkpoint->sequence_number);
 }
 
-/* From the newest on until one holds. One after the other, because evidence takes its time and
- * nobody may wait for it. */
+/* From the newest on until one holds. Reads one at a time: checking evidence may take long, and must not hold a
+ * reader open. */
 static pawl_status find_resume(pawl_work *work,
                                pawl_view task_id,
                                struct building *building,
@@ -152,7 +152,7 @@ static pawl_status find_iteration_end(pawl_work *work,
     return PAWL_OK;
 }
 
-/* One more than is wanted shows that there are more. At least one is let in, however large it is. */
+/* One more than is wanted shows that there are more. At least one is added, however large it is. */
 static bool is_full(const struct building *building, const struct links *links, size_t bytes)
 {
     const pawl_recover_options *options = &building->options;

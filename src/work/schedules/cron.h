@@ -5,8 +5,7 @@
  *
  * A field is a list of parts with commas: a star, a number, a range a-b, each with a step if wanted
  * (a star or a range, a slash, a number). Months and weekdays have names, three letters, in either
- * case. @yearly (@annually), @monthly, @weekly, @daily (@midnight) and @hourly stand for what they
- * say.
+ * case. @yearly (@annually), @monthly, @weekly, @daily (@midnight) and @hourly are short forms.
  *
  * As in every cron since 1987: when neither of the two day fields starts with a star, a day that
  * matches one of them is enough; otherwise it must match both.

@@ -145,7 +145,7 @@ pawl_status pawl_schedule_list(pawl_work *work,
 
 /* --- Firing --- */
 
-/* What is to be done about a schedule now. */
+/* What to do about a schedule now. */
 struct turn {
     bool move;       /* next_slot_us is not where it should be */
     bool fire;       /* slot_us is due */
@@ -251,6 +251,7 @@ static pawl_status run_fire(struct work_tx *tx, struct work_request *request, pa
     }
     struct turn turn = decide_turn(&cron, schedule->next_slot_us, tx->now.wall_us);
     if (turn.fire) {
+        REQUIRE(turn.slot_us <= tx->now.wall_us); /* a slot never fires before its time */
         TRY(fire_slot(tx, fire, schedule, turn.slot_us, reterr));
     }
     return turn.move && !pawl__work_is_refused(request)
