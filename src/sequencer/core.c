@@ -57,10 +57,13 @@ static void copy_types(struct seq_core *core, const pawl_seq_type *types, size_t
             };
         }
         kind->count++;
-        if (core->types_of_kind_max < kind->count) {
-            core->types_of_kind_max = kind->count;
-        }
+        core->types_of_kind_max = MAX(core->types_of_kind_max, kind->count);
     }
+}
+
+static void free_types(pawl_seq_type **types)
+{
+    free(*types);
 }
 
 static pawl_status init_types(struct seq_core *core,
@@ -68,24 +71,20 @@ static pawl_status init_types(struct seq_core *core,
                               pawl_error *reterr)
 {
     size_t count = options->type_count;
-    pawl_seq_type *sorted = malloc(count * sizeof(*sorted));
+    AUTO(free_types) pawl_seq_type *sorted = malloc(count * sizeof(*sorted));
 
     core->kinds = calloc(count, sizeof(*core->kinds));
     core->sequences = calloc(count, sizeof(*core->sequences));
     core->initials = calloc(count, sizeof(*core->initials));
     if (sorted == NULL || core->kinds == NULL || core->sequences == NULL
         || core->initials == NULL) {
-        free(sorted);
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu sequences", count);
     }
     memcpy(sorted, options->types, count * sizeof(*sorted));
     qsort(sorted, count, sizeof(*sorted), compare_types);
-    pawl_status status = check_types(sorted, count, reterr);
-    if (status == PAWL_OK) {
-        copy_types(core, sorted, count);
-    }
-    free(sorted);
-    return status;
+    TRY(check_types(sorted, count, reterr));
+    copy_types(core, sorted, count);
+    return PAWL_OK;
 }
 
 static pawl_status check_options(const pawl_sequencer_options *options, pawl_error *reterr)
@@ -168,23 +167,16 @@ void pawl__seq_core_done(struct seq_core *core)
     *core = (struct seq_core){ 0 };
 }
 
+static int compare_kind(const void *key, const void *element)
+{
+    return (int)*(const uint16_t *)key - (int)((const struct seq_kind *)element)->kind;
+}
+
 static const struct seq_kind *find_kind(const struct seq_core *core, uint16_t kind)
 {
-    size_t low = 0;
-    size_t high = core->kind_count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (core->kinds[middle].kind == kind) {
-            return &core->kinds[middle];
-        }
-        if (core->kinds[middle].kind < kind) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return NULL;
+    return core->kind_count == 0
+               ? NULL
+               : bsearch(&kind, core->kinds, core->kind_count, sizeof(*core->kinds), compare_kind);
 }
 
 /* A kind has a handful of them: a walk beats a search. */
@@ -209,7 +201,7 @@ size_t pawl__seq_core_unflushed(const struct seq_core *core)
     return core->shared.filling.count + core->shared.flushing.count;
 }
 
-/* A workspace that an earlier event of the write had goes on behind it. */
+/* A workspace that an earlier event of the write had continues after it. */
 static void begin_event(struct seq_core *core, const struct seq_kind *kind, uint64_t workspace)
 {
     struct seq_transaction *transaction = &core->transaction;
@@ -244,12 +236,9 @@ pawl_status pawl__seq_core_start(struct seq_core *core,
 {
     struct seq_shared *shared = &core->shared;
     const struct seq_kind *found = NULL;
-    pawl_status status = find_workspace(core, kind, workspace, &found, reterr);
 
     REQUIRE(!core->transaction.open);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(find_workspace(core, kind, workspace, &found, reterr));
     if (shared->actualizing) {
         return pawl__fail(reterr, PAWL_BUSY, "the sequences are being actualized");
     }
@@ -261,10 +250,7 @@ pawl_status pawl__seq_core_start(struct seq_core *core,
         return pawl__fail(reterr, PAWL_EXHAUSTED, "the last offset of the log is used");
     }
     /* So that the flush cannot fail: the event is in the log by then. */
-    status = pawl__seq_table_reserve(&shared->filling, found->count, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__seq_table_reserve(&shared->filling, found->count, reterr));
     begin_event(core, found, workspace);
     core->transaction.open = true;
     core->transaction.events = 1;
@@ -328,12 +314,9 @@ pawl_status pawl__seq_core_also(struct seq_core *core,
 {
     struct seq_transaction *transaction = &core->transaction;
     const struct seq_kind *found = NULL;
-    pawl_status status = find_workspace(core, kind, workspace, &found, reterr);
 
     REQUIRE(transaction->open);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(find_workspace(core, kind, workspace, &found, reterr));
     size_t more = transaction->earlier.count + core->types_of_kind_max;
     if (pawl__seq_core_unflushed(core) + more > core->unflushed_max) {
         return pawl__fail(reterr, PAWL_BUSY, "%zu numbers would wait to be written", more);
@@ -341,10 +324,7 @@ pawl_status pawl__seq_core_also(struct seq_core *core,
     if (transaction->events >= PAWL_SEQ_NUMBER_MAX - core->shared.next_offset) {
         return pawl__fail(reterr, PAWL_EXHAUSTED, "the last offset of the log is used");
     }
-    status = pawl__seq_table_reserve(&transaction->earlier, transaction->kind->count, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl__seq_table_reserve(&transaction->earlier, transaction->kind->count, reterr));
     merge_given(core, &transaction->earlier);
     update_cache(core);
     begin_event(core, found, workspace);
@@ -381,8 +361,8 @@ static pawl_status give_out(
     return PAWL_OK;
 }
 
-/* The cache is asked once an event for each sequence, and told once, at the end of the event; in
- * between the transaction knows. */
+/* The cache is read once per event and sequence, and written once, at the end of the event; in between the
+ * transaction has the number. */
 pawl_status pawl__seq_core_next(struct seq_core *core,
                                 uint16_t sequence,
                                 bool *ret_known,
@@ -438,10 +418,8 @@ void pawl__seq_core_read_pending(const struct seq_core *core, uint64_t *ret_numb
 static void supply(struct seq_core *core, size_t place, uint64_t pending, uint64_t stored)
 {
     const struct seq_transaction *transaction = &core->transaction;
-    uint64_t last = transaction->kind->initials[place] - 1;
+    uint64_t last = MAX(transaction->kind->initials[place] - 1, MAX(stored, pending));
 
-    last = MAX(last, stored);
-    last = MAX(last, pending);
     pawl__lru_put(core->cache, key_of(transaction, place), last, NULL);
 }
 
@@ -554,9 +532,8 @@ pawl_status pawl__seq_core_event(struct seq_core *core,
         pawl__seq_table_merge(&shared->filling, &values[i]);
     }
     shared->next_offset = offset + 1;
-    if (shared->filling_offset < shared->next_offset) { /* a second walk starts further back */
-        shared->filling_offset = shared->next_offset;
-    }
+    /* a second walk starts further back */
+    shared->filling_offset = MAX(shared->filling_offset, shared->next_offset);
     return PAWL_OK;
 }
 

@@ -2,11 +2,11 @@
  * to be written out. No threads, no time, no storage.
  *
  * Two halves. The transaction and the cache are touched by the thread of the transaction alone. The
- * rest (`shared`) is touched by the threads behind it as well; whoever owns the threads holds a lock
+ * rest (`shared`) is also touched by the threads of background.c; the owner of the threads holds a lock
  * around the functions that say so.
  *
  * Where a number is, from new to old: transaction, `filling`, `flushing`, storage. It leaves a place
- * only after it is in the next one, so whoever looks in this order finds it. The cache may hold any
+ * only after it is in the next one, so a search in this order finds it. The cache may hold any
  * of them and may forget each at any time. */
 #ifndef PAWL_SEQUENCER_CORE_H
 #define PAWL_SEQUENCER_CORE_H
@@ -114,7 +114,7 @@ PAWL_MUST_USE pawl_status pawl__seq_core_event(struct seq_core *core,
                                                pawl_error *reterr);
 void pawl__seq_core_actualized(struct seq_core *core);
 
-/* Takes what is to be written, or what a write that failed was to write. False: nothing is. `values` stay
+/* Begins to write what waits, or again what a write that failed was to write. False: nothing is. `values` stay
  * as they are until pawl__seq_core_written or pawl__seq_core_forget. */
 bool pawl__seq_core_begin_write(struct seq_core *core,
                                 const pawl_seq_value **ret_values,
@@ -125,7 +125,7 @@ size_t pawl__seq_core_unflushed(const struct seq_core *core);
 
 /* --- the transaction's thread, without the lock --- */
 
-/* Numbers will be asked for: their entries come into the processor's cache while the caller goes on. */
+/* Numbers will be asked for: their entries come into the processor's cache while the caller continues. */
 void pawl__seq_core_fetch(const struct seq_core *core);
 
 /* The next number. UNKNOWN_SEQUENCE, EXHAUSTED. *ret_known false: the numbers of the workspace must

@@ -15,8 +15,8 @@ PAWL_MUST_USE pawl_status pawl__sequencer_await(pawl_sequencer *sequencer,
 /* Ends its threads. False: the storage has not come back by then; the call may be repeated. NULL is fine. */
 PAWL_MUST_USE bool pawl__sequencer_close_until(pawl_sequencer *sequencer, int64_t deadline_ns);
 
-/* Closes and frees. False: its storage has not come back by then; the threads that wait for it go on
- * alone, and use it until they end. So whoever has many ends them by one deadline. NULL is fine. */
+/* Closes and frees. False: its storage has not returned by then; the threads that wait for it use it until they
+ * end by themselves. The owner of many sequencers ends them all by one deadline. NULL is fine. */
 PAWL_MUST_USE bool pawl__sequencer_end(pawl_sequencer *sequencer, int64_t deadline_ns);
 
 #endif

@@ -1,50 +1,13 @@
-/* A core (core.h) with two threads behind it: one writes numbers, the other reads the log. */
+/* The public calls: a lock around the core (core.h), beside the threads of background.c. */
 #include <pawl/sequencer.h>
 
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/core/argument.h"
 #include "base/core/error.h"
-#include "base/core/random.h"
-#include "base/decide/backoff.h"
-#include "base/os/clock.h"
 #include "base/thread/inside.h"
-#include "base/thread/thread.h"
-#include "sequencer/core.h"
-#include "sequencer/internal.h"
-#include "sequencer/storage_call.h"
-
-struct pawl_sequencer {
-    struct pawl__clock *clock;
-    struct seq_core core; /* its shared half under the lock */
-    pawl_seq_storage storage;
-    pawl_sequencer_options options;
-    /* The number of the thread whose transaction is open; NOBODY: none is; THE_STORAGE: its own storage is
-     * being asked, and must not come back to it */
-    atomic_uint_fast64_t owner;
-    atomic_bool closed;
-
-    struct pawl__lock lock; /* covers all below */
-    struct pawl__cond changed;
-    bool closing;
-    bool abandoned; /* nobody waits for the threads any more, and the storage may be gone soon */
-    bool flush_wanted;
-    bool actualize_wanted;
-    bool cleaning; /* no write may begin: what waits is about to be forgotten */
-    bool writing;
-    int64_t retry_ns;     /* not before, after a write that failed */
-    pawl_error log_error; /* what is wrong with the log; PAWL_OK: nothing */
-    struct pawl__prng random;
-    pawl_sequencer_status status; /* counts and the last error */
-    int users;                    /* the handle and the threads; the last one out frees */
-
-    struct pawl__lock joining; /* a thread is joined by one thread only; covers all below */
-    bool close_timed_out;
-    struct pawl__thread flusher;
-    struct pawl__thread actualizer;
-};
+#include "sequencer/handle.h"
 
 /* By the name that the header gives it. */
 #define NEED_SEQUENCER(seq, reterr)                                                \
@@ -57,209 +20,6 @@ struct pawl_sequencer {
 enum { NOBODY = 0 };
 static const uint64_t THE_STORAGE = UINT64_MAX;
 
-static int64_t from_now(const struct pawl_sequencer *seq, uint32_t ms)
-{
-    return pawl__monotonic_ns(seq->clock) + ms * NS_PER_MS;
-}
-
-static int64_t retry_at_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
-{
-    const struct pawl__backoff backoff = {
-        .first_ns = seq->options.retry_ms * NS_PER_MS,
-        .max_ns = seq->options.retry_ms * NS_PER_MS,
-    };
-
-    return from_now(seq, 0) + pawl__backoff_ns(&backoff, 1, pawl__prng_next(&seq->random));
-}
-
-static struct seq_storage_of storage_of(const struct pawl_sequencer *seq)
-{
-    return (struct seq_storage_of){ .storage = &seq->storage, .sequencer = seq };
-}
-
-/* --- writing --- */
-
-static void note_failure_locked(struct pawl_sequencer *seq, const pawl_error *error)
-    REQUIRES_LOCK(seq->lock)
-{
-    seq->status.last_error = *error;
-    seq->status.flush_failures++;
-}
-
-/* Writes what waits, with the lock open meanwhile. What came in the meantime waits for the next one. */
-static void write_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
-{
-    const pawl_seq_value *values = NULL;
-    size_t count = 0;
-    uint64_t offset = 0;
-    pawl_error error = PAWL_ERROR_INIT;
-
-    if (!pawl__seq_core_begin_write(&seq->core, &values, &count, &offset)) {
-        return;
-    }
-    seq->writing = true;
-    pawl__unlock(&seq->lock);
-    pawl_status status = pawl__seq_write(storage_of(seq), values, count, offset, &error);
-    pawl__lock(&seq->lock);
-    seq->writing = false;
-    if (status == PAWL_OK) {
-        pawl__seq_core_written(&seq->core);
-        seq->status.flushes++;
-        seq->status.last_error = (pawl_error)PAWL_ERROR_INIT;
-    } else {
-        note_failure_locked(seq, &error);
-        seq->retry_ns = retry_at_locked(seq);
-        seq->flush_wanted = true; /* then, and not after a whole interval */
-    }
-    pawl__cond_broadcast(&seq->changed);
-}
-
-static void leave(struct pawl_sequencer *seq);
-
-static void run_flusher(void *context)
-{
-    struct pawl_sequencer *seq = context;
-    int64_t due_ns = from_now(seq, seq->options.flush_interval_ms);
-
-    pawl__lock(&seq->lock);
-    while (!seq->closing) {
-        int64_t wake_ns = seq->flush_wanted ? 0 : due_ns;
-        wake_ns = seq->cleaning ? INT64_MAX : MAX(wake_ns, seq->retry_ns);
-        if (from_now(seq, 0) < wake_ns) {
-            pawl__cond_wait_until(&seq->changed, &seq->lock, wake_ns);
-            continue;
-        }
-        seq->flush_wanted = false;
-        write_locked(seq);
-        due_ns = from_now(seq, seq->options.flush_interval_ms);
-    }
-    /* Once more, so that the next start has no log to read; not when the last write failed, nor while the
-     * log is being read, which knows better. */
-    if (!seq->abandoned && !seq->cleaning && !seq->core.shared.actualizing
-        && from_now(seq, 0) >= seq->retry_ns) {
-        write_locked(seq);
-    }
-    pawl__unlock(&seq->lock);
-    leave(seq);
-}
-
-static void want_flush_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
-{
-    seq->flush_wanted = true;
-    pawl__cond_broadcast(&seq->changed);
-}
-
-/* --- reading the log --- */
-
-/* Waits while too much waits to be written. */
-static pawl_status batch_event(
-    void *context, const pawl_seq_value *values, size_t count, uint64_t offset, pawl_error *reterr)
-{
-    struct pawl_sequencer *seq = context;
-    pawl_status status = PAWL_BUSY;
-
-    if (seq == NULL || (values == NULL && count > 0)) {
-        return pawl__fail(
-            reterr, PAWL_INVALID, "%s: is NULL", seq == NULL ? "batcher_context" : "values");
-    }
-    pawl__lock(&seq->lock);
-    while (status == PAWL_BUSY) {
-        if (seq->closing) {
-            status = pawl__fail(reterr, PAWL_CANCELLED, "the sequencer is being closed");
-            break;
-        }
-        status = pawl__seq_core_event(&seq->core, values, count, offset, reterr);
-        if (status == PAWL_BUSY) {
-            want_flush_locked(seq);
-            pawl__cond_wait_until(
-                &seq->changed, &seq->lock, from_now(seq, seq->options.batcher_delay_ms));
-        }
-    }
-    pawl__unlock(&seq->lock);
-    return status;
-}
-
-static pawl_status walk_log(struct pawl_sequencer *seq, pawl_error *reterr)
-{
-    uint64_t stored = 0;
-
-    TRY(pawl__seq_read_next_offset(storage_of(seq), &stored, reterr));
-    pawl__lock(&seq->lock);
-    uint64_t from = pawl__seq_core_read_from(&seq->core, stored);
-    pawl__unlock(&seq->lock);
-    return pawl__seq_actualize(storage_of(seq), from, batch_event, seq, reterr);
-}
-
-static void finish_walk_locked(struct pawl_sequencer *seq,
-                               pawl_status status,
-                               const pawl_error *error) REQUIRES_LOCK(seq->lock)
-{
-    if (status == PAWL_OK) {
-        seq->log_error = (pawl_error)PAWL_ERROR_INIT;
-        seq->status.last_error = (pawl_error)PAWL_ERROR_INIT;
-        seq->status.actualizations++;
-        pawl__seq_core_actualized(&seq->core);
-        if (seq->core.shared.filling_offset != 0) {
-            seq->flush_wanted = true;
-        }
-        pawl__cond_broadcast(&seq->changed);
-        return;
-    }
-    seq->status.last_error = *error;
-    if (status == PAWL_CORRUPT || status == PAWL_EXHAUSTED || status == PAWL_UNSUPPORTED
-        || status == PAWL_LEASE_LOST) {
-        seq->log_error = *error; /* nothing that waiting would mend; a person may */
-    }
-    pawl__cond_broadcast(&seq->changed);
-}
-
-/* Until the log has been read to its end, however often that fails. */
-static void actualize_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
-{
-    pawl_status status = PAWL_FAILED;
-
-    while (status != PAWL_OK && !seq->closing) {
-        pawl_error error = PAWL_ERROR_INIT;
-
-        pawl__unlock(&seq->lock);
-        status = walk_log(seq, &error);
-        pawl__lock(&seq->lock);
-        finish_walk_locked(seq, status, &error);
-        int64_t retry_ns = retry_at_locked(seq);
-        while (status != PAWL_OK && !seq->closing && from_now(seq, 0) < retry_ns) {
-            pawl__cond_wait_until(&seq->changed, &seq->lock, retry_ns);
-        }
-    }
-}
-
-static void run_actualizer(void *context)
-{
-    struct pawl_sequencer *seq = context;
-
-    pawl__lock(&seq->lock);
-    while (!seq->closing) {
-        if (!seq->actualize_wanted || seq->writing) {
-            pawl__cond_wait(&seq->changed, &seq->lock);
-            continue;
-        }
-        seq->actualize_wanted = false;
-        pawl__seq_core_forget(&seq->core);
-        seq->cleaning = false;
-        pawl__cond_broadcast(&seq->changed); /* the flusher sleeps until it is over */
-        seq->retry_ns = 0;
-        actualize_locked(seq);
-    }
-    pawl__unlock(&seq->lock);
-    leave(seq);
-}
-
-static void want_actualization_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
-{
-    seq->actualize_wanted = true;
-    seq->cleaning = true;
-    pawl__cond_broadcast(&seq->changed);
-}
-
 /* --- from new to free --- */
 
 static void destroy(struct pawl_sequencer *seq)
@@ -271,7 +31,7 @@ static void destroy(struct pawl_sequencer *seq)
     free(seq);
 }
 
-static void leave(struct pawl_sequencer *seq)
+void pawl__seq_leave(struct pawl_sequencer *seq)
 {
     pawl__lock(&seq->lock);
     bool last = --seq->users == 0;
@@ -279,34 +39,6 @@ static void leave(struct pawl_sequencer *seq)
     if (last) {
         destroy(seq);
     }
-}
-
-static pawl_status start_thread(struct pawl_sequencer *seq,
-                                struct pawl__thread *thread,
-                                const char *name,
-                                void (*run)(void *context),
-                                pawl_error *reterr)
-{
-    pawl__lock(&seq->lock);
-    seq->users++;
-    pawl_status status = pawl__thread_start(thread, name, run, seq, reterr);
-    seq->users -= status != PAWL_OK;
-    pawl__unlock(&seq->lock);
-    return status;
-}
-
-static pawl_status start_threads(struct pawl_sequencer *seq, pawl_error *reterr)
-{
-    uint64_t seed = 0;
-
-    TRY(pawl__random_bytes(pawl__random_real(), &seed, sizeof(seed), reterr));
-    pawl__lock(&seq->lock);
-    seq->random = pawl__prng_seeded(seed);
-    want_actualization_locked(seq);
-    pawl__unlock(&seq->lock);
-    TRY(start_thread(seq, &seq->flusher, "seq-flusher", run_flusher, reterr));
-    TRY(start_thread(seq, &seq->actualizer, "seq-actualizer", run_actualizer, reterr));
-    return PAWL_OK;
 }
 
 static pawl_status check_storage(const pawl_seq_storage *storage, pawl_error *reterr)
@@ -345,9 +77,7 @@ pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a sequencer");
     }
     pawl_status status = pawl__seq_core_init(&seq->core, options, reterr);
-    if (status == PAWL_OK) {
-        status = check_storage(options->storage, reterr);
-    }
+    status = status == PAWL_OK ? check_storage(options->storage, reterr) : status;
     if (status != PAWL_OK) {
         pawl__seq_core_done(&seq->core);
         free(seq);
@@ -361,7 +91,7 @@ pawl_status pawl_sequencer_new(const pawl_sequencer_options *options,
     seq->options.storage = NULL;
     seq->users = 1;
     seq->clock = pawl__clock_or_real(NULL);
-    status = start_threads(seq, reterr);
+    status = pawl__seq_start_threads(seq, reterr);
     if (status != PAWL_OK) {
         pawl_sequencer_free(seq);
         return status;
@@ -389,7 +119,7 @@ bool pawl__sequencer_close_until(struct pawl_sequencer *seq, int64_t deadline_ns
     return ended;
 }
 
-/* What a call from within the storage would wait for is its own caller. */
+/* A call from within the storage would wait for its own caller. */
 static pawl_status refuse_storage(const struct pawl_sequencer *seq, pawl_error *reterr)
 {
     return pawl__is_inside(seq) ? pawl__fail(
@@ -401,7 +131,7 @@ pawl_status pawl_sequencer_close(pawl_sequencer *seq, pawl_error *reterr)
 {
     NEED_SEQUENCER(seq, reterr);
     TRY(refuse_storage(seq, reterr));
-    return pawl__sequencer_close_until(seq, from_now(seq, seq->options.close_ms_max))
+    return pawl__sequencer_close_until(seq, pawl__seq_from_now(seq, seq->options.close_ms_max))
                ? PAWL_OK
                : pawl__fail(reterr,
                             PAWL_TIMEOUT,
@@ -424,19 +154,19 @@ bool pawl__sequencer_end(pawl_sequencer *seq, int64_t deadline_ns)
     if (!ended && seq->actualizer.started) {
         pthread_detach(seq->actualizer.id);
     }
-    leave(seq);
+    pawl__seq_leave(seq);
     return ended;
 }
 
 void pawl_sequencer_free(pawl_sequencer *seq)
 {
     if (seq != NULL) {
-        /* Whoever has waited for it in vain does not wait twice, and its storage never for itself. */
+        /* A caller whose close has timed out does not wait twice, and a storage never waits for itself. */
         pawl__lock(&seq->joining);
         bool waits = !seq->close_timed_out && !pawl__is_inside(seq);
         uint32_t ms = waits ? seq->options.close_ms_max : 0;
         pawl__unlock(&seq->joining);
-        (void)!pawl__sequencer_end(seq, from_now(seq, ms));
+        (void)!pawl__sequencer_end(seq, pawl__seq_from_now(seq, ms));
     }
 }
 
@@ -475,14 +205,11 @@ static pawl_status start_locked(struct pawl_sequencer *seq,
                                 pawl_error *reterr) REQUIRES_LOCK(seq->lock)
 {
     if (seq->log_error.status != PAWL_OK) {
-        if (reterr != NULL) {
-            *reterr = seq->log_error;
-        }
-        return seq->log_error.status;
+        return pawl__fail_with(reterr, seq->log_error.status, &seq->log_error);
     }
     pawl_status status = pawl__seq_core_start(&seq->core, kind, workspace, ret_offset, reterr);
     if (status == PAWL_BUSY) {
-        want_flush_locked(seq);
+        pawl__seq_want_flush_locked(seq);
     }
     return status;
 }
@@ -498,10 +225,7 @@ pawl_status pawl_sequencer_start(pawl_sequencer *seq,
 
     NEED_SEQUENCER(seq, reterr);
     NEED(ret_offset, reterr);
-    pawl_status status = refuse_storage(seq, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(refuse_storage(seq, reterr));
     if (atomic_load(&seq->closed)) {
         return fail_closed(reterr);
     }
@@ -511,7 +235,7 @@ pawl_status pawl_sequencer_start(pawl_sequencer *seq,
                    : fail_thread(seq, reterr);
     }
     pawl__lock(&seq->lock);
-    status = start_locked(seq, kind, workspace, ret_offset, reterr);
+    pawl_status status = start_locked(seq, kind, workspace, ret_offset, reterr);
     pawl__unlock(&seq->lock);
     if (status == PAWL_OK) {
         pawl__seq_core_fetch(&seq->core);
@@ -529,14 +253,11 @@ pawl_status pawl_sequencer_also(pawl_sequencer *seq,
 {
     NEED_SEQUENCER(seq, reterr);
     NEED(ret_offset, reterr);
-    pawl_status status = check_owner(seq, reterr);
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_owner(seq, reterr));
     pawl__lock(&seq->lock);
-    status = pawl__seq_core_also(&seq->core, kind, workspace, ret_offset, reterr);
+    pawl_status status = pawl__seq_core_also(&seq->core, kind, workspace, ret_offset, reterr);
     if (status == PAWL_BUSY) {
-        want_flush_locked(seq);
+        pawl__seq_want_flush_locked(seq);
     }
     pawl__unlock(&seq->lock);
     return status;
@@ -554,11 +275,11 @@ static pawl_status read_numbers(struct pawl_sequencer *seq, uint16_t wanted, paw
     pawl__seq_core_read_pending(core, core->pending);
     pawl__unlock(&seq->lock);
     atomic_store_explicit(&seq->owner, THE_STORAGE, memory_order_relaxed);
-    pawl_status status = pawl__seq_read_numbers(storage_of(seq),
+    pawl_status status = pawl__seq_read_numbers(pawl__seq_storage_of(seq),
                                                 core->transaction.workspace,
                                                 kind->sequences,
                                                 kind->count,
-                                                from_now(seq, seq->options.read_ms_max),
+                                                pawl__seq_from_now(seq, seq->options.read_ms_max),
                                                 core->stored,
                                                 reterr);
     atomic_store_explicit(&seq->owner, pawl__thread_number(), memory_order_relaxed);
@@ -587,7 +308,7 @@ static pawl_status next_from_storage(struct pawl_sequencer *seq,
     if (status == PAWL_OK) {
         status = pawl__seq_core_next(&seq->core, sequence, &known, ret_number, reterr);
     }
-    leave(seq);
+    pawl__seq_leave(seq);
     return status;
 }
 
@@ -609,24 +330,23 @@ pawl_status pawl_sequencer_next(pawl_sequencer *seq,
     return next_from_storage(seq, sequence, ret_number, reterr);
 }
 
-static void publish_counts_locked(struct pawl_sequencer *seq) REQUIRES_LOCK(seq->lock)
+/* Publishes the counts and lets other threads begin a transaction. */
+static void end_transaction_locked(struct pawl_sequencer *seq) RELEASES_LOCK(seq->lock)
 {
     seq->status.misses = seq->core.misses;
     seq->status.hits = seq->core.hits;
+    pawl__unlock(&seq->lock);
+    atomic_store_explicit(&seq->owner, NOBODY, memory_order_release);
 }
 
 pawl_status pawl_sequencer_drop(pawl_sequencer *seq, pawl_error *reterr)
 {
     NEED_SEQUENCER(seq, reterr);
-    pawl_status status = check_owner(seq, reterr);
-
-    if (status != PAWL_OK || pawl__seq_core_drop(&seq->core)) {
-        return status;
+    TRY(check_owner(seq, reterr));
+    if (!pawl__seq_core_drop(&seq->core)) {
+        pawl__lock(&seq->lock);
+        end_transaction_locked(seq);
     }
-    pawl__lock(&seq->lock);
-    publish_counts_locked(seq);
-    pawl__unlock(&seq->lock);
-    atomic_store_explicit(&seq->owner, NOBODY, memory_order_release);
     return PAWL_OK;
 }
 
@@ -638,15 +358,13 @@ pawl_status pawl_sequencer_flush(pawl_sequencer *seq, pawl_error *reterr)
     TRY(check_owner(seq, reterr));
     pawl__lock(&seq->lock);
     if (pawl__seq_core_flush(&seq->core, &forgotten)) {
-        want_flush_locked(seq);
+        pawl__seq_want_flush_locked(seq);
     }
     if (forgotten) {
         pawl__seq_core_actualize(&seq->core);
-        want_actualization_locked(seq);
+        pawl__seq_want_actualization_locked(seq);
     }
-    publish_counts_locked(seq);
-    pawl__unlock(&seq->lock);
-    atomic_store_explicit(&seq->owner, NOBODY, memory_order_release);
+    end_transaction_locked(seq);
     return PAWL_OK;
 }
 
@@ -656,14 +374,12 @@ pawl_status pawl_sequencer_actualize(pawl_sequencer *seq, pawl_error *reterr)
     TRY(check_owner(seq, reterr));
     pawl__lock(&seq->lock);
     pawl__seq_core_actualize(&seq->core);
-    publish_counts_locked(seq);
-    want_actualization_locked(seq);
-    pawl__unlock(&seq->lock);
-    atomic_store_explicit(&seq->owner, NOBODY, memory_order_release);
+    pawl__seq_want_actualization_locked(seq);
+    end_transaction_locked(seq);
     return PAWL_OK;
 }
 
-/* --- looking --- */
+/* --- status --- */
 
 void pawl_sequencer_get_status(pawl_sequencer *seq, pawl_sequencer_status *ret_status)
 {
@@ -679,7 +395,7 @@ void pawl_sequencer_get_status(pawl_sequencer *seq, pawl_sequencer_status *ret_s
     pawl__unlock(&seq->lock);
 }
 
-/* `writes`: also while too much waits to be written, which the flusher is told. */
+/* `writes`: also while too much waits to be written; then it wakes the flusher. */
 static bool waits_locked(struct pawl_sequencer *seq, bool writes) REQUIRES_LOCK(seq->lock)
 {
     if (seq->core.shared.actualizing) {
@@ -687,7 +403,7 @@ static bool waits_locked(struct pawl_sequencer *seq, bool writes) REQUIRES_LOCK(
     }
     bool full = writes && pawl__seq_core_unflushed(&seq->core) > seq->core.unflushed_max;
     if (full && !seq->flush_wanted) {
-        want_flush_locked(seq);
+        pawl__seq_want_flush_locked(seq);
     }
     return full;
 }
@@ -697,7 +413,7 @@ static pawl_status wait_for(pawl_sequencer *seq,
                             uint32_t timeout_ms,
                             pawl_error *reterr)
 {
-    int64_t deadline_ns = from_now(seq, timeout_ms);
+    int64_t deadline_ns = pawl__seq_from_now(seq, timeout_ms);
     pawl_status status = PAWL_OK;
 
     pawl__lock(&seq->lock);

@@ -3,18 +3,29 @@
 #include "base/core/error.h"
 #include "base/thread/inside.h"
 
-/* What a call made of an empty error. */
-static pawl_status finish(const char *call,
+static pawl_status finish(struct pawl__inside *inside,
+                          const char *method,
                           pawl_status status,
                           pawl_error *error,
                           pawl_error *reterr)
 {
-    status = pawl__fail_settled(error, status, "the storage's %s", call);
-    if (status != PAWL_OK && reterr != NULL) {
-        *reterr = *error;
-    }
-    return status;
+    pawl__inside_leave(inside);
+    status = pawl__fail_settled(error, status, "the storage's %s", method);
+    return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, error);
 }
+
+/* What a method of the storage returns; it gets the context, these arguments and an error of its own. */
+#define CALL(of, method, reterr, ...)                                             \
+    __extension__({                                                               \
+        pawl_error error_ = PAWL_ERROR_INIT;                                      \
+        struct pawl__inside inside_;                                              \
+        pawl__inside_enter(&inside_, (of).sequencer);                             \
+        finish(&inside_,                                                          \
+               #method,                                                           \
+               (of).storage->method((of).storage->context, __VA_ARGS__, &error_), \
+               &error_,                                                           \
+               (reterr));                                                         \
+    })
 
 pawl_status pawl__seq_read_numbers(struct seq_storage_of of,
                                    uint64_t workspace,
@@ -24,27 +35,14 @@ pawl_status pawl__seq_read_numbers(struct seq_storage_of of,
                                    uint64_t *ret_numbers,
                                    pawl_error *reterr)
 {
-    pawl_error error = PAWL_ERROR_INIT;
-    struct pawl__inside inside;
-
-    pawl__inside_enter(&inside, of.sequencer);
-    pawl_status status = of.storage->read_numbers(
-        of.storage->context, workspace, sequences, count, deadline_ns, ret_numbers, &error);
-    pawl__inside_leave(&inside);
-    return finish("read_numbers", status, &error, reterr);
+    return CALL(of, read_numbers, reterr, workspace, sequences, count, deadline_ns, ret_numbers);
 }
 
 pawl_status pawl__seq_read_next_offset(struct seq_storage_of of,
                                        uint64_t *ret_offset,
                                        pawl_error *reterr)
 {
-    pawl_error error = PAWL_ERROR_INIT;
-    struct pawl__inside inside;
-
-    pawl__inside_enter(&inside, of.sequencer);
-    pawl_status status = of.storage->read_next_offset(of.storage->context, ret_offset, &error);
-    pawl__inside_leave(&inside);
-    return finish("read_next_offset", status, &error, reterr);
+    return CALL(of, read_next_offset, reterr, ret_offset);
 }
 
 pawl_status pawl__seq_write(struct seq_storage_of of,
@@ -53,13 +51,7 @@ pawl_status pawl__seq_write(struct seq_storage_of of,
                             uint64_t next_offset,
                             pawl_error *reterr)
 {
-    pawl_error error = PAWL_ERROR_INIT;
-    struct pawl__inside inside;
-
-    pawl__inside_enter(&inside, of.sequencer);
-    pawl_status status = of.storage->write(of.storage->context, values, count, next_offset, &error);
-    pawl__inside_leave(&inside);
-    return finish("write", status, &error, reterr);
+    return CALL(of, write, reterr, values, count, next_offset);
 }
 
 pawl_status pawl__seq_actualize(struct seq_storage_of of,
@@ -68,12 +60,5 @@ pawl_status pawl__seq_actualize(struct seq_storage_of of,
                                 void *batcher_context,
                                 pawl_error *reterr)
 {
-    pawl_error error = PAWL_ERROR_INIT;
-    struct pawl__inside inside;
-
-    pawl__inside_enter(&inside, of.sequencer);
-    pawl_status status =
-        of.storage->actualize(of.storage->context, offset, batcher, batcher_context, &error);
-    pawl__inside_leave(&inside);
-    return finish("actualize", status, &error, reterr);
+    return CALL(of, actualize, reterr, offset, batcher, batcher_context);
 }

@@ -114,8 +114,8 @@ static void add_apps(struct report *report, const struct node_app_state *apps, s
     }
 }
 
-/* Begins the answer: {"degraded": [...], "waiting": [...] without the end. Whether it is ready. Nothing that
- * is asked here waits for a store: each is asked on a thread of its own, and this is what it said. Without
+/* Begins the answer: {"degraded": [...], "waiting": [...] without the end. Whether it is ready. Nothing
+ * here waits for a store: each is asked on a thread of its own, and this is what it said. Without
  * memory the buffer is broken: nobody knows. */
 static bool write_report(struct pawl__serve_node *node, struct pawl__buf *body)
 {

@@ -32,39 +32,22 @@ static const char no_work_key[] =
 #define WORK_POST_NOW(address, handler) \
     WORK_ROUTE(PAWL__HTTP_POST, address, handler, .takes_json = true)
 
+#define ROUTE(verb, address, handler, ...)                                                \
+    {                                                                                     \
+        .method = PAWL__HTTP_##verb, .pattern = address, .handle = (handler), __VA_ARGS__ \
+    }
+#define PAGE(address, handler) ROUTE(GET, address, handler, .parameters = paging, .blocks = true)
+
 const struct pawl__http_route pawl__serve_routes[] = {
-    { .method = PAWL__HTTP_POST,
-      .pattern = WORKSPACE "/commands",
-      .handle = pawl__serve_command,
-      .takes_json = true,
-      .takes_key = true },
-    { .method = PAWL__HTTP_GET,
-      .pattern = WORKSPACE "/records",
-      .handle = pawl__serve_records,
-      .parameters = paging,
-      .blocks = true },
-    { .method = PAWL__HTTP_GET,
-      .pattern = WORKSPACE "/records/{id}",
-      .handle = pawl__serve_record,
-      .blocks = true },
-    { .method = PAWL__HTTP_GET,
-      .pattern = WORKSPACE "/wlog",
-      .handle = pawl__serve_wlog,
-      .parameters = paging,
-      .blocks = true },
-    { .method = PAWL__HTTP_GET,
-      .pattern = APP "/partitions/{p}/plog",
-      .handle = pawl__serve_plog,
-      .parameters = paging,
-      .blocks = true },
-    { .method = PAWL__HTTP_GET, .pattern = APP "/seq", .handle = pawl__serve_seq, .blocks = true },
-    { .method = PAWL__HTTP_GET, .pattern = APP, .handle = pawl__serve_app },
-    { .method = PAWL__HTTP_PUT,
-      .pattern = APP,
-      .handle = pawl__serve_app_create,
-      .takes_json = true,
-      .blocks = true },
-    { .method = PAWL__HTTP_GET, .pattern = "/v1/apps", .handle = pawl__serve_app_list },
+    ROUTE(POST, WORKSPACE "/commands", pawl__serve_command, .takes_json = true, .takes_key = true),
+    PAGE(WORKSPACE "/records", pawl__serve_records),
+    ROUTE(GET, WORKSPACE "/records/{id}", pawl__serve_record, .blocks = true),
+    PAGE(WORKSPACE "/wlog", pawl__serve_wlog),
+    PAGE(APP "/partitions/{p}/plog", pawl__serve_plog),
+    ROUTE(GET, APP "/seq", pawl__serve_seq, .blocks = true),
+    ROUTE(GET, APP, pawl__serve_app, .blocks = false),
+    ROUTE(PUT, APP, pawl__serve_app_create, .takes_json = true, .blocks = true),
+    ROUTE(GET, "/v1/apps", pawl__serve_app_list, .blocks = false),
     WORK_POST(TASKS, pawl__serve_work_task_create),
     WORK_GET(TASKS, pawl__serve_work_task_list, of_tasks),
     WORK_GET(TASK, pawl__serve_work_task, NULL),
@@ -83,12 +66,9 @@ const struct pawl__http_route pawl__serve_routes[] = {
     WORK_POST_NOW(ITEM "/complete", pawl__serve_work_complete),
     WORK_POST(ITEM "/fail", pawl__serve_work_fail_item),
     WORK_POST(ITEM "/release", pawl__serve_work_release),
-    { .method = PAWL__HTTP_GET, .pattern = "/livez", .handle = pawl__serve_livez },
-    { .method = PAWL__HTTP_GET, .pattern = "/readyz", .handle = pawl__serve_readyz },
-    { .method = PAWL__HTTP_GET, .pattern = "/healthz", .handle = pawl__serve_healthz },
-    { .method = PAWL__HTTP_GET,
-      .pattern = "/metrics",
-      .handle = pawl__serve_metrics,
-      .blocks = true },
+    ROUTE(GET, "/livez", pawl__serve_livez, .blocks = false),
+    ROUTE(GET, "/readyz", pawl__serve_readyz, .blocks = false),
+    ROUTE(GET, "/healthz", pawl__serve_healthz, .blocks = false),
+    ROUTE(GET, "/metrics", pawl__serve_metrics, .blocks = true),
 };
 const size_t pawl__serve_route_count = COUNT_OF(pawl__serve_routes);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/core/error.h"
+#include "base/core/grow.h"
 
 #define ENTRIES_MAX ((size_t)1 << 31)
 
@@ -23,24 +24,6 @@ void pawl__app_batch_clear(struct app_batch *batch)
 
 /* --- entries --- */
 
-static pawl_status make_room(struct app_batch *batch, pawl_error *reterr)
-{
-    if (batch->count < batch->room) {
-        return PAWL_OK;
-    }
-    size_t room = batch->room == 0 ? 64 : batch->room * 2;
-    if (room > ENTRIES_MAX) {
-        return pawl__fail(reterr, PAWL_NO_SPACE, "a batch has more than %zu entries", ENTRIES_MAX);
-    }
-    struct app_entry *entries = realloc(batch->entries, room * sizeof(*entries));
-    if (entries == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu entries", room);
-    }
-    batch->entries = entries;
-    batch->room = room;
-    return PAWL_OK;
-}
-
 pawl_status pawl__app_batch_add(struct app_batch *batch,
                                 enum app_family family,
                                 enum app_mode mode,
@@ -49,8 +32,18 @@ pawl_status pawl__app_batch_add(struct app_batch *batch,
                                 pawl_error *reterr)
 {
     struct app_entry entry = { .family = family, .mode = mode };
+    struct app_entry *entries =
+        batch->count < ENTRIES_MAX
+            ? pawl__grow(batch->entries, batch->count, &batch->room, sizeof(*entries))
+            : NULL;
 
-    TRY(make_room(batch, reterr));
+    if (batch->count >= ENTRIES_MAX) {
+        return pawl__fail(reterr, PAWL_NO_SPACE, "a batch has more than %zu entries", ENTRIES_MAX);
+    }
+    if (entries == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu entries", batch->count);
+    }
+    batch->entries = entries;
     if (!pawl__arena_copy(&batch->arena, pawl__app_key_view(key), &entry.key)
         || !pawl__arena_copy(&batch->arena, value, &entry.value)) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for an entry of %zu bytes", value.len);

@@ -18,7 +18,7 @@ struct app_batch {
     size_t room;
     struct pawl__arena arena; /* of keys and values */
 
-    /* Made by the first search, and brought up to date by each: most batches have none. */
+    /* Made by the first search and updated by each: most batches are never searched. */
     struct app_link *links; /* of the first `linked` entries */
     uint32_t *heads;        /* by low bits of the hash, the last entry */
     size_t linked;

@@ -108,19 +108,22 @@ static int by_number(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* Sorts, and finds one that is there twice. */
-static bool find_duplicate(uint64_t *ids, size_t count, uint64_t *ret_id)
+/* Sorts the ids, of which none may come twice; NULL: there was no memory for them. */
+static pawl_status check_once(uint64_t *ids, size_t count, const char *what, pawl_error *reterr)
 {
+    if (ids == NULL) {
+        return fail_nomem(reterr);
+    }
     if (count > 1) {
         qsort(ids, count, sizeof(*ids), by_number);
     }
     for (size_t i = 1; i < count; i++) {
         if (ids[i] == ids[i - 1]) {
-            *ret_id = ids[i];
-            return true;
+            return pawl__fail(
+                reterr, PAWL_INVALID, "the command %s %" PRIu64 " twice", what, ids[i]);
         }
     }
-    return false;
+    return PAWL_OK;
 }
 
 /* --- records to create --- */
@@ -197,20 +200,14 @@ static pawl_status check_singletons(const pawl_app_command *command,
                                     pawl_error *reterr)
 {
     uint64_t *ids = pawl__arena_take(&request->arena, (command->create_count + 1) * sizeof(*ids));
-    uint64_t id = 0;
     size_t count = 0;
 
-    if (ids == NULL) {
-        return fail_nomem(reterr);
-    }
-    for (size_t i = 0; i < command->create_count; i++) {
+    for (size_t i = 0; ids != NULL && i < command->create_count; i++) {
         if (command->creates[i].record_class == PAWL_APP_SINGLETON) {
             ids[count++] = command->creates[i].singleton;
         }
     }
-    return find_duplicate(ids, count, &id) ? pawl__fail(
-               reterr, PAWL_INVALID, "the command creates singleton %" PRIu64 " twice", id)
-                                           : PAWL_OK;
+    return check_once(ids, count, "creates singleton", reterr);
 }
 
 static void count_text(struct app_request *request, const struct app_text *text)
@@ -258,23 +255,16 @@ static pawl_status check_updates(const pawl_app_command *command,
                                  struct app_request *request,
                                  pawl_error *reterr)
 {
-    size_t count = command->update_count;
-    uint64_t *ids = pawl__arena_take(&request->arena, (count + 1) * sizeof(*ids));
-    uint64_t id = 0;
+    uint64_t *ids = pawl__arena_take(&request->arena, (command->update_count + 1) * sizeof(*ids));
 
-    if (ids == NULL) {
-        return fail_nomem(reterr);
-    }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; ids != NULL && i < command->update_count; i++) {
         pawl_status status = pawl__app_check_id(command->updates[i].id, reterr);
         if (status != PAWL_OK) {
             return pawl__fail_context(reterr, status, "updates[%zu]", i);
         }
         ids[i] = command->updates[i].id;
     }
-    return find_duplicate(ids, count, &id) ? pawl__fail(
-               reterr, PAWL_INVALID, "the command updates record %" PRIu64 " twice", id)
-                                           : PAWL_OK;
+    return check_once(ids, command->update_count, "updates record", reterr);
 }
 
 static pawl_status copy_updates(const pawl_app_command *command,
@@ -283,11 +273,8 @@ static pawl_status copy_updates(const pawl_app_command *command,
                                 pawl_error *reterr)
 {
     size_t count = command->update_count;
-    pawl_status status = check_updates(command, request, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(check_updates(command, request, reterr));
     request->updates = pawl__arena_take(&request->arena, (count + 1) * sizeof(*request->updates));
     if (request->updates == NULL) {
         return fail_nomem(reterr);
@@ -295,7 +282,7 @@ static pawl_status copy_updates(const pawl_app_command *command,
     for (size_t i = 0; i < count; i++) {
         struct app_change *copy = &request->updates[i];
         *copy = (struct app_change){ .id = command->updates[i].id };
-        status = pawl__app_template(
+        pawl_status status = pawl__app_template(
             command->updates[i].data, names, &request->arena, &copy->data, reterr);
         if (status != PAWL_OK) {
             return pawl__fail_context(reterr, status, "updates[%zu]: data", i);
@@ -350,20 +337,11 @@ pawl_status pawl__app_request_make(const pawl_app_descriptor *descriptor,
                                    pawl_error *reterr)
 {
     struct app_names names;
-    pawl_status status = copy_head(descriptor, command, request, reterr);
 
-    if (status == PAWL_OK) {
-        status = copy_raw_ids(command, request, &names, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = check_singletons(command, request, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = copy_creates(command, &names, request, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = copy_updates(command, &names, request, reterr);
-    }
-    return status == PAWL_OK && command->key.len > 0 ? hash_command(command, request, reterr)
-                                                     : status;
+    TRY(copy_head(descriptor, command, request, reterr));
+    TRY(copy_raw_ids(command, request, &names, reterr));
+    TRY(check_singletons(command, request, reterr));
+    TRY(copy_creates(command, &names, request, reterr));
+    TRY(copy_updates(command, &names, request, reterr));
+    return command->key.len > 0 ? hash_command(command, request, reterr) : PAWL_OK;
 }

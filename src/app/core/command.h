@@ -54,8 +54,8 @@ struct app_request {
 
 void pawl__app_request_done(struct app_request *request);
 
-/* INVALID, UNKNOWN_KIND and UNKNOWN_SEQUENCE name what is wrong. `request` is to be emptied after a
- * failure, too. The descriptor must outlive it. */
+/* INVALID, UNKNOWN_KIND and UNKNOWN_SEQUENCE name what is wrong. The caller empties `request`,
+ * after a failure too. The descriptor must outlive it. */
 PAWL_MUST_USE pawl_status pawl__app_request_make(const pawl_app_descriptor *descriptor,
                                                  const pawl_app_command *command,
                                                  struct app_request *request,

@@ -15,7 +15,7 @@
  *   u8   class; u8 length of the table's name; the name; the rest is the data (JSON)
  *
  * Nothing follows. An event says at which offset it belongs, so that one that lies elsewhere is found.
- * To change a format: add version 2 beside it, with the same first two fields, and go on
+ * To change a format: add version 2 beside it, with the same first two fields, and keep
  * reading 1. Pure. */
 #ifndef PAWL_APP_CORE_EVENT_H
 #define PAWL_APP_CORE_EVENT_H

@@ -117,19 +117,12 @@ static pawl_status answer_duplicate(struct app_partition *partition,
     pawl_app_event event = { .workspace = 0 };
     size_t ids = 0;
     size_t numbers = 0;
-    pawl_status status = pawl__app_store_get(
-        partition->seq.store, APP_PLOG, entry.key, &partition->arena, &value, reterr);
 
+    TRY(pawl__app_store_get(
+        partition->seq.store, APP_PLOG, entry.key, &partition->arena, &value, reterr));
     entry.value = value.bytes;
-    if (status == PAWL_OK && value.found) {
-        status = pawl__app_seq_event_of(&entry, &partition->arena, &event, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = check_original(&item->request, offset, value.found, &event, reterr);
-    }
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(value.found ? pawl__app_seq_event_of(&entry, &partition->arena, &event, reterr) : PAWL_OK);
+    TRY(check_original(&item->request, offset, value.found, &event, reterr));
     for (size_t i = 0; i < event.record_count && ids < item->response->id_count; i++) {
         if (event.records[i].raw_id != 0) {
             item->ids[ids++] = (pawl_app_id){ event.records[i].raw_id, event.records[i].id };
@@ -196,18 +189,13 @@ pawl_status pawl__app_examine(struct app_partition *partition,
                               enum app_examined *ret_state,
                               pawl_error *reterr)
 {
-    enum app_examined state = APP_RUN;
-    pawl_status status = PAWL_OK;
-
+    *ret_state = APP_RUN;
     if (item->request.key.len > 0) {
-        status = check_key(partition, item, &state, reterr);
+        TRY(check_key(partition, item, ret_state, reterr));
     }
-    if (status == PAWL_OK && state == APP_RUN) {
-        status = find_targets(partition, item, reterr);
+    if (*ret_state != APP_RUN) {
+        return PAWL_OK;
     }
-    if (status == PAWL_OK && state == APP_RUN) {
-        status = check_singletons(partition, &item->request, reterr);
-    }
-    *ret_state = state;
-    return status;
+    TRY(find_targets(partition, item, reterr));
+    return check_singletons(partition, &item->request, reterr);
 }

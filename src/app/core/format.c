@@ -10,8 +10,8 @@
 
 enum { BATCH_ENTRIES = 4096, FORMAT_BYTES_MAX = 9 };
 
-/* Whoever writes an anchor has written the format before. So one that is gone was there, and a store without
- * it must not be taken for one of format 1, whose numbers have no checksums. */
+/* The format is written before the anchor. So with an anchor a missing format was removed, and the store must not be
+ * taken for one of format 1, whose numbers have no checksums. */
 static pawl_status check_format_may_be_absent(struct app_store *store, pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf anchor = BUF_INIT(APP_ANCHOR_BYTES_MAX);
@@ -103,7 +103,7 @@ static pawl_status write_full(struct upgrade *upgrade, size_t entries, pawl_erro
     return status;
 }
 
-/* What cannot be read stays as it is: whoever needs it is told. */
+/* What cannot be read stays as it is, and fails when it is used. */
 static pawl_status rewrite_number(void *context, const struct app_entry *entry, pawl_error *reterr)
 {
     struct upgrade *upgrade = context;
@@ -137,20 +137,19 @@ static pawl_status rewrite_number(void *context, const struct app_entry *entry, 
 static pawl_status read_offsets(struct upgrade *upgrade, pawl_error *reterr)
 {
     const pawl_app_descriptor *descriptor = &upgrade->app->definition.descriptor;
-    pawl_status status = PAWL_OK;
 
     upgrade->offsets = calloc(descriptor->partitions, sizeof(*upgrade->offsets));
     if (upgrade->offsets == NULL) {
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for offsets");
     }
-    for (uint16_t i = 0; i < descriptor->partitions && status == PAWL_OK; i++) {
+    for (uint16_t i = 0; i < descriptor->partitions; i++) {
         const struct app_seq seq = { .store = upgrade->app->store, .accepts_short = true };
         struct app_key key = pawl__app_key_offset(descriptor->id, i);
         struct app_stored stored = { 0, 0 };
-        status = pawl__app_seq_stored(&seq, APP_OFFSETS, &key, &stored, reterr);
+        TRY(pawl__app_seq_stored(&seq, APP_OFFSETS, &key, &stored, reterr));
         upgrade->offsets[i] = stored.number;
     }
-    return status;
+    return PAWL_OK;
 }
 
 static pawl_status rewrite_numbers(struct upgrade *upgrade, pawl_error *reterr)
@@ -189,25 +188,22 @@ static pawl_status index_numbers(struct upgrade *upgrade, pawl_error *reterr)
     return PAWL_OK;
 }
 
-pawl_status pawl__app_format_upgrade(struct pawl_app *app, pawl_error *reterr)
+static pawl_status upgrade_all(struct pawl_app *app, pawl_error *reterr)
 {
     AUTO(upgrade_done) struct upgrade upgrade = { .app = app };
-    pawl_status status = PAWL_OK;
 
+    TRY(rewrite_numbers(&upgrade, reterr));
+    TRY(index_numbers(&upgrade, reterr));
+    TRY(pawl__app_format_add(&upgrade.batch, app->definition.descriptor.id, APP_FORMAT, reterr));
+    return write_full(&upgrade, 1, reterr); /* the format last, with all that it promises */
+}
+
+pawl_status pawl__app_format_upgrade(struct pawl_app *app, pawl_error *reterr)
+{
     if (app->format == APP_FORMAT) {
         return PAWL_OK;
     }
-    status = rewrite_numbers(&upgrade, reterr);
-    if (status == PAWL_OK) {
-        status = index_numbers(&upgrade, reterr);
-    }
-    if (status == PAWL_OK) {
-        status =
-            pawl__app_format_add(&upgrade.batch, app->definition.descriptor.id, APP_FORMAT, reterr);
-    }
-    if (status == PAWL_OK) { /* the format last, with all that it promises */
-        status = write_full(&upgrade, 1, reterr);
-    }
+    pawl_status status = upgrade_all(app, reterr);
     if (status != PAWL_OK) {
         return pawl__fail_context(reterr, status, "from format %d to %d", app->format, APP_FORMAT);
     }
@@ -239,7 +235,7 @@ static pawl_status check_logs(struct pawl_app *app, pawl_error *reterr)
                    "them");
 }
 
-static pawl_status forget_entry(void *context, const struct app_entry *entry, pawl_error *reterr)
+static pawl_status delete_entry(void *context, const struct app_entry *entry, pawl_error *reterr)
 {
     struct upgrade *upgrade = context;
     struct app_key key = { .len = MIN(entry->key.len, sizeof(key.bytes)) };
@@ -250,41 +246,29 @@ static pawl_status forget_entry(void *context, const struct app_entry *entry, pa
     return write_full(upgrade, BATCH_ENTRIES, reterr);
 }
 
-static pawl_status forget_family(struct upgrade *upgrade,
+static pawl_status delete_family(struct upgrade *upgrade,
                                  enum app_family family,
                                  pawl_error *reterr)
 {
     const struct app_range range = { .family = family };
 
-    return pawl__app_store_walk(upgrade->app->store, &range, forget_entry, upgrade, reterr);
+    return pawl__app_store_walk(upgrade->app->store, &range, delete_entry, upgrade, reterr);
 }
 
-/* The offsets first, with the format, which says that this has begun: whoever opens it from then on to write does it
- * again, and whoever verifies it is told. */
+/* Deletes the offsets first, together with the format, which says that a rebuild has begun: from then on an open to
+ * write repeats it, and verification reports it. */
 pawl_status pawl__app_format_rebuild(struct pawl_app *app, pawl_error *reterr)
 {
     AUTO(upgrade_done) struct upgrade upgrade = { .app = app };
     uint32_t id = app->definition.descriptor.id;
-    pawl_status status = check_logs(app, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__app_format_add(&upgrade.batch, id, APP_FORMAT_BARE, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = forget_family(&upgrade, APP_OFFSETS, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = write_full(&upgrade, 1, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = forget_family(&upgrade, APP_SEQ, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = forget_family(&upgrade, APP_NUMBERS, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = write_full(&upgrade, 1, reterr);
-    }
-    app->format = status == PAWL_OK ? APP_FORMAT_BARE : app->format;
-    return status == PAWL_OK ? pawl__app_format_upgrade(app, reterr) : status;
+    TRY(check_logs(app, reterr));
+    TRY(pawl__app_format_add(&upgrade.batch, id, APP_FORMAT_BARE, reterr));
+    TRY(delete_family(&upgrade, APP_OFFSETS, reterr));
+    TRY(write_full(&upgrade, 1, reterr));
+    TRY(delete_family(&upgrade, APP_SEQ, reterr));
+    TRY(delete_family(&upgrade, APP_NUMBERS, reterr));
+    TRY(write_full(&upgrade, 1, reterr));
+    app->format = APP_FORMAT_BARE;
+    return pawl__app_format_upgrade(app, reterr);
 }

@@ -12,15 +12,6 @@
 #define COMMAND_JSON_BYTES_MAX (2 * PAWL_APP_COMMAND_BYTES_MAX)
 #define JSON_BYTES_MAX (2 * APP_EVENT_BYTES_MAX)
 
-/* By the name that the header gives it. */
-#define NEED_COMMAND(text, reterr)                                               \
-    do {                                                                         \
-        pawl_status command_status_ = pawl__check_view(text, "command", reterr); \
-        if (command_status_ != PAWL_OK) {                                        \
-            return command_status_;                                              \
-        }                                                                        \
-    } while (0)
-
 pawl_status pawl_app_open_json(const char *location,
                                pawl_view descriptor,
                                const pawl_app_options *options,
@@ -40,17 +31,9 @@ static pawl_status write_definition(const struct app_definition *definition,
                                     pawl_error *reterr)
 {
     AUTO(pawl__buf_done) struct pawl__buf text = BUF_INIT(APP_DESCRIPTOR_BYTES_MAX);
-    pawl_status status = pawl__app_definition_write(definition, &text, reterr);
-    size_t len = text.len;
-    char *json = status == PAWL_OK ? pawl__buf_steal(&text) : NULL;
 
-    if (json == NULL) {
-        return status == PAWL_OK ? pawl__fail(reterr, PAWL_NOMEM, "no memory for a descriptor")
-                                 : status;
-    }
-    *ret_json = json;
-    *ret_len = len;
-    return PAWL_OK;
+    TRY(pawl__app_definition_write(definition, &text, reterr));
+    return pawl__buf_hand_out(&text, "a descriptor", ret_json, ret_len, reterr);
 }
 
 pawl_status pawl_app_descriptor_to_json(const pawl_app *app,
@@ -80,7 +63,7 @@ pawl_status pawl_app_descriptor_normalize(pawl_view descriptor,
 
 /* --- commands --- */
 
-/* Data goes on as text: in a buffer of its own each, kept in the arena. */
+/* Data is passed on as text, in the arena. */
 static pawl_status read_data(const struct pawl__json_node *object,
                              struct pawl__arena *arena,
                              pawl_view *ret_data,
@@ -92,7 +75,7 @@ static pawl_status read_data(const struct pawl__json_node *object,
     TRY(pawl__json_object(pawl__json_key(object, "data"), &data, reterr));
     TRY(pawl__json_dump(data.value, &text, reterr));
     if (!pawl__arena_copy(arena, pawl__buf_view(&text), ret_data)) {
-        TRY(pawl__fail(reterr, PAWL_NOMEM, "no memory for a record"));
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a record");
     }
     return PAWL_OK;
 }
@@ -111,118 +94,70 @@ static pawl_status read_class(const struct pawl__json_node *object,
     return PAWL_OK;
 }
 
+static pawl_status read_number(const struct pawl__json_node *object,
+                               const char *key,
+                               uint64_t *ret_number,
+                               pawl_error *reterr)
+{
+    int64_t number = 0;
+
+    TRY(pawl__json_int(pawl__json_optional(object, key), 0, INT64_MAX, &number, reterr));
+    *ret_number = (uint64_t)number;
+    return PAWL_OK;
+}
+
 static pawl_status read_create(struct pawl__json_node node,
                                struct pawl__arena *arena,
-                               pawl_app_create *create,
+                               void *element,
                                pawl_error *reterr)
 {
     static const char *const names[] = { "class", "raw_id", "id", "table", "data" };
+    pawl_app_create *create = element;
     struct pawl__json_node object;
-    int64_t raw_id = 0;
-    int64_t id = 0;
-    pawl_status status = pawl__json_object(node, &object, reterr);
 
     *create = (pawl_app_create){ .raw_id = 0 };
-    if (status == PAWL_OK) {
-        status = pawl__json_only(&object, names, COUNT_OF(names), reterr);
-    }
-    if (status == PAWL_OK) {
-        status = read_class(&object, &create->record_class, reterr);
-    }
-    if (status == PAWL_OK) {
-        status =
-            pawl__json_int(pawl__json_optional(&object, "raw_id"), 0, INT64_MAX, &raw_id, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__json_int(pawl__json_optional(&object, "id"), 0, INT64_MAX, &id, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__json_text(pawl__json_key(&object, "table"), &create->table, reterr);
-    }
-    create->raw_id = (uint64_t)raw_id;
-    create->singleton = (uint64_t)id;
-    return status == PAWL_OK ? read_data(&object, arena, &create->data, reterr) : status;
+    TRY(pawl__json_object(node, &object, reterr));
+    TRY(pawl__json_only(&object, names, COUNT_OF(names), reterr));
+    TRY(read_class(&object, &create->record_class, reterr));
+    TRY(read_number(&object, "raw_id", &create->raw_id, reterr));
+    TRY(read_number(&object, "id", &create->singleton, reterr));
+    TRY(pawl__json_text(pawl__json_key(&object, "table"), &create->table, reterr));
+    return read_data(&object, arena, &create->data, reterr);
 }
 
 static pawl_status read_update(struct pawl__json_node node,
                                struct pawl__arena *arena,
-                               pawl_app_update *update,
+                               void *element,
                                pawl_error *reterr)
 {
     static const char *const names[] = { "id", "data" };
+    pawl_app_update *update = element;
     struct pawl__json_node object;
     int64_t id = 0;
-    pawl_status status = pawl__json_object(node, &object, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__json_only(&object, names, COUNT_OF(names), reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__json_int(pawl__json_key(&object, "id"), 0, INT64_MAX, &id, reterr);
-    }
+    TRY(pawl__json_object(node, &object, reterr));
+    TRY(pawl__json_only(&object, names, COUNT_OF(names), reterr));
+    TRY(pawl__json_int(pawl__json_key(&object, "id"), 0, INT64_MAX, &id, reterr));
     update->id = (uint64_t)id;
-    return status == PAWL_OK ? read_data(&object, arena, &update->data, reterr) : status;
+    return read_data(&object, arena, &update->data, reterr);
 }
 
-/* The array of a key, or an empty one; not more than a command may have. */
-static pawl_status read_array(const struct pawl__json_node *object,
-                              const char *key,
-                              struct pawl__json_node *ret_array,
-                              size_t *ret_count,
-                              pawl_error *reterr)
+/* None when the key is missing, and not more than a command may have. */
+static pawl_status read_records(const struct pawl__json_node *object,
+                                const char *key,
+                                struct pawl__arena *arena,
+                                struct app_json_array *array,
+                                pawl_error *reterr)
 {
     struct pawl__json_node node = pawl__json_optional(object, key);
 
-    *ret_count = 0;
     if (node.value == NULL || json_is_null(node.value)) {
         return PAWL_OK;
     }
-    TRY(pawl__json_array(node, ret_array, reterr));
-    *ret_count = pawl__json_count(ret_array);
-    return *ret_count <= PAWL_APP_RECORDS_MAX
+    TRY(pawl__app_read_array(node, arena, array, reterr));
+    return array->count <= PAWL_APP_RECORDS_MAX
                ? PAWL_OK
-               : pawl__json_fail(
-                   ret_array, reterr, "has more than %d records", PAWL_APP_RECORDS_MAX);
-}
-
-static pawl_status read_creates(const struct pawl__json_node *object,
-                                struct pawl__arena *arena,
-                                pawl_app_command *command,
-                                pawl_error *reterr)
-{
-    struct pawl__json_node array;
-    pawl_status status = read_array(object, "creates", &array, &command->create_count, reterr);
-    pawl_app_create *creates =
-        pawl__arena_take(arena, (command->create_count + 1) * sizeof(*creates));
-
-    if (status == PAWL_OK && creates == NULL) {
-        status = pawl__fail(reterr, PAWL_NOMEM, "no memory for a command");
-    }
-    for (size_t i = 0; i < command->create_count && status == PAWL_OK; i++) {
-        status = read_create(pawl__json_item(&array, i), arena, &creates[i], reterr);
-    }
-    command->creates = creates;
-    return status;
-}
-
-static pawl_status read_updates(const struct pawl__json_node *object,
-                                struct pawl__arena *arena,
-                                pawl_app_command *command,
-                                pawl_error *reterr)
-{
-    struct pawl__json_node array;
-    pawl_status status = read_array(object, "updates", &array, &command->update_count, reterr);
-    pawl_app_update *updates =
-        pawl__arena_take(arena, (command->update_count + 1) * sizeof(*updates));
-
-    if (status == PAWL_OK && updates == NULL) {
-        status = pawl__fail(reterr, PAWL_NOMEM, "no memory for a command");
-    }
-    for (size_t i = 0; i < command->update_count && status == PAWL_OK; i++) {
-        status = read_update(pawl__json_item(&array, i), arena, &updates[i], reterr);
-    }
-    command->updates = updates;
-    return status;
+               : pawl__json_fail(&node, reterr, "has more than %d records", PAWL_APP_RECORDS_MAX);
 }
 
 static pawl_status read_workspace(const struct pawl__json_node *object,
@@ -241,17 +176,17 @@ static pawl_status read_workspace(const struct pawl__json_node *object,
     return PAWL_OK;
 }
 
-/* Who writes an empty key means one, and would believe that the command is executed once. */
+/* An empty key would be taken for a key, and the command for one that is executed once. */
 static pawl_status read_key(const struct pawl__json_node *object,
                             pawl_view *ret_key,
                             pawl_error *reterr)
 {
     struct pawl__json_node node = pawl__json_optional(object, "key");
-    pawl_status status = pawl__json_text(node, ret_key, reterr);
 
-    return status == PAWL_OK && node.value != NULL && ret_key->len == 0
+    TRY(pawl__json_text(node, ret_key, reterr));
+    return node.value != NULL && ret_key->len == 0
                ? pawl__fail(reterr, PAWL_INVALID, "command.key: is empty; leave it out for none")
-               : status;
+               : PAWL_OK;
 }
 
 static pawl_status read_command(json_t *json,
@@ -261,6 +196,8 @@ static pawl_status read_command(json_t *json,
                                 pawl_error *reterr)
 {
     static const char *const names[] = { "workspace", "kind", "key", "creates", "updates" };
+    struct app_json_array creates = { .size = sizeof(pawl_app_create), .read = read_create };
+    struct app_json_array updates = { .size = sizeof(pawl_app_update), .read = read_update };
     struct pawl__json_node object;
 
     TRY(pawl__json_object(pawl__json_root(json, "command"), &object, reterr));
@@ -268,8 +205,13 @@ static pawl_status read_command(json_t *json,
     TRY(read_workspace(&object, workspace, &command->workspace, reterr));
     TRY(pawl__json_text(pawl__json_key(&object, "kind"), &command->kind, reterr));
     TRY(read_key(&object, &command->key, reterr));
-    TRY(read_creates(&object, arena, command, reterr));
-    return read_updates(&object, arena, command, reterr);
+    TRY(read_records(&object, "creates", arena, &creates, reterr));
+    TRY(read_records(&object, "updates", arena, &updates, reterr));
+    command->creates = creates.elements;
+    command->create_count = creates.count;
+    command->updates = updates.elements;
+    command->update_count = updates.count;
+    return PAWL_OK;
 }
 
 /* --- what comes out --- */
@@ -331,25 +273,6 @@ static void add_record(const pawl_app_record *record, bool in_event, struct pawl
     pawl__buf_add_char(buf, '}');
 }
 
-static pawl_status finish(struct pawl__buf *buf,
-                          char **ret_json,
-                          size_t *ret_len,
-                          pawl_error *reterr)
-{
-    size_t len = buf->len;
-    pawl_status status = pawl__buf_check(buf, "the answer", reterr);
-    char *json = status == PAWL_OK ? pawl__buf_steal(buf) : NULL;
-
-    if (status == PAWL_OK && json == NULL) {
-        status = pawl__fail(reterr, PAWL_NOMEM, "no memory for an answer");
-    }
-    if (status == PAWL_OK) {
-        *ret_json = json;
-        *ret_len = len;
-    }
-    return status;
-}
-
 static void add_response(const pawl_app *app,
                          const pawl_app_response *response,
                          struct pawl__buf *buf)
@@ -385,6 +308,8 @@ static pawl_status parse_command(pawl_view text,
     return read_command(*ret_json, workspace, arena, ret_command, reterr);
 }
 
+DEFINE_AUTO(pawl_app_response *, pawl_app_response_free)
+
 pawl_status pawl_app_exec_json(pawl_app *app,
                                uint64_t workspace,
                                pawl_view text,
@@ -393,27 +318,21 @@ pawl_status pawl_app_exec_json(pawl_app *app,
                                pawl_error *reterr)
 {
     NEED(app, reterr);
-    NEED_COMMAND(text, reterr);
+    TRY(pawl__check_view(text, "command", reterr)); /* by the name that the header gives it */
     NEED(ret_json, reterr);
     NEED(ret_len, reterr);
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     json_auto_t *json = NULL;
     pawl_app_command command = { .workspace = 0 };
-    pawl_app_response *response = NULL;
-    pawl_status status = parse_command(text, workspace, &arena, &json, &command, reterr);
+    AUTO(pawl_app_response_free_p) pawl_app_response *response = NULL;
 
-    if (status == PAWL_OK) {
-        status = pawl_app_exec(app, &command, &response, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_app_response_to_json(app, response, ret_json, ret_len, reterr);
-    }
-    pawl_app_response_free(response);
-    return status;
+    TRY(parse_command(text, workspace, &arena, &json, &command, reterr));
+    TRY(pawl_app_exec(app, &command, &response, reterr));
+    return pawl_app_response_to_json(app, response, ret_json, ret_len, reterr);
 }
 
 /* A command may say its key itself, and then the same. */
-static pawl_status take_key(pawl_app_command *command, pawl_view key, pawl_error *reterr)
+static pawl_status set_key(pawl_app_command *command, pawl_view key, pawl_error *reterr)
 {
     if (key.len == 0) {
         return PAWL_OK;
@@ -448,14 +367,14 @@ pawl_status pawl_app_submit_json_with_key(pawl_app *app,
 {
     NEED(app, reterr);
     NEED_VIEW(key, reterr);
-    NEED_COMMAND(text, reterr);
+    TRY(pawl__check_view(text, "command", reterr)); /* by the name that the header gives it */
     NEED(answer, reterr);
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     json_auto_t *json = NULL;
     pawl_app_command command = { .workspace = 0 };
 
     TRY(parse_command(text, workspace, &arena, &json, &command, reterr));
-    TRY(take_key(&command, key, reterr));
+    TRY(set_key(&command, key, reterr));
     return pawl_app_submit(app, &command, answer, context, reterr);
 }
 
@@ -474,7 +393,7 @@ pawl_status pawl_app_response_to_json(const pawl_app *app,
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
 
     add_response(app, response, &buf);
-    return finish(&buf, ret_json, ret_len, reterr);
+    return pawl__buf_hand_out(&buf, "the answer", ret_json, ret_len, reterr);
 }
 
 pawl_status pawl_app_record_to_json(const pawl_app_record *record,
@@ -490,7 +409,7 @@ pawl_status pawl_app_record_to_json(const pawl_app_record *record,
     AUTO(pawl__buf_done) struct pawl__buf buf = BUF_INIT(JSON_BYTES_MAX);
 
     add_record(record, false, &buf);
-    return finish(&buf, ret_json, ret_len, reterr);
+    return pawl__buf_hand_out(&buf, "the answer", ret_json, ret_len, reterr);
 }
 
 static pawl_status check_event(const pawl_app_event *event, pawl_error *reterr)
@@ -545,5 +464,5 @@ pawl_status pawl_app_event_to_json(const pawl_app *app,
     pawl__buf_add_char(&buf, ']');
     add_numbers(app, event->numbers, event->number_count, &buf);
     pawl__buf_add_char(&buf, '}');
-    return finish(&buf, ret_json, ret_len, reterr);
+    return pawl__buf_hand_out(&buf, "the answer", ret_json, ret_len, reterr);
 }

@@ -1,4 +1,4 @@
-/* Which applications there are at a place: a directory of directories, or a database. */
+/* Which applications a location has: a directory of directories, or a database. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -87,24 +87,13 @@ pawl_status pawl_app_locate(const char *place,
     NEED(name, reterr);
     NEED(ret_location, reterr);
     AUTO(pawl__buf_done) struct pawl__buf location = BUF_INIT(LOCATION_BYTES_MAX);
-    pawl_status status = pawl_app_check_name(name, reterr);
 
-    if (status != PAWL_OK) {
-        return status;
-    }
+    TRY(pawl_app_check_name(name, reterr));
     if (pawl__location_is_postgres(place)) {
         char before = strchr(place, '?') == NULL ? '?' : '&';
         pawl__buf_add_format(&location, "%s%capp=%s", place, before, name);
     } else {
         pawl__buf_add_format(&location, "%s/%s", place, name);
     }
-    status = pawl__buf_check(&location, "the location", reterr);
-    char *text = status == PAWL_OK ? pawl__buf_steal(&location) : NULL;
-    if (status == PAWL_OK && text == NULL) {
-        status = pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
-    }
-    if (status == PAWL_OK) {
-        *ret_location = text;
-    }
-    return status;
+    return pawl__buf_hand_out(&location, "the location", ret_location, NULL, reterr);
 }

@@ -6,7 +6,7 @@
  *   written     flush, and everybody has the answer
  *   CONFLICT    the trust level found a number in use. Nothing was written: actualize, the commands of
  *               other workspaces run again as a group, and those of the workspace whose key is in use
- *               one by one, so that only they fail and nobody else pays for it
+ *               one by one, so that only they fail
  *   otherwise   the write may have happened: actualize, and nothing runs again by itself
  *
  * What can be refused without numbers (keys, updates, singletons) is refused before a command gets any. */

@@ -6,6 +6,7 @@
 
 #include "base/core/arena.h"
 #include "base/core/buf.h"
+#include "base/json/json.h"
 
 #define APP_DESCRIPTOR_BYTES_MAX ((size_t)16 << 20)
 
@@ -17,7 +18,7 @@ struct app_definition {
 
 void pawl__app_definition_done(struct app_definition *definition);
 
-/* Checks and copies. INVALID names what is wrong. `definition` is to be emptied after a failure, too. */
+/* Checks and copies. INVALID names what is wrong. The caller empties `definition`, after a failure too. */
 PAWL_MUST_USE pawl_status pawl__app_definition_copy(const pawl_app_descriptor *descriptor,
                                                     struct app_definition *definition,
                                                     pawl_error *reterr);
@@ -29,6 +30,21 @@ PAWL_MUST_USE pawl_status pawl__app_definition_write(const struct app_definition
 PAWL_MUST_USE pawl_status pawl__app_definition_read(pawl_view json,
                                                     struct app_definition *definition,
                                                     pawl_error *reterr);
+
+/* An array of JSON as structs in an arena: how large an element is and how it is read. */
+struct app_json_array {
+    size_t size;
+    pawl_status (*read)(struct pawl__json_node node,
+                        struct pawl__arena *arena,
+                        void *element,
+                        pawl_error *reterr);
+    void *elements;
+    size_t count;
+};
+PAWL_MUST_USE pawl_status pawl__app_read_array(struct pawl__json_node node,
+                                               struct pawl__arena *arena,
+                                               struct app_json_array *array,
+                                               pawl_error *reterr);
 
 /* NULL: there is none of that name. */
 const pawl_app_kind *pawl__app_find_kind(const pawl_app_descriptor *descriptor, pawl_view name);

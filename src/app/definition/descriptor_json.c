@@ -73,134 +73,89 @@ static pawl_status read_name(const struct pawl__json_node *object,
 }
 
 static pawl_status read_sequence(struct pawl__json_node node,
-                                 pawl_app_sequence *ret_sequence,
+                                 struct pawl__arena *arena,
+                                 void *element,
                                  pawl_error *reterr)
 {
     static const char *const names[] = { "name", "id", "initial" };
+    pawl_app_sequence *sequence = element;
     struct pawl__json_node object;
     int64_t id = 0;
     int64_t initial = 1;
-    pawl_status status = pawl__json_object(node, &object, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__json_only(&object, names, COUNT_OF(names), reterr);
-    }
-    if (status == PAWL_OK) {
-        status = read_name(&object, &ret_sequence->name, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = read_int(&object, "id", UINT16_MAX, &id, reterr);
-    }
-    if (status == PAWL_OK) {
-        status =
-            pawl__json_int(pawl__json_optional(&object, "initial"), 0, INT64_MAX, &initial, reterr);
-    }
-    ret_sequence->id = (uint16_t)id;
-    ret_sequence->initial = (uint64_t)initial;
-    return status;
+    (void)arena;
+    TRY(pawl__json_object(node, &object, reterr));
+    TRY(pawl__json_only(&object, names, COUNT_OF(names), reterr));
+    TRY(read_name(&object, &sequence->name, reterr));
+    TRY(read_int(&object, "id", UINT16_MAX, &id, reterr));
+    TRY(pawl__json_int(pawl__json_optional(&object, "initial"), 0, INT64_MAX, &initial, reterr));
+    sequence->id = (uint16_t)id;
+    sequence->initial = (uint64_t)initial;
+    return PAWL_OK;
 }
 
-static pawl_status read_sequences(const struct pawl__json_node *kind_node,
-                                  struct pawl__arena *arena,
-                                  pawl_app_kind *kind,
-                                  pawl_error *reterr)
+pawl_status pawl__app_read_array(struct pawl__json_node node,
+                                 struct pawl__arena *arena,
+                                 struct app_json_array *array,
+                                 pawl_error *reterr)
 {
-    struct pawl__json_node array = { .value = NULL };
-    struct pawl__json_node node = pawl__json_optional(kind_node, "sequences");
-    pawl_status status = PAWL_OK;
+    struct pawl__json_node checked;
 
-    if (node.value == NULL || json_is_null(node.value)) {
-        return PAWL_OK;
+    TRY(pawl__json_array(node, &checked, reterr));
+    array->count = pawl__json_count(&checked);
+    char *elements = pawl__arena_take(arena, (array->count + 1) * array->size);
+    if (elements == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu elements", array->count);
     }
-    status = pawl__json_array(node, &array, reterr);
-    if (status != PAWL_OK) {
-        return status;
+    for (size_t i = 0; i < array->count; i++) {
+        TRY(array->read(pawl__json_item(&checked, i), arena, &elements[i * array->size], reterr));
     }
-    size_t count = pawl__json_count(&array);
-    pawl_app_sequence *sequences = pawl__arena_take(arena, (count + 1) * sizeof(*sequences));
-    if (sequences == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu sequences", count);
-    }
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        status = read_sequence(pawl__json_item(&array, i), &sequences[i], reterr);
-    }
-    kind->sequences = sequences;
-    kind->sequence_count = count;
-    return status;
+    array->elements = elements;
+    return PAWL_OK;
 }
 
 static pawl_status read_kind(struct pawl__json_node node,
                              struct pawl__arena *arena,
-                             pawl_app_kind *ret_kind,
+                             void *element,
                              pawl_error *reterr)
 {
     static const char *const names[] = { "name", "id", "sequences" };
+    struct app_json_array sequences = { .size = sizeof(pawl_app_sequence), .read = read_sequence };
+    pawl_app_kind *kind = element;
     struct pawl__json_node object;
     int64_t id = 0;
-    pawl_status status = pawl__json_object(node, &object, reterr);
 
-    *ret_kind = (pawl_app_kind){ .name = NULL };
-    if (status == PAWL_OK) {
-        status = pawl__json_only(&object, names, COUNT_OF(names), reterr);
+    TRY(pawl__json_object(node, &object, reterr));
+    TRY(pawl__json_only(&object, names, COUNT_OF(names), reterr));
+    *kind = (pawl_app_kind){ .name = NULL };
+    TRY(read_name(&object, &kind->name, reterr));
+    TRY(read_int(&object, "id", UINT16_MAX, &id, reterr));
+    kind->id = (uint16_t)id;
+    struct pawl__json_node list = pawl__json_optional(&object, "sequences");
+    if (list.value != NULL && !json_is_null(list.value)) {
+        TRY(pawl__app_read_array(list, arena, &sequences, reterr));
     }
-    if (status == PAWL_OK) {
-        status = read_name(&object, &ret_kind->name, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = read_int(&object, "id", UINT16_MAX, &id, reterr);
-    }
-    ret_kind->id = (uint16_t)id;
-    return status == PAWL_OK ? read_sequences(&object, arena, ret_kind, reterr) : status;
-}
-
-static pawl_status read_kinds(const struct pawl__json_node *object,
-                              struct pawl__arena *arena,
-                              pawl_app_descriptor *descriptor,
-                              pawl_error *reterr)
-{
-    struct pawl__json_node array;
-    pawl_status status = pawl__json_array(pawl__json_key(object, "kinds"), &array, reterr);
-
-    if (status != PAWL_OK) {
-        return status;
-    }
-    size_t count = pawl__json_count(&array);
-    pawl_app_kind *kinds = pawl__arena_take(arena, (count + 1) * sizeof(*kinds));
-    if (kinds == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu kinds", count);
-    }
-    for (size_t i = 0; i < count && status == PAWL_OK; i++) {
-        status = read_kind(pawl__json_item(&array, i), arena, &kinds[i], reterr);
-    }
-    descriptor->kinds = kinds;
-    descriptor->kind_count = count;
-    return status;
+    kind->sequences = sequences.elements;
+    kind->sequence_count = sequences.count;
+    return PAWL_OK;
 }
 
 static pawl_status read_numbers(const struct pawl__json_node *object,
                                 pawl_app_descriptor *descriptor,
                                 pawl_error *reterr)
 {
+    struct pawl__json_node partitions_node = pawl__json_optional(object, "partitions");
     int64_t id = 0;
     int64_t partitions = descriptor->partitions;
     int64_t trust = descriptor->trust;
-    pawl_status status = read_int(object, "id", UINT32_MAX, &id, reterr);
 
-    if (status == PAWL_OK) {
-        status = pawl__json_int(pawl__json_optional(object, "partitions"),
-                                1,
-                                PAWL_APP_PARTITIONS_MAX,
-                                &partitions,
-                                reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__json_int(
-            pawl__json_optional(object, "trust"), 0, PAWL_APP_TRUST_2, &trust, reterr);
-    }
+    TRY(read_int(object, "id", UINT32_MAX, &id, reterr));
+    TRY(pawl__json_int(partitions_node, 1, PAWL_APP_PARTITIONS_MAX, &partitions, reterr));
+    TRY(pawl__json_int(pawl__json_optional(object, "trust"), 0, PAWL_APP_TRUST_2, &trust, reterr));
     descriptor->id = (uint32_t)id;
     descriptor->partitions = (uint16_t)partitions;
     descriptor->trust = (pawl_app_trust)trust;
-    return status;
+    return PAWL_OK;
 }
 
 pawl_status pawl__app_definition_read(pawl_view text,
@@ -208,6 +163,7 @@ pawl_status pawl__app_definition_read(pawl_view text,
                                       pawl_error *reterr)
 {
     static const char *const names[] = { "name", "id", "partitions", "trust", "kinds" };
+    struct app_json_array kinds = { .size = sizeof(pawl_app_kind), .read = read_kind };
     AUTO(pawl__arena_done) struct pawl__arena arena = ARENA_INIT;
     json_auto_t *json = NULL;
     struct pawl__json_node object;
@@ -218,6 +174,8 @@ pawl_status pawl__app_definition_read(pawl_view text,
     TRY(pawl__json_only(&object, names, COUNT_OF(names), reterr));
     TRY(read_name(&object, &descriptor.name, reterr));
     TRY(read_numbers(&object, &descriptor, reterr));
-    TRY(read_kinds(&object, &arena, &descriptor, reterr));
+    TRY(pawl__app_read_array(pawl__json_key(&object, "kinds"), &arena, &kinds, reterr));
+    descriptor.kinds = kinds.elements;
+    descriptor.kind_count = kinds.count;
     return pawl__app_definition_copy(&descriptor, definition, reterr);
 }

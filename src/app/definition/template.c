@@ -6,6 +6,7 @@
 
 #include "app/definition/descriptor.h"
 #include "base/core/error.h"
+#include "base/core/grow.h"
 
 struct writer {
     const struct app_names *names;
@@ -15,17 +16,21 @@ struct writer {
     size_t room;
 };
 
+static void writer_done(struct writer *writer)
+{
+    free(writer->holes);
+    pawl__buf_done(&writer->text);
+}
+
 static pawl_status add_hole(struct writer *writer, struct app_hole hole, pawl_error *reterr)
 {
-    if (writer->count == writer->room) {
-        size_t room = writer->room == 0 ? 8 : writer->room * 2;
-        struct app_hole *holes = realloc(writer->holes, room * sizeof(*holes));
-        if (holes == NULL) {
-            return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu references", room);
-        }
-        writer->holes = holes;
-        writer->room = room;
+    struct app_hole *holes =
+        pawl__grow(writer->holes, writer->count, &writer->room, sizeof(*holes));
+
+    if (holes == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %zu references", writer->count);
     }
+    writer->holes = holes;
     hole.at = writer->text.len;
     writer->holes[writer->count++] = hole;
     return PAWL_OK;
@@ -96,22 +101,15 @@ static pawl_status write_object(struct writer *writer, json_t *object, pawl_erro
 {
     const char *key = NULL;
     json_t *value = NULL;
-    pawl_status status = PAWL_OK;
     char separator = '{';
 
     json_object_foreach(object, key, value)
     {
         pawl__buf_add_char(&writer->text, separator);
         separator = ',';
-        status = write_key(writer, key, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(write_key(writer, key, reterr));
         pawl__buf_add_char(&writer->text, ':');
-        status = write_value(writer, value, reterr);
-        if (status != PAWL_OK) {
-            return status;
-        }
+        TRY(write_value(writer, value, reterr));
     }
     pawl__buf_add_text(&writer->text, separator == '{' ? "{}" : "}");
     return PAWL_OK;
@@ -181,21 +179,14 @@ static pawl_status write_template(json_t *json,
                                   struct app_text *ret_text,
                                   pawl_error *reterr)
 {
+    AUTO(writer_done)
     struct writer writer = { .names = names, .text = BUF_INIT(PAWL_APP_COMMAND_BYTES_MAX) };
-    pawl_status status = PAWL_OK;
 
     if (json_object_get(json, "$raw") != NULL || json_object_get(json, "$next") != NULL) {
-        status = pawl__fail(reterr, PAWL_INVALID, "a reference alone is no object");
+        return pawl__fail(reterr, PAWL_INVALID, "a reference alone is no object");
     }
-    if (status == PAWL_OK) {
-        status = write_value(&writer, json, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = copy_out(&writer, arena, ret_text, reterr);
-    }
-    free(writer.holes);
-    pawl__buf_done(&writer.text);
-    return status;
+    TRY(write_value(&writer, json, reterr));
+    return copy_out(&writer, arena, ret_text, reterr);
 }
 
 /* Whether there may be references: their names have a dollar, written as it is or as an escape. */

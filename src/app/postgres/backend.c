@@ -1,11 +1,9 @@
-/* An application in a PostgreSQL database: who owns it. sql/postgres/app/0001_app.sql says how that is
- * kept on the server.
+/* An application in a PostgreSQL database: who owns it. sql/postgres/app/0001_app.sql says how the server records it.
  *
- * Commands take their connections from one pool; the lease is renewed on one of its own. Each of them
- * holds the owner's lock from its first moment on, so a connection that was lost and made again has
- * either the lock or the news that another process took the application over: then every call is
- * LEASE_LOST, and whoever wants to go on opens it again. What becomes of an owner that stands still is
- * in lease.h. */
+ * Commands use connections of one pool; the lease is renewed on one of its own. Each connection holds the owner's
+ * lock from its first moment on. So a connection that was lost and made again either has the lock or learns that
+ * another process took the application over: from then on every call is LEASE_LOST until it is opened again. What
+ * happens to an owner that stands still is in lease.h. */
 #include "app/postgres/backend.h"
 
 #include <inttypes.h>

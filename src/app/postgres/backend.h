@@ -27,9 +27,9 @@ struct app_postgres {
     struct pawl__pg_store pg; /* its options hold the owner's lock, once the application is taken */
 };
 
-/* A connection for one question or one write. No session of ours is left behind whose outcome nobody
- * knows: what is read is what will be. BUSY: all are in use. LEASE_LOST for ever once another process
- * has taken the application over. For AUTO(pawl__pg_return). */
+/* A connection for one question or one write. Sessions of ours whose outcome is unknown are ended first, so what is
+ * read stays true. BUSY: all are in use. LEASE_LOST once another process has taken the application over. For
+ * AUTO(pawl__pg_return). */
 PAWL_MUST_USE pawl_status pawl__app_pg_borrow(struct app_postgres *self,
                                               int64_t deadline_ns,
                                               struct pawl__pg_borrowed *ret_borrowed,

@@ -19,8 +19,7 @@ void pawl__app_lease_init(struct app_lease *lease, uint32_t term_ms)
     lease->stop_ready = true;
 }
 
-/* Nobody else can have taken it while a session of ours lives. A lease that ran out is renewed like any
- * other as long as nobody did. */
+/* No other process can take the application while a session of ours lives, so an expired lease may be renewed. */
 static pawl_status renew(struct app_postgres *self, int64_t deadline_ns, pawl_error *reterr)
 {
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };

@@ -54,20 +54,16 @@ pawl_status pawl__app_postgres_list(const char *url,
     struct pawl__pg_options options = { .application_name = "pawl app",
                                         .connect_ms_max = CONNECT_MS_MAX };
     bool has = false;
-    pawl_status status = pawl__location_parse(url, &location, reterr);
 
-    if (status == PAWL_OK) {
-        status = has_tables(location.path, &options, &has, reterr);
-    }
-    if (status != PAWL_OK || !has) {
-        return status;
+    TRY(pawl__location_parse(url, &location, reterr));
+    TRY(has_tables(location.path, &options, &has, reterr));
+    if (!has) {
+        return PAWL_OK;
     }
     AUTO(pawl__pg_close_p) struct pawl__pg *pg = NULL;
     options.statements = &names_statement;
     options.statement_count = 1;
-    status = pawl__pg_open(location.path, &options, &pg, reterr);
-    if (status == PAWL_OK) {
-        status = pawl__pg_exec(pg, 0, NULL, 0, &rows, reterr);
-    }
-    return status == PAWL_OK ? visit_names(&rows, visitor, context, reterr) : status;
+    TRY(pawl__pg_open(location.path, &options, &pg, reterr));
+    TRY(pawl__pg_exec(pg, 0, NULL, 0, &rows, reterr));
+    return visit_names(&rows, visitor, context, reterr);
 }

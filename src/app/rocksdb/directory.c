@@ -30,7 +30,7 @@ pawl_status pawl__app_anchor_read_file(const char *path, struct pawl__buf *text,
         return pawl__fail(
             reterr, status == PAWL_INVALID ? PAWL_CORRUPT : status, "%s", error.message);
     }
-    if (len == 0) { /* it is replaced as a whole: nobody of ours leaves that */
+    if (len == 0) { /* pawl replaces it as a whole and never leaves it empty */
         return pawl__fail(reterr, PAWL_CORRUPT, "'%s' is empty", path);
     }
     pawl__buf_add(text, (pawl_view){ space, len });

@@ -23,7 +23,7 @@ PAWL_MUST_USE pawl_status pawl__app_directory_check_unanchored(const char *path,
                                                                const struct app_anchor *anchor,
                                                                pawl_error *reterr);
 
-/* CORRUPT: there is no application here, but there was, says its anchor. One that is damaged is told later. */
+/* CORRUPT: there is no application here, but there was, says its anchor. A damaged anchor is reported later. */
 PAWL_MUST_USE pawl_status pawl__app_directory_check_new(const char *anchor_path,
                                                         pawl_error *reterr);
 

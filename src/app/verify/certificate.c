@@ -112,7 +112,7 @@ static pawl_status read_stored(struct sequence_check *check,
     return status == PAWL_OK ? PAWL_OK : pawl__fail_with(reterr, status, &error);
 }
 
-/* What is stored may be behind the log where the log will be read again, and never ahead of it. */
+/* Stored numbers may be older than the log, which will be read again, and never newer. */
 static void compare_with_stored(struct sequence_check *check)
 {
     if (check->damaged) {

@@ -80,7 +80,7 @@ static pawl_status add_row(const struct app_verify *verify,
     struct sequence *sequence = NULL;
 
     if (!pawl__app_key_parse(APP_SEQ, entry->key, &parts)) {
-        return PAWL_OK; /* told elsewhere */
+        return PAWL_OK; /* reported elsewhere */
     }
     TRY(find_sequence(verify, workspace, parts.sequence, &sequence, reterr));
     sequence->stored = true;

@@ -63,6 +63,13 @@ extern const struct pawl__cli_command pawl__cli_cmd_seq_verify;
     "'{\"workspace\": 7, \"kind\": \"shop\", \"creates\": [" \
     "{\"class\": \"c\", \"raw_id\": 1, \"table\": \"order\", \"data\": {}}]}'"
 
+/* An example that runs, after the application and a command of it were made. */
+#define APP_EXAMPLE_AFTER(command, says_)                                                   \
+    {                                                                                       \
+        .line = APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC " && " command, .says = (says_), \
+        .runs = true                                                                        \
+    }
+
 /* Where applications are, a directory or postgres://...; malloc'ed. */
 PAWL_MUST_USE pawl_status pawl__cli_apps_location(const struct pawl__cli_run *run,
                                                   char **ret_location,
@@ -83,7 +90,7 @@ PAWL_MUST_USE pawl_status pawl__cli_app_open_with(const struct pawl__cli_run *ru
                                                   pawl_app **ret_app,
                                                   pawl_error *reterr);
 
-/* The same with those of the settings. Whoever only reads writes nothing, and works on a
+/* The same with those of the settings. A reader writes nothing, and works on a
  * full disk. */
 PAWL_MUST_USE pawl_status pawl__cli_app_open_named(const struct pawl__cli_run *run,
                                                    pawl_app **ret_app,

@@ -55,27 +55,19 @@ static pawl_status create_run(struct pawl__cli_run *run, pawl_error *reterr)
     AUTO(pawl__text_free) char *location = NULL;
     AUTO(pawl__cli_app_close_p) pawl_app *app = NULL;
     const pawl_app_options options = pawl__cli_app_options(run);
-    pawl_app *trial = NULL;
-    pawl_status status = pawl__cli_input_read("descriptor",
-                                              pawl__cli_args_value(run->args, "descriptor"),
-                                              DESCRIPTOR_BYTES_MAX,
-                                              &descriptor,
-                                              reterr);
+    AUTO(pawl__cli_app_close_p) pawl_app *trial = NULL;
 
-    if (status == PAWL_OK) {
-        status = name_of(descriptor, &name, reterr);
-    }
-    if (status == PAWL_OK) {
-        status = pawl__cli_app_location(run, name, &location, reterr);
-    }
-    if (status == PAWL_OK) { /* what is refused must leave no directory behind */
-        status = pawl_app_open_json("memory:", pawl_view_of(descriptor), NULL, &trial, reterr);
-        pawl_app_close(trial);
-    }
-    if (status == PAWL_OK) {
-        status = pawl_app_open_json(location, pawl_view_of(descriptor), &options, &app, reterr);
-    }
-    return status == PAWL_OK ? print_created(run, app, reterr) : status;
+    TRY(pawl__cli_input_read("descriptor",
+                             pawl__cli_args_value(run->args, "descriptor"),
+                             DESCRIPTOR_BYTES_MAX,
+                             &descriptor,
+                             reterr));
+    TRY(name_of(descriptor, &name, reterr));
+    TRY(pawl__cli_app_location(run, name, &location, reterr));
+    /* A refused descriptor must leave no directory. */
+    TRY(pawl_app_open_json("memory:", pawl_view_of(descriptor), NULL, &trial, reterr));
+    TRY(pawl_app_open_json(location, pawl_view_of(descriptor), &options, &app, reterr));
+    return print_created(run, app, reterr);
 }
 
 const struct pawl__cli_command pawl__cli_cmd_app_create = {
@@ -83,12 +75,9 @@ const struct pawl__cli_command pawl__cli_cmd_app_create = {
     .summary = "create an application from its descriptor",
     .description =
         "The descriptor is JSON: {\"name\": \"orders\", \"id\": 1, \"partitions\": 4, \"trust\": "
-        "0, "
-        "\"kinds\": [{\"name\": \"shop\", \"id\": 1, \"sequences\": [{\"name\": \"invoice\", "
-        "\"id\": 16, "
-        "\"initial\": 1000}]}]}. Partitions (1), trust (0), sequences (none) and initial values "
-        "(1) "
-        "may be left out.\n\n"
+        "0, \"kinds\": [{\"name\": \"shop\", \"id\": 1, \"sequences\": [{\"name\": \"invoice\", "
+        "\"id\": 16, \"initial\": 1000}]}]}. Partitions (1), trust (0), sequences (none) and "
+        "initial values (1) may be left out.\n\n"
         "The trust level says how numbers are written: 0 finds an event or a new record whose "
         "number is used already, 1 only an event, 2 neither. It cannot be changed afterwards. "
         "Creating the same application again is fine; with another descriptor it is a conflict, "

@@ -11,7 +11,7 @@
 #include "cli/app/app.h"
 #include "cli/frame/input.h"
 
-enum { COMMAND_BYTES_MAX = 8 << 20, AHEAD_MAX = 256 };
+enum { COMMAND_BYTES_MAX = 8 << 20, IN_FLIGHT_MAX = 256 };
 
 /* --- one --- */
 
@@ -39,26 +39,25 @@ static pawl_status exec_one(const struct pawl__cli_run *run,
     return pawl__cli_out_check(reterr);
 }
 
-/* --- many: those that are on their way, answered in the order of the input ---
+/* --- many lines in flight, answered in the order of the input ---
  *
- * A line that is refused ends it, and whoever corrects it begins again with that line or with the
- * first. So only lines with a key are on their way together: those that were executed behind it are
- * known by their keys. */
+ * A refused line ends the command, and the corrected input is run again from that line or from the first. So only
+ * lines with a key are in flight together: those that were executed after the refused one are found by their keys. */
 
 struct line {
-    struct lines_ahead *ahead;
+    struct in_flight *flight;
     uint64_t number;
     bool answered;
     pawl_app_response *response;
     pawl_error error;
 };
 
-struct lines_ahead {
+struct in_flight {
     struct pawl__lock lock; /* covers what answers write: answered, response, error */
     struct pawl__cond changed;
     const struct pawl__cli_run *run;
     pawl_app *app;
-    struct line lines[AHEAD_MAX]; /* a ring */
+    struct line lines[IN_FLIGHT_MAX]; /* a ring */
     size_t first;
     size_t count;
 };
@@ -66,58 +65,58 @@ struct lines_ahead {
 static void on_answer(void *context, pawl_app_response *response, const pawl_error *error)
 {
     struct line *line = context;
-    struct lines_ahead *ahead = line->ahead;
+    struct in_flight *flight = line->flight;
 
-    pawl__lock(&ahead->lock);
+    pawl__lock(&flight->lock);
     line->response = response;
     line->error = *error;
     line->answered = true;
-    pawl__cond_signal(&ahead->changed);
-    pawl__unlock(&ahead->lock);
+    pawl__cond_signal(&flight->changed);
+    pawl__unlock(&flight->lock);
 }
 
-static struct line *wait_for_first(struct lines_ahead *ahead)
+static struct line *wait_for_first(struct in_flight *flight)
 {
-    struct line *line = &ahead->lines[ahead->first];
+    struct line *line = &flight->lines[flight->first];
 
-    pawl__lock(&ahead->lock);
+    pawl__lock(&flight->lock);
     while (!line->answered) {
-        pawl__cond_wait(&ahead->changed, &ahead->lock);
+        pawl__cond_wait(&flight->changed, &flight->lock);
     }
-    pawl__unlock(&ahead->lock);
-    ahead->first = (ahead->first + 1) % AHEAD_MAX;
-    ahead->count--;
+    pawl__unlock(&flight->lock);
+    flight->first = (flight->first + 1) % IN_FLIGHT_MAX;
+    flight->count--;
     return line;
 }
 
-static void lines_ahead_free(struct lines_ahead *ahead)
+static void in_flight_free(struct in_flight *flight)
 {
-    if (ahead == NULL) {
+    if (flight == NULL) {
         return;
     }
-    while (ahead->count > 0) { /* what is on its way writes here */
-        pawl_app_response_free(wait_for_first(ahead)->response);
+    while (flight->count > 0) { /* what is on its way writes here */
+        pawl_app_response_free(wait_for_first(flight)->response);
     }
-    pawl__cond_done(&ahead->changed);
-    pawl__lock_done(&ahead->lock);
-    free(ahead);
+    pawl__cond_done(&flight->changed);
+    pawl__lock_done(&flight->lock);
+    free(flight);
 }
-DEFINE_AUTO(struct lines_ahead *, lines_ahead_free)
+DEFINE_AUTO(struct in_flight *, in_flight_free)
 
-static pawl_status lines_ahead_new(const struct pawl__cli_run *run,
-                                   pawl_app *app,
-                                   struct lines_ahead **ret_ahead,
-                                   pawl_error *reterr)
+static pawl_status in_flight_new(const struct pawl__cli_run *run,
+                                 pawl_app *app,
+                                 struct in_flight **ret_ahead,
+                                 pawl_error *reterr)
 {
-    struct lines_ahead *ahead = calloc(1, sizeof(*ahead));
+    struct in_flight *flight = calloc(1, sizeof(*flight));
 
-    if (ahead == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %d lines", AHEAD_MAX);
+    if (flight == NULL) {
+        return pawl__fail(reterr, PAWL_NOMEM, "no memory for %d lines", IN_FLIGHT_MAX);
     }
-    ahead->run = run;
-    ahead->app = app;
-    pawl__lock_cond_init(&ahead->lock, &ahead->changed);
-    *ret_ahead = ahead;
+    flight->run = run;
+    flight->app = app;
+    pawl__lock_cond_init(&flight->lock, &flight->changed);
+    *ret_ahead = flight;
     return PAWL_OK;
 }
 
@@ -127,46 +126,47 @@ static pawl_status fail_line(uint64_t number, const pawl_error *error, pawl_erro
     return pawl__fail_context(reterr, error->status, "line %llu", (unsigned long long)number);
 }
 
-static pawl_status print_first(struct lines_ahead *ahead, pawl_error *reterr)
+static pawl_status print_first(struct in_flight *flight, pawl_error *reterr)
 {
     AUTO(pawl__text_free) char *json = NULL;
-    struct line *line = wait_for_first(ahead);
+    struct line *line = wait_for_first(flight);
     size_t len = 0;
 
     if (line->error.status != PAWL_OK) {
         return fail_line(line->number, &line->error, reterr);
     }
-    pawl_status status = pawl_app_response_to_json(ahead->app, line->response, &json, &len, reterr);
+    pawl_status status =
+        pawl_app_response_to_json(flight->app, line->response, &json, &len, reterr);
     pawl_app_response_free(STEAL(line->response));
-    return status == PAWL_OK ? print_answer(ahead->run, json, reterr) : status;
+    return status == PAWL_OK ? print_answer(flight->run, json, reterr) : status;
 }
 
-static pawl_status print_all(struct lines_ahead *ahead, pawl_error *reterr)
+static pawl_status print_all(struct in_flight *flight, pawl_error *reterr)
 {
-    while (ahead->count > 0) {
-        TRY(print_first(ahead, reterr));
+    while (flight->count > 0) {
+        TRY(print_first(flight, reterr));
     }
     return pawl__cli_out_check(reterr);
 }
 
-static pawl_status send_line(struct lines_ahead *ahead,
+static pawl_status send_line(struct in_flight *flight,
                              uint64_t number,
                              pawl_view command,
                              pawl_error *reterr)
 {
     pawl_error error = PAWL_ERROR_INIT;
 
-    if (ahead->count == AHEAD_MAX) {
-        TRY(print_first(ahead, reterr));
+    if (flight->count == IN_FLIGHT_MAX) {
+        TRY(print_first(flight, reterr));
     }
-    struct line *line = &ahead->lines[(ahead->first + ahead->count) % AHEAD_MAX];
-    *line = (struct line){ .ahead = ahead, .number = number };
-    if (pawl_app_submit_json(ahead->app, 0, command, on_answer, line, &error) == PAWL_OK) {
-        ahead->count++;
+    struct line *line = &flight->lines[(flight->first + flight->count) % IN_FLIGHT_MAX];
+    *line = (struct line){ .flight = flight, .number = number };
+    if (pawl_app_submit_json(flight->app, 0, command, on_answer, line, &error) == PAWL_OK) {
+        flight->count++;
         return PAWL_OK;
     }
     /* one before it may have been refused as well */
-    TRY(print_all(ahead, reterr));
+    TRY(print_all(flight, reterr));
     return fail_line(number, &error, reterr);
 }
 
@@ -179,7 +179,7 @@ static bool has_key(pawl_view command)
            || json_object_get(json, "key") != NULL;
 }
 
-static pawl_status exec_line(struct lines_ahead *ahead,
+static pawl_status exec_line(struct in_flight *flight,
                              uint64_t number,
                              pawl_view command,
                              pawl_error *reterr)
@@ -187,10 +187,10 @@ static pawl_status exec_line(struct lines_ahead *ahead,
     pawl_error error = PAWL_ERROR_INIT;
 
     if (has_key(command)) {
-        return send_line(ahead, number, command, reterr);
+        return send_line(flight, number, command, reterr);
     }
-    TRY(print_all(ahead, reterr));
-    return exec_one(ahead->run, ahead->app, command, &error) != PAWL_OK
+    TRY(print_all(flight, reterr));
+    return exec_one(flight->run, flight->app, command, &error) != PAWL_OK
                ? fail_line(number, &error, reterr)
                : PAWL_OK;
 }
@@ -209,25 +209,25 @@ static pawl_status exec_lines(const struct pawl__cli_run *run, pawl_app *app, pa
 {
     AUTO(pawl__lines_done)
     struct pawl__lines lines = pawl__lines_of(STDIN_FILENO, COMMAND_BYTES_MAX);
-    AUTO(lines_ahead_free_p) struct lines_ahead *ahead = NULL;
-    pawl_status status = lines_ahead_new(run, app, &ahead, reterr);
+    AUTO(in_flight_free_p) struct in_flight *flight = NULL;
+    pawl_status status = in_flight_new(run, app, &flight, reterr);
     pawl_status read = PAWL_OK;
     pawl_error error = PAWL_ERROR_INIT;
     pawl_view line;
 
     while (status == PAWL_OK && read == PAWL_OK) {
-        if (!pawl__lines_ready(&lines)) { /* whoever writes them may wait for answers */
-            status = print_all(ahead, reterr);
+        if (!pawl__lines_ready(&lines)) { /* the writer may be waiting for answers */
+            status = print_all(flight, reterr);
         }
         if (status == PAWL_OK) {
             read = pawl__lines_next(&lines, &line, &error);
         }
         if (status == PAWL_OK && read == PAWL_OK && !is_blank(line)) {
-            status = exec_line(ahead, lines.number, line, reterr);
+            status = exec_line(flight, lines.number, line, reterr);
         }
     }
     if (status == PAWL_OK) {
-        status = print_all(ahead, reterr);
+        status = print_all(flight, reterr);
     }
     if (status != PAWL_OK || read == PAWL_NOT_FOUND) {
         return status;
@@ -260,19 +260,16 @@ const struct pawl__cli_command pawl__cli_cmd_app_exec = {
     .description =
         "Executes the command of --command, or one a line from standard input: {\"workspace\": 7, "
         "\"kind\": \"shop\", \"key\": \"pay-1\", \"creates\": [{\"class\": \"c\", \"raw_id\": 1, "
-        "\"table\": "
-        "\"order\", \"data\": {}}], \"updates\": [{\"id\": 200001, \"data\": {}}]}. Classes are c "
-        "(can be "
-        "listed), o, w, and singleton, which has an id of its own, 65536 to 66047, instead of a "
-        "raw id. In data {\"$raw\": 1} stands for the real id of the record created as 1, and "
-        "{\"$next\": \"NAME\"} for the next number of a sequence of the application's own.\n\n"
-        "Each command is answered, when it is on disk, by a line "
-        "{\"partition\": 1, \"plog_offset\": 5, "
-        "\"wlog_offset\": 3, \"duplicate\": false, \"ids\": {\"1\": 1099511627776}, \"numbers\": "
-        "[]}. The "
-        "same command with the same key again is a duplicate and has the same answer; another "
-        "command with that key is a conflict, exit code 4. A line that is refused ends the command "
-        "with its number.\n\n"
+        "\"table\": \"order\", \"data\": {}}], \"updates\": [{\"id\": 200001, \"data\": {}}]}. "
+        "Classes are c (can be listed), o, w, and singleton, which has an id of its own, 65536 to "
+        "66047, instead of a raw id. In data {\"$raw\": 1} stands for the real id of the record "
+        "created as 1, and {\"$next\": \"NAME\"} for the next number of a sequence of the "
+        "application's own.\n\n"
+        "Each command is answered, when it is on disk, by a line {\"partition\": 1, "
+        "\"plog_offset\": 5, \"wlog_offset\": 3, \"duplicate\": false, \"ids\": {\"1\": "
+        "1099511627776}, \"numbers\": []}. The same command with the same key again is a "
+        "duplicate and has the same answer; another command with that key is a conflict, exit "
+        "code 4. A line that is refused ends the command with its number.\n\n"
         "Lines that have a key are executed up to 256 at a time, which is many times faster, and "
         "for each workspace in their order. When one is refused, some behind it may have been "
         "executed; the same input again finds them by their keys. A line without a key waits for "

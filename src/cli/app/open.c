@@ -11,7 +11,7 @@
 #include "config/config.h"
 #include "store/location.h"
 
-enum { ACTUALIZE_MS_MAX = 600000, LOOK_AGAIN_NS = 20 * NS_PER_MS };
+enum { ACTUALIZE_MS_MAX = 600000, RETRY_NS = 20 * NS_PER_MS };
 
 void pawl__cli_app_close_p(pawl_app **app)
 {
@@ -20,7 +20,7 @@ void pawl__cli_app_close_p(pawl_app **app)
 
 /* What was said, and by whom: --apps, or DATABASE_URL when it is PostgreSQL and no --data is given. NULL:
  * nobody. */
-static const char *place_of(const struct pawl__cli_run *run)
+static const char *given_location(const struct pawl__cli_run *run)
 {
     const char *given = pawl__cli_args_value(run->args, "apps");
     const char *database = pawl__config_text(run->config, PAWL__DATABASE_URL);
@@ -36,7 +36,7 @@ pawl_status pawl__cli_apps_location(const struct pawl__cli_run *run,
                                     char **ret_location,
                                     pawl_error *reterr)
 {
-    const char *given = place_of(run);
+    const char *given = given_location(run);
 
     if (given != NULL && strcmp(given, "memory:") == 0) {
         return pawl__fail(
@@ -93,7 +93,7 @@ static pawl_status open_patiently(struct pawl__clock *clock,
     pawl_status status = pawl_app_open(location, NULL, options, ret_app, reterr);
 
     while (status == PAWL_BUSY && pawl__monotonic_ns(clock) < deadline_ns) {
-        pawl__sleep_until(clock, MIN(deadline_ns, pawl__monotonic_ns(clock) + LOOK_AGAIN_NS));
+        pawl__sleep_until(clock, MIN(deadline_ns, pawl__monotonic_ns(clock) + RETRY_NS));
         status = pawl_app_open(location, NULL, options, ret_app, reterr);
     }
     return status;

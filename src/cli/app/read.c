@@ -123,11 +123,8 @@ const struct pawl__cli_command pawl__cli_cmd_app_records = {
                    APP_FROM_FLAG("From this id on."),
                    APP_LIMIT_FLAG),
     .operands = OPERANDS(APP_OPERAND),
-    .examples = EXAMPLES({ .line = APP_EXAMPLE_CREATE
-                           " && " APP_EXAMPLE_EXEC
-                           " && pawl app records --data ./data orders --workspace 7",
-                           .says = "what a workspace has",
-                           .runs = true }),
+    .examples = EXAMPLES(APP_EXAMPLE_AFTER("pawl app records --data ./data orders --workspace 7",
+                                           "what a workspace has")),
     .run = records_run,
     .only_prints = true,
 };
@@ -177,11 +174,9 @@ const struct pawl__cli_command pawl__cli_cmd_app_wlog = {
     .description = LOG_COLUMNS,
     .flags = FLAGS(APP_WORKSPACE_FLAG, APP_FROM_FLAG("From this offset on."), APP_LIMIT_FLAG),
     .operands = OPERANDS(APP_OPERAND),
-    .examples = EXAMPLES({ .line = APP_EXAMPLE_CREATE
-                           " && " APP_EXAMPLE_EXEC
-                           " && pawl app wlog --data ./data orders --workspace 7 --json",
-                           .says = "all that happened in a workspace",
-                           .runs = true }),
+    .examples =
+        EXAMPLES(APP_EXAMPLE_AFTER("pawl app wlog --data ./data orders --workspace 7 --json",
+                                   "all that happened in a workspace")),
     .run = wlog_run,
     .only_prints = true,
 };
@@ -199,11 +194,8 @@ const struct pawl__cli_command pawl__cli_cmd_app_plog = {
                    APP_FROM_FLAG("From this offset on."),
                    APP_LIMIT_FLAG),
     .operands = OPERANDS(APP_OPERAND),
-    .examples =
-        EXAMPLES({ .line = APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC
-                                              " && pawl app plog --data ./data orders --limit 10",
-                   .says = "the first events of a partition",
-                   .runs = true }),
+    .examples = EXAMPLES(APP_EXAMPLE_AFTER("pawl app plog --data ./data orders --limit 10",
+                                           "the first events of a partition")),
     .run = plog_run,
     .only_prints = true,
 };

@@ -1,4 +1,4 @@
-/* pawl seq status and verify; pawl app seq. All of an application, and rebuild: cmd_seq_verify.c */
+/* pawl seq status and verify; pawl app seq. All of an application, and rebuild: seq_verify.c */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,12 +74,10 @@ const struct pawl__cli_command pawl__cli_cmd_seq_status = {
     .summary = "show the sequences of each partition",
     .description =
         "One row per partition: the last offset of its log, the next offset as far as the log was "
-        "read "
-        "(behind "
-        "the last one when nothing is left to actualize), the offset up to which numbers are "
-        "stored, "
-        "how many wait to be written, cache hits and misses, and what happened behind the scenes. "
-        "Counts are those of this process: an application that another process has open is busy.",
+        "read (behind the last one when nothing is left to actualize), the offset up to which "
+        "numbers are stored, how many wait to be written, cache hits and misses, and what "
+        "happened behind the scenes. Counts are those of this process: an application that "
+        "another process has open is busy.",
     .operands = OPERANDS(APP_OPERAND),
     .examples = EXAMPLES({ .line = APP_EXAMPLE_CREATE " && pawl seq status --data ./data orders",
                            .says = "where each partition is",
@@ -245,11 +243,10 @@ static pawl_status add_parts(struct numbers *numbers, pawl_error *reterr)
         pawl_app_verify(numbers->app, workspace, add_part, numbers, &report, &error);
 
     if (status != PAWL_OK && status != PAWL_CORRUPT) {
-        return pawl__fail(reterr, status, "%s", error.message);
+        return pawl__fail_with(reterr, status, &error);
     }
-    return numbers->status == PAWL_OK
-               ? PAWL_OK
-               : pawl__fail(reterr, numbers->status, "%s", numbers->error.message);
+    return numbers->status == PAWL_OK ? PAWL_OK
+                                      : pawl__fail_with(reterr, numbers->status, &numbers->error);
 }
 
 static pawl_status numbers_run(struct pawl__cli_run *run, bool prove, pawl_error *reterr)
@@ -318,11 +315,8 @@ const struct pawl__cli_command pawl__cli_cmd_app_seq = {
         "0 whatever it finds; 'pawl seq verify' is the check.",
     .flags = FLAGS(APP_WORKSPACE_FLAG, SEQUENCE_FLAG),
     .operands = OPERANDS(APP_OPERAND),
-    .examples =
-        EXAMPLES({ .line = APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC
-                                              " && pawl app seq --data ./data orders --workspace 7",
-                   .says = "how far each sequence is",
-                   .runs = true }),
+    .examples = EXAMPLES(APP_EXAMPLE_AFTER("pawl app seq --data ./data orders --workspace 7",
+                                           "how far each sequence is")),
     .run = seq_run,
     .only_prints = true,
 };
@@ -332,35 +326,28 @@ const struct pawl__cli_command pawl__cli_cmd_seq_verify = {
     .summary = "prove that numbers have no gap and none was used twice",
     .description =
         "With --workspace it reads the log of the workspace's partition, all of it, and shows for "
-        "each "
-        "sequence whether every number from the first to the last was used exactly once. What is "
-        "missing, what was used again and at which offset, and what is stored beyond the log or "
+        "each sequence whether every number from the first to the last was used exactly once. "
+        "What is missing, what was used again and at which offset, and what is stored beyond the "
+        "log or "
         "behind it, is listed. A row has " NUMBER_COLUMNS " Then WLog, records and keys of the "
         "workspace are compared with that log: what is missing, overwritten or in no event is a "
-        "row "
-        "with the name of the part (wlog, records, keys, number_keys, offsets, plog, anchor, "
+        "row with the name of the part (wlog, records, keys, number_keys, offsets, plog, anchor, "
         "descriptor).\n\n"
         "With --all it compares the logs of all partitions, the WLogs, records, numbers, keys and "
         "offsets of all workspaces, and the anchor, with each other: each is read once (the logs "
         "and records more often when over 200,000 records were updated), and the memory does not "
-        "grow "
-        "with them. A row has part, entries (how many were read), whole and "
-        "finding; a part that is not whole has a row for each finding.\n\n"
+        "grow with them. A row has part, entries (how many were read), whole and finding; a part "
+        "that is not whole has a row for each finding.\n\n"
         "The exit code is 6 when something is wrong, and 5 when it could not be checked: another "
         "process has the application, or a newer version wrote the log.",
     .flags = FLAGS(APP_ONE_WORKSPACE_FLAG,
                    SEQUENCE_FLAG,
                    { .name = "all", .help = "All workspaces, and all that is stored of them." }),
     .operands = OPERANDS(APP_OPERAND),
-    .examples =
-        EXAMPLES({ .line = APP_EXAMPLE_CREATE
-                   " && " APP_EXAMPLE_EXEC " && pawl seq verify --data ./data orders --workspace 7",
-                   .says = "a certificate for a workspace",
-                   .runs = true },
-                 { .line = APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC
-                                              " && pawl seq verify --data ./data orders --all",
-                   .says = "everything against everything",
-                   .runs = true }),
+    .examples = EXAMPLES(APP_EXAMPLE_AFTER("pawl seq verify --data ./data orders --workspace 7",
+                                           "a certificate for a workspace"),
+                         APP_EXAMPLE_AFTER("pawl seq verify --data ./data orders --all",
+                                           "everything against everything")),
     .run = verify_run,
 };
 

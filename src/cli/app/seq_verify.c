@@ -98,20 +98,15 @@ const struct pawl__cli_command pawl__cli_cmd_seq_rebuild = {
     .name = "rebuild",
     .summary = "make the stored numbers anew from the log",
     .description =
-        "Forgets what is stored of the sequences and makes it anew from the logs, with the keys of "
-        "used numbers at trust levels 0 and 1: for rows that 'pawl seq verify --all' has found to "
-        "be "
-        "wrong, or a command that was refused because of them. It first checks the logs "
-        "themselves; "
-        "when events are missing in them, or their anchor says that they were cut, it is refused "
-        "with exit code 6 and nothing is changed: numbers made from such a log would be given out "
-        "again. If it is interrupted, run it again; opening the application to write does so, too. "
-        "It prints the rows of "
-        "'pawl seq status'.",
+        "Forgets what is stored of the sequences and makes it anew from the logs, with the keys "
+        "of used numbers at trust levels 0 and 1: for rows that 'pawl seq verify --all' has found "
+        "to be wrong, or a command that was refused because of them. It first checks the logs "
+        "themselves; when events are missing in them, or their anchor says that they were cut, it "
+        "is refused with exit code 6 and nothing is changed: numbers made from such a log would "
+        "be given out again. If it is interrupted, run it again; opening the application to write "
+        "does so, too. It prints the rows of 'pawl seq status'.",
     .operands = OPERANDS(APP_OPERAND),
-    .examples = EXAMPLES({ .line = APP_EXAMPLE_CREATE " && " APP_EXAMPLE_EXEC
-                                                      " && pawl seq rebuild --data ./data orders",
-                           .says = "the numbers as the log has them",
-                           .runs = true }),
+    .examples = EXAMPLES(APP_EXAMPLE_AFTER("pawl seq rebuild --data ./data orders",
+                                           "the numbers as the log has them")),
     .run = rebuild_run,
 };

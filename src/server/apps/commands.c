@@ -67,7 +67,7 @@ static void on_answer(void *context, pawl_app_response *response, const pawl_err
     pawl__http_resume(waiting->request, finish, waiting);
 }
 
-/* With a request that is kept. The body is not needed behind this, however long the command waits. */
+/* With a request that is kept. The body is not needed after this, however long the command waits. */
 static void submit(struct pawl__http_request *request, void *context)
 {
     struct waiting *waiting = context;

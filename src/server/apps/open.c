@@ -1,9 +1,8 @@
 /* The applications of the node: which there are, opening them on threads of their own.
  *
- * The node listens before they are open, and one that cannot be opened is nobody else's business: it is
- * listed with the reason. One that another process has, or whose store is away, is tried again until it
- * can be opened. One that is damaged is not: whoever mends it needs it for himself, and starts the node
- * again. */
+ * The node listens before they are open. An application that cannot be opened is listed with the reason and stops none
+ * of the others. One that another process has, or whose store is away, is retried until it opens. A damaged one is not:
+ * its repair needs it closed, and then the node is started again. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +16,7 @@
 
 enum { OPENERS = 4, RETRY_MS = 1000, LOST_FIRST = 1 };
 
-/* What the others are told of one of them, and when it is opened. */
+/* One of them: what clients see of it, and when it is opened next. */
 struct node_app {
     struct node_apps *all;
     char name[PAWL_APP_NAME_BYTES_MAX + 1]; /* that of its directory */
@@ -257,7 +256,7 @@ static bool remember_lost_locked(struct node_apps *apps, const struct node_app *
 }
 
 /* Another process has it now, and the handle is good for nothing: it is opened again when that process gives
- * it back. Without memory for that the probe, which goes on, comes here again. */
+ * it back. Without memory for that the probe, which continues, comes here again. */
 static void mark_lost(struct node_app *app, pawl_app *lost)
 {
     struct node_apps *apps = app->all;
@@ -422,7 +421,7 @@ static void finish_attempt_locked(struct node_apps *apps,
 
     app->opening = false;
     pawl__cond_broadcast(&apps->changed);
-    if (is_no_application(error)) { /* what a creation that was interrupted leaves behind */
+    if (is_no_application(error)) { /* what an interrupted creation leaves */
         LOG_WARNING("there is no application in this directory", LOG_TEXT("name", app->name));
         remove_locked(apps, app);
         return;
