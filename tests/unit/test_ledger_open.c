@@ -8,6 +8,7 @@
 #include "base/os/failpoint.h"
 #include "base/thread/thread.h"
 #include "ledger/core/internal.h"
+#include "lib/virtual_clock.h"
 
 static pawl_status try_open(struct ledger_fixture *f,
                             const char *location,
