@@ -194,19 +194,29 @@ static pawl_status rename_over(const char *from, const char *to, pawl_error *ret
     return pawl__fs_sync_parent(to, reterr);
 }
 
-pawl_status pawl__fs_replace(const char *path, pawl_view content, pawl_error *reterr)
+pawl_status pawl__fs_create_beside(
+    const char *path, const char *suffix, char **ret_temporary, int *ret_fd, pawl_error *reterr)
 {
-    size_t size = strlen(path) + sizeof(".XXXXXX");
-    AUTO(pawl__text_free) char *temporary = malloc(size);
+    AUTO(pawl__text_free) char *temporary = NULL;
 
-    if (temporary == NULL) {
+    if (asprintf(&temporary, "%s%sXXXXXX", path, suffix) < 0) {
+        temporary = NULL;
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
     }
-    snprintf(temporary, size, "%s.XXXXXX", path);
-    AUTO(pawl__fs_close) int fd = mkostemp(temporary, O_CLOEXEC); /* mode 0600 */
-    if (fd < 0) {
+    *ret_fd = mkostemp(temporary, O_CLOEXEC);
+    if (*ret_fd < 0) {
         return pawl__fail_errno(reterr, errno, "create a file beside '%s'", path);
     }
+    *ret_temporary = STEAL(temporary);
+    return PAWL_OK;
+}
+
+pawl_status pawl__fs_replace(const char *path, pawl_view content, pawl_error *reterr)
+{
+    AUTO(pawl__text_free) char *temporary = NULL;
+    AUTO(pawl__fs_close) int fd = -1;
+
+    TRY(pawl__fs_create_beside(path, ".", &temporary, &fd, reterr));
     pawl_status status = write_durably(fd, content, temporary, reterr);
     if (status == PAWL_OK) {
         status = rename_over(temporary, path, reterr);

@@ -18,6 +18,10 @@ PAWL_MUST_USE pawl_status pawl__fs_sync_dir(const char *path, pawl_error *reterr
 /* fsync of the directory that holds `path`. */
 PAWL_MUST_USE pawl_status pawl__fs_sync_parent(const char *path, pawl_error *reterr);
 
+/* Creates "<path><suffix>XXXXXX", mode 0600, for a file that gets its name when it is whole. */
+PAWL_MUST_USE pawl_status pawl__fs_create_beside(
+    const char *path, const char *suffix, char **ret_temporary, int *ret_fd, pawl_error *reterr);
+
 /* Replaces a file by new content, all or nothing: temporary file beside it, fsync, rename, fsync of
  * the directory. Mode 0600. A call that failed has left the old content or the new one, whole, and
  * nothing beside it. */

@@ -38,17 +38,9 @@ pawl_status pawl__ledger_scratch_make(const char *path,
                                       struct ledger_scratch *ret_scratch,
                                       pawl_error *reterr)
 {
-    AUTO(pawl__text_free) char *name = pawl__fs_with_suffix(path, ".tmp-XXXXXX");
+    AUTO(pawl__fs_close) int fd = -1;
 
-    if (name == NULL) {
-        return no_memory(reterr);
-    }
-    AUTO(pawl__fs_close) int fd = mkostemp(name, O_CLOEXEC); /* mode 0600 */
-    if (fd < 0) {
-        return pawl__fail_errno(reterr, errno, "create a file beside '%s'", path);
-    }
-    ret_scratch->path = STEAL(name);
-    return PAWL_OK;
+    return pawl__fs_create_beside(path, ".tmp-", &ret_scratch->path, &fd, reterr);
 }
 
 void pawl__ledger_scratch_done(struct ledger_scratch *scratch)

@@ -116,20 +116,13 @@ static pawl_status write_jsonl(struct ledger_export *export, int fd, pawl_error 
 
 static pawl_status export_jsonl(struct ledger_export *export, const char *path, pawl_error *reterr)
 {
-    size_t size = strlen(path) + sizeof(".XXXXXX");
-    AUTO(pawl__text_free) char *temporary = malloc(size);
+    AUTO(pawl__text_free) char *temporary = NULL;
+    AUTO(pawl__fs_close) int fd = -1;
 
     if (strcmp(path, "-") == 0) {
         return write_jsonl(export, STDOUT_FILENO, reterr);
     }
-    if (temporary == NULL) {
-        return pawl__fail(reterr, PAWL_NOMEM, "no memory for a path");
-    }
-    snprintf(temporary, size, "%s.XXXXXX", path);
-    AUTO(pawl__fs_close) int fd = mkostemp(temporary, O_CLOEXEC); /* mode 0600 */
-    if (fd < 0) {
-        return pawl__fail_errno(reterr, errno, "create a file beside '%s'", path);
-    }
+    TRY(pawl__fs_create_beside(path, ".", &temporary, &fd, reterr));
     pawl_status status = write_jsonl(export, fd, reterr);
     if (status == PAWL_OK) {
         status = pawl__fs_publish(temporary, path, reterr);
