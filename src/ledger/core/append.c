@@ -12,7 +12,7 @@
 enum { ROW_BYTES = 256 }; /* about what an event costs beside its payload */
 
 pawl_status pawl__ledger_batch_init(struct ledger_batch *batch,
-                                    const pawl_event *given,
+                                    const pawl_event *events,
                                     size_t count,
                                     pawl_error *reterr)
 {
@@ -35,7 +35,8 @@ pawl_status pawl__ledger_batch_init(struct ledger_batch *batch,
         return pawl__fail(reterr, PAWL_NOMEM, "no memory for a batch of %zu events", count);
     }
     if (count > 0) {
-        memcpy(batch->events, given, count * sizeof(*given));
+        NEED(events, reterr);
+        memcpy(batch->events, events, count * sizeof(*events));
     }
     return PAWL_OK;
 }
@@ -48,10 +49,35 @@ void pawl__ledger_batch_done(struct ledger_batch *batch)
     }
 }
 
-static pawl_status check_one(const pawl_ledger *ledger, const pawl_event *event, pawl_error *reterr)
+/* Of a copy the ledger's own kinds must be as the ledger writes them; others may not use these kinds. */
+static pawl_status check_one(const pawl_ledger *ledger,
+                             const pawl_event *event,
+                             bool is_copy,
+                             pawl_error *reterr)
 {
-    TRY(pawl__ledger_event_check_kind(event, reterr));
-    return pawl__ledger_event_check(event, ledger->options.payload_bytes_max, reterr);
+    uint32_t attempt;
+
+    if (!is_copy) {
+        TRY(pawl__ledger_event_check_kind(event, reterr));
+    }
+    TRY(pawl__ledger_event_check(event, ledger->options.payload_bytes_max, reterr));
+    return is_copy && pawl__ledger_event_is_reserved(event)
+               ? pawl__ledger_event_turn_attempt(event, &attempt, reterr)
+               : PAWL_OK;
+}
+
+static pawl_status check_all(const pawl_ledger *ledger,
+                             const struct ledger_batch *batch,
+                             bool is_copy,
+                             pawl_error *reterr)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        pawl_status status = check_one(ledger, &batch->events[i], is_copy, reterr);
+        if (status != PAWL_OK) {
+            return batch->count == 1 ? status : pawl__fail_context(reterr, status, "event %zu", i);
+        }
+    }
+    return PAWL_OK;
 }
 
 pawl_status pawl__ledger_batch_check(const pawl_ledger *ledger,
@@ -68,32 +94,8 @@ pawl_status pawl__ledger_batch_check(const pawl_ledger *ledger,
         if (event->schema_version == 0) {
             event->schema_version = 1;
         }
-        pawl_status status = check_one(ledger, event, reterr);
-        if (status != PAWL_OK) {
-            return batch->count == 1 ? status : pawl__fail_context(reterr, status, "event %zu", i);
-        }
     }
-    return PAWL_OK;
-}
-
-pawl_status pawl__ledger_batch_check_copy(const pawl_ledger *ledger,
-                                          const struct ledger_batch *batch,
-                                          pawl_error *reterr)
-{
-    for (size_t i = 0; i < batch->count; i++) {
-        const pawl_event *event = &batch->events[i];
-        uint32_t attempt;
-        pawl_status status =
-            pawl__ledger_event_check(event, ledger->options.payload_bytes_max, reterr);
-
-        if (status == PAWL_OK && pawl__ledger_event_is_reserved(event)) {
-            status = pawl__ledger_event_turn_attempt(event, &attempt, reterr);
-        }
-        if (status != PAWL_OK) {
-            return batch->count == 1 ? status : pawl__fail_context(reterr, status, "event %zu", i);
-        }
-    }
-    return PAWL_OK;
+    return check_all(ledger, batch, false, reterr);
 }
 
 pawl_status pawl__ledger_batch_submit(pawl_ledger *ledger,
@@ -104,6 +106,9 @@ pawl_status pawl__ledger_batch_submit(pawl_ledger *ledger,
 {
     size_t bytes = 0;
 
+    if (batch->count == 0) {
+        return PAWL_OK;
+    }
     for (size_t i = 0; i < batch->count; i++) {
         bytes += batch->events[i].payload.len + ROW_BYTES;
     }
@@ -128,14 +133,8 @@ pawl_status pawl_ledger_append_many(pawl_ledger *ledger,
     struct ledger_request request = { .kind = LEDGER_APPEND };
 
     NEED(ledger, reterr);
-    if (count > 0) {
-        NEED(events, reterr);
-    }
     TRY(pawl__ledger_batch_init(&batch, events, count, reterr));
     TRY(pawl__ledger_batch_check(ledger, &batch, reterr));
-    if (count == 0) {
-        return PAWL_OK;
-    }
     return pawl__ledger_batch_submit(ledger, &batch, &request, ret_results, reterr);
 }
 
@@ -158,10 +157,7 @@ pawl_status pawl__ledger_copy(pawl_ledger *ledger,
     struct ledger_request request = { .kind = LEDGER_COPY };
 
     TRY(pawl__ledger_batch_init(&batch, events, count, reterr));
-    TRY(pawl__ledger_batch_check_copy(ledger, &batch, reterr));
-    if (count == 0) {
-        return PAWL_OK;
-    }
+    TRY(check_all(ledger, &batch, true, reterr));
     for (size_t i = 0; i < count; i++) {
         request.turn_events += pawl__ledger_event_is_reserved(&batch.events[i]);
     }

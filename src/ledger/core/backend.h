@@ -57,6 +57,9 @@ struct ledger_query {
 #define LEDGER_CUT_ADVICE \
     "to go on with what is left, run `pawl ledger restore DIR --tail LEDGER --accept-older`"
 
+/* Which turn of a run is asked for. */
+enum ledger_which_turn { LEDGER_TURN_HIGHEST, LEDGER_TURN_LAST_COMPLETE };
+
 struct recall_top; /* ledger/recall/recall.h */
 
 struct ledger_backend {
@@ -106,6 +109,7 @@ typedef pawl_status ledger_get_fn(struct ledger_backend *backend,
                                   void *context,
                                   pawl_error *reterr);
 typedef pawl_status ledger_turn_of_fn(struct ledger_backend *backend,
+                                      enum ledger_which_turn which,
                                       pawl_view run_id,
                                       int64_t *ret_turn,
                                       pawl_error *reterr);
@@ -196,10 +200,9 @@ struct ledger_backend_ops {
     ledger_read_fn *read;
     ledger_head_fn *head;
     ledger_get_fn *get; /* one event by id, or by offset when the id is empty; NOT_FOUND */
-    ledger_turn_of_fn *max_turn;
     ledger_counts_fn *counts;
-    ledger_turns_fn *turns; /* every attempt of a run (of all when empty) by begin_offset */
-    ledger_turn_of_fn *last_complete_turn;
+    ledger_turns_fn *turns;     /* every attempt of a run (of all when empty) by begin_offset */
+    ledger_turn_of_fn *turn_of; /* a run (any when empty); NOT_FOUND */
 
     /* Every stored embedding with its offset, in order of the offset, of events that match. */
     ledger_embeddings_fn *embeddings;

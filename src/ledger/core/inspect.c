@@ -31,15 +31,24 @@ pawl_status pawl_ledger_latest_offset(pawl_ledger *ledger, uint64_t *ret_offset,
     return PAWL_OK;
 }
 
+static pawl_status turn_of(pawl_ledger *ledger,
+                           enum ledger_which_turn which,
+                           pawl_view run_id,
+                           int64_t *ret_turn,
+                           pawl_error *reterr)
+{
+    NEED(ledger, reterr);
+    NEED(ret_turn, reterr);
+    TRY(check_run(run_id, which == LEDGER_TURN_HIGHEST, reterr));
+    return ledger->backend->ops->turn_of(ledger->backend, which, run_id, ret_turn, reterr);
+}
+
 pawl_status pawl_ledger_max_turn(pawl_ledger *ledger,
                                  pawl_view run_id,
                                  int64_t *ret_turn,
                                  pawl_error *reterr)
 {
-    NEED(ledger, reterr);
-    NEED(ret_turn, reterr);
-    TRY(check_run(run_id, true, reterr));
-    return ledger->backend->ops->max_turn(ledger->backend, run_id, ret_turn, reterr);
+    return turn_of(ledger, LEDGER_TURN_HIGHEST, run_id, ret_turn, reterr);
 }
 
 pawl_status pawl_ledger_last_complete_turn(pawl_ledger *ledger,
@@ -47,10 +56,7 @@ pawl_status pawl_ledger_last_complete_turn(pawl_ledger *ledger,
                                            int64_t *ret_turn,
                                            pawl_error *reterr)
 {
-    NEED(ledger, reterr);
-    NEED(ret_turn, reterr);
-    TRY(check_run(run_id, false, reterr));
-    return ledger->backend->ops->last_complete_turn(ledger->backend, run_id, ret_turn, reterr);
+    return turn_of(ledger, LEDGER_TURN_LAST_COMPLETE, run_id, ret_turn, reterr);
 }
 
 pawl_status pawl_ledger_turns(

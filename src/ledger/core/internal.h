@@ -47,7 +47,7 @@ struct ledger_batch {
 
 /* INVALID for more than PAWL_LEDGER_BATCH_MAX events. Ended with _done, also when it failed. */
 PAWL_MUST_USE pawl_status pawl__ledger_batch_init(struct ledger_batch *batch,
-                                                  const pawl_event *given,
+                                                  const pawl_event *events,
                                                   size_t count,
                                                   pawl_error *reterr);
 void pawl__ledger_batch_done(struct ledger_batch *batch);
@@ -57,13 +57,7 @@ PAWL_MUST_USE pawl_status pawl__ledger_batch_check(const pawl_ledger *ledger,
                                                    struct ledger_batch *batch,
                                                    pawl_error *reterr);
 
-/* The same for events of another ledger: what they say stays as it is, created_at 0 and the
- * ledger's own kinds included. */
-PAWL_MUST_USE pawl_status pawl__ledger_batch_check_copy(const pawl_ledger *ledger,
-                                                        const struct ledger_batch *batch,
-                                                        pawl_error *reterr);
-
-/* Appends them as `request` says and hands the answers out; `ret_results` may be NULL. */
+/* Appends them as `request` says, unless there are none, and hands the answers out; `ret_results` may be NULL. */
 PAWL_MUST_USE pawl_status pawl__ledger_batch_submit(pawl_ledger *ledger,
                                                     struct ledger_batch *batch,
                                                     struct ledger_request *request,

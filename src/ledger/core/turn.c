@@ -285,9 +285,6 @@ pawl_status pawl_turn_append(pawl_turn *turn,
     AUTO(pawl__ledger_batch_done) struct ledger_batch batch = { 0 };
 
     NEED(turn, reterr);
-    if (count > 0) {
-        NEED(events, reterr);
-    }
     TRY(pawl__ledger_batch_init(&batch, events, count, reterr));
     TRY(set_run_and_turn(turn, &batch, reterr));
     TRY(pawl__ledger_batch_check(turn->ledger, &batch, reterr));
@@ -308,9 +305,7 @@ pawl_status pawl_turn_append(pawl_turn *turn,
 
 pawl_status pawl_turn_commit(pawl_turn *turn, pawl_error *reterr)
 {
-    if (turn == NULL) {
-        return pawl__fail(reterr, PAWL_INVALID, "turn: is NULL");
-    }
+    NEED(turn, reterr);
     struct ledger_request request = request_for(turn, LEDGER_TURN_COMMIT);
 
     return pawl__ledger_submit(turn->ledger, &request, reterr);

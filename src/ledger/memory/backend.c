@@ -350,43 +350,35 @@ static pawl_status memory_get(struct ledger_backend *base,
     return sink(context, &at(of(base), (size_t)offset - 1)->event, reterr);
 }
 
-static pawl_status answer_turn(int64_t highest,
-                               pawl_view run_id,
-                               int64_t *ret_turn,
-                               pawl_error *reterr)
+static int64_t highest_turn(struct memory_backend *backend, pawl_view run_id)
 {
-    if (highest < 0) {
-        return pawl__ledger_fail_no_turn(run_id, reterr);
-    }
-    *ret_turn = highest;
-    return PAWL_OK;
-}
-
-static pawl_status memory_max_turn(struct ledger_backend *base,
-                                   pawl_view run_id,
-                                   int64_t *ret_turn,
-                                   pawl_error *reterr)
-{
-    size_t count = committed(of(base));
+    size_t count = committed(backend);
     int64_t highest = -1;
 
     for (size_t i = 0; i < count; i++) {
-        const pawl_event *event = &at(of(base), i)->event;
+        const pawl_event *event = &at(backend, i)->event;
         if (run_id.len == 0 || pawl__view_equal(event->run_id, run_id)) {
             highest = MAX(highest, event->turn);
         }
     }
-    return answer_turn(highest, run_id, ret_turn, reterr);
+    return highest;
 }
 
-static pawl_status memory_last_complete_turn(struct ledger_backend *base,
-                                             pawl_view run_id,
-                                             int64_t *ret_turn,
-                                             pawl_error *reterr)
+static pawl_status memory_turn_of(struct ledger_backend *base,
+                                  enum ledger_which_turn which,
+                                  pawl_view run_id,
+                                  int64_t *ret_turn,
+                                  pawl_error *reterr)
 {
-    int64_t highest = pawl__ledger_memory_turns_last_complete(&of(base)->turns, run_id);
+    int64_t turn = which == LEDGER_TURN_HIGHEST
+                       ? highest_turn(of(base), run_id)
+                       : pawl__ledger_memory_turns_last_complete(&of(base)->turns, run_id);
 
-    return answer_turn(highest, run_id, ret_turn, reterr);
+    if (turn < 0) {
+        return pawl__ledger_fail_no_turn(run_id, reterr);
+    }
+    *ret_turn = turn;
+    return PAWL_OK;
 }
 
 static pawl_status memory_turns(struct ledger_backend *base,
@@ -544,11 +536,10 @@ static const struct ledger_backend_ops memory_ops = {
     .read = memory_read,
     .head = memory_head,
     .get = memory_get,
-    .max_turn = memory_max_turn,
+    .turn_of = memory_turn_of,
     .counts = memory_counts,
     .turns = memory_turns,
     .unfinished = memory_unfinished,
-    .last_complete_turn = memory_last_complete_turn,
     .embeddings = memory_embeddings,
 };
 

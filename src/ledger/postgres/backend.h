@@ -69,12 +69,11 @@ PAWL_MUST_USE pawl_status pawl__ledger_pg_vector_fill(struct postgres_backend *b
 ledger_read_fn pawl__ledger_pg_read;
 ledger_head_fn pawl__ledger_pg_get_head;
 ledger_get_fn pawl__ledger_pg_get;
-ledger_turn_of_fn pawl__ledger_pg_max_turn;
+ledger_turn_of_fn pawl__ledger_pg_turn_of;
 ledger_counts_fn pawl__ledger_pg_counts;
 ledger_turns_fn pawl__ledger_pg_turns;
 ledger_open_turns_fn pawl__ledger_pg_open_turns;
 ledger_unfinished_fn pawl__ledger_pg_unfinished;
-ledger_turn_of_fn pawl__ledger_pg_last_complete_turn;
 
 /* vector.c */
 ledger_embed_fn pawl__ledger_pg_embed;

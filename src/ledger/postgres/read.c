@@ -205,6 +205,20 @@ pawl_status pawl__ledger_pg_get(struct ledger_backend *base,
                       : pawl__ledger_fail_no_offset(offset, reterr);
 }
 
+/* No connection is held while a caller uses the rows. */
+static pawl_status ask(struct ledger_backend *base,
+                       size_t statement,
+                       const struct pawl__pg_value *values,
+                       size_t value_count,
+                       struct pawl__pg_rows *ret_rows,
+                       pawl_error *reterr)
+{
+    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
+
+    TRY(pawl__ledger_pg_borrow(base, &borrowed, reterr));
+    return pawl__pg_exec(borrowed.pg, statement, values, value_count, ret_rows, reterr);
+}
+
 /* --- numbers --- */
 
 pawl_status pawl__ledger_pg_head(struct pawl__pg *pg,
@@ -236,18 +250,20 @@ pawl_status pawl__ledger_pg_get_head(struct ledger_backend *base,
     return pawl__ledger_pg_head(borrowed.pg, LEDGER_PG_HEAD, ret_head, reterr);
 }
 
-/* One number for a run; NOT_FOUND when it is null, because nothing was there to take it of. */
-static pawl_status one_turn(struct ledger_backend *base,
-                            size_t statement,
-                            pawl_view run_id,
-                            int64_t *ret_turn,
-                            pawl_error *reterr)
+/* NOT_FOUND when the number is null, because no event was there to take it of. */
+pawl_status pawl__ledger_pg_turn_of(struct ledger_backend *base,
+                                    enum ledger_which_turn which,
+                                    pawl_view run_id,
+                                    int64_t *ret_turn,
+                                    pawl_error *reterr)
 {
-    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
     AUTO(pawl__pg_rows_done) struct pawl__pg_rows rows = { 0 };
 
-    TRY(pawl__ledger_pg_borrow(base, &borrowed, reterr));
-    TRY(pawl__pg_exec(borrowed.pg, statement, PG_ARGS(name_or_null(run_id)), &rows, reterr));
+    TRY(ask(base,
+            which == LEDGER_TURN_HIGHEST ? LEDGER_PG_MAX_TURN : LEDGER_PG_LAST_COMPLETE,
+            PG_ARGS(name_or_null(run_id)),
+            &rows,
+            reterr));
     if (rows.count == 0 || pawl__pg_is_null(&rows, 0, 0)) {
         return pawl__ledger_fail_no_turn(run_id, reterr);
     }
@@ -255,36 +271,7 @@ static pawl_status one_turn(struct ledger_backend *base,
     return PAWL_OK;
 }
 
-pawl_status pawl__ledger_pg_max_turn(struct ledger_backend *base,
-                                     pawl_view run_id,
-                                     int64_t *ret_turn,
-                                     pawl_error *reterr)
-{
-    return one_turn(base, LEDGER_PG_MAX_TURN, run_id, ret_turn, reterr);
-}
-
-pawl_status pawl__ledger_pg_last_complete_turn(struct ledger_backend *base,
-                                               pawl_view run_id,
-                                               int64_t *ret_turn,
-                                               pawl_error *reterr)
-{
-    return one_turn(base, LEDGER_PG_LAST_COMPLETE, run_id, ret_turn, reterr);
-}
-
-/* --- lists: the caller's visitor may take its time, so no connection is held meanwhile --- */
-
-static pawl_status ask(struct ledger_backend *base,
-                       size_t statement,
-                       const struct pawl__pg_value *values,
-                       size_t value_count,
-                       struct pawl__pg_rows *ret_rows,
-                       pawl_error *reterr)
-{
-    AUTO(pawl__pg_return) struct pawl__pg_borrowed borrowed = { NULL, NULL };
-
-    TRY(pawl__ledger_pg_borrow(base, &borrowed, reterr));
-    return pawl__pg_exec(borrowed.pg, statement, values, value_count, ret_rows, reterr);
-}
+/* --- lists --- */
 
 pawl_status pawl__ledger_pg_counts(struct ledger_backend *base,
                                    pawl_count_by by,

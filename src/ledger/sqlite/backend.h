@@ -32,11 +32,10 @@ ledger_offset_fn pawl__ledger_sqlite_check;
 ledger_call_fn pawl__ledger_sqlite_schema;
 ledger_entries_fn pawl__ledger_sqlite_entries;
 ledger_get_fn pawl__ledger_sqlite_get;
-ledger_turn_of_fn pawl__ledger_sqlite_max_turn;
+ledger_turn_of_fn pawl__ledger_sqlite_turn_of;
 ledger_counts_fn pawl__ledger_sqlite_counts;
 ledger_turns_fn pawl__ledger_sqlite_turns;
 ledger_unfinished_fn pawl__ledger_sqlite_unfinished;
-ledger_turn_of_fn pawl__ledger_sqlite_last_complete_turn;
 ledger_embeddings_fn pawl__ledger_sqlite_embeddings;
 
 /* anchor.c */

@@ -381,17 +381,18 @@ pawl_status pawl__ledger_sqlite_get(struct ledger_backend *base,
                         : pawl__ledger_fail_no_offset(offset, reterr);
 }
 
-/* One number for a run; NOT_FOUND when it is NULL, because nothing was there to take it of. */
-static pawl_status one_turn(struct ledger_backend *base,
-                            size_t statement,
-                            pawl_view run_id,
-                            int64_t *ret_turn,
-                            pawl_error *reterr)
+/* NOT_FOUND when the number is NULL, because no event was there to take it of. */
+pawl_status pawl__ledger_sqlite_turn_of(struct ledger_backend *base,
+                                        enum ledger_which_turn which,
+                                        pawl_view run_id,
+                                        int64_t *ret_turn,
+                                        pawl_error *reterr)
 {
     AUTO(pawl__sqlite_asked) struct pawl__sqlite_question asked = { 0 };
+    bool highest = which == LEDGER_TURN_HIGHEST;
     bool row;
 
-    TRY(ask(base, statement, &asked, reterr));
+    TRY(ask(base, highest ? LEDGER_SQL_MAX_TURN : LEDGER_SQL_LAST_COMPLETE, &asked, reterr));
     bind_name(&asked.stmt, 1, run_id);
     TRY(pawl__sqlite_next(&asked.stmt, &row, reterr));
     if (!row || pawl__sqlite_is_null(&asked.stmt, 0)) {
@@ -399,22 +400,6 @@ static pawl_status one_turn(struct ledger_backend *base,
     }
     *ret_turn = pawl__sqlite_i64(&asked.stmt, 0);
     return PAWL_OK;
-}
-
-pawl_status pawl__ledger_sqlite_max_turn(struct ledger_backend *base,
-                                         pawl_view run_id,
-                                         int64_t *ret_turn,
-                                         pawl_error *reterr)
-{
-    return one_turn(base, LEDGER_SQL_MAX_TURN, run_id, ret_turn, reterr);
-}
-
-pawl_status pawl__ledger_sqlite_last_complete_turn(struct ledger_backend *base,
-                                                   pawl_view run_id,
-                                                   int64_t *ret_turn,
-                                                   pawl_error *reterr)
-{
-    return one_turn(base, LEDGER_SQL_LAST_COMPLETE, run_id, ret_turn, reterr);
 }
 
 pawl_status pawl__ledger_sqlite_counts(struct ledger_backend *base,
