@@ -242,7 +242,7 @@ typedef pawl_status work_unfinished_fn(struct work_backend *base,
                                        pawl_error *reterr);
 
 /* Stores rows as they are now: item.status WAITING belongs in work_waiting, all others in
- * work_items; `home` says where the row stands before, and is brought up to date.
+ * work_items; `home` says where the row is now, and is updated.
  *   nowhere -> items     insert (pending)
  *   nowhere -> waiting   insert
  *   items   -> items     update
@@ -326,7 +326,7 @@ typedef pawl_status work_tasks_fn(struct work_backend *base,
                                   struct pawl__arena *arena,
                                   struct work_task *ret_tasks,
                                   pawl_error *reterr);
-/* CONFLICT when its id is taken meanwhile. Status and set_by_user are stored as they are. */
+/* CONFLICT: another node has stored this id meanwhile. Status and set_by_user are stored as they are. */
 typedef pawl_status work_task_insert_fn(struct work_backend *base,
                                         const struct work_now *now,
                                         const pawl_task *task,

@@ -7,6 +7,14 @@
 /* False ends the walk. Texts are borrowed for the call. */
 typedef bool (*work_key_visit)(void *context, const struct work_key_row *row);
 
+/* Keys that `id` names: itself, or those of a task. */
+typedef pawl_status work_key_walk_fn(struct work_backend *base,
+                                     const struct work_now *now,
+                                     pawl_view id,
+                                     work_key_visit visit,
+                                     void *context,
+                                     pawl_error *reterr);
+
 struct work_key_ops {
     /* --- inside of a transaction --- */
 
@@ -38,20 +46,9 @@ struct work_key_ops {
 
     /* --- reading --- */
 
-    pawl_status (*get)(struct work_backend *base,
-                       const struct work_now *now,
-                       pawl_view key,
-                       work_key_visit visit,
-                       void *context,
-                       pawl_error *reterr); /* NOT_FOUND */
-
+    work_key_walk_fn *get; /* NOT_FOUND */
     /* The completed ones of a task that are not past their TTL, by key. */
-    pawl_status (*cached)(struct work_backend *base,
-                          const struct work_now *now,
-                          pawl_view task_id,
-                          work_key_visit visit,
-                          void *context,
-                          pawl_error *reterr);
+    work_key_walk_fn *cached;
 
     /* How many prune would remove in all. */
     pawl_status (*prunable)(struct work_backend *base,

@@ -28,7 +28,7 @@ enum {
 #define DATA_BYTES_SPARE 64U            /* what an array needs beside its one element */
 
 /* One plan, whatever the statistics say: a queue's tables are empty when they are analyzed and full a
- * minute later, and a plan that reads or sorts them would be kept. */
+ * minute later, and the server would still use a plan that reads or sorts them. */
 #define WRITER_SETTINGS                                                                    \
     "SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off;"   \
     " SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;" \

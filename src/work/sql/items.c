@@ -121,6 +121,8 @@ pawl_status pawl__work_sql_add_item(void *context,
 void pawl__work_sql_insert_values(const struct work_row *row, struct work_value *ret_values)
 {
     const pawl_item *item = &row->item;
+
+    REQUIRE(item->work_item_id.len > 0 && item->task_id.len > 0 && item->token <= INT64_MAX);
     const struct work_value values[WORK_INSERT_VALUES] = {
         sql_text(item->work_item_id),
         sql_text(item->task_id),
@@ -144,6 +146,7 @@ void pawl__work_sql_insert_values(const struct work_row *row, struct work_value 
 
 void pawl__work_sql_insert_waiting_values(const struct work_row *row, struct work_value *ret_values)
 {
+    REQUIRE(row->item.status == PAWL_ITEM_WAITING && row->waits_for >= 0);
     pawl__work_sql_insert_values(row, ret_values);
     ret_values[WORK_INSERT_VALUES] = sql_name(reason_text(row->reason));
     ret_values[WORK_INSERT_VALUES + 1] = sql_optional_time(row->item.due_at_us);
@@ -154,6 +157,7 @@ void pawl__work_sql_update_values(const pawl_item *item,
                                   pawl_item_status status,
                                   struct work_value *ret_values)
 {
+    REQUIRE(item->work_item_id.len > 0 && status != PAWL_ITEM_WAITING);
     const struct work_value values[WORK_UPDATE_VALUES] = {
         sql_text(item->work_item_id),
         sql_name(pawl__work_item_status_text(status)),

@@ -46,13 +46,17 @@ enum work_value_kind {
 /* A parameter of a statement; texts are borrowed for the call. */
 struct work_value {
     enum work_value_kind kind;
-    pawl_view text;
-    int64_t number;
-    /* TEXTS: `count` views, each `stride` bytes after the one before. PostgreSQL takes them as one
-     * array; SQLite runs the statement once per element. */
-    const pawl_view *first;
-    size_t stride;
-    size_t count;
+    union {
+        pawl_view text;
+        int64_t number;
+        /* TEXTS: `count` views, each `stride` bytes after the one before. PostgreSQL takes them as one
+         * array; SQLite runs the statement once per element. */
+        struct {
+            const pawl_view *first;
+            size_t stride;
+            size_t count;
+        };
+    };
 };
 
 static inline struct work_value sql_null(void)

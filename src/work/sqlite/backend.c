@@ -15,7 +15,7 @@
 #include "work/core/age.h"
 #include "work/sqlite/backend.h"
 
-/* The indexes of items are written all over: what SQLite keeps by itself is too little. */
+/* Items are written all over their indexes: the cache that SQLite has by default is too small. */
 enum { WRITER_CACHE_KIB = 32 << 10, WAL_PAGES_MAX = 4000 };
 /* A group writes and syncs some thirty pages, however small it is: it is worth the time that the
  * threads of this machine need to wake up. */

@@ -89,7 +89,8 @@ static pawl_status run_by_id(struct work_sqlite *backend,
     return run(backend, statement, SQL_ARGS(sql_text(row->item.work_item_id)), reterr);
 }
 
-/* Moves: there first, then gone here, so that the DELETE finds the item's token (0003_numbers.sql). */
+/* An item that moves is in the other table before it leaves the one, so that the DELETE finds its token
+ * there (0003_numbers.sql). */
 static pawl_status move_out(struct work_sqlite *backend,
                             const struct work_row *row,
                             pawl_error *reterr)
@@ -133,8 +134,8 @@ static pawl_status put_one(struct work_sqlite *backend, struct work_row *row, pa
     return waits ? update_waiting(backend, row, reterr) : move_in(backend, row, reterr);
 }
 
-/* Nearly all rows are new, or stay where they are: a submit, a claim, an end. Those of a group are
- * written by one statement: for each statement with triggers SQLite copies every page that it
+/* Nearly all rows are new, or stay where they are: a submit, a claim, a completion. One statement writes
+ * those of a group: for each statement with triggers SQLite copies every page that it
  * touches, in case it fails half way, and rows of one group share most of their pages. */
 static bool is_new(const struct work_row *row)
 {
@@ -147,7 +148,7 @@ static bool stays(const struct work_row *row)
 }
 
 struct bulk {
-    bool (*takes)(const struct work_row *row);
+    bool (*fits)(const struct work_row *row);
     pawl_status (*stage)(struct work_sqlite *backend,
                          const struct work_row *row,
                          pawl_error *reterr);
@@ -181,7 +182,7 @@ static pawl_status put_bulk(struct work_sqlite *backend,
                             pawl_error *reterr)
 {
     for (size_t i = 0; i < count; i++) {
-        if (bulk->takes(rows[i])) {
+        if (bulk->fits(rows[i])) {
             TRY(bulk->stage(backend, rows[i], reterr));
         }
     }
@@ -189,36 +190,34 @@ static pawl_status put_bulk(struct work_sqlite *backend,
     return run(backend, bulk->unstage, SQL_NO_ARGS, reterr);
 }
 
-/* One row is not worth the detour. */
+/* Staging one row costs more than it saves. */
 static bool is_worth_it(const struct bulk *bulk, struct work_row *const *rows, size_t count)
 {
-    size_t taken = 0;
+    size_t fitting = 0;
 
-    for (size_t i = 0; i < count && taken < 2; i++) {
-        taken += bulk->takes(rows[i]);
+    for (size_t i = 0; i < count && fitting < 2; i++) {
+        fitting += bulk->fits(rows[i]);
     }
-    return taken > 1;
-}
-
-static pawl_status read_submissions(void *context,
-                                    const struct work_columns *row,
-                                    pawl_error *reterr)
-{
-    struct work_sqlite *backend = context;
-
-    (void)reterr;
-    backend->submissions = col_int(row, 0);
-    backend->numbers = true;
-    return PAWL_OK;
+    return fitting > 1;
 }
 
 /* The last number given, read once in a transaction and stored at its commit. */
 static pawl_status load_submissions(struct work_sqlite *backend, pawl_error *reterr)
 {
-    TRY(pawl__work_sqlite_run(
-        backend->writer, WORK_SQL_SUBMISSIONS, SQL_NO_ARGS, read_submissions, backend, reterr));
-    return backend->numbers ? PAWL_OK
-                            : pawl__fail(reterr, PAWL_CORRUPT, "work_counters has no row");
+    int64_t last = -1;
+
+    TRY(pawl__work_sqlite_run(backend->writer,
+                              WORK_SQL_SUBMISSIONS,
+                              SQL_NO_ARGS,
+                              pawl__work_sql_read_int,
+                              &last,
+                              reterr));
+    if (last < 0) {
+        return pawl__fail(reterr, PAWL_CORRUPT, "work_counters has no row");
+    }
+    backend->submissions = last;
+    backend->numbers = true;
+    return PAWL_OK;
 }
 
 static pawl_status number_rows(struct work_sqlite *backend,

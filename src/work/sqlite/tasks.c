@@ -39,7 +39,7 @@ pawl_status pawl__work_sqlite_derive(struct work_backend *base,
     return PAWL_OK;
 }
 
-/* Only foreign SQL leaves a task behind: what we change is derived with the change. */
+/* Only foreign SQL leaves a task with the wrong status: what we change is derived with the change. */
 pawl_status pawl__work_sqlite_settle(struct work_backend *base,
                                      const struct work_now *now,
                                      size_t count,
